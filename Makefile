@@ -1,0 +1,57 @@
+# make demo, make test: each sets up what it needs in .venv, without root, and runs. PYTHON=... chooses the interpreter.
+
+.PHONY: demo test lint types generated bench clean
+.SHELLFLAGS := -euc
+SHELL := /bin/bash
+
+VENV := .venv
+PY := $(VENV)/bin/python
+PYTEST_ARGS ?= -q -n 2
+
+demo: $(VENV)/.runtime
+	@PATH="$(CURDIR)/$(VENV)/bin:$$PATH" examples/demo.sh
+
+test: $(VENV)/.development
+	$(PY) -m pytest $(PYTEST_ARGS)
+
+lint: $(VENV)/.development
+	$(PY) -m ruff check .
+
+types: $(VENV)/.development
+	$(PY) -m mypy --strict
+
+generated: $(VENV)/.development
+	$(PY) -m sssjob.derive --check
+
+bench: $(VENV)/.development
+	@for file in bench/bench_*.py; do [ -e "$$file" ] || continue; echo "== $$file"; $(PY) "$$file"; done
+
+clean:
+	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage *.egg-info
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# --- the environment ---------------------------------------------------------------------------------------------
+
+$(VENV)/bin/python:
+	@for p in $(PYTHON) python3 python3.14 python3.13 python3.12 python3.11; do \
+	  if "$$p" -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then \
+	    echo "making $(VENV) with $$("$$p" --version)"; \
+	    exec "$$p" -m venv $(VENV); \
+	  fi; \
+	done; \
+	echo "sssjob needs Python 3.11 or newer with its venv module; none was found." >&2; \
+	echo "Install one (python3-venv on some systems), or name it: make PYTHON=/path/to/python3.12" >&2; \
+	exit 1
+
+# Dependency groups need a recent pip; -q keeps its list of downloads off the screen.
+$(VENV)/.pip: $(VENV)/bin/python
+	$(PY) -m pip install -q --disable-pip-version-check --upgrade 'pip>=25.1'
+	@touch $@
+
+$(VENV)/.runtime: pyproject.toml $(VENV)/.pip
+	$(PY) -m pip install -q --disable-pip-version-check -e .
+	@touch $@
+
+$(VENV)/.development: pyproject.toml $(VENV)/.runtime
+	$(PY) -m pip install -q --disable-pip-version-check -e . --group dev
+	@touch $@

@@ -1,0 +1,45 @@
+"""PSI/J: one interface to submit, watch and cancel jobs wherever they run.
+
+The public names are those of psij-python, so that code written for it runs unchanged. Importing this package starts no
+thread, opens no file and runs no plugin: executors and launchers are looked up when one is asked for by name.
+"""
+
+from psij.exceptions import InvalidJobException, InvalidStateException, SubmitException
+from psij.job import FunctionJobStatusCallback, Job, JobStatusCallback
+from psij.job_attributes import JobAttributes
+from psij.job_executor import JobExecutor
+from psij.job_executor_config import JobExecutorConfig
+from psij.job_launcher import Launcher
+from psij.job_spec import JobSpec
+from psij.job_state import JobState
+from psij.job_status import JobStatus
+from psij.resource_spec import ResourceSpec, ResourceSpecV1
+from psij.serialize import JSONSerializer, Serializer
+from psij.staging import URI, StageIn, StageOut, StageOutFlags, StagingMode
+from psij.version import __version__
+
+__all__ = [
+    "URI",
+    "FunctionJobStatusCallback",
+    "InvalidJobException",
+    "InvalidStateException",
+    "JSONSerializer",
+    "Job",
+    "JobAttributes",
+    "JobExecutor",
+    "JobExecutorConfig",
+    "JobSpec",
+    "JobState",
+    "JobStatus",
+    "JobStatusCallback",
+    "Launcher",
+    "ResourceSpec",
+    "ResourceSpecV1",
+    "Serializer",
+    "StageIn",
+    "StageOut",
+    "StageOutFlags",
+    "StagingMode",
+    "SubmitException",
+    "__version__",
+]

@@ -1,0 +1,152 @@
+"""Checks of a job before it is submitted: everything that can be told wrong without asking a backend.
+
+Each check raises InvalidJobException naming the member, its value and what was expected; wrong types raise
+InvalidJobTypeException, which is a TypeError too.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+from psij.exceptions import InvalidJobException, InvalidJobTypeException
+from psij.job_attributes import JobAttributes
+from psij.job_spec import JobSpec
+from psij.resource_spec import ResourceSpec, ResourceSpecV1
+from psij.staging import StageIn, StageOut, StageOutFlags
+
+__all__ = ["check_spec"]
+
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
+_LAUNCHER = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]*", re.ASCII)
+_PATHS = ("directory", "stdin_path", "stdout_path", "stderr_path", "pre_launch", "post_launch")
+_LONGEST = timedelta(days=365_000)
+
+
+def check_spec(spec: object) -> JobSpec:
+    """The specification, checked. Raises InvalidJobException saying what is wrong with it."""
+    if spec is None:
+        raise InvalidJobException("The job has no specification (job.spec is None).")
+    if not isinstance(spec, JobSpec):
+        raise InvalidJobTypeException(f"job.spec must be a JobSpec, not {_kind(spec)}")
+    _check_command(spec)
+    _check_environment(spec)
+    for name in _PATHS:
+        _check_path(name, getattr(spec, name))
+    _check_resources(spec.resources)
+    _check_attributes(spec.attributes)
+    _check_staging(spec)
+    return spec
+
+
+def _kind(value: object) -> str:
+    return type(value).__name__
+
+
+def _text(name: str, value: object, empty: bool = True) -> None:
+    """Check that a value is text that can be handed to a program."""
+    if not isinstance(value, str):
+        raise InvalidJobTypeException(f"{name} must be a str, not {_kind(value)}: {value!r}")
+    if not empty and not value:
+        raise InvalidJobException(f"{name} is empty")
+    if "\0" in value:
+        raise InvalidJobException(f"{name} contains a NUL character: {value!r}")
+    try:
+        os.fsencode(value)
+    except UnicodeEncodeError as e:
+        raise InvalidJobException(f"{name} cannot be encoded for the system: {value!r}", e) from e
+
+
+def _check_command(spec: JobSpec) -> None:
+    if spec.executable is None:
+        raise InvalidJobException("The job has no executable.")
+    executable: object = spec.executable
+    _text("executable", os.fspath(executable) if isinstance(executable, os.PathLike) else executable, empty=False)
+    if spec.arguments is not None:
+        if not isinstance(spec.arguments, list | tuple):
+            raise InvalidJobTypeException(f"arguments must be a list of str, not {_kind(spec.arguments)}")
+        for index, argument in enumerate(spec.arguments):
+            _text(f"arguments[{index}]", argument)
+    if spec._name is not None:
+        _text("name", spec._name)
+    if spec.launcher is not None:
+        _text("launcher", spec.launcher)
+        if not _LAUNCHER.fullmatch(spec.launcher):
+            raise InvalidJobException(f"launcher {spec.launcher!r} is not the name of a launcher")
+
+
+def _check_environment(spec: JobSpec) -> None:
+    if not isinstance(spec.inherit_environment, bool):
+        raise InvalidJobTypeException(f"inherit_environment must be True or False, not {spec.inherit_environment!r}")
+    environment: Any = spec.environment
+    if environment is None:
+        return
+    if not isinstance(environment, dict):
+        raise InvalidJobTypeException(f"environment must be a dict, not {_kind(environment)}")
+    for name, value in environment.items():
+        if not isinstance(name, str):
+            raise InvalidJobTypeException(f"the name {name!r} in environment must be a str, not {_kind(name)}")
+        if not _VARIABLE.fullmatch(name):
+            raise InvalidJobException(f"environment: {name!r} is not the name of a variable (letters, digits and _, "
+                                      f"not beginning with a digit)")
+        if not isinstance(value, int):
+            _text(f"environment[{name!r}]", value)
+
+
+def _check_path(name: str, path: object) -> None:
+    if path is None:
+        return
+    if not isinstance(path, Path):
+        raise InvalidJobTypeException(f"{name} must be a Path, not {_kind(path)}")
+    _text(name, str(path))
+
+
+def _check_resources(resources: object) -> None:
+    if resources is None:
+        return
+    if not isinstance(resources, ResourceSpec):
+        raise InvalidJobTypeException(f"resources must be a ResourceSpec, not {_kind(resources)}")
+    if not isinstance(resources, ResourceSpecV1):
+        raise InvalidJobException(f"resources: version {resources.version} of the resource specification is not "
+                                  f"supported (supported: 1)")
+    resources._check()
+
+
+def _check_attributes(attributes: object) -> None:
+    if attributes is None:
+        return
+    if not isinstance(attributes, JobAttributes):
+        raise InvalidJobTypeException(f"attributes must be JobAttributes, not {_kind(attributes)}")
+    for name in ("queue_name", "account", "reservation_id"):
+        if getattr(attributes, name) is not None:
+            _text(f"attributes.{name}", getattr(attributes, name))
+    _check_duration(attributes.duration)
+    custom: Any = attributes.custom_attributes
+    if custom is not None and not isinstance(custom, dict):
+        raise InvalidJobTypeException(f"attributes.custom_attributes must be a dict, not {_kind(custom)}")
+    for name in custom or ():
+        _text("a name in attributes.custom_attributes", name, empty=False)
+
+
+def _check_duration(duration: object) -> None:
+    if duration is None:
+        return
+    if not isinstance(duration, timedelta):
+        raise InvalidJobTypeException(f"attributes.duration must be a timedelta, not {_kind(duration)}")
+    if not timedelta(0) < duration <= _LONGEST:
+        raise InvalidJobException(f"attributes.duration must be more than zero and at most {_LONGEST.days} days, not "
+                                  f"{duration}")
+
+
+def _check_staging(spec: JobSpec) -> None:
+    for name, kind in (("stage_in", StageIn), ("stage_out", StageOut)):
+        for item in getattr(spec, name) or ():
+            if not isinstance(item, kind):
+                raise InvalidJobTypeException(f"{name} must hold {kind.__name__} objects, not {_kind(item)}")
+    for path in spec.cleanup or ():
+        _check_path("a path in cleanup", path)
+    if not isinstance(spec.cleanup_flags, StageOutFlags):
+        raise InvalidJobTypeException(f"cleanup_flags must be StageOutFlags, not {_kind(spec.cleanup_flags)}")

@@ -1,0 +1,225 @@
+"""A job: its specification, its state and how to follow it.
+
+The state machine lives here: one lock per job around "may this follow?" and "set it", skipped states filled in, no
+state twice and none backward. How a job is run belongs to executors.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+import uuid
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Sequence
+from datetime import timedelta
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from psij._delivery import deliver
+from psij.exceptions import InvalidStateException
+from psij.job_spec import JobSpec
+from psij.job_state import JobState
+from psij.job_status import JobStatus
+
+if TYPE_CHECKING:
+    from psij.job_executor import JobExecutor
+
+__all__ = ["FunctionJobStatusCallback", "Job", "JobStatusCallback"]
+
+_log = logging.getLogger("psij")
+_RAN_KEYS = ("start_time", "wall_seconds", "cpu_seconds", "signal")     # metadata that shows that a job ran
+
+
+class JobStatusCallback(ABC):
+    """Something to be told when a job's status changes."""
+
+    @abstractmethod
+    def job_status_changed(self, job: Job, job_status: JobStatus) -> None:
+        """Called once per status, in order, from psij's delivery thread; should return quickly.
+
+        ``job.status`` may be further along than job_status by then. Exceptions are logged and go nowhere else.
+        """
+
+
+class FunctionJobStatusCallback(JobStatusCallback):
+    """A function ``(job, job_status)`` as a JobStatusCallback."""
+
+    def __init__(self, fn: Callable[[Job, JobStatus], None]) -> None:
+        self.fn = fn
+
+    def job_status_changed(self, job: Job, job_status: JobStatus) -> None:
+        """Call the function."""
+        self.fn(job, job_status)
+
+
+def _as_callback(cb: JobStatusCallback | Callable[[Job, JobStatus], None] | None) -> JobStatusCallback | None:
+    if cb is None or isinstance(cb, JobStatusCallback):
+        return cb
+    return FunctionJobStatusCallback(cb)
+
+
+class Job:
+    """A job to run, or one that runs or ran. It starts in the state NEW."""
+
+    def __init__(self, spec: JobSpec | None = None) -> None:
+        self.spec = spec
+        self.executor: JobExecutor | None = None        # set when submitted or attached
+        self._id = str(uuid.uuid4())
+        self._native_id: object = None                  # set by executors
+        self._status = JobStatus(JobState.NEW)
+        self._cb: JobStatusCallback | None = None
+        self._changed = threading.Condition(threading.Lock())
+
+    @property
+    def id(self) -> str:
+        """Identifies this object in this process and beyond (a random UUID); not the backend's identifier."""
+        return self._id
+
+    @property
+    def native_id(self) -> str | None:
+        """The backend's identifier as text; None before the job is queued there."""
+        return None if self._native_id is None else str(self._native_id)
+
+    @property
+    def status(self) -> JobStatus:
+        """The present status. Setting it is for executors.
+
+        A status that is not greater than the present one is ignored. States skipped on the way are filled in: all of
+        them before COMPLETED, and before FAILED and CANCELED only where the status shows that the job ran. STAGE_IN,
+        STAGE_OUT and CLEANUP are filled in only for jobs that stage or clean up. Callbacks follow, of the job first.
+        """
+        return self._status
+
+    @status.setter
+    def status(self, status: JobStatus) -> None:
+        self._set_status(status)
+
+    def _set_status(self, status: JobStatus) -> bool:
+        """Set the status; False if it could not follow the present one."""
+        with self._changed:
+            if not status.state.is_greater_than(self._status.state):
+                return False
+            for step in _with_skipped(self._status.state, status, self.spec):
+                self._status = step
+                self._announce(step)
+            self._changed.notify_all()
+            return True
+
+    def _announce(self, status: JobStatus) -> None:
+        if self._cb is not None or (self.executor is not None and self.executor._cb is not None):
+            deliver(partial(self._notify, status))
+
+    def _notify(self, status: JobStatus) -> None:
+        executor = self.executor
+        for cb in (self._cb, executor._cb if executor is not None else None):
+            if cb is None:
+                continue
+            try:
+                cb.job_status_changed(self, status)
+            except Exception:
+                _log.exception("The status callback of job %s failed at %s", self._id, status.state)
+
+    def set_job_status_callback(self, cb: JobStatusCallback | Callable[[Job, JobStatus], None] | None) -> None:
+        """Have cb told of every later change of status: a JobStatusCallback or a function; None removes it."""
+        self._cb = _as_callback(cb)
+
+    def _bind(self, executor: JobExecutor) -> None:
+        """Tie a NEW job to an executor, once. Raises InvalidStateException otherwise."""
+        with self._changed:
+            if self._status.state is not JobState.NEW or self.executor is not None:
+                raise InvalidStateException(f"Job {self._id} was already submitted or attached: it is "
+                                            f"{self._status.state}. Make a new Job to run it again.")
+            self.executor = executor
+
+    def _unbind(self) -> None:
+        """Undo _bind, after a submit that did not happen."""
+        self.executor = None
+
+    def cancel(self) -> None:
+        """Ask the executor to end the job; nothing happens if it is already final.
+
+        Returns at once: the state becomes CANCELED when everything of the job is gone. Raises InvalidStateException (a
+        SubmitException) when the job was never submitted, SubmitException when the backend could not be asked.
+        """
+        if self._status.final:
+            return
+        executor = self.executor
+        if executor is None:
+            raise InvalidStateException(f"Job {self._id} cannot be canceled: it was never submitted.")
+        executor.cancel(self)
+
+    def wait(self, timeout: timedelta | None = None,
+             target_states: JobState | Sequence[JobState] | None = None) -> JobStatus | None:
+        """Wait for a target state, any state after one of them, or any final state.
+
+        timeout: None waits without limit; zero looks once. target_states: one or several; None means the final ones.
+        Returns the status that ended the wait, or None when the time was up.
+        """
+        targets = _targets(target_states)
+        deadline = None if timeout is None else time.monotonic() + timeout.total_seconds()
+        with self._changed:
+            while not _reached(self._status.state, targets):
+                remaining = None if deadline is None else deadline - time.monotonic()
+                if remaining is not None and remaining <= 0:
+                    return None
+                self._changed.wait(None if remaining is None else min(remaining, threading.TIMEOUT_MAX))
+            return self._status
+
+    def __hash__(self) -> int:
+        return hash(self._id)
+
+    def __eq__(self, other: object) -> bool:
+        return self is other
+
+    def __str__(self) -> str:
+        return f"Job[id={self._id}, native_id={self.native_id}, executor={self.executor}, status={self._status}]"
+
+
+def _targets(states: JobState | Iterable[JobState] | None) -> tuple[JobState, ...]:
+    if states is None:
+        return ()
+    return (states,) if isinstance(states, JobState) else tuple(states)
+
+
+def _reached(state: JobState, targets: tuple[JobState, ...]) -> bool:
+    return state.final or any(state is target or state.is_greater_than(target) for target in targets)
+
+
+def _ran(status: JobStatus) -> bool:
+    """Whether a final status shows that the job had started (job-states rule 3)."""
+    return status.exit_code is not None or any(key in (status.metadata or {}) for key in _RAN_KEYS)
+
+
+def _last_to_fill(status: JobStatus) -> JobState | None:
+    """The greatest state that may be filled in before this status; None for nothing at all."""
+    if status.state not in (JobState.FAILED, JobState.CANCELED):
+        return status.state
+    return JobState.ACTIVE if _ran(status) else None
+
+
+def _applies(state: JobState, spec: JobSpec | None) -> bool:
+    if state is JobState.STAGE_IN:
+        return bool(spec and spec.stage_in)
+    if state is JobState.STAGE_OUT:
+        return bool(spec and spec.stage_out)
+    return state is not JobState.CLEANUP or bool(spec and spec.cleanup)
+
+
+def _time_of(state: JobState, status: JobStatus) -> float:
+    """Best known time of a filled-in state, seconds since the epoch."""
+    metadata: dict[str, Any] = status.metadata or {}
+    known = {JobState.QUEUED: ("submit_time",), JobState.STAGE_IN: ("submit_time",), JobState.ACTIVE: ("start_time",)}
+    for key in known.get(state, ("end_time",)):
+        if isinstance(metadata.get(key), int | float):
+            return float(metadata[key])
+    return status.time
+
+
+def _with_skipped(current: JobState, status: JobStatus, spec: JobSpec | None) -> list[JobStatus]:
+    last = _last_to_fill(status)
+    skipped = [] if last is None else [
+        state for state in JobState
+        if current.value < state.value < status.state.value and state.value <= last.value
+        and not state.final and _applies(state, spec)]
+    return [*(JobStatus(state, time=_time_of(state, status)) for state in skipped), status]

@@ -1,0 +1,90 @@
+"""Attributes of a job that are not resources: time limit, queue, account, and options of single executors."""
+
+from __future__ import annotations
+
+import logging
+import re
+from datetime import timedelta
+from typing import Any
+
+__all__ = ["JobAttributes"]
+
+_log = logging.getLogger("psij")
+_CLOCK = re.compile(r"(\d+):(\d{1,2})(?::(\d{1,2}))?", re.ASCII)
+_NUMBER = re.compile(r"(\d+(?:\.\d*)?)\s*([hms]?)", re.ASCII | re.IGNORECASE)
+_UNITS = {"h": 3600, "m": 60, "s": 1, "": 60}
+
+
+class JobAttributes:
+    """How a job is to be treated.
+
+    duration: time limit, 10 minutes by default, None for no limit. queue_name, account, reservation_id: names known to
+    the backend. custom_attributes: options of single executors, ``<executor>.<option>`` to value. project_name: old
+    name of account.
+    """
+
+    def __init__(self, duration: timedelta | None = timedelta(minutes=10), queue_name: str | None = None,
+                 account: str | None = None, reservation_id: str | None = None,
+                 custom_attributes: dict[str, object] | None = None, project_name: str | None = None) -> None:
+        self.duration = duration
+        self.queue_name = queue_name
+        self.account = account
+        self.reservation_id = reservation_id
+        self.custom_attributes = custom_attributes
+        if project_name is not None:
+            self.project_name = project_name
+
+    @property
+    def project_name(self) -> str | None:
+        """The account, under its old name. Setting it logs a warning."""
+        return self.account
+
+    @project_name.setter
+    def project_name(self, name: str | None) -> None:
+        _log.warning("JobAttributes.project_name is deprecated, use account")
+        self.account = name
+
+    def set_custom_attribute(self, name: str, value: object) -> None:
+        """Set one option: name as ``<executor>.<option>``."""
+        if self.custom_attributes is None:
+            self.custom_attributes = {}
+        self.custom_attributes[name] = value
+
+    def get_custom_attribute(self, name: str) -> object | None:
+        """The value of one option, None when it is not set."""
+        return (self.custom_attributes or {}).get(name)
+
+    @staticmethod
+    def parse_walltime(walltime: str) -> timedelta:
+        """A time limit from ``hh:mm:ss``, ``hh:mm``, ``mm`` (digits only: minutes), or a number with unit h, m or s.
+
+        Raises ValueError for any other text.
+        """
+        text = walltime.strip()
+        if clock := _CLOCK.fullmatch(text):
+            hours, minutes, seconds = (int(part or 0) for part in clock.groups())
+            if minutes < 60 and seconds < 60:
+                return _span(hours * 3600 + minutes * 60 + seconds, walltime)
+        elif (number := _NUMBER.fullmatch(text)) and (number[2] or number[1].isdigit()):
+            return _span(float(number[1]) * _UNITS[number[2].lower()], walltime)
+        raise ValueError(f"{walltime!r} is not a time limit (known forms: hh:mm:ss, hh:mm, mm, and a number with the "
+                         f"unit h, m or s)")
+
+    def _values(self) -> dict[str, Any]:
+        return {"duration": self.duration, "queue_name": self.queue_name, "account": self.account,
+                "reservation_id": self.reservation_id, "custom_attributes": self.custom_attributes}
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, JobAttributes) and self._values() == other._values()
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        return f"JobAttributes({', '.join(f'{key}={value!r}' for key, value in self._values().items())})"
+
+
+def _span(seconds: float, text: str) -> timedelta:
+    try:
+        return timedelta(seconds=seconds)
+    except OverflowError:
+        raise ValueError(f"{text!r} is too long for a time limit") from None

@@ -1,0 +1,130 @@
+"""The interface of all executors, and the way to get one by name."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from psij._validate import check_spec
+from psij.exceptions import InvalidStateException
+from psij.job import Job, JobStatusCallback, _as_callback
+from psij.job_executor_config import JobExecutorConfig
+from psij.job_spec import JobSpec
+from psij.job_state import JobState
+from psij.job_status import JobStatus
+
+if TYPE_CHECKING:
+    from packaging.version import Version
+
+    from psij.descriptor import Descriptor
+
+__all__ = ["JobExecutor"]
+
+_Names = list[str]      # the method ``list`` hides the built-in inside the class
+
+
+class JobExecutor(ABC):
+    """Runs jobs somewhere.
+
+    url: where the backend is, for executors that need to be told. config: settings, the default ones when None.
+    """
+
+    def __init__(self, url: str | None = None, config: JobExecutorConfig | None = None) -> None:
+        self.url = url
+        self.config = JobExecutorConfig.DEFAULT if config is None else config
+        self._cb: JobStatusCallback | None = None
+        self._name: str | None = None
+        self._descriptor: Descriptor | None = None
+
+    @property
+    def name(self) -> str:
+        """The name this executor was asked for, else the one in its descriptor, else that of its class."""
+        if self._name is not None:
+            return self._name
+        descriptor = self._described()
+        return type(self).__name__ if descriptor is None else descriptor.name
+
+    @property
+    def version(self) -> Version:
+        """The version in the executor's descriptor; 0 when there is no descriptor."""
+        from packaging.version import Version
+
+        descriptor = self._described()
+        return Version("0") if descriptor is None else descriptor.version
+
+    def _described(self) -> Descriptor | None:
+        if self._descriptor is None:
+            from psij._plugins import EXECUTORS
+
+            self._descriptor = EXECUTORS.descriptor_of(type(self))
+        return self._descriptor
+
+    @abstractmethod
+    def submit(self, job: Job) -> None:
+        """Hand a NEW job to the backend.
+
+        After a return everything is told by statuses. Raises InvalidJobException when the description is wrong,
+        InvalidStateException when the job is not NEW, SubmitException when the backend could not take it; then no job
+        was made and the state is still NEW.
+        """
+
+    @abstractmethod
+    def cancel(self, job: Job) -> None:
+        """Ask for the end of a job. Raises InvalidStateException when it was never submitted, else SubmitException."""
+
+    @abstractmethod
+    def attach(self, job: Job, native_id: str) -> None:
+        """Follow a job that the backend already has. Raises InvalidJobException when ``job`` is not NEW."""
+
+    def set_job_status_callback(self, cb: JobStatusCallback | Callable[[Job, JobStatus], None] | None) -> None:
+        """Have cb told of every change of status of every job of this executor; None removes it."""
+        self._cb = _as_callback(cb)
+
+    def _check_job(self, job: Job) -> JobSpec:
+        """The job's specification, checked; for executors. Raises InvalidStateException, InvalidJobException."""
+        if job.status.state is not JobState.NEW or job.executor is not None:
+            raise InvalidStateException(f"Job {job.id} was already submitted or attached: it is {job.status.state}.")
+        return check_spec(job.spec)
+
+    def _set_job_status(self, job: Job, status: JobStatus) -> None:
+        """Set a job's status; for executors."""
+        job.status = status
+
+    @staticmethod
+    def get_instance(name: str, version_constraint: str | None = None, url: str | None = None,
+                     config: JobExecutorConfig | None = None) -> JobExecutor:
+        """A new executor of that name (in any case).
+
+        version_constraint: a PEP 440 specifier such as ``>= 0.0.1``; the newest version that fits is taken. Raises
+        ValueError when there is none or it cannot be loaded.
+        """
+        from psij._plugins import EXECUTORS
+
+        cls, descriptor = EXECUTORS.get(name, version_constraint, JobExecutor)
+        executor: JobExecutor = cls(url=url, config=config)
+        executor._name = name
+        executor._descriptor = descriptor
+        return executor
+
+    @staticmethod
+    def get_executor_names() -> set[str]:
+        """Names of all executors that can be asked for."""
+        from psij._plugins import EXECUTORS
+
+        return EXECUTORS.names()
+
+    @staticmethod
+    def register_executor(desc: Descriptor, root: str | Path) -> None:
+        """Make an executor known. root: the folder under which the module of its class lies."""
+        from psij._plugins import EXECUTORS
+
+        EXECUTORS.register(desc, Path(root))
+
+    def __str__(self) -> str:
+        return f"{type(self).__name__}[{self.name}]"
+
+    @abstractmethod
+    def list(self) -> _Names:
+        """Native identifiers of the jobs this executor knows and could attach to; all unfinished ones among them."""

@@ -1,0 +1,27 @@
+"""Settings of an executor."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import ClassVar
+
+__all__ = ["JobExecutorConfig"]
+
+
+class JobExecutorConfig:
+    """Settings that every executor has.
+
+    launcher_log_file: where launcher scripts write a log, None for nowhere. work_directory: where psij keeps its own
+    files (launcher scripts, node files), ``~/.psij/work`` by default; made when first needed.
+    """
+
+    DEFAULT: ClassVar[JobExecutorConfig]
+    DEFAULT_WORK_DIRECTORY: ClassVar[Path] = Path(os.path.expanduser("~/.psij/work"))
+
+    def __init__(self, launcher_log_file: str | Path | None = None, work_directory: str | Path | None = None) -> None:
+        self.launcher_log_file = None if launcher_log_file is None else Path(launcher_log_file)
+        self.work_directory = self.DEFAULT_WORK_DIRECTORY if work_directory is None else Path(work_directory)
+
+
+JobExecutorConfig.DEFAULT = JobExecutorConfig()

@@ -1,0 +1,46 @@
+"""The status of a job: a state, and when and how it was reached."""
+
+from __future__ import annotations
+
+import time as _time
+from typing import Any
+
+from psij.job_state import JobState
+
+__all__ = ["JobStatus"]
+
+
+class JobStatus:
+    """One state of a job with its circumstances.
+
+    state: the JobState. time: when it was reached, seconds since the epoch (now when not given). message: for a user.
+    exit_code: of the executable, 128 + n when signal n ended it. metadata: only what is known of these keys: native_id,
+    native_state, phase, reason, signal, core_dumped, start_time, end_time, submit_time (seconds since the epoch),
+    wall_seconds, suspend_seconds, cpu_seconds, nodes (list), node_count, processors, gpus, memory_max_bytes,
+    memory_average_bytes, energy_joules, starts, queue, sources (key to where its value is from), confirmed_at.
+    """
+
+    def __init__(self, state: JobState, time: float | None = None, message: str | None = None,
+                 exit_code: int | None = None, metadata: dict[str, Any] | None = None) -> None:
+        self.state = state
+        self.time: float = _time.time() if time is None else time
+        self.message = message
+        self.exit_code = exit_code
+        self.metadata = metadata
+
+    @property
+    def final(self) -> bool:
+        """Whether the state is a final one."""
+        return self.state.final
+
+    def __str__(self) -> str:
+        parts = [str(self.state), f"time={self.time}"]
+        if self.message is not None:
+            parts.append(f"message={self.message}")
+        if self.exit_code is not None:
+            parts.append(f"exit_code={self.exit_code}")
+        if self.metadata:
+            parts.append(f"meta={self.metadata}")
+        return f"JobStatus[{', '.join(parts)}]"
+
+    __repr__ = __str__

@@ -1,0 +1,5 @@
+"""psij-python 0.9.11's other import path of Launcher."""
+
+from psij.job_launcher import Launcher
+
+__all__ = ["Launcher"]

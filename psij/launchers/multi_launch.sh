@@ -1,0 +1,23 @@
+#!/bin/bash
+. "$(dirname "$0")/launcher_lib.sh"
+
+export _PSI_J_PROCESS_COUNT="$1"
+shift
+pre_launch
+
+_psi_j_pids=()
+for _psi_j_index in $(seq 1 "$_PSI_J_PROCESS_COUNT"); do
+    log "start $1, process $_psi_j_index"
+    _PSI_J_PROCESS_INDEX_="$_psi_j_index" "$@" <"$_PSI_J_STDIN" >>"$_PSI_J_STDOUT" 2>>"$_PSI_J_STDERR" &
+    _psi_j_pids+=($!)
+done
+
+# The first code that is not zero, in the order of the processes.
+_PSI_J_EC=0
+for _psi_j_pid in "${_psi_j_pids[@]}"; do
+    _psi_j_code=0
+    wait "$_psi_j_pid" || _psi_j_code=$?
+    if [ "$_PSI_J_EC" = 0 ]; then _PSI_J_EC=$_psi_j_code; fi
+done
+log "exit code $_PSI_J_EC"
+end_launch

@@ -1,0 +1,107 @@
+"""Launchers that are a shell script, copied to the work directory and run from there.
+
+Command: ``/bin/bash SCRIPT job-id log-file pre-launch post-launch stdin stdout stderr [extra ...] executable arg ...``
+(source: psij-python's architecture note and the behaviour of its scripts). Scripts source ``launcher_lib.sh``, which
+lies beside them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import tempfile
+from pathlib import Path
+
+from psij.job import Job
+from psij.job_executor_config import JobExecutorConfig
+from psij.job_launcher import Launcher
+from psij.job_spec import JobSpec
+from psij.resource_spec import ResourceSpecV1
+
+__all__ = ["ScriptBasedLauncher", "process_count"]
+
+_HERE = Path(__file__).resolve().parent
+
+
+def process_count(job: Job) -> int:
+    """How many processes the job asks for in total, 1 when it does not say."""
+    resources = job.spec.resources if job.spec is not None else None
+    return resources.computed_process_count if isinstance(resources, ResourceSpecV1) else 1
+
+
+class ScriptBasedLauncher(Launcher):
+    """A launcher that is a script. script_path: the script; subclasses may deploy further files beside it."""
+
+    def __init__(self, script_path: Path, config: JobExecutorConfig | None = None) -> None:
+        super().__init__(config)
+        self._script_path = Path(script_path)
+
+    def _files_to_deploy(self) -> list[Path]:
+        """Files that are copied to the work directory, the script among them."""
+        return [_HERE / "launcher_lib.sh", self._script_path]
+
+    def get_additional_args(self, job: Job) -> list[str]:
+        """Arguments between the seven fixed ones and the executable; none here."""
+        return []
+
+    def get_launch_command(self, job: Job, log_file: str | None = None) -> list[str]:
+        """The command; deploys the script first. log_file: overrides the configured launcher log."""
+        spec = job.spec
+        if spec is None or spec.executable is None:
+            raise ValueError(f"Job {job.id} has no executable")
+        log = log_file if log_file is not None else _text(self.config.launcher_log_file)
+        return ["/bin/bash", str(self._deploy()), job.id, log, *_launch_paths(spec), *self.get_additional_args(job),
+                os.fspath(spec.executable), *(spec.arguments or ())]
+
+    def _deploy(self) -> Path:
+        """Copy the files to ``<work directory>/<sha256 of their contents>/``, once; the path of the script there."""
+        contents = {file.name: file.read_bytes() for file in self._files_to_deploy()}
+        folder = self.config.work_directory / _digest(contents)
+        if not _holds(folder, contents):
+            _write_folder(folder, contents)
+        return folder / self._script_path.name
+
+
+def _text(path: Path | None) -> str:
+    return "" if path is None else str(path)
+
+
+def _launch_paths(spec: JobSpec) -> list[str]:
+    streams = (spec.stdin_path, spec.stdout_path, spec.stderr_path)
+    return [_text(spec.pre_launch), _text(spec.post_launch), *(_text(path) or "/dev/null" for path in streams)]
+
+
+def _digest(contents: dict[str, bytes]) -> str:
+    digest = hashlib.sha256()
+    for name in sorted(contents):
+        digest.update(f"{name}\0{len(contents[name])}\0".encode() + contents[name])
+    return digest.hexdigest()
+
+
+def _holds(folder: Path, contents: dict[str, bytes]) -> bool:
+    try:
+        return all((folder / name).read_bytes() == content for name, content in contents.items())
+    except OSError:
+        return False
+
+
+def _write_folder(folder: Path, contents: dict[str, bytes]) -> None:
+    """Make the folder in one step, so that nobody ever runs half a script; two writers write the same."""
+    folder.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    fresh = Path(tempfile.mkdtemp(prefix=".launcher-", dir=folder.parent))
+    try:
+        for name, content in contents.items():
+            (fresh / name).write_bytes(content)
+            (fresh / name).chmod(0o700)
+        _replace_folder(fresh, folder, contents)
+    finally:
+        shutil.rmtree(fresh, ignore_errors=True)
+
+
+def _replace_folder(fresh: Path, folder: Path, contents: dict[str, bytes]) -> None:
+    try:
+        fresh.rename(folder)
+    except OSError:                     # it is there already: by another writer, or damaged
+        for name in contents if not _holds(folder, contents) else ():
+            os.replace(fresh / name, folder / name)

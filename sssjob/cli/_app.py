@@ -1,0 +1,126 @@
+"""The group of commands, each loaded when it is named, and the one place where an exception becomes an exit status."""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+import os
+import sys
+from typing import Final
+
+import click
+
+from sssjob.cli._findings import problem
+from sssjob.errors import SSSJobError
+from sssjob.version import __version__
+
+__all__ = ["COMMANDS", "cli", "run", "status_of"]
+
+#: Command -> the line that ``sssjob --help`` shows; its module has the same name.
+COMMANDS: Final = {
+    "check": "Read documents and report what is wrong or doubtful.",
+    "completion": "Print the completion script for a shell.",
+    "convert": "Write a document in another format.",
+    "executors": "List what jobs can be run with.",
+    "explain": "Explain a rule (SSS123), or what a document asks for.",
+    "match": "Say whether an offer meets what a document requests.",
+    "query": "Evaluate an XPath expression over documents.",
+    "run": "Run a document and write it back with its results.",
+    "show": "Show a document as tables.",
+}
+
+
+class Commands(click.Group):
+    """Knows its commands by name and imports one only when it is used."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in COMMANDS:
+            return None
+        found = importlib.import_module(f"sssjob.cli.{cmd_name}").command
+        assert isinstance(found, click.Command)
+        return found
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        name = args[0]
+        if not name.startswith("-") and name not in COMMANDS and not ctx.resilient_parsing:
+            close = difflib.get_close_matches(name, COMMANDS, 1)
+            hint = f"did you mean {close[0]!r}?" if close else f"known: {', '.join(COMMANDS)}"
+            raise click.UsageError(f"no such command {name!r} ({hint})", ctx)
+        return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl(list(COMMANDS.items()))
+
+
+@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.version_option(__version__, "-V", "--version", prog_name="sssjob", message="%(prog)s %(version)s")
+def cli() -> None:
+    """A job is one document, the SSS job object, from request to charge.
+
+    Results go to standard output, findings to standard error. Exit status: 0 fine, 1 rejecting findings, 2 usage,
+    3 file or network; `run` passes the job's own code on.
+    """
+
+
+def status_of(error: BaseException) -> tuple[int, str]:
+    """(exit status, message; empty: say nothing) of an exception that ends a command."""
+    from sssjob.errors import UsageError
+
+    match error:
+        case KeyboardInterrupt() | click.Abort():
+            return 130, "interrupted"
+        case BrokenPipeError():
+            return 141, ""
+        case click.exceptions.Exit():
+            return error.exit_code, ""
+        case UsageError():
+            return 2, str(error)
+        case OSError():
+            return 3, _os_message(error)
+        case SSSJobError():
+            return 1, str(error)
+        case RecursionError() | MemoryError():
+            return 1, f"the input is too large or too deeply nested ({type(error).__name__})"
+    return 70, f"internal error: {type(error).__name__}: {error} (set SSSJOB_DEBUG=1 for the traceback)"
+
+
+def _os_message(error: OSError) -> str:
+    if isinstance(error, SSSJobError) or not error.strerror:
+        return str(error)
+    return f"{error.filename}: {error.strerror}" if error.filename is not None else error.strerror
+
+
+def run(arguments: list[str]) -> int:
+    """Run one command line and return its exit status; nothing escapes but with SSSJOB_DEBUG set."""
+    try:
+        status = cli.main(arguments, prog_name="sssjob", standalone_mode=False)
+        sys.stdout.flush()
+        return status if isinstance(status, int) else 0
+    except click.ClickException as error:
+        error.show()
+        return error.exit_code
+    except SystemExit as error:         # completion ends this way
+        return error.code if isinstance(error.code, int) else 0
+    except BaseException as error:
+        status, message = status_of(error)
+        if os.environ.get("SSSJOB_DEBUG") and status != 141:
+            raise
+        if message:
+            problem(message)
+        if status == 141:
+            _swallow()
+        return status
+
+
+def _swallow() -> None:
+    """Let the interpreter's last flush of standard output go nowhere."""
+    try:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except (OSError, ValueError):       # standard output is no file (tests)
+        return

@@ -1,0 +1,56 @@
+"""``sssjob check``: read documents and report what is wrong or doubtful."""
+
+from __future__ import annotations
+
+import json
+import sys
+
+import click
+
+from sssjob.cli._files import emit, read_bytes
+from sssjob.cli._options import Session, common
+from sssjob.findings import Findings
+
+__all__ = ["command"]
+
+
+@click.command("check")
+@click.argument("files", nargs=-1, required=True, metavar="FILE...")
+@click.option("--schema", is_flag=True, help="Also validate against the XML schema of release 3.1.0.")
+@common
+def command(session: Session, files: tuple[str, ...], schema: bool) -> int:
+    """Read every FILE (- is standard input) and report what is wrong or doubtful.
+
+    A bad file does not keep the others from being checked. Exit status 1 when one has rejecting findings, 3 when one
+    cannot be read.
+    """
+    for name in files:
+        errors, warnings, failures = session.errors, session.warnings, session.failures
+        with session.tolerant():
+            _check(session, name, schema)
+        ok = session.errors == errors and session.failures == failures
+        _summary(session, name, ok, session.errors - errors, session.warnings - warnings)
+    return session.status()
+
+
+def _check(session: Session, name: str, schema: bool) -> None:
+    from sssjob.validation import check
+
+    data = read_bytes(name)
+    document = session.read(name, data)
+    findings = Findings(name)
+    check(document, findings, session.profile)
+    session.report(findings)
+    if schema:
+        from sssjob.schema import validate
+
+        found = Findings(name)
+        validate(data, found)
+        session.report(found)
+
+
+def _summary(session: Session, name: str, ok: bool, errors: int, warnings: int) -> None:
+    if session.as_json:
+        emit(json.dumps({"type": "result", "file": name, "ok": ok, "errors": errors, "warnings": warnings}) + "\n")
+    elif sys.stdout.isatty() and not session.quiet:
+        emit(f"{name}: {'ok' if ok else 'not accepted'}, {errors} errors, {warnings} warnings\n")

@@ -1,0 +1,113 @@
+"""Writes ``schemas/sssjob.schema.json``: JSON Schema (2020-12) of the JSON twin, as ``sssjob.twin`` writes it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from typing import Any, Final
+
+from sssjob.twin import ROOTS, repeating
+from sssjob.vocabulary import AWARENESS, CONTAINERS, DELIVERED, REQUESTED, Attribute, Element, in_scope
+
+__all__ = ["json_schema"]
+
+_CATEGORY: Final = {"": ("", ()), "R": ("Requested.", REQUESTED), "D": ("Delivered.", DELIVERED)}
+_NUMBERS: Final[dict[str, dict[str, Any]]] = {
+    "Integer": {"type": "integer"}, "Float": {"type": "number"}, "Boolean": {"type": "boolean"},
+    "DateTime": {"type": "integer", "minimum": 0}, "Duration": {"type": "integer", "minimum": 0},
+    "String": {"type": "string"},
+}
+
+
+def _ref(name: str) -> dict[str, str]:
+    return {"$ref": f"#/$defs/{name}"}
+
+
+def _attribute(a: Attribute) -> dict[str, Any]:
+    made: dict[str, Any] = {**_NUMBERS[a.type], "description": a.description}
+    if a.values and not a.open_list and a.type == "String":
+        word = "|".join(a.values)
+        made |= {"pattern": f"^({word})(,({word}))*$"} if a.is_list else {"enum": list(a.values)}
+    return made
+
+
+def _value(e: Element) -> dict[str, Any]:
+    if e.name == "Network":
+        return {"type": ["number", "string"], "minimum": 0, "minLength": 1}
+    made = dict(_NUMBERS[e.type])
+    if e.minimum is not None:
+        made["minimum"] = e.minimum
+    if e.type == "String" and not e.may_be_empty:
+        made["minLength"] = 1
+    return made
+
+
+def _property(e: Element, inherited: Iterable[Attribute]) -> dict[str, Any]:
+    rows = {a.name: a for a in (*e.attributes, *inherited, AWARENESS)}
+    value = _value(e)
+    required = ["value", *(a.name for a in e.attributes if a.required)]
+    full = {"type": "object", "properties": {"value": value} | {n: _attribute(a) for n, a in rows.items()},
+            "required": required, "additionalProperties": False}
+    about = f"{e.description}. Section {e.section}."
+    return {"description": about, **full} if len(required) > 1 else {"description": about, "anyOf": [value, full]}
+
+
+def _definition(container: str, e: Element) -> str:
+    prefix = _CATEGORY[CONTAINERS[container].category][0]
+    return f"{prefix}{e.table}.{e.name}"
+
+
+def _members(name: str) -> dict[str, dict[str, Any]]:
+    """Key -> schema of one value, for the ordered form; lists are added for the object form."""
+    row = CONTAINERS[name]
+    made: dict[str, dict[str, Any]] = {f"@{a.name}": _attribute(a) for a in (AWARENESS, *row.attributes)}
+    made |= {e.name: _ref(_definition(name, e)) for e in in_scope(name).values()}
+    made |= {child: _ref(child) for child, _, _ in row.children}
+    return made | {"#raw": _ref("raw")}
+
+
+def _container(name: str) -> dict[str, Any]:
+    row, members = CONTAINERS[name], _members(name)
+    many = repeating(name) | {"#raw"}
+    properties = {k: {"type": "array", "items": v, "minItems": 1} if k in many else v for k, v in members.items()}
+    forms: list[dict[str, Any]] = [
+        {"type": "object", "properties": properties, "additionalProperties": False, "minProperties": 1},
+        {"type": "array", "minItems": 1, "items": {"type": "object", "properties": members, "minProperties": 1,
+                                                   "maxProperties": 1, "additionalProperties": False}},
+    ]
+    if row.reference:
+        forms.append({"type": "string", "minLength": 1, "description": "a reference by id"})
+    return {"description": f"{row.description}. Section {row.section}.", "anyOf": forms}
+
+
+def _raw() -> dict[str, Any]:
+    child = {"anyOf": [{"type": "string"}, _ref("raw"), _document(False)]}
+    return {"description": "an element of another vocabulary", "type": "object", "required": ["tag"],
+            "properties": {"tag": {"type": "string"}, "text": {"type": "string"},
+                           "attributes": {"type": "object", "additionalProperties": {"type": "string"}},
+                           "children": {"type": "array", "items": child}},
+            "additionalProperties": False}
+
+
+def _document(files: bool) -> dict[str, Any]:
+    names = {root: _ref(root) for root in ROOTS}
+    if not files:
+        return {"type": "object", "properties": names, "minProperties": 1, "maxProperties": 1,
+                "additionalProperties": False}
+    file = {"type": "object", "required": ["id", "text"], "additionalProperties": False,
+            "properties": {"id": {"type": "string"}, "text": {"type": "string"}, "encoded": {"type": "string"}}}
+    names |= {"#raw": _ref("raw"), "$schema": {"type": "string"}, "File": {"type": "array", "items": file}}
+    return {"type": "object", "properties": names, "additionalProperties": False,
+            "oneOf": [{"required": [root]} for root in (*ROOTS, "#raw")]}
+
+
+def json_schema() -> str:
+    """The text of ``schemas/sssjob.schema.json``."""
+    definitions: dict[str, Any] = {"raw": _raw()}
+    for name, row in CONTAINERS.items():
+        for e in in_scope(name).values():
+            definitions[_definition(name, e)] = _property(e, _CATEGORY[row.category][1])
+        definitions[name] = _container(name)
+    made = {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "SSS job object 3.1.0, JSON twin",
+            "$comment": "Generated by python -m sssjob.derive; do not edit.", **_document(True), "$defs": definitions}
+    return json.dumps(made, indent=1) + "\n"

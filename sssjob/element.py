@@ -1,0 +1,325 @@
+"""What every part of a job object is made of: properties, containers, and what was not understood.
+
+A ``Property`` is an immutable leaf, shared between all places where the same text stands; a ``Container`` keeps its
+items in document order, because order is data here (conj, group, redirect lists). ``Raw`` holds an element of another
+vocabulary whole, so that it comes back on writing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from decimal import Decimal
+from typing import Any, ClassVar, Generic, Self, TypeVar, overload
+
+__all__ = [
+    "Container", "Item", "Many", "One", "PropertiesOf", "Property", "PropertyOf", "Raw", "TextAttribute",
+    "TypedAttribute", "Value", "new_property",
+]
+
+Value = str | int | Decimal | bool
+T = TypeVar("T")
+P = TypeVar("P", bound="Property")
+
+class TextAttribute:
+    """Accessor of an attribute of type String: its text, or the default of the specification, or None."""
+
+    __slots__ = ("default", "name")
+
+    def __init__(self, name: str, default: str | None = None) -> None:
+        self.name = name
+        self.default = default
+
+    @overload
+    def __get__(self, obj: None, owner: type) -> Self: ...
+    @overload
+    def __get__(self, obj: Property, owner: type) -> str | None: ...
+    def __get__(self, obj: Property | None, owner: type) -> Self | str | None:
+        return self if obj is None else obj.attributes.get(self.name, self.default)
+
+
+class TypedAttribute(Generic[T]):
+    """Accessor of an attribute of another type: read from its text, or the default, or None.
+
+    Raises ValueError when the text of a property made by hand is not of the type."""
+
+    __slots__ = ("default", "name", "read")
+
+    def __init__(self, name: str, read: Callable[[str], T], default: T | None = None) -> None:
+        self.name = name
+        self.read = read
+        self.default = default
+
+    @overload
+    def __get__(self, obj: None, owner: type) -> Self: ...
+    @overload
+    def __get__(self, obj: Property, owner: type) -> T | None: ...
+    def __get__(self, obj: Property | None, owner: type) -> Self | T | None:
+        if obj is None:
+            return self
+        text = obj.attributes.get(self.name)
+        return self.default if text is None else self.read(text)
+
+
+#: Shared by all properties without attributes. Never changed: attributes of a Property are read-only by contract.
+NO_ATTRIBUTES: dict[str, str] = {}
+
+
+class Property:
+    """A leaf: ``tag`` (the name of 3.1.0), typed ``value``, ``attributes`` as canonical text, and the ``spelling``
+    it was read under where that is another one. Not to be changed: make a new one with ``replace``."""
+
+    __slots__ = ("attributes", "spelling", "tag", "value")
+
+    op = TextAttribute("op", "EQ")
+    conj = TextAttribute("conj", "And")
+    group = TypedAttribute("group", int, 0)
+    preference = TypedAttribute("preference", int)
+    performance_factor = TypedAttribute("performanceFactor", Decimal)
+    awareness_policy = TextAttribute("awarenessPolicy")
+
+    def __init__(self, tag: str, value: Value, attributes: dict[str, str] = NO_ATTRIBUTES,
+                 spelling: str | None = None) -> None:
+        self.tag = tag
+        self.value = value
+        self.attributes = attributes
+        self.spelling = spelling
+
+    def replace(self, value: Value | None = None, **attributes: str | None) -> Self:
+        """A copy with another value or other attributes (XML spelling; None takes one away)."""
+        merged = {**self.attributes, **attributes}
+        kept = {k: v for k, v in merged.items() if v is not None}
+        return type(self)(self.tag, self.value if value is None else value, kept or NO_ATTRIBUTES, self.spelling)
+
+    def get(self, attribute: str, default: str | None = None) -> str | None:
+        """The text of an attribute (XML spelling), or the default."""
+        return self.attributes.get(attribute, default)
+
+    @property
+    def text(self) -> str:
+        """The value as the strict writer spells it."""
+        value = self.value
+        if value is True:
+            return "true"
+        if value is False:
+            return "false"
+        return format(value, "f") if isinstance(value, Decimal) else str(value)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Property):
+            return NotImplemented
+        return (self.tag == other.tag and self.value == other.value and type(self.value) is type(other.value)
+                and self.attributes == other.attributes)
+
+    def __hash__(self) -> int:
+        return hash((self.tag, self.value))
+
+    def __repr__(self) -> str:
+        more = "".join(f", {k}={v!r}" for k, v in self.attributes.items())
+        return f"{type(self).__name__}({self.tag!r}, {self.value!r}{more})"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.tag, self.value, self.attributes, self.spelling)
+
+
+class Raw:
+    """An element of another vocabulary: tag as found (``{namespace}local``), attributes, text and children.
+
+    Children are Raw, Container (a Job inside an envelope) or str (text between elements).
+    """
+
+    __slots__ = ("attributes", "children", "line", "tag", "text")
+
+    def __init__(self, tag: str, attributes: Mapping[str, str] | None = None, text: str = "",
+                 children: Iterable[Raw | Container | str] = (), line: int = 0) -> None:
+        self.tag = tag
+        self.attributes = dict(attributes or {})
+        self.text = text
+        self.children = list(children)
+        self.line = line
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Raw):
+            return NotImplemented
+        return (self.tag, self.attributes, self.text, self.children) == (
+            other.tag, other.attributes, other.text, other.children)
+
+    __hash__ = None  # type: ignore[assignment]  # mutable
+
+    def __repr__(self) -> str:
+        return f"Raw({self.tag!r}, {self.attributes!r}, {self.text!r}, {self.children!r})"
+
+
+class Container:
+    """An element with children, in document order in ``items``.
+
+    ``attributes`` holds awarenessPolicy, export and unknown ones; ``reference`` is the text of a reference
+    (``<Job>job123</Job>``); ``line`` the source line (0: not read from text); ``spelling`` another name it was read
+    under. Comparing looks at items, attributes and reference only.
+    """
+
+    __slots__ = ("attributes", "items", "line", "reference", "spelling")
+    tag: ClassVar[str]
+
+    def __init__(self, items: Iterable[Item] = (), attributes: dict[str, str] | None = None,
+                 reference: str | None = None, line: int = 0, spelling: str | None = None) -> None:
+        self.items: list[Item] = items if type(items) is list else list(items)
+        self.attributes = attributes or NO_ATTRIBUTES
+        self.reference = reference
+        self.line = line
+        self.spelling = spelling
+
+    # -- asking
+    def first(self, tag: str) -> Property | None:
+        """The first property of that name standing directly here."""
+        for item in self.items:
+            if item.tag == tag and isinstance(item, Property):
+                return item
+        return None
+
+    def all(self, tag: str) -> list[Property]:
+        """All properties of that name standing directly here, in order."""
+        return [i for i in self.items if i.tag == tag and isinstance(i, Property)]
+
+    def properties(self) -> Iterator[Property]:
+        """All properties standing directly here."""
+        return (i for i in self.items if isinstance(i, Property))
+
+    def containers(self, tag: str | None = None) -> Iterator[Container]:
+        """The child containers, or those of one name."""
+        return (i for i in self.items if isinstance(i, Container) and (tag is None or i.tag == tag))
+
+    def unknown(self) -> Iterator[Raw]:
+        """What was not understood and is kept."""
+        return (i for i in self.items if isinstance(i, Raw))
+
+    def value(self, tag: str) -> Value | None:
+        """The value of the first property of that name, or None."""
+        found = self.first(tag)
+        return None if found is None else found.value
+
+    # -- changing
+    def add(self, tag: str, value: Value, **attributes: str | None) -> Property:
+        """Append a property (attributes in XML spelling; None is left out) and return it."""
+        made = new_property(tag, value, {k: v for k, v in attributes.items() if v is not None})
+        self.items.append(made)
+        return made
+
+    def set(self, tag: str, value: Value | Property | None) -> None:
+        """Put one property in place of all of that name; None takes them away."""
+        kept: list[Item] = []
+        new = value if isinstance(value, Property) or value is None else new_property(tag, value)
+        for item in self.items:
+            if item.tag == tag and isinstance(item, Property):
+                if new is not None:
+                    kept.append(new)
+                    new = None
+            else:
+                kept.append(item)
+        if new is not None:
+            kept.append(new)
+        self.items = kept
+
+    def put(self, tag: str, values: Iterable[Property]) -> None:
+        """Put these properties in place of all of that name."""
+        self.items = [i for i in self.items if not (i.tag == tag and isinstance(i, Property))] + list(values)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Container):
+            return NotImplemented
+        return (self.tag == other.tag and self.items == other.items and self.attributes == other.attributes
+                and self.reference == other.reference)
+
+    __hash__ = None  # type: ignore[assignment]  # mutable
+
+    def __repr__(self) -> str:
+        what = repr(self.reference) if self.reference is not None else repr(self.items)
+        return f"{self.tag}({what}{', ' + repr(self.attributes) if self.attributes else ''})"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.items, self.attributes or None, self.reference, self.line, self.spelling)
+
+
+Item = Property | Container | Raw
+
+
+def new_property(tag: str, value: Value, attributes: dict[str, str] | None = None) -> Property:
+    """A Property of the class that belongs to the name (Processors: a Consumable)."""
+    from sssjob.accessors import CLASSES
+
+    return CLASSES.get(tag, Property)(tag, value, attributes or NO_ATTRIBUTES)
+
+
+class One(Generic[T]):
+    """Accessor of the value of a property that stands at most once: ``job.user``; None where it is absent."""
+
+    __slots__ = ("tag",)
+
+    def __init__(self, tag: str) -> None:
+        self.tag = tag
+
+    @overload
+    def __get__(self, obj: None, owner: type) -> Self: ...
+    @overload
+    def __get__(self, obj: Container, owner: type) -> T | None: ...
+    def __get__(self, obj: Container | None, owner: type) -> Self | T | None:
+        return self if obj is None else obj.value(self.tag)  # type: ignore[return-value]
+
+    def __set__(self, obj: Container, value: T | None) -> None:
+        obj.set(self.tag, value)  # type: ignore[arg-type]
+
+
+class Many(Generic[T]):
+    """Accessor of the values of a property that may repeat: ``job.hold``, a tuple."""
+
+    __slots__ = ("tag",)
+
+    def __init__(self, tag: str) -> None:
+        self.tag = tag
+
+    @overload
+    def __get__(self, obj: None, owner: type) -> Self: ...
+    @overload
+    def __get__(self, obj: Container, owner: type) -> tuple[T, ...]: ...
+    def __get__(self, obj: Container | None, owner: type) -> Self | tuple[T, ...]:
+        return self if obj is None else tuple(p.value for p in obj.all(self.tag))  # type: ignore[misc]
+
+    def __set__(self, obj: Container, values: Iterable[T]) -> None:
+        obj.put(self.tag, [new_property(self.tag, v) for v in values])  # type: ignore[arg-type]
+
+
+class PropertyOf(Generic[P]):
+    """Accessor of a property with attributes of its own: ``job.memory``; the Property itself, or None."""
+
+    __slots__ = ("tag",)
+
+    def __init__(self, tag: str) -> None:
+        self.tag = tag
+
+    @overload
+    def __get__(self, obj: None, owner: type) -> Self: ...
+    @overload
+    def __get__(self, obj: Container, owner: type) -> P | None: ...
+    def __get__(self, obj: Container | None, owner: type) -> Self | P | None:
+        return self if obj is None else obj.first(self.tag)  # type: ignore[return-value]
+
+    def __set__(self, obj: Container, value: P | Value | None) -> None:
+        obj.set(self.tag, value)
+
+
+class PropertiesOf(Generic[P]):
+    """Accessor of all properties of a name that may repeat: ``job.dependency``, a tuple of Property."""
+
+    __slots__ = ("tag",)
+
+    def __init__(self, tag: str) -> None:
+        self.tag = tag
+
+    @overload
+    def __get__(self, obj: None, owner: type) -> Self: ...
+    @overload
+    def __get__(self, obj: Container, owner: type) -> tuple[P, ...]: ...
+    def __get__(self, obj: Container | None, owner: type) -> Self | tuple[P, ...]:
+        return self if obj is None else tuple(obj.all(self.tag))  # type: ignore[arg-type]
+
+    def __set__(self, obj: Container, values: Iterable[P]) -> None:
+        obj.put(self.tag, values)

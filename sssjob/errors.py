@@ -1,0 +1,59 @@
+"""The exceptions of sssjob, one tree.
+
+    SSSJobError
+    ├── RejectedError (ValueError)      a document or a translation with rejecting findings
+    ├── DocumentError (ValueError)      input that is no document at all (not XML, not JSON, wrong encoding)
+    ├── UsageError (ValueError)         a wrong argument: unknown format, profile, executor ...
+    ├── QueryError (ValueError)         a query that cannot be evaluated
+    │   └── QueryTimeout                it took longer than its limit
+    └── AccessError (OSError)           a file that cannot be read or written
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from sssjob.findings import Finding
+
+__all__ = ["AccessError", "DocumentError", "QueryError", "QueryTimeout", "RejectedError", "SSSJobError", "UsageError"]
+
+
+class SSSJobError(Exception):
+    """Base of all errors that sssjob raises on purpose."""
+
+
+class RejectedError(SSSJobError, ValueError):
+    """Rejecting findings; ``findings`` holds all findings, rejecting or not."""
+
+    def __init__(self, findings: Sequence[Finding]) -> None:
+        self.findings = tuple(findings)
+        errors = [f for f in self.findings if f.rejects]
+        more = f" (and {len(errors) - 1} more)" if len(errors) > 1 else ""
+        super().__init__(f"{errors[0] if errors else 'rejected'}{more}")
+
+
+class DocumentError(SSSJobError, ValueError):
+    """The input is no document of the format that was named."""
+
+
+class UsageError(SSSJobError, ValueError):
+    """A wrong argument; the message lists the known names."""
+
+
+class QueryError(SSSJobError, ValueError):
+    """A query that is wrong or refused."""
+
+
+class QueryTimeout(QueryError):
+    """A query that took longer than ``Limits.query_seconds``."""
+
+
+class AccessError(SSSJobError, OSError):
+    """A file that cannot be read or written; ``path`` names it."""
+
+    def __init__(self, path: str, reason: str) -> None:
+        self.path = path
+        super().__init__(f"{path}: {reason}")

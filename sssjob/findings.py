@@ -1,0 +1,153 @@
+"""Findings: the one way in which anything that is not understood, not expressible, lossy, contradictory, repaired or
+wrong is told, for documents, translations and runs alike.
+
+A ``Rule`` is a row of ``RULES`` (stable id, kind, title, explanation); a ``Finding`` is one occurrence with its place.
+``awarenessPolicy`` (section 9.0) turns the kinds ``unknown`` and ``dropped`` into an error, a warning or silence;
+``invalid`` and ``limit`` always reject; all others warn.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass
+from enum import Enum
+from typing import Any, Final, Literal
+
+from sssjob.errors import RejectedError
+from sssjob.limits import LIMITS, Limits
+from sssjob.rules import RULES, Kind, Rule
+
+__all__ = ["RULES", "Finding", "Findings", "Kind", "Policy", "Rule", "Severity", "escape"]
+
+Severity = Literal["error", "warning", "info"]
+
+
+class Policy(Enum):
+    """awarenessPolicy: what happens to what is not supported."""
+
+    REJECT = "Reject"
+    WARN = "Warn"
+    IGNORE = "Ignore"
+
+    @classmethod
+    def of(cls, text: str) -> Policy | None:
+        """The policy of that name in any case, or None."""
+        return _POLICIES.get(text.strip().lower())
+
+
+_POLICIES: Final = {p.value.lower(): p for p in Policy}
+_BY_POLICY: Final[dict[Policy, Severity | None]] = {
+    Policy.REJECT: "error", Policy.WARN: "warning", Policy.IGNORE: None,
+}
+
+
+def escape(text: str, most: int = 200) -> str:
+    """The text on one line, safe for a terminal or a log: control and invisible characters as ``\\u{XXXX}``."""
+    shown = "".join(c if c.isprintable() else f"\\u{{{ord(c):04X}}}" for c in text[: most + 1])
+    return shown if len(text) <= most else shown[:most] + "…"
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One occurrence of a rule.
+
+    line and column count from 1 (0: not known); ``path`` is the place inside the document
+    (``/JobGroup/Job[2]/Requested/Memory``); ``subject`` the name concerned; ``excerpt`` the source line.
+    """
+
+    rule: str
+    severity: Severity
+    subject: str
+    message: str
+    kind: Kind
+    file: str = ""
+    line: int = 0
+    column: int = 0
+    path: str = ""
+    hint: str = ""
+    excerpt: str = ""
+
+    @property
+    def rejects(self) -> bool:
+        """Whether this finding refuses the document or the translation."""
+        return self.severity == "error"
+
+    @property
+    def place(self) -> str:
+        """``file:line:col``, as far as known."""
+        return ":".join([escape(self.file) or "-", *(str(n) for n in (self.line, self.column) if n)])
+
+    def __str__(self) -> str:
+        hint = f" ({escape(self.hint, 400)})" if self.hint else ""
+        return f"{self.place}: {self.rule} {self.severity} {escape(self.message, 1000)}{hint}"
+
+    def record(self) -> dict[str, Any]:
+        """The finding as a JSON object; empty members are left out."""
+        return {"type": "finding"} | {k: v for k, v in asdict(self).items() if v not in ("", 0)}
+
+
+class Findings:
+    """Collects findings; keeps at most ``limits.findings`` and counts the rest.
+
+    override: a policy that replaces Reject as the document's outermost default (``--policy``).
+    """
+
+    def __init__(self, file: str = "", limits: Limits = LIMITS) -> None:
+        self.file = file
+        self.limits = limits
+        self.overflow = 0
+        self._kept: list[Finding] = []
+        self._rejected = False
+
+    def add(
+        self, rule: str, subject: str, message: str, *, policy: Policy = Policy.REJECT,
+        severity: Severity | None = None, line: int = 0, column: int = 0, path: str = "", hint: str = "",
+        excerpt: str = "", place: Callable[[], tuple[int, int, str]] | None = None,
+    ) -> Finding | None:
+        """Record one occurrence and return it; None where the policy says to be silent.
+
+        policy counts only for rules of the kinds unknown and dropped; severity overrides the rule's own. place
+        gives (line, column, excerpt) and is asked only when the finding is kept: looking a column up costs time.
+        """
+        row = RULES[rule]
+        level = severity or (_BY_POLICY[policy] if row.governed else row.severity)
+        if level is None:
+            return None
+        self._rejected = self._rejected or level == "error"
+        if len(self._kept) >= self.limits.findings and not (level == "error" and not self.rejected):
+            self.overflow += 1
+            return None
+        if place is not None:
+            line, column, excerpt = place()
+        found = Finding(rule, level, subject, message, row.kind, self.file, line, column, path, hint, excerpt)
+        self._kept.append(found)
+        return found
+
+    def extend(self, others: Findings) -> None:
+        """Take over the findings of another collector."""
+        self._kept.extend(others)
+        self.overflow += others.overflow
+        self._rejected = self._rejected or others.rejected
+
+    @property
+    def rejected(self) -> bool:
+        """Whether any finding rejects."""
+        return self._rejected
+
+    def rejecting(self) -> Iterator[Finding]:
+        """Only the findings that reject."""
+        return (f for f in self._kept if f.rejects)
+
+    def raise_if_rejected(self) -> None:
+        """Raise RejectedError with all findings when one of them rejects."""
+        if self._rejected:
+            raise RejectedError(self._kept)
+
+    def __iter__(self) -> Iterator[Finding]:
+        return iter(self._kept)
+
+    def __len__(self) -> int:
+        return len(self._kept)
+
+    def __getitem__(self, index: int) -> Finding:
+        return self._kept[index]

@@ -1,0 +1,40 @@
+"""Named limits for everything that is read.
+
+One frozen object holds every number; a caller raises one with ``dataclasses.replace(LIMITS, text=...)``. Hitting a
+limit is a rejecting finding (or a ``LimitError``) that names the field below. Source of the defaults: the project's
+threat list (README, "Bad input").
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+__all__ = ["LIMITS", "Limits"]
+
+MIB = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Sizes in bytes (``*_bytes``, ``text``), times in seconds (``*_seconds``), all others are counts."""
+
+    document_bytes: int = 512 * MIB          # a document read whole
+    document_elements: int = 20_000_000
+    child_bytes: int = 64 * MIB              # one child of the root, read as a stream
+    child_elements: int = 2_000_000
+    depth: int = 100                         # nesting of elements, JSON or brackets of text
+    attributes: int = 256                    # attributes of one element
+    text: int = 10 * MIB                     # one text node
+    identifier: int = 1_024                  # characters of an identifier
+    nodes: int = 1_000_000                   # members of a node set once expanded
+    pattern_seconds: float = 1.0             # one match of a pattern
+    query_seconds: float = 10.0              # one evaluation of a query (per Job when streamed)
+    group_depth: int = 64                    # open brackets of group=
+    files: int = 1_000                       # File objects beside a document
+    files_bytes: int = 64 * MIB
+    script_bytes: int = 10 * MIB
+    findings: int = 1_000                    # findings kept for one document
+    digits: int = 64                         # digits of one number
+
+
+LIMITS = Limits()

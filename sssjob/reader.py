@@ -1,0 +1,812 @@
+"""From XML to typed objects: whole documents, streams of jobs, and the trees that queries run on.
+
+One pass over the children of each element. A property whose text was seen before is not read again: properties are
+immutable and shared, so the second ``<Queue>batch</Queue>`` costs one look-up (``_Scope.cache``). Whatever has to be
+told is a finding; the kinds that awarenessPolicy governs follow the nearest policy (section 9.0).
+"""
+
+from __future__ import annotations
+
+import difflib
+import gc
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from decimal import Decimal
+from functools import lru_cache
+from io import BytesIO
+from pathlib import Path
+from typing import Any, BinaryIO, Final
+
+from lxml import etree
+
+from sssjob import accessors
+from sssjob.element import NO_ATTRIBUTES, Container, Item, Property, Raw
+from sssjob.errors import AccessError, RejectedError
+from sssjob.findings import Findings, Policy
+from sssjob.lexical import LexicalError
+from sssjob.limits import LIMITS, Limits
+from sssjob.model import CLASSES, Document, File, Job, JobDefaults
+from sssjob.profiles import Profile, profile as profile_of
+from sssjob.values import attribute_text, invisible, known_unit, typed
+from sssjob.vocabulary import (
+    ATTRIBUTES,
+    AWARENESS,
+    CONSUMABLE,
+    CONTAINERS,
+    DELIVERED,
+    ELEMENTS,
+    HOMELESS,
+    REQUESTED,
+    TRANSPARENT,
+    Attribute,
+    Element,
+    aliases,
+    in_scope,
+)
+from sssjob.xmlio import Locator, clean_bytes, parse_tree as parse_xml
+
+__all__ = ["Source", "collector_paused", "iter_job_elements", "parse_tree", "read_bytes", "read_document",
+           "stream_jobs"]
+
+Source = bytes | str | Path | BinaryIO
+
+_ROOTS: Final = ("Job", "JobGroup", "TaskGroup", "Requested", "Delivered")
+_ENVELOPES: Final = ("Envelope", "Body", "Request", "Response", "Data")
+_XSI: Final = "{http://www.w3.org/2001/XMLSchema-instance}"
+_CACHE: Final = 50_000
+_SETS: Final = 5_000
+
+
+class _Texts(dict[str | None, Property | None]):
+    """Text -> property, for one element name with one set of attributes: a text read before costs one look-up.
+
+    A text that takes no thought (digits for a number, printable words for a string) is converted here; None sends
+    everything else the long way, where findings are made. ``sets`` holds the same for each set of attributes that
+    was read without a finding. Values of one instance (ids, times) are not kept.
+    """
+
+    __slots__ = ("attributes", "keep", "make", "row", "sets", "tag")
+
+    def __init__(self, row: Element, attributes: dict[str, str] = NO_ATTRIBUTES) -> None:
+        self.row = row
+        self.tag = row.name
+        self.make = accessors.CLASSES.get(row.name, Property)
+        self.attributes = attributes
+        self.sets: dict[tuple[tuple[str, str], ...], _Texts] = {}
+        self.keep = not (row.instance or row.type == "DateTime")
+
+    def __missing__(self, text: str | None) -> Property | None:
+        return None
+
+    def with_attributes(self, read: tuple[tuple[str, str], ...], kept: dict[str, str]) -> None:
+        """Remember a set of attributes that was read without a finding."""
+        if len(self.sets) >= _SETS:
+            self.sets.clear()
+        self.sets[read] = type(self)(self.row, kept)
+
+    def _kept(self, text: str, made: Property) -> Property:
+        if self.keep:
+            if len(self) >= _CACHE:
+                self.clear()
+            self[text] = made
+        return made
+
+
+class _Strings(_Texts):
+    __slots__ = ()
+
+    def __missing__(self, text: str | None) -> Property | None:
+        if text is None or not text.isprintable() or len(text) > 1000 or text[0] == " " or text[-1] == " ":
+            return None
+        made = self.make(self.tag, text, self.attributes)
+        return self._kept(text, made) if self.keep else made
+
+
+class _Verbatim(_Texts):
+    __slots__ = ()
+
+    def __missing__(self, text: str | None) -> Property | None:
+        if text is None or len(text) > 1000:
+            return None
+        return self._kept(text, self.make(self.tag, text, self.attributes))
+
+
+class _Integers(_Texts):
+    __slots__ = ()
+
+    def __missing__(self, text: str | None) -> Property | None:
+        if text is None or not text.isdigit() or len(text) > 18 or not text.isascii():
+            return None
+        made = self.make(self.tag, int(text), self.attributes)
+        return self._kept(text, made) if self.keep else made
+
+
+class _Decimals(_Texts):
+    __slots__ = ()
+
+    def __missing__(self, text: str | None) -> Property | None:
+        if text is None or len(text) > 18 or not text.isascii() or not text.replace(".", "", 1).isdigit():
+            return None
+        return self._kept(text, self.make(self.tag, Decimal(text), self.attributes))
+
+
+def _texts(row: Element) -> _Texts:
+    """The right kind of cache for a row; rows that demand an attribute have none without attributes."""
+    if row.type == "String":
+        kind: type[_Texts] = _Verbatim if row.verbatim else _Strings
+    else:
+        kind = {"Float": _Decimals, "Boolean": _Texts}.get(row.type, _Integers)
+    return kind(row)
+
+
+@dataclass(slots=True)
+class _Scope:
+    """What may stand in one container under one profile: spelling -> (row, alias), and what was read already."""
+
+    name: str
+    rows: dict[str, tuple[Element, str | None]]
+    containers: dict[str, str]
+    folded: dict[str, str]
+    attributes: dict[str, dict[str, Attribute]]
+    own: dict[str, Attribute]
+    single: frozenset[str]
+    classes: dict[str, _Scope] = field(default_factory=dict)
+    here: dict[str, _Scope | _Texts] = field(default_factory=dict)
+    make: type[Container] = Container
+
+
+@lru_cache(maxsize=64)
+def _vocabulary_of(container: str, with_aliases: bool) -> _Scope:
+    """The scope without its cache: derived once from the vocabulary."""
+    rows: dict[str, tuple[Element, str | None]] = {n: (e, None) for n, e in in_scope(container).items()}
+    containers = {child: child for child, _, _ in CONTAINERS[container].children}
+    if with_aliases:
+        for alias, name in aliases(container).items():
+            if name in containers:
+                containers[alias] = name
+            else:
+                rows.setdefault(alias, (in_scope(container)[name], alias))
+    extra = {"Requested": REQUESTED, "Delivered": DELIVERED}.get(container, ())
+    attributes = {
+        name: {a.name: a for a in (*row.attributes, *extra, AWARENESS) if with_aliases or not a.former}
+        for name, row in in_scope(container).items()
+    }
+    single = frozenset() if CONTAINERS[container].category else frozenset(
+        n for n, e in in_scope(container).items() if not e.repeats)
+    folded = {n.lower(): n for n in (*rows, *containers)} if with_aliases else {}
+    own = {a.name: a for a in (*CONTAINERS[container].attributes, AWARENESS)}
+    return _Scope(container, rows, containers, folded, attributes, own, single, make=CLASSES[container])
+
+
+class _Reader:
+    """Turns elements into objects for one document: profile, policy, findings and caches."""
+
+    def __init__(self, profile: Profile, findings: Findings, limits: Limits, default: Policy,
+                 locate: Locator | None = None) -> None:
+        self.profile = profile
+        self.findings = findings
+        self.limits = limits
+        self.default = default
+        self.locate = locate or Locator()
+        self.files: dict[str, File] = {}
+        self._scopes: dict[str, _Scope] = {}
+        self._told: set[tuple[str, str]] = set()
+
+    # -- scopes
+    def scope(self, container: str) -> _Scope:
+        """The scope of a container with the caches of this document."""
+        found = self._scopes.get(container)
+        if found is None:
+            base = _vocabulary_of(container, self.profile.aliases)
+            found = self._scopes[container] = _Scope(
+                base.name, base.rows, base.containers, base.folded, base.attributes, base.own, base.single,
+                make=base.make)
+            found.classes = {tag: self.scope(name) for tag, name in base.containers.items()}
+            found.here = {
+                **{n: _texts(row) for n, (row, alias) in base.rows.items()
+                   if alias is None and not any(a.required for a in row.attributes)}, **found.classes,
+            }
+        return found
+
+    # -- findings
+    def policy(self, element: Any) -> Policy:
+        """The nearest awarenessPolicy at or above an element."""
+        while element is not None:
+            text = element.get("awarenessPolicy")
+            if text is not None:
+                return Policy.of(text) or Policy.REJECT
+            element = element.getparent()
+        return self.default
+
+    def tell(self, rule: str, element: Any, subject: str, message: str, hint: str = "") -> None:
+        """Record a finding at an element."""
+        self.findings.add(rule, subject, message, policy=self.policy(element), path=_path(element), hint=hint,
+                          place=lambda: self.locate(element))
+
+    def tell_once(self, rule: str, element: Any, subject: str, message: str, severity: Any = None) -> None:
+        """Record a finding the first time it occurs for a subject in this document."""
+        if (rule, subject) not in self._told:
+            self._told.add((rule, subject))
+            self.findings.add(rule, subject, message, policy=self.policy(element), path=_path(element),
+                              severity=severity, place=lambda: self.locate(element))
+
+    # -- containers
+    def container(self, element: Any, scope: _Scope, spelling: str | None = None, depth: int = 0) -> Container:
+        """The container that an element is, with everything below it."""
+        items: list[Item] = []
+        append = items.append
+        here = scope.here.get
+        stray = element.text
+        for child in element:
+            tag = child.tag
+            found = here(tag)
+            if isinstance(found, _Texts):
+                attributes = child.items()
+                if attributes:
+                    texts = found.sets.get(tuple(attributes))
+                    leaf = None if texts is None else texts[child.text]
+                else:
+                    leaf = found[child.text]
+                if leaf is None or len(child):
+                    self._other(child, tag, attributes, scope, items, depth)
+                else:
+                    append(leaf)
+            elif found is None:
+                self._other(child, tag, child.items(), scope, items, depth)
+            else:
+                append(self.container(child, found, None if tag == found.name else tag, depth + 1))
+            if child.tail is not None:
+                stray = child.tail if stray is None else stray + child.tail
+        own = element.items()
+        made = scope.make(items, None, None, element.sourceline, spelling)
+        if own:
+            made.attributes = self._own_attributes(element, own, scope)
+        if not items:
+            self._without_items(element, made)
+            return made
+        if stray is not None and stray.strip():
+            self.tell("SSS107", element, made.tag, f"{made.tag} holds text beside its elements: "
+                      f"{stray.strip()[:40]!r}")
+        if scope.single and len({i.tag for i in items}) != len(items):
+            self._repeated(element, scope, made)
+        return made
+
+    def _without_items(self, element: Any, made: Container) -> None:
+        text = (element.text or "").strip()
+        row = CONTAINERS[made.tag]
+        if text and row.reference and not len(element):
+            made.reference = text
+        elif text and not len(element) and made.tag == "Environment" and self.profile.packed_script:
+            made.items.extend(_packed_environment(text))
+        elif text and not len(element):
+            self.tell("SSS107", element, made.tag, f"{made.tag} holds text where elements are expected")
+        elif row.reference or not self.profile.liberal:
+            self.tell("SSS309", element, made.tag, f"{made.tag} is empty: neither a reference nor a definition")
+        else:
+            self.tell_once("SSS204", element, made.tag, f"{made.tag} is empty", severity="info")
+
+    def _own_attributes(self, element: Any, own: list[tuple[str, str]], scope: _Scope) -> dict[str, str]:
+        self._count_attributes(element, own)
+        return dict(self._attribute(element, scope.name, name, text, scope.own) for name, text in own)
+
+    def _count_attributes(self, element: Any, own: list[tuple[str, str]]) -> None:
+        if len(own) > self.limits.attributes:
+            self.tell("SSS110", element, element.tag, f"{len(own)} attributes, more than the limit attributes "
+                      f"({self.limits.attributes})")
+            raise RejectedError(list(self.findings))
+
+    def _repeated(self, element: Any, scope: _Scope, made: Container) -> None:
+        """More than one of what stands once: an alias beside its name, or a real contradiction."""
+        tags = [i.tag for i in made.items if i.tag in scope.single]
+        if len(set(tags)) == len(tags):
+            return
+        by_name: dict[str, list[Property]] = {}
+        for item in made.items:
+            if isinstance(item, Property) and item.tag in scope.single:
+                by_name.setdefault(item.tag, []).append(item)
+        for name, found in by_name.items():
+            if len(found) < 2:
+                continue
+            plain = [p for p in found if p.spelling is None]
+            if plain and len(plain) < len(found):
+                self._shadowed(element, made, plain[0], [p for p in found if p.spelling is not None])
+            metrics = {p.attributes.get("metric") for p in found}
+            if len(plain) != 1 and any(p.value != found[0].value for p in found) and (len(metrics) < len(found) or in_scope(scope.name)[name].attributes != CONSUMABLE):
+                self.tell("SSS304", element, name, f"{len(found)} {name} in one {made.tag}; the first is used")
+
+    def _shadowed(self, element: Any, made: Container, plain: Property, others: list[Property]) -> None:
+        for other in others:
+            if other.value != plain.value:
+                self.tell("SSS307", element, plain.tag, f"{other.spelling} {other.text!r} differs from {plain.tag} "
+                          f"{plain.text!r}; {plain.tag} is used")
+            at = next(i for i, item in enumerate(made.items) if item is other)
+            made.items[at] = Raw(other.spelling or other.tag, other.attributes, other.text, line=made.line)
+
+    # -- what is not in the cache
+    def _other(self, child: Any, tag: str, attributes: list[tuple[str, str]], scope: _Scope, items: list[Item],
+               depth: int) -> None:
+        before = len(self.findings) + self.findings.overflow
+        local = tag.rpartition("}")[2]
+        if depth > self.limits.depth:
+            self.tell("SSS110", child, local, f"nested deeper than the limit depth ({self.limits.depth})")
+            raise RejectedError(list(self.findings))
+        if local in scope.containers and local != tag:
+            inner = scope.classes[local]
+            items.append(self.container(child, inner, None if local == inner.name else local, depth + 1))
+            return
+        found = scope.rows.get(local)
+        if found is None:
+            self._not_here(child, local, scope, items, depth)
+            return
+        row, alias = found
+        if len(child):
+            if row.name == "Node" and alias is not None:
+                self._transparent(child, scope, items, depth)
+                return
+            self.tell("SSS201", child, local, f"{local} holds elements where {row.type} is expected")
+            items.append(self._raw(child, depth))
+            return
+        made = self._leaf(child, row, alias, attributes, scope)
+        if made is None:
+            return
+        items.append(made)
+        if isinstance(made, Property) and before == len(self.findings) + self.findings.overflow:
+            texts = scope.here.get(tag)
+            if isinstance(texts, _Texts) and attributes:
+                texts.with_attributes(tuple(attributes), made.attributes)
+
+    def _transparent(self, child: Any, scope: _Scope, items: list[Item], depth: int) -> None:
+        self.tell_once("SSS306", child, child.tag, f"{child.tag} is read as what it wraps", severity="info")
+        items.extend(self.container(child, scope, None, depth + 1).items)
+
+    def _not_here(self, child: Any, local: str, scope: _Scope, items: list[Item], depth: int) -> None:
+        """An element that has no row in this scope."""
+        canonical = scope.folded.get(local.lower())
+        if canonical is not None and canonical != local:
+            self._other_case(child, local, canonical, scope, items, depth)
+        elif self.profile.aliases and local in TRANSPARENT:
+            self._transparent(child, scope, items, depth)
+        elif self.profile.aliases and local in HOMELESS and not len(child) and "Extension" in scope.rows:
+            self.tell_once("SSS312", child, local, f"{local} has no equivalent and is kept as an Extension")
+            items.append(accessors.Extension("Extension", child.text or "", {"name": local, "type": HOMELESS[local]},
+                                             local))
+        else:
+            self._unknown(child, local, scope)
+            items.append(self._raw(child, depth))
+
+    def _other_case(self, child: Any, local: str, canonical: str, scope: _Scope, items: list[Item],
+                    depth: int) -> None:
+        self.tell_once("SSS310", child, local, f"{local} read as {canonical}")
+        if canonical in scope.containers:
+            items.append(self.container(child, scope.classes[canonical], local, depth + 1))
+            return
+        row, _ = scope.rows[canonical]
+        made = self._leaf(child, row, local, child.items(), scope)
+        if made is not None:
+            items.append(made)
+
+    def _unknown(self, child: Any, local: str, scope: _Scope) -> None:
+        bad = None if local.isascii() else next(f"U+{ord(c):04X}" for c in local if not c.isascii())
+        if bad:
+            self.tell("SSS108", child, local, f"the name holds the character {bad}")
+            return
+        rule, message, hint = "SSS301", f"unknown element {local} in {scope.name}", ""
+        if local in CONTAINERS or any(e.name == local for e in ELEMENTS):
+            rule, message = "SSS303", f"{local} may not stand in {scope.name}"
+        elif not self.profile.aliases and local in aliases(scope.name):
+            hint = f"an alias of {aliases(scope.name)[local]}; profile liberal reads it"
+        else:
+            close = difflib.get_close_matches(local, [*scope.rows, *scope.containers], 1)
+            hint = f"did you mean {close[0]}?" if close else ""
+        policy = self.policy(child)
+        if policy is not Policy.REJECT and any(
+            Policy.of(e.get("awarenessPolicy", "")) is Policy.REJECT for e in child.iter() if isinstance(e.tag, str)
+        ):
+            policy = Policy.REJECT
+        self.findings.add(rule, local, message, policy=policy, path=_path(child), hint=hint,
+                          place=lambda: self.locate(child))
+
+    def _raw(self, element: Any, depth: int) -> Raw:
+        """An element kept whole; mixed content included."""
+        if depth > self.limits.depth:
+            self.tell("SSS110", element, element.tag, f"nested deeper than the limit depth ({self.limits.depth})")
+            raise RejectedError(list(self.findings))
+        self._count_attributes(element, element.items())
+        made = Raw(element.tag, dict(element.items()), element.text or "", line=element.sourceline or 0)
+        for child in element:
+            made.children.append(self._raw(child, depth + 1))
+            if child.tail:
+                made.children.append(child.tail)
+        return made
+
+    # -- leaves
+    def _leaf(self, child: Any, row: Element, alias: str | None, attributes: list[tuple[str, str]],
+              scope: _Scope) -> Item | None:
+        text = child.text or ""
+        name = row.name
+        if not row.may_be_empty and not text.strip():
+            return self._empty(child, row)
+        if len(text) > self.limits.text:
+            self.tell("SSS110", child, name, f"text longer than the limit text ({self.limits.text})")
+            raise RejectedError(list(self.findings))
+        try:
+            value, note = typed(row, text, self.profile.liberal)
+        except LexicalError as error:
+            rule = "SSS110" if getattr(error, "limit", "") else "SSS201"
+            self.tell(rule, child, name, f"{name}: {error}")
+            return self._raw(child, 0)
+        if note:
+            self.tell("SSS202", child, name, f"{name}: {note}")
+        if alias:
+            self.tell_once("SSS306", child, alias, f"{alias} read as {name}", severity="info")
+        self._check_value(child, row, value)
+        kept = NO_ATTRIBUTES
+        if attributes or row.attributes:
+            kept = self._leaf_attributes(child, row, attributes, scope)
+        return accessors.CLASSES.get(name, Property)(name, value, kept, alias)
+
+    def _empty(self, child: Any, row: Element) -> Item | None:
+        if self.profile.liberal:
+            self.tell_once("SSS204", child, row.name, f"{row.name} is empty and taken as absent", severity="info")
+            return None
+        self.tell("SSS201", child, row.name, f"{row.name} is empty")
+        return self._raw(child, 0)
+
+    def _check_value(self, child: Any, row: Element, value: Any) -> None:
+        if row.minimum is not None and not isinstance(value, str) and value < row.minimum:
+            self.tell("SSS205", child, row.name, f"{row.name} {value} is less than {row.minimum}")
+        if not row.identifier or not isinstance(value, str):
+            return
+        if len(value) > self.limits.identifier:
+            self.tell("SSS110", child, row.name, f"{row.name} is longer than the limit identifier "
+                      f"({self.limits.identifier})")
+        hidden = invisible(value)
+        if hidden:
+            self.tell("SSS209", child, row.name, f"{row.name} holds the character {hidden}, which does not show")
+
+    def _leaf_attributes(self, child: Any, row: Element, attributes: list[tuple[str, str]],
+                         scope: _Scope) -> dict[str, str]:
+        self._count_attributes(child, attributes)
+        allowed = scope.attributes[row.name]
+        kept = dict(self._attribute(child, row.name, name, text, allowed) for name, text in attributes)
+        for wanted in row.attributes:
+            if wanted.required and wanted.name not in kept:
+                self.tell("SSS208", child, row.name, f"{row.name} lacks the attribute {wanted.name}")
+        units = kept.get("units")
+        if units is not None and row.unit and not known_unit(units):
+            self.tell("SSS206", child, units, f"{row.name}: unit {units!r} is not known")
+        return kept
+
+    def _attribute(self, element: Any, owner: str, name: str, text: str,
+                   allowed: dict[str, Attribute]) -> tuple[str, str]:
+        row = allowed.get(name)
+        if row is None and self.profile.liberal:
+            row = next((a for n, a in allowed.items() if n.lower() == name.lower()), None)
+            if row is not None:
+                self.tell_once("SSS310", element, name, f"attribute {name} read as {row.name}")
+        if row is None:
+            self._unknown_attribute(element, owner, name, allowed)
+            return name, text
+        if row is AWARENESS:
+            return row.name, self._awareness(element, text)
+        try:
+            canonical, note, known = attribute_text(row, text, self.profile.liberal)
+        except LexicalError as error:
+            self.tell("SSS207", element, name, f"{owner}: attribute {name}: {error}")
+            return row.name, text
+        if note:
+            self.tell("SSS202", element, name, f"{owner}: attribute {name}: {note}")
+        if not known:
+            self.tell("SSS203", element, name, f"{owner}: attribute {name} has the unknown value {text!r}",
+                      hint=f"known: {', '.join(row.values)}")
+        return row.name, canonical
+
+    def _awareness(self, element: Any, text: str) -> str:
+        policy = Policy.of(text)
+        if policy is None or (not self.profile.liberal and policy.value != text):
+            self.tell("SSS210", element, "awarenessPolicy", f"awarenessPolicy {text!r} is not known; Reject holds")
+            return text
+        return policy.value
+
+    def _unknown_attribute(self, element: Any, owner: str, name: str, allowed: dict[str, Attribute]) -> None:
+        if name.startswith(_XSI):
+            self.tell_once("SSS106", element, name, f"{name.removeprefix(_XSI)} is not followed")
+            return
+        local = name.rpartition("}")[2]
+        if local in ATTRIBUTES:
+            message, hint = f"{owner}: attribute {local} may not stand here", ""
+            if local in ("op", "conj", "group", "preference", "performanceFactor"):
+                hint = "it belongs to properties inside Requested"
+        else:
+            close = difflib.get_close_matches(local, allowed, 1)
+            message, hint = f"{owner}: unknown attribute {local}", f"did you mean {close[0]}?" if close else ""
+        self.tell("SSS302", element, local, message, hint)
+
+    # -- envelopes
+    def envelope(self, element: Any, depth: int = 0) -> Raw:
+        """An SSSRMAP message: everything as it is, with the jobs in it as objects and the Files taken aside."""
+        if depth > self.limits.depth:
+            self.tell("SSS110", element, element.tag, f"nested deeper than the limit depth ({self.limits.depth})")
+            raise RejectedError(list(self.findings))
+        made = Raw(element.tag, dict(element.items()), element.text or "", line=element.sourceline or 0)
+        for child in element:
+            local = child.tag.rpartition("}")[2]
+            name = self.root_name(local)
+            if local == "File" and child.get("id"):
+                self._file(child)
+            elif name is not None and (len(child) or element.tag == "Data"):
+                made.children.append(self.container(child, self.scope(name), None if local == name else local))
+            else:
+                made.children.append(self.envelope(child, depth + 1))
+                if (child.tail or "").strip():
+                    made.children.append(child.tail)
+        return made
+
+    def _file(self, element: Any) -> None:
+        name = element.get("id")
+        if name in self.files:
+            self.tell("SSS311", element, name, f"File {name!r} stands there twice")
+            return
+        total = sum(len(f.text) for f in self.files.values()) + len(element.text or "")
+        if len(self.files) >= self.limits.files or total > self.limits.files_bytes:
+            self.tell("SSS110", element, name, "more Files than the limit files or files_bytes allows")
+            raise RejectedError(list(self.findings))
+        self.files[name] = File(name, element.text or "", element.get("encoded"))
+
+    def root_name(self, local: str) -> str | None:
+        """The container that an element stands for where jobs stand, or None."""
+        if local in _ROOTS:
+            return local
+        if local == "UsageRecord" and self.profile.root == "UsageRecord":
+            return "Job"
+        if self.profile.aliases and local.lower() in ("job", "jobgroup"):
+            return {"job": "Job", "jobgroup": "JobGroup"}[local.lower()]
+        return None
+
+    def document(self, root: Any, path: str) -> Document:
+        """The whole document below a root element."""
+        local = root.tag.rpartition("}")[2]
+        name = self.root_name(local)
+        if name is not None:
+            body: Container | Raw = self.container(root, self.scope(name), None if local == name else local)
+        elif local in _ENVELOPES:
+            body = self.envelope(root)
+        else:
+            hint = "--profile mam reads usage records" if local == "UsageRecord" else ""
+            self.tell("SSS109", root, local, f"{local} is not the root of a job document", hint)
+            raise RejectedError(list(self.findings))
+        made = Document(body, self.files, path, self.profile.name, self.findings)
+        if isinstance(body, Raw) and not any(True for _ in made.bodies()):
+            self.tell("SSS109", root, local, f"{local} holds no job")
+            raise RejectedError(list(self.findings))
+        if self.profile.packed_script:
+            _unpack_scripts(made)
+        return made
+
+
+def _path(element: Any) -> str:
+    return str(element.getroottree().getpath(element))
+
+
+def _packed_environment(text: str) -> Iterator[Property]:
+    """Moab's one text of NAME=value items, parted by ``;`` or ``~rs;``."""
+    for part in text.replace("~rs;", ";").split(";"):
+        name, equals, value = part.partition("=")
+        if equals:
+            yield accessors.Variable("Variable", value, {"name": name.strip()})
+
+
+def _unpack_scripts(document: Document) -> None:
+    from sssjob.moab import unpack
+
+    for job, _ in document.jobs():
+        for at, item in enumerate(job.items):
+            if isinstance(item, Property) and item.spelling == "SubmitString" and job.executable is None:
+                name = "Script" if not document.files else f"Script-{len(document.files) + 1}"
+                document.files[name] = File(name, unpack(str(item.value)))
+                job.items[at] = Property("Executable", f"#{name}", NO_ATTRIBUTES, "SubmitString")
+
+
+# --- whole documents ----------------------------------------------------------------------------------------------
+
+def read_bytes(source: Source, path: str = "-", limits: Limits = LIMITS) -> bytes:
+    """The bytes of a source: bytes, text, a path or an open binary file; AccessError when it cannot be read."""
+    if isinstance(source, bytes):
+        return source
+    if isinstance(source, str):
+        return source.encode("utf-8", "surrogatepass")
+    try:
+        if isinstance(source, Path):
+            with source.open("rb") as file:
+                return file.read(limits.document_bytes + 1)
+        return source.read(limits.document_bytes + 1)
+    except OSError as error:
+        raise AccessError(str(source) if isinstance(source, Path) else path, error.strerror or str(error)) from error
+
+
+@contextmanager
+def collector_paused(pause: bool = True) -> Iterator[None]:
+    """Without the garbage collector while many objects are made that all stay: half of a bulk read otherwise.
+
+    At the end the new objects are put with the oldest generation at once (freeze, unfreeze), which spares a
+    collection that would walk through all of them.
+    """
+    paused = pause and gc.isenabled()
+    if paused:
+        gc.disable()
+    try:
+        yield
+    finally:
+        if paused:
+            if gc.get_freeze_count() == 0:
+                gc.freeze()
+                gc.unfreeze()
+            gc.enable()
+
+
+def parse_tree(source: Source, *, profile: str = "liberal", path: str = "-", limits: Limits = LIMITS,
+               findings: Findings | None = None) -> Any:
+    """The lxml root element of a document, parsed safely and repaired where the profile allows it.
+
+    Raises RejectedError (not XML, DOCTYPE, encoding ...), AccessError.
+    """
+    row = profile_of(profile)
+    found = Findings(path, limits) if findings is None else findings
+    return parse_xml(read_bytes(source, path, limits), findings=found, repairs=row.liberal, limits=limits)
+
+
+def read_document(source: Source, *, profile: str = "liberal", path: str = "-", limits: Limits = LIMITS,
+                  policy: Policy | None = None, pause_gc: bool = False) -> Document:
+    """Read a whole document; what was found is in ``document.findings`` (ask ``.rejected``).
+
+    source: bytes, text, a Path, or an open binary file. policy: the outermost default of awarenessPolicy instead of
+    Reject. Raises RejectedError when nothing can be built (not XML, no job in it, a limit), AccessError when the
+    file cannot be read.
+    """
+    row = profile_of(profile)
+    if path == "-" and isinstance(source, Path):
+        path = str(source)
+    findings = Findings(path, limits)
+    data = read_bytes(source, path, limits)
+    with collector_paused(pause_gc):
+        root = parse_xml(data, findings=findings, repairs=row.liberal, limits=limits)
+        _count_elements(root, data, findings, limits)
+        reader = _Reader(row, findings, limits, policy or Policy.REJECT, Locator(data))
+        return reader.document(root, path)
+
+
+def _count_elements(root: Any, data: bytes, findings: Findings, limits: Limits) -> None:
+    if len(data) > 4 * limits.document_elements and root.xpath("count(//*)") > limits.document_elements:
+        findings.add("SSS110", "", f"more elements than the limit document_elements ({limits.document_elements})")
+        raise RejectedError(list(findings))
+
+
+# --- streams ------------------------------------------------------------------------------------------------------
+
+_CHUNK: Final = 1 << 20
+
+
+class _Window:
+    """The bytes that a stream is reading at, with their line numbers; old ones are let go."""
+
+    def __init__(self) -> None:
+        self.locator = Locator(b"", 1)
+        self.bytes_since = 0
+
+    def feed(self, chunk: bytes) -> None:
+        old = self.locator
+        if len(old.data) > 2 * _CHUNK:
+            cut = old.data.rfind(b"\n", 0, len(old.data) - _CHUNK) + 1
+            old = Locator(old.data[cut:], old.first + old.data.count(b"\n", 0, cut))
+        self.locator = Locator(old.data + chunk, old.first)
+
+
+def _chunks(source: Source, path: str) -> Iterator[bytes]:
+    if isinstance(source, (bytes, str)):
+        source = BytesIO(source if isinstance(source, bytes) else source.encode("utf-8", "surrogatepass"))
+    try:
+        if isinstance(source, Path):
+            with source.open("rb") as file:
+                while chunk := file.read(_CHUNK):
+                    yield chunk
+        else:
+            while chunk := source.read(_CHUNK):
+                yield chunk
+    except OSError as error:
+        raise AccessError(str(source) if isinstance(source, Path) else path, error.strerror or str(error)) from error
+
+
+def iter_job_elements(source: Source, *, path: str = "-", limits: Limits = LIMITS,
+                      findings: Findings | None = None) -> Iterator[Any]:
+    """The lxml elements of the jobs of a document, one at a time, in bounded memory.
+
+    Yields each child of a JobGroup that is complete (Job, JobDefaults ...), or the Job itself when it is the root.
+    An element is valid until the next is asked for. There is no limit on the whole; each child has the limits
+    ``child_bytes`` and ``child_elements``. Raises RejectedError at the first fault of the XML.
+    """
+    found = Findings(path, limits) if findings is None else findings
+    yield from _elements(source, path, limits, found, _Window())
+
+
+def _elements(source: Source, path: str, limits: Limits, findings: Findings, window: _Window) -> Iterator[Any]:
+    feeder = etree.XMLPullParser(events=("start", "end"), resolve_entities=False, no_network=True, load_dtd=False,
+                                 remove_comments=True, remove_pis=True, remove_blank_text=True)
+    first = True
+    state = _Depth(limits)
+    try:
+        for chunk in _chunks(source, path):
+            if first:
+                clean_bytes(chunk, findings, limits)
+                first = False
+            window.feed(chunk)
+            feeder.feed(chunk)
+            yield from state.complete(feeder.read_events(), len(chunk), findings)
+        if first:
+            clean_bytes(b"", findings, limits)
+        feeder.close()
+        yield from state.complete(feeder.read_events(), 0, findings)
+    except etree.XMLSyntaxError as error:
+        line, column = error.position if error.position[0] else (1, 1)
+        findings.add("SSS101", "", str(error.msg).partition(", line ")[0], line=line, column=column)
+        raise RejectedError(list(findings)) from None
+
+
+class _Depth:
+    """Follows start and end events, hands out complete children of the root's group and frees what was read."""
+
+    def __init__(self, limits: Limits) -> None:
+        self.limits = limits
+        self.depth = 0
+        self.level = 2              # children of the root; deeper inside an SSSRMAP message
+        self.elements = 0
+        self.bytes = 0
+
+    def complete(self, events: Any, size: int, findings: Findings) -> Iterator[Any]:
+        self.bytes += size
+        for event, element in events:
+            if event == "start":
+                self.depth += 1
+                self.elements += 1
+                local = element.tag.rpartition("}")[2]
+                if self.depth < self.level + 6 and local in ("JobGroup", *_ENVELOPES) and self.depth >= self.level - 1:
+                    self.level = self.depth + 1
+                elif self.depth == 1:
+                    self.level = 1
+                self._limit(element, findings)
+                continue
+            if self.depth == self.level and element.tag.rpartition("}")[2] not in ("JobGroup", *_ENVELOPES):
+                yield element
+                element.clear()
+                while (before := element.getprevious()) is not None:
+                    before.getparent().remove(before)
+                self.elements = self.bytes = 0
+            self.depth -= 1
+
+    def _limit(self, element: Any, findings: Findings) -> None:
+        name = ("child_elements" if self.elements > self.limits.child_elements else
+                "child_bytes" if self.bytes > self.limits.child_bytes + _CHUNK else
+                "depth" if self.depth > self.limits.depth else None)
+        if name:
+            findings.add("SSS110", element.tag, f"{element.tag}: more than the limit {name} "
+                         f"({getattr(self.limits, name)})", line=element.sourceline or 0)
+            raise RejectedError(list(findings))
+
+
+def stream_jobs(source: Source, *, profile: str = "liberal", path: str = "-", limits: Limits = LIMITS,
+                policy: Policy | None = None, findings: Findings | None = None) -> Iterator[Job | JobDefaults]:
+    """The jobs of a document of any size, in bounded memory, in document order.
+
+    JobDefaults is yielded where it stands; it may follow the jobs it holds for. Findings go into ``findings``.
+    Raises as ``iter_job_elements``; nothing is repaired in a stream.
+    """
+    row = profile_of(profile)
+    found = Findings(path, limits) if findings is None else findings
+    window = _Window()
+    reader = _Reader(row, found, limits, policy or Policy.REJECT)
+    for element in _elements(source, path, limits, found, window):
+        name = {"JobDefaults": "JobDefaults", "JobsDefaults": "JobDefaults"}.get(
+            element.tag.rpartition("}")[2]) or reader.root_name(element.tag.rpartition("}")[2])
+        if name in ("Job", "JobDefaults"):
+            reader.locate = window.locator
+            yield reader.container(element, reader.scope(name))  # type: ignore[misc]

@@ -1,0 +1,332 @@
+"""What can be wrong with a document whose elements and values are all in order: the checks of meaning.
+
+``check`` walks the containers once, without recursion over lists, and looks closer only where an element stands that
+gives reason to. Source: SSS job object 3.1.0, sections 2, 5, 6, 10 and 14.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from typing import Any, Final, NamedTuple
+
+from sssjob.element import Container, Property
+from sssjob.findings import Findings, Severity
+from sssjob.geometry import Geometry
+from sssjob.graph import Dependencies
+from sssjob.lexical import LexicalError, LimitError
+from sssjob.limits import LIMITS, Limits
+from sssjob.model import Document, Job, JobGroup
+from sssjob.profiles import profile as profile_of
+from sssjob.requirements import check_property, parse
+from sssjob.vocabulary import in_scope
+
+__all__ = ["check"]
+
+_VARIABLE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_DEFAULTS: Final = frozenset(("JobDefaults", "TaskGroupDefaults", "TaskDefaults"))
+_SCOPES: Final = frozenset(("JobGroup", "Job", "TaskGroup", "Task", *_DEFAULTS))
+_EXPRESSION: Final = ("group", "preference", "conj")
+_TIMES: Final = (("SubmitTime", "StartTime"), ("StagedTime", "StartTime"), ("StartTime", "EndTime"))
+#: Properties of a scope that give reason to look closer.
+_TELLING: Final = frozenset((
+    "Id", "State", "SubmitTime", "StagedTime", "StartTime", "EndTime", "Executable", "InputFile", "OutputFile",
+    "ErrorFile", "TaskDistribution", "TaskCount", "NodeCount", "Processors", "Dependency", "Node", "Feature",
+))
+_Found = dict[str, list[Property]]
+
+
+class _Place(NamedTuple):
+    """Where a container stands; the path is spelt only when a finding needs it."""
+
+    parent: _Place | None
+    tag: str
+    number: int     # among its like, from 1; 0: the only one
+
+    def __str__(self) -> str:
+        steps: list[str] = []
+        place: _Place | None = self
+        while place is not None:
+            steps.append(f"{place.tag}[{place.number}]" if place.number else place.tag)
+            place = place.parent
+        return "/" + "/".join(reversed(steps))
+
+
+def check(document: Document, findings: Findings, profile: str = "liberal", *, limits: Limits | None = None) -> None:
+    """Add the findings of all semantic checks of a document that was read; time is linear in its size.
+
+    profile: a strict one (``3.1``) takes unbalanced brackets as an error (SSS401) where others mend them (SSS402).
+    """
+    _Checker(document, findings, not profile_of(profile).liberal, limits or findings.limits).run()
+
+
+class _Checker:
+    """One run of all checks over one document."""
+
+    def __init__(self, document: Document, findings: Findings, strict: bool, limits: Limits) -> None:
+        self.document, self.findings, self.strict, self.limits = document, findings, strict, limits
+        self._known: frozenset[str] | None = None
+        # A property is shared by all places with the same text, so what was found about one holds for all.
+        self._clean: dict[int, Property] = {}
+
+    def run(self) -> None:
+        """Check every outermost container with all that is inside."""
+        bodies = list(self.document.bodies())
+        counts: dict[str, int] = {}
+        for body in bodies:
+            counts[body.tag] = counts.get(body.tag, 0) + 1
+        seen: dict[str, int] = {}
+        for body in bodies:
+            seen[body.tag] = seen.get(body.tag, 0) + 1
+            self.walk(body, _Place(None, body.tag, seen[body.tag] if counts[body.tag] > 1 else 0))
+
+    def walk(self, body: Container, place: _Place) -> None:
+        stack = [(body, place)]
+        while stack:
+            container, here = stack.pop()
+            if container.reference is None:
+                stack.extend(reversed(self.visit(container, here)))
+
+    def tell(self, rule: str, subject: str, message: str, container: Container, place: _Place | str, *,
+             severity: Severity | None = None, hint: str = "") -> None:
+        self.findings.add(rule, subject, message, line=container.line, path=str(place), severity=severity, hint=hint)
+
+    # -- one container
+    def visit(self, container: Container, place: _Place) -> list[tuple[Container, _Place]]:
+        """Check one container; gives those inside it."""
+        tag = container.tag
+        found: _Found = {}
+        inside: list[Container] = []
+        for item in container.items:
+            if isinstance(item, Property):
+                if item.tag in _TELLING or tag == "Environment":
+                    found.setdefault(item.tag, []).append(item)
+            elif isinstance(item, Container):
+                inside.append(item)
+        if tag in _SCOPES:
+            self.scope(container, place, found, inside)
+        elif tag == "Requested":
+            self.requested(container, place)
+        elif tag == "Delivered":
+            self.names(container, place, found)
+        elif tag == "Environment":
+            self.variables(container, place, found.get("Variable", []))
+        return _placed(inside, place)
+
+    def scope(self, container: Container, place: _Place, found: _Found, inside: list[Container]) -> None:
+        if inside:
+            self.children(container, place, inside)
+        if container.tag in _DEFAULTS:
+            self.results(container, place, inside)
+        if not found and container.tag != "JobGroup":
+            return
+        if isinstance(container, JobGroup):
+            self.group(container, place, found, inside)
+        elif isinstance(container, Job):
+            self.job(container, place, found)
+        for tag, look in _LOOKS:
+            if tag in found:
+                look(self, container, place, found)
+
+    def children(self, container: Container, place: _Place, inside: list[Container]) -> None:
+        """More than one Defaults, and Ids used twice in one scope."""
+        once: set[str] = set()
+        ids: dict[tuple[str, str], int] = {}
+        for child in inside:
+            if child.tag in _DEFAULTS:
+                if child.tag in once:
+                    self.tell("SSS304", child.tag, f"more than one {child.tag} here: they are read as one, in order",
+                              child, place)
+                once.add(child.tag)
+            elif child.tag in _SCOPES and child.reference is None:
+                identifier = child.first("Id")
+                if identifier is not None:
+                    key = child.tag, identifier.text
+                    if key in ids:
+                        self.tell("SSS308", identifier.text, f"{child.tag} Id {identifier.text!r} is used twice (first "
+                                  f"in line {ids[key]})", child, place)
+                    ids.setdefault(key, child.line)
+
+    def results(self, container: Container, place: _Place, inside: list[Container]) -> None:
+        rows = in_scope(container.tag)
+        for tag in dict.fromkeys(p.tag for p in container.properties()):
+            row = rows.get(tag)
+            if row is not None and row.instance:
+                self.tell("SSS418", tag, f"{tag} in {container.tag} belongs to one instance and is not inherited",
+                          container, place)
+        if any(c.tag == "Delivered" for c in inside):
+            self.tell("SSS418", "Delivered", f"Delivered in {container.tag} is not inherited", container, place)
+
+    # -- groups and jobs
+    def group(self, group: JobGroup, place: _Place, found: _Found, inside: list[Container]) -> None:
+        if "Id" not in found:
+            self.tell("SSS305", "Id", "a JobGroup must have an Id", group, place)
+        if not any(c.tag == "Job" for c in inside):
+            self.tell("SSS305", "Job", "a JobGroup must have a Job", group, place)
+        if not any(i.tag == "Dependency" for c in inside if c.tag in ("Job", "JobDefaults") for i in c.items):
+            return
+        graph = Dependencies.of(group)
+        known = self.known() if any(not link.needs for link in graph.links) else ()
+        graph.check(self.findings, path=str(place), known=known)
+
+    def known(self) -> frozenset[str]:
+        """Ids and names of all jobs of the document."""
+        if self._known is None:
+            self._known = frozenset(str(v) for job, _ in self.document.jobs()
+                                    for v in (job.value("Id"), job.value("Name")) if v is not None)
+        return self._known
+
+    def job(self, job: Job, place: _Place, found: _Found) -> None:
+        if "Id" not in found and "State" in found and _queued(found):
+            self.tell("SSS305", "Id", f"a Job in State {found['State'][0].text} must have an Id", job, place)
+        if "Dependency" in found and place.parent is None:
+            for p in found["Dependency"]:
+                if p.text not in self.known():
+                    self.tell("SSS411", p.text, f"the job depends on {p.text!r}, which is not in the document", job,
+                              place)
+
+    # -- what gives reason to look closer
+    def times(self, container: Container, place: _Place, found: _Found) -> None:
+        for before, after in _TIMES:
+            if before in found and after in found:
+                early, late = found[before][0].value, found[after][0].value
+                if isinstance(early, int) and isinstance(late, int) and late < early:
+                    self.tell("SSS412", after, f"{after} {late} is before {before} {early}", container, place)
+
+    def executable(self, container: Container, place: _Place, found: _Found) -> None:
+        for p in (*found.get("Executable", ()), *found.get("InputFile", ())):
+            text = str(p.value)
+            if text.startswith("#") and text[1:] not in self.document.files:
+                self.tell("SSS311", text, f"{p.tag} names the File {text[1:]!r}, which does not come with the document",
+                          container, place)
+
+    def merged(self, container: Container, place: _Place, found: _Found) -> None:
+        last = [(tag, p) for tag in ("OutputFile", "ErrorFile") for p in found.get(tag, ())[-1:]]
+        if len(last) == 2 and all("Merge" in re.split(r"[,\s]+", p.get("redirectList") or "") for _, p in last):
+            second = [i.tag for i in container.items if i is last[0][1] or i is last[1][1]][-1]
+            self.tell("SSS416", second, f"OutputFile and ErrorFile both say Merge; {second} counts", container, place)
+
+    def dependency(self, container: Container, place: _Place, found: _Found) -> None:
+        for p in found["Dependency"]:
+            if "code" in p.attributes and p.attributes.get("condition") != "OnExit":
+                self.tell("SSS413", p.text, f"code {p.attributes['code']} of the Dependency on {p.text!r} counts only "
+                          "with condition OnExit", container, place)
+
+    def distribution(self, container: Container, place: _Place, found: _Found) -> None:
+        p = found["TaskDistribution"][0]
+        kind, text = _distribution(p)
+        tasks, nodes = _whole(found, "TaskCount"), _whole(found, "NodeCount")
+        if nodes is None:
+            nodes = next((_exact(c, "NodeCount") for c in container.containers("Requested")), None)
+        if kind == "Geometry":
+            self.geometry(container, place, text, tasks, nodes)
+        elif kind == "TasksPerNode" and text.isdigit() and tasks is not None and nodes:
+            each = int(text[:LIMITS.digits])
+            if tasks > each * nodes or each * nodes - tasks >= each > 0:
+                self.tell("SSS414", "TaskDistribution", f"{tasks} tasks cannot be {each} on each of {nodes} nodes",
+                          container, place)
+
+    def geometry(self, container: Container, place: _Place, text: str, tasks: int | None, nodes: int | None) -> None:
+        try:
+            found = Geometry.parse(text, self.limits)
+        except LimitError as error:
+            self.tell("SSS110", "TaskDistribution", f"Geometry: {error}", container, place)
+            return
+        except LexicalError as error:
+            self.tell("SSS408", "TaskDistribution", f"Geometry: {error}", container, place)
+            return
+        if found.gaps:
+            shown = ", ".join(str(a) if a == b else f"{a}-{b}" for a, b in found.gaps[:5])
+            self.tell("SSS409", "TaskDistribution", f"the Geometry leaves out {shown}", container, place)
+        for tag, stated, drawn in (("TaskCount", tasks, found.task_count), ("NodeCount", nodes, found.node_count)):
+            if stated is not None and stated != drawn:
+                self.tell("SSS414", tag, f"{tag} is {stated}, the Geometry has {drawn}", container, place)
+
+    def names(self, container: Container, place: _Place, found: _Found) -> None:
+        for p in (*found.get("Node", ()), *found.get("Feature", ())):
+            if p.attributes:
+                self.property(p, container, place)
+
+    def property(self, p: Property, container: Container, place: _Place) -> None:
+        """One requested property, or one that names nodes; each is looked at once while it is in order."""
+        if id(p) in self._clean:
+            return
+        before = len(self.findings) + self.findings.overflow
+        check_property(p, self.findings, limits=self.limits, line=container.line, path=f"{place}/{p.tag}")
+        if len(self.findings) + self.findings.overflow == before:
+            self._clean[id(p)] = p
+
+    # -- Requested and Environment
+    def requested(self, container: Container, place: _Place) -> None:
+        expression = False
+        for p in container.properties():
+            attributes = p.attributes
+            if not attributes:
+                continue
+            if "op" in attributes or "aggregation" in attributes:
+                self.property(p, container, place)
+            expression = expression or any(name in attributes for name in _EXPRESSION)
+        if expression:
+            parse(container, self.findings, strict=self.strict, limits=self.limits, path=str(place))
+
+    def variables(self, container: Container, place: _Place, found: Iterable[Property]) -> None:
+        seen: set[str] = set()
+        for p in found:
+            name = p.attributes.get("name", "")
+            if name in seen:
+                self.tell("SSS415", name, f"variable {name} is set twice; the last value counts", container, place)
+            elif not _VARIABLE.fullmatch(name):
+                self.tell("SSS417", name, f"{name!r} is not the name of a variable", container, place)
+            seen.add(name)
+
+
+_LOOKS: Final[tuple[tuple[str, Callable[[_Checker, Container, _Place, _Found], Any]], ...]] = (
+    ("StartTime", _Checker.times), ("Executable", _Checker.executable), ("ErrorFile", _Checker.merged),
+    ("Dependency", _Checker.dependency), ("TaskDistribution", _Checker.distribution),
+    ("Node", _Checker.names), ("Feature", _Checker.names),
+)
+
+
+def _placed(inside: list[Container], place: _Place) -> list[tuple[Container, _Place]]:
+    """The containers with their places; those that stand alone have no number."""
+    if len(inside) == 1:
+        return [(inside[0], _Place(place, inside[0].tag, 0))]
+    counts: dict[str, int] = {}
+    for child in inside:
+        counts[child.tag] = counts.get(child.tag, 0) + 1
+    seen: dict[str, int] = {}
+    placed = []
+    for child in inside:
+        seen[child.tag] = index = seen.get(child.tag, 0) + 1
+        placed.append((child, _Place(place, child.tag, index if counts[child.tag] > 1 else 0)))
+    return placed
+
+
+def _queued(found: _Found) -> bool:
+    """Whether a job has been taken by a resource manager, which then has given it an Id (section 14, oddity 22)."""
+    state = found["State"][0].text
+    return state in ("Running", "Suspended") or (
+        state != "NotQueued" and ("SubmitTime" in found or "StartTime" in found))
+
+
+def _distribution(p: Property) -> tuple[str, str]:
+    """Kind and text of a TaskDistribution; without a type digits are TasksPerNode and braces a Geometry (6.4)."""
+    text = p.text.strip()
+    kind = p.get("type")
+    if kind is None:
+        kind = "TasksPerNode" if text.isascii() and text.isdigit() else "Geometry" if text.startswith("{") else "Rule"
+    return kind, text
+
+
+def _whole(found: _Found, tag: str) -> int | None:
+    value = found[tag][0].value if tag in found else None
+    return value if isinstance(value, int) else None
+
+
+def _exact(requested: Container, tag: str) -> int | None:
+    """The one exact number asked for, or None where there are alternatives or ranges."""
+    asked = requested.all(tag)
+    if len(asked) != 1 or asked[0].op != "EQ" or any(name in asked[0].attributes for name in _EXPRESSION):
+        return None
+    value = asked[0].value
+    return value if isinstance(value, int) else None

@@ -1,0 +1,299 @@
+"""XML in: safe parsing, encodings, the repairs of the published examples, and where in the text an element stands.
+
+Nothing here knows the vocabulary. No parser resolves entities, loads anything named in the document or touches the
+network; a document type declaration is refused before the parser sees it.
+"""
+
+from __future__ import annotations
+
+import re
+import threading
+from dataclasses import dataclass
+from typing import Any, Final
+
+from lxml import etree
+
+from sssjob.errors import RejectedError
+from sssjob.findings import Findings, escape
+from sssjob.limits import LIMITS, Limits
+
+__all__ = ["Locator", "clean_bytes", "parse_tree", "parser", "repair"]
+
+_ALLOWED: Final = re.compile(r"utf-?8|us-ascii|ascii|utf-?16|iso-8859-\d{1,2}|latin-?1|(windows|cp)-?125\d", re.I)
+_DECLARATION: Final = re.compile(rb"<\?xml\s[^>]*?\?>")
+_DECLARED: Final = re.compile(rb"""encoding\s*=\s*["']([A-Za-z0-9._:-]+)["']""")
+_PROLOG: Final = re.compile(rb"\s+|<\?.*?\?>|<!--.*?-->", re.S)
+_local = threading.local()
+
+
+def parser(huge: bool = False) -> etree.XMLParser:
+    """The safe parser of this thread; parsers are reused because making one costs more than a small document."""
+    name = "huge" if huge else "plain"
+    found: etree.XMLParser | None = getattr(_local, name, None)
+    if found is None:
+        found = etree.XMLParser(resolve_entities=False, no_network=True, load_dtd=False, dtd_validation=False,
+                                remove_comments=True, remove_pis=True, remove_blank_text=True, huge_tree=huge)
+        setattr(_local, name, found)
+    return found
+
+
+def _refuse(findings: Findings, rule: str, message: str, *, line: int = 0, column: int = 0, hint: str = "",
+            excerpt: str = "") -> RejectedError:
+    findings.add(rule, "", message, severity="error", line=line, column=column, hint=hint, excerpt=excerpt)
+    return RejectedError(list(findings))
+
+
+def _check_doctype(data: bytes, findings: Findings) -> None:
+    at = 0
+    while (skipped := _PROLOG.match(data, at)) is not None:
+        at = skipped.end()
+    if data[at:at + 9].upper() == b"<!DOCTYPE":
+        line = data.count(b"\n", 0, at) + 1
+        column = at - (data.rfind(b"\n", 0, at) + 1) + 1
+        raise _refuse(findings, "SSS102", "a document type declaration is not accepted", line=line, column=column,
+                      hint="delete the DOCTYPE; job objects need no entities")
+
+
+def clean_bytes(data: bytes, findings: Findings, limits: Limits = LIMITS) -> bytes:
+    """The document in an encoding that is accepted, UTF-16 brought to UTF-8; raises RejectedError otherwise.
+
+    Refuses by name: no text at all, compressed data, UTF-32, UTF-7, EBCDIC, UTF-16 without a byte order mark, and
+    any DOCTYPE.
+    """
+    if len(data) > limits.document_bytes:
+        raise _refuse(findings, "SSS110", f"the document has {len(data)} bytes, more than the limit document_bytes "
+                      f"({limits.document_bytes})", hint="read it as a stream")
+    start = data[:4]
+    if start[:2] == b"\x1f\x8b":
+        raise _refuse(findings, "SSS103", "the input is compressed (gzip)", hint="unpack it first")
+    if start in (b"\xff\xfe\0\0", b"\0\0\xfe\xff") or start in (b"<\0\0\0", b"\0\0\0<"):
+        raise _refuse(findings, "SSS103", "encoding UTF-32 is not accepted")
+    if start == b"\x4c\x6f\xa7\x94":
+        raise _refuse(findings, "SSS103", "encoding EBCDIC is not accepted")
+    if start[:2] in (b"\xff\xfe", b"\xfe\xff"):
+        data = _from_utf16(data, findings)
+    elif start in (b"<\0?\0", b"\0<\0?") or start[:2] in (b"<\0", b"\0<"):
+        raise _refuse(findings, "SSS103", "UTF-16 without a byte order mark is not accepted")
+    elif data.lstrip()[:5] == b"<?xml":
+        _check_declared(data, findings)
+    if not data.strip():
+        raise _refuse(findings, "SSS109", "the input is empty", line=1)
+    _check_doctype(data.removeprefix(b"\xef\xbb\xbf"), findings)
+    return data
+
+
+def _from_utf16(data: bytes, findings: Findings) -> bytes:
+    try:
+        text = data.decode("utf-16")
+    except UnicodeDecodeError as error:
+        raise _refuse(findings, "SSS103", f"not valid UTF-16: {error.reason} at byte {error.start}") from None
+    return _DECLARATION.sub(lambda m: b" " * len(m.group()), text.encode("utf-8", "surrogatepass"), count=1)
+
+
+def _check_declared(data: bytes, findings: Findings) -> None:
+    declaration = _DECLARATION.match(data.lstrip())
+    declared = declaration and _DECLARED.search(declaration.group())
+    if not declared:
+        return
+    name = declared.group(1).decode("ascii")
+    if not _ALLOWED.fullmatch(name):
+        raise _refuse(findings, "SSS103", f"encoding {name} is not accepted", line=1,
+                      hint="accepted: UTF-8, UTF-16, US-ASCII, ISO-8859-x, windows-125x")
+    if name.lower().replace("-", "") == "utf16":
+        raise _refuse(findings, "SSS103", "declared as UTF-16, but it is not (no byte order mark)", line=1)
+
+
+def parse_tree(data: bytes, *, findings: Findings, repairs: bool = True, limits: Limits = LIMITS) -> Any:
+    """The root element of a document; raises RejectedError (SSS101 ...) with line and column.
+
+    repairs: try the two repairs of the published examples when the text is not well-formed.
+    """
+    data = clean_bytes(data, findings, limits)
+    try:
+        root = _parse(data, limits)
+    except etree.XMLSyntaxError as error:
+        mended = repair(data, findings) if repairs and _repairable(error) else None
+        if mended is None:
+            raise _syntax(error, data, findings) from None
+        try:
+            root = _parse(mended, limits)
+        except etree.XMLSyntaxError as again:
+            raise _syntax(again, mended, findings) from None
+    if root.getroottree().docinfo.internalDTD is not None:
+        raise _refuse(findings, "SSS102", "a document type declaration is not accepted")
+    _check_instructions(data, findings)
+    return root
+
+
+def _parse(data: bytes, limits: Limits) -> Any:
+    return etree.fromstring(data, parser(limits.text > 10_000_000 and limits is not LIMITS))
+
+
+def _repairable(error: etree.XMLSyntaxError) -> bool:
+    return not any(word in str(error) for word in ("huge text", "xcessive depth", "ncoding", "amplification"))
+
+
+def _syntax(error: etree.XMLSyntaxError, data: bytes, findings: Findings) -> RejectedError:
+    line, column = error.position if error.position[0] else (1, 1)
+    text = re.sub(r", line \d+, column \d+( \(.*\))?$", "", str(error.msg or error))
+    excerpt = _line(data, line)
+    if "depth" in text and "xcessive" in text:
+        return _refuse(findings, "SSS110", "elements are nested deeper than the limit depth", line=line,
+                       column=column, excerpt=excerpt)
+    if "huge text" in text or "too long" in text or "too big" in text:
+        return _refuse(findings, "SSS110", "a text is longer than the limit text", line=line, column=column)
+    rule = "SSS103" if "ncoding" in text or "UTF-8" in text else "SSS101"
+    hint = ""
+    if re.search(rb"=\s*\xe2\x80[\x9c\x9d\x9e]", data):
+        hint = "typographic quotes: profile liberal repairs them"
+    return _refuse(findings, rule, text, line=line, column=column, excerpt=excerpt, hint=hint)
+
+
+def _check_instructions(data: bytes, findings: Findings) -> None:
+    """Name processing instructions: the parser leaves them out."""
+    if data.find(b"<?", 2) < 0:
+        return
+    tree = etree.fromstring(data, etree.XMLParser(resolve_entities=False, no_network=True, remove_comments=True))
+    for found in tree.xpath("//processing-instruction() | /processing-instruction()"):
+        findings.add("SSS106", str(found.target), f"processing instruction {escape(str(found.target))} is not "
+                     "followed and not kept", line=found.sourceline or 0)
+
+
+# --- repairs ------------------------------------------------------------------------------------------------------
+
+_TAG: Final = re.compile(r"<!--.*?-->|<!\[CDATA\[.*?\]\]>|<\?.*?\?>|<(/?)([A-Za-z_][\w.:-]*)((?:[^<>\"']|\"[^\"<]*\"|'[^'<]*')*?)(/?)>",
+                         re.S)
+_CURLY: Final = re.compile("=(\\s*)[\u201c\u201d\u201e\u201f\u2033]([^\u201c\u201d\u201e\u201f\u2033\"<>]*)"
+                           "[\u201c\u201d\u201e\u201f\u2033]")
+
+
+def repair(data: bytes, findings: Findings) -> bytes | None:
+    """The text with the two faults of the published examples mended, each change a finding; None: nothing to mend.
+
+    Typographic quotes around attribute values become straight; an opening tag without attributes that has the name
+    of the element open at that place becomes its closing tag. Linear in the length of the text.
+    """
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        return None
+    changed: list[tuple[int, str, str, str]] = []
+    straight = _straight_quotes(text, changed)
+    closed = _closed_tags(straight, changed)
+    if not changed:
+        return None
+    starts = [0, *(m.end() for m in re.finditer("\n", text))]
+    lines = text.split("\n")
+    for at, rule, subject, message in sorted(changed):
+        line = _bisect(starts, at)
+        findings.add(rule, subject, message, line=line, column=at - starts[line - 1] + 1,
+                     excerpt=escape(lines[line - 1]))
+    return closed.encode("utf-8")
+
+
+def _bisect(starts: list[int], at: int) -> int:
+    from bisect import bisect_right
+
+    return bisect_right(starts, at)
+
+
+def _straight_quotes(text: str, changed: list[tuple[int, str, str, str]]) -> str:
+    """Same length as before: each typographic quote is one character, as the straight one is."""
+
+    def mend(found: re.Match[str]) -> str:
+        if text.rfind("<", 0, found.start()) <= text.rfind(">", 0, found.start()):
+            return found.group()        # not inside a tag
+        changed.append((found.start() + 1 + len(found.group(1)), "SSS104", found.group(2),
+                        f"typographic quotes around {found.group(2)!r} read as straight ones"))
+        return f'={found.group(1)}"{found.group(2)}"'
+
+    return _CURLY.sub(mend, text)
+
+
+def _closed_tags(text: str, changed: list[tuple[int, str, str, str]]) -> str:
+    out, at, stack = [], 0, []
+    for found in _TAG.finditer(text):
+        closing, name, attributes, empty = found.groups()
+        if name is None:
+            continue
+        if closing:
+            if stack and stack[-1] == name:
+                stack.pop()
+        elif stack and stack[-1] == name and not attributes.strip() and not empty:
+            stack.pop()
+            out += [text[at:found.start()], f"</{name}>"]
+            at = found.end()
+            changed.append((found.start(), "SSS105", name, f"<{name}> read as </{name}>"))
+        elif not empty:
+            stack.append(name)
+    return "".join([*out, text[at:]])
+
+
+# --- places -------------------------------------------------------------------------------------------------------
+
+def _line(data: bytes, number: int) -> str:
+    """The text of a line, escaped; empty when there is none."""
+    at = 0
+    for _ in range(number - 1):
+        at = data.find(b"\n", at) + 1
+        if at == 0:
+            return ""
+    end = data.find(b"\n", at)
+    return escape(data[at:end if end >= 0 else at + 400].decode("utf-8", "replace").rstrip("\r"))
+
+
+@dataclass(slots=True)
+class Locator:
+    """Line, column and source line of an element, looked up in the bytes only when a finding needs them.
+
+    first: number of the first line in data (streams keep only what they are reading).
+    """
+
+    data: bytes = b""
+    first: int = 1
+    _starts: list[int] | None = None
+
+    def __call__(self, element: Any) -> tuple[int, int, str]:
+        line = int(element.sourceline or 0)
+        text = self._text(line)
+        if text is None:
+            return line, 0, ""
+        tag = element.tag.rpartition("}")[2]
+        pattern = re.compile(rf"<(?:[\w.-]+:)?{re.escape(tag)}(?=[\s/>]|$)")
+        places = [m.start() for m in pattern.finditer(text)]
+        while not places and line > self.first:        # the tag started on an earlier line
+            line -= 1
+            text = self._text(line) or ""
+            places = [m.start() for m in pattern.finditer(text)][-1:]
+        nth = self._before(element) if len(places) > 1 else 0
+        column = places[min(nth, len(places) - 1)] + 1 if places else 1
+        return line, column, escape(text, 400)
+
+    def _text(self, line: int) -> str | None:
+        if self._starts is None:
+            self._starts = [0, *(m.end() for m in re.finditer(b"\n", self.data))]
+        index = line - self.first
+        if not 0 <= index < len(self._starts):
+            return None
+        end = self.data.find(b"\n", self._starts[index])
+        raw = self.data[self._starts[index]:end if end >= 0 else len(self.data)]
+        return raw.decode("utf-8-sig" if index == 0 else "utf-8", "replace").rstrip("\r")
+
+    @staticmethod
+    def _before(element: Any, most: int = 10_000) -> int:
+        """How many elements of the same name start before this one on the same line."""
+        count, line, tag = 0, element.sourceline, element.tag
+        node = element
+        for _ in range(most):
+            before = node.getprevious()
+            if before is not None:
+                node = before
+                count += sum(1 for e in node.iter(tag) if e.sourceline == line)
+            else:
+                node = node.getparent()
+                if node is None:
+                    break
+                count += node.tag == tag and node.sourceline == line
+            if node.sourceline != line and before is None:
+                break
+        return count

@@ -1,0 +1,107 @@
+"""From documents to plans: nothing is started here."""
+
+from __future__ import annotations
+
+import stat
+from pathlib import Path
+
+import pytest
+
+from sssjob.findings import Findings, Policy
+from sssjob.reader import read_document
+from sssjob.run import Plan, make_plan
+
+
+def planned(text: str, where: Path, policy: Policy = Policy.REJECT) -> tuple[Plan, Findings]:
+    findings = Findings()
+    return make_plan(read_document(text.encode()), findings, cwd=where, policy=policy), findings
+
+
+def rules(findings: Findings, *severities: str) -> set[tuple[str, str]]:
+    return {(f.rule, f.subject) for f in findings if f.severity in (severities or ("error", "warning"))}
+
+
+def job(*parts: str) -> str:
+    return f"<Job><Id>a</Id><Executable>/bin/true</Executable><Environment export='true'/>{''.join(parts)}</Job>"
+
+
+def test_paths_are_absolute_and_defaults_named(tmp_path: Path) -> None:
+    plan, findings = planned(job("<InitialWorkingDirectory>w</InitialWorkingDirectory>").replace("/bin/true", "./x"),
+                             tmp_path)
+    spec = plan.jobs[0].parts[0].spec
+    assert (spec.executable, str(spec.directory)) == (f"{tmp_path}/w/./x", f"{tmp_path}/w")
+    assert (str(spec.stdout_path), str(spec.stderr_path)) == ("job-a.out", "job-a.err")
+    assert {f.severity for f in findings} == {"info"}
+
+
+def test_defaults_are_folded(tmp_path: Path) -> None:
+    text = """<JobGroup><Id>g</Id><JobDefaults><Executable>/bin/echo</Executable><Requested><Duration>60</Duration>
+        </Requested></JobDefaults><Job><Id>a</Id></Job><Job><Id>b</Id><Executable>/bin/ls</Executable></Job></JobGroup>"""
+    plan, _ = planned(text, tmp_path)
+    specs = [j.parts[0].spec for j in plan.jobs]
+    assert [s.executable for s in specs] == ["/bin/echo", "/bin/ls"]
+    assert [s.attributes.duration.seconds for s in specs
+            if s.attributes is not None and s.attributes.duration is not None] == [60, 60]
+
+
+def test_what_local_need_not_know_only_warns(tmp_path: Path) -> None:
+    _, findings = planned(job("<Queue>q</Queue><Machine>m</Machine><Priority>3</Priority>"), tmp_path)
+    assert rules(findings, "warning") == {("SSS602", "Queue"), ("SSS602", "Machine"), ("SSS602", "Priority")}
+    assert not findings.rejected
+
+
+@pytest.mark.parametrize("part", [
+    "<Hold>User</Hold>", "<Reservation>r</Reservation>", "<Interactive>true</Interactive>",
+    "<DeadlineTime>5</DeadlineTime>", "<Extension type='Scheduler' name='Array'>1-3</Extension>",
+    "<Extension type='slurm' name='constraint'>x</Extension>", "<ResourceLimit name='MaxDisk'>1</ResourceLimit>",
+    "<Memory context='Configured'>1</Memory>",
+])
+def test_what_local_cannot_do_follows_the_policy(part: str, tmp_path: Path) -> None:
+    _, findings = planned(job(part), tmp_path)
+    assert findings.rejected
+    assert all(f.rule == "SSS602" for f in findings.rejecting())
+    assert not planned(job(part), tmp_path, Policy.WARN)[1].rejected
+    softened = job(part).replace("<Job>", "<Job awarenessPolicy='Ignore'>")
+    assert not [f for f in planned(softened, tmp_path)[1] if f.rule == "SSS602"]
+
+
+@pytest.mark.parametrize(("text", "rule"), [
+    ("<Job><Id>a</Id></Job>", "SSS605"),
+    (job().replace("/bin/true", "http://x/y"), "SSS603"),
+    (job().replace("/bin/true", "#Script"), "SSS311"),
+    (job("<Dependency>b</Dependency>"), "SSS605"),
+    ("<JobGroup><Id>g</Id>" + job("<Dependency>b</Dependency>")
+     + job("<Dependency>a</Dependency>").replace(">a<", ">b<", 1) + "</JobGroup>", "SSS410"),
+    ("<Requested><Processors>1</Processors></Requested>", "SSS605"),
+])
+def test_what_cannot_be_run(text: str, rule: str, tmp_path: Path) -> None:
+    _, findings = planned(text, tmp_path, Policy.IGNORE)
+    assert rule in {f.rule for f in findings.rejecting()}
+
+
+def test_script_lies_in_a_private_directory(tmp_path: Path) -> None:
+    text = ("<Request action='Submit'><Object>Job</Object><Data><Job><Executable>#Script</Executable>"
+            "<Shell>/bin/bash</Shell></Job></Data><File id='Script'>echo $0\n</File></Request>")
+    plan, _ = planned(text, tmp_path)
+    assert plan.scripts is not None
+    script = Path(str(plan.jobs[0].parts[0].spec.executable))
+    assert script.parent == plan.scripts
+    assert (stat.S_IMODE(script.parent.stat().st_mode), stat.S_IMODE(script.stat().st_mode)) == (0o700, 0o700)
+    assert script.read_text() == "#!/bin/bash\necho $0\n"
+    plan.close()
+    assert not script.exists()
+
+
+def test_rejected_plan_leaves_no_script(tmp_path: Path) -> None:
+    text = ("<Request action='Submit'><Object>Job</Object><Data><Job><Executable>#Script</Executable>"
+            "<Hold>User</Hold></Job></Data><File id='Script'>echo\n</File></Request>")
+    plan, findings = planned(text, tmp_path)
+    assert findings.rejected and plan.scripts is None
+
+
+def test_needs(tmp_path: Path) -> None:
+    text = ("<JobGroup><Id>g</Id>" + job() + job("<Dependency condition='OnExit' code='3'>a</Dependency>").replace(
+        ">a<", ">b<", 1) + "</JobGroup>")
+    plan, _ = planned(text, tmp_path)
+    (need,) = plan.jobs[1].needs
+    assert (need.on, need.condition, need.code, need.text) == ((0,), "OnExit", 3, "OnExit(3) a")

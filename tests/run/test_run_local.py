@@ -1,0 +1,273 @@
+"""Documents run with real processes on this machine."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from sssjob.errors import UsageError
+from sssjob.findings import Findings, Policy
+from sssjob.model import Document, Job, JobGroup
+from sssjob.reader import read_document
+from sssjob.run import Outcome, Progress, run
+
+PIPELINE = Path(__file__).parents[2] / "examples" / "pipeline.xml"
+
+
+def document(text: str) -> Document:
+    return read_document(text.encode())
+
+
+def shell(script: str, *more: str, name: str = "a") -> str:
+    quoted = script.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    return (f"<Job><Id>{name}</Id><Executable>/bin/sh</Executable><Arguments>-c '{quoted}'</Arguments>"
+            f"<Environment export='true'/>{''.join(more)}</Job>")
+
+
+def group(*jobs: str) -> str:
+    return f"<JobGroup><Id>g</Id>{''.join(jobs)}</JobGroup>"
+
+
+def after(name: str, condition: str = "OnSuccess", code: int | None = None, designator: str = "JobId") -> str:
+    stated = "" if code is None else f" code='{code}'"
+    return f"<Dependency condition='{condition}' designator='{designator}'{stated}>{name}</Dependency>"
+
+
+def ran(text: str, where: Path, *, timeout: float | None = None, resume: bool = False) -> Outcome:
+    return run(document(text), cwd=where, timeout=timeout, resume=resume)
+
+
+def words(outcome: Outcome) -> dict[str, str]:
+    return {job.label: job.word for job in outcome.jobs}
+
+
+def job_of(outcome: Outcome, name: str = "a") -> Job:
+    return next(job for job, _ in outcome.document.jobs() if job.value("Id") == name)
+
+
+def root_group(outcome: Outcome) -> JobGroup:
+    assert isinstance(outcome.document.root, JobGroup)
+    return outcome.document.root
+
+
+# --- one job --------------------------------------------------------------------------------------------------------
+
+def test_facts_of_a_job(tmp_path: Path) -> None:
+    before = int(time.time())
+    out = ran(shell("echo hello; i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done"), tmp_path)
+    job = job_of(out)
+    assert (out.exit_code, out.origin) == (0, "job")
+    assert (job.value("State"), job.value("ExitCode"), job.value("StartCount")) == ("Completed", 0, 1)
+    for tag in ("SubmitTime", "StartTime", "EndTime"):
+        assert before <= int(str(job.value(tag))) <= time.time()
+    assert job.delivered is not None
+    assert [p.tag for p in job.delivered.properties()][:3] == ["Duration", "Processors", "NodeCount"]
+    assert job.delivered.value("Processors") == 1
+    native = [p.text for p in job.all("Extension") if p.get("type") == "LRM" and p.get("name") == "NativeId"]
+    assert len(native) == 1 and native[0].isdigit()
+    assert (tmp_path / "job-a.out").read_text() == "hello\n"
+    assert job.first("StatusMessage") is None
+
+
+def test_exit_code_is_passed_on(tmp_path: Path) -> None:
+    out = ran(shell("exit 200"), tmp_path)
+    assert (out.exit_code, out.origin, job_of(out).value("ExitCode")) == (200, "job", 200)
+    assert out.results[-1] == {"kind": "result", "origin": "job", "exit_code": 200}
+
+
+def test_signal_is_no_exit_code(tmp_path: Path) -> None:
+    out = ran(shell("kill -9 $$"), tmp_path)
+    job = job_of(out)
+    assert out.exit_code == 137
+    assert job.first("ExitCode") is None
+    assert [p.text for p in job.all("Extension") if p.get("name") == "ExitSignal"] == ["9"]
+    assert str(job.value("StatusMessage")).startswith("signal:")
+
+
+def test_missing_executable(tmp_path: Path) -> None:
+    out = ran("<Job><Executable>/no/such/program</Executable></Job>", tmp_path)
+    job = next(job for job, _ in out.document.jobs())
+    assert out.exit_code == 5
+    assert out.origin == "sssjob"
+    assert (job.value("State"), job.first("StartTime")) == ("Completed", None)
+    assert str(job.value("StatusMessage")).startswith("launch:")
+
+
+def test_job_without_id_gets_the_native_one(tmp_path: Path) -> None:
+    out = ran("<Job><Executable>/bin/true</Executable></Job>", tmp_path)
+    job = next(job for job, _ in out.document.jobs())
+    assert job.value("Id") == next(p.text for p in job.all("Extension"))
+
+
+def test_streams_environment_and_tokens(tmp_path: Path) -> None:
+    (tmp_path / "in.txt").write_text("from stdin\n")
+    text = shell('cat; echo "$WHO and ${HOME}"; echo bad >&2', """
+        <Name>my name</Name><InputFile>in.txt</InputFile><OutputFile redirectList='Append'>{name}-{jobid}.log</OutputFile>
+        <ErrorFile redirectList='Merge'/>""").replace(
+            "<Environment export='true'/>", "<Environment export='false'><Variable name='WHO'>${HOME}</Variable>"
+            "<Variable name='HOME'>/h</Variable></Environment>")
+    assert ran(text, tmp_path).exit_code == 0
+    assert ran(text, tmp_path).exit_code == 0
+    once = "from stdin\n${HOME} and /h\nbad\n"
+    assert (tmp_path / "my_name-a.log").read_text() == once * 2
+
+
+def test_output_is_overwritten_unless_appended(tmp_path: Path) -> None:
+    for _ in range(2):
+        ran(shell("echo one", "<OutputFile>o</OutputFile>", "<ErrorFile redirectList='Close'/>"), tmp_path)
+    assert (tmp_path / "o").read_text() == "one\n"
+    assert [p.name for p in tmp_path.iterdir()] == ["o"]
+
+
+def test_resource_limit(tmp_path: Path) -> None:
+    limits = "<ResourceLimit name='OpenFiles' type='Soft'>33</ResourceLimit><ResourceLimit name='OpenFiles' " \
+             "type='Hard'>44</ResourceLimit><ResourceLimit name='CoreFileSize'>0</ResourceLimit>"
+    ran(shell("ulimit -Sn; ulimit -Hn; ulimit -c", limits, "<OutputFile>o</OutputFile>"), tmp_path)
+    assert (tmp_path / "o").read_text().split() == ["33", "44", "0"]
+
+
+def test_script_that_comes_along(tmp_path: Path) -> None:
+    request = """<Request action='Submit'><Object>Job</Object><Data><Job><Executable>#Script</Executable>
+        <Arguments>x 'y z'</Arguments><OutputFile>o</OutputFile></Job></Data>
+        <File id='Script'>#!/bin/sh
+echo "$# $2"; ls -ld "$0" | cut -c1-10; echo "$0"
+</File></Request>"""
+    assert ran(request, tmp_path).exit_code == 0
+    count, mode, path = (tmp_path / "o").read_text().splitlines()
+    assert (count, mode) == ("2 y z", "-rwx------")
+    assert not os.path.exists(path)
+
+
+def test_time_limit(tmp_path: Path) -> None:
+    out = ran(shell("sleep 20", "<Requested><Duration>1</Duration></Requested>"), tmp_path)
+    job = job_of(out)
+    assert out.exit_code == 143
+    assert str(job.value("StatusMessage")).startswith("timeout:")
+    assert job.delivered is not None and job.delivered.value("Duration") in (1, 2)
+
+
+def test_eligible_time_is_waited_for(tmp_path: Path) -> None:
+    due = int(time.time()) + 2
+    out = ran(shell("true", f"<EligibleTime>{due}</EligibleTime>"), tmp_path)
+    assert int(str(job_of(out).value("StartTime"))) >= due
+
+
+# --- groups ---------------------------------------------------------------------------------------------------------
+
+def test_conditions(tmp_path: Path) -> None:
+    out = ran(group(
+        shell("true", after("bad", "OnSuccess"), name="no"),
+        shell("exit 3", name="bad"),
+        shell("true", after("bad", "OnFailure"), name="answer"),
+        shell("true", after("bad", "OnExit", 3), name="three"),
+        shell("true", after("bad", "OnExit", 4), name="four"),
+        shell("true", after("no", "OnExit"), name="after-skipped"),
+        shell("true", after("both", designator="JobName"), name="named"),
+        shell("true", "<Name>both</Name>", name="b1"), shell("true", "<Name>both</Name>", name="b2"),
+    ), tmp_path)
+    assert words(out) == {"no": "skipped", "bad": "failed", "answer": "done", "three": "done", "four": "skipped",
+                          "after-skipped": "skipped", "named": "done", "b1": "done", "b2": "done"}
+    skipped = job_of(out, "no")
+    assert skipped.value("State") == "Completed"
+    assert skipped.value("StatusMessage") == "dependency: OnSuccess bad does not hold"
+    assert skipped.first("StartTime") is None and skipped.first("ExitCode") is None
+    assert root_group(out).value("State") == "Completed"
+    assert out.exit_code == 0
+
+
+def test_unanswered_failure_is_the_exit_code(tmp_path: Path) -> None:
+    out = ran(group(shell("true", name="x"), shell("exit 7", name="y"), shell("exit 8", name="z")), tmp_path)
+    assert (out.exit_code, out.origin) == (7, "job")
+
+
+def test_independent_jobs_run_side_by_side(tmp_path: Path) -> None:
+    start = time.monotonic()
+    out = ran(group(*(shell("sleep 1", name=f"j{n}") for n in range(5))), tmp_path)
+    assert out.exit_code == 0
+    assert time.monotonic() - start < 4
+
+
+def test_task_groups_and_tasks(tmp_path: Path) -> None:
+    out = ran(shell('echo $ROLE', """<ErrorFile redirectList='Close'/>
+        <TaskGroup><TaskCount>1</TaskCount><OutputFile>m</OutputFile>
+          <Environment><Variable name='ROLE'>master</Variable></Environment></TaskGroup>
+        <TaskGroup><TaskCount>3</TaskCount><OutputFile>s</OutputFile>
+          <Environment><Variable name='ROLE'>slave</Variable></Environment></TaskGroup>"""), tmp_path)
+    assert out.exit_code == 0
+    assert (tmp_path / "m").read_text() == "master\n"
+    assert (tmp_path / "s").read_text() == "slave\n" * 3
+    groups = job_of(out).task_groups
+    assert all(g.delivered is not None and g.delivered.value("NodeCount") == 1 for g in groups)
+
+
+def test_first_failing_task_group_counts(tmp_path: Path) -> None:
+    part = "<TaskGroup><Executable>/bin/sh</Executable><Arguments>-c 'exit {0}'</Arguments></TaskGroup>"
+    out = ran(f"<Job><Id>a</Id>{part.format(0)}{part.format(4)}{part.format(5)}</Job>", tmp_path)
+    assert out.exit_code == 4
+
+
+def test_earlier_results_go_and_resume_keeps_successes(tmp_path: Path) -> None:
+    done = "<State>Completed</State><ExitCode>0</ExitCode><EndTime>5</EndTime><Delivered><Duration>9</Duration></Delivered>"
+    text = group(shell("echo again", done, name="a"), shell("true", after("a"), name="b"))
+    out = ran(text, tmp_path)
+    assert [f.rule for f in out.findings if f.rule == "SSS601"] == ["SSS601"]
+    assert words(out) == {"a": "done", "b": "done"}
+    assert int(str(job_of(out).value("EndTime"))) > 5
+    kept = ran(text, tmp_path, resume=True)
+    assert words(kept) == {"a": "kept", "b": "done"}
+    assert job_of(kept).value("EndTime") == 5
+
+
+# --- stopping and refusing ------------------------------------------------------------------------------------------
+
+def test_timeout_cancels_everything(tmp_path: Path) -> None:
+    start = time.monotonic()
+    out = ran(group(shell("sleep 30", name="x"), shell("true", after("x"), name="y")), tmp_path, timeout=0.5)
+    assert time.monotonic() - start < 8
+    assert (out.exit_code, out.origin) == (6, "sssjob")
+    assert words(out) == {"x": "canceled", "y": "skipped"}
+    assert str(job_of(out, "x").value("StatusMessage")).startswith("cancel:")
+
+
+def test_interrupt_cancels_and_writes_the_facts(tmp_path: Path) -> None:
+    threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT)).start()
+    out = ran(group(shell("sleep 30", name="x"), shell("true", after("x"), name="y")), tmp_path)
+    assert (out.exit_code, out.origin) == (130, "sssjob")
+    assert words(out) == {"x": "canceled", "y": "skipped"}
+    assert root_group(out).value("State") == "Completed"
+
+
+def test_nothing_starts_when_a_finding_rejects(tmp_path: Path) -> None:
+    text = group(shell("touch started", name="x"), shell("true", "<Hold>System</Hold>", name="y"))
+    out = ran(text, tmp_path)
+    assert (out.exit_code, out.origin, out.jobs) == (1, "sssjob", [])
+    assert not (tmp_path / "started").exists()
+    assert out.document == document(text)
+    warned = run(document(text), cwd=tmp_path, policy=Policy.WARN)
+    assert warned.exit_code == 0 and (tmp_path / "started").exists()
+
+
+def test_unknown_executor() -> None:
+    with pytest.raises(UsageError, match="nowhere"):
+        run(document("<Job><Executable>/bin/true</Executable></Job>"), "nowhere", findings=Findings())
+
+
+def test_progress_is_told(tmp_path: Path) -> None:
+    progress = Progress(shown=False)
+    run(document(group(shell("true", name="x"), shell("exit 1", name="y"))), cwd=tmp_path, progress=progress)
+    assert progress.states == {"x": "done", "y": "failed"}
+    assert progress.line() == "2 of 2 jobs ended"
+
+
+def test_pipeline_example(tmp_path: Path) -> None:
+    out = run(read_document(PIPELINE), cwd=tmp_path)
+    assert out.exit_code == 0
+    assert words(out) == {**dict.fromkeys(("prepare", "compress", "checksum", "stamp", "verify", "recover", "ranks"),
+                                          "done"), "inspect": "failed", "never": "skipped"}
+    assert (tmp_path / "work" / "verify.out").read_text() == "data.txt: OK\nverified\n"
+    assert not [f for f in out.findings if f.rejects]

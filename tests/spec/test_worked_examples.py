@@ -1,0 +1,152 @@
+"""The worked examples of the specification: conj and group, preferences, requests and the answers given to them.
+
+Source: SSS job object 3.1.0, sections 8.1, 8.2, 10.2 and 10.3.
+"""
+
+from __future__ import annotations
+
+import itertools
+from fractions import Fraction
+
+import pytest
+
+from sssjob.findings import Findings
+from sssjob.model import Container, Delivered, Job, Property, Requested, new_property
+from sssjob.reader import read_document
+from sssjob.requirements import Offer, match, parse
+
+
+def requested(text: str) -> Requested:
+    root = read_document(f"<Requested>{text}</Requested>".encode()).root
+    assert isinstance(root, Requested)
+    return root
+
+
+def delivered(text: str) -> Delivered:
+    root = read_document(f"<Delivered>{text}</Delivered>".encode()).root
+    assert isinstance(root, Delivered)
+    return root
+
+
+def offer(**values: str | int) -> Offer:
+    return Offer.of([new_property(tag, value) for tag, value in values.items()])
+
+
+REQUESTS = (
+    '<Processors op="GE">8</Processors><Processors op="LE">16</Processors><Duration>3600</Duration>',
+    '<NodeCount>1</NodeCount><Node aggregation="Pattern">fr15.*</Node>',
+    '<User group="1">scottmo</User><Account group="-1">mscfops</Account>'
+    '<User conj="Or" group="1">amy</User><Account group="-1">chemistry</Account>',
+    '<Memory preference="2">1024</Memory><Memory preference="1">512</Memory>',
+)
+ANSWERS = (
+    "<Processors>12</Processors><Duration>1234</Duration>",
+    "<Node>fr15n03</Node>",
+    "<User>scottmo</User><Account>mscfops</Account>",
+    "<Memory>1024</Memory>",
+)
+
+
+@pytest.mark.parametrize(("asked", "given"), list(zip(REQUESTS, ANSWERS, strict=True)))
+def test_published_answer_meets_its_request(asked: str, given: str) -> None:
+    answer = match(requested(asked), delivered(given))
+    assert answer.met, "\n".join(answer.lines())
+    assert not list(answer.findings)
+
+
+@pytest.mark.parametrize(("i", "j"), [p for p in itertools.product(range(4), repeat=2) if p[0] != p[1]])
+def test_no_published_answer_meets_another_request(i: int, j: int) -> None:
+    assert not match(requested(REQUESTS[i]), delivered(ANSWERS[j])).met
+
+
+def test_the_same_inside_a_job() -> None:
+    text = f"<Job><Id>1</Id><Requested>{REQUESTS[0]}</Requested><Delivered>{ANSWERS[0]}</Delivered></Job>"
+    job = read_document(text.encode()).root
+    assert isinstance(job, Job)
+    assert match(job, job).met
+
+
+@pytest.mark.parametrize(("processors", "duration", "met"), [
+    (8, 3600, True), (16, 3600, True), (7, 3600, False), (17, 3600, False), (12, 3601, False), (12, 3599, False),
+])
+def test_range_of_processors(processors: int, duration: int, met: bool) -> None:
+    assert match(requested(REQUESTS[0]), offer(Processors=processors, Duration=duration)).met is met
+
+
+def test_a_shorter_run_is_within_the_limit_but_not_strictly() -> None:
+    assert match(requested("<Duration>3600</Duration>"), delivered("<Duration>1234</Duration>")).met
+    assert not match(requested("<Duration>3600</Duration>"), delivered("<Duration>3601</Duration>")).met
+    assert not match(requested("<Duration>3600</Duration>"), delivered("<Duration>1234</Duration>"), strict=True).met
+
+
+@pytest.mark.parametrize(("user", "project", "met"), [
+    ("scottmo", "mscfops", True), ("amy", "chemistry", True), ("scottmo", "chemistry", False),
+    ("amy", "mscfops", False),
+])
+def test_pairs(user: str, project: str, met: bool) -> None:
+    assert match(requested(REQUESTS[2]), offer(User=user, Project=project)).met is met
+
+
+A, B, C = (f"<Feature{{}}>{name}</Feature>" for name in "abc")
+
+
+@pytest.mark.parametrize(("text", "formula"), [
+    (A.format("") + B.format(' conj="Or"') + C.format(""), "a or (b and c)"),
+    (A.format("") + B.format(' conj="Nand"'), "a and not b"),
+    (A.format("") + B.format(' conj="AndNot"'), "a and not b"),
+    (A.format("") + B.format(' conj="Nand" group="1"') + C.format(' conj="Or" group="-1"'), "a and (not b or c)"),
+    (A.format("") + B.format(' conj="Nor"'), "a or not b"),
+    (A.format("") + B.format(' conj="OrNot" group="1"') + C.format(' group="-1"'), "a or (not b and c)"),
+])
+def test_truth_tables(text: str, formula: str) -> None:
+    block = requested(text)
+    for values in itertools.product((False, True), repeat=3):
+        named = dict(zip("abc", values, strict=True))
+        given = Offer.of([new_property("Feature", name) for name, there in named.items() if there])
+        assert match(block, given).met is eval(formula, {}, named), (formula, named)
+
+
+ELABORATE = ('<Processors group="-1">12</Processors><Processors conj="Or" group="1">16</Processors>'
+             "<Memory>2048</Memory><Node>n1</Node>")
+
+
+@pytest.mark.parametrize(("processors", "memory", "node", "met"), [
+    (12, 2048, "n1", True), (16, 2048, "n1", True), (14, 2048, "n1", False), (12, 1024, "n1", False),
+    (16, 2048, "n2", False),
+])
+def test_elaborate_example_closes_before_it_opens(processors: int, memory: int, node: str, met: bool) -> None:
+    findings = Findings()
+    expression = parse(requested(ELABORATE), findings)
+    assert [f.rule for f in findings] == ["SSS402"]
+    assert str(expression) == "(Processors = 12 or Processors = 16) and Memory = 2048 and Node = n1"
+    assert [p.group for p in expression.properties] == [1, -1, 0, 0]
+    assert match(expression, offer(Processors=processors, Memory=memory, Node=node)).met is met
+
+
+def test_elaborate_example_is_an_error_in_a_strict_profile() -> None:
+    findings = Findings()
+    parse(requested(ELABORATE), findings, strict=True)
+    assert [f.rule for f in findings] == ["SSS401"] and findings.rejected
+
+
+@pytest.mark.parametrize(("memory", "met", "score"), [
+    (1024, True, Fraction(2, 3)), (512, True, Fraction(1, 3)), (2048, False, Fraction(0)),
+])
+def test_preference(memory: int, met: bool, score: Fraction) -> None:
+    answer = match(requested(REQUESTS[3]), offer(Memory=memory))
+    assert (answer.met, answer.score) == (met, score)
+
+
+def test_wishes_do_not_decide() -> None:
+    block = requested('<Memory preference="-2">1024</Memory><Memory preference="-1">512</Memory>')
+    assert match(block, offer(Memory=64)).met
+    assert match(block, offer(Memory=512)).score == Fraction(1, 3)
+
+
+def test_several_blocks_are_one() -> None:
+    text = b"<Job><Requested><Memory>1</Memory></Requested><Requested><Processors>2</Processors></Requested></Job>"
+    job = read_document(text).root
+    assert isinstance(job, Container)
+    given: list[Property] = [new_property("Memory", 1), new_property("Processors", 2)]
+    assert match(job, Offer.of(given)).met
+    assert not match(job, Offer.of(given[:1])).met

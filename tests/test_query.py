@@ -1,0 +1,184 @@
+"""Queries: results, aliases, streams, and that none from outside hangs or reaches anything."""
+
+from __future__ import annotations
+
+import io
+import json
+import time
+from dataclasses import replace
+
+import pytest
+from lxml import etree
+
+from sssjob._query_text import candidates, check, linear, spell, tokens
+from sssjob.errors import QueryError, QueryTimeout, RejectedError, UsageError
+from sssjob.limits import LIMITS
+from sssjob.query import Result, query, query_stream
+
+SHORT = replace(LIMITS, query_seconds=0.5)
+NEW = b"""<JobGroup><Id>g</Id>
+ <Job><Id>1</Id><User>ann</User><Duration>60</Duration><Processors units="cpu">4</Processors></Job>
+ <Job><Id>2</Id><User>bob</User><Requested><Duration>90</Duration><Node>n1</Node><Node>n2</Node></Requested></Job>
+</JobGroup>"""
+OLD = NEW.replace(b"<Id>g</Id>", b"<JobGroupId>g</JobGroupId>").replace(b"Id>", b"JobId>").replace(
+    b"JobGroupJobId", b"JobGroupId").replace(b"User>", b"UserId>").replace(b"Duration", b"WallDuration")
+MIXED = NEW.replace(b"<User>bob</User>", b"<UserId>bob</UserId>")
+ENVELOPE = b'<Envelope xmlns="urn:e"><Body><JobGroup><Job><JobId>1</JobId></Job></JobGroup></Body></Envelope>'
+
+
+def texts(xpath: str, source: bytes = NEW, **more: str) -> list[str]:
+    return [r.text() for r in query(xpath, source, variables=more, limits=SHORT)]
+
+
+def one(xpath: str, source: bytes = NEW) -> Result:
+    (found,) = query(xpath, source, limits=SHORT, path="a.xml")
+    return found
+
+
+@pytest.mark.parametrize("source", [NEW, OLD, MIXED])
+@pytest.mark.parametrize(("xpath", "expected"), [
+    ("/JobGroup/Job/User", ["ann", "bob"]),
+    ("//UserId", ["ann", "bob"]),
+    ("//userName/text()", ["ann", "bob"]),
+    ("//JobId", ["1", "2"]),
+    ("//Job/Id", ["1", "2"]),
+    ("/JobGroup/JobGroupId", ["g"]),
+    ("//Job[Owner='bob']/JobId", ["2"]),
+    ("//Job[JobId > 1]//wallclockLimit", ["90"]),
+    ("//Job[2]/Requested/Node[2]", ["n2"]),
+    ("sum(//WallTime)", ["150"]),
+    ("count(//Job)", ["2"]),
+    ("for $j in //Job return concat($j/JobId, ':', $j/UserId)", ["1:ann", "2:bob"]),
+])
+def test_aliases(source: bytes, xpath: str, expected: list[str]) -> None:
+    assert texts(xpath, source) == expected
+
+
+def test_names_are_case_exact_and_unknown_ones_stay() -> None:
+    assert texts("//user") == texts("//Nothing") == []
+
+
+def test_only_names_of_elements_are_mapped() -> None:
+    text = "//Job[@UserId = 'UserId' and $UserId = UserId] (: UserId :)"
+    found = tokens(text)
+    assert spell(found, {"User"}).startswith("//Job[@UserId = 'UserId' and $UserId = User]")
+    assert spell(found, {"User", "UserId"}).count("self::User") == 2
+    assert spell(tokens("div div div"), candidates(tokens("div div div"))) == "div div div"
+    assert spell(tokens("element(UserId) | child::UserId"), {"User"}) == "element(UserId) | child::User"
+
+
+def test_namespaces() -> None:
+    assert texts("//Job/Id", ENVELOPE) == texts("/Envelope/Body/JobGroup/Job/JobId", ENVELOPE) == ["1"]
+    assert [r.text() for r in query_stream("/Envelope/Body/JobGroup/Job/Id", ENVELOPE)] == ["1"]
+
+
+def test_result_forms() -> None:
+    element = one("//Job[1]/Processors")
+    assert (element.kind, element.line, element.path) == ("element", 2, "/JobGroup/Job[1]/Processors")
+    assert element.xml() == '<Processors units="cpu">4</Processors>'
+    assert element.record() == {"kind": "element", "name": "Processors", "file": "a.xml", "line": 2,
+                                "path": "/JobGroup/Job[1]/Processors", "value": {"@units": "cpu", "value": "4"}}
+    attribute = one("//@units")
+    assert (attribute.kind, attribute.name, attribute.text()) == ("attribute", "units", "cpu")
+    assert attribute.xml() == '<result kind="attribute" name="units">cpu</result>'
+    assert attribute.path.endswith("/Processors/@units")
+    assert one("//Job[1]/User/text()").path == "/JobGroup/Job[1]/User/text()"
+    assert one("1 div 0").record()["value"] == "Infinity"
+    assert one("true()").record() == {"kind": "boolean", "file": "a.xml", "value": True}
+    assert one("//Job[2]").record()["value"]["Requested"]["Node"] == ["n1", "n2"]
+    assert json.dumps(one("map{'a': 1}").record()["value"]) == '{"a": 1}'
+
+
+def test_the_child_gives_the_same_as_this_process() -> None:
+    for xpath in ("//Job[1]/User", "//@units", "//Job[1]/User/text()"):
+        guarded = one(f"{xpath} | //Nothing")
+        (newer,) = query(xpath, NEW, version="3.1", path="a.xml")
+        assert one(xpath).record() == guarded.record() == newer.record()
+
+
+def test_sources() -> None:
+    root = etree.fromstring(NEW)
+    assert len(list(query("//User", root))) == len(list(query("//User", root.getroottree()))) == 2
+    assert len(list(query_stream("//User", io.BytesIO(NEW)))) == 2
+    with pytest.raises(RejectedError):
+        query("//User", b"<!DOCTYPE a><a/>")
+
+
+@pytest.mark.parametrize("source", [NEW, OLD, MIXED])
+@pytest.mark.parametrize("xpath", ["//Job/User", "/JobGroup/Job/UserId", "User", "User | //Nothing", "./User/data()"])
+def test_stream(xpath: str, source: bytes) -> None:
+    assert [r.text() for r in query_stream(xpath, source, limits=SHORT)] == ["ann", "bob"]
+
+
+def test_stream_places_and_values() -> None:
+    assert [r.path for r in query_stream("//User", NEW)] == ["/JobGroup/Job[1]/User", "/JobGroup/Job[2]/User"]
+    assert [(r.text(), r.path) for r in query_stream("count(//Node)", NEW)] == [
+        ("0", "/JobGroup/Job[1]"), ("2", "/JobGroup/Job[2]")]
+    assert [r.path for r in query_stream("/Job/User", b"<Job><User>a</User></Job>")] == ["/Job/User"]
+    with pytest.raises(QueryError, match="alone"):
+        query_stream("/JobGroup/Job[2]", NEW)
+
+
+def test_variables_are_values() -> None:
+    assert texts("//Job[User=$who]/Id", who="bob") == ["2"]
+    assert texts("//Job[User=$who]/Id", who="' or '1'='1") == []
+    with pytest.raises(QueryError):
+        texts("//Job[User=$missing]")
+    with pytest.raises(QueryError):
+        query("1", NEW, variables={"a b": "x"})
+
+
+@pytest.mark.parametrize("name", ["doc", "fn:doc", "document", "collection", "unparsed-text", "environment-variable",
+                                  "system-property", "json-doc", "parse-xml", "function-lookup", "re:test",
+                                  "transform", "nonsense", "trace", "Q{http://www.w3.org/2005/xpath-functions}doc"])
+@pytest.mark.parametrize("form", ["{}('x')", "'x' => {}()", "{}#1", "//Job[{} (: hidden :) ('x')]"])
+def test_functions_that_reach_out_are_refused_by_name(name: str, form: str) -> None:
+    with pytest.raises(QueryError) as caught:
+        query(form.format(name), NEW)
+    assert name in str(caught.value)
+
+
+NESTED = "count(//*[count(//*[count(//*[count(//*[count(//*)>0])>0])>0])>0])"
+BIG = b"<JobGroup>" + b"<Job><Id>1</Id><User>a</User></Job>" * 300 + b"</JobGroup>"
+
+
+@pytest.mark.parametrize("xpath", [
+    NESTED, "count(1 to 100000000000)", "1 to 100000000000", "for $a in 1 to 9999999, $b in 1 to 9999999 return $a",
+    "matches('aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa!', '(a+)+$')", "(" * 5000 + "1" + ")" * 4000,
+    "(" * 65 + "1" + ")" * 65, "1" * 10_001, "some $x in 1 to 99999999999 satisfies $x < 0", "//Job[", "for $x in",
+    "let $f := function($f) {$f($f)} return $f($f)", "(: never closed", "'open", "//Job[User", "\x00",
+])
+def test_hostile(xpath: str) -> None:
+    start = time.monotonic()
+    with pytest.raises(QueryError):
+        list(query(xpath, BIG, limits=SHORT))
+    assert time.monotonic() - start < 10
+
+
+def test_timeout_is_named_and_holds_in_streams() -> None:
+    with pytest.raises(QueryTimeout, match="query_seconds"):
+        query(NESTED, BIG, limits=SHORT)
+    with pytest.raises(QueryError):
+        list(query_stream("count(1 to 100000000000)", NEW, limits=SHORT))
+
+
+@pytest.mark.parametrize(("xpath", "cheap"), [
+    ("//Job[User='a']/Id", True), ("/JobGroup/Job[Requested/Processors > 3][@x]", True), ("count(//Job)", True),
+    ("//Job[contains(Name, 'x')]", True), ("//Job//Node", False), ("//a | //b", False), ("//Job[//x]", False),
+    ("//Job[/x]", False), ("//Job[../Job]", False), ("//Job/..", False), ("//Job[a = b]", False),
+    ("//*[. = 'x']", False), ("//Job/following::x", False), ("//descendant::a/descendant::b", False),
+])
+def test_what_runs_without_a_guard(xpath: str, cheap: bool) -> None:
+    found = tokens(xpath)
+    check(found)
+    assert linear(found) is cheap
+
+
+def test_versions() -> None:
+    with pytest.raises(UsageError):
+        query("1", NEW, version="2.0")  # type: ignore[arg-type]
+    with pytest.raises(QueryError, match="no XPath 1.0"):
+        query("for $x in //Job return $x", NEW, version="1.0")
+    with pytest.raises(QueryError, match=r"3\.1"):
+        query("upper-case('a')", NEW, version="1.0")
+    assert texts("upper-case(//Job[1]/User)") == ["ANN"]

@@ -1,0 +1,350 @@
+"""Requirements: the expression, values and offers, preferences, and what is wrong with them."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import replace
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from sssjob.errors import UsageError
+from sssjob.findings import Findings
+from sssjob.limits import LIMITS
+from sssjob.model import (
+    Delivered,
+    Document,
+    Job,
+    JobDefaults,
+    JobGroup,
+    Property,
+    Requested,
+    Task,
+    TaskDefaults,
+    TaskGroup,
+    TaskGroupDefaults,
+    new_property,
+)
+from sssjob.requirements import Match, Offer, check_property, match, parse, requirements_of
+
+
+def prop(tag: str, value: Any, **attributes: str) -> Property:
+    return new_property(tag, value, attributes)
+
+
+def asks(*properties: Property) -> Requested:
+    return Requested(list(properties))
+
+
+def answer(wanted: Property, *offered: Property) -> Match:
+    return match(asks(wanted), Offer.of(offered))
+
+
+def rules(block: Requested, **options: Any) -> list[str]:
+    findings = Findings()
+    parse(block, findings, **options)
+    return [f.rule for f in findings]
+
+
+# --- the expression against a brute-force evaluator ---------------------------------------------------------------
+
+Item = tuple[str, str, int]     # name, conj, group
+
+
+def brute(items: list[Item], truth: dict[str, bool]) -> bool:
+    """The tokens of section 10.2 handed to Python, whose not, and, or bind as SQL's do."""
+    tokens: list[str] = []
+    for index, (name, conj, group) in enumerate(items):
+        if index:
+            tokens.append("or" if conj in ("Or", "Nor") else "and")
+        tokens += ["("] * group
+        tokens += ["not"] if conj in ("Nand", "Nor") else []
+        tokens.append(str(truth[name]))
+        tokens += [")"] * -group
+    return bool(eval(" ".join(tokens)))
+
+
+@st.composite
+def expressions(draw: st.DrawFn) -> list[Item]:
+    count = draw(st.integers(1, 8))
+    items: list[Item] = []
+    depth = 0
+    for index in range(count):
+        last = index == count - 1
+        group = -depth if last else draw(st.integers(-depth, 2))
+        depth += group
+        items.append((draw(st.sampled_from("abcd")), draw(st.sampled_from(["And", "Or", "Nand", "Nor"])), group))
+    return items
+
+
+@settings(max_examples=300, deadline=None)
+@given(expressions())
+def test_expression_is_what_its_tokens_say(items: list[Item]) -> None:
+    block = asks(*(prop("Feature", name, conj=conj, group=str(group)) for name, conj, group in items))
+    assert rules(block, strict=True) == []
+    for values in itertools.product((False, True), repeat=4):
+        truth = dict(zip("abcd", values, strict=True))
+        offer = Offer.of([prop("Feature", name) for name, there in truth.items() if there])
+        assert match(block, offer, strict=True).met is brute(items, truth)
+
+
+@settings(max_examples=200, deadline=None)
+@given(expressions())
+def test_turned_brackets_are_turned_back(items: list[Item]) -> None:
+    block = asks(*(prop("Feature", name, conj=conj, group=str(-group)) for name, conj, group in items))
+    truth = {"a": True, "b": False, "c": True, "d": False}
+    offer = Offer.of([prop("Feature", name) for name, there in truth.items() if there])
+    if any(group for *_, group in items):
+        assert rules(block) == ["SSS402"] and rules(block, strict=True) == ["SSS401"]
+    assert match(block, offer).met is brute(items, truth)
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.lists(st.tuples(st.sampled_from(["And", "Or", "Nand", "Nor"]), st.integers(-70, 70), st.integers(-2, 2)),
+                max_size=20))
+def test_nothing_breaks_it(items: list[tuple[str, int, int]]) -> None:
+    block = asks(*(prop("Memory", n, conj=c, group=str(g), preference=str(w)) for n, (c, g, w) in enumerate(items)))
+    result = match(block, Offer.of([prop("Memory", 3)]))
+    assert 0 <= result.score <= 1
+    assert list(result.lines())
+
+
+def test_empty_block_is_met() -> None:
+    assert match(asks(), Offer.of([])).met and str(parse(asks())) == "true"
+
+
+def test_padding_where_turning_does_not_help() -> None:
+    block = asks(prop("Feature", "a", group="-1"), prop("Feature", "b", conj="Or"), prop("Feature", "c", group="2"))
+    assert rules(block) == ["SSS402"]
+    assert str(parse(block)) == "Feature = a or (Feature = b and Feature = c)"
+    assert rules(asks(prop("Feature", "a", group="1"))) == ["SSS402"]
+    assert rules(asks(prop("Feature", "a", group="1")), strict=True) == ["SSS401"]
+
+
+@pytest.mark.parametrize("group", ["1000000", "-1000000", "65"])
+def test_depth_is_limited(group: str) -> None:
+    findings = Findings()
+    parse(asks(prop("Feature", "a", group=group)), findings)
+    assert "SSS110" in [f.rule for f in findings] and findings.rejected
+
+
+def test_group_that_is_no_number() -> None:
+    assert rules(asks(prop("Feature", "a", group="x"))) == ["SSS207"]
+
+
+def test_long_lists() -> None:
+    block = asks(*(prop("Feature", f"f{n}", conj="Or" if n % 2 else "Nand") for n in range(100_000)))
+    result = match(block, Offer.of([prop("Feature", "f0"), prop("Feature", "f99999")]))
+    assert result.met
+
+
+# --- preferences --------------------------------------------------------------------------------------------------
+
+def test_preferences_are_alternatives_whatever_conj_says() -> None:
+    for conj in ("And", "Or"):
+        block = asks(prop("Processors", 4), prop("Memory", 2, preference="3"),
+                     prop("Memory", 1, preference="1", conj=conj), prop("Disk", 9))
+        result = match(block, Offer.of([prop("Processors", 4), prop("Memory", 1), prop("Disk", 9)]))
+        assert result.met and result.score == Fraction(1, 4)
+        assert not match(block, Offer.of([prop("Memory", 1), prop("Disk", 9)])).met
+
+
+def test_preferences_of_both_signs_and_zero() -> None:
+    block = asks(prop("Memory", 2, preference="1"), prop("Memory", 1, preference="-1"))
+    assert rules(block) == ["SSS404"]
+    assert match(block, Offer.of([prop("Memory", 2)])).met
+    assert not match(block, Offer.of([prop("Memory", 1)])).met
+    assert rules(asks(prop("Memory", 2, preference="0"))) == ["SSS403"]
+
+
+def test_preferences_of_different_properties_do_not_mix() -> None:
+    block = asks(prop("Memory", 2, preference="1"), prop("Disk", 2, preference="1"))
+    assert not match(block, Offer.of([prop("Memory", 2)])).met
+
+
+def test_performance_factor_never_decides() -> None:
+    wanted = prop("Processors", 4, performanceFactor="0.1")
+    assert answer(wanted, prop("Processors", 4)).met
+    assert not answer(wanted, prop("Processors", 5)).met
+
+
+# --- values -------------------------------------------------------------------------------------------------------
+
+@pytest.mark.parametrize(("op", "met"), [
+    ("EQ", [False, True, False]), ("NE", [True, False, True]), ("LT", [True, False, False]),
+    ("LE", [True, True, False]), ("GT", [False, False, True]), ("GE", [False, True, True]),
+])
+def test_ops(op: str, met: list[bool]) -> None:
+    assert [answer(prop("Processors", 4, op=op), prop("Processors", n)).met for n in (3, 4, 5)] == met
+
+
+def test_text_is_ordered_only_as_numbers() -> None:
+    assert answer(prop("OperatingSystem", "9", op="GE"), prop("OperatingSystem", "10")).met
+    result = answer(prop("OperatingSystem", "9", op="GE"), prop("OperatingSystem", "Linux"))
+    assert not result.met and [f.rule for f in result.findings] == ["SSS405"]
+
+
+@pytest.mark.parametrize(("pattern", "met"), [("lin.*", True), ("in", False), ("linux|aix", True)])
+def test_match_is_anchored(pattern: str, met: bool) -> None:
+    assert answer(prop("OperatingSystem", pattern, op="Match"), prop("OperatingSystem", "linux")).met is met
+
+
+@pytest.mark.parametrize("pattern", ["(", "(?{die})", r"(a)\1"])
+def test_bad_patterns_are_findings(pattern: str) -> None:
+    result = answer(prop("OperatingSystem", pattern, op="Match"), prop("OperatingSystem", "linux"))
+    assert not result.met and [f.rule for f in result.findings] == ["SSS406"]
+    findings = Findings()
+    check_property(prop("Node", pattern, aggregation="Pattern"), findings)
+    assert [f.rule for f in findings] == ["SSS406"]
+
+
+def test_units_are_binary_with_mb_as_default() -> None:
+    assert answer(prop("Memory", Decimal(1), units="GB"), prop("Memory", Decimal(1024))).met
+    assert answer(prop("Memory", Decimal("1.5"), units="GB"), prop("Memory", Decimal(1536), units="MB")).met
+    assert not answer(prop("Memory", Decimal(1), units="GB", op="GE"), prop("Memory", Decimal(1000))).met
+
+
+def test_units_that_do_not_compare() -> None:
+    result = answer(prop("Memory", Decimal(1), units="pages"), prop("Memory", Decimal(1)))
+    assert not result.met and [f.rule for f in result.findings] == ["SSS419"]
+    assert answer(prop("Network", Decimal(1), units="Gbps"), prop("Network", Decimal(1), units="gbps")).met
+
+
+def test_context() -> None:
+    wanted = prop("Memory", 8, context="Configured")
+    assert answer(wanted, prop("Memory", 8, context="Configured")).met
+    assert answer(wanted, prop("Memory", 8)).met
+    assert not answer(wanted, prop("Memory", 8, context="Available")).met
+    assert match(asks(prop("Memory", 8)), Delivered([prop("Memory", 8, context="Used")])).met
+
+
+@pytest.mark.parametrize(("metric", "more", "met"), [
+    ("PerNode", [prop("NodeCount", 4)], True), ("PerNode", [prop("Node", "n[1-4]", aggregation="Range")], True),
+    ("PerNode", [prop("NodeCount", 2)], False), ("PerNode", [], False), ("PerProcessor", [prop("Processors", 4)], True),
+    ("PerSlot", [prop("Processors", 4)], True), ("PerGPU", [prop("Resource", 4, name="gpu")], True),
+    ("PerChunk", [prop("Extension", "4", name="ChunkCount")], True), ("Max", [prop("NodeCount", 4)], False),
+])
+def test_metric_is_converted_where_the_offer_knows_how(metric: str, more: list[Property], met: bool) -> None:
+    assert answer(prop("Memory", 256, metric=metric), prop("Memory", 1024), *more).met is met
+
+
+def test_offer_per_node() -> None:
+    offered = prop("Memory", 256, metric="PerNode")
+    assert answer(prop("Memory", 256, metric="PerNode"), offered).met
+    assert answer(prop("Memory", 1024), offered, prop("NodeCount", 4)).met
+    assert answer(prop("Memory", 128, metric="PerProcessor"), offered, prop("NodeCount", 4), prop("Processors", 8)).met
+
+
+def test_resource_is_known_by_name_and_type() -> None:
+    wanted = prop("Resource", 1, name="License", type="MATLAB")
+    assert answer(wanted, prop("Resource", 1, name="License", type="MATLAB")).met
+    assert not answer(wanted, prop("Resource", 1, name="License", type="Fluent")).met
+    assert answer(prop("Resource", 1, name="License"), prop("Resource", 1, name="License", type="Fluent")).met
+    assert answer(prop("Extension", "x", name="a"), prop("Extension", "x", name="a")).met
+
+
+def test_absent() -> None:
+    result = answer(prop("Memory", 8))
+    assert not result.met and result.explanation.state == "absent"
+    assert answer(prop("Memory", 8, op="NE")).met
+    assert answer(prop("Feature", "gpu", op="NE")).met
+
+
+# --- nodes and features -------------------------------------------------------------------------------------------
+
+@pytest.mark.parametrize(("wanted", "met"), [
+    (prop("Node", "n2"), True), (prop("Node", "n9"), False), (prop("Node", "n9,n3", aggregation="List"), True),
+    (prop("Node", "n9; n3", aggregation="List", delimiter=";"), True),
+    (prop("Node", "n[3-90]", aggregation="Range"), True), (prop("Node", "n[8-90]", aggregation="Range"), False),
+    (prop("Node", "n.", aggregation="Pattern"), True), (prop("Node", "m.*", aggregation="Pattern"), False),
+    (prop("Node", "n9,n3", aggregation="List", op="NE"), False), (prop("Node", "n9", op="NE"), True),
+    (prop("Node", "n.", op="Match"), True), (prop("Node", "x1"), True), (prop("Node", "x1", count="2"), True),
+    (prop("Node", "x1", count="3"), False), (prop("Node", "n1", count="2"), False),
+])
+def test_nodes(wanted: Property, met: bool) -> None:
+    offered = prop("Node", "n[1-4]", aggregation="Range"), prop("Node", "x1", count="2")
+    assert answer(wanted, *offered).met is met
+
+
+def test_features_offered_as_a_list() -> None:
+    offered = prop("Feature", "fast, big", aggregation="List")
+    assert answer(prop("Feature", "big"), offered).met and not answer(prop("Feature", "small"), offered).met
+
+
+def test_nodes_are_counted_once() -> None:
+    nodes = (prop("Node", "n[1-4]", aggregation="Range"), prop("Node", "n2"), prop("Node", "z"),
+             prop("Node", "n[4-5]", aggregation="Range"))
+    assert answer(prop("NodeCount", 6), *nodes).met
+
+
+def test_order_of_names() -> None:
+    assert answer(prop("Feature", "9", op="LT"), prop("Feature", "8")).met
+    assert [f.rule for f in answer(prop("Feature", "a", op="LT"), prop("Feature", "8")).findings] == ["SSS405"]
+
+
+def test_malformed_and_large_sets() -> None:
+    result = answer(prop("Node", "n[", aggregation="Range"), prop("Node", "n1"))
+    assert [f.rule for f in result.findings] == ["SSS407"]
+    findings = Findings()
+    check_property(prop("Node", "n[1-99]", aggregation="Range"), findings, limits=replace(LIMITS, nodes=10))
+    assert [f.rule for f in findings] == ["SSS110"]
+
+
+# --- offers and jobs ----------------------------------------------------------------------------------------------
+
+def test_offer_is_delivered_else_bare() -> None:
+    job = Job([prop("Memory", 1), prop("Disk", 2), Delivered([prop("Memory", 3)])])
+    offer = Offer.of(job)
+    assert offer.properties["Memory"] == (prop("Memory", 3),) and offer.properties["Disk"] == (prop("Disk", 2),)
+    assert offer.used == {"Memory"}
+    assert Offer.of(Document(job)) == offer
+    assert Offer.of(JobGroup([job])) == offer
+    with pytest.raises(UsageError):
+        Offer.of(JobGroup([job, job]))
+
+
+def test_nodes_of_tasks_are_offered() -> None:
+    job = Job([TaskGroup([Task([prop("Node", "n1")]), Task([prop("Node", "n2")])])])
+    assert match(asks(prop("NodeCount", 2), prop("Node", "n2")), job).met
+
+
+def test_bare_properties_count_while_a_job_waits() -> None:
+    offer = Offer.of([prop("Processors", 4)])
+    assert match(Job([prop("Processors", 4), prop("User", "amy")]), offer).met
+    assert not match(Job([prop("Processors", 5)]), offer).met
+    assert match(Job([prop("State", "Completed"), prop("Processors", 5)]), offer).met
+    assert match(Job([prop("Processors", 5), asks(prop("Processors", 4))]), offer).met
+    assert not match(Job([prop("User", "amy")]), Offer.of([prop("User", "bob")])).met
+
+
+def test_task_groups_are_levels_of_their_own() -> None:
+    job = Job([asks(prop("Processors", 12)), TaskGroup([asks(prop("Processors", 8))]),
+               TaskGroup([asks(prop("Processors", 4)), TaskDefaults([asks(prop("Memory", 1))])])])
+    found = requirements_of(job)
+    assert [level.name for level in found.levels] == ["Job", "TaskGroup 1", "TaskGroup 2", "TaskGroup 2 Task 1"]
+    offer = Offer.of([prop("Processors", 12), prop("Memory", 64)])
+    assert match(job, offer).met and not match(job, offer, strict=True).met
+    assert "TaskGroup 2: Processors = 4" in str(found)
+    assert any("TaskGroup 2" in line for line in match(job, offer).lines())
+
+
+def test_task_groups_against_task_groups() -> None:
+    job = Job([TaskGroup([asks(prop("Processors", 8)), Delivered([prop("Processors", 8)])]),
+               TaskGroup([asks(prop("Processors", 4)), Delivered([prop("Processors", 4)])])])
+    assert match(job, job, strict=True).met
+    other = Job([TaskGroup([Delivered([prop("Processors", 4)])]), TaskGroup([Delivered([prop("Processors", 8)])])])
+    assert not match(job, other).met
+
+
+def test_defaults_take_part() -> None:
+    job = Job([prop("Name", "x"), TaskGroupDefaults([asks(prop("Feature", "fast"))])])
+    defaults = JobDefaults([asks(prop("Memory", 8))])
+    found = requirements_of(job, defaults)
+    assert str(found) == "Job: Memory = 8\nTaskGroup 1: Feature = fast"
+    document = Document(JobGroup([defaults, job]))
+    assert match(document, Offer.of([prop("Memory", 8), prop("Feature", "fast")])).met
+    assert not match(document, Offer.of([prop("Memory", 8)])).met

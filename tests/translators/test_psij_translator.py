@@ -1,0 +1,254 @@
+"""Job object <-> JobSpec: both ways, and everything that is lost is named."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping
+from datetime import timedelta
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from psij import URI, JobAttributes, JobSpec, ResourceSpecV1, StageIn, StageOut, StageOutFlags, StagingMode
+from sssjob.findings import Findings, Policy
+from sssjob.model import Job
+from sssjob.reader import read_document
+from sssjob.translators.specs.psij import from_spec, to_spec
+
+
+def job(text: str) -> Job:
+    root = read_document(f"<Job><Executable>/bin/x</Executable>{text}</Job>".encode()).root
+    assert isinstance(root, Job)
+    return root
+
+
+def spec(text: str, findings: Findings | None = None, files: Mapping[str, str] | None = None) -> JobSpec:
+    return to_spec(job(text), Findings() if findings is None else findings, files=files)
+
+
+def resources(text: str) -> dict[str, Any]:
+    made = spec(text).resources
+    assert isinstance(made, ResourceSpecV1)
+    return {k: v for k, v in made._values().items() if v is not None and v is not False}
+
+
+def told(text: str) -> set[tuple[str, str, str]]:
+    findings = Findings()
+    spec(text + "<Environment export='true'/>", findings)
+    return {(f.rule, f.severity, f.subject) for f in findings}
+
+
+# --- job object -> JobSpec ------------------------------------------------------------------------------------------
+
+def test_plain_job() -> None:
+    findings = Findings()
+    made = spec("""<Name>n</Name><Arguments>a 'b c' ""</Arguments><InitialWorkingDirectory>/w</InitialWorkingDirectory>
+        <InputFile>i</InputFile><OutputFile>o</OutputFile><ErrorFile>e</ErrorFile><Queue>q</Queue><Project>p</Project>
+        <Reservation>r</Reservation><Requested><Duration>3600</Duration></Requested>
+        <Environment export='false'><Variable name='A'> 1 </Variable></Environment>""", findings)
+    assert made == JobSpec("/bin/x", ["a", "b c", ""], "/w", "n", False, {"A": " 1 "}, "i", "o", "e", None,
+                           JobAttributes(timedelta(hours=1), "q", "p", "r"))
+    assert not findings.rejected
+
+
+@pytest.mark.parametrize(("text", "expected"), [
+    ("<Processors>4</Processors>", {"process_count": 4}),
+    ("<Requested><Processors>4</Processors><NodeCount>2</NodeCount></Requested>",
+     {"process_count": 4, "node_count": 2}),
+    ("<TaskGroup><TaskCount>4</TaskCount></TaskGroup>", {"process_count": 4}),
+    ("<Processors>8</Processors><TaskGroup><TaskCount>4</TaskCount></TaskGroup>",
+     {"process_count": 4, "cpu_cores_per_process": 2}),
+    ("<Processors>8</Processors><TaskGroup><TaskDefaults><Requested><Processors>2</Processors></Requested>"
+     "</TaskDefaults></TaskGroup>", {"process_count": 4, "cpu_cores_per_process": 2}),
+    ("<TaskDistribution type='ProcessorsPerTask'>2</TaskDistribution><Processors>8</Processors>",
+     {"process_count": 4, "cpu_cores_per_process": 2}),
+    ("<TaskDistribution>3</TaskDistribution><NodeCount>2</NodeCount>", {"node_count": 2, "processes_per_node": 3}),
+    ("<NodeCount>3</NodeCount><Processors>4</Processors>", {"process_count": 4}),
+    ("<Memory>2</Memory>", {"memory": 2 << 20}),
+    ("<Memory units='GB' metric='PerNode'>0.5</Memory><NodeCount>3</NodeCount>", {"memory": 3 << 29, "node_count": 3}),
+    ("<TaskGroup><TaskCount>2</TaskCount><TaskDefaults><Memory units='KB'>3</Memory><Resource name='GPU'>2</Resource>"
+     "</TaskDefaults></TaskGroup>", {"process_count": 2, "memory": 6 << 10, "gpu_cores_per_process": 2}),
+    ("<Resource name='GPU'>4</Resource><Processors>2</Processors>", {"process_count": 2, "gpu_cores_per_process": 2}),
+    ("<TaskGroup><Task><Node>a</Node></Task><Task><Node>b</Node></Task></TaskGroup>", {"process_count": 2}),
+    ("<Requested><Processors op='GE' group='1'>4</Processors><Processors op='LE' group='-1'>8</Processors>"
+     "</Requested>", {"process_count": 4}),
+    ("<Requested><Processors preference='1'>4</Processors><Processors preference='2'>8</Processors></Requested>",
+     {"process_count": 8}),
+    ("<Extension type='Scheduler' name='ExclusiveNodeUse'>true</Extension>", {"exclusive_node_use": True}),
+])
+def test_resources(text: str, expected: dict[str, Any]) -> None:
+    assert resources(text) == expected
+
+
+@pytest.mark.parametrize(("text", "duration"), [
+    ("", None), ("<Requested><Duration>60</Duration></Requested>", 60),
+    ("<Requested><Duration op='GE'>60</Duration><Duration op='LE'>90</Duration></Requested>", 90),
+    ("<Requested><Duration preference='1'>60</Duration><Duration preference='3'>30</Duration></Requested>", 30),
+])
+def test_duration(text: str, duration: int | None) -> None:
+    attributes = spec(text).attributes
+    assert attributes is not None
+    assert attributes.duration == (None if duration is None else timedelta(seconds=duration))
+
+
+@pytest.mark.parametrize(("text", "launcher"), [
+    ("", None), ("<Processors>4</Processors>", None), ("<TaskGroup><TaskCount>1</TaskCount></TaskGroup>", None),
+    ("<TaskGroup><TaskCount>2</TaskCount></TaskGroup>", "mpirun"),
+    ("<Extension type='Scheduler' name='Launcher'>srun</Extension><TaskGroup><TaskCount>2</TaskCount></TaskGroup>",
+     "srun"),
+])
+def test_launcher(text: str, launcher: str | None) -> None:
+    assert spec(text).launcher == launcher
+
+
+def test_nearest_scope_counts() -> None:
+    made = spec("""<Arguments>far</Arguments><Environment export='true'><Variable name='A'>1</Variable><Variable
+        name='B'>1</Variable></Environment><TaskGroupDefaults><Arguments>middle</Arguments></TaskGroupDefaults>
+        <TaskGroup><TaskDefaults><Arguments>near</Arguments><Environment export='false'><Variable name='B'>2</Variable>
+        </Environment></TaskDefaults></TaskGroup>""")
+    assert (made.arguments, made.environment, made.inherit_environment) == (["near"], {"A": "1", "B": "2"}, False)
+
+
+@pytest.mark.parametrize(("text", "expected"), [
+    ("<User>u</User>", ("SSS501", "error", "User")),
+    ("<User awarenessPolicy='Warn'>u</User>", ("SSS501", "warning", "User")),
+    ("<Id>1</Id>", ("SSS501", "warning", "Id")),
+    ("<Requested><Feature>f</Feature></Requested>", ("SSS501", "error", "Feature")),
+    ("<Requested><Memory op='Match'>1</Memory></Requested>", ("SSS501", "error", "Memory")),
+    ("<Requested><Memory context='Configured'>1</Memory></Requested>", ("SSS501", "error", "Memory/@context")),
+    ("<Memory units='parsec'>1</Memory>", ("SSS501", "error", "Memory")),
+    ("<OutputFile redirectList='Flush'>o</OutputFile>", ("SSS501", "error", "OutputFile/@redirectList")),
+    ("<Dependency>x</Dependency>", ("SSS501", "error", "Dependency")),
+    ("<Resource name='License' type='M'>1</Resource>", ("SSS501", "error", "Resource License")),
+    ("<Extension type='Scheduler' name='Array'>1-3</Extension>", ("SSS501", "error", "Extension Array")),
+    ("<State>Completed</State><ExitCode>0</ExitCode><Delivered><Node>n</Node></Delivered>",
+     ("SSS501", "warning", "State, ExitCode, Delivered/Node")),
+    ("<Arguments>'open</Arguments>", ("SSS502", "warning", "Arguments")),
+    ("<Arguments>${A}</Arguments>", ("SSS502", "warning", "Arguments")),
+    ("<Name>/bin/x</Name>", ("SSS502", "warning", "Name")),
+    ("<InitialWorkingDirectory>w</InitialWorkingDirectory>", ("SSS504", "warning", "InitialWorkingDirectory")),
+    ("<NodeCount>3</NodeCount><Processors>4</Processors>", ("SSS501", "error", "node_count")),
+    ("<Other awarenessPolicy='Warn'>1</Other>", ("SSS501", "warning", "Other")),
+    ("<TaskGroup><TaskCount>2</TaskCount></TaskGroup>", ("SSS503", "warning", "Launcher")),
+    ("<TaskGroup><Task><Arguments>1</Arguments></Task><Task><Arguments>2</Arguments></Task></TaskGroup>",
+     ("SSS501", "error", "Arguments")),
+])
+def test_what_is_lost_is_told(text: str, expected: tuple[str, str, str]) -> None:
+    assert expected in told(text)
+
+
+def test_export_not_stated_is_invented() -> None:
+    findings = Findings()
+    assert spec("", findings).inherit_environment is True
+    assert [(f.rule, f.subject) for f in findings] == [("SSS503", "export")]
+
+
+def test_script_needs_a_file() -> None:
+    text = "<Job><Executable>#Script</Executable></Job>"
+    root = read_document(text.encode()).root
+    assert isinstance(root, Job)
+    findings = Findings()
+    to_spec(root, findings)
+    assert ("SSS501", "Executable") in {(f.rule, f.subject) for f in findings.rejecting()}
+    assert to_spec(root, Findings(), files={"Script": "/s/1"}).executable == "/s/1"
+
+
+def test_equal_task_groups_become_one() -> None:
+    part = "<TaskGroup><TaskCount>{}</TaskCount></TaskGroup>"
+    findings = Findings()
+    made = spec(part.format(2) + part.format(3), findings).resources
+    assert isinstance(made, ResourceSpecV1) and made.process_count == 5
+    assert ("SSS502", "TaskGroup") in {(f.rule, f.subject) for f in findings}
+    assert ("SSS501", "error", "TaskGroup") in told(part.format(1) + "<TaskGroup><Arguments>x</Arguments></TaskGroup>")
+
+
+def test_policy_ignore_is_silent() -> None:
+    findings = Findings()
+    to_spec(job("<User>u</User><Environment export='true'/>"), findings, policy=Policy.IGNORE)
+    assert not list(findings)
+
+
+# --- JobSpec -> job object ------------------------------------------------------------------------------------------
+
+def test_full_spec_comes_back() -> None:
+    attributes = JobAttributes(timedelta(minutes=10), "q", "a", "r", {"slurm.constraint": "x", "plain": "y"})
+    full = JobSpec(
+        "/bin/e", ["1", "b c"], "/d", "n", False, {"A": "1"}, "i", "o", "e",
+        ResourceSpecV1(2, 4, 2, 3, 1, True, 1536 << 20), attributes, "/pre", "/post", "mpirun",
+        {StageIn("http://h/f", "f", StagingMode.LINK), StageIn("/a", "b")},
+        {StageOut("o", URI("file:///o"), StageOutFlags.ON_ERROR | StageOutFlags.IF_PRESENT, StagingMode.MOVE)},
+        {"x", "y"}, StageOutFlags.ON_SUCCESS)
+    findings = Findings()
+    assert to_spec(from_spec(full, findings), findings) == full
+    assert not list(findings)
+
+
+def test_spec_findings() -> None:
+    findings = Findings()
+    made = from_spec(JobSpec("/x", ["${A}"], attributes=JobAttributes(timedelta(seconds=1.5), custom_attributes={
+        "slurm.n": 3})), findings)
+    assert [(f.rule, f.subject) for f in findings] == [("SSS502", "Arguments"), ("SSS502", "Duration"),
+                                                       ("SSS502", "slurm.n")]
+    assert made.requested is not None and made.requested.value("Duration") == 2
+
+
+# --- the law: read(write(x)) == x for what the format can express ---------------------------------------------------
+
+_NAMES = st.text("abcdefXYZ09_-.", min_size=1, max_size=8).filter(lambda t: t.strip(".-") != "")
+_WORDS = st.lists(st.text("ab '\"\\$~*\t", max_size=6), max_size=4)
+
+
+@st.composite
+def jobs(draw: st.DrawFn) -> Job:
+    """Jobs in the form that from_spec gives, of anything that a JobSpec can hold."""
+    nodes = draw(st.none() | st.integers(1, 4))
+    each = draw(st.none() | st.integers(1, 4))
+    many = draw(st.booleans())
+    processes = draw(st.none() | st.integers(1, 3).map(lambda n: n * (nodes or 1)))
+    made = JobSpec(
+        "/bin/" + draw(_NAMES), draw(st.none() | _WORDS), draw(st.none() | _NAMES.map(lambda n: f"/{n}")),
+        draw(st.none() | _NAMES), draw(st.booleans()),
+        draw(st.none() | st.dictionaries(st.from_regex("[A-Z_]{1,4}", fullmatch=True), st.text("ab c", max_size=5),
+                                         min_size=1, max_size=3)),
+        draw(st.none() | _NAMES), draw(st.none() | _NAMES), draw(st.none() | _NAMES),
+        ResourceSpecV1(nodes, processes, None, each, draw(st.none() | st.integers(1, 3)), draw(st.booleans()),
+                       draw(st.none() | st.integers(1, 1 << 45))),
+        JobAttributes(draw(st.none() | st.integers(0, 10**6).map(lambda n: timedelta(seconds=n))),
+                      draw(st.none() | _NAMES), draw(st.none() | _NAMES), draw(st.none() | _NAMES),
+                      draw(st.none() | st.dictionaries(_NAMES.map(lambda n: f"slurm.{n}"), _NAMES, min_size=1,
+                                                       max_size=2))),
+        launcher=draw(st.just("mpirun") | st.just("srun")) if many else None)
+    return from_spec(made, Findings())
+
+
+@settings(max_examples=150, deadline=None)
+@given(jobs())
+def test_job_comes_back(first: Job) -> None:
+    findings = Findings()
+    assert from_spec(to_spec(first, findings), findings) == first
+    assert not findings.rejected
+
+
+@given(_WORDS)
+def test_arguments_come_back(words: list[str]) -> None:
+    first = from_spec(JobSpec("/x", words), Findings())
+    assert first.value("Arguments") == shlex.join(words)
+    assert to_spec(first, Findings()).arguments == words
+
+
+@given(st.integers(1, 1 << 50))
+def test_memory_is_exact(amount: int) -> None:
+    first = from_spec(JobSpec("/x", resources=ResourceSpecV1(memory=amount)), Findings())
+    assert first.requested is not None and first.requested.memory
+    assert isinstance(first.requested.memory[0].value, Decimal)
+    made = to_spec(first, Findings()).resources
+    assert isinstance(made, ResourceSpecV1) and made.memory == amount
+
+
+def test_paths_are_text_in_documents() -> None:
+    first = from_spec(JobSpec("/x", stdout_path=Path("a/b")), Findings())
+    assert first.value("OutputFile") == "a/b"

@@ -1,0 +1,67 @@
+"""Which formats there are: the built-in ones and what is registered under the entry point ``sssjob.translators``.
+
+The built-in names stand in a table, so that a bare checkout works without installation; they win over an entry of the
+same name. Modules are imported when a format is asked for, so a broken third-party entry harms nobody else.
+"""
+
+from __future__ import annotations
+
+import difflib
+from importlib import import_module
+from importlib.metadata import EntryPoint, entry_points
+from typing import Final
+
+from sssjob.errors import UsageError
+from sssjob.translators.base import Translator
+
+__all__ = ["BUILT_IN", "GROUP", "get", "names"]
+
+GROUP: Final = "sssjob.translators"
+#: name -> module; each has a ``TRANSLATOR``.
+BUILT_IN: Final[dict[str, str]] = {
+    "sss": "sssjob.translators.specs.sss",
+    "sss-json": "sssjob.translators.specs.sss_json",
+    "psij": "sssjob.translators.specs.psij",
+}
+_loaded: dict[str, Translator] = {}
+
+
+def _entries() -> dict[str, EntryPoint]:
+    return {e.name: e for e in entry_points(group=GROUP) if e.name not in BUILT_IN}
+
+
+def names() -> tuple[str, ...]:
+    """All known formats, the built-in ones first; nothing is imported."""
+    return (*BUILT_IN, *sorted(_entries()))
+
+
+def get(name: str) -> Translator:
+    """The translator of that name.
+
+    UsageError for an unknown name, with the known ones and a close one, and for an entry that cannot be loaded.
+    """
+    if name in BUILT_IN:
+        if name not in _loaded:
+            _loaded[name] = import_module(BUILT_IN[name]).TRANSLATOR
+        return _loaded[name]
+    entry = _entries().get(name)
+    if entry is None:
+        raise UsageError(_unknown(name))
+    return _load(entry)
+
+
+def _unknown(name: str) -> str:
+    known = names()
+    close = difflib.get_close_matches(name, known, 1)
+    hint = f"; did you mean {close[0]}?" if close else ""
+    return f"unknown format {name!r} (known: {', '.join(known)}){hint}"
+
+
+def _load(entry: EntryPoint) -> Translator:
+    try:
+        made = entry.load()
+    except Exception as error:          # whatever a third party's module raises
+        raise UsageError(f"format {entry.name}: {entry.value} cannot be loaded: {error}") from error
+    if not isinstance(made, Translator):
+        raise UsageError(f"format {entry.name}: {entry.value} is no Translator")
+    return made

@@ -1,0 +1,28 @@
+"""Format ``sss``: the job object itself, in XML."""
+
+from __future__ import annotations
+
+from sssjob.model import Document
+from sssjob.reader import read_document
+from sssjob.translators.base import ReadContext, Translator, WriteContext
+from sssjob.writer import write_document
+
+__all__ = ["TRANSLATOR", "read", "write"]
+
+
+def read(data: bytes, context: ReadContext) -> Document:
+    """The document that the XML holds. Raises RejectedError when nothing can be built from it."""
+    made = read_document(data, profile=context.profile, path=context.path, limits=context.limits,
+                         policy=context.policy)
+    if made.findings is not None:
+        context.findings.extend(made.findings)
+    made.findings = context.findings
+    return made
+
+
+def write(document: Document, context: WriteContext) -> str:
+    """The XML of a document in the profile of the context."""
+    return write_document(document, profile=context.profile, findings=context.findings, policy=context.policy)
+
+
+TRANSLATOR = Translator("sss", "SSS job object 3.1.0 (XML)", "document", read, write, (".xml", ".sss"))
