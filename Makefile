@@ -45,13 +45,13 @@ $(VENV)/bin/python:
 
 # Dependency groups need a recent pip; -q keeps its list of downloads off the screen.
 $(VENV)/.pip: $(VENV)/bin/python
-	$(PY) -m pip install -q --disable-pip-version-check --upgrade 'pip>=25.1'
+	@PYTHONWARNINGS=ignore $(PY) -m pip install -q --disable-pip-version-check --upgrade 'pip>=25.1'
 	@touch $@
 
 $(VENV)/.runtime: pyproject.toml $(VENV)/.pip
-	$(PY) -m pip install -q --disable-pip-version-check -e .
+	@PYTHONWARNINGS=ignore $(PY) -m pip install -q --disable-pip-version-check -e .
 	@touch $@
 
 $(VENV)/.development: pyproject.toml $(VENV)/.runtime
-	$(PY) -m pip install -q --disable-pip-version-check -e . --group dev
+	@PYTHONWARNINGS=ignore $(PY) -m pip install -q --disable-pip-version-check -e . --group dev
 	@touch $@

@@ -10,11 +10,13 @@ title() { printf '\n\033[1m=== %s\033[0m\n' "$*"; }
 [ -t 1 ] && [ -z "${NO_COLOR:-}" ] || title() { printf '\n=== %s\n' "$*"; }
 typed() { printf '$ %s\n' "$*"; }
 
-title "1. The document before: one job of the group, and what the whole asks for"
-typed "sssjob query '//Job[Id=\"verify\"]' pipeline.xml"
-sssjob query '//Job[Id="verify"]' pipeline.xml
-typed "sssjob check pipeline.xml"
-sssjob check pipeline.xml
+narrow() { fold -s -w "${COLUMNS:-100}"; }
+
+title "1. The document before: one job of the group, and what it asks for"
+typed "sssjob query '//Job[Id=\"verify\"]' pipeline.xml | sssjob convert -f sss -t sss"
+sssjob query '//Job[Id="verify"]' pipeline.xml | sssjob convert -f sss -t sss | narrow
+typed "sssjob check pipeline.xml && echo fine"
+sssjob check pipeline.xml && echo fine
 
 title "2. Run it here (gzip, sha256sum, cmp; one step fails on purpose and another answers it)"
 typed "sssjob run pipeline.xml --executor local -o done.xml"
@@ -26,18 +28,20 @@ title "3. The same document after: what was requested against what was delivered
 typed "sssjob show done.xml --brief"
 sssjob show done.xml --brief
 
-title "4. One job of it in full, as it stands in the document now"
-typed "sssjob query '//Job[Id=\"verify\"]' done.xml"
-sssjob query '//Job[Id="verify"]' done.xml > verify.xml
-cat verify.xml
+title "4. That job as it stands in the document now"
+typed "sssjob query '//Job[Id=\"verify\"]' done.xml | sssjob convert -f sss -t sss -o verify.xml"
+sssjob query '//Job[Id="verify"]' done.xml | sssjob convert -f sss -t sss -o verify.xml
+narrow < verify.xml
 
 title "5. The same job as JSON"
 typed "sssjob convert -f sss -t sss-json verify.xml"
-sssjob convert -f sss -t sss-json verify.xml
+sssjob convert -f sss -t sss-json verify.xml | narrow
 
-title "6. The same job as a PSI/J spec (what it cannot say is told, not dropped in silence)"
+title "6. The same job as a PSI/J spec; what a spec has no place for is told"
 typed "sssjob convert -f sss -t psij --policy warn verify.xml"
-sssjob convert -f sss -t psij --policy warn verify.xml
+sssjob convert -f sss -t psij --policy warn verify.xml 2> told > spec.json
+narrow < told
+python -m json.tool spec.json | narrow
 
 title "The files that the jobs wrote"
 ls -l work

@@ -90,7 +90,7 @@ def evaluate_10(query: str, context: Any, variables: Mapping[str, str], namespac
             name = item.attrname if item.is_attribute else "tail" if item.is_tail else ""  # type: ignore[attr-defined]
             found.append(["attribute" if item.is_attribute else "text", parent, name])  # type: ignore[attr-defined]
         elif isinstance(item, tuple):
-            found.append(["string", f"{item[0] or ''}={item[1]}"])
+            found.append(["string", f"{item[0] or ''!s}={item[1]!s}"])
         else:
             found.append(["element", item, ""])
     return found

@@ -50,17 +50,22 @@ _LEADS: Final = frozenset({"for", "let", "some", "every"})
 _TWO_WORDS: Final = frozenset({"instance", "treat", "castable", "cast"})
 _OPENING: Final = frozenset("([{")
 
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
 #: The functions of XPath 1.0.
-FUNCTIONS_10: Final = frozenset(
+FUNCTIONS_10: Final = _words(
     "last position count id local-name namespace-uri name string concat starts-with contains substring-before "
     "substring-after substring string-length normalize-space translate boolean not true false lang number sum floor "
-    "ceiling round".split())
+    "ceiling round")
 #: Tests of the kind of a node: written like functions.
 _KINDS_10: Final = frozenset({"comment", "node", "processing-instruction", "text"})
 _KINDS: Final = _KINDS_10 | {"attribute", "document-node", "element", "empty-sequence", "item", "namespace-node",
                              "schema-attribute", "schema-element", "function", "map", "array", "if"}
 #: The functions of XPath 3.1 that see the document and their arguments only.
-FUNCTIONS_31: Final = FUNCTIONS_10 | frozenset(
+FUNCTIONS_31: Final = FUNCTIONS_10 | _words(
     "abs adjust-date-to-timezone adjust-dateTime-to-timezone adjust-time-to-timezone avg base-uri "
     "codepoint-equal codepoints-to-string compare contains-token current-date current-dateTime current-time data "
     "dateTime day-from-date day-from-dateTime days-from-duration deep-equal default-collation default-language "
@@ -74,14 +79,14 @@ FUNCTIONS_31: Final = FUNCTIONS_10 | frozenset(
     "QName remove replace resolve-QName reverse root round-half-to-even seconds-from-dateTime seconds-from-duration "
     "seconds-from-time serialize sort string-join string-to-codepoints subsequence tail timezone-from-date "
     "timezone-from-dateTime timezone-from-time tokenize unordered upper-case year-from-date year-from-dateTime "
-    "years-from-duration zero-or-one".split())
+    "years-from-duration zero-or-one")
 _PREFIXES: Final = frozenset({"xs", "math", "map", "array"})
-_DOCUMENTS: Final = frozenset(
+_DOCUMENTS: Final = _words(
     "doc doc-available document collection uri-collection unparsed-text unparsed-text-lines unparsed-text-available "
     "environment-variable available-environment-variables json-doc system-property function-lookup apply "
     "load-xquery-module transform parse-xml parse-xml-fragment trace json-to-xml static-base-uri resolve-uri "
     "document-uri analyze-string element-available function-available unparsed-entity-uri key xml-to-json "
-    "random-number-generator id element-with-id generate-id".split()) - FUNCTIONS_31
+    "random-number-generator id element-with-id generate-id") - FUNCTIONS_31
 _COMPARISONS: Final = frozenset({"=", "!=", "<", "<=", ">", ">="})
 _OPERATORS_10: Final = frozenset({"and", "or", "div", "mod"})
 _CHEAP_SIGNS: Final = frozenset({"[", "]", "(", ")", "@", ",", "+", "-", "*", "::"})
@@ -246,7 +251,8 @@ def _cheap(token: Token, before: Token | None, after: Token | None, inside: int,
             return _plain(before, after)
         return text in _CHEAP_SIGNS
     if token.role == "axis":
-        return text in _AXES_DOWN and not (text.startswith("descendant") and (inside or not starts))
+        first = before is None or before.text not in {"/", "//"}
+        return text in _AXES_DOWN and (not text.startswith("descendant") or (first and not inside))
     if token.role == "word":
         return text in _OPERATORS_10
     if token.role == "function":
@@ -295,7 +301,8 @@ def _parents(number: int) -> tuple[str, ...]:
 def candidates(found: list[Token]) -> frozenset[str]:
     """Every spelling that could stand in a document for the names in the query."""
     table = _spellings()
-    return frozenset(s for t in found if t.role == "element" for s in table.get(t.text, ()))
+    known = {s: homes for t in found if t.role == "element" for s, homes in table.get(t.text, {}).items()}
+    return frozenset(known).union(*known.values())
 
 
 def spell(found: list[Token], occurring: Collection[str], namespaced: bool = False) -> str:
@@ -305,6 +312,7 @@ def spell(found: list[Token], occurring: Collection[str], namespaced: bool = Fal
     """
     kind_test = 0
     out: list[str] = []
+    above = before = ""         # the token before the last one, and the last one
     for token in found:
         text = token.text
         if token.role == "function" and text in {"element", "attribute", "schema-element", "schema-attribute"}:
@@ -312,15 +320,18 @@ def spell(found: list[Token], occurring: Collection[str], namespaced: bool = Fal
         elif text == ")" and kind_test:
             kind_test = 0
         elif token.role == "element" and not kind_test and ":" not in text and not text.startswith("Q{"):
-            text = _test(text, occurring, namespaced)
+            text = _test(text, occurring, namespaced, above if before in {"/", "["} else "")
         out.append(text)
+        if token.role != "space":
+            above, before = before, token.text if token.role in {"element", "sign"} else ""
     return "".join(out)
 
 
-def _test(name: str, occurring: Collection[str], namespaced: bool) -> str:
-    """The node test for a name."""
+def _test(name: str, occurring: Collection[str], namespaced: bool, step: str = "") -> str:
+    """The node test for a name; step: the name of the step above it, where the query has one."""
     names = _spellings().get(name, {name: ()})
-    present = {s: homes for s, homes in names.items() if s in occurring} or {name: ()}
+    present = {s: () if step in homes else tuple(h for h in homes if h in occurring) or homes
+               for s, homes in names.items() if s in occurring} or {name: ()}
     if not namespaced and list(present) == [name] and not present[name]:
         return name
     tests = []

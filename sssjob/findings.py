@@ -96,6 +96,7 @@ class Findings:
         self.file = file
         self.limits = limits
         self.overflow = 0
+        self.told = 0               # calls of add, heard or not: whether anything was to say
         self._kept: list[Finding] = []
         self._rejected = False
 
@@ -109,6 +110,7 @@ class Findings:
         policy counts only for rules of the kinds unknown and dropped; severity overrides the rule's own. place
         gives (line, column, excerpt) and is asked only when the finding is kept: looking a column up costs time.
         """
+        self.told += 1
         row = RULES[rule]
         level = severity or (_BY_POLICY[policy] if row.governed else row.severity)
         if level is None:

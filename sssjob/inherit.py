@@ -424,14 +424,17 @@ def _export(levels: tuple[_Level, ...], shadows: tuple[_Level, ...]) -> str | No
 
 def _inherited(levels: tuple[_Level, ...], slot: Slot, policy: str, shadows: tuple[_Level, ...]) -> list[Property]:
     """What the levels after the first add, with the policy it had there; for Environment the farthest first."""
-    runs: list[list[Property]] = []
+    runs: list[tuple[_Level, list[Property]]] = []
     for level, unit in _resolve(levels, slot, shadows):
-        if level is not levels[0]:
-            made = [_with_policy(p, _policy(child, level.container, level.policy), policy) for p, child in unit]
-            runs.append(_alone(made) if slot == "Requested" else made)
+        if level is levels[0]:
+            continue
+        made = [_with_policy(p, _policy(child, level.container, level.policy), policy) for p, child in unit]
+        if not runs or runs[-1][0] is not level:
+            runs.append((level, []))
+        runs[-1][1].extend(_alone(made) if slot == "Requested" else made)
     if slot == "Environment":
         runs.reverse()
-    return [p for run in runs for p in run]
+    return [p for _, run in runs for p in run]
 
 
 def _with_policy(p: Property, there: str, here: str) -> Property:

@@ -90,15 +90,12 @@ class Result:
     one that the node belongs to (the Job of a value in a stream), or None.
     """
 
-    __slots__ = ("_kind", "_name", "_parent", "_places", "value")
+    __slots__ = ("_about", "_places", "value")
 
-    def __init__(self, value: Any, places: _Places, kind: Kind | None = None, parent: Any = None,
-                 name: str = "") -> None:
+    def __init__(self, value: Any, places: _Places, about: tuple[Kind, Any, str] | None = None) -> None:
         self.value = value
         self._places = places
-        self._kind = kind
-        self._parent = parent
-        self._name = name
+        self._about = about         # kind, element, name; None for what lxml gave: it knows that itself
 
     def __repr__(self) -> str:
         return f"Result({self.kind!r}, {self.path!r}, {self.text()!r})"
@@ -106,8 +103,8 @@ class Result:
     @property
     def kind(self) -> Kind:
         """element, attribute or text for nodes; string, number, boolean, map or array for values."""
-        if self._kind is not None:
-            return self._kind
+        if self._about is not None:
+            return self._about[0]
         value = self.value
         if not isinstance(value, str):
             return "element"
@@ -118,7 +115,7 @@ class Result:
         """The element of the result, as lxml knows it."""
         if self.kind == "element":
             return self.value
-        return self._parent if self._kind is not None else self.value.getparent()
+        return self._about[1] if self._about is not None else self.value.getparent()
 
     @property
     def name(self) -> str:
@@ -127,7 +124,7 @@ class Result:
             return str(self.value.tag).rpartition("}")[2]
         if self.kind != "attribute":
             return ""
-        return (self._name if self._kind is not None else str(self.value.attrname)).rpartition("}")[2]
+        return (self._about[2] if self._about is not None else str(self.value.attrname)).rpartition("}")[2]
 
     @property
     def file(self) -> str:
@@ -346,7 +343,7 @@ class _Query:
         if isinstance(value, list):
             return map(Result, value, repeat(places))
         kind: Kind = "boolean" if isinstance(value, bool) else "number" if isinstance(value, float) else "string"
-        return iter([Result(value, places, kind, owner)])
+        return iter([Result(value, places, (kind, owner, ""))])
 
     def _run(self, text: str, context: Any, namespaces: Mapping[str, str]) -> Any:
         key = text, tuple(sorted(namespaces.items()))
@@ -374,13 +371,13 @@ def _checked(variables: Mapping[str, str] | None) -> dict[str, str]:
 def _result(found: list[Any], places: _Places, owner: Any) -> Result:
     if len(found) == 2:
         kind, value = found
-        return Result(float(value) if kind == "number" else value, places, kind, owner)
+        return Result(float(value) if kind == "number" else value, places, (kind, owner, ""))
     kind, element, name = found
     if kind == "element":
-        return Result(element, places, "element")
+        return Result(element, places)
     value = element.get(name) if kind == "attribute" else element.tail if name == "tail" else element.text
-    return Result(value or "", places, kind, element.getparent() if name == "tail" and kind == "text" else element,
-                  name)
+    parent = element.getparent() if name == "tail" and kind == "text" else element
+    return Result(value or "", places, (kind, parent, name))
 
 
 def _namespaces(root: Any) -> tuple[dict[str, str], bool]:

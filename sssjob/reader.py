@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import difflib
 import gc
-from collections.abc import Iterator
+from collections import deque
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from decimal import Decimal
@@ -27,7 +28,8 @@ from sssjob.findings import Findings, Policy
 from sssjob.lexical import LexicalError
 from sssjob.limits import LIMITS, Limits
 from sssjob.model import CLASSES, Document, File, Job, JobDefaults
-from sssjob.profiles import Profile, profile as profile_of
+from sssjob.profiles import Profile
+from sssjob.profiles import profile as profile_of
 from sssjob.values import attribute_text, invisible, known_unit, typed
 from sssjob.vocabulary import (
     ATTRIBUTES,
@@ -44,7 +46,8 @@ from sssjob.vocabulary import (
     aliases,
     in_scope,
 )
-from sssjob.xmlio import Locator, clean_bytes, parse_tree as parse_xml
+from sssjob.xmlio import Locator, clean_bytes, crowded, long_tag
+from sssjob.xmlio import parse_tree as parse_xml
 
 __all__ = ["Source", "collector_paused", "iter_job_elements", "parse_tree", "read_bytes", "read_document",
            "stream_jobs"]
@@ -56,6 +59,9 @@ _ENVELOPES: Final = ("Envelope", "Body", "Request", "Response", "Data")
 _XSI: Final = "{http://www.w3.org/2001/XMLSchema-instance}"
 _CACHE: Final = 50_000
 _SETS: Final = 5_000
+_POOLED: Final = 5_000
+#: Profile -> scopes with small caches, ready for the next document (popped while in use, so threads do not share).
+_POOLS: Final[dict[str, list[dict[str, _Scope]]]] = {}
 
 
 class _Texts(dict[str | None, Property | None]):
@@ -66,10 +72,13 @@ class _Texts(dict[str | None, Property | None]):
     was read without a finding. Values of one instance (ids, times) are not kept.
     """
 
-    __slots__ = ("attributes", "keep", "make", "row", "sets", "tag")
+    __slots__ = ("attributes", "keep", "kind", "make", "row", "sets", "spelling", "tag")
 
-    def __init__(self, row: Element, attributes: dict[str, str] = NO_ATTRIBUTES) -> None:
+    def __init__(self, row: Element, attributes: dict[str, str], kind: type[_Texts],
+                 spelling: str | None = None) -> None:
         self.row = row
+        self.spelling = spelling
+        self.kind = kind
         self.tag = row.name
         self.make = accessors.CLASSES.get(row.name, Property)
         self.attributes = attributes
@@ -83,14 +92,13 @@ class _Texts(dict[str | None, Property | None]):
         """Remember a set of attributes that was read without a finding."""
         if len(self.sets) >= _SETS:
             self.sets.clear()
-        self.sets[read] = type(self)(self.row, kept)
+        self.sets[read] = self.kind(self.row, kept, self.kind)
 
-    def _kept(self, text: str, made: Property) -> Property:
-        if self.keep:
-            if len(self) >= _CACHE:
-                self.clear()
-            self[text] = made
-        return made
+
+class _Demanding(_Texts):
+    """A row that demands an attribute: nothing without attributes is plain."""
+
+    __slots__ = ()
 
 
 class _Strings(_Texts):
@@ -99,8 +107,10 @@ class _Strings(_Texts):
     def __missing__(self, text: str | None) -> Property | None:
         if text is None or not text.isprintable() or len(text) > 1000 or text[0] == " " or text[-1] == " ":
             return None
-        made = self.make(self.tag, text, self.attributes)
-        return self._kept(text, made) if self.keep else made
+        made = self.make(self.tag, text, self.attributes, self.spelling)
+        if self.keep and len(self) < _CACHE:
+            self[text] = made
+        return made
 
 
 class _Verbatim(_Texts):
@@ -109,7 +119,10 @@ class _Verbatim(_Texts):
     def __missing__(self, text: str | None) -> Property | None:
         if text is None or len(text) > 1000:
             return None
-        return self._kept(text, self.make(self.tag, text, self.attributes))
+        made = self.make(self.tag, text, self.attributes, self.spelling)
+        if len(self) < _CACHE:
+            self[text] = made
+        return made
 
 
 class _Integers(_Texts):
@@ -118,8 +131,10 @@ class _Integers(_Texts):
     def __missing__(self, text: str | None) -> Property | None:
         if text is None or not text.isdigit() or len(text) > 18 or not text.isascii():
             return None
-        made = self.make(self.tag, int(text), self.attributes)
-        return self._kept(text, made) if self.keep else made
+        made = self.make(self.tag, int(text), self.attributes, self.spelling)
+        if self.keep and len(self) < _CACHE:
+            self[text] = made
+        return made
 
 
 class _Decimals(_Texts):
@@ -128,16 +143,22 @@ class _Decimals(_Texts):
     def __missing__(self, text: str | None) -> Property | None:
         if text is None or len(text) > 18 or not text.isascii() or not text.replace(".", "", 1).isdigit():
             return None
-        return self._kept(text, self.make(self.tag, Decimal(text), self.attributes))
+        made = self.make(self.tag, Decimal(text), self.attributes, self.spelling)
+        if len(self) < _CACHE:
+            self[text] = made
+        return made
 
 
-def _texts(row: Element) -> _Texts:
+_NOTHING: Final = _Texts(ELEMENTS[0], NO_ATTRIBUTES, _Texts)
+
+
+def _texts(row: Element, spelling: str | None = None) -> _Texts:
     """The right kind of cache for a row; rows that demand an attribute have none without attributes."""
     if row.type == "String":
         kind: type[_Texts] = _Verbatim if row.verbatim else _Strings
     else:
         kind = {"Float": _Decimals, "Boolean": _Texts}.get(row.type, _Integers)
-    return kind(row)
+    return (_Demanding if any(a.required for a in row.attributes) else kind)(row, NO_ATTRIBUTES, kind, spelling)
 
 
 @dataclass(slots=True)
@@ -152,7 +173,7 @@ class _Scope:
     own: dict[str, Attribute]
     single: frozenset[str]
     classes: dict[str, _Scope] = field(default_factory=dict)
-    here: dict[str, _Scope | _Texts] = field(default_factory=dict)
+    texts: dict[str, _Texts] = field(default_factory=dict)
     make: type[Container] = Container
 
 
@@ -183,15 +204,22 @@ class _Reader:
     """Turns elements into objects for one document: profile, policy, findings and caches."""
 
     def __init__(self, profile: Profile, findings: Findings, limits: Limits, default: Policy,
-                 locate: Locator | None = None) -> None:
+                 locate: Callable[[Any], tuple[int, int, str]]) -> None:
         self.profile = profile
         self.findings = findings
         self.limits = limits
         self.default = default
-        self.locate = locate or Locator()
+        self.locate = locate
         self.files: dict[str, File] = {}
-        self._scopes: dict[str, _Scope] = {}
+        self._pool = _POOLS.setdefault(profile.name, [])
+        self._scopes: dict[str, _Scope] = self._pool.pop() if self._pool else {}
+        self._aliases: dict[tuple[str, str], _Texts] = {}
         self._told: set[tuple[str, str]] = set()
+
+    def release(self) -> None:
+        """Give the caches back for the next document, unless they have grown: small documents would not pay off."""
+        if sum(len(t) for s in self._scopes.values() for t in s.texts.values()) < _POOLED and len(self._pool) < 4:
+            self._pool.append(self._scopes)
 
     # -- scopes
     def scope(self, container: str) -> _Scope:
@@ -203,10 +231,7 @@ class _Reader:
                 base.name, base.rows, base.containers, base.folded, base.attributes, base.own, base.single,
                 make=base.make)
             found.classes = {tag: self.scope(name) for tag, name in base.containers.items()}
-            found.here = {
-                **{n: _texts(row) for n, (row, alias) in base.rows.items()
-                   if alias is None and not any(a.required for a in row.attributes)}, **found.classes,
-            }
+            found.texts = {n: _texts(row) for n, (row, alias) in base.rows.items() if alias is None}
         return found
 
     # -- findings
@@ -226,6 +251,7 @@ class _Reader:
 
     def tell_once(self, rule: str, element: Any, subject: str, message: str, severity: Any = None) -> None:
         """Record a finding the first time it occurs for a subject in this document."""
+        self.findings.told += 1
         if (rule, subject) not in self._told:
             self._told.add((rule, subject))
             self.findings.add(rule, subject, message, policy=self.policy(element), path=_path(element),
@@ -236,26 +262,26 @@ class _Reader:
         """The container that an element is, with everything below it."""
         items: list[Item] = []
         append = items.append
-        here = scope.here.get
+        texts_of = scope.texts.get
         stray = element.text
         for child in element:
             tag = child.tag
-            found = here(tag)
-            if isinstance(found, _Texts):
+            texts = texts_of(tag)
+            if texts is None:
+                inner = scope.classes.get(tag)
+                if inner is None:
+                    self._other(child, tag, child.items(), scope, items, depth)
+                else:
+                    append(self.container(child, inner, None if tag == inner.name else tag, depth + 1))
+            else:
                 attributes = child.items()
                 if attributes:
-                    texts = found.sets.get(tuple(attributes))
-                    leaf = None if texts is None else texts[child.text]
-                else:
-                    leaf = found[child.text]
+                    texts = texts.sets.get(tuple(attributes), _NOTHING)
+                leaf = texts[child.text]
                 if leaf is None or len(child):
                     self._other(child, tag, attributes, scope, items, depth)
                 else:
                     append(leaf)
-            elif found is None:
-                self._other(child, tag, child.items(), scope, items, depth)
-            else:
-                append(self.container(child, found, None if tag == found.name else tag, depth + 1))
             if child.tail is not None:
                 stray = child.tail if stray is None else stray + child.tail
         own = element.items()
@@ -312,7 +338,8 @@ class _Reader:
             if plain and len(plain) < len(found):
                 self._shadowed(element, made, plain[0], [p for p in found if p.spelling is not None])
             metrics = {p.attributes.get("metric") for p in found}
-            if len(plain) != 1 and any(p.value != found[0].value for p in found) and (len(metrics) < len(found) or in_scope(scope.name)[name].attributes != CONSUMABLE):
+            measured = in_scope(scope.name)[name].attributes == CONSUMABLE and len(metrics) == len(found)
+            if len(plain) != 1 and not measured and any(p.value != found[0].value for p in found):
                 self.tell("SSS304", element, name, f"{len(found)} {name} in one {made.tag}; the first is used")
 
     def _shadowed(self, element: Any, made: Container, plain: Property, others: list[Property]) -> None:
@@ -326,7 +353,13 @@ class _Reader:
     # -- what is not in the cache
     def _other(self, child: Any, tag: str, attributes: list[tuple[str, str]], scope: _Scope, items: list[Item],
                depth: int) -> None:
-        before = len(self.findings) + self.findings.overflow
+        before = self.findings.told
+        again = self._aliases.get((scope.name, tag))
+        if again is not None and not attributes and not len(child):
+            leaf = again[child.text]
+            if leaf is not None:
+                items.append(leaf)
+                return
         local = tag.rpartition("}")[2]
         if depth > self.limits.depth:
             self.tell("SSS110", child, local, f"nested deeper than the limit depth ({self.limits.depth})")
@@ -351,9 +384,11 @@ class _Reader:
         if made is None:
             return
         items.append(made)
-        if isinstance(made, Property) and before == len(self.findings) + self.findings.overflow:
-            texts = scope.here.get(tag)
-            if isinstance(texts, _Texts) and attributes:
+        if alias is not None and (scope.name, tag) not in self._aliases:
+            self._aliases[scope.name, tag] = _texts(row, alias)
+        if isinstance(made, Property) and before == self.findings.told:
+            texts = scope.texts.get(tag)
+            if texts is not None and attributes:
                 texts.with_attributes(tuple(attributes), made.attributes)
 
     def _transparent(self, child: Any, scope: _Scope, items: list[Item], depth: int) -> None:
@@ -438,7 +473,7 @@ class _Reader:
             return self._raw(child, 0)
         if note:
             self.tell("SSS202", child, name, f"{name}: {note}")
-        if alias:
+        if alias in scope.rows:
             self.tell_once("SSS306", child, alias, f"{alias} read as {name}", severity="info")
         self._check_value(child, row, value)
         kept = NO_ATTRIBUTES
@@ -673,7 +708,9 @@ def read_document(source: Source, *, profile: str = "liberal", path: str = "-", 
         root = parse_xml(data, findings=findings, repairs=row.liberal, limits=limits)
         _count_elements(root, data, findings, limits)
         reader = _Reader(row, findings, limits, policy or Policy.REJECT, Locator(data))
-        return reader.document(root, path)
+        document = reader.document(root, path)
+        reader.release()
+        return document
 
 
 def _count_elements(root: Any, data: bytes, findings: Findings, limits: Limits) -> None:
@@ -691,15 +728,17 @@ class _Window:
     """The bytes that a stream is reading at, with their line numbers; old ones are let go."""
 
     def __init__(self) -> None:
-        self.locator = Locator(b"", 1)
-        self.bytes_since = 0
+        self._recent: deque[tuple[int, bytes]] = deque(maxlen=4)
+        self._next = 1
 
     def feed(self, chunk: bytes) -> None:
-        old = self.locator
-        if len(old.data) > 2 * _CHUNK:
-            cut = old.data.rfind(b"\n", 0, len(old.data) - _CHUNK) + 1
-            old = Locator(old.data[cut:], old.first + old.data.count(b"\n", 0, cut))
-        self.locator = Locator(old.data + chunk, old.first)
+        """Take the next chunk."""
+        self._recent.append((self._next, chunk))
+        self._next += chunk.count(b"\n")
+
+    def place(self, element: Any) -> tuple[int, int, str]:
+        """Line, column and source line of an element, as far as its text is still here."""
+        return Locator(b"".join(c for _, c in self._recent), self._recent[0][0] if self._recent else 1)(element)
 
 
 def _chunks(source: Source, path: str) -> Iterator[bytes]:
@@ -730,67 +769,61 @@ def iter_job_elements(source: Source, *, path: str = "-", limits: Limits = LIMIT
 
 
 def _elements(source: Source, path: str, limits: Limits, findings: Findings, window: _Window) -> Iterator[Any]:
-    feeder = etree.XMLPullParser(events=("start", "end"), resolve_entities=False, no_network=True, load_dtd=False,
+    wanted = [f"{{*}}{name}" for name in ("Job", "JobDefaults", "JobsDefaults", "job", "TaskGroup")]
+    feeder = etree.XMLPullParser(events=("end",), tag=wanted, resolve_entities=False, no_network=True, load_dtd=False,
                                  remove_comments=True, remove_pis=True, remove_blank_text=True)
-    first = True
-    state = _Depth(limits)
+    since, line, long = 0, 1, False
     try:
         for chunk in _chunks(source, path):
-            if first:
+            if line == 1 and not since:
                 clean_bytes(chunk, findings, limits)
-                first = False
             window.feed(chunk)
             feeder.feed(chunk)
-            yield from state.complete(feeder.read_events(), len(chunk), findings)
-        if first:
+            since += len(chunk)
+            long = long or long_tag(chunk, limits)
+            for _, element in feeder.read_events():
+                if _stands_for_itself(element):
+                    if long and crowded(element, limits):
+                        raise _too_large("attributes", limits, findings)
+                    _check_child(element, limits, findings)
+                    yield element
+                    _free(element)
+                    since, line = 1, 2
+            if since > limits.child_bytes + _CHUNK:
+                raise _too_large("child_bytes", limits, findings)
+        if line == 1 and not since:
             clean_bytes(b"", findings, limits)
         feeder.close()
-        yield from state.complete(feeder.read_events(), 0, findings)
     except etree.XMLSyntaxError as error:
         line, column = error.position if error.position[0] else (1, 1)
         findings.add("SSS101", "", str(error.msg).partition(", line ")[0], line=line, column=column)
         raise RejectedError(list(findings)) from None
 
 
-class _Depth:
-    """Follows start and end events, hands out complete children of the root's group and frees what was read."""
+def _stands_for_itself(element: Any) -> bool:
+    """Whether an element is a child of the group (or the root), not part of a job."""
+    parent = element.getparent()
+    if parent is None:
+        return True
+    return parent.tag.rpartition("}")[2].lower() in ("jobgroup", *(e.lower() for e in _ENVELOPES))
 
-    def __init__(self, limits: Limits) -> None:
-        self.limits = limits
-        self.depth = 0
-        self.level = 2              # children of the root; deeper inside an SSSRMAP message
-        self.elements = 0
-        self.bytes = 0
 
-    def complete(self, events: Any, size: int, findings: Findings) -> Iterator[Any]:
-        self.bytes += size
-        for event, element in events:
-            if event == "start":
-                self.depth += 1
-                self.elements += 1
-                local = element.tag.rpartition("}")[2]
-                if self.depth < self.level + 6 and local in ("JobGroup", *_ENVELOPES) and self.depth >= self.level - 1:
-                    self.level = self.depth + 1
-                elif self.depth == 1:
-                    self.level = 1
-                self._limit(element, findings)
-                continue
-            if self.depth == self.level and element.tag.rpartition("}")[2] not in ("JobGroup", *_ENVELOPES):
-                yield element
-                element.clear()
-                while (before := element.getprevious()) is not None:
-                    before.getparent().remove(before)
-                self.elements = self.bytes = 0
-            self.depth -= 1
+def _free(element: Any) -> None:
+    """Forget an element and the siblings before it; later ones may be complete already and stay."""
+    element.clear()
+    parent = element.getparent()
+    while (before := element.getprevious()) is not None:
+        parent.remove(before)
 
-    def _limit(self, element: Any, findings: Findings) -> None:
-        name = ("child_elements" if self.elements > self.limits.child_elements else
-                "child_bytes" if self.bytes > self.limits.child_bytes + _CHUNK else
-                "depth" if self.depth > self.limits.depth else None)
-        if name:
-            findings.add("SSS110", element.tag, f"{element.tag}: more than the limit {name} "
-                         f"({getattr(self.limits, name)})", line=element.sourceline or 0)
-            raise RejectedError(list(findings))
+
+def _too_large(name: str, limits: Limits, findings: Findings) -> RejectedError:
+    findings.add("SSS110", name, f"a child of the root has more than the limit {name} ({getattr(limits, name)})")
+    return RejectedError(list(findings))
+
+
+def _check_child(element: Any, limits: Limits, findings: Findings) -> None:
+    if len(element) > 1_000 and element.xpath("count(.//*)") > limits.child_elements:
+        raise _too_large("child_elements", limits, findings)
 
 
 def stream_jobs(source: Source, *, profile: str = "liberal", path: str = "-", limits: Limits = LIMITS,
@@ -803,10 +836,9 @@ def stream_jobs(source: Source, *, profile: str = "liberal", path: str = "-", li
     row = profile_of(profile)
     found = Findings(path, limits) if findings is None else findings
     window = _Window()
-    reader = _Reader(row, found, limits, policy or Policy.REJECT)
+    reader = _Reader(row, found, limits, policy or Policy.REJECT, window.place)
     for element in _elements(source, path, limits, found, window):
         name = {"JobDefaults": "JobDefaults", "JobsDefaults": "JobDefaults"}.get(
             element.tag.rpartition("}")[2]) or reader.root_name(element.tag.rpartition("}")[2])
         if name in ("Job", "JobDefaults"):
-            reader.locate = window.locator
             yield reader.container(element, reader.scope(name))  # type: ignore[misc]

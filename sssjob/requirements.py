@@ -44,6 +44,9 @@ _CREDENTIALS: Final = frozenset(e.name for e in ELEMENTS if e.section == "5.1 Ta
 _PER: Final = {"PerNode": "nodes", "PerChunk": "chunks", "PerProcessor": "processors", "PerSlot": "processors",
                "PerGPU": "GPUs"}
 
+#: Kinds of measurement of what was used: such a use may stay below what was asked for.
+_MEASURED: Final = ("Average", "Min", "Max")
+
 
 # --- the expression -----------------------------------------------------------------------------------------------
 
@@ -256,7 +259,7 @@ def parse(requested: Container | Iterable[Property], findings: Findings | None =
     root = _tree(items, groups, opened, place)
     bare: tuple[Node, ...] = tuple(Predicate(p, True) for p in implied)
     if bare:
-        root = AllOf((*((root,) if items else ()), *bare))
+        root = AllOf((*(root.items if isinstance(root, AllOf) else (root,)), *bare))
     return Expression(root, tuple(_regrouped(p, n) for p, n in zip(items, groups, strict=True)))
 
 
@@ -597,9 +600,10 @@ def match(requested: Document | Container | Expression | Requirements, offer: Of
     """Whether an offer meets a request, and why.
 
     requested: a Requested block, a job (with all its levels), or what ``parse`` and ``requirements_of`` made.
-    strict: brackets must balance, Duration is compared exactly (by default the Duration used may be shorter than the
-    one requested, which is a limit), and a task group is held only against what is offered to it. Where an offer has
-    no task groups of its own, an amount of a task group has to fit into that of the whole.
+    strict: brackets must balance; amounts used are compared exactly (by default the Duration used may be shorter than
+    the one requested, which is a limit, and an Average, Min or Max of what was used may be lower); a task group is
+    held only against what is offered to it. By default, where an offer has no task groups of its own, an amount of a
+    task group has to fit into that of the whole.
     """
     findings = Findings(limits=limits)
     wanted = _requirements(requested, findings, strict, limits)
@@ -801,19 +805,22 @@ class _Matcher:
         used = p.tag in self.offer.used
         if not used and (given.get("context") or context) != context:
             return "not", shown, f"context {context} is asked"
-        per = self.converted(p.get("metric"), given.get("metric"))
+        measured = used and not self.strict and p.get("metric") is None and given.get("metric") in _MEASURED
+        per = Fraction(1) if measured else self.converted(p.get("metric"), given.get("metric"))
         if isinstance(per, str):
             return "not", shown, per
         scale = _scale(p, given)
         if scale is None:
             self.findings.add("SSS419", p.tag, f"{_shown(p)} cannot be compared with {shown}: the units differ")
             return "not", shown, "the units differ"
-        return self.compared(p, Fraction(offered) * per * scale[1], Fraction(wanted) * scale[0], shown)
+        return self.compared(p, Fraction(offered) * per * scale[1], Fraction(wanted) * scale[0], shown, measured)
 
-    def compared(self, p: Property, offered: Fraction | Decimal, wanted: Fraction | Decimal,
-                 shown: str) -> tuple[State, str, str]:
+    def compared(self, p: Property, offered: Fraction | Decimal, wanted: Fraction | Decimal, shown: str,
+                 measured: bool = False) -> tuple[State, str, str]:
         op, why = p.op, ""
-        if op == "EQ" and p.tag == "Duration" and p.tag in self.offer.used and not self.strict:
+        if op == "EQ" and measured:
+            op, why = "LE", "what was measured lies within what was asked"
+        elif op == "EQ" and p.tag == "Duration" and p.tag in self.offer.used and not self.strict:
             op, why = "LE", "the Duration requested is a limit"
         elif op == "EQ" and self.part and _is_amount(p.tag):
             op, why = "GE", "a part of the whole"

@@ -105,7 +105,7 @@ def validate_json(text: bytes | str) -> list[Finding]:
     except ImportError as error:
         raise UsageError("checking against the JSON Schema needs the package jsonschema") from error
     found = Findings()
-    for error in validator.iter_errors(json.loads(text)):
-        pointer = "".join(f"/{part}" for part in error.absolute_path)
-        found.add("SSS112", "", error.message[:500], path=pointer)
+    for fault in validator.iter_errors(json.loads(text)):
+        pointer = "".join(f"/{part}" for part in fault.absolute_path)
+        found.add("SSS112", "", fault.message[:500], path=pointer)
     return list(found)

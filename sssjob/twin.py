@@ -113,7 +113,7 @@ def _child(child: Raw | Container | str) -> Any:
 def _container(c: Container) -> Any:
     if c.reference is not None and not c.items and not c.attributes:
         return c.reference
-    attributes = {f"@{name}": _attribute(name, text) for name, text in c.attributes.items()}
+    attributes: dict[str, Any] = {f"@{name}": _attribute(name, text) for name, text in c.attributes.items()}
     if c.reference is not None:
         attributes["#text"] = c.reference
     if c.tag == "Requested" or not _keeps_order(c):

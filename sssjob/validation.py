@@ -31,7 +31,7 @@ _TIMES: Final = (("SubmitTime", "StartTime"), ("StagedTime", "StartTime"), ("Sta
 #: Properties of a scope that give reason to look closer.
 _TELLING: Final = frozenset((
     "Id", "State", "SubmitTime", "StagedTime", "StartTime", "EndTime", "Executable", "InputFile", "OutputFile",
-    "ErrorFile", "TaskDistribution", "TaskCount", "NodeCount", "Processors", "Dependency", "Node", "Feature",
+    "ErrorFile", "TaskDistribution", "TaskCount", "NodeCount", "Dependency", "Node", "Feature",
 ))
 _Found = dict[str, list[Property]]
 

@@ -17,7 +17,7 @@ from sssjob.errors import RejectedError
 from sssjob.findings import Findings, escape
 from sssjob.limits import LIMITS, Limits
 
-__all__ = ["Locator", "clean_bytes", "parse_tree", "parser", "repair"]
+__all__ = ["Locator", "clean_bytes", "crowded", "long_tag", "parse_tree", "parser", "repair"]
 
 _ALLOWED: Final = re.compile(r"utf-?8|us-ascii|ascii|utf-?16|iso-8859-\d{1,2}|latin-?1|(windows|cp)-?125\d", re.I)
 _DECLARATION: Final = re.compile(rb"<\?xml\s[^>]*?\?>")
@@ -43,8 +43,7 @@ def _refuse(findings: Findings, rule: str, message: str, *, line: int = 0, colum
     return RejectedError(list(findings))
 
 
-def _check_doctype(data: bytes, findings: Findings) -> None:
-    at = 0
+def _check_doctype(data: bytes, at: int, findings: Findings) -> None:
     while (skipped := _PROLOG.match(data, at)) is not None:
         at = skipped.end()
     if data[at:at + 9].upper() == b"<!DOCTYPE":
@@ -74,11 +73,11 @@ def clean_bytes(data: bytes, findings: Findings, limits: Limits = LIMITS) -> byt
         data = _from_utf16(data, findings)
     elif start in (b"<\0?\0", b"\0<\0?") or start[:2] in (b"<\0", b"\0<"):
         raise _refuse(findings, "SSS103", "UTF-16 without a byte order mark is not accepted")
-    elif data.lstrip()[:5] == b"<?xml":
-        _check_declared(data, findings)
-    if not data.strip():
+    elif b"<?xml" in data[:256]:
+        _check_declared(data[:4096], findings)
+    if not data[:65_536].strip() and not data.strip():
         raise _refuse(findings, "SSS109", "the input is empty", line=1)
-    _check_doctype(data.removeprefix(b"\xef\xbb\xbf"), findings)
+    _check_doctype(data, 3 if data.startswith(b"\xef\xbb\xbf") else 0, findings)
     return data
 
 
@@ -122,7 +121,25 @@ def parse_tree(data: bytes, *, findings: Findings, repairs: bool = True, limits:
     if root.getroottree().docinfo.internalDTD is not None:
         raise _refuse(findings, "SSS102", "a document type declaration is not accepted")
     _check_instructions(data, findings)
+    if long_tag(data, limits) and crowded(root, limits):
+        raise _refuse(findings, "SSS110", f"an element has more than the limit attributes ({limits.attributes})")
     return root
+
+
+def long_tag(data: bytes, limits: Limits = LIMITS) -> bool:
+    """Whether the text may hold a tag with more attributes than the limit.
+
+    ``<`` may not stand in a tag, and so many attributes take at least five bytes each: a look at every half of that
+    length tells, a thousand times faster than looking at every element. Listing the attributes of such an element
+    takes libxml2 a time that grows with their square.
+    """
+    step = limits.attributes * 5 // 2
+    return any(data.find(b"<", at, at + step) < 0 for at in range(0, len(data) - step, step))
+
+
+def crowded(element: Any, limits: Limits = LIMITS) -> bool:
+    """Whether an element at or below this one has more attributes than the limit."""
+    return bool(element.xpath(f"boolean(descendant-or-self::*/@*[{limits.attributes + 1}])"))
 
 
 def _parse(data: bytes, limits: Limits) -> Any:
@@ -151,18 +168,20 @@ def _syntax(error: etree.XMLSyntaxError, data: bytes, findings: Findings) -> Rej
 
 def _check_instructions(data: bytes, findings: Findings) -> None:
     """Name processing instructions: the parser leaves them out."""
-    if data.find(b"<?", 2) < 0:
+    if data.find(b"<?", 5 if data.startswith(b"<?xml ") else 0) < 0:
         return
     tree = etree.fromstring(data, etree.XMLParser(resolve_entities=False, no_network=True, remove_comments=True))
-    for found in tree.xpath("//processing-instruction() | /processing-instruction()"):
+    listed: Any = tree.xpath("//processing-instruction() | /processing-instruction()")
+    for found in listed:
         findings.add("SSS106", str(found.target), f"processing instruction {escape(str(found.target))} is not "
                      "followed and not kept", line=found.sourceline or 0)
 
 
 # --- repairs ------------------------------------------------------------------------------------------------------
 
-_TAG: Final = re.compile(r"<!--.*?-->|<!\[CDATA\[.*?\]\]>|<\?.*?\?>|<(/?)([A-Za-z_][\w.:-]*)((?:[^<>\"']|\"[^\"<]*\"|'[^'<]*')*?)(/?)>",
-                         re.S)
+_TAG: Final = re.compile(
+    r"<!--.*?-->|<!\[CDATA\[.*?\]\]>|<\?.*?\?>|"
+    r"<(/?)([A-Za-z_][\w.:-]*)((?:[^<>\"']|\"[^\"<]*\"|'[^'<]*')*?)(/?)>", re.S)
 _CURLY: Final = re.compile("=(\\s*)[\u201c\u201d\u201e\u201f\u2033]([^\u201c\u201d\u201e\u201f\u2033\"<>]*)"
                            "[\u201c\u201d\u201e\u201f\u2033]")
 
@@ -211,7 +230,9 @@ def _straight_quotes(text: str, changed: list[tuple[int, str, str, str]]) -> str
 
 
 def _closed_tags(text: str, changed: list[tuple[int, str, str, str]]) -> str:
-    out, at, stack = [], 0, []
+    out: list[str] = []
+    stack: list[str] = []
+    at = 0
     for found in _TAG.finditer(text):
         closing, name, attributes, empty = found.groups()
         if name is None:

@@ -171,8 +171,8 @@ def test_folding_brackets_what_or_would_pull_apart() -> None:
     folded = effective(job, defaults).fold()
     assert folded.requested is not None
     assert str(parse(folded.requested, strict=True)) == "(Feature = a or Machine = m) and (Queue = q or not User = u)"
-    given_ = [prop("Feature", "a"), prop("Queue", "q")]
-    assert match(folded.requested, Offer.of(given_)).met and not match(folded.requested, Offer.of(given_[:1])).met
+    given_ = [prop("Feature", "a"), prop("User", "u"), prop("Queue", "q")]
+    assert match(folded.requested, Offer.of(given_)).met and not match(folded.requested, Offer.of(given_[:2])).met
 
 
 def test_units_at_the_top_are_taken_one_by_one() -> None:

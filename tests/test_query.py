@@ -177,7 +177,7 @@ def test_what_runs_without_a_guard(xpath: str, cheap: bool) -> None:
 def test_versions() -> None:
     with pytest.raises(UsageError):
         query("1", NEW, version="2.0")  # type: ignore[arg-type]
-    with pytest.raises(QueryError, match="no XPath 1.0"):
+    with pytest.raises(QueryError, match=r"no XPath 1\.0"):
         query("for $x in //Job return $x", NEW, version="1.0")
     with pytest.raises(QueryError, match=r"3\.1"):
         query("upper-case('a')", NEW, version="1.0")

@@ -348,3 +348,44 @@ def test_defaults_take_part() -> None:
     document = Document(JobGroup([defaults, job]))
     assert match(document, Offer.of([prop("Memory", 8), prop("Feature", "fast")])).met
     assert not match(document, Offer.of([prop("Memory", 8)])).met
+
+
+# --- the corners --------------------------------------------------------------------------------------------------
+
+def test_an_amount_measured_may_be_lower_when_it_was_used() -> None:
+    block = asks(prop("Memory", 8))
+    assert match(block, Delivered([prop("Memory", 7, metric="Max")])).met
+    assert not match(block, Delivered([prop("Memory", 9, metric="Max")])).met
+    assert not match(block, Offer.of([prop("Memory", 7, metric="Max")])).met
+
+
+@pytest.mark.parametrize("value", ["x", "NaN", "1E+99999", "9" * 100])
+def test_numbers_made_by_hand(value: str) -> None:
+    assert not answer(prop("Processors", 4), prop("Processors", value)).met
+    assert not answer(prop("Processors", 4, op="GE"), prop("Processors", value)).met
+    assert not answer(prop("Memory", Decimal("NaN"), op="LT"), prop("Memory", Decimal(1))).met
+
+
+def test_operations_nobody_knows() -> None:
+    assert not answer(prop("Processors", 4, op="ABOUT"), prop("Processors", 4)).met
+    assert not answer(prop("Queue", "a", op="ABOUT"), prop("Queue", "a")).met
+
+
+def test_kinds_of_requests_and_offers() -> None:
+    group = TaskGroup([asks(prop("Memory", 8))])
+    assert match(group, Requested([prop("Memory", 8)])).met
+    assert match(Document(group), Document(Delivered([prop("Memory", 8)]))).met
+    answer_ = match(parse(asks(prop("Memory", 8))), Offer.of([prop("Memory", 8)]))
+    assert answer_ and list(answer_.lines()) == ["+ Memory = 8: offered 8"]
+    assert answer(prop("Node", "a"), prop("Node", "n[", aggregation="Range")).met is False
+    assert answer(prop("Node", "a"), prop("Node", "a.*", aggregation="Pattern")).met is False
+    assert not answer(prop("NodeCount", 2)).met
+
+
+def test_shown() -> None:
+    block = asks(prop("Memory", 2, units="GB", preference="-1"), prop("Node", "a", count="2", conj="Nor"),
+                 prop("Memory", 1, preference="-3"))
+    assert str(parse(block)) == (
+        "preferably [Memory = 2 GB (1/4), Memory = 1 (3/4)] or not Node = a x2")
+    names = [prop("Node", f"n{n}") for n in range(20)]
+    assert "and 12 more" in answer(prop("Node", "n1"), *names).explanation.offered

@@ -11,7 +11,7 @@ from typing import Final
 import click
 
 from sssjob.cli._findings import problem
-from sssjob.errors import SSSJobError
+from sssjob.errors import QueryError, QueryTimeout, SSSJobError, UsageError
 from sssjob.version import __version__
 
 __all__ = ["COMMANDS", "cli", "run", "status_of"]
@@ -70,8 +70,6 @@ def cli() -> None:
 
 def status_of(error: BaseException) -> tuple[int, str]:
     """(exit status, message; empty: say nothing) of an exception that ends a command."""
-    from sssjob.errors import UsageError
-
     match error:
         case KeyboardInterrupt() | click.Abort():
             return 130, "interrupted"
@@ -79,7 +77,9 @@ def status_of(error: BaseException) -> tuple[int, str]:
             return 141, ""
         case click.exceptions.Exit():
             return error.exit_code, ""
-        case UsageError():
+        case QueryTimeout():
+            return 1, str(error)
+        case UsageError() | QueryError():
             return 2, str(error)
         case OSError():
             return 3, _os_message(error)

@@ -44,9 +44,7 @@ def _check(session: Session, name: str, schema: bool) -> None:
     if schema:
         from sssjob.schema import validate
 
-        found = Findings(name)
-        validate(data, found)
-        session.report(found)
+        session.report(validate(data, path=name))
 
 
 def _summary(session: Session, name: str, ok: bool, errors: int, warnings: int) -> None:

@@ -86,7 +86,7 @@ def sentences(requested: Container) -> list[str]:
     lines = []
     for number, item in enumerate(requested.properties()):
         relation = f"{_RELATIONS.get(item.conj or 'And', item.conj)} " if number else ""
-        opens, closes = "(" * max(0, item.group), ")" * max(0, -item.group)
+        opens, closes = "(" * (item.group or 0), ")" * -(item.group or 0)
         lines.append(f"{relation}{opens}{_sentence(item)}{closes}")
     return lines
 

@@ -19,6 +19,9 @@ from sssjob.vocabulary import ELEMENTS
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    from rich.console import Console
+    from rich.table import Table
+
     from sssjob.element import Container, Property
     from sssjob.inherit import Slot
     from sssjob.model import Job, JobDefaults
@@ -33,9 +36,10 @@ _HEAD: Final = ("Id", "Name", "State")
 @click.command("show")
 @click.argument("file", metavar="FILE")
 @click.option("--origins", is_flag=True, help="Effective values, defaults folded in, and where each comes from.")
+@click.option("--brief", is_flag=True, help="One line a job: state, exit code, seconds and processors.")
 @click.option("--secrets", is_flag=True, help="Show variables whose names look secret (else masked).")
 @common
-def command(session: Session, file: str, origins: bool, secrets: bool) -> int:
+def command(session: Session, file: str, origins: bool, brief: bool, secrets: bool) -> int:
     """Show the jobs of FILE (- is standard input): what was requested, what was delivered, states and times."""
     document = session.read(file)
     records = []
@@ -43,9 +47,14 @@ def command(session: Session, file: str, origins: bool, secrets: bool) -> int:
         record = {"type": "group"} | {p.tag: shown(p) for p in group.properties()}
         records.append(record)
     for job, defaults in document.jobs():
-        records.append(job_record(job, defaults, origins=origins, secrets=secrets))
+        made = job_record(job, defaults, origins=origins, secrets=secrets)
+        if brief and not session.as_json:
+            made["requested"] = _inherited(job, defaults)
+        records.append(made)
     if session.as_json:
         emit("".join(json.dumps(r) + "\n" for r in records))
+    elif brief:
+        _print_brief(records)
     else:
         _print(records)
     return session.status()
@@ -98,6 +107,15 @@ def _variables(job: Job, secrets: bool) -> dict[str, str]:
     return {k: v if secrets or not _SECRET.search(k) else "***" for k, v in job.environment.variables().items()}
 
 
+def _inherited(job: Job, defaults: JobDefaults | None) -> dict[str, list[str]]:
+    from sssjob.inherit import effective
+
+    found: dict[str, list[str]] = {}
+    for item in effective(job, defaults).properties("Requested"):
+        found.setdefault(item.tag, []).append(shown(item))
+    return found
+
+
 def _effective(job: Job, defaults: JobDefaults | None, secrets: bool) -> Iterator[dict[str, str]]:
     from sssjob.inherit import effective
 
@@ -113,12 +131,34 @@ def _effective(job: Job, defaults: JobDefaults | None, secrets: bool) -> Iterato
                 yield {"slot": slot, "name": item.tag, "value": shown(item), "origin": str(origin)}
 
 
-def _print(records: Iterable[dict[str, Any]]) -> None:
+def _console() -> Console:
     from rich.console import Console
 
     stream = sys.stdout
-    console = Console(file=stream, markup=False, highlight=False, emoji=False, no_color=not coloured(stream),
-                      force_terminal=coloured(stream), width=None if stream.isatty() else 100, soft_wrap=False)
+    return Console(file=stream, markup=False, highlight=False, emoji=False, no_color=not coloured(stream),
+                   force_terminal=coloured(stream), width=None if stream.isatty() else 100)
+
+
+def _print_brief(records: Iterable[dict[str, Any]]) -> None:
+    """One row a job: asked -> given, where the two were stated."""
+    rows = []
+    for record in records:
+        if record["type"] != "job":
+            continue
+        bare, requested, delivered = record["properties"], record["requested"], record["delivered"]
+        pairs = [f"{_first(requested, k)} → {_first(delivered, k)}" for k in ("Duration", "Processors", "Memory")]
+        rows.append([_first(bare, "Id") if "Id" in bare else _first(bare, "Name"), _first(bare, "State"),
+                     _first(bare, "ExitCode"), *pairs])
+    titles = ("Job", "State", "Exit", "Duration asked → given", "Processors", "Memory")
+    _console().print(_table(rows, titles))
+
+
+def _first(values: dict[str, list[str]], name: str) -> str:
+    return values[name][0] if name in values else "·"
+
+
+def _print(records: Iterable[dict[str, Any]]) -> None:
+    console = _console()
     for record in records:
         if record["type"] == "group":
             name = " ".join(escape(str(record[k])) for k in _HEAD if k in record)
@@ -127,41 +167,34 @@ def _print(records: Iterable[dict[str, Any]]) -> None:
             _print_job(console, record)
 
 
-def _print_job(console: Any, record: dict[str, Any]) -> None:
-    from rich.box import SIMPLE
-    from rich.table import Table
+def _print_job(console: Console, record: dict[str, Any]) -> None:
     from rich.text import Text
 
-    bare, requested, delivered = record["properties"], record["requested"], record["delivered"]
+    bare = record["properties"]
+    sides = bare, record["requested"], record["delivered"]
     head = " · ".join(escape(bare[k][0]) for k in _HEAD if k in bare)
     console.print(Text(f"Job {head or '(no Id)'}", style="bold"))
-    table = Table(box=SIMPLE, pad_edge=False, show_edge=False)
-    columns = [("Property", "cyan"), ("Value", ""), ("Requested", ""), ("Delivered", "")]
-    for title, style in columns:
-        table.add_column(title, style=style, overflow="fold")
-    order = [k for k in bare if k not in _HEAD]
-    order += [k for k in (*requested, *delivered) if k not in order and k not in _HEAD]
-    for name in dict.fromkeys(order):
-        cells = [Text("\n".join(escape(v) for v in side.get(name, ()))) for side in (bare, requested, delivered)]
-        table.add_row(Text(name), *cells)
-    for name, value in record["environment"].items():
-        table.add_row(Text(f"${escape(name)}"), Text(escape(value)), Text(""), Text(""))
-    console.print(table)
+    names = dict.fromkeys(k for side in sides for k in side if k not in _HEAD)
+    rows = [[name, *("\n".join(v.replace("\n", "↵") for v in side.get(name, ())) for side in sides)] for name in names]
+    rows += [[f"${name}", value.replace("\n", "↵"), "", ""] for name, value in record["environment"].items()]
+    console.print(_table(rows, ("Property", "Value", "Requested", "Delivered")))
     if record["task_groups"]:
-        console.print(Text(f"{record['task_groups']} task groups, {record['tasks']} tasks"))
+        groups, tasks = record["task_groups"], record["tasks"]
+        console.print(Text(f"{groups} task group{'s' * (groups > 1)}, {tasks} explicit task{'s' * (tasks != 1)}"))
     if record.get("effective"):
-        console.print(_table(record["effective"]))
+        rows = [list(row.values()) for row in record["effective"]]
+        console.print(_table(rows, ("Slot", "Property", "Value", "From"), "Effective values"))
     console.print()
 
 
-def _table(rows: list[dict[str, str]]) -> Any:
+def _table(rows: Iterable[Iterable[str]], titles: Iterable[str], title: str | None = None) -> Table:
     from rich.box import SIMPLE
     from rich.table import Table
     from rich.text import Text
 
-    table = Table(box=SIMPLE, pad_edge=False, show_edge=False, title="Effective values", title_justify="left")
-    for title in ("Slot", "Property", "Value", "From"):
-        table.add_column(title, overflow="fold")
+    table = Table(box=SIMPLE, pad_edge=False, show_edge=False, title=title, title_justify="left")
+    for heading in titles:
+        table.add_column(heading, overflow="fold")
     for row in rows:
-        table.add_row(*(Text(escape(v)) for v in row.values()))
+        table.add_row(*(Text("\n".join(escape(v) for v in cell.split("\n"))) for cell in row))
     return table

@@ -90,7 +90,7 @@ def _raw() -> dict[str, Any]:
 
 
 def _document(files: bool) -> dict[str, Any]:
-    names = {root: _ref(root) for root in ROOTS}
+    names: dict[str, Any] = {root: _ref(root) for root in ROOTS}
     if not files:
         return {"type": "object", "properties": names, "minProperties": 1, "maxProperties": 1,
                 "additionalProperties": False}

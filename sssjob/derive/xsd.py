@@ -68,8 +68,8 @@ WRAPPERS: Final[dict[str, Wrapper]] = {
 class Dialect:
     """What differs between the two schemas.
 
-    types: simple type -> a built-in type or its definition; model: the content model of a container from its children (name, type, least,
-    most); tests: assertions of a container or of an element with attributes, as (XPath, comment).
+    types: simple type -> a built-in type or its definition; model: the content model of a container from its children
+    (name, type, least, most); tests: assertions of a container or of an element with attributes, as (XPath, comment).
     """
 
     title: str

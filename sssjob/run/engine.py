@@ -7,8 +7,12 @@ only. Nothing is polled: the thread sleeps until an event, the start time of a h
 from __future__ import annotations
 
 import queue
+import signal
+import threading
 import time
 from collections import deque
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
@@ -154,7 +158,7 @@ class _Engine:
             for need in job.plan.needs:
                 for on in need.on:
                     self.dependents.setdefault(on, []).append(job.number)
-        self.events: queue.SimpleQueue[_Event] = queue.SimpleQueue()
+        self.events: queue.SimpleQueue[_Event | str] = queue.SimpleQueue()
         self.deadline = None if timeout is None else time.monotonic() + timeout
         self.stopped: str | None = None         # why everything was cancelled
         progress.total = len(self.jobs)
@@ -179,28 +183,22 @@ class _Engine:
                 facts.clear(job.plan.job)
 
     def _follow(self) -> None:
-        while True:
-            try:
+        with _interrupts(self.events):
+            while True:
                 self._start_ready()
                 if not self.open:
                     return
                 event = self._next()
-            except KeyboardInterrupt:
-                if self.stopped == "interrupted":
-                    self._give_up()
-                    return
-                self._stop("interrupted")
-                continue
-            if event is not None:
-                self._take(*event)
-            elif self.deadline is not None and time.monotonic() >= self.deadline:
-                if self.stopped is not None:
-                    self._give_up()
-                    return
-                self._stop("timeout")
+                if isinstance(event, tuple):
+                    self._take(*event)
+                elif event == "interrupted" or (self.deadline is not None and time.monotonic() >= self.deadline):
+                    if self.stopped is not None:
+                        self._give_up()
+                        return
+                    self._stop(event or "timeout")
 
-    def _next(self) -> _Event | None:
-        """The next event; None when a held job may be due or the time is up."""
+    def _next(self) -> _Event | str | None:
+        """The next event, or ``interrupted``; None when a held job may be due or the time is up."""
         waits = [_LONGEST_WAIT]
         if self.deadline is not None:
             waits.append(self.deadline - time.monotonic())
@@ -336,6 +334,19 @@ class _Engine:
                                                 for need in other.plan.needs) for other in self.jobs)
 
 
+@contextmanager
+def _interrupts(events: queue.SimpleQueue[_Event | str]) -> Iterator[None]:
+    """Have Ctrl-C put ``interrupted`` on the queue, so that it never strikes between two steps of the book-keeping."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGINT, lambda *_: events.put("interrupted"))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, signal.default_int_handler if before is None else before)
+
+
 def _holds(need: Need, other: _Running) -> bool:
     """Whether the end of a job is what a dependency asks for."""
     if other.word == "skipped":
@@ -348,7 +359,7 @@ def _holds(need: Need, other: _Running) -> bool:
 class _Callback(psij.JobStatusCallback):
     """Puts every status of one part on the queue."""
 
-    def __init__(self, events: queue.SimpleQueue[_Event], number: int, part: int) -> None:
+    def __init__(self, events: queue.SimpleQueue[_Event | str], number: int, part: int) -> None:
         self.events, self.number, self.part = events, number, part
 
     def job_status_changed(self, job: psij.Job, job_status: psij.JobStatus) -> None:

@@ -76,6 +76,7 @@ class PlannedJob:
     label: str
     group: JobGroup | None
     path: str
+    policy: Policy = Policy.REJECT      # awarenessPolicy of the job as a whole
     parts: list[Part] = field(default_factory=list)
     needs: tuple[Need, ...] = ()
     eligible: int | None = None
@@ -117,6 +118,7 @@ class _Planning:
         self.document, self.findings, self.executor, self.cwd = document, findings, executor, cwd
         self.policy = policy
         self.plan = Plan([])
+        self.told: set[tuple[str, str, str, str]] = set()
         self.paths: dict[str, str] = {}     # id of a File and shell -> where it lies
 
     def jobs(self, resume: bool) -> list[PlannedJob]:
@@ -150,8 +152,9 @@ class _Planning:
     def _planned(self, job: Job, defaults: JobDefaults | None, group: JobGroup | None, path: str, number: int,
                  policy: Policy) -> PlannedJob:
         folded = effective(job, defaults, policy=policy.value).fold()
+        policy = _policy_of(folded, policy)
         label = str(job.value("Id") or job.value("Name") or f"job-{number + 1}")
-        return PlannedJob(job, folded, label, group, path)
+        return PlannedJob(job, folded, label, group, path, policy)
 
     def _add(self, rule: str, subject: str, message: str, path: str, policy: Policy = Policy.REJECT,
              severity: Literal["error", "warning", "info"] | None = None) -> None:
@@ -186,16 +189,25 @@ class _Planning:
 
     # -- one job
     def _fill(self, job: PlannedJob) -> None:
-        policy = _policy_of(job.folded, self.policy)
         self._facts(job)
         self._eligible(job)
         groups: Sequence[TaskGroup | None] = job.folded.task_groups or [None]
         for n, group in enumerate(groups, 1):
             target = self._target(len(groups) > 1)
             files = self._scripts(job, group)
-            spec = to_spec(job.folded, self.findings, policy=policy, files=files, target=target, group=group)
+            told = Findings(self.findings.file, self.findings.limits)
+            spec = to_spec(job.folded, told, policy=job.policy, files=files, target=target, group=group)
+            self._tell(job, told)
             self._finish(job, spec, group, n if len(groups) > 1 else 0)
             job.parts.append(Part(spec, group))
+
+    def _tell(self, job: PlannedJob, told: Findings) -> None:
+        """Findings of a job, each once although its task groups are translated one by one."""
+        for f in told:
+            path = job.path + f.path.removeprefix("/Job")
+            if (job.path, f.rule, f.subject, path) not in self.told:
+                self.told.add((job.path, f.rule, f.subject, path))
+                self.findings.add(f.rule, f.subject, f.message, severity=f.severity, line=f.line, path=path)
 
     def _target(self, several: bool) -> Target:
         local = self.executor == "local"
@@ -270,7 +282,7 @@ class _Planning:
             name = _LIMITS.get(str(p.get("name", "")).lower())
             if name is None or not (p.text.strip().isdigit() or p.text.strip().lower() == "unlimited"):
                 self._add("SSS602", "ResourceLimit", f"ResourceLimit {p.get('name')} = {p.text} is not honoured by the "
-                          "executor local", f"{job.path}/ResourceLimit", _policy_of(p, self.policy))
+                          "executor local", f"{job.path}/ResourceLimit", _policy_of(p, job.policy))
                 continue
             for side in ("Soft", "Hard") if p.get("type") is None else (str(p.get("type")),):
                 found.setdefault(name, {})[side] = p.text.strip().lower()

@@ -105,3 +105,15 @@ def test_needs(tmp_path: Path) -> None:
     plan, _ = planned(text, tmp_path)
     (need,) = plan.jobs[1].needs
     assert (need.on, need.condition, need.code, need.text) == ((0,), "OnExit", 3, "OnExit(3) a")
+
+
+def test_findings_of_task_groups_are_told_once(tmp_path: Path) -> None:
+    part = "<TaskGroup><TaskCount>1</TaskCount></TaskGroup>"
+    plan, findings = planned(job("<Queue>q</Queue><Interactive>false</Interactive>", part, part), tmp_path)
+    assert len(plan.jobs[0].parts) == 2
+    assert [f.subject for f in findings if f.severity == "warning"] == ["Queue"]
+
+
+def test_policy_of_the_group_holds(tmp_path: Path) -> None:
+    text = "<JobGroup awarenessPolicy='Warn'><Id>g</Id>" + job("<Hold>User</Hold>") + "</JobGroup>"
+    assert {f.subject for f in planned(text, tmp_path)[1] if f.severity == "warning"} == {"Hold"}

@@ -107,7 +107,8 @@ def test_job_without_id_gets_the_native_one(tmp_path: Path) -> None:
 def test_streams_environment_and_tokens(tmp_path: Path) -> None:
     (tmp_path / "in.txt").write_text("from stdin\n")
     text = shell('cat; echo "$WHO and ${HOME}"; echo bad >&2', """
-        <Name>my name</Name><InputFile>in.txt</InputFile><OutputFile redirectList='Append'>{name}-{jobid}.log</OutputFile>
+        <Name>my name</Name><InputFile>in.txt</InputFile>
+        <OutputFile redirectList='Append'>{name}-{jobid}.log</OutputFile>
         <ErrorFile redirectList='Merge'/>""").replace(
             "<Environment export='true'/>", "<Environment export='false'><Variable name='WHO'>${HOME}</Variable>"
             "<Variable name='HOME'>/h</Variable></Environment>")
@@ -212,7 +213,8 @@ def test_first_failing_task_group_counts(tmp_path: Path) -> None:
 
 
 def test_earlier_results_go_and_resume_keeps_successes(tmp_path: Path) -> None:
-    done = "<State>Completed</State><ExitCode>0</ExitCode><EndTime>5</EndTime><Delivered><Duration>9</Duration></Delivered>"
+    done = ("<State>Completed</State><ExitCode>0</ExitCode><EndTime>5</EndTime>"
+            "<Delivered><Duration>9</Duration></Delivered>")
     text = group(shell("echo again", done, name="a"), shell("true", after("a"), name="b"))
     out = ran(text, tmp_path)
     assert [f.rule for f in out.findings if f.rule == "SSS601"] == ["SSS601"]

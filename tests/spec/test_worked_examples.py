@@ -13,7 +13,7 @@ import pytest
 from sssjob.findings import Findings
 from sssjob.model import Container, Delivered, Job, Property, Requested, new_property
 from sssjob.reader import read_document
-from sssjob.requirements import Offer, match, parse
+from sssjob.requirements import Offer, match, parse, requirements_of
 
 
 def requested(text: str) -> Requested:
@@ -150,3 +150,27 @@ def test_several_blocks_are_one() -> None:
     given: list[Property] = [new_property("Memory", 1), new_property("Processors", 2)]
     assert match(job, Offer.of(given)).met
     assert not match(job, Offer.of(given[:1])).met
+
+
+def test_first_job_of_the_published_group() -> None:
+    """Section 1.3: 1155 of 3600 seconds, and at most 975 of 1024 MB, were used."""
+    text = ("<Job><Id>fr15n05.1234.0</Id><State>Completed</State>"
+            "<Requested><Duration>3600</Duration><Processors>2</Processors><Memory>1024</Memory></Requested>"
+            '<Delivered><Duration>1155</Duration><Processors consumptionRate="0.78">2</Processors>'
+            '<Memory metric="Max">975</Memory></Delivered></Job>')
+    job = read_document(text.encode()).root
+    assert isinstance(job, Job)
+    assert match(job, job).met and not match(job, job, strict=True).met
+
+
+def test_second_job_of_the_published_group() -> None:
+    """Section 1.3: while it waits, its task groups say what each of them needs."""
+    text = ("<Job><Id>fr15n05.1234.1</Id><State>Idle</State>"
+            "<TaskGroup><Requested><Memory>2048</Memory></Requested></TaskGroup>"
+            f"<TaskGroup><NodeCount>4</NodeCount><Requested>{ELABORATE}</Requested></TaskGroup></Job>")
+    job = read_document(text.encode()).root
+    assert isinstance(job, Job)
+    found = requirements_of(job)
+    assert str(found) == ("Job: true\nTaskGroup 1: Memory = 2048\nTaskGroup 2: (Processors = 12 or Processors = 16) "
+                          "and Memory = 2048 and Node = n1 and NodeCount = 4")
+    assert [f.rule for f in found.findings] == ["SSS402"]

@@ -13,11 +13,23 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from psij import URI, JobAttributes, JobSpec, ResourceSpecV1, StageIn, StageOut, StageOutFlags, StagingMode
+from psij import (
+    URI,
+    JobAttributes,
+    JobSpec,
+    JSONSerializer,
+    ResourceSpecV1,
+    StageIn,
+    StageOut,
+    StageOutFlags,
+    StagingMode,
+)
+from sssjob.errors import RejectedError
 from sssjob.findings import Findings, Policy
-from sssjob.model import Job
+from sssjob.model import Document, Job, JobGroup
 from sssjob.reader import read_document
-from sssjob.translators.specs.psij import from_spec, to_spec
+from sssjob.translators import ReadContext, WriteContext
+from sssjob.translators.specs.psij import TRANSLATOR, from_spec, to_spec
 
 
 def job(text: str) -> Job:
@@ -200,6 +212,8 @@ def test_spec_findings() -> None:
 
 _NAMES = st.text("abcdefXYZ09_-.", min_size=1, max_size=8).filter(lambda t: t.strip(".-") != "")
 _WORDS = st.lists(st.text("ab '\"\\$~*\t", max_size=6), max_size=4)
+_CUSTOM: st.SearchStrategy[dict[str, object]] = st.dictionaries(
+    _NAMES.map(lambda n: f"slurm.{n}"), _NAMES.map(lambda n: n), min_size=1, max_size=2)
 
 
 @st.composite
@@ -219,8 +233,7 @@ def jobs(draw: st.DrawFn) -> Job:
                        draw(st.none() | st.integers(1, 1 << 45))),
         JobAttributes(draw(st.none() | st.integers(0, 10**6).map(lambda n: timedelta(seconds=n))),
                       draw(st.none() | _NAMES), draw(st.none() | _NAMES), draw(st.none() | _NAMES),
-                      draw(st.none() | st.dictionaries(_NAMES.map(lambda n: f"slurm.{n}"), _NAMES, min_size=1,
-                                                       max_size=2))),
+                      draw(st.none() | _CUSTOM)),
         launcher=draw(st.just("mpirun") | st.just("srun")) if many else None)
     return from_spec(made, Findings())
 
@@ -244,7 +257,7 @@ def test_arguments_come_back(words: list[str]) -> None:
 def test_memory_is_exact(amount: int) -> None:
     first = from_spec(JobSpec("/x", resources=ResourceSpecV1(memory=amount)), Findings())
     assert first.requested is not None and first.requested.memory
-    assert isinstance(first.requested.memory[0].value, Decimal)
+    assert isinstance(first.requested.memory.value, Decimal)
     made = to_spec(first, Findings()).resources
     assert isinstance(made, ResourceSpecV1) and made.memory == amount
 
@@ -252,3 +265,58 @@ def test_memory_is_exact(amount: int) -> None:
 def test_paths_are_text_in_documents() -> None:
     first = from_spec(JobSpec("/x", stdout_path=Path("a/b")), Findings())
     assert first.value("OutputFile") == "a/b"
+
+
+# --- text -----------------------------------------------------------------------------------------------------------
+
+def written(document: Document) -> tuple[str, Findings]:
+    context = WriteContext()
+    return TRANSLATOR.write(document, context), context.findings
+
+
+ONE = '{"executable": "/bin/a", "attributes": {"duration": "60 s"}}'
+
+
+def test_object_is_a_job() -> None:
+    context = ReadContext(path="d/x.json")
+    document = TRANSLATOR.read(ONE.encode(), context)
+    assert isinstance(document.root, Job)
+    assert document.root.value("Executable") == "/bin/a"
+    text, findings = written(document)
+    assert JSONSerializer().loads(text) == JSONSerializer().loads(ONE)
+    assert not list(findings)
+
+
+@pytest.mark.parametrize("text", [f"[{ONE}, {ONE}]", f"{ONE}\n{ONE}\n", f"\ufeff[\n{ONE},\n{ONE}\n]\n"])
+def test_several_are_a_group(text: str) -> None:
+    document = TRANSLATOR.read(text.encode(), ReadContext(path="d/x.json"))
+    assert isinstance(document.root, JobGroup)
+    assert (document.root.value("Id"), len(document.root.jobs)) == ("x.json", 2)
+    again, findings = written(document)
+    assert TRANSLATOR.read(again.encode(), ReadContext(path="d/x.json")) == document
+    assert [f.severity for f in findings] == ["warning"]
+
+
+@pytest.mark.parametrize(("text", "rule", "line"), [
+    ("", "SSS112", 0), ("{", "SSS111", 1), ("[]", "SSS112", 0), (f"[{ONE},]", "SSS111", 1), (f"[{ONE}] x", "SSS111", 1),
+    ("[" * 100_000, "SSS111", 0), ("3", "SSS112", 1), (f'{ONE}\n{{"executable": "/x", "no": 1}}', "SSS112", 2),
+    ('{"executable": 1}', "SSS112", 1), ('{"name": "a", "name": "b"}', "SSS112", 1),
+    ('{"resources": {"__version": 1, "node_count": -1}}', "SSS112", 1),
+])
+def test_bad_text_is_refused(text: str, rule: str, line: int) -> None:
+    with pytest.raises(RejectedError) as caught:
+        TRANSLATOR.read(text.encode(), ReadContext())
+    assert next((f.rule, f.line) for f in caught.value.findings if f.rejects) == (rule, line)
+
+
+def test_bytes_that_are_no_text() -> None:
+    with pytest.raises(RejectedError, match="UTF-8"):
+        TRANSLATOR.read(b"\xff\xfe{", ReadContext())
+
+
+def test_dependencies_and_references_are_reported() -> None:
+    document = read_document(b"""<JobGroup><Id>g</Id><JobDefaults><Executable>/d</Executable></JobDefaults>
+        <Job><Id>a</Id></Job><Job><Id>b</Id><Dependency>a</Dependency></Job><Job>other</Job></JobGroup>""")
+    text, findings = written(document)
+    assert text.count('"executable": "/d"') == 2
+    assert [f.subject for f in findings.rejecting()] == ["Dependency", "Job"]

@@ -2,7 +2,8 @@
 
 ``to_spec`` walks every item of a job once, so that whatever no rule below takes becomes a finding that names it;
 ``from_spec`` does the same for the members of a JobSpec. Nothing here starts a process or opens a file.
-Sources: PSI/J specification (JobSpec, ResourceSpecV1, JobAttributes); the rows of docs/decisions named in comments.
+Sources: PSI/J specification (JobSpec, ResourceSpecV1, JobAttributes); numbers after "decisions" are rows of the
+project's table of decisions.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from psij import (
     InvalidJobException,
     JobAttributes,
     JobSpec,
+    JSONSerializer,
     ResourceSpecV1,
     StageIn,
     StageOut,
@@ -29,11 +31,14 @@ from psij import (
 )
 from sssjob.element import Container, Property, Raw, Value, new_property
 from sssjob.findings import Findings, Policy, Severity
+from sssjob.inherit import effective
 from sssjob.lexical import LexicalError
-from sssjob.model import Environment, Job, Requested, TaskDefaults, TaskGroup
+from sssjob.limits import Limits
+from sssjob.model import Document, Environment, Job, JobGroup, Requested, TaskDefaults, TaskGroup
+from sssjob.translators.base import ReadContext, Translator, WriteContext
 from sssjob.units import from_bytes, to_bytes
 
-__all__ = ["FACTS", "JSON", "Target", "from_spec", "to_spec"]
+__all__ = ["FACTS", "JSON", "TRANSLATOR", "Target", "from_spec", "read", "to_spec", "write"]
 
 #: Properties of one job's life: no part of what is asked for (decisions 18, 19).
 FACTS: Final = frozenset((
@@ -141,6 +146,7 @@ class _Writing:
         self.entries = list(_walk(job, _JOB, "", "/Job", policy, group))
         self._same_tasks()
         self.spec = JobSpec(attributes=JobAttributes(duration=None))
+        self._per_task: int | None = None       # ProcessorsPerTask
 
     def _same_tasks(self) -> None:
         """What another task says as the first one does is carried with it."""
@@ -428,8 +434,6 @@ class _Writing:
                 self.note("SSS503", None, f"Launcher: {tasks} tasks need one; {self.target.launcher} is taken",
                           None, "Launcher")
 
-    _per_task: int | None = None
-
     def _distribution(self) -> int | None:
         """TasksPerNode; ProcessorsPerTask is kept for the cores of a process (decisions 9)."""
         entry = self.one("TaskDistribution")
@@ -509,6 +513,8 @@ class _Writing:
         for e in self.entries:
             if _is_fact(e):
                 facts.append(e.tag if e.slot != "Delivered" else f"Delivered/{e.tag}")
+            elif e.tag == "Interactive" and isinstance(e.item, Property) and e.value is False:
+                continue        # what a JobSpec is anyway
             elif not e.used and e.tag not in self.target.handled:
                 name = e.attributes.get("name")
                 self.dropped(e, "", e.tag if name is None else f"{e.tag} {name}")
@@ -747,3 +753,134 @@ def _read_custom(job: Job, name: str, value: object, findings: Findings) -> None
     if not isinstance(value, str):
         findings.add("SSS502", name, f"{name}: {text} is kept as text", path="/Job/Extension")
     _extend(job, kind if dot else None, rest if dot else name, text)
+
+
+# --- JSON text ----------------------------------------------------------------------------------------------------
+
+def read(data: bytes, context: ReadContext) -> Document:
+    """One object is a Job; an array, or objects one after another (JSON Lines), a JobGroup named by its source.
+
+    Raises RejectedError when the text is no JSON or an object no JobSpec.
+    """
+    findings = context.findings
+    text = _decoded(data, findings, context.limits)
+    jobs: list[Job] = []
+    many, parts = _objects(text, findings)
+    for start, end in parts:
+        line = text.count("\n", 0, start) + 1
+        try:
+            jobs.append(from_spec(JSONSerializer().loads(text[start:end]), findings))
+        except (ValueError, InvalidJobException) as error:
+            findings.add("SSS112", "JobSpec", str(error), line=line)
+    findings.raise_if_rejected()
+    if not many:
+        return Document(jobs[0], {}, context.path, context.profile, findings)
+    name = context.path.rpartition("/")[2] or "-"
+    findings.add("SSS503", "Id", f"Id: the group is named after its source, {name}", path="/JobGroup/Id")
+    group = JobGroup([new_property("Id", name), *jobs])
+    return Document(group, {}, context.path, context.profile, findings)
+
+
+def _decoded(data: bytes, findings: Findings, limits: Limits) -> str:
+    if len(data) > limits.document_bytes:
+        findings.add("SSS110", "document_bytes", f"more than {limits.document_bytes} bytes (limit document_bytes)")
+        findings.raise_if_rejected()
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        findings.add("SSS111", "JSON", f"JSON is UTF-8: {error}")
+        findings.raise_if_rejected()
+        raise
+
+
+def _objects(text: str, findings: Findings) -> tuple[bool, list[tuple[int, int]]]:
+    """Whether there may be several, and where each stands: (start, end)."""
+    at = _after_space(text, 0)
+    listed = text[at:at + 1] == "["
+    found: list[tuple[int, int]] = []
+    try:
+        found = list(_elements(text, at + 1) if listed else _sequence(text, at))
+    except (ValueError, RecursionError) as error:
+        line = error.lineno if isinstance(error, json.JSONDecodeError) else 0
+        findings.add("SSS111", "JSON", str(error), line=line)
+    if not found and not findings.rejected:
+        findings.add("SSS112", "JobSpec", "there is no job specification in it")
+    return listed or len(found) > 1, found
+
+
+_SPACE: Final = re.compile(r"[ \t\r\n]*")
+_DECODER: Final = json.JSONDecoder(parse_int=str)       # only to find ends; the serializer reads the values
+
+
+def _after_space(text: str, at: int) -> int:
+    found = _SPACE.match(text, at)
+    return at if found is None else found.end()
+
+
+def _sequence(text: str, at: int) -> Iterator[tuple[int, int]]:
+    while at < len(text):
+        _, end = _DECODER.raw_decode(text, at)
+        yield at, end
+        at = _after_space(text, end)
+
+
+def _elements(text: str, at: int) -> Iterator[tuple[int, int]]:
+    """The members of an array whose bracket was read."""
+    at = _after_space(text, at)
+    while text[at:at + 1] != "]":
+        _, end = _DECODER.raw_decode(text, at)
+        yield at, end
+        at = _after_space(text, end)
+        if text[at:at + 1] == ",":
+            at = _after_space(text, at + 1)
+            if text[at:at + 1] != "]":
+                continue
+            raise json.JSONDecodeError("a member of the array expected", text, at)
+        if text[at:at + 1] != "]":
+            raise json.JSONDecodeError("',' or ']' expected", text, at)
+    if text[at + 1:].strip(" \t\r\n"):
+        raise json.JSONDecodeError("nothing may follow the array", text, at + 1)
+
+
+def write(document: Document, context: WriteContext) -> str:
+    """One object for a Job, an array for a JobGroup or several jobs; what is lost is in ``context.findings``."""
+    policy = context.policy or Policy.REJECT
+    texts: list[str] = []
+    many = False
+    for body in document.bodies():
+        if isinstance(body, Job):
+            texts.append(_text(body, context.findings, policy))
+        elif isinstance(body, JobGroup):
+            many = True
+            texts += _group_texts(body, context.findings, policy)
+        else:
+            context.findings.add("SSS109", body.tag, f"{body.tag} is no job", path=f"/{body.tag}")
+    if len(texts) == 1 and not many:
+        return texts[0] + "\n"
+    return "[\n" + ",\n".join(texts) + "\n]\n"
+
+
+def _group_texts(group: JobGroup, findings: Findings, policy: Policy) -> list[str]:
+    policy = _policy(group, policy)
+    labels = [p.tag for p in group.properties()]
+    if labels and policy is not Policy.IGNORE:
+        findings.add("SSS501", "JobGroup", f"an array of JobSpecs has no place for {', '.join(labels)} of the group",
+                     severity="warning", path="/JobGroup", line=group.line)
+    for raw in group.unknown():
+        findings.add("SSS501", raw.tag, f"{raw.tag}: not known", policy=_policy(raw, policy),
+                     path=f"/JobGroup/{raw.tag}", line=raw.line)
+    texts = []
+    for job in group.jobs:
+        if job.reference is None:
+            texts.append(_text(effective(job, group.defaults, policy=policy.value).fold(), findings, policy))
+        else:
+            findings.add("SSS501", "Job", f"the job {job.reference} is only referred to", policy=policy,
+                         path="/JobGroup/Job", line=job.line)
+    return texts
+
+
+def _text(job: Job, findings: Findings, policy: Policy) -> str:
+    return JSONSerializer().dumps(to_spec(job, findings, policy=policy))
+
+
+TRANSLATOR = Translator("psij", "PSI/J JobSpec (JSON)", "spec", read, write, (".psij", ".jsonl"))

@@ -1,0 +1,326 @@
+"""Every command and option: what it does, and what it refuses."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import stat
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sssjob.cli import main
+from sssjob.cli._app import COMMANDS, cli
+from sssjob.version import __version__
+
+Command = Any
+UNKNOWN_LINE = "unknown.xml:3:3: SSS301"
+
+
+def records(text: str) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in text.splitlines()]
+
+
+# --- the whole
+
+def test_version(sssjob: Command) -> None:
+    assert sssjob("--version") == (0, f"sssjob {__version__}\n", "")
+
+
+def test_version_imports_nothing_heavy() -> None:
+    code = "import sys; from sssjob.cli import main; main(['--version']); print([m for m in HEAVY if m in sys.modules])"
+    made = subprocess.run([sys.executable, "-c", f"HEAVY = ['click', 'lxml', 'rich', 'pydantic', 'json']; {code}"],
+                          capture_output=True, text=True, check=True)
+    assert made.stdout.splitlines()[-1] == "[]"
+
+
+def test_version_is_quick() -> None:
+    def least(*arguments: str) -> float:
+        times = []
+        for _ in range(5):
+            start = time.perf_counter()
+            subprocess.run([sys.executable, *arguments], check=True, capture_output=True)
+            times.append(time.perf_counter() - start)
+        return min(times)
+
+    assert least("-m", "sssjob", "--version") - least("-c", "pass") < 0.1
+
+
+def test_help_lists_every_command(sssjob: Command) -> None:
+    code, out, _ = sssjob("--help")
+    assert code == 0
+    assert [n for n in COMMANDS if f"  {n} " not in out] == []
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_help_of_each(sssjob: Command, name: str) -> None:
+    code, out, err = sssjob(name, "-h")
+    assert (code, err, out.startswith(f"Usage: sssjob {name}")) == (0, "", True)
+
+
+def test_every_option_is_documented() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "cli.md").read_text()
+    context = cli.make_context("sssjob", ["--help"], resilient_parsing=True)
+    for name in COMMANDS:
+        command = cli.get_command(context, name)
+        assert command is not None
+        options = [o for p in command.params for o in p.opts if o.startswith("--")]
+        assert [o for o in (f"sssjob {name}", *options) if o not in page] == []
+
+
+@pytest.mark.parametrize(("arguments", "said"), [
+    (["chek"], "did you mean 'check'?"),
+    (["zzzzzz"], "known: check"),
+    (["check"], "FILE..."),
+    (["check", "--polcy", "warn", "job.xml"], "--policy"),
+    (["check", "--policy", "maybe", "job.xml"], "maybe"),
+    (["check", "--profile", "4.0", "job.xml"], "4.0"),
+    (["convert", "job.xml"], "--from"),
+    (["convert", "-f", "sss", "-t", "ssss", "job.xml"], "known: sss"),
+    (["convert", "-f", "sss", "-t", "sss", "--to-profile", "x", "job.xml"], "'x'"),
+    (["convert", "-f", "sss", "-t", "sss", "--out", "d", "-o", "f", "job.xml"], "exclude"),
+    (["query", "//Job[", "job.xml"], "query"),
+    (["query", "--xpath", "2.0", "//Job", "job.xml"], "2.0"),
+    (["query", "--format", "csv", "//Job", "job.xml"], "csv"),
+    (["query", "--var", "x", "//Job", "job.xml"], "NAME=VALUE"),
+    (["query", "--stream", "//Job[2]", "group.xml"], "alone"),
+    (["match", "-", "-"], "standard input"),
+    (["explain", "SSS999"], "unknown rule SSS999"),
+    (["run", "--executor", "nowhere", "job.xml"], "nowhere"),
+    (["run", "--timeout", "0", "job.xml"], "0"),
+    (["completion", "tcsh"], "tcsh"),
+])
+def test_usage_is_refused(sssjob: Command, place: Path, arguments: list[str], said: str) -> None:
+    code, out, err = sssjob(*arguments)
+    assert (code, out) == (2, "")
+    assert said in err
+
+
+@pytest.mark.parametrize("name", ["none.xml", ".", "a\0b"])
+@pytest.mark.parametrize("command", [["check"], ["show"], ["explain"], ["query", "//Job"], ["run"],
+                                     ["convert", "-f", "sss", "-t", "sss"], ["match", "job.xml"]])
+def test_unreadable_is_status_3(sssjob: Command, place: Path, command: list[str], name: str) -> None:
+    code, _, err = sssjob(*command, name)
+    assert code == 3
+    assert err.startswith("sssjob: ") and err.count("\n") == 1
+
+
+def test_internal_errors_are_one_line(sssjob: Command, place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise ZeroDivisionError("what\x1b")
+
+    monkeypatch.setattr("sssjob.reader.read_document", fail)
+    assert sssjob("check", "job.xml") == (
+        70, "", "sssjob: internal error: ZeroDivisionError: what\\u{001B} (set SSSJOB_DEBUG=1 for the traceback)\n")
+    monkeypatch.setenv("SSSJOB_DEBUG", "1")
+    with pytest.raises(ZeroDivisionError):
+        main(["check", "job.xml"])
+
+
+@pytest.mark.parametrize(("error", "code", "said"), [
+    (KeyboardInterrupt(), 130, "\nsssjob: interrupted\n"), (BrokenPipeError(), 141, ""),
+    (OSError(28, "No space left on device"), 3, "sssjob: No space left on device\n"),
+])
+def test_ends_by_signal_and_pipe(sssjob: Command, place: Path, monkeypatch: pytest.MonkeyPatch,
+                                 error: BaseException, code: int, said: str) -> None:
+    def fail(*_: object) -> None:
+        raise error
+
+    monkeypatch.setattr("sssjob.cli.explain.emit", fail)
+    monkeypatch.setattr("sssjob.cli._app._swallow", lambda: None)
+    assert sssjob("explain", "SSS301") == (code, "", said)
+
+
+# --- check, and the shared options
+
+def test_check_is_silent_when_fine(sssjob: Command, place: Path) -> None:
+    assert sssjob("check", "--schema", "job.xml", "group.xml") == (0, "", "")
+
+
+def test_check_goes_on_after_a_bad_file(sssjob: Command, place: Path) -> None:
+    code, out, err = sssjob("check", "--json", "broken.xml", "unknown.xml", "none.xml", "job.xml")
+    assert code == 3
+    assert [(r["file"], r["ok"]) for r in records(out)] == [
+        ("broken.xml", False), ("unknown.xml", False), ("none.xml", False), ("job.xml", True)]
+    assert [r.get("rule", r["type"]) for r in records(err)] == ["SSS101", "SSS301", "error"]
+
+
+def test_check_schema_finds(sssjob: Command, place: Path) -> None:
+    code, _, err = sssjob("check", "--policy", "ignore", "--schema", "unknown.xml")
+    assert code == 1
+    assert "Colour" in err
+
+
+@pytest.mark.parametrize(("options", "code", "severity"), [
+    ([], 1, " error "), (["--policy", "warn"], 0, " warning "), (["--policy", "WARN", "--strict"], 1, " warning "),
+    (["--policy", "ignore"], 0, None), (["--policy", "warn", "-q"], 0, None), (["-q"], 1, " error "),
+])
+def test_policy_strict_quiet(sssjob: Command, place: Path, options: list[str], code: int, severity: str | None
+                             ) -> None:
+    got, out, err = sssjob("check", *options, "unknown.xml")
+    assert (got, out) == (code, "")
+    assert err == "" if severity is None else err.startswith(UNKNOWN_LINE + severity)
+
+
+def test_profile(sssjob: Command, place: Path) -> None:
+    Path("old.xml").write_text("<Job><JobId>1</JobId></Job>")
+    assert sssjob("check", "old.xml").code == 0
+    assert sssjob("check", "--profile", "3.1", "old.xml").code == 1
+
+
+def test_standard_input(sssjob: Command, place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(Path("unknown.xml").read_bytes())))
+    code, _, err = sssjob("check", "-")
+    assert (code, err.startswith("-:3:3: SSS301 error")) == (1, True)
+
+
+# --- convert
+
+def test_convert_there_and_back(sssjob: Command, place: Path) -> None:
+    assert sssjob("convert", "-f", "sss", "-t", "sss-json", "job.xml", "-o", "job.json") == (0, "", "")
+    assert stat.S_IMODE(os.stat("job.json").st_mode) == 0o600
+    code, out, _ = sssjob("convert", "--from", "sss-json", "--to", "sss", "job.json")
+    assert (code, out) == (0, sssjob("convert", "-f", "sss", "-t", "sss", "job.xml").out)
+
+
+def test_convert_writes_nothing_when_it_rejects(sssjob: Command, place: Path) -> None:
+    assert sssjob("convert", "-f", "sss", "-t", "sss", "-o", "new.xml", "unknown.xml").code == 1
+    assert sssjob("convert", "-f", "sss", "-t", "sss", "--out", "new", "unknown.xml").code == 1
+    assert not Path("new.xml").exists() and not Path("new").exists()
+
+
+def test_convert_to_psij(sssjob: Command, place: Path) -> None:
+    code, out, err = sssjob("convert", "-f", "sss", "-t", "psij", "--policy", "warn", "job.xml")
+    assert code == 0
+    assert json.loads(out)["executable"] == "/bin/echo"
+    assert "SSS501 warning Id" in err
+
+
+def test_convert_profile(sssjob: Command, place: Path) -> None:
+    out = sssjob("convert", "-f", "sss", "-t", "sss", "--to-profile", "3.0", "job.xml").out
+    assert "<JobId>demo.1</JobId>" in out
+
+
+def test_convert_one_file_a_job(sssjob: Command, place: Path) -> None:
+    code, out, _ = sssjob("convert", "-f", "sss", "-t", "sss", "--out", "d", "group.xml")
+    assert (code, out) == (0, "d/a.xml\nd/_._b.xml\n")
+    assert "<Project>red</Project>" in Path("d/a.xml").read_text()
+
+
+def test_output_replaces_links_and_leaves_devices(sssjob: Command, place: Path) -> None:
+    Path("kept").write_text("kept")
+    Path("link").symlink_to("kept")
+    assert sssjob("convert", "-f", "sss", "-t", "sss", "job.xml", "-o", "link").code == 0
+    assert Path("kept").read_text() == "kept" and not Path("link").is_symlink()
+    assert sssjob("convert", "-f", "sss", "-t", "sss", "job.xml", "-o", os.devnull).code == 0
+    assert stat.S_ISCHR(os.stat(os.devnull).st_mode)
+    assert [p.name for p in place.iterdir() if p.name.startswith(".sssjob-")] == []
+
+
+@pytest.mark.parametrize("target", [".", "none/x.xml"])
+def test_output_that_cannot_be_written(sssjob: Command, place: Path, target: str) -> None:
+    assert sssjob("convert", "-f", "sss", "-t", "sss", "job.xml", "-o", target).code == 3
+    assert sssjob("run", "job.xml", "-o", target).code == 3
+    assert not Path("hello.out").exists()
+
+
+# --- query, show, explain, match
+
+def test_query_forms(sssjob: Command, place: Path) -> None:
+    assert sssjob("query", "//Job/Id", "group.xml").out == "<Id>a</Id>\n<Id>../b</Id>\n"
+    assert sssjob("query", "--format", "text", "//Job/Id", "group.xml", "job.xml").out == "a\n../b\ndemo.1\n"
+    assert [r["value"] for r in records(sssjob("query", "--json", "//Job/Id/text()", "group.xml").out)] == ["a", "../b"]
+    assert sssjob("query", "--stream", "--format", "text", "Id", "group.xml").out == "a\n../b\n"
+    assert sssjob("query", "--var", "x=a", "--format", "text", "//Job[Id=$x]/Id", "group.xml").out == "a\n"
+    joined = sssjob("query", "--xpath", "3.1", "--format", "text", "string-join(//Job/Id, '+')", "group.xml")
+    assert joined.out == "a+../b\n"
+
+
+def test_show(sssjob: Command, place: Path) -> None:
+    out = sssjob("show", "job.xml").out
+    assert "Job demo.1 · hello" in out and "≥ 64 MB" in out and "t0p" not in out
+    assert "t0p" in sssjob("show", "--secrets", "job.xml").out
+    assert "JobDefaults" in sssjob("show", "--origins", "group.xml").out
+    assert "a   " in sssjob("show", "--brief", "group.xml").out
+    (record,) = records(sssjob("show", "--json", "job.xml").out)
+    assert record["requested"] == {"Processors": ["≥ 1"], "Memory": ["≥ 64 MB"]}
+
+
+def test_show_does_not_obey_markup(sssjob: Command, place: Path) -> None:
+    Path("m.xml").write_text("<Job><Id>1</Id><Arguments>[red]x[/red] \u009b31m</Arguments></Job>")
+    out = sssjob("show", "m.xml").out
+    assert "[red]x[/red] \\u{009B}31m" in out
+
+
+def test_explain_rule(sssjob: Command, place: Path) -> None:
+    code, out, _ = sssjob("explain", "sss301")
+    assert (code, out.splitlines()[0]) == (0, "SSS301  element not known")
+    assert records(sssjob("explain", "--json", "SSS301").out)[0]["governed"] is True
+
+
+def test_explain_document(sssjob: Command, place: Path) -> None:
+    assert sssjob("explain", "job.xml").out == (
+        "Job hello asks for:\n  Processors at least 1\n  and Memory at least 64 MB\n")
+
+
+def test_match(sssjob: Command, place: Path) -> None:
+    assert sssjob("match", "job.xml", "offer.xml") == (0, "met\n", "")
+    Path("small.xml").write_text("<Delivered><Processors>1</Processors></Delivered>")
+    code, out, _ = sssjob("match", "job.xml", "small.xml")
+    assert (code, out.splitlines()[0], "Memory" in out) == (1, "not met", True)
+    assert "Processors" in sssjob("match", "--explain", "job.xml", "offer.xml").out
+    assert records(sssjob("match", "--json", "job.xml", "offer.xml").out)[0]["met"] is True
+
+
+# --- run, executors, completion
+
+def test_run(sssjob: Command, place: Path) -> None:
+    code, out, err = sssjob("run", "job.xml", "--executor", "local", "--policy", "warn", "--json")
+    assert code == 0
+    assert Path("hello.out").read_text() == "hello\n"
+    assert "<State>Completed</State>" in out and "<ExitCode>0</ExitCode>" in out
+    assert records(err)[-1] == {"kind": "result", "origin": "job", "exit_code": 0}
+
+
+def test_run_passes_the_code_on(sssjob: Command, place: Path) -> None:
+    Path("seven.xml").write_text("<Job><Executable>/bin/sh</Executable><Arguments>-c 'exit 7'</Arguments></Job>")
+    assert sssjob("run", "seven.xml", "-o", "out.xml").code == 7
+    assert "<ExitCode>7</ExitCode>" in Path("out.xml").read_text()
+    assert sssjob("run", "--no-job-code", "seven.xml", "-o", "out.xml").code == 0
+
+
+def test_run_refused_by_a_finding(sssjob: Command, place: Path) -> None:
+    code, out, err = sssjob("run", "--json", "unknown.xml")
+    assert (code, out) == (1, "")
+    assert records(err)[-1] == {"kind": "result", "origin": "sssjob", "exit_code": 1}
+
+
+def test_run_timeout_and_resume(sssjob: Command, place: Path) -> None:
+    Path("long.xml").write_text("<Job><Executable>/bin/sleep</Executable><Arguments>60</Arguments></Job>")
+    assert sssjob("run", "--timeout", "0.3", "long.xml", "-o", "out.xml").code == 6
+    assert sssjob("run", "job.xml", "-o", "done.xml").code == 0
+    Path("hello.out").unlink()
+    assert sssjob("run", "--resume", "done.xml", "-o", "again.xml").code == 0
+    assert not Path("hello.out").exists()
+
+
+def test_executors(sssjob: Command) -> None:
+    assert "local" in sssjob("executors").out.splitlines()
+    assert "local" in json.loads(sssjob("executors", "--json").out)
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_completion(sssjob: Command, shell: str) -> None:
+    code, out, _ = sssjob("completion", shell)
+    assert (code, "_SSSJOB_COMPLETE" in out) == (0, True)
+
+
+def test_completion_answers() -> None:
+    environment = os.environ | {"_SSSJOB_COMPLETE": "bash_complete", "COMP_WORDS": "sssjob ch", "COMP_CWORD": "1"}
+    made = subprocess.run([sys.executable, "-m", "sssjob"], env=environment, capture_output=True, text=True)
+    assert (made.returncode, made.stdout) == (0, "plain,check\n")

@@ -1,0 +1,80 @@
+"""Hypothesis strategies of job objects: any document that XML and the JSON twin can hold."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hypothesis import strategies as st
+
+from sssjob.element import Container, Item, Property, Raw, Value, new_property
+from sssjob.model import CLASSES, Document, File
+from sssjob.vocabulary import AWARENESS, CONTAINERS, DELIVERED, REQUESTED, Attribute, Element, in_scope
+
+__all__ = ["attribute_texts", "containers", "documents", "properties", "values"]
+
+_LETTERS = st.characters(codec="utf-8", exclude_categories=("Cc", "Cs", "Cn", "Zl", "Zp", "Zs", "Cf", "Co"))
+#: Text without outer white space, control or invisible characters.
+WORDS = st.text(_LETTERS, min_size=1, max_size=12)
+_AMOUNTS = st.decimals(min_value=0, max_value=10**12, allow_nan=False, allow_infinity=False, places=3)
+_VALUES: dict[str, st.SearchStrategy[Any]] = {
+    "Integer": st.integers(0, 10**12), "DateTime": st.integers(0, 2**33), "Duration": st.integers(0, 10**9),
+    "Float": _AMOUNTS, "Boolean": st.booleans(), "String": WORDS,
+}
+
+
+def values(e: Element) -> st.SearchStrategy[Value]:
+    """Values of an element's type."""
+    if e.may_be_empty and e.verbatim:
+        return st.one_of(st.just(""), WORDS, st.just(" two\nlines "))
+    return _VALUES[e.type]
+
+
+def attribute_texts(a: Attribute) -> st.SearchStrategy[str]:
+    """Canonical texts of an attribute."""
+    if a.values:
+        return st.sampled_from(a.values)
+    if a.type == "Boolean":
+        return st.sampled_from(("true", "false"))
+    if a.type == "String":
+        return st.sampled_from(("GB", "MB")) if a.name == "units" else WORDS
+    return st.integers(1, 9).map(str)
+
+
+@st.composite
+def properties(draw: st.DrawFn, container: str) -> Property:
+    """A property that may stand in a container, with some of its attributes."""
+    e = draw(st.sampled_from(list(in_scope(container).values())))
+    inherited = {"R": REQUESTED, "D": DELIVERED}.get(CONTAINERS[container].category, ())
+    rows = {a.name: a for a in (*inherited, *e.attributes, AWARENESS)}
+    wanted = draw(st.sets(st.sampled_from(list(rows)), max_size=3)) | {a.name for a in e.attributes if a.required}
+    attributes = {n: draw(attribute_texts(rows[n])) for n in rows if n in wanted}
+    return new_property(e.name, draw(values(e)), attributes)
+
+
+_RAWS = st.builds(Raw, st.sampled_from(("Unknown", "{urn:other}thing")),
+                  st.dictionaries(st.sampled_from(("a", "value")), WORDS, max_size=2), WORDS,
+                  st.lists(st.builds(Raw, st.just("Inner"), st.just({}), WORDS), max_size=2))
+
+
+@st.composite
+def containers(draw: st.DrawFn, name: str, depth: int = 2) -> Container:
+    """A container with properties, children and now and then an element of another vocabulary, in any order."""
+    items: list[Item] = list(draw(st.lists(properties(name), min_size=1, max_size=5)))
+    if depth:
+        for child, _, _ in CONTAINERS[name].children:
+            most = 2 if CONTAINERS[child].category or depth == 1 else 1
+            items += draw(st.lists(containers(child, depth - 1), max_size=most))
+    items += draw(st.lists(_RAWS, max_size=1))
+    policy = draw(st.sampled_from(({}, {"awarenessPolicy": "Ignore"})))
+    return CLASSES[name](draw(st.permutations(items)), dict(policy))
+
+
+_FILES = st.lists(st.builds(File, WORDS, st.text(st.characters(codec="utf-8"), max_size=30),
+                            st.sampled_from((None, "base64"))), max_size=2, unique_by=lambda f: f.id)
+
+
+@st.composite
+def documents(draw: st.DrawFn) -> Document:
+    """A document with one of the roots; with Files beside it now and then."""
+    root = draw(st.sampled_from(("Job", "JobGroup", "TaskGroup", "Requested", "Delivered")).flatmap(containers))
+    return Document(root, {f.id: f for f in draw(_FILES)})

@@ -1,0 +1,85 @@
+"""The layout's own promises: rooms, links, licence, no place of the machine it was made on."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tomllib
+from importlib import import_module
+from importlib.resources import files
+from pathlib import Path
+
+import pytest
+
+import psij
+import sssjob.translators
+
+ROOT = Path(__file__).parents[1]
+TEXT = (".py", ".md", ".toml", ".sh", ".xml", ".xsd", ".json", ".j2")
+
+
+@pytest.mark.parametrize("name", ["translators", "schemas", "templates"])
+def test_links_point_at_the_real_folders(name: str) -> None:
+    link = ROOT / "sssjob" / name
+    assert link.is_symlink() and os.readlink(link) == f"../{name}"
+
+
+@pytest.mark.parametrize("name", ["sssjob", "psij", "translators", "schemas", "templates", "tests", "pyproject.toml",
+                                  "README.md", "examples", "docs", "bench", ".ci/run", "Makefile", "CHANGELOG.md",
+                                  "LICENSE"])
+def test_rooms(name: str) -> None:
+    assert (ROOT / name).exists()
+
+
+def test_schemas_are_resources() -> None:
+    assert files("sssjob.schemas").joinpath("sssjob-3.1.0.xsd").is_file()
+
+
+def test_modules_come_from_here() -> None:
+    for module in (psij, sssjob.translators):
+        assert module.__file__ is not None
+        assert Path(module.__file__).resolve().is_relative_to(ROOT)
+
+
+def test_every_package_is_installed() -> None:
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]
+    places = settings["package-dir"]
+    found = {p.parent.relative_to(ROOT) for top in ("sssjob", "psij", "translators", "schemas", "templates")
+             for p in (ROOT / top).rglob("__init__.py")}
+    stated = {Path(places.get(n) or _place(n, places)) for n in settings["packages"]}
+    assert {p for p in found if p not in stated} == set()
+    assert [p for p in stated if not (ROOT / p).is_dir()] == []
+
+
+def _place(name: str, places: dict[str, str]) -> str:
+    for package, folder in places.items():
+        if name.startswith(package + "."):
+            return folder + name[len(package):].replace(".", "/")
+    return name.replace(".", "/")
+
+
+def test_psij_does_not_know_the_model() -> None:
+    code = "import psij, sys; print([m for m in sys.modules if m.startswith('sssjob.')])"
+    made = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert made.stdout == "[]\n"
+
+
+def test_exported_names_exist() -> None:
+    for path in sorted((ROOT / "sssjob").glob("*.py")):
+        if path.stem == "__main__":
+            continue
+        module = import_module(f"sssjob.{path.stem}" if path.stem != "__init__" else "sssjob")
+        assert [n for n in getattr(module, "__all__", ()) if not hasattr(module, n)] == []
+
+
+def test_texts_name_no_place_of_this_machine() -> None:
+    place = "/".join(("", "work", ""))
+    for top in ("sssjob", "psij", "translators", "schemas", "templates", "tests", "docs", "examples", "bench"):
+        for path in (ROOT / top).rglob("*"):
+            if path.suffix in TEXT and path.is_file() and not path.is_symlink():
+                assert place + "main" not in path.read_text(encoding="utf-8", errors="replace"), path
+
+
+def test_licence() -> None:
+    assert "Apache License" in (ROOT / "LICENSE").read_text()

@@ -1,0 +1,60 @@
+"""The README tells the truth: its console examples are run and compared, its links lead somewhere."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+README = (ROOT / "README.md").read_text()
+
+
+def examples() -> list[tuple[str, str]]:
+    """(command, output) of every ``$`` line in a console block."""
+    found = []
+    for block in re.findall(r"^```console\n(.*?)^```", README, re.MULTILINE | re.DOTALL):
+        for part in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]:
+            command, _, output = part.partition("\n")
+            while command.endswith("\\"):
+                line, _, output = output.partition("\n")
+                command = command[:-1] + line
+            if not command.startswith("make "):
+                found.append((command, output))
+    return found
+
+
+def test_examples_are_true(tmp_path: Path) -> None:
+    place = tmp_path / "bin"
+    place.mkdir()
+    (place / "sssjob").write_text(f'#!/bin/sh\nexec "{sys.executable}" -m sssjob "$@"\n')
+    (place / "sssjob").chmod(0o755)
+    shutil.copytree(ROOT / "examples", tmp_path / "examples")
+    environment = {**os.environ, "PATH": f"{place}:{os.environ['PATH']}", "PYTHONPATH": str(ROOT), "COLUMNS": "100",
+                   "LC_ALL": "C.UTF-8"}
+    assert len(examples()) >= 5
+    for command, output in examples():
+        made = subprocess.run(["/bin/sh", "-c", command], cwd=tmp_path, env=environment, text=True,
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        assert made.stdout == output, command
+
+
+def test_the_python_example_runs(tmp_path: Path) -> None:
+    shutil.copytree(ROOT / "examples", tmp_path / "examples")
+    (code,) = re.findall(r"^```python\n(.*?)^```", README, re.MULTILINE | re.DOTALL)
+    made = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(ROOT)},
+                          capture_output=True, text=True)
+    assert (made.returncode, made.stderr) == (0, "")
+    assert made.stdout.splitlines()[0] == "hello.1 Completed 0"
+
+
+@pytest.mark.parametrize("name", ["README.md", "docs/architecture.md", "docs/cli.md", "CHANGELOG.md"])
+def test_links_lead_somewhere(name: str) -> None:
+    page = ROOT / name
+    for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", page.read_text()):
+        assert (page.parent / target).exists(), target

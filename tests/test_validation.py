@@ -1,0 +1,150 @@
+"""The checks of meaning, one document a rule."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from sssjob.findings import Findings
+from sssjob.model import Delivered, Document, File, Job, JobGroup, Requested, new_property
+from sssjob.reader import read_document
+from sssjob.validation import check
+
+
+def found(text: str, profile: str = "liberal") -> list[tuple[str, str]]:
+    document = read_document(text.encode())
+    findings = Findings()
+    check(document, findings, profile)
+    return [(f.rule, f.path) for f in findings]
+
+
+def job(text: str) -> str:
+    return f"<Job><Id>1</Id>{text}</Job>"
+
+
+def group(text: str) -> str:
+    return f"<JobGroup><Id>g</Id>{text}</JobGroup>"
+
+
+R = "/Job/Requested"
+
+CASES: list[tuple[str, list[tuple[str, str]]]] = [
+    (job("<Queue>q</Queue>"), []),
+    # expressions
+    (job('<Requested><Memory group="-1">1</Memory><Memory conj="Or" group="1">2</Memory></Requested>'),
+     [("SSS402", R)]),
+    (job('<Requested><Memory preference="0">1</Memory></Requested>'), [("SSS403", R)]),
+    (job('<Requested><Memory preference="1">1</Memory><Memory preference="-1">2</Memory></Requested>'),
+     [("SSS404", R)]),
+    (job('<Requested><Queue op="LT">batch</Queue></Requested>'), [("SSS405", f"{R}/Queue")]),
+    (job('<Requested><Queue op="Match">(</Queue></Requested>'), [("SSS406", f"{R}/Queue")]),
+    (job('<Requested><Node aggregation="Pattern">(a</Node></Requested>'), [("SSS406", f"{R}/Node")]),
+    (job('<Requested><Node aggregation="Range">n[1-</Node></Requested>'), [("SSS407", f"{R}/Node")]),
+    (job('<Requested><Node aggregation="Range">n[1-9999999]</Node></Requested>'), [("SSS110", f"{R}/Node")]),
+    (job('<Delivered><Node aggregation="Range">n[1-</Node></Delivered>'), [("SSS407", "/Job/Delivered/Node")]),
+    (job('<Feature aggregation="Pattern">(</Feature>'), [("SSS406", "/Job/Feature")]),
+    (job('<Requested><Memory op="GE">1</Memory><Node aggregation="Range">n[1-4]</Node></Requested>'), []),
+    # geometry and tasks
+    (job('<TaskDistribution type="Geometry">{1,1}</TaskDistribution>'), [("SSS408", "/Job")]),
+    (job('<TaskDistribution>{1,4}{2}</TaskDistribution>'), [("SSS409", "/Job")]),
+    (job('<TaskDistribution>{1,4}{2}{3,5}</TaskDistribution><Requested><NodeCount>2</NodeCount></Requested>'),
+     [("SSS414", "/Job")]),
+    (job("<TaskGroup><TaskCount>4</TaskCount><TaskDistribution>{1,4}{2}{3,5}</TaskDistribution></TaskGroup>"),
+     [("SSS414", "/Job/TaskGroup")]),
+    (job("<TaskGroup><TaskCount>9</TaskCount><NodeCount>2</NodeCount><TaskDistribution>4</TaskDistribution>"
+         "</TaskGroup>"), [("SSS414", "/Job/TaskGroup")]),
+    (job("<TaskGroup><TaskCount>4</TaskCount><NodeCount>2</NodeCount><TaskDistribution>4</TaskDistribution>"
+         "</TaskGroup>"), [("SSS414", "/Job/TaskGroup")]),
+    (job("<TaskGroup><TaskCount>7</TaskCount><NodeCount>2</NodeCount><TaskDistribution>4</TaskDistribution>"
+         "</TaskGroup>"), []),
+    # identity
+    (group(job("<Queue>q</Queue>") + job("<Queue>r</Queue>")), [("SSS308", "/JobGroup")]),
+    (job("<TaskGroup><Id>a</Id></TaskGroup><TaskGroup><Id>a</Id></TaskGroup>"), [("SSS308", "/Job")]),
+    (job("<TaskGroup><Task><Id>a</Id></Task><Task><Id>a</Id></Task></TaskGroup>"), [("SSS308", "/Job/TaskGroup")]),
+    (job("<TaskGroup><Id>1</Id><Task><Id>1</Id></Task></TaskGroup>"), []),
+    ("<JobGroup><Job><Id>1</Id></Job></JobGroup>", [("SSS305", "/JobGroup")]),
+    (group(""), [("SSS305", "/JobGroup")]),
+    (group("<Job>elsewhere</Job>"), []),
+    ("<Job><State>Running</State></Job>", [("SSS305", "/Job")]),
+    ("<Job><State>Idle</State><SubmitTime>1</SubmitTime></Job>", [("SSS305", "/Job")]),
+    ("<Job><State>Idle</State></Job>", []),
+    ("<Job><Queue>q</Queue></Job>", []),
+    # dependencies
+    (group("<Job><Id>a</Id><Dependency>b</Dependency></Job><Job><Id>b</Id><Dependency>a</Dependency></Job>"),
+     [("SSS410", "/JobGroup")]),
+    (group("<Job><Id>x</Id></Job><Job><Id>a</Id><Dependency>b</Dependency></Job>"),
+     [("SSS411", "/JobGroup/Job[2]/Dependency")]),
+    (job("<Dependency>b</Dependency>"), [("SSS411", "/Job")]),
+    (job('<Dependency code="1">1</Dependency>'), [("SSS413", "/Job")]),
+    (job('<Dependency condition="OnExit" code="1">1</Dependency>'), []),
+    # times, variables, streams, defaults
+    (job("<StartTime>5</StartTime><EndTime>4</EndTime>"), [("SSS412", "/Job")]),
+    (job("<SubmitTime>6</SubmitTime><StagedTime>7</StagedTime><StartTime>5</StartTime>"),
+     [("SSS412", "/Job"), ("SSS412", "/Job")]),
+    (job('<Environment><Variable name="A">1</Variable><Variable name="A">2</Variable></Environment>'),
+     [("SSS415", "/Job/Environment")]),
+    (job('<Environment><Variable name="1A">1</Variable></Environment>'), [("SSS417", "/Job/Environment")]),
+    (job('<OutputFile redirectList="Append,Merge">o</OutputFile><ErrorFile redirectList="Merge">e</ErrorFile>'),
+     [("SSS416", "/Job")]),
+    (job('<OutputFile redirectList="Append">o</OutputFile><ErrorFile redirectList="Merge">e</ErrorFile>'), []),
+    (group("<JobDefaults><Id>x</Id><Delivered><Memory>1</Memory></Delivered></JobDefaults>" + job("")),
+     [("SSS418", "/JobGroup/JobDefaults"), ("SSS418", "/JobGroup/JobDefaults")]),
+    (job("<TaskGroup><TaskDefaults><Session>1</Session></TaskDefaults></TaskGroup>"),
+     [("SSS418", "/Job/TaskGroup/TaskDefaults")]),
+    (group("<JobDefaults><Queue>a</Queue></JobDefaults><JobDefaults><User>b</User></JobDefaults>" + job("")),
+     [("SSS304", "/JobGroup")]),
+    # files
+    (job("<Executable>#Script</Executable>"), [("SSS311", "/Job")]),
+    (job("<Executable>/bin/true</Executable>"), []),
+]
+
+
+@pytest.mark.parametrize(("text", "expected"), CASES)
+def test_rules(text: str, expected: list[tuple[str, str]]) -> None:
+    assert found(text) == expected
+
+
+def test_strict_brackets() -> None:
+    text = job('<Requested><Memory group="1">1</Memory></Requested>')
+    assert found(text, "3.1") == [("SSS401", R)]
+
+
+def test_findings_have_lines() -> None:
+    document = read_document(b"<JobGroup>\n<Id>g</Id>\n<Job>\n<Id>1</Id>\n<StartTime>2</StartTime>"
+                             b"<EndTime>1</EndTime></Job>\n</JobGroup>")
+    findings = Findings()
+    check(document, findings)
+    assert [(f.line, f.subject, f.severity) for f in findings] == [(3, "EndTime", "warning")]
+
+
+def test_files_that_come_along() -> None:
+    root = Job([new_property("Executable", "#Script")])
+    findings = Findings()
+    check(Document(root, {"Script": File("Script", "date")}), findings)
+    assert not list(findings)
+
+
+def test_several_bodies() -> None:
+    text = ("<Envelope><Body><Request><Job><Id>a</Id><Dependency>b</Dependency></Job>"
+            "<Job><Id>b</Id><StartTime>2</StartTime><EndTime>1</EndTime></Job></Request></Body></Envelope>")
+    assert found(text) == [("SSS412", "/Job[2]")]
+
+
+def test_a_shared_property_is_told_wherever_it_stands() -> None:
+    bad = '<Job><Requested><Queue op="Match">(</Queue></Requested></Job>'
+    assert [path for _, path in found(group(bad + bad))] == [
+        "/JobGroup/Job[1]/Requested/Queue", "/JobGroup/Job[2]/Requested/Queue"]
+
+
+def test_linear() -> None:
+    def one(n: int) -> Job:
+        return Job([new_property("Id", str(n)), new_property("Queue", "batch"), new_property("StartTime", 1),
+                    new_property("EndTime", 2), Requested([new_property("Memory", 1, {"op": "GE"})]),
+                    Delivered([new_property("Memory", 1)]), *([new_property("Dependency", str(n - 1))] if n else [])])
+
+    document = Document(JobGroup([new_property("Id", "g"), *map(one, range(20_000))]))
+    findings = Findings()
+    start = time.perf_counter()
+    check(document, findings)
+    assert not list(findings) and time.perf_counter() - start < 10

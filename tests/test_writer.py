@@ -1,0 +1,120 @@
+"""Writing: whole texts compared, round trips over generated documents, every profile, what XML cannot hold."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, assume, given, settings
+
+from sssjob.errors import RejectedError
+from sssjob.findings import Findings
+from sssjob.moab import pack, unpack
+from sssjob.model import Document, File, Job, JobGroup
+from sssjob.profiles import PROFILES
+from sssjob.reader import read_document
+from sssjob.writer import write_document
+from tests.strategies import documents
+
+SPEC = Path(__file__).parent / "fixtures" / "spec-3.1.0"
+
+
+def test_the_very_simple_example_is_written_as_printed() -> None:
+    text = (SPEC / "very-simple.xml").read_text(encoding="utf-8")
+    assert write_document(read_document(text)) == text
+
+
+def test_the_moderate_example_is_written_with_straight_quotes() -> None:
+    text = (SPEC / "moderate.xml").read_text(encoding="utf-8")
+    assert write_document(read_document(text)) == text.replace("\u201d", '"')
+
+
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(documents())
+def test_what_is_written_reads_back(document: Document) -> None:
+    findings = Findings()
+    text = write_document(document, findings=findings)
+    assume(not findings.rejected)          # characters that XML cannot hold
+    again = read_document(text)
+    assert list(again.bodies()) == list(document.bodies())
+    assert {f.id: f.content() for f in again.files.values()} == {f.id: f.content() for f in document.files.values()}
+    assert write_document(again, findings=Findings()) == text
+
+
+@pytest.mark.parametrize("profile", ["liberal", "3.0"])
+def test_older_names_come_back(profile: str) -> None:
+    text = "<Job>\n  <JobId>a</JobId>\n  <UserId>amy</UserId>\n  <WallDuration>60</WallDuration>\n</Job>\n"
+    document = read_document(text)
+    assert write_document(document, profile=profile) == text
+    assert write_document(document) == ("<Job>\n  <Id>a</Id>\n  <User>amy</User>\n  <Duration>60</Duration>\n</Job>\n")
+
+
+def test_group_names_of_3_0_are_not_those_of_jobs() -> None:
+    text = ("<JobGroup>\n  <JobGroupId>g</JobGroupId>\n  <Job>\n    <JobId>a</JobId>\n    <TaskGroup>\n"
+            "      <TaskGroupName>M</TaskGroupName>\n      <UserId>u</UserId>\n    </TaskGroup>\n  </Job>\n"
+            "</JobGroup>\n")
+    assert write_document(read_document(text), profile="3.0") == text
+
+
+def test_gold_refuses_what_gold_refuses() -> None:
+    document = read_document("<Job><Id>a</Id><Requested><Processors>2</Processors></Requested></Job>")
+    with pytest.raises(RejectedError, match="Requested is not accepted in profile gold"):
+        write_document(document, profile="gold")
+    findings = Findings()
+    tolerant = read_document('<Job awarenessPolicy="Warn"><Id>a</Id><Extension name="x">1</Extension></Job>')
+    write_document(tolerant, profile="gold", findings=findings)
+    assert [(f.rule, f.severity) for f in findings] == [("SSS501", "warning")]
+
+
+def test_usage_records() -> None:
+    text = ("<UsageRecord>\n  <Instance>Moab.1</Instance>\n  <Account>chemistry</Account>\n"
+            "  <Duration>3600</Duration>\n</UsageRecord>\n")
+    assert write_document(read_document(text, profile="mam"), profile="mam") == text
+
+
+def test_msub_scripts_are_packed_and_unpacked() -> None:
+    script = "#!/bin/sh\nsleep 1000 && echo 'a<b' # ü\n"
+    assert unpack(pack(script)) == script
+    text = f"<job>\n  <SubmitString>{pack(script).replace('<', '&lt;')}</SubmitString>\n</job>\n"
+    document = read_document(text, profile="msub")
+    assert document.files["Script"].text == script
+    assert write_document(document, profile="msub") == text
+
+
+def test_a_job_with_files_is_written_as_a_request() -> None:
+    document = Document(Job(), {"Script": File("Script", "#!/bin/sh\necho 'a < b' && true\n")})
+    assert isinstance(document.root, Job)
+    document.root.user = "amy"
+    document.root.executable = "#Script"
+    text = write_document(document)
+    assert text.splitlines()[0] == '<Request action="Submit" actor="amy">'
+    assert read_document(text).files == document.files
+    assert write_document(read_document(text)) == text
+
+
+def test_what_xml_cannot_hold_rejects_or_goes_in_as_base64() -> None:
+    job = Job()
+    job.arguments = "a\x00b"
+    with pytest.raises(RejectedError, match="XML cannot hold"):
+        write_document(job)
+    document = Document(Job(), {"S": File("S", "a\x07b")})
+    document.root.items.append(Job().add("Executable", "#S"))  # type: ignore[union-attr]
+    assert read_document(write_document(document)).files["S"].content() == b"a\x07b"
+
+
+def test_markup_in_values_stays_text() -> None:
+    job = Job()
+    job.name = "</Name><Evil/>&x;"
+    job.add("Extension", "a\rb\n", name='q"<>\n')
+    again = read_document(write_document(job))
+    assert again.root == job
+
+
+@pytest.mark.parametrize("profile", sorted(PROFILES))
+def test_references_and_empty_containers(profile: str) -> None:
+    group = JobGroup([Job(reference="a & b")])
+    group.id = "g"
+    text = write_document(group, profile=profile, findings=Findings())
+    assert "<Evil" not in text
+    if profile not in ("gold", "mam"):
+        assert read_document(text).root == group
