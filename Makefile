@@ -7,6 +7,7 @@ SHELL := /bin/bash
 VENV := .venv
 PY := $(VENV)/bin/python
 PYTEST_ARGS ?= -q -n 2
+BENCH_ARGS ?=
 
 demo: $(VENV)/.runtime
 	@PATH="$(CURDIR)/$(VENV)/bin:$$PATH" examples/demo.sh
@@ -24,7 +25,7 @@ generated: $(VENV)/.development
 	$(PY) -m sssjob.derive --check
 
 bench: $(VENV)/.development
-	@for file in bench/bench_*.py; do [ -e "$$file" ] || continue; echo "== $$file"; $(PY) "$$file"; done
+	$(PY) -m bench.run $(BENCH_ARGS)
 
 clean:
 	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage *.egg-info

@@ -133,9 +133,13 @@ class _Writer:
             self.text(text, subject)
         return text
 
-    def raw(self, node: Raw, indent: str) -> None:
-        """An element of another vocabulary as it was; jobs inside an envelope are written as objects."""
-        tag, declared = _qualified(node.tag)
+    def raw(self, node: Raw, indent: str, space: str = "") -> None:
+        """An element of another vocabulary as it was; jobs inside an envelope are written as objects.
+
+        space: the default namespace that holds where it stands."""
+        own, _, tag = node.tag.rpartition("}")
+        own = own[1:]
+        declared = f' xmlns="{_quoted(own)}"' if own != space else ""
         self.out.append(f"<{tag}{declared}{self.attributes(node.attributes)}")
         body = node.tag.rpartition("}")[2]
         files = self.files if body in ("Request", "Response") else {}
@@ -154,7 +158,7 @@ class _Writer:
                 self.container(child, indent + "  ", self._root(child))
                 self.out[-1] = self.out[-1].rstrip("\n")
             else:
-                self.raw(child, indent + "  ")
+                self.raw(child, indent + "  ", own)
         for file in files.values():
             self.out.append("\n")
             self.file(file, indent + "  ")
@@ -220,11 +224,6 @@ def _attribute_name(name: str) -> str:
         return "xml:" + name.removeprefix(_XML_NS)
     space, _, local = name.rpartition("}")
     return f'xmlns:a="{_quoted(space[1:])}" a:{local}' if space else local
-
-
-def _qualified(tag: str) -> tuple[str, str]:
-    space, _, local = tag.rpartition("}")
-    return local, (f' xmlns="{_quoted(space[1:])}"' if space else "")
 
 
 def _packed(node: Container) -> str:

@@ -29,6 +29,14 @@ def test_the_moderate_example_is_written_with_straight_quotes() -> None:
     assert write_document(read_document(text)) == text.replace("\u201d", '"')
 
 
+def carried(file: File) -> bytes | str:
+    """What a File carries: its bytes, or its text where that is no valid base64."""
+    try:
+        return file.content()
+    except ValueError:
+        return file.text
+
+
 @settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(documents())
 def test_what_is_written_reads_back(document: Document) -> None:
@@ -37,7 +45,7 @@ def test_what_is_written_reads_back(document: Document) -> None:
     assume(not findings.rejected)          # characters that XML cannot hold
     again = read_document(text)
     assert list(again.bodies()) == list(document.bodies())
-    assert {f.id: f.content() for f in again.files.values()} == {f.id: f.content() for f in document.files.values()}
+    assert {n: carried(f) for n, f in again.files.items()} == {n: carried(f) for n, f in document.files.items()}
     assert write_document(again, findings=Findings()) == text
 
 
