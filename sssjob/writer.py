@@ -169,7 +169,6 @@ class _Writer:
         """A File element; text that XML cannot hold goes in as base64."""
         text, encoded = file.text, file.encoded
         if encoded is not None and not writable(text):
-            text = "".join(text.split())        # what is left of base64 once white space is gone
             self.text(text, f"File {file.id}")
         if encoded is None and not writable(text):
             import base64
