@@ -60,6 +60,7 @@ _XSI: Final = "{http://www.w3.org/2001/XMLSchema-instance}"
 _CACHE: Final = 50_000
 _SETS: Final = 5_000
 _POOLED: Final = 5_000
+_RELIEF: Final = 2_000
 #: Profile -> scopes with small caches, ready for the next document (popped while in use, so threads do not share).
 _POOLS: Final[dict[str, list[dict[str, _Scope]]]] = {}
 
@@ -211,6 +212,8 @@ class _Reader:
         self.default = default
         self.locate = locate
         self.files: dict[str, File] = {}
+        self._jobs = 0
+        self.whole = False          # reading a whole document: everything made stays
         self._pool = _POOLS.setdefault(profile.name, [])
         self._scopes: dict[str, _Scope] = self._pool.pop() if self._pool else {}
         self._aliases: dict[tuple[str, str], _Texts] = {}
@@ -284,8 +287,10 @@ class _Reader:
                     append(leaf)
             if child.tail is not None:
                 stray = child.tail if stray is None else stray + child.tail
-        own = element.items()
         made = scope.make(items, None, None, element.sourceline, spelling)
+        if scope.name == "Job":
+            self._relieve()
+        own = element.items()
         if own:
             made.attributes = self._own_attributes(element, own, scope)
         if not items:
@@ -297,6 +302,12 @@ class _Reader:
         if scope.single and len({i.tag for i in items}) != len(items):
             self._repeated(element, scope, made)
         return made
+
+    def _relieve(self) -> None:
+        """Every few thousand jobs, take what was read out of the collector's sight; the end of the read undoes it."""
+        self._jobs += 1
+        if self._jobs % _RELIEF == 0 and self.whole and gc.isenabled():
+            gc.freeze()
 
     def _without_items(self, element: Any, made: Container) -> None:
         text = (element.text or "").strip()
@@ -665,18 +676,20 @@ def collector_paused(pause: bool = True) -> Iterator[None]:
     """Without the garbage collector while many objects are made that all stay: half of a bulk read otherwise.
 
     At the end the new objects are put with the oldest generation at once (freeze, unfreeze), which spares a
-    collection that would walk through all of them.
+    collection that would walk through all of them. Not paused, ``_relieve`` does the same every few thousand jobs:
+    the collector goes on, but does not walk again and again through what was read.
     """
     paused = pause and gc.isenabled()
     if paused:
         gc.disable()
+    ours = gc.get_freeze_count() == 0
     try:
         yield
     finally:
+        if ours and (paused or gc.get_freeze_count()):
+            gc.freeze()
+            gc.unfreeze()
         if paused:
-            if gc.get_freeze_count() == 0:
-                gc.freeze()
-                gc.unfreeze()
             gc.enable()
 
 
@@ -708,6 +721,7 @@ def read_document(source: Source, *, profile: str = "liberal", path: str = "-", 
         root = parse_xml(data, findings=findings, repairs=row.liberal, limits=limits)
         _count_elements(root, data, findings, limits)
         reader = _Reader(row, findings, limits, policy or Policy.REJECT, Locator(data))
+        reader.whole = gc.get_freeze_count() == 0
         document = reader.document(root, path)
         reader.release()
         return document

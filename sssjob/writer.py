@@ -23,6 +23,7 @@ _TEXT: Final = {"&": "&amp;", "<": "&lt;", ">": "&gt;", "\r": "&#13;"}
 _ATTRIBUTE: Final = {**_TEXT, '"': "&quot;", "\n": "&#10;", "\t": "&#9;"}
 _TEXT_MARKS: Final = re.compile("[&<>\r]")
 _ATTRIBUTE_MARKS: Final = re.compile('[&<>\r"\n\t]')
+_MARKED: Final = re.compile("[^\t\n -%'-;=?-~\u00a0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _TABLE: Final = {"JobGroup": "JobGroup", "TaskGroup": "TaskGroup", "TaskGroupDefaults": "TaskGroup", "Task": "Task",
                  "TaskDefaults": "Task"}
 _XML_NS: Final = "{http://www.w3.org/XML/1998/namespace}"
@@ -45,6 +46,8 @@ class _Writer:
         self.policy = policy
         self.out: list[str] = []
         self.files: dict[str, File] = {}
+        self.plain = not (profile.names or profile.keep_spelling or profile.refused or profile.packed_script)
+        self._attribute_texts: dict[int, str] = {}      # by identity: the document outlives the writer
 
     def names(self, container: str) -> Callable[[Property], str]:
         """How properties are called in a container under this profile."""
@@ -80,40 +83,58 @@ class _Writer:
         self.out.append(f"{indent}</{tag}>\n")
 
     def items(self, node: Container, indent: str, policy: Policy) -> None:
-        """The items of a container, in order; the hot loop of writing."""
-        append, name_of, refused = self.out.append, self.names(node.tag), self.profile.refused
-        plain = not self.profile.names and not self.profile.keep_spelling and not refused
-        packed = self.profile.packed_script
+        """The items of a container, in order."""
+        if self.plain:
+            self._plain_items(node, indent, policy)
+            return
+        name_of, refused = self.names(node.tag), self.profile.refused
         for item in node.items:
             if isinstance(item, Property):
                 if item.tag in refused:
                     self._refused(item.tag, node.line, policy)
-                    continue
-                if packed and item.tag == "Executable" and str(item.value)[1:] in self.files:
-                    append(f"{indent}<SubmitString>{self._submit_string(str(item.value)[1:])}</SubmitString>\n")
-                    continue
-                value = item.value
-                if value.__class__ is str:
-                    text = value
-                    if not text.isalnum():
-                        text = self.text(text, item.tag)
-                elif value.__class__ is int:
-                    text = str(value)
                 else:
-                    text = item.text
-                tag = item.tag if plain else name_of(item)
-                if tag in ("", "Extension") and item.spelling and self.profile.keep_spelling:
-                    tag = item.spelling
-                if item.attributes and not (item.tag == "Extension" and tag != "Extension"):
-                    append(f"{indent}<{tag}{self.attributes(item.attributes)}>{text}</{tag}>\n")
-                else:
-                    append(f"{indent}<{tag}>{text}</{tag}>\n")
-            elif isinstance(item, Container):
-                self.container(item, indent, None, policy)
+                    self._property(item, indent, name_of(item))
             else:
-                append(indent)
-                self.raw(item, indent)
-                append("\n")
+                self._inner(item, indent, policy)
+
+    def _plain_items(self, node: Container, indent: str, policy: Policy) -> None:
+        """The same for canonical names: the hot loop of writing. Texts without marks go in as they are."""
+        append, marked, attributes_of = self.out.append, _MARKED.search, self._attribute_texts.get
+        for item in node.items:
+            if not isinstance(item, Property):
+                self._inner(item, indent, policy)
+                continue
+            value, tag = item.value, item.tag
+            if value.__class__ is str:
+                text = value if marked(value) is None else self.text(value, tag)
+            elif value.__class__ is int:
+                text = str(value)
+            else:
+                text = item.text
+            attributes = item.attributes
+            if attributes:
+                more = attributes_of(id(attributes))
+                if more is None:
+                    more = self._attribute_texts[id(attributes)] = self.attributes(attributes)
+                append(f"{indent}<{tag}{more}>{text}</{tag}>\n")
+            else:
+                append(f"{indent}<{tag}>{text}</{tag}>\n")
+
+    def _property(self, item: Property, indent: str, tag: str) -> None:
+        """One property under a name of this profile."""
+        text = self.text(item.text, item.tag)
+        if self.profile.packed_script and item.tag == "Executable" and item.text[1:] in self.files:
+            tag, text = "SubmitString", self._submit_string(item.text[1:])
+        kept = self.attributes(item.attributes) if item.tag != "Extension" or tag == "Extension" else ""
+        self.out.append(f"{indent}<{tag}{kept}>{text}</{tag}>\n")
+
+    def _inner(self, item: Container | Raw, indent: str, policy: Policy) -> None:
+        if isinstance(item, Container):
+            self.container(item, indent, None, policy)
+            return
+        self.out.append(indent)
+        self.raw(item, indent)
+        self.out.append("\n")
 
     def text(self, text: str, subject: str) -> str:
         """Escaped character data; what XML cannot hold is a rejecting finding."""
