@@ -1,7 +1,7 @@
 """From XML to typed objects: whole documents, streams of jobs, and the trees that queries run on.
 
 One pass over the children of each element. A property whose text was seen before is not read again: properties are
-immutable and shared, so the second ``<Queue>batch</Queue>`` costs one look-up (``_Scope.cache``). Whatever has to be
+immutable and shared, so the second ``<Queue>batch</Queue>`` costs one look-up (``_scopes``). Whatever has to be
 told is a finding; the kinds that awarenessPolicy governs follow the nearest policy (section 9.0).
 """
 
@@ -12,9 +12,6 @@ import gc
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
-from decimal import Decimal
-from functools import lru_cache
 from io import BytesIO
 from pathlib import Path
 from typing import Any, BinaryIO, Final
@@ -22,12 +19,14 @@ from typing import Any, BinaryIO, Final
 from lxml import etree
 
 from sssjob import accessors
+from sssjob._lines import Lines, lines_of
+from sssjob._scopes import NOTHING, Scope, Texts, plain_items, scope_of, texts_of
 from sssjob.element import NO_ATTRIBUTES, Container, Item, Property, Raw
 from sssjob.errors import AccessError, RejectedError
 from sssjob.findings import Findings, Policy
 from sssjob.lexical import LexicalError
 from sssjob.limits import LIMITS, Limits
-from sssjob.model import CLASSES, Document, File, Job, JobDefaults
+from sssjob.model import Document, File, Job, JobDefaults
 from sssjob.profiles import Profile
 from sssjob.profiles import profile as profile_of
 from sssjob.values import attribute_text, invisible, known_unit, typed
@@ -36,17 +35,15 @@ from sssjob.vocabulary import (
     AWARENESS,
     CONSUMABLE,
     CONTAINERS,
-    DELIVERED,
     ELEMENTS,
     HOMELESS,
-    REQUESTED,
     TRANSPARENT,
     Attribute,
     Element,
     aliases,
     in_scope,
 )
-from sssjob.xmlio import Locator, clean_bytes, crowded, long_tag
+from sssjob.xmlio import Locator, clean_bytes, crowded, long_tag, parser
 from sssjob.xmlio import parse_tree as parse_xml
 
 __all__ = ["Source", "collector_paused", "iter_job_elements", "parse_tree", "read_bytes", "read_document",
@@ -57,148 +54,11 @@ Source = bytes | str | Path | BinaryIO
 _ROOTS: Final = ("Job", "JobGroup", "TaskGroup", "Requested", "Delivered")
 _ENVELOPES: Final = ("Envelope", "Body", "Request", "Response", "Data")
 _XSI: Final = "{http://www.w3.org/2001/XMLSchema-instance}"
-_CACHE: Final = 50_000
-_SETS: Final = 5_000
 _POOLED: Final = 5_000
 _RELIEF: Final = 2_000
+_SLOW: Final = 50
 #: Profile -> scopes with small caches, ready for the next document (popped while in use, so threads do not share).
-_POOLS: Final[dict[str, list[dict[str, _Scope]]]] = {}
-
-
-class _Texts(dict[str | None, Property | None]):
-    """Text -> property, for one element name with one set of attributes: a text read before costs one look-up.
-
-    A text that takes no thought (digits for a number, printable words for a string) is converted here; None sends
-    everything else the long way, where findings are made. ``sets`` holds the same for each set of attributes that
-    was read without a finding. Values of one instance (ids, times) are not kept.
-    """
-
-    __slots__ = ("attributes", "keep", "kind", "make", "row", "sets", "spelling", "tag")
-
-    def __init__(self, row: Element, attributes: dict[str, str], kind: type[_Texts],
-                 spelling: str | None = None) -> None:
-        self.row = row
-        self.spelling = spelling
-        self.kind = kind
-        self.tag = row.name
-        self.make = accessors.CLASSES.get(row.name, Property)
-        self.attributes = attributes
-        self.sets: dict[tuple[tuple[str, str], ...], _Texts] = {}
-        self.keep = not (row.instance or row.type == "DateTime")
-
-    def __missing__(self, text: str | None) -> Property | None:
-        return None
-
-    def with_attributes(self, read: tuple[tuple[str, str], ...], kept: dict[str, str]) -> None:
-        """Remember a set of attributes that was read without a finding."""
-        if len(self.sets) >= _SETS:
-            self.sets.clear()
-        self.sets[read] = self.kind(self.row, kept, self.kind)
-
-
-class _Demanding(_Texts):
-    """A row that demands an attribute: nothing without attributes is plain."""
-
-    __slots__ = ()
-
-
-class _Strings(_Texts):
-    __slots__ = ()
-
-    def __missing__(self, text: str | None) -> Property | None:
-        if text is None or not text.isprintable() or len(text) > 1000 or text[0] == " " or text[-1] == " ":
-            return None
-        made = self.make(self.tag, text, self.attributes, self.spelling)
-        if self.keep and len(self) < _CACHE:
-            self[text] = made
-        return made
-
-
-class _Verbatim(_Texts):
-    __slots__ = ()
-
-    def __missing__(self, text: str | None) -> Property | None:
-        if text is None or len(text) > 1000:
-            return None
-        made = self.make(self.tag, text, self.attributes, self.spelling)
-        if len(self) < _CACHE:
-            self[text] = made
-        return made
-
-
-class _Integers(_Texts):
-    __slots__ = ()
-
-    def __missing__(self, text: str | None) -> Property | None:
-        if text is None or not text.isdigit() or len(text) > 18 or not text.isascii():
-            return None
-        made = self.make(self.tag, int(text), self.attributes, self.spelling)
-        if self.keep and len(self) < _CACHE:
-            self[text] = made
-        return made
-
-
-class _Decimals(_Texts):
-    __slots__ = ()
-
-    def __missing__(self, text: str | None) -> Property | None:
-        if text is None or len(text) > 18 or not text.isascii() or not text.replace(".", "", 1).isdigit():
-            return None
-        made = self.make(self.tag, Decimal(text), self.attributes, self.spelling)
-        if len(self) < _CACHE:
-            self[text] = made
-        return made
-
-
-_NOTHING: Final = _Texts(ELEMENTS[0], NO_ATTRIBUTES, _Texts)
-
-
-def _texts(row: Element, spelling: str | None = None) -> _Texts:
-    """The right kind of cache for a row; rows that demand an attribute have none without attributes."""
-    if row.type == "String":
-        kind: type[_Texts] = _Verbatim if row.verbatim else _Strings
-    else:
-        kind = {"Float": _Decimals, "Boolean": _Texts}.get(row.type, _Integers)
-    return (_Demanding if any(a.required for a in row.attributes) else kind)(row, NO_ATTRIBUTES, kind, spelling)
-
-
-@dataclass(slots=True)
-class _Scope:
-    """What may stand in one container under one profile: spelling -> (row, alias), and what was read already."""
-
-    name: str
-    rows: dict[str, tuple[Element, str | None]]
-    containers: dict[str, str]
-    folded: dict[str, str]
-    attributes: dict[str, dict[str, Attribute]]
-    own: dict[str, Attribute]
-    single: frozenset[str]
-    classes: dict[str, _Scope] = field(default_factory=dict)
-    texts: dict[str, _Texts] = field(default_factory=dict)
-    make: type[Container] = Container
-
-
-@lru_cache(maxsize=64)
-def _vocabulary_of(container: str, with_aliases: bool) -> _Scope:
-    """The scope without its cache: derived once from the vocabulary."""
-    rows: dict[str, tuple[Element, str | None]] = {n: (e, None) for n, e in in_scope(container).items()}
-    containers = {child: child for child, _, _ in CONTAINERS[container].children}
-    if with_aliases:
-        for alias, name in aliases(container).items():
-            if name in containers:
-                containers[alias] = name
-            else:
-                rows.setdefault(alias, (in_scope(container)[name], alias))
-    extra = {"Requested": REQUESTED, "Delivered": DELIVERED}.get(container, ())
-    attributes = {
-        name: {a.name: a for a in (*row.attributes, *extra, AWARENESS) if with_aliases or not a.former}
-        for name, row in in_scope(container).items()
-    }
-    single = frozenset() if CONTAINERS[container].category else frozenset(
-        n for n, e in in_scope(container).items() if not e.repeats)
-    folded = {n.lower(): n for n in (*rows, *containers)} if with_aliases else {}
-    own = {a.name: a for a in (*CONTAINERS[container].attributes, AWARENESS)}
-    return _Scope(container, rows, containers, folded, attributes, own, single, make=CLASSES[container])
+_POOLS: Final[dict[str, list[dict[str, Scope]]]] = {}
 
 
 class _Reader:
@@ -213,28 +73,26 @@ class _Reader:
         self.locate = locate
         self.files: dict[str, File] = {}
         self._jobs = 0
+        self.first = 1              # number of the first line of what is being read
         self.whole = False          # reading a whole document: everything made stays
         self._pool = _POOLS.setdefault(profile.name, [])
-        self._scopes: dict[str, _Scope] = self._pool.pop() if self._pool else {}
-        self._aliases: dict[tuple[str, str], _Texts] = {}
+        self._scopes: dict[str, Scope] = self._pool.pop() if self._pool else {}
+        self._aliases: dict[tuple[str, str], Texts] = {}
         self._told: set[tuple[str, str]] = set()
 
     def release(self) -> None:
         """Give the caches back for the next document, unless they have grown: small documents would not pay off."""
-        if sum(len(t) for s in self._scopes.values() for t in s.texts.values()) < _POOLED and len(self._pool) < 4:
+        if sum(s.held for s in self._scopes.values()) < _POOLED and len(self._pool) < 4:
             self._pool.append(self._scopes)
 
     # -- scopes
-    def scope(self, container: str) -> _Scope:
+    def scope(self, container: str) -> Scope:
         """The scope of a container with the caches of this document."""
         found = self._scopes.get(container)
         if found is None:
-            base = _vocabulary_of(container, self.profile.aliases)
-            found = self._scopes[container] = _Scope(
-                base.name, base.rows, base.containers, base.folded, base.attributes, base.own, base.single,
-                make=base.make)
-            found.classes = {tag: self.scope(name) for tag, name in base.containers.items()}
-            found.texts = {n: _texts(row) for n, (row, alias) in base.rows.items() if alias is None}
+            found = self._scopes[container] = scope_of(container, self.profile.aliases).fresh()
+            found.classes = {tag: self.scope(name) for tag, name in found.containers.items()}
+            found.starts = {f"<{name}>": inner for name, inner in found.classes.items() if name == inner.name}
         return found
 
     # -- findings
@@ -261,7 +119,7 @@ class _Reader:
                               severity=severity, place=lambda: self.locate(element))
 
     # -- containers
-    def container(self, element: Any, scope: _Scope, spelling: str | None = None, depth: int = 0) -> Container:
+    def container(self, element: Any, scope: Scope, spelling: str | None = None, depth: int = 0) -> Container:
         """The container that an element is, with everything below it."""
         items: list[Item] = []
         append = items.append
@@ -279,7 +137,7 @@ class _Reader:
             else:
                 attributes = child.items()
                 if attributes:
-                    texts = texts.sets.get(tuple(attributes), _NOTHING)
+                    texts = texts.sets.get(tuple(attributes), NOTHING)
                 leaf = texts[child.text]
                 if leaf is None or len(child):
                     self._other(child, tag, attributes, scope, items, depth)
@@ -287,7 +145,7 @@ class _Reader:
                     append(leaf)
             if child.tail is not None:
                 stray = child.tail if stray is None else stray + child.tail
-        made = scope.make(items, None, None, element.sourceline, spelling)
+        made = scope.make(items, None, None, element.sourceline + self.first - 1, spelling)
         if scope.name == "Job":
             self._relieve()
         own = element.items()
@@ -299,7 +157,7 @@ class _Reader:
         if stray is not None and stray.strip():
             self.tell("SSS107", element, made.tag, f"{made.tag} holds text beside its elements: "
                       f"{stray.strip()[:40]!r}")
-        if scope.single and len({i.tag for i in items}) != len(items):
+        if scope.single and scope.repeats(items):
             self._repeated(element, scope, made)
         return made
 
@@ -323,7 +181,7 @@ class _Reader:
         else:
             self.tell_once("SSS204", element, made.tag, f"{made.tag} is empty", severity="info")
 
-    def _own_attributes(self, element: Any, own: list[tuple[str, str]], scope: _Scope) -> dict[str, str]:
+    def _own_attributes(self, element: Any, own: list[tuple[str, str]], scope: Scope) -> dict[str, str]:
         self._count_attributes(element, own)
         return dict(self._attribute(element, scope.name, name, text, scope.own) for name, text in own)
 
@@ -333,11 +191,8 @@ class _Reader:
                       f"({self.limits.attributes})")
             raise RejectedError(list(self.findings))
 
-    def _repeated(self, element: Any, scope: _Scope, made: Container) -> None:
+    def _repeated(self, element: Any, scope: Scope, made: Container) -> None:
         """More than one of what stands once: an alias beside its name, or a real contradiction."""
-        tags = [i.tag for i in made.items if i.tag in scope.single]
-        if len(set(tags)) == len(tags):
-            return
         by_name: dict[str, list[Property]] = {}
         for item in made.items:
             if isinstance(item, Property) and item.tag in scope.single:
@@ -362,7 +217,7 @@ class _Reader:
             made.items[at] = Raw(other.spelling or other.tag, other.attributes, other.text, line=made.line)
 
     # -- what is not in the cache
-    def _other(self, child: Any, tag: str, attributes: list[tuple[str, str]], scope: _Scope, items: list[Item],
+    def _other(self, child: Any, tag: str, attributes: list[tuple[str, str]], scope: Scope, items: list[Item],
                depth: int) -> None:
         before = self.findings.told
         again = self._aliases.get((scope.name, tag))
@@ -396,17 +251,17 @@ class _Reader:
             return
         items.append(made)
         if alias is not None and (scope.name, tag) not in self._aliases:
-            self._aliases[scope.name, tag] = _texts(row, alias)
+            self._aliases[scope.name, tag] = texts_of(row, alias)
         if isinstance(made, Property) and before == self.findings.told:
             texts = scope.texts.get(tag)
             if texts is not None and attributes:
                 texts.with_attributes(tuple(attributes), made.attributes)
 
-    def _transparent(self, child: Any, scope: _Scope, items: list[Item], depth: int) -> None:
+    def _transparent(self, child: Any, scope: Scope, items: list[Item], depth: int) -> None:
         self.tell_once("SSS306", child, child.tag, f"{child.tag} is read as what it wraps", severity="info")
         items.extend(self.container(child, scope, None, depth + 1).items)
 
-    def _not_here(self, child: Any, local: str, scope: _Scope, items: list[Item], depth: int) -> None:
+    def _not_here(self, child: Any, local: str, scope: Scope, items: list[Item], depth: int) -> None:
         """An element that has no row in this scope."""
         canonical = scope.folded.get(local.lower())
         if canonical is not None and canonical != local:
@@ -421,7 +276,7 @@ class _Reader:
             self._unknown(child, local, scope)
             items.append(self._raw(child, depth))
 
-    def _other_case(self, child: Any, local: str, canonical: str, scope: _Scope, items: list[Item],
+    def _other_case(self, child: Any, local: str, canonical: str, scope: Scope, items: list[Item],
                     depth: int) -> None:
         self.tell_once("SSS310", child, local, f"{local} read as {canonical}")
         if canonical in scope.containers:
@@ -432,7 +287,7 @@ class _Reader:
         if made is not None:
             items.append(made)
 
-    def _unknown(self, child: Any, local: str, scope: _Scope) -> None:
+    def _unknown(self, child: Any, local: str, scope: Scope) -> None:
         bad = None if local.isascii() else next(f"U+{ord(c):04X}" for c in local if not c.isascii())
         if bad:
             self.tell("SSS108", child, local, f"the name holds the character {bad}")
@@ -459,7 +314,7 @@ class _Reader:
             self.tell("SSS110", element, element.tag, f"nested deeper than the limit depth ({self.limits.depth})")
             raise RejectedError(list(self.findings))
         self._count_attributes(element, element.items())
-        made = Raw(element.tag, dict(element.items()), element.text or "", line=element.sourceline or 0)
+        made = Raw(element.tag, dict(element.items()), element.text or "", line=element.sourceline + self.first - 1)
         for child in element:
             made.children.append(self._raw(child, depth + 1))
             if child.tail:
@@ -468,7 +323,7 @@ class _Reader:
 
     # -- leaves
     def _leaf(self, child: Any, row: Element, alias: str | None, attributes: list[tuple[str, str]],
-              scope: _Scope) -> Item | None:
+              scope: Scope) -> Item | None:
         text = child.text or ""
         name = row.name
         if not row.may_be_empty and not text.strip():
@@ -512,7 +367,7 @@ class _Reader:
             self.tell("SSS209", child, row.name, f"{row.name} holds the character {hidden}, which does not show")
 
     def _leaf_attributes(self, child: Any, row: Element, attributes: list[tuple[str, str]],
-                         scope: _Scope) -> dict[str, str]:
+                         scope: Scope) -> dict[str, str]:
         self._count_attributes(child, attributes)
         allowed = scope.attributes[row.name]
         kept = dict(self._attribute(child, row.name, name, text, allowed) for name, text in attributes)
@@ -575,7 +430,7 @@ class _Reader:
         if depth > self.limits.depth:
             self.tell("SSS110", element, element.tag, f"nested deeper than the limit depth ({self.limits.depth})")
             raise RejectedError(list(self.findings))
-        made = Raw(element.tag, dict(element.items()), element.text or "", line=element.sourceline or 0)
+        made = Raw(element.tag, dict(element.items()), element.text or "", line=element.sourceline + self.first - 1)
         for child in element:
             local = child.tag.rpartition("}")[2]
             name = self.root_name(local)
@@ -622,13 +477,52 @@ class _Reader:
             hint = "--profile mam reads usage records" if local == "UsageRecord" else ""
             self.tell("SSS109", root, local, f"{local} is not the root of a job document", hint)
             raise RejectedError(list(self.findings))
-        made = Document(body, self.files, path, self.profile.name, self.findings)
+        made = self.finished(body, path)
         if isinstance(body, Raw) and not any(True for _ in made.bodies()):
             self.tell("SSS109", root, local, f"{local} holds no job")
             raise RejectedError(list(self.findings))
+        return made
+
+    def finished(self, body: Container | Raw, path: str) -> Document:
+        """The document with this body."""
+        made = Document(body, self.files, path, self.profile.name, self.findings)
         if self.profile.packed_script:
             _unpack_scripts(made)
         return made
+
+    # -- groups by their lines
+    def group(self, lines: Lines) -> Container | None:
+        """A JobGroup by its lines; None when there is anything to tell: that takes the tree, for the places."""
+        scope = self.scope("JobGroup")
+        job = scope.classes["Job"]
+        items: list[Item] = []
+        slow = 0
+        for line, plain, text in lines.segments():
+            if plain is not None and "&" not in text:
+                rest = iter(plain)
+                read = plain_items(rest, job, line)
+                if read is not None and read[0] and next(rest, None) is None:
+                    items.append(job.make(read[0], None, None, line))
+                    self._relieve()
+                    continue
+            slow += 1
+            if slow > _SLOW + len(items) // 4 or not self._segment(text, line, scope, items):
+                return None
+        if scope.repeats(items):
+            return None
+        return scope.make(items, None, None, lines.line)
+
+    def _segment(self, text: str, line: int, scope: Scope, items: list[Item]) -> bool:
+        """Read some children of a group by a tree of their own; False when there is something to tell."""
+        if not text.strip(" \t\n"):
+            return True
+        try:
+            root = etree.fromstring(f"<JobGroup>{text}</JobGroup>", parser())
+        except etree.XMLSyntaxError:
+            return False
+        self.first = line
+        items += self.container(root, scope).items
+        return self.findings.told == 0
 
 
 def _path(element: Any) -> str:
@@ -718,6 +612,13 @@ def read_document(source: Source, *, profile: str = "liberal", path: str = "-", 
     findings = Findings(path, limits)
     data = read_bytes(source, path, limits)
     with collector_paused(pause_gc):
+        lines = lines_of(data, limits)
+        if lines is not None:
+            reader = _Reader(row, Findings(path, limits), limits, policy or Policy.REJECT, Locator(data))
+            reader.whole = gc.get_freeze_count() == 0
+            group = reader.group(lines)
+            if group is not None:
+                return reader.finished(group, path)
         root = parse_xml(data, findings=findings, repairs=row.liberal, limits=limits)
         _count_elements(root, data, findings, limits)
         reader = _Reader(row, findings, limits, policy or Policy.REJECT, Locator(data))
