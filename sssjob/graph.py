@@ -16,6 +16,7 @@ from sssjob.element import Property
 from sssjob.errors import SSSJobError
 from sssjob.findings import Findings
 from sssjob.model import Job, JobDefaults, JobGroup
+from sssjob.states import job_state
 
 __all__ = ["CycleError", "Dependencies", "Edge", "GroupState", "Link", "derived_state"]
 
@@ -241,11 +242,12 @@ def derived_state(group: JobGroup) -> GroupState:
 
 
 def _phase(job: Job, submitted: bool) -> Literal["new", "waiting", "started", "done"]:
-    state = job.value("State")
+    text = job.value("State")
+    state = job_state(text).state
     if state == "Completed":
         return "done"
     if state in ("Running", "Suspended") or job.value("StartTime") is not None:
         return "started"
-    if state in (None, "NotQueued"):
+    if text is None or state == "NotQueued":
         return "new"
     return "waiting" if submitted or job.value("SubmitTime") is not None else "new"

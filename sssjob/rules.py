@@ -140,6 +140,13 @@ _ROWS: Final[tuple[tuple[str, Kind, str, str], ...]] = (
     ("SSS418", "contradictory", "result in defaults",
      "Defaults hold a property of one job's life (Id, State, times ...); it is not inherited."),
     ("SSS419", "contradictory", "amount in two units", "The amounts cannot be compared."),
+    ("SSS420", "approximated", "state under another word",
+     "The State of a job is not one of the five words of the specification (Idle, Hold, Running, Suspended, Completed) "
+     "but one that other systems use. It is taken for what the message says; the document keeps its own word."),
+    ("SSS421", "contradictory", "delimiter without List", "`delimiter` parts only the members of aggregation List."),
+    ("SSS422", "site-dependent", "event that the specification does not name",
+     "NotificationList is a comma list of JobStart, JobEnd, All and None. Only the resource manager can know another "
+     "word; events of its own go into Extension type=\"Scheduler\" name=\"MailEvents\"."),
     # translation
     ("SSS501", "dropped", "not expressible in the target", "The target has no place for this property."),
     ("SSS502", "approximated", "approximated in the target", "The target says something close to it."),

@@ -17,9 +17,11 @@ from sssjob.graph import Dependencies
 from sssjob.lexical import LexicalError, LimitError
 from sssjob.limits import LIMITS, Limits
 from sssjob.model import Document, Job, JobGroup
+from sssjob.profiles import Profile
 from sssjob.profiles import profile as profile_of
 from sssjob.requirements import check_property, parse
-from sssjob.vocabulary import in_scope
+from sssjob.states import job_state
+from sssjob.vocabulary import CONSUMABLE, CONTAINERS, element, in_scope
 
 __all__ = ["check"]
 
@@ -27,11 +29,14 @@ _VARIABLE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _DEFAULTS: Final = frozenset(("JobDefaults", "TaskGroupDefaults", "TaskDefaults"))
 _SCOPES: Final = frozenset(("JobGroup", "Job", "TaskGroup", "Task", *_DEFAULTS))
 _EXPRESSION: Final = ("group", "preference", "conj")
+_CONSUMABLE: Final = frozenset(a.name for a in CONSUMABLE)
+_EVENTS: Final = frozenset(element("Job", "NotificationList").values)
 _TIMES: Final = (("SubmitTime", "StartTime"), ("StagedTime", "StartTime"), ("StartTime", "EndTime"))
 #: Properties of a scope that give reason to look closer.
 _TELLING: Final = frozenset((
     "Id", "State", "SubmitTime", "StagedTime", "StartTime", "EndTime", "Executable", "InputFile", "OutputFile",
-    "ErrorFile", "TaskDistribution", "TaskCount", "NodeCount", "Dependency", "Node", "Feature",
+    "ErrorFile", "TaskDistribution", "TaskCount", "NodeCount", "Dependency", "Node", "Feature", "Network",
+    "NotificationList",
 ))
 _Found = dict[str, list[Property]]
 
@@ -55,16 +60,20 @@ class _Place(NamedTuple):
 def check(document: Document, findings: Findings, profile: str = "liberal", *, limits: Limits | None = None) -> None:
     """Add the findings of all semantic checks of a document that was read; time is linear in its size.
 
-    profile: a strict one (``3.1``) takes unbalanced brackets as an error (SSS401) where others mend them (SSS402).
+    profile: in a strict one (``3.1``) what the text does not allow is an error even where others can go on: brackets
+    that do not balance (SSS401, else mended, SSS402), what may stand once twice (SSS304), ``code`` without OnExit
+    (SSS413), ``delimiter`` without List (SSS421), a Job without Id once it has a State (SSS305).
     """
-    _Checker(document, findings, not profile_of(profile).liberal, limits or findings.limits).run()
+    _Checker(document, findings, profile_of(profile), limits or findings.limits).run()
 
 
 class _Checker:
     """One run of all checks over one document."""
 
-    def __init__(self, document: Document, findings: Findings, strict: bool, limits: Limits) -> None:
-        self.document, self.findings, self.strict, self.limits = document, findings, strict, limits
+    def __init__(self, document: Document, findings: Findings, profile: Profile, limits: Limits) -> None:
+        self.document, self.findings, self.profile, self.limits = document, findings, profile, limits
+        self.strict = not profile.liberal
+        self._spelt: set[str] = set()
         self._known: frozenset[str] | None = None
         # A property is shared by all places with the same text, so what was found about one holds for all.
         self._clean: dict[int, Property] = {}
@@ -91,10 +100,16 @@ class _Checker:
              severity: Severity | None = None, hint: str = "") -> None:
         self.findings.add(rule, subject, message, line=container.line, path=str(place), severity=severity, hint=hint)
 
+    def contradicts(self, rule: str, subject: str, message: str, container: Container, place: _Place | str) -> None:
+        """Something the text does not allow, with which one can go on: an error only in a strict profile."""
+        self.tell(rule, subject, message, container, place, severity="error" if self.strict else None)
+
     # -- one container
     def visit(self, container: Container, place: _Place) -> list[tuple[Container, _Place]]:
         """Check one container; gives those inside it."""
         tag = container.tag
+        if container.spelling is not None:
+            self.spelt(container, place)
         found: _Found = {}
         inside: list[Container] = []
         for item in container.items:
@@ -106,18 +121,27 @@ class _Checker:
         if tag in _SCOPES:
             self.scope(container, place, found, inside)
         elif tag == "Requested":
-            self.requested(container, place)
+            self.requested(container, place, found)
         elif tag == "Delivered":
-            self.names(container, place, found)
+            self.delivered(container, place, found)
         elif tag == "Environment":
             self.variables(container, place, found.get("Variable", []))
         return _placed(inside, place)
+
+    def spelt(self, container: Container, place: _Place) -> None:
+        """A container under another name, told once a name; the name of a profile's own root is none."""
+        name = str(container.spelling)
+        if name in CONTAINERS[container.tag].aliases and name not in (self.profile.root, *self._spelt):
+            self._spelt.add(name)
+            self.tell("SSS306", name, f"{name} read as {container.tag}", container, place, severity="info")
 
     def scope(self, container: Container, place: _Place, found: _Found, inside: list[Container]) -> None:
         if inside:
             self.children(container, place, inside)
         if container.tag in _DEFAULTS:
             self.results(container, place, inside)
+        if self.strict:
+            self.counted(container, place)
         if not found and container.tag != "JobGroup":
             return
         if isinstance(container, JobGroup):
@@ -133,10 +157,10 @@ class _Checker:
         once: set[str] = set()
         ids: dict[tuple[str, str], int] = {}
         for child in inside:
-            if child.tag in _DEFAULTS:
+            if child.tag in _DEFAULTS or child.tag == "Environment":
                 if child.tag in once:
-                    self.tell("SSS304", child.tag, f"more than one {child.tag} here: they are read as one, in order",
-                              child, place)
+                    self.contradicts("SSS304", child.tag, f"more than one {child.tag} here: they are read as one, in "
+                                     "order", child, place)
                 once.add(child.tag)
             elif child.tag in _SCOPES and child.reference is None:
                 identifier = child.first("Id")
@@ -146,6 +170,17 @@ class _Checker:
                         self.tell("SSS308", identifier.text, f"{child.tag} Id {identifier.text!r} is used twice (first "
                                   f"in line {ids[key]})", child, place)
                     ids.setdefault(key, child.line)
+
+    def counted(self, container: Container, place: _Place) -> None:
+        """Bare properties that stand more often than the text allows."""
+        rows = in_scope(container.tag)
+        counts: dict[str, int] = {}
+        for p in container.properties():
+            counts[p.tag] = counts.get(p.tag, 0) + 1
+        for tag, count in counts.items():
+            if count > 1 and tag in rows and (rows[tag].once_in_text or not rows[tag].repeats):
+                self.contradicts("SSS304", tag, f"{count} {tag} in one {container.tag}; one may stand there", container,
+                                 place)
 
     def results(self, container: Container, place: _Place, inside: list[Container]) -> None:
         rows = in_scope(container.tag)
@@ -177,13 +212,26 @@ class _Checker:
         return self._known
 
     def job(self, job: Job, place: _Place, found: _Found) -> None:
-        if "Id" not in found and "State" in found and _queued(found):
+        if "Id" not in found and "State" in found and (
+                found["State"][0].text != "NotQueued" if self.strict else _queued(found)):
             self.tell("SSS305", "Id", f"a Job in State {found['State'][0].text} must have an Id", job, place)
+        if "State" in found:
+            self.state(job, place, found["State"][0].text)
         if "Dependency" in found and place.parent is None:
             for p in found["Dependency"]:
                 if p.text not in self.known():
                     self.tell("SSS411", p.text, f"the job depends on {p.text!r}, which is not in the document", job,
                               place)
+
+    def state(self, job: Job, place: _Place, text: str) -> None:
+        """A State under a word of another system; only another case of a known word is no more than noted."""
+        meant = job_state(text)
+        if meant.state in (None, text):
+            return
+        more = [f"with {name} {value!r}" for name, value in (("Hold", meant.hold), ("StatusMessage", meant.message))
+                if value is not None]
+        self.tell("SSS420", "State", " ".join((f"State {text!r} is taken for {meant.state}", *more)), job, place,
+                  severity="info" if text.lower() == str(meant.state).lower() else None)
 
     # -- what gives reason to look closer
     def times(self, container: Container, place: _Place, found: _Found) -> None:
@@ -194,7 +242,13 @@ class _Checker:
                     self.tell("SSS412", after, f"{after} {late} is before {before} {early}", container, place)
 
     def executable(self, container: Container, place: _Place, found: _Found) -> None:
-        for p in (*found.get("Executable", ()), *found.get("InputFile", ())):
+        self.files(container, place, found["Executable"])
+
+    def input_file(self, container: Container, place: _Place, found: _Found) -> None:
+        self.files(container, place, found["InputFile"])
+
+    def files(self, container: Container, place: _Place, named: Iterable[Property]) -> None:
+        for p in named:
             text = str(p.value)
             if text.startswith("#") and text[1:] not in self.document.files:
                 self.tell("SSS311", text, f"{p.tag} names the File {text[1:]!r}, which does not come with the document",
@@ -209,8 +263,8 @@ class _Checker:
     def dependency(self, container: Container, place: _Place, found: _Found) -> None:
         for p in found["Dependency"]:
             if "code" in p.attributes and p.attributes.get("condition") != "OnExit":
-                self.tell("SSS413", p.text, f"code {p.attributes['code']} of the Dependency on {p.text!r} counts only "
-                          "with condition OnExit", container, place)
+                self.contradicts("SSS413", p.text, f"code {p.attributes['code']} of the Dependency on {p.text!r} "
+                                 "counts only with condition OnExit", container, place)
 
     def distribution(self, container: Container, place: _Place, found: _Found) -> None:
         p = found["TaskDistribution"][0]
@@ -242,6 +296,26 @@ class _Checker:
             if stated is not None and stated != drawn:
                 self.tell("SSS414", tag, f"{tag} is {stated}, the Geometry has {drawn}", container, place)
 
+    def notification(self, container: Container, place: _Place, found: _Found) -> None:
+        words = (w.strip() for p in found["NotificationList"] for w in p.text.split(","))
+        for word in dict.fromkeys(w for w in words if w not in _EVENTS):
+            self.tell("SSS422", word, f"NotificationList: {word!r} is none of {', '.join(sorted(_EVENTS))}", container,
+                      place)
+
+    def network(self, container: Container, place: _Place, found: _Found) -> None:
+        """Network names an adapter or is an amount; with attributes of an amount it has to be one (14, oddity 14)."""
+        for p in found["Network"]:
+            if isinstance(p.value, str) and not _CONSUMABLE.isdisjoint(p.attributes):
+                self.tell("SSS201", "Network", f"Network {p.text!r} has attributes of an amount but is no number",
+                          container, place)
+
+    def delivered(self, container: Container, place: _Place, found: _Found) -> None:
+        self.names(container, place, found)
+        if "Network" in found:
+            self.network(container, place, found)
+        if any("group" in p.attributes for p in container.properties()):
+            parse(container, self.findings, strict=self.strict, limits=self.limits, path=str(place))
+
     def names(self, container: Container, place: _Place, found: _Found) -> None:
         for p in (*found.get("Node", ()), *found.get("Feature", ())):
             if p.attributes:
@@ -252,18 +326,23 @@ class _Checker:
         if id(p) in self._clean:
             return
         before = len(self.findings) + self.findings.overflow
+        if "delimiter" in p.attributes and p.attributes.get("aggregation") != "List":
+            self.contradicts("SSS421", p.tag, f"delimiter of {p.tag} counts only with aggregation List", container,
+                             f"{place}/{p.tag}")
         check_property(p, self.findings, limits=self.limits, line=container.line, path=f"{place}/{p.tag}")
         if len(self.findings) + self.findings.overflow == before:
             self._clean[id(p)] = p
 
     # -- Requested and Environment
-    def requested(self, container: Container, place: _Place) -> None:
+    def requested(self, container: Container, place: _Place, found: _Found) -> None:
+        if "Network" in found:
+            self.network(container, place, found)
         expression = False
         for p in container.properties():
             attributes = p.attributes
             if not attributes:
                 continue
-            if "op" in attributes or "aggregation" in attributes:
+            if "op" in attributes or "aggregation" in attributes or "delimiter" in attributes:
                 self.property(p, container, place)
             expression = expression or any(name in attributes for name in _EXPRESSION)
         if expression:
@@ -281,9 +360,10 @@ class _Checker:
 
 
 _LOOKS: Final[tuple[tuple[str, Callable[[_Checker, Container, _Place, _Found], Any]], ...]] = (
-    ("StartTime", _Checker.times), ("Executable", _Checker.executable), ("ErrorFile", _Checker.merged),
-    ("Dependency", _Checker.dependency), ("TaskDistribution", _Checker.distribution),
-    ("Node", _Checker.names), ("Feature", _Checker.names),
+    ("StartTime", _Checker.times), ("Executable", _Checker.executable), ("InputFile", _Checker.input_file),
+    ("ErrorFile", _Checker.merged), ("Dependency", _Checker.dependency), ("TaskDistribution", _Checker.distribution),
+    ("Node", _Checker.names), ("Feature", _Checker.names), ("Network", _Checker.network),
+    ("NotificationList", _Checker.notification),
 )
 
 
@@ -304,7 +384,7 @@ def _placed(inside: list[Container], place: _Place) -> list[tuple[Container, _Pl
 
 def _queued(found: _Found) -> bool:
     """Whether a job has been taken by a resource manager, which then has given it an Id (section 14, oddity 22)."""
-    state = found["State"][0].text
+    state = job_state(found["State"][0].text).state
     return state in ("Running", "Suspended") or (
         state != "NotQueued" and ("SubmitTime" in found or "StartTime" in found))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Final
 
@@ -12,6 +13,8 @@ from sssjob.vocabulary import Attribute, Element
 
 __all__ = ["attribute_text", "invisible", "known_unit", "typed", "writable"]
 
+#: What is meant as an amount of Network; anything else, 10GigE too, is the name of an adapter.
+_AMOUNT: Final = re.compile(r"[+-]?\.?[0-9][0-9.,]*(?:[eE][+-]?[0-9]+)?", re.ASCII)
 _STRICT: Final[dict[str, Callable[[str], Value]]] = {
     "Integer": lexical.read_integer, "Float": lexical.read_float, "Boolean": lexical.read_boolean,
     "DateTime": lexical.read_datetime, "Duration": lexical.read_duration,
@@ -29,7 +32,7 @@ def typed(row: Element, text: str, liberal: bool) -> tuple[Value, str | None]:
     """
     if row.type == "String":
         return (text if row.verbatim else text.strip()), None
-    if row.name == "Network" and not text.strip()[:1].isdigit():
+    if row.name == "Network" and _AMOUNT.fullmatch(text.strip()) is None:
         return text.strip(), None           # the adapter type of Table 2 under the same name
     if not liberal:
         return _STRICT[row.type](text), None

@@ -36,6 +36,7 @@ __all__ = [
 ]
 
 Type = Literal["String", "Integer", "Float", "Boolean", "DateTime", "Duration"]
+#: How far something is demanded, in the words of RFC 2119; ``-`` where the text is silent.
 Compliance = Literal["MUST", "SHOULD", "MAY", "-"]
 
 
@@ -59,7 +60,8 @@ class Attribute:
 
 @dataclass(frozen=True, slots=True)
 class Element:
-    """A property: a leaf with text, or (``Environment``) with Variables."""
+    """A property. appearance: whether a producer states it (section 2.2); compliance: whether an implementation
+    supports it."""
 
     name: str
     type: Type
@@ -70,6 +72,7 @@ class Element:
     compliance: Compliance = "MAY"
     categories: str = ""            # R: may stand in Requested, D: in Delivered
     repeats: bool = False           # more than one in a bare scope
+    once_in_text: bool = False      # although the text allows one there
     aliases: tuple[str, ...] = ()
     former: str | None = None       # the spelling of release 3.0
     confidence: Literal["certain", "high", "medium", "low"] = "certain"
@@ -137,8 +140,15 @@ CONSUMABLE: Final = (
 )
 _AGGREGATION: Final = Attribute("aggregation", "String", "several values in one expression",
                                 values=("List", "Pattern"), section="5.1 Feature Element")
-_DELIMITER: Final = Attribute("delimiter", "String", "what parts the members of a List", default=",",
+_DELIMITER: Final = Attribute("delimiter", "String", "what parts the members of a List", "-", default=",",
                               section="5.1 Feature Element")
+_NODE: Final = (
+    Attribute("aggregation", "String", "several nodes in one expression", values=("List", "Pattern", "Range"),
+              section="5.1 Node Element"),
+    Attribute("delimiter", "String", "what parts the members of a List", "-", default=",", section="5.1 Node Element"),
+    Attribute("count", "Integer", "instances of each of the named nodes", "-", default="1",
+              section="5.1 Node Element"),
+)
 _REDIRECT: Final = ("Append", "Close", "Flush", "Keep", "Merge")
 
 
@@ -184,7 +194,7 @@ ELEMENTS: Final[tuple[Element, ...]] = (
             aliases=("Args",), verbatim=True, may_be_empty=True),
     Element("Charge", "Float", "amount charged; no units: site credits", "Job", _JOB, "MAY", "SHOULD",
             aliases=("Cost",), instance=True,
-            attributes=(Attribute("units", "String", "currency, as in the published example", section="1.3"),)),
+            attributes=(Attribute("units", "String", "currency, as in the published example", "-", section="1.3"),)),
     Element("Checkpointable", "Boolean", "whether the job can be checkpointed", "Job", _JOB,
             aliases=("IsCheckpointable",), confidence="medium"),
     Element("CpuDuration", "Duration", "CPU seconds used by the job", "Job", _JOB, "MAY", "SHOULD",
@@ -197,7 +207,7 @@ ELEMENTS: Final[tuple[Element, ...]] = (
     Element("Executable", "String", "script or binary: a path, a URI, or #id of a File beside the job", "Job", _JOB,
             "MAY", "MUST", aliases=("CmdFile",),
             attributes=(Attribute("parallel", "Boolean", "whether the executable starts its own tasks (release 3.0)",
-                                  former=True),)),
+                                  "-", former=True),)),
     Element("ExitCode", "Integer", "exit code of the job", "Job", _JOB, "MAY", "SHOULD", aliases=("ExitStatus",),
             confidence="high", instance=True),
     Element("GlobalJob", "String", "globally unique job identifier, maybe a URI", "Job", _JOB, "MAY", "SHOULD",
@@ -272,28 +282,25 @@ ELEMENTS: Final[tuple[Element, ...]] = (
             aliases=("UserId", "userName", "Owner", "Actor"), former="UserId", identifier=True),
     # structured job properties
     Element("Feature", "String", "a named feature of a node", "Job", "5.1 Feature Element", "MAY", "SHOULD", "RD",
-            repeats=True, attributes=(_AGGREGATION, _DELIMITER)),
+            repeats=True, once_in_text=True, attributes=(_AGGREGATION, _DELIMITER)),
     Element("Node", "String", "a node", "Job", "5.1 Node Element", "MAY", "SHOULD", "RD", repeats=True,
-            aliases=("NodeList",), amount=True,
-            attributes=(Attribute("aggregation", "String", "several nodes in one expression",
-                                  values=("List", "Pattern", "Range"), section="5.1 Node Element"),
-                        _DELIMITER,
-                        Attribute("count", "Integer", "instances of each of the named nodes", default="1",
-                                  section="5.1 Node Element"))),
+            once_in_text=True, aliases=("NodeList",), amount=True, attributes=_NODE),
     Element("OutputFile", "String", "file of the output stream; empty: chosen by the queuing system", "Job",
-            "5.1 OutputFile Element", may_be_empty=True,
+            "5.1 OutputFile Element", compliance="-", may_be_empty=True,
             attributes=(_redirect(_REDIRECT, "5.1 OutputFile Element"),)),
     Element("ErrorFile", "String", "file of the error stream; empty: chosen by the queuing system", "Job",
-            "5.1 ErrorFile Element", may_be_empty=True,
+            "5.1 ErrorFile Element", compliance="-", may_be_empty=True,
             attributes=(_redirect(_REDIRECT, "5.1 ErrorFile Element"),)),
-    Element("InputFile", "String", "file of the input stream", "Job", "5.1 InputFile Element", may_be_empty=True,
+    Element("InputFile", "String", "file of the input stream", "Job", "5.1 InputFile Element", compliance="-",
+            may_be_empty=True,
             attributes=(_redirect(("Close",), "5.1 InputFile Element"),)),
     Element("NotificationList", "String", "comma list of JobStart, JobEnd, All, None", "Job",
-            "5.1 NotificationList Element", aliases=("Notification",),
+            "5.1 NotificationList Element", compliance="-", aliases=("Notification",),
             values=("JobStart", "JobEnd", "All", "None"),
             attributes=(Attribute("uri", "String", "where to: [scheme://]authority, by default a mail address",
                                   section="5.1 NotificationList Element"),)),
-    Element("ResourceLimit", "String", "the value of a named limit", "Job", "5.1 ResourceLimit Element", repeats=True,
+    Element("ResourceLimit", "String", "the value of a named limit", "Job", "5.1 ResourceLimit Element",
+            compliance="-", repeats=True,
             attributes=(Attribute("name", "String", "which limit", "MUST", required=True, open_list=True,
                                   values=("CoreFileSize", "CPUTime", "DataSegSize", "FileSize", "MaxMemorySize",
                                           "MaxProcesses", "MaxSwap", "MaxMemLock", "MaxProcessors", "MaxMemory",
@@ -302,8 +309,8 @@ ELEMENTS: Final[tuple[Element, ...]] = (
                         Attribute("type", "String", "which of the two limits; absent: both", values=("Hard", "Soft"),
                                   section="5.1 ResourceLimit Element"))),
     Element("TaskDistribution", "String", "how tasks are mapped to nodes", "Job", "5.1 TaskDistribution Element",
-            "MAY", "SHOULD",
-            attributes=(Attribute("type", "String", "kind of mapping", open_list=True,
+            "MAY", "SHOULD", aliases=("TPN",),
+            attributes=(Attribute("type", "String", "kind of mapping",
                                   values=("Rule", "TasksPerNode", "ProcessorsPerTask", "Geometry"),
                                   section="5.1 TaskDistribution Element"),)),
     Element("Dependency", "String", "the job that this one depends on", "Job", "5.1 Dependency Element", "MAY",
@@ -311,7 +318,7 @@ ELEMENTS: Final[tuple[Element, ...]] = (
             attributes=(Attribute("condition", "String", "when this job may run", "MUST",
                                   values=("OnSuccess", "OnFailure", "OnExit"), default="OnSuccess",
                                   section="5.1 Dependency Element"),
-                        Attribute("code", "Integer", "exit code that triggers, with OnExit", "MUST",
+                        Attribute("code", "Integer", "exit code that triggers, with OnExit", "-",
                                   section="5.1 Dependency Element"),
                         Attribute("designator", "String", "the property that names the other job",
                                   values=("JobId", "JobName"), default="JobId",
@@ -336,21 +343,19 @@ ELEMENTS: Final[tuple[Element, ...]] = (
             attributes=_named("name of the property", "SHOULD", "5.1 Extension Element")),
     # Environment
     Element("Variable", "String", "value of an environment variable, verbatim", "Environment",
-            "5.1 Variable Element", repeats=True, verbatim=True, may_be_empty=True,
+            "5.1 Variable Element", compliance="-", repeats=True, verbatim=True, may_be_empty=True,
             attributes=(Attribute("name", "String", "name of the variable", "MUST", required=True,
                                   section="5.1 Variable Element"),)),
     # Table 6: simple TaskGroup properties
     Element("TaskCount", "Integer", "number of tasks in the task group", "TaskGroup", _TG, "MAY", "MUST", amount=True,
             minimum=0),
     Element("Id", "String", "task group identifier, unique within the job", "TaskGroup", _TG,
-            aliases=("TaskGroupId",), former="TaskGroupId", identifier=True, instance=True),
+            aliases=("TaskGroupId",), former="TaskGroupId", confidence="high", identifier=True, instance=True),
     Element("Name", "String", "task group name, such as Master", "TaskGroup", _TG, "MAY", "SHOULD",
             aliases=("TaskGroupName",), former="TaskGroupName", identifier=True, instance=True),
     # Table 7: simple Task properties
     Element("Node", "String", "the node this task ran on", "Task", _TASK, "MAY", "MUST",
-            aliases=("NodeName", "NodeId"), amount=True, instance=True,
-            attributes=(Attribute("count", "Integer", "instances of the node", default="1", section="5.1 Node Element"),
-                        )),
+            aliases=("NodeName", "NodeId"), former="NodeName", amount=True, instance=True, attributes=_NODE),
     Element("Session", "Integer", "session id of the task group or job", "Task", _TASK, aliases=("SessionId",),
             former="SessionId", confidence="medium", instance=True),
     Element("Id", "String", "task identifier, unique within the task group", "Task", _TASK, aliases=("TaskId",),

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
 
 from sssjob.derive.__main__ import generated
-from sssjob.derive.conformance import STATEMENTS, statements
+from sssjob.derive.conformance import STATEMENTS, citations, conformance, defined, rows_of_tables
 from sssjob.rules import RULES
 from sssjob.vocabulary import ELEMENTS
 
 ROOT = Path(__file__).resolve().parents[1]
+CITED = citations()
 
 
 @pytest.mark.parametrize(("name", "text"), [(n, make()) for n, make in generated()], ids=[n for n, _ in generated()])
@@ -19,14 +21,41 @@ def test_generated_files_are_up_to_date(name: str, text: str) -> None:
     assert (ROOT / name).read_text(encoding="utf-8") == text, "run: python -m sssjob.derive"
 
 
-def test_no_demand_without_an_answer() -> None:
-    assert [s for s in statements() if s.level in ("MUST", "SHOULD") and not (s.module and s.test)] == []
-    assert {s.level for s in STATEMENTS} == {"MUST", "SHOULD", "MAY"}
+def test_every_sentence_is_cited_by_a_test() -> None:
+    assert [(s.section, s.number) for s in STATEMENTS if not CITED.get((s.section, s.number))] == []
 
 
-@pytest.mark.parametrize("path", sorted({p for s in statements() for p in (s.module, s.test)}))
-def test_what_the_table_names_exists(path: str) -> None:
-    assert (ROOT / path).is_file()
+def test_every_row_of_a_table_is_shown() -> None:
+    assert [t for t in sorted({s.section for s in rows_of_tables()}) if not CITED.get((t, "*"))] == []
+    lines = [line for line in conformance().splitlines() if line.startswith("| ")]
+    assert len(lines) > 150 and [line for line in lines if not line.split(" | ")[-1].strip(" |")] == []
+
+
+def test_what_is_cited_exists() -> None:
+    known = {(s.section, s.number) for s in STATEMENTS} | {(s.section, "*") for s in rows_of_tables()}
+    assert sorted(set(CITED) - known) == []
+
+
+@pytest.mark.parametrize("place", sorted({p for places in CITED.values() for p in places}
+                                         | {s.code for s in (*STATEMENTS, *rows_of_tables())}))
+def test_what_the_table_names_exists(place: str) -> None:
+    file, _, name = place.partition("::")
+    assert (ROOT / file).is_file()
+    assert not name or name in defined(ROOT / file)
+
+
+def test_levels() -> None:
+    assert {s.level.upper() for s in STATEMENTS} == {"MUST", "SHOULD", "MAY", "-"}
+    assert len({(s.section, s.number) for s in STATEMENTS}) == len(STATEMENTS)
+
+
+def test_citations_are_read_from_the_source(tmp_path: Path) -> None:
+    (tmp_path / "tests").mkdir()
+    (tmp_path / "tests" / "test_x.py").write_text(
+        '@spec("4.0", 1, "a")\n@other\n@spec("5.1 Table 2")\ndef test_a() -> None:\n    pass\n\n\n'
+        "def test_b() -> None:\n    pass\n", encoding="utf-8")
+    place = ["tests/test_x.py::test_a"]
+    assert citations(tmp_path / "tests") == {("4.0", "1"): place, ("4.0", "a"): place, ("5.1 Table 2", "*"): place}
 
 
 def test_every_element_and_rule_has_its_place_in_the_reference() -> None:
@@ -34,3 +63,9 @@ def test_every_element_and_rule_has_its_place_in_the_reference() -> None:
     rules = (ROOT / "docs/reference/rules.md").read_text(encoding="utf-8")
     assert [e.name for e in ELEMENTS if f"| `{e.name}` |" not in elements] == []
     assert [r for r in RULES if f'<a id="{r.lower()}"></a>' not in rules] == []
+
+
+def test_every_rule_that_the_source_names_is_in_the_table() -> None:
+    named = {rule for top in ("sssjob", "translators") for path in (ROOT / top).rglob("*.py")
+             for rule in re.findall(r'"(SSS\d{3})"', path.read_text(encoding="utf-8"))}
+    assert named - set(RULES) <= {"SSS123"}

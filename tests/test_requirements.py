@@ -29,7 +29,16 @@ from sssjob.model import (
     TaskGroupDefaults,
     new_property,
 )
-from sssjob.requirements import Match, Offer, check_property, match, parse, requirements_of
+from sssjob.requirements import (
+    LeastRequest,
+    Match,
+    Offer,
+    check_property,
+    least_request,
+    match,
+    parse,
+    requirements_of,
+)
 
 
 def prop(tag: str, value: Any, **attributes: str) -> Property:
@@ -389,3 +398,94 @@ def test_shown() -> None:
         "preferably [Memory = 2 GB (1/4), Memory = 1 (3/4)] or not Node = a x2")
     names = [prop("Node", f"n{n}") for n in range(20)]
     assert "and 12 more" in answer(prop("Node", "n1"), *names).explanation.offered
+
+
+# --- one value a property (decisions 12) --------------------------------------------------------------------------
+
+def least(*properties: Property) -> list[tuple[str, str, bool]]:
+    """(name, value, exact) of all that is to be asked for."""
+    found = least_request(asks(*properties))
+    assert found.possible
+    return [(v.property.tag, v.property.text, v.exact) for v in found.values]
+
+
+@pytest.mark.parametrize(("properties", "expected"), [
+    ([prop("Processors", 4)], [("Processors", "4", True)]),
+    ([prop("Processors", 8, op="GE"), prop("Processors", 16, op="LE")], [("Processors", "8", False)]),
+    ([prop("Processors", 8, op="GT")], [("Processors", "9", False)]),
+    ([prop("Processors", 16, op="LE")], [("Processors", "1", False)]),
+    ([prop("Processors", 1, op="NE"), prop("Processors", 3, op="NE")], [("Processors", "2", False)]),
+    ([prop("Queue", "q"), prop("Processors", 8, op="LT", conj="Nand")],
+     [("Queue", "q", True), ("Processors", "8", False)]),
+    ([prop("Duration", 60, op="GE"), prop("Duration", 120, op="LE")], [("Duration", "120", False)]),
+    ([prop("Duration", 120, op="LE")], [("Duration", "120", True)]),
+    ([prop("Duration", 120, op="LT")], [("Duration", "119", False)]),
+    ([prop("Duration", 60, op="GE")], [("Duration", "60", False)]),
+    ([prop("Memory", Decimal(1), units="GB", op="GE"), prop("Memory", Decimal(1536), op="GE")],
+     [("Memory", "1.5", False)]),
+    ([prop("Resource", Decimal(2), name="GPU", op="GT"), prop("Resource", Decimal(1), name="Tape")],
+     [("Resource", "3", False), ("Resource", "1", True)]),
+    ([prop("Memory", 512, metric="PerNode"), prop("Memory", 4096)],
+     [("Memory", "512", True), ("Memory", "4096", True)]),
+    ([prop("Feature", "a"), prop("Feature", "b"), prop("Node", "n[1-4]", aggregation="Range")],
+     [("Feature", "a", True), ("Feature", "b", True), ("Node", "n[1-4]", True)]),
+])
+def test_least_value(properties: list[Property], expected: list[tuple[str, str, bool]]) -> None:
+    assert least(*properties) == expected
+
+
+def test_of_alternatives_the_heaviest_then_the_first() -> None:
+    assert least(prop("Memory", 1, preference="1"), prop("Memory", 2, preference="2"),
+                 prop("Memory", 3, preference="2")) == [("Memory", "2", False)]
+    assert least(prop("Processors", 16), prop("Processors", 12, conj="Or")) == [("Processors", "16", False)]
+    assert least(prop("User", "a", group="1"), prop("Memory", 9, group="-1"), prop("User", "b", conj="Or", group="1"),
+                 prop("Memory", 1, group="-1")) == [("User", "a", False), ("Memory", "9", False)]
+
+
+def test_an_alternative_that_the_rest_excludes_is_not_taken() -> None:
+    assert least(prop("Processors", 12, group="1"), prop("Processors", 16, conj="Or", group="-1"),
+                 prop("Processors", 14, op="GE")) == [("Processors", "16", False)]
+
+
+def test_wishes_patterns_and_mere_exclusions_are_dropped() -> None:
+    wish, match_, other, most = (prop("Memory", 1, preference="-1"), prop("Queue", "a.*", op="Match"),
+                                 prop("Feature", "slow", op="NE"), prop("Disk", 4, op="LE"))
+    found = least_request(asks(wish, match_, other, most, prop("User", "amy")))
+    assert [v.property for v in found.values] == [prop("User", "amy")]
+    assert set(found.dropped) == {wish, match_, other, most}
+
+
+def test_contradictions() -> None:
+    found = least_request(asks(prop("Processors", 4), prop("Processors", 5), prop("Queue", "a"), prop("Queue", "b")))
+    assert not found.possible
+    assert [v.property.text for v in found.values] == ["4", "a"]
+    assert not least_request(asks(prop("Processors", 4, op="GT"), prop("Processors", 5, op="LT"))).possible
+
+
+def test_the_least_request_of_the_elaborate_example() -> None:
+    found = least_request(asks(prop("Processors", 12, group="-1"), prop("Processors", 16, conj="Or", group="1"),
+                               prop("Memory", 512), prop("Node", "fr15n.*", aggregation="Pattern")))
+    first = found.first("Processors")
+    assert first is not None and (first.property, first.exact) == (prop("Processors", 12), False)
+    assert found.first("Node", aggregation="Pattern") is not None and found.first("Disk") is None
+
+
+_AMOUNTS = st.builds(
+    lambda tag, n, op, conj, weight: prop(tag, n, op=op, conj=conj, **({"preference": str(weight)} if weight else {})),
+    st.sampled_from(["Processors", "Memory", "Duration"]), st.integers(0, 6),
+    st.sampled_from(["EQ", "NE", "LT", "LE", "GT", "GE"]), st.sampled_from(["And", "Or", "Nand", "Nor"]),
+    st.sampled_from([0, 0, 1, 2]))
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.lists(_AMOUNTS, min_size=1, max_size=5))
+def test_what_is_asked_for_satisfies_the_request(properties: list[Property]) -> None:
+    found: LeastRequest = least_request(asks(*properties))
+    if found.possible and not found.dropped:
+        assert match(asks(*properties), Offer.of([v.property for v in found.values]), strict=True).met
+
+
+def test_least_request_of_long_lists() -> None:
+    block = asks(*(prop("Processors", n, op="NE") for n in range(20_000)),
+                 *(prop("Feature", f"f{n}") for n in range(50_000)))
+    assert len(least_request(block).values) == 50_001

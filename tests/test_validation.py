@@ -94,9 +94,29 @@ CASES: list[tuple[str, list[tuple[str, str]]]] = [
      [("SSS418", "/Job/TaskGroup/TaskDefaults")]),
     (group("<JobDefaults><Queue>a</Queue></JobDefaults><JobDefaults><User>b</User></JobDefaults>" + job("")),
      [("SSS304", "/JobGroup")]),
+    (job("<Environment/><Environment><Variable name='A'>1</Variable></Environment>"), [("SSS304", "/Job")]),
     # files
     (job("<Executable>#Script</Executable>"), [("SSS311", "/Job")]),
     (job("<Executable>/bin/true</Executable>"), []),
+    (job("<InputFile>#Data</InputFile>"), [("SSS311", "/Job")]),
+    (job("<Executable>#a</Executable><InputFile>#b</InputFile>"), [("SSS311", "/Job"), ("SSS311", "/Job")]),
+    # words and names
+    (job("<State>Running</State>"), []),
+    (job("<State>running</State>"), [("SSS420", "/Job")]),
+    (job("<State>deferred</State>"), [("SSS420", "/Job")]),
+    (job("<State>Dreaming</State>"), []),
+    (job("<NotificationList>All, Fail,Fail</NotificationList>"), [("SSS422", "/Job")]),
+    (job('<Feature delimiter=":">a:b</Feature>'), [("SSS421", "/Job/Feature")]),
+    (job('<Requested><Node delimiter=":" aggregation="Range">a[1-2]</Node></Requested>'), [("SSS421", f"{R}/Node")]),
+    (job('<Node delimiter=":" aggregation="List">a:b</Node>'), []),
+    (job("<Network>fast</Network><Requested><Network>10</Network></Requested>"), []),
+    (job('<Network units="Gbps">fast</Network>'), [("SSS201", "/Job")]),
+    (job('<Requested><Network metric="Max">fast</Network></Requested>'), [("SSS201", R)]),
+    (job('<Delivered><Network metric="Max">fast</Network></Delivered>'), [("SSS201", "/Job/Delivered")]),
+    (job('<Delivered><Queue group="1">q</Queue></Delivered>'), [("SSS402", "/Job/Delivered")]),
+    (job('<Delivered><Queue group="1">q</Queue><User group="-1">u</User></Delivered>'), []),
+    (group("<JobsDefaults><Queue>q</Queue></JobsDefaults>" + job("")), [("SSS306", "/JobGroup/JobDefaults")]),
+    ("<job><Id>1</Id></job>", [("SSS306", "/Job")]),
 ]
 
 
@@ -108,6 +128,34 @@ def test_rules(text: str, expected: list[tuple[str, str]]) -> None:
 def test_strict_brackets() -> None:
     text = job('<Requested><Memory group="1">1</Memory></Requested>')
     assert found(text, "3.1") == [("SSS401", R)]
+
+
+@pytest.mark.parametrize(("text", "rule", "strictly"), [
+    (job("<Name>a</Name><Name>b</Name>"), None, "SSS304"),
+    (job("<Feature>a</Feature><Feature>b</Feature>"), None, "SSS304"),
+    (group("<JobDefaults><Queue>a</Queue></JobDefaults>" * 2 + job("")), "SSS304", "SSS304"),
+    (job('<Dependency code="1">1</Dependency>'), "SSS413", "SSS413"),
+    (job('<Node delimiter=":">a:b</Node>'), "SSS421", "SSS421"),
+    ("<Job><State>Idle</State></Job>", None, "SSS305"),
+    ("<Job><State>NotQueued</State></Job>", None, None),
+    (job("<Hold>User</Hold><Hold>System</Hold>"), None, None),
+])
+def test_what_only_a_strict_profile_refuses(text: str, rule: str | None, strictly: str | None) -> None:
+    for profile, wanted, rejected in (("liberal", rule, False), ("3.1", strictly, strictly is not None)):
+        findings = Findings()
+        check(read_document(text), findings, profile)
+        assert [f.rule for f in findings] == ([] if wanted is None else [wanted])
+        assert findings.rejected is rejected
+
+
+def test_the_name_of_a_profiles_own_root_is_no_other_name() -> None:
+    findings = Findings()
+    check(read_document("<job><Id>1</Id></job>", profile="msub"), findings, "msub")
+    assert not list(findings)
+
+
+def test_another_name_of_a_container_is_told_once() -> None:
+    assert found(group("<job><Id>1</Id></job><job><Id>2</Id></job>")) == [("SSS306", "/JobGroup/Job[1]")]
 
 
 def test_findings_have_lines() -> None:

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import Any, Final
 
 from sssjob.twin import ROOTS, repeating
-from sssjob.vocabulary import AWARENESS, CONTAINERS, DELIVERED, REQUESTED, Attribute, Element, in_scope
+from sssjob.vocabulary import AWARENESS, CONSUMABLE, CONTAINERS, DELIVERED, REQUESTED, Attribute, Element, in_scope
 
 __all__ = ["json_schema"]
 
@@ -28,6 +28,8 @@ def _attribute(a: Attribute) -> dict[str, Any]:
     if a.values and not a.open_list and a.type == "String":
         word = "|".join(a.values)
         made |= {"pattern": f"^({word})(,({word}))*$"} if a.is_list else {"enum": list(a.values)}
+    if a.name == "preference":
+        made["not"] = {"const": 0}
     return made
 
 
@@ -42,12 +44,25 @@ def _value(e: Element) -> dict[str, Any]:
     return made
 
 
+def _together(e: Element) -> dict[str, Any]:
+    """Attributes that demand something of another or of the value."""
+    rows: dict[str, Any] = {}
+    names = {a.name for a in e.attributes}
+    if "delimiter" in names:
+        rows["delimiter"] = {"required": ["aggregation"], "properties": {"aggregation": {"const": "List"}}}
+    if "code" in names:
+        rows["code"] = {"required": ["condition"], "properties": {"condition": {"const": "OnExit"}}}
+    if e.name == "Network":
+        rows |= {a.name: {"properties": {"value": {"type": "number"}}} for a in CONSUMABLE}
+    return {"dependentSchemas": rows} if rows else {}
+
+
 def _property(e: Element, inherited: Iterable[Attribute]) -> dict[str, Any]:
-    rows = {a.name: a for a in (*e.attributes, *inherited, AWARENESS)}
+    rows = {a.name: a for a in (*e.attributes, *inherited, AWARENESS) if not a.former}
     value = _value(e)
     required = ["value", *(a.name for a in e.attributes if a.required)]
     full = {"type": "object", "properties": {"value": value} | {n: _attribute(a) for n, a in rows.items()},
-            "required": required, "additionalProperties": False}
+            "required": required, "additionalProperties": False} | _together(e)
     about = f"{e.description}. Section {e.section}."
     return {"description": about, **full} if len(required) > 1 else {"description": about, "anyOf": [value, full]}
 
@@ -69,12 +84,17 @@ def _members(name: str) -> dict[str, dict[str, Any]]:
 def _container(name: str) -> dict[str, Any]:
     row, members = CONTAINERS[name], _members(name)
     many = repeating(name) | {"#raw"}
+    wanted = [e.name for e in in_scope(name).values() if e.appearance == "MUST" and e.table == "JobGroup"]
+    wanted += [child for child, least, _ in row.children if least]
     properties = {k: {"type": "array", "items": v, "minItems": 1} if k in many else v for k, v in members.items()}
     forms: list[dict[str, Any]] = [
         {"type": "object", "properties": properties, "additionalProperties": False, "minProperties": 1},
         {"type": "array", "minItems": 1, "items": {"type": "object", "properties": members, "minProperties": 1,
                                                    "maxProperties": 1, "additionalProperties": False}},
     ]
+    if wanted:
+        forms[0]["required"] = wanted
+        forms[1]["allOf"] = [{"contains": {"required": [child]}} for child in wanted]
     if row.reference:
         forms.append({"type": "string", "minLength": 1, "description": "a reference by id"})
     return {"description": f"{row.description}. Section {row.section}.", "anyOf": forms}

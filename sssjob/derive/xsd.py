@@ -150,7 +150,7 @@ def _uses(place: Place, e: Element, types: Mapping[str, str]) -> Iterator[str]:
     if place != "Bare":
         yield f'<xs:attributeGroup ref="{place}"/>'
     inherited = {a.name for a in _INHERITED[place]}
-    yield from (_attribute(a, types) for a in e.attributes if a.name not in inherited)
+    yield from (_attribute(a, types) for a in e.attributes if a.name not in inherited and not a.former)
 
 
 # --- properties ---------------------------------------------------------------------------------------------------
@@ -197,7 +197,8 @@ def _property_types(dialect: Dialect) -> Iterator[str]:
 def _children(c: Container) -> Iterator[tuple[str, str, int, int | None]]:
     place = _PLACES[c.category]
     for e in in_scope(c.name).values():
-        yield e.name, type_name(e, place), 0, None if e.repeats or place != "Bare" else 1
+        many = e.repeats and not e.once_in_text
+        yield e.name, type_name(e, place), 0, None if many or place != "Bare" else 1
     for name, least, most in c.children:
         yield name, f"{name}Type", least, most
 

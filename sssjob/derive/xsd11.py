@@ -27,7 +27,16 @@ _REFERENCE: Final = (
     "elements make a definition, text alone a reference by id; never both, never neither",
 )
 _LIST: Final = ("not(@delimiter) or @aggregation = 'List'", "delimiter parts the members of a List")
-_BRACKETS: Final = ("sum(for $g in */@group return xs:integer($g)) = 0", "every bracket that opens closes")
+_BRACKETS: Final = (
+    "sum(for $g in */@group return xs:integer($g)) = 0 and (every $i in 1 to count(*/@group) satisfies "
+    "sum(for $g in subsequence(*/@group, 1, $i) return xs:integer($g)) ge 0)",
+    "every bracket that opens closes, and none closes before it opens",
+)
+_AMOUNT: Final = (
+    "not(@context | @units | @metric | @duration | @consumptionRate | @dynamic) or "
+    "matches($value, '^\\s*[0-9]*\\.?[0-9]+([eE][+-]?[0-9]+)?\\s*$')",
+    "with attributes of a consumable resource it is an amount, else it may be the type of an adapter (Table 2)",
+)
 _SOME: Final = ("exists(*)", "one property or more")
 
 
@@ -59,6 +68,7 @@ TESTS: Final[dict[str, tuple[tuple[str, str], ...]]] = {
     "Delivered": (_SOME, _BRACKETS),
     "Feature": (_LIST,),
     "Node": (_LIST,),
+    "Network": (_AMOUNT,),
     "Dependency": (("not(@code) or @condition = 'OnExit'", "code counts only with condition OnExit"),),
     "Request": (
         ("every $e in .//Executable[starts-with(normalize-space(.), '#')] satisfies "

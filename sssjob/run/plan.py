@@ -23,6 +23,7 @@ from sssjob.findings import Findings, Policy
 from sssjob.graph import Dependencies, Link
 from sssjob.inherit import effective
 from sssjob.model import Container, Document, File, Job, JobDefaults, JobGroup, TaskGroup
+from sssjob.states import job_state
 from sssjob.translators.specs.psij import FACTS, Target, to_spec
 
 __all__ = ["Need", "Part", "Plan", "PlannedJob", "make_plan"]
@@ -368,7 +369,8 @@ def _policy_of(item: Container | Property, inherited: Policy) -> Policy:
 
 
 def _succeeded(job: Job) -> bool:
-    return job.value("State") == "Completed" and job.value("ExitCode") == 0
+    state = job_state(job.value("State"))
+    return state.state == "Completed" and state.message is None and job.value("ExitCode") == 0
 
 
 def _stated(job: Job, tag: str) -> Iterator[Property]:

@@ -6,6 +6,7 @@ Source: SSS job object 3.1.0, sections 8.1, 8.2, 10.2 and 10.3.
 from __future__ import annotations
 
 import itertools
+from decimal import Decimal
 from fractions import Fraction
 
 import pytest
@@ -14,6 +15,8 @@ from sssjob.findings import Findings
 from sssjob.model import Container, Delivered, Job, Property, Requested, new_property
 from sssjob.reader import read_document
 from sssjob.requirements import Offer, match, parse, requirements_of
+from sssjob.writer import write_document
+from tests.spec.support import refused, rules, spec
 
 
 def requested(text: str) -> Requested:
@@ -47,6 +50,7 @@ ANSWERS = (
 )
 
 
+@spec("8.2", "a")
 @pytest.mark.parametrize(("asked", "given"), list(zip(REQUESTS, ANSWERS, strict=True)))
 def test_published_answer_meets_its_request(asked: str, given: str) -> None:
     answer = match(requested(asked), delivered(given))
@@ -87,10 +91,49 @@ def test_pairs(user: str, project: str, met: bool) -> None:
     assert match(requested(REQUESTS[2]), offer(User=user, Project=project)).met is met
 
 
+@spec("8.1", 2, 3)
+@pytest.mark.parametrize(("op", "value", "met"), [
+    ("EQ", 12, True), ("EQ", 11, False), ("NE", 11, True), ("LT", 11, True), ("LT", 12, False), ("GT", 13, True),
+    ("LE", 12, True), ("LE", 13, False), ("GE", 12, True), ("GE", 11, False), ("Match", 12, True),
+])
+def test_operations(op: str, value: int, met: bool) -> None:
+    assert match(requested(f'<Processors op="{op}">12</Processors>'), offer(Processors=value)).met is met
+
+
+@pytest.mark.parametrize(("op", "offered", "met"), [
+    ("EQ", "b", True), ("EQ", "c", False), ("NE", "b", False), ("NE", "c", True),
+])
+def test_operations_on_a_list(op: str, offered: str, met: bool) -> None:
+    """EQ: any member; NE: none of the members."""
+    block = requested(f'<Feature op="{op}" aggregation="List">a,b</Feature>')
+    assert match(block, offer(Feature=offered)).met is met
+
+
+def test_no_op_means_exactly() -> None:
+    assert match(requested("<Processors>16</Processors>"), offer(Processors=16)).met
+    assert not match(requested("<Processors>16</Processors>"), offer(Processors=17)).met
+
+
+def test_different_names_are_joined_with_and() -> None:
+    block = requested("<Processors>4</Processors><Memory>2</Memory>")
+    assert match(block, offer(Processors=4, Memory=2)).met and not match(block, offer(Processors=4)).met
+
+
+@spec("8.0", "a")
+@pytest.mark.parametrize(("state", "wanted"), [("Idle", "Job: Processors = 4"), ("Completed", "Job: true")])
+def test_a_bare_property_is_requested_or_delivered_by_the_state(state: str, wanted: str) -> None:
+    job = read_document(f"<Job><Id>1</Id><State>{state}</State><Processors>4</Processors></Job>".encode()).root
+    assert isinstance(job, Job)
+    assert str(requirements_of(job)) == wanted
+    assert ("Processors" in Offer.of(job).used) is (state == "Completed")
+
+
 A, B, C = (f"<Feature{{}}>{name}</Feature>" for name in "abc")
 
 
+@spec("8.1", 4, 5, 6, 7)
 @pytest.mark.parametrize(("text", "formula"), [
+    (A.format("") + B.format(""), "a and b"),
     (A.format("") + B.format(' conj="Or"') + C.format(""), "a or (b and c)"),
     (A.format("") + B.format(' conj="Nand"'), "a and not b"),
     (A.format("") + B.format(' conj="AndNot"'), "a and not b"),
@@ -129,6 +172,7 @@ def test_elaborate_example_is_an_error_in_a_strict_profile() -> None:
     assert [f.rule for f in findings] == ["SSS401"] and findings.rejected
 
 
+@spec("8.1", 8, 9)
 @pytest.mark.parametrize(("memory", "met", "score"), [
     (1024, True, Fraction(2, 3)), (512, True, Fraction(1, 3)), (2048, False, Fraction(0)),
 ])
@@ -137,10 +181,57 @@ def test_preference(memory: int, met: bool, score: Fraction) -> None:
     assert (answer.met, answer.score) == (met, score)
 
 
+@spec("8.1", 8, 9)
 def test_wishes_do_not_decide() -> None:
     block = requested('<Memory preference="-2">1024</Memory><Memory preference="-1">512</Memory>')
     assert match(block, offer(Memory=64)).met
     assert match(block, offer(Memory=512)).score == Fraction(1, 3)
+
+
+def test_equal_weights_do_not_rank() -> None:
+    for weight, met in ((1, [True, True, False]), (-1, [True, True, True])):
+        block = requested(f'<Memory preference="{weight}">1024</Memory><Memory preference="{weight}">512</Memory>')
+        answers = [match(block, offer(Memory=n)) for n in (1024, 512, 64)]
+        assert [a.met for a in answers] == met
+        assert [a.score for a in answers] == [Fraction(1, 2), Fraction(1, 2), Fraction(0)]
+
+
+@pytest.mark.parametrize("conj", ["", ' conj="And"', ' conj="Or"'])
+def test_alternatives_with_a_preference_are_joined_with_or_whatever_conj_says(conj: str) -> None:
+    block = requested(f'<Memory preference="2">1024</Memory><Memory preference="1"{conj}>512</Memory>')
+    assert match(block, offer(Memory=512)).met and not match(block, offer(Memory=64)).met
+
+
+@pytest.mark.parametrize(("weights", "rule"), [((0, 1), "SSS403"), ((1, -1), "SSS404")])
+def test_weights_that_say_nothing_clear(weights: tuple[int, int], rule: str) -> None:
+    findings = Findings()
+    first, second = weights
+    parse(requested(f'<Memory preference="{first}">1024</Memory><Memory preference="{second}">512</Memory>'), findings)
+    assert [f.rule for f in findings] == [rule] and findings.rejected is (rule == "SSS403")
+
+
+@spec("8.1", 10, 11)
+def test_a_performance_factor_never_decides() -> None:
+    block = requested('<Processors performanceFactor="0.5">12</Processors>')
+    assert match(block, offer(Processors=12)).met and not match(block, offer(Processors=6)).met
+    (factor,) = [p.performance_factor for p in block.properties()]
+    assert factor == Decimal("0.5")
+
+
+@spec("8.2", 2, 3)
+def test_groups_of_delivered_properties_are_kept() -> None:
+    """A job that spanned two machines."""
+    block = delivered('<Machine group="1">a</Machine><Processors group="-1">4</Processors>'
+                      '<Machine group="1">b</Machine><Processors group="-1">8</Processors>')
+    assert [p.group for p in block.properties()] == [1, -1, 1, -1]
+    again = read_document(write_document(block)).root
+    assert again == block
+    assert match(requested("<Machine>b</Machine>"), block).met
+
+
+def test_brackets_of_delivered_properties_balance() -> None:
+    text = '<Job><Id>1</Id><Delivered><Machine group="1">a</Machine></Delivered></Job>'
+    assert (rules(text), refused(text)) == (["SSS402"], ["SSS401"])
 
 
 def test_several_blocks_are_one() -> None:
