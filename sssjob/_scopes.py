@@ -143,11 +143,6 @@ class Scope:
         made.texts = {name: texts_of(row) for name, (row, alias) in self.rows.items() if alias is None}
         return made
 
-    @property
-    def held(self) -> int:
-        """How many properties are kept."""
-        return len(self.tokens) + sum(map(len, self.texts.values()))
-
     def repeats(self, items: list[Item]) -> bool:
         """Whether what may stand once stands there twice."""
         if len(set(map(_TAG, items))) == len(items):

@@ -13,6 +13,7 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from io import BytesIO
+from itertools import count
 from pathlib import Path
 from typing import Any, BinaryIO, Final
 
@@ -54,18 +55,26 @@ Source = bytes | str | Path | BinaryIO
 _ROOTS: Final = ("Job", "JobGroup", "TaskGroup", "Requested", "Delivered")
 _ENVELOPES: Final = ("Envelope", "Body", "Request", "Response", "Data")
 _XSI: Final = "{http://www.w3.org/2001/XMLSchema-instance}"
-_POOLED: Final = 5_000
+_SMALL: Final = 100_000
+_POOLED: Final = 4
+_LOOK: Final = 100
+_KEPT: Final = 20_000
+_reads: Final = count(1)
 _RELIEF: Final = 2_000
 _SLOW: Final = 50
-#: Profile -> scopes with small caches, ready for the next document (popped while in use, so threads do not share).
+#: Profile -> scopes with what small documents left there, which make the next several times as fast (popped while in
+#: use, so threads do not share). Now and then they start anew, for they must not grow without end.
 _POOLS: Final[dict[str, list[dict[str, Scope]]]] = {}
 
 
 class _Reader:
     """Turns elements into objects for one document: profile, policy, findings and caches."""
 
+    __slots__ = ("_aliases", "_jobs", "_scopes", "_told", "default", "files", "findings", "first", "limits", "locate",
+                 "profile", "whole")
+
     def __init__(self, profile: Profile, findings: Findings, limits: Limits, default: Policy,
-                 locate: Callable[[Any], tuple[int, int, str]]) -> None:
+                 locate: Callable[[Any], tuple[int, int, str]], scopes: dict[str, Scope]) -> None:
         self.profile = profile
         self.findings = findings
         self.limits = limits
@@ -75,15 +84,9 @@ class _Reader:
         self._jobs = 0
         self.first = 1              # number of the first line of what is being read
         self.whole = False          # reading a whole document: everything made stays
-        self._pool = _POOLS.setdefault(profile.name, [])
-        self._scopes: dict[str, Scope] = self._pool.pop() if self._pool else {}
+        self._scopes = scopes
         self._aliases: dict[tuple[str, str], Texts] = {}
         self._told: set[tuple[str, str]] = set()
-
-    def release(self) -> None:
-        """Give the caches back for the next document, unless they have grown: small documents would not pay off."""
-        if sum(s.held for s in self._scopes.values()) < _POOLED and len(self._pool) < 4:
-            self._pool.append(self._scopes)
 
     # -- scopes
     def scope(self, container: str) -> Scope:
@@ -465,8 +468,10 @@ class _Reader:
             return {"job": "Job", "jobgroup": "JobGroup"}[local.lower()]
         return None
 
-    def document(self, root: Any, path: str) -> Document:
-        """The whole document below a root element."""
+    def tree(self, data: bytes, path: str) -> Document:
+        """The whole document."""
+        root = parse_xml(data, findings=self.findings, repairs=self.profile.liberal, limits=self.limits)
+        _count_elements(root, data, self.findings, self.limits)
         local = root.tag.rpartition("}")[2]
         name = self.root_name(local)
         if name is not None:
@@ -490,9 +495,9 @@ class _Reader:
             _unpack_scripts(made)
         return made
 
-    # -- groups by their lines
-    def group(self, lines: Lines) -> Container | None:
-        """A JobGroup by its lines; None when there is anything to tell: that takes the tree, for the places."""
+    # -- by lines
+    def lines(self, lines: Lines, path: str) -> Document | None:
+        """A JobGroup or a Job by its lines; None when there is something to tell, for the places are in the tree."""
         scope = self.scope("JobGroup")
         job = scope.classes["Job"]
         items: list[Item] = []
@@ -506,11 +511,11 @@ class _Reader:
                     self._relieve()
                     continue
             slow += 1
-            if slow > _SLOW + len(items) // 4 or not self._segment(text, line, scope, items):
+            if lines.alone or slow > _SLOW + len(items) // 4 or not self._segment(text, line, scope, items):
                 return None
-        if scope.repeats(items):
-            return None
-        return scope.make(items, None, None, lines.line)
+        if lines.alone:
+            return self.finished(items[0], path) if len(items) == 1 and isinstance(items[0], Container) else None
+        return None if scope.repeats(items) else self.finished(scope.make(items, None, None, lines.line), path)
 
     def _segment(self, text: str, line: int, scope: Scope, items: list[Item]) -> bool:
         """Read some children of a group by a tree of their own; False when there is something to tell."""
@@ -609,23 +614,33 @@ def read_document(source: Source, *, profile: str = "liberal", path: str = "-", 
     row = profile_of(profile)
     if path == "-" and isinstance(source, Path):
         path = str(source)
-    findings = Findings(path, limits)
     data = read_bytes(source, path, limits)
-    with collector_paused(pause_gc):
+    small = len(data) < _SMALL
+    pool = _POOLS.setdefault(row.name, [])
+    scopes = pool.pop() if pool else {}
+
+    def reader() -> _Reader:
+        made = _Reader(row, Findings(path, limits), limits, policy or Policy.REJECT, Locator(data), scopes)
+        made.whole = not small and gc.get_freeze_count() == 0
+        return made
+
+    def document() -> Document:
         lines = lines_of(data, limits)
-        if lines is not None:
-            reader = _Reader(row, Findings(path, limits), limits, policy or Policy.REJECT, Locator(data))
-            reader.whole = gc.get_freeze_count() == 0
-            group = reader.group(lines)
-            if group is not None:
-                return reader.finished(group, path)
-        root = parse_xml(data, findings=findings, repairs=row.liberal, limits=limits)
-        _count_elements(root, data, findings, limits)
-        reader = _Reader(row, findings, limits, policy or Policy.REJECT, Locator(data))
-        reader.whole = gc.get_freeze_count() == 0
-        document = reader.document(root, path)
-        reader.release()
-        return document
+        made = None if lines is None else reader().lines(lines, path)
+        return reader().tree(data, path) if made is None else made
+
+    if not small:
+        with collector_paused(pause_gc):
+            return document()
+    made = document()
+    if len(pool) < _POOLED and (next(_reads) % _LOOK or _held(scopes) < _KEPT):
+        pool.append(scopes)
+    return made
+
+
+def _held(scopes: dict[str, Scope]) -> int:
+    """How many texts are kept."""
+    return sum(len(s.tokens) + sum(map(len, s.texts.values())) for s in scopes.values())
 
 
 def _count_elements(root: Any, data: bytes, findings: Findings, limits: Limits) -> None:
@@ -751,7 +766,7 @@ def stream_jobs(source: Source, *, profile: str = "liberal", path: str = "-", li
     row = profile_of(profile)
     found = Findings(path, limits) if findings is None else findings
     window = _Window()
-    reader = _Reader(row, found, limits, policy or Policy.REJECT, window.place)
+    reader = _Reader(row, found, limits, policy or Policy.REJECT, window.place, {})
     for element in _elements(source, path, limits, found, window):
         name = {"JobDefaults": "JobDefaults", "JobsDefaults": "JobDefaults"}.get(
             element.tag.rpartition("}")[2]) or reader.root_name(element.tag.rpartition("}")[2])

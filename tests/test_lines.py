@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 
 from bench.documents import job_documents
-from sssjob import _lines, reader
+from sssjob import reader
 from sssjob.element import Container, Property
 from sssjob.errors import RejectedError
 from sssjob.findings import Findings
@@ -54,15 +54,14 @@ class Both:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.patch = monkeypatch
         self.used = False
-        monkeypatch.setattr(_lines, "_LEAST", 0)
-        group = reader._Reader.group
+        by_lines = reader._Reader.lines
 
-        def spied(made: Any, lines: Any) -> Any:
-            read = group(made, lines)
+        def spied(made: Any, lines: Any, path: str) -> Any:
+            read = by_lines(made, lines, path)
             self.used = read is not None
             return read
 
-        monkeypatch.setattr(reader._Reader, "group", spied)
+        monkeypatch.setattr(reader._Reader, "lines", spied)
 
     def by_tree(self, text: str, profile: str) -> Document:
         """The document without its lines."""
