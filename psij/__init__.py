@@ -1,8 +1,11 @@
 """PSI/J: one interface to submit, watch and cancel jobs wherever they run.
 
 The public names are those of psij-python, so that code written for it runs unchanged. Importing this package starts no
-thread, opens no file and runs no plugin: executors and launchers are looked up when one is asked for by name.
+thread, opens no file and runs no plugin: executors and launchers are looked up when one is asked for by name. The
+serializers are loaded when first used.
 """
+
+from typing import TYPE_CHECKING
 
 from psij.exceptions import InvalidJobException, InvalidStateException, SubmitException
 from psij.job import FunctionJobStatusCallback, Job, JobStatusCallback
@@ -14,9 +17,11 @@ from psij.job_spec import JobSpec
 from psij.job_state import JobState
 from psij.job_status import JobStatus
 from psij.resource_spec import ResourceSpec, ResourceSpecV1
-from psij.serialize import JSONSerializer, Serializer
 from psij.staging import URI, StageIn, StageOut, StageOutFlags, StagingMode
 from psij.version import __version__
+
+if TYPE_CHECKING:
+    from psij.serialize import JSONSerializer, Serializer
 
 __all__ = [
     "URI",
@@ -43,3 +48,11 @@ __all__ = [
     "SubmitException",
     "__version__",
 ]
+
+
+def __getattr__(name: str) -> object:
+    if name in ("JSONSerializer", "Serializer"):
+        from psij import serialize
+
+        return getattr(serialize, name)
+    raise AttributeError(f"module 'psij' has no attribute {name!r}")

@@ -1,55 +1,147 @@
-"""The one thread that calls status callbacks, in the order in which statuses were set.
+"""The thread that calls status callbacks, in the order in which statuses were set.
 
-It starts with the first callback and is a daemon. A callback that raises is logged; one that waits, submits or cancels
-is safe, because states are set by other threads. A forked child gets a thread of its own.
+It starts with the first callback and is a daemon; at the end of the program what is still queued is delivered first. A
+callback that raises is logged. One that waits, submits or cancels is safe, because states are set by other threads. One
+that blocks for seconds keeps its thread, and another thread goes on with the queue; the later calls of the same job
+wait for it. A forked child gets threads of its own.
 """
 
 from __future__ import annotations
 
-import logging
+import atexit
 import os
-import queue
 import threading
-from collections.abc import Callable
+import time
+from collections import deque
+from collections.abc import Callable, Hashable
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import queue
 
 __all__ = ["deliver"]
 
-_log = logging.getLogger("psij")
+PATIENCE_S = 1.0        # a call that lasts between once and twice this long holds nobody up any more
 _Call = Callable[[], None]
 
 
 class _Deliverer:
-    def __init__(self) -> None:
-        self._queue: queue.SimpleQueue[_Call] = queue.SimpleQueue()
-        self._thread: threading.Thread | None = None
-        self._lock = threading.Lock()
+    """A queue of calls, the thread that makes them (the worker), and one that sees to it that they go on."""
 
-    def put(self, call: _Call) -> None:
-        self._queue.put(call)
-        if self._thread is None:
+    def __init__(self) -> None:
+        import queue
+
+        self._queue: queue.SimpleQueue[tuple[Hashable, _Call]] = queue.SimpleQueue()
+        self._lock = threading.Lock()
+        self._worker: threading.Thread | None = None
+        self._current: Hashable = None                      # whose call the worker is making
+        self._number = 0                                    # of calls begun by workers
+        self._held: dict[Hashable, deque[_Call]] = {}       # calls behind one that blocks
+        self._watching = False
+        self._watch = threading.Semaphore(0)
+        self._pid = os.getpid()
+
+    def put(self, key: Hashable, call: _Call) -> None:
+        self._queue.put((key, call))
+        if self._worker is None:
             self._start()
+        if not self._watching:
+            self._watching = True
+            self._watch.release()
 
     def _start(self) -> None:
-        with self._lock:
-            if self._thread is None:
-                self._thread = threading.Thread(target=self._run, name="psij-callbacks", daemon=True)
-                self._thread.start()
+        with self._lock, suppress(RuntimeError):        # the interpreter is shutting down
+            if self._worker is None:
+                self._new_worker()
+                threading.Thread(target=self._keep_going, name="psij-callbacks-watch", daemon=True).start()
+                atexit.register(self._drain)
 
-    def _run(self) -> None:
+    def _new_worker(self) -> None:
+        """With the lock held, so that it begins when all is set."""
+        worker = threading.Thread(target=self._work, name="psij-callbacks", daemon=True)
+        worker.start()
+        self._worker, self._current = worker, None
+
+    def _work(self) -> None:
+        me = threading.current_thread()
+        key: Hashable = None
         while True:
-            call = self._queue.get()
-            try:
-                call()
-            except Exception:
-                _log.exception("A job status callback failed")
+            with self._lock:
+                self._current = None
+                if self._worker is not me:
+                    break
+            key, call = self._queue.get()
+            with self._lock:
+                if key in self._held:
+                    self._held[key].append(call)
+                    continue
+                self._current = key
+                self._number += 1
+            _make(key, call)
             del call
+        self._make_held(key)
+
+    def _make_held(self, key: Hashable) -> None:
+        """The call that blocked is over: make those that waited for it."""
+        while True:
+            with self._lock:
+                if not self._held[key]:
+                    del self._held[key]
+                    return
+                call = self._held[key].popleft()
+            _make(key, call)
+
+    def _idle(self) -> bool:
+        return self._queue.empty() and self._current is None
+
+    def _keep_going(self) -> None:
+        """While there are calls: give the queue to a new worker when the present one is stuck in a call."""
+        while True:
+            self._watch.acquire()
+            while True:
+                seen = self._number
+                time.sleep(PATIENCE_S)
+                self._replace_stuck(seen)
+                if self._idle():
+                    break
+            self._watching = False
+            if not self._idle():        # came in between
+                self._watch.release()
+
+    def _replace_stuck(self, seen: int) -> None:
+        with self._lock:
+            if self._current is not None and self._number == seen and not self._queue.empty():
+                stuck = self._current
+                with suppress(RuntimeError):        # the interpreter is shutting down
+                    self._new_worker()
+                    self._held[stuck] = deque()
+
+    def _drain(self) -> None:
+        """At the end of the program: wait for the queue, but not for a call that takes long."""
+        if os.getpid() != self._pid:
+            return
+        done = threading.Event()
+        self.put(done, done.set)
+        seen = -1
+        while not done.wait(2 * PATIENCE_S) and seen != self._number:
+            seen = self._number
+
+
+def _make(key: Hashable, call: _Call) -> None:
+    try:
+        call()
+    except BaseException:       # SystemExit too: it would end the thread and nothing else
+        import logging
+
+        logging.getLogger("psij").exception("A status callback of job %s failed", key)
 
 
 _deliverers: dict[int, _Deliverer] = {}     # by process id: threads do not survive a fork
 
 
-def deliver(call: _Call) -> None:
-    """Have the delivery thread call this after everything handed over before."""
+def deliver(key: Hashable, call: _Call) -> None:
+    """Have the delivery thread call this after everything handed over before with the same key."""
     pid = os.getpid()
     deliverer = _deliverers.get(pid) or _deliverers.setdefault(pid, _Deliverer())
-    deliverer.put(call)
+    deliverer.put(key, call)

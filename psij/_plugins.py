@@ -17,6 +17,7 @@ import os
 import stat
 import sys
 import threading
+import warnings
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -32,6 +33,7 @@ __all__ = ["EXECUTORS", "LAUNCHERS", "Plugin", "Registry"]
 _log = logging.getLogger("psij")
 _FOLDER = "psij-descriptors"
 _OWN_ROOT = Path(__file__).resolve().parent.parent
+_lock = threading.RLock()       # one thread searches or loads
 
 
 @dataclass(slots=True)
@@ -54,11 +56,12 @@ class Plugin:
 
     def load(self, kind: type) -> type:
         """The class. Raises the error of its loading, the same one at every call."""
-        if self.error is None and self.cls is None:
-            try:
-                self.cls = self._load(kind)
-            except Exception as e:
-                self.error = e
+        with _lock:
+            if self.error is None and self.cls is None:
+                try:
+                    self.cls = self._load(kind)
+                except Exception as e:
+                    self.error = e
         if self.cls is None:
             raise self.error or ImportError(self.descriptor.cls)
         return self.cls
@@ -175,7 +178,6 @@ class Registry:
 EXECUTORS = Registry("executor")
 LAUNCHERS = Registry("launcher")
 
-_lock = threading.RLock()
 _seen: set[Path] = set()                 # roots already searched
 _last_path: list[str] | None = None      # sys.path at the last search
 
@@ -201,7 +203,18 @@ def _scan_element(element: str) -> None:
         return
     if root not in _seen:
         _seen.add(root)
+        _warn_of_other_psij(root)
         _read_folder(root, root / _FOLDER)
+
+
+def _warn_of_other_psij(root: Path) -> None:
+    """Say so when psij-python is installed there. (importlib.metadata would cost more than all the rest.)"""
+    found = next(root.glob("psij_python-*.*-info"), None)
+    if found is not None:
+        version = found.stem.partition("-")[2]
+        warnings.warn(f"psij-python {version} is installed in {root}, beside the psij of sssjob. Both have a package "
+                      "named psij, so that each may run the other's code: uninstall one of them, or use an environment "
+                      "for each.", RuntimeWarning, stacklevel=2)
 
 
 def _read_folder(root: Path, folder: Path) -> None:

@@ -6,14 +6,12 @@ state twice and none backward. How a job is run belongs to executors.
 
 from __future__ import annotations
 
-import logging
+import os
 import threading
 import time
-import uuid
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
-from datetime import timedelta
-from functools import partial
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
 from psij._delivery import deliver
@@ -23,11 +21,12 @@ from psij.job_state import JobState
 from psij.job_status import JobStatus
 
 if TYPE_CHECKING:
+    from datetime import timedelta
+
     from psij.job_executor import JobExecutor
 
 __all__ = ["FunctionJobStatusCallback", "Job", "JobStatusCallback"]
 
-_log = logging.getLogger("psij")
 _RAN_KEYS = ("start_time", "wall_seconds", "cpu_seconds", "signal")     # metadata that shows that a job ran
 
 
@@ -65,11 +64,14 @@ class Job:
     def __init__(self, spec: JobSpec | None = None) -> None:
         self.spec = spec
         self.executor: JobExecutor | None = None        # set when submitted or attached
-        self._id = str(uuid.uuid4())
+        self._candidate: JobExecutor | None = None      # the one that is submitting it
+        self._id = _random_id()
         self._native_id: object = None                  # set by executors
         self._status = JobStatus(JobState.NEW)
         self._cb: JobStatusCallback | None = None
-        self._changed = threading.Condition(threading.Lock())
+        self._bound = False                             # the executor is certain: submitted or attached
+        self._lock = threading.Lock()
+        self._changed: threading.Condition | None = None    # of the lock, once somebody waits
 
     @property
     def id(self) -> str:
@@ -97,44 +99,58 @@ class Job:
 
     def _set_status(self, status: JobStatus) -> bool:
         """Set the status; False if it could not follow the present one."""
-        with self._changed:
-            if not status.state.is_greater_than(self._status.state):
+        with self._lock:
+            current = self._status.state
+            if not status.state.is_greater_than(current):
                 return False
-            for step in _with_skipped(self._status.state, status, self.spec):
-                self._status = step
-                self._announce(step)
-            self._changed.notify_all()
+            if self.executor is None:
+                self.executor = self._candidate
+            for state in _skipped(current, status.state, _ran(status), _stages(self.spec)):
+                self._advance(JobStatus(state, time=_time_of(state, status)))
+            self._advance(status)
+            if self._changed is not None:
+                self._changed.notify_all()
             return True
 
-    def _announce(self, status: JobStatus) -> None:
+    def _advance(self, status: JobStatus) -> None:
+        self._status = status
         if self._cb is not None or (self.executor is not None and self.executor._cb is not None):
-            deliver(partial(self._notify, status))
+            deliver(self._id, partial(self._notify, status))
 
     def _notify(self, status: JobStatus) -> None:
-        executor = self.executor
-        for cb in (self._cb, executor._cb if executor is not None else None):
-            if cb is None:
-                continue
-            try:
+        try:
+            if self._cb is not None:
+                self._cb.job_status_changed(self, status)
+        finally:
+            cb = self.executor._cb if self.executor is not None else None
+            if cb is not None:
                 cb.job_status_changed(self, status)
-            except Exception:
-                _log.exception("The status callback of job %s failed at %s", self._id, status.state)
 
     def set_job_status_callback(self, cb: JobStatusCallback | Callable[[Job, JobStatus], None] | None) -> None:
         """Have cb told of every later change of status: a JobStatusCallback or a function; None removes it."""
         self._cb = _as_callback(cb)
 
     def _bind(self, executor: JobExecutor) -> None:
-        """Tie a NEW job to an executor, once. Raises InvalidStateException otherwise."""
-        with self._changed:
-            if self._status.state is not JobState.NEW or self.executor is not None:
-                raise InvalidStateException(f"Job {self._id} was already submitted or attached: it is "
-                                            f"{self._status.state}. Make a new Job to run it again.")
-            self.executor = executor
+        """Tie a NEW job to an executor, once; before submitting. Raises InvalidStateException otherwise."""
+        with self._lock:
+            self._check_unbound()
+            self.executor, self._bound = executor, True
+
+    def _attach(self, executor: JobExecutor) -> None:
+        """As _bind, before attaching: the specification is discarded, for it does not describe what runs already."""
+        with self._lock:
+            self._check_unbound()
+            self.executor, self._bound, self.spec = executor, True, None
+
+    def _check_unbound(self) -> None:
+        if self._status.state is not JobState.NEW or self._bound:
+            raise InvalidStateException(f"Job {self._id} was already submitted or attached: it is "
+                                        f"{self._status.state}. Make a new Job to run it again.")
 
     def _unbind(self) -> None:
         """Undo _bind, after a submit that did not happen."""
-        self.executor = None
+        with self._lock:
+            self.executor, self._candidate, self._bound, self._native_id = None, None, False, None
 
     def cancel(self) -> None:
         """Ask the executor to end the job; nothing happens if it is already final.
@@ -144,7 +160,7 @@ class Job:
         """
         if self._status.final:
             return
-        executor = self.executor
+        executor = self.executor or self._candidate
         if executor is None:
             raise InvalidStateException(f"Job {self._id} cannot be canceled: it was never submitted.")
         executor.cancel(self)
@@ -158,22 +174,28 @@ class Job:
         """
         targets = _targets(target_states)
         deadline = None if timeout is None else time.monotonic() + timeout.total_seconds()
-        with self._changed:
+        with self._lock:
             while not _reached(self._status.state, targets):
                 remaining = None if deadline is None else deadline - time.monotonic()
                 if remaining is not None and remaining <= 0:
                     return None
+                if self._changed is None:
+                    self._changed = threading.Condition(self._lock)
                 self._changed.wait(None if remaining is None else min(remaining, threading.TIMEOUT_MAX))
             return self._status
 
     def __hash__(self) -> int:
         return hash(self._id)
 
-    def __eq__(self, other: object) -> bool:
-        return self is other
-
     def __str__(self) -> str:
         return f"Job[id={self._id}, native_id={self.native_id}, executor={self.executor}, status={self._status}]"
+
+
+def _random_id() -> str:
+    """A random (version 4) UUID."""
+    digits = os.urandom(16).hex()
+    variant = "89ab"[int(digits[16], 16) & 3]
+    return f"{digits[:8]}-{digits[8:12]}-4{digits[13:16]}-{variant}{digits[17:20]}-{digits[20:]}"
 
 
 def _targets(states: JobState | Iterable[JobState] | None) -> tuple[JobState, ...]:
@@ -188,22 +210,24 @@ def _reached(state: JobState, targets: tuple[JobState, ...]) -> bool:
 
 def _ran(status: JobStatus) -> bool:
     """Whether a final status shows that the job had started (job-states rule 3)."""
-    return status.exit_code is not None or any(key in (status.metadata or {}) for key in _RAN_KEYS)
+    return status.exit_code is not None or any(key in (status.metadata or ()) for key in _RAN_KEYS)
 
 
-def _last_to_fill(status: JobStatus) -> JobState | None:
-    """The greatest state that may be filled in before this status; None for nothing at all."""
-    if status.state not in (JobState.FAILED, JobState.CANCELED):
-        return status.state
-    return JobState.ACTIVE if _ran(status) else None
+def _stages(spec: JobSpec | None) -> tuple[JobState, ...]:
+    """The states between QUEUED and the end that are only for some jobs, as far as they are for this one."""
+    if spec is None or not (spec.stage_in or spec.stage_out or spec.cleanup):
+        return ()
+    given = {JobState.STAGE_IN: spec.stage_in, JobState.STAGE_OUT: spec.stage_out, JobState.CLEANUP: spec.cleanup}
+    return tuple(state for state, value in given.items() if value)
 
 
-def _applies(state: JobState, spec: JobSpec | None) -> bool:
-    if state is JobState.STAGE_IN:
-        return bool(spec and spec.stage_in)
-    if state is JobState.STAGE_OUT:
-        return bool(spec and spec.stage_out)
-    return state is not JobState.CLEANUP or bool(spec and spec.cleanup)
+@cache
+def _skipped(current: JobState, new: JobState, ran: bool, stages: tuple[JobState, ...]) -> tuple[JobState, ...]:
+    """The states to be filled in between two: before FAILED and CANCELED only where the job ran, and up to ACTIVE."""
+    ended_badly = new in (JobState.FAILED, JobState.CANCELED)
+    last = new if not ended_badly else JobState.ACTIVE if ran else JobState.NEW
+    return tuple(state for state in JobState if state in (JobState.QUEUED, JobState.ACTIVE, *stages)
+                 and state.is_greater_than(current) and new.is_greater_than(state) and not state.is_greater_than(last))
 
 
 def _time_of(state: JobState, status: JobStatus) -> float:
@@ -214,12 +238,3 @@ def _time_of(state: JobState, status: JobStatus) -> float:
         if isinstance(metadata.get(key), int | float):
             return float(metadata[key])
     return status.time
-
-
-def _with_skipped(current: JobState, status: JobStatus, spec: JobSpec | None) -> list[JobStatus]:
-    last = _last_to_fill(status)
-    skipped = [] if last is None else [
-        state for state in JobState
-        if current.value < state.value < status.state.value and state.value <= last.value
-        and not state.final and _applies(state, spec)]
-    return [*(JobStatus(state, time=_time_of(state, status)) for state in skipped), status]

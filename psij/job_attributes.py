@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import logging
 import re
 from datetime import timedelta
 from typing import Any
 
 __all__ = ["JobAttributes"]
 
-_log = logging.getLogger("psij")
-_CLOCK = re.compile(r"(\d+):(\d{1,2})(?::(\d{1,2}))?", re.ASCII)
-_NUMBER = re.compile(r"(\d+(?:\.\d*)?)\s*([hms]?)", re.ASCII | re.IGNORECASE)
+_CLOCK = r"([0-9]+):([0-9]{1,2})(?::([0-9]{1,2}))?"
+_NUMBER = r"([0-9]+(?:\.[0-9]*)?)[ \t]*([HMShms]?)"
 _UNITS = {"h": 3600, "m": 60, "s": 1, "": 60}
 
 
@@ -41,7 +39,9 @@ class JobAttributes:
 
     @project_name.setter
     def project_name(self, name: str | None) -> None:
-        _log.warning("JobAttributes.project_name is deprecated, use account")
+        import logging
+
+        logging.getLogger("psij").warning("JobAttributes.project_name is deprecated, use account")
         self.account = name
 
     def set_custom_attribute(self, name: str, value: object) -> None:
@@ -61,11 +61,11 @@ class JobAttributes:
         Raises ValueError for any other text.
         """
         text = walltime.strip()
-        if clock := _CLOCK.fullmatch(text):
+        if clock := re.fullmatch(_CLOCK, text):
             hours, minutes, seconds = (int(part or 0) for part in clock.groups())
             if minutes < 60 and seconds < 60:
                 return _span(hours * 3600 + minutes * 60 + seconds, walltime)
-        elif (number := _NUMBER.fullmatch(text)) and (number[2] or number[1].isdigit()):
+        elif (number := re.fullmatch(_NUMBER, text)) and (number[2] or number[1].isdigit()):
             return _span(float(number[1]) * _UNITS[number[2].lower()], walltime)
         raise ValueError(f"{walltime!r} is not a time limit (known forms: hh:mm:ss, hh:mm, mm, and a number with the "
                          f"unit h, m or s)")

@@ -7,18 +7,16 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from psij._validate import check_spec
-from psij.exceptions import InvalidStateException
 from psij.job import Job, JobStatusCallback, _as_callback
 from psij.job_executor_config import JobExecutorConfig
-from psij.job_spec import JobSpec
-from psij.job_state import JobState
-from psij.job_status import JobStatus
 
 if TYPE_CHECKING:
     from packaging.version import Version
 
     from psij.descriptor import Descriptor
+    from psij.job_launcher import Launcher
+    from psij.job_spec import JobSpec
+    from psij.job_status import JobStatus
 
 __all__ = ["JobExecutor"]
 
@@ -37,6 +35,7 @@ class JobExecutor(ABC):
         self._cb: JobStatusCallback | None = None
         self._name: str | None = None
         self._descriptor: Descriptor | None = None
+        self._launchers: dict[tuple[str, str | None], Launcher] = {}
 
     @property
     def name(self) -> str:
@@ -83,10 +82,26 @@ class JobExecutor(ABC):
         self._cb = _as_callback(cb)
 
     def _check_job(self, job: Job) -> JobSpec:
-        """The job's specification, checked; for executors. Raises InvalidStateException, InvalidJobException."""
-        if job.status.state is not JobState.NEW or job.executor is not None:
-            raise InvalidStateException(f"Job {job.id} was already submitted or attached: it is {job.status.state}.")
-        return check_spec(job.spec)
+        """The specification of a job that may be submitted; for executors.
+
+        A job that no executor is bound to when its status changes (plug-ins do not know Job._bind) becomes this one's.
+        Raises InvalidStateException, InvalidJobException.
+        """
+        from psij._validate import check_spec
+
+        job._check_unbound()
+        spec = check_spec(job.spec)
+        job._candidate = self
+        return spec
+
+    def _get_launcher(self, name: str, version_constraint: str | None = None) -> Launcher:
+        """The launcher of that name, with this executor's settings; see Launcher.get_instance."""
+        from psij.job_launcher import Launcher
+
+        key = (name, version_constraint)
+        if key not in self._launchers:
+            self._launchers[key] = Launcher.get_instance(name, version_constraint, self.config)
+        return self._launchers[key]
 
     def _set_job_status(self, job: Job, status: JobStatus) -> None:
         """Set a job's status; for executors."""

@@ -20,8 +20,26 @@ class JobExecutorConfig:
     DEFAULT_WORK_DIRECTORY: ClassVar[Path] = Path(os.path.expanduser("~/.psij/work"))
 
     def __init__(self, launcher_log_file: str | Path | None = None, work_directory: str | Path | None = None) -> None:
-        self.launcher_log_file = None if launcher_log_file is None else Path(launcher_log_file)
-        self.work_directory = self.DEFAULT_WORK_DIRECTORY if work_directory is None else Path(work_directory)
+        self.launcher_log_file = launcher_log_file
+        self.work_directory = self.DEFAULT_WORK_DIRECTORY if work_directory is None else work_directory
+
+    @property
+    def launcher_log_file(self) -> Path | None:
+        """Where launcher scripts write a log; text is taken too."""
+        return self._launcher_log_file
+
+    @launcher_log_file.setter
+    def launcher_log_file(self, path: str | Path | None) -> None:
+        self._launcher_log_file = None if path is None else Path(path)
+
+    @property
+    def work_directory(self) -> Path:
+        """Where psij keeps its own files; text is taken too."""
+        return self._work_directory
+
+    @work_directory.setter
+    def work_directory(self, path: str | Path) -> None:
+        self._work_directory = Path(path)
 
 
 JobExecutorConfig.DEFAULT = JobExecutorConfig()

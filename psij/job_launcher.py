@@ -27,6 +27,15 @@ class Launcher(ABC):
     def get_launch_command(self, job: Job) -> list[str]:
         """The command, word by word, that starts the processes of the job and waits for them."""
 
+    def is_launcher_failure(self, output: str) -> bool:
+        """Whether what the launch command printed shows that starting failed, rather than the executable; False
+        unless a launcher knows better."""
+        return False
+
+    def get_launcher_failure_message(self, output: str) -> str:
+        """What to tell the user of a failed launch: the output."""
+        return output
+
     @staticmethod
     def get_instance(name: str, version_constraint: str | None = None,
                      config: JobExecutorConfig | None = None) -> Launcher:

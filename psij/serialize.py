@@ -21,7 +21,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 from datetime import timedelta
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, NoReturn
 
 from psij.exceptions import InvalidJobException
 from psij.job_attributes import JobAttributes
@@ -37,7 +37,8 @@ _PATHS = ("directory", "stdin_path", "stdout_path", "stderr_path", "pre_launch",
 _COUNTS = ("node_count", "process_count", "processes_per_node", "cpu_cores_per_process", "gpu_cores_per_process",
            "memory")
 _NAMES = ("queue_name", "account", "reservation_id")
-_Reader = Callable[[Any, str], Any]
+_TEN_MINUTES = timedelta(minutes=10)
+_Reader = Callable[[Any], Any]
 
 
 class Serializer(ABC):
@@ -74,20 +75,42 @@ class JSONSerializer(Serializer):
     """Serializer for JSON."""
 
     def _dump_dict(self, dict: dict[str, Any], stream: IO[str]) -> None:
-        json.dump(dict, stream, allow_nan=False)
+        stream.write(_ENCODER.encode(dict))
 
     def _load_dict(self, stream: IO[str]) -> dict[str, Any]:
+        text = stream.read()
         try:
-            data = json.load(stream, object_pairs_hook=_Object, parse_constant=_Odd, parse_int=_whole)
-        except RecursionError:
-            raise ValueError(f"/: nested more than {_DEPTH} levels deep") from None
-        plain = _plain(data, "", 0)
+            plain = _quick(text)
+        except _Odd:
+            plain = _checked(text)
         if not isinstance(plain, dict):
             raise ValueError(f"/: a job specification is an object, not {_kind(plain)}")
         return plain
 
 
-# -- JSON beyond what the json module checks --------------------------------------------------------------------------
+class _Bad(ValueError):
+    """A value that cannot be taken. Its place grows from the inside outwards while the error passes by."""
+
+    def __init__(self, problem: str) -> None:
+        super().__init__(problem)
+        self.problem = problem
+        self.place: list[str] = []
+
+    def inside(self, key: object) -> _Bad:
+        """This error, known to be below a key or index."""
+        self.place.insert(0, str(key))
+        return self
+
+    def __str__(self) -> str:
+        pointer = "".join(f"/{key.replace('~', '~0').replace('/', '~1')}" for key in self.place)
+        return f"{pointer[:200] or '/'}: {self.problem}"
+
+
+# -- JSON beyond what the json module checks: quickly first, and if something is odd, again with places ----------------
+
+class _Odd(Exception):
+    """Something that JSON has but a specification must not have."""
+
 
 class _Object:
     """A JSON object as its pairs, so that duplicates are still there."""
@@ -96,51 +119,82 @@ class _Object:
         self.pairs = pairs
 
 
-class _Odd:
+class _Number:
     """A number that is none (NaN, Infinity) or has too many digits."""
 
     def __init__(self, text: str) -> None:
         self.text = text
 
 
-def _whole(text: str) -> int | _Odd:
-    return int(text) if len(text) <= _DIGITS else _Odd(text)
+def _odd(text: str) -> NoReturn:
+    raise _Odd
 
 
-def _error(pointer: str, problem: str) -> ValueError:
-    return ValueError(f"{pointer or '/'}: {problem}")
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    result = dict(pairs)
+    return result if len(result) == len(pairs) else _odd("")
 
 
-def _below(pointer: str, key: object) -> str:
-    return f"{pointer}/{str(key).replace('~', '~0').replace('/', '~1')}"
+def _finite(text: str) -> float:
+    value = float(text)
+    return value if math.isfinite(value) else _odd(text)
 
 
-def _plain(value: Any, pointer: str, depth: int) -> Any:
-    """The value with objects as dictionaries. Raises ValueError with a pointer."""
+_ENCODER = json.JSONEncoder(allow_nan=False)
+_QUICK = json.JSONDecoder(object_pairs_hook=_unique, parse_constant=_odd, parse_float=_finite,
+                          parse_int=lambda text: int(text) if len(text) <= _DIGITS else _odd(text))
+_CAREFUL = json.JSONDecoder(object_pairs_hook=_Object, parse_constant=_Number,
+                            parse_int=lambda text: int(text) if len(text) <= _DIGITS else _Number(text))
+
+
+def _quick(text: str) -> Any:
+    """The value of a JSON text. Raises _Odd where a closer look is needed, ValueError where it is not JSON."""
+    if "\\u0000" in text or text.count("[") + text.count("{") > _DEPTH:
+        raise _Odd
+    return _QUICK.decode(text)
+
+
+def _checked(text: str) -> Any:
+    """The value of a JSON text. Raises ValueError saying where it is what it must not be."""
+    try:
+        return _plain(_CAREFUL.decode(text), 0)
+    except RecursionError:
+        raise ValueError(f"/: nested more than {_DEPTH} levels deep") from None
+
+
+def _plain(value: Any, depth: int) -> Any:
+    """The value with objects as dictionaries."""
     if depth > _DEPTH:
-        raise _error(pointer[:200], f"nested more than {_DEPTH} levels deep")
+        raise _Bad(f"nested more than {_DEPTH} levels deep")
     if isinstance(value, _Object):
-        return _plain_object(value, pointer, depth)
+        return _plain_object(value, depth)
     if isinstance(value, list):
-        return [_plain(item, _below(pointer, index), depth + 1) for index, item in enumerate(value)]
-    if isinstance(value, _Odd) or (isinstance(value, float) and not math.isfinite(value)):
-        shown = value.text[:40] if isinstance(value, _Odd) else value
-        raise _error(pointer, f"{shown} is not a number that can be used")
+        return [_inside(index, _plain, item, depth + 1) for index, item in enumerate(value)]
+    if isinstance(value, _Number) or (isinstance(value, float) and not math.isfinite(value)):
+        shown = value.text[:40] if isinstance(value, _Number) else value
+        raise _Bad(f"{shown} is not a number that can be used")
     if isinstance(value, str) and "\0" in value:
-        raise _error(pointer, "the text contains a NUL character")
+        raise _Bad("the text contains a NUL character")
     return value
 
 
-def _plain_object(value: _Object, pointer: str, depth: int) -> dict[str, Any]:
+def _plain_object(value: _Object, depth: int) -> dict[str, Any]:
     result: dict[str, Any] = {}
     for key, item in value.pairs:
         if key in result:
-            raise _error(_below(pointer, key), "the key is there twice")
-        result[_plain(key, pointer, depth)] = _plain(item, _below(pointer, key), depth + 1)
+            raise _Bad("the key is there twice").inside(key)
+        result[_plain(key, depth)] = _inside(key, _plain, item, depth + 1)
     return result
 
 
-# -- readers of single values: (value, pointer) -> value --------------------------------------------------------------
+def _inside(key: object, call: Callable[..., Any], *arguments: Any) -> Any:
+    try:
+        return call(*arguments)
+    except _Bad as e:
+        raise e.inside(key) from None
+
+
+# -- readers of single values -----------------------------------------------------------------------------------------
 
 def _kind(value: object) -> str:
     names = {type(None): "null", bool: "true or false", int: "a whole number", float: "a number", str: "text",
@@ -149,9 +203,9 @@ def _kind(value: object) -> str:
 
 
 def _of(kind: type, expected: str) -> _Reader:
-    def read(value: Any, pointer: str) -> Any:
+    def read(value: Any) -> Any:
         if type(value) is not kind:
-            raise _error(pointer, f"must be {expected}, not {_kind(value)}")
+            raise _Bad(f"must be {expected}, not {_kind(value)}")
         return value
     return read
 
@@ -164,97 +218,110 @@ _dict = _of(dict, "an object")
 
 
 def _optional(reader: _Reader) -> _Reader:
-    return lambda value, pointer: None if value is None else reader(value, pointer)
+    return lambda value: None if value is None else reader(value)
 
 
-def _texts(value: Any, pointer: str) -> list[str]:
-    return [_str(item, _below(pointer, index)) for index, item in enumerate(_list(value, pointer))]
+def _texts(value: Any) -> list[str]:
+    items: list[str] = _list(value)
+    for index, item in enumerate(items):
+        if type(item) is not str:
+            _inside(index, _str, item)
+    return items
 
 
-def _environment(value: Any, pointer: str) -> dict[str, str]:
-    result = {}
-    for name, item in _dict(value, pointer).items():
-        place = _below(pointer, name)
-        result[name] = str(item) if type(item) is int else _str(item, place)
-    return result
+def _environment(value: Any) -> dict[str, str]:
+    return {name: item if type(item) is str else str(item) if type(item) is int else _inside(name, _str, item)
+            for name, item in _dict(value).items()}
 
 
-def _path(value: Any, pointer: str) -> Path:
-    return Path(_str(value, pointer))
+def _path(value: Any) -> Path:
+    return Path(_str(value))
 
 
-def _duration(value: Any, pointer: str) -> timedelta:
+def _duration(value: Any) -> timedelta:
     try:
-        return JobAttributes.parse_walltime(_str(value, pointer))
+        return JobAttributes.parse_walltime(_str(value))
+    except _Bad:
+        raise
     except ValueError as e:
-        raise e if str(e).startswith(pointer) else _error(pointer, str(e)) from None
+        raise _Bad(str(e)) from None
 
 
-def _members(value: Any, pointer: str, readers: dict[str, _Reader]) -> dict[str, Any]:
+def _members(value: Any, readers: dict[str, _Reader]) -> dict[str, Any]:
     """The members of an object. Raises ValueError for keys without a reader."""
     result = {}
-    for key, item in _dict(value, pointer).items():
-        if key not in readers:
-            close = difflib.get_close_matches(key, readers, 1)
-            hint = f"did you mean {close[0]!r}?" if close else f"known: {', '.join(readers)}"
-            raise _error(_below(pointer, key), f"the key is not known; {hint}")
-        result[key] = readers[key](item, _below(pointer, key))
+    for key, item in _dict(value).items():
+        reader = readers.get(key)
+        if reader is None:
+            raise _unknown(key, readers)
+        try:
+            result[key] = reader(item)
+        except _Bad as e:
+            raise e.inside(key) from None
     return result
 
 
-def _version(value: Any, pointer: str) -> int:
-    if _int(value, pointer) != 1:
-        raise _error(pointer, f"version {value} of resource specifications is not known (known: 1)")
+def _unknown(key: str, readers: Iterable[str]) -> _Bad:
+    close = difflib.get_close_matches(key, readers, 1)
+    hint = f"did you mean {close[0]!r}?" if close else f"known: {', '.join(readers)}"
+    return _Bad(f"the key is not known; {hint}").inside(key)
+
+
+def _version(value: Any) -> int:
+    if _int(value) != 1:
+        raise _Bad(f"version {value} of resource specifications is not known (known: 1)")
     return 1
 
 
-def _resources(value: Any, pointer: str) -> ResourceSpecV1:
-    readers = {"__version": _version, **dict.fromkeys(_COUNTS, _optional(_int)), "exclusive_node_use": _bool}
-    members = _members(value, pointer, readers)
+def _resources(value: Any) -> ResourceSpecV1:
+    members = _members(value, _RESOURCES)
     members.pop("__version", None)
     try:
         return ResourceSpecV1(**members)
     except InvalidJobException as e:
-        raise _error(pointer, str(e)) from e
+        raise _Bad(str(e)) from e
 
 
-def _attributes(value: Any, pointer: str) -> JobAttributes:
-    readers = {"duration": _optional(_duration), **dict.fromkeys((*_NAMES, "project_name"), _optional(_str)),
-               "custom_attributes": _optional(_dict)}
-    members = _members(value, pointer, readers)
+def _attributes(value: Any) -> JobAttributes:
+    members = _members(value, _ATTRIBUTES)
     project = members.pop("project_name", None)
     if project is not None and members.setdefault("account", project) != project:
-        raise _error(_below(pointer, "project_name"), f"{project!r} contradicts account {members['account']!r}")
+        raise _Bad(f"{project!r} contradicts account {members['account']!r}").inside("project_name")
     return JobAttributes(**members)
 
 
-def _mode(value: Any, pointer: str) -> StagingMode:
-    if _str(value, pointer) not in StagingMode.__members__:
-        raise _error(pointer, f"{value!r} is not a staging mode (known: {', '.join(StagingMode.__members__)})")
+def _mode(value: Any) -> StagingMode:
+    if _str(value) not in StagingMode.__members__:
+        raise _Bad(f"{value!r} is not a staging mode (known: {', '.join(StagingMode.__members__)})")
     return StagingMode[value]
 
 
-def _flags(value: Any, pointer: str) -> StageOutFlags:
+def _flags(value: Any) -> StageOutFlags:
     flags = StageOutFlags.NONE
-    for name in _str(value, pointer).split("|"):
+    for name in _str(value).split("|"):
         if name not in StageOutFlags.__members__:
-            raise _error(pointer, f"{name!r} is not a flag (known: {', '.join(StageOutFlags.__members__)})")
+            raise _Bad(f"{name!r} is not a flag (known: {', '.join(StageOutFlags.__members__)})")
         flags |= StageOutFlags[name]
     return flags
 
 
 def _staged(kind: type, readers: dict[str, _Reader]) -> _Reader:
-    def read(value: Any, pointer: str) -> Any:
-        if missing := [key for key in ("source", "target") if key not in _dict(value, pointer)]:
-            raise _error(pointer, f"{missing[0]!r} is missing")
-        return kind(**_members(value, pointer, readers))
+    def read(value: Any) -> Any:
+        if missing := [key for key in ("source", "target") if key not in _dict(value)]:
+            raise _Bad(f"{missing[0]!r} is missing")
+        return kind(**_members(value, readers))
     return read
 
 
 def _set_of(reader: _Reader) -> _Reader:
-    return lambda value, pointer: {reader(item, _below(pointer, i)) for i, item in enumerate(_list(value, pointer))}
+    return lambda value: {_inside(index, reader, item) for index, item in enumerate(_list(value))}
 
 
+_RESOURCES: dict[str, _Reader] = {"__version": _version, **dict.fromkeys(_COUNTS, _optional(_int)),
+                                  "exclusive_node_use": _bool}
+_ATTRIBUTES: dict[str, _Reader] = {"duration": _optional(_duration),
+                                   **dict.fromkeys((*_NAMES, "project_name"), _optional(_str)),
+                                   "custom_attributes": _optional(_dict)}
 _STAGE: dict[str, _Reader] = {"source": _str, "target": _str, "mode": _mode}
 _SPEC: dict[str, _Reader] = {
     "executable": _optional(_str), "arguments": _optional(_texts), "name": _optional(_str),
@@ -266,46 +333,50 @@ _SPEC: dict[str, _Reader] = {
 
 
 def _to_spec(data: dict[str, Any]) -> JobSpec:
-    members = _members(data, "", _SPEC)
-    return JobSpec(**members)
+    return JobSpec(**_members(data, _SPEC))
 
 
 # -- writing ----------------------------------------------------------------------------------------------------------
 
-def _given(pairs: Iterable[tuple[str, Any]]) -> dict[str, Any]:
-    return {key: value for key, value in pairs if value is not None}
+def _given(owner: object, names: Iterable[str]) -> dict[str, Any]:
+    return {name: value for name in names if (value := getattr(owner, name)) is not None}
 
 
 def _from_spec(spec: JobSpec) -> dict[str, Any]:
-    data = _given((key, getattr(spec, key)) for key in ("name", "executable", "arguments", "environment", "launcher"))
+    data = _given(spec, ("name", "executable", "arguments", "environment", "launcher"))
+    for key, value in data.items():
+        _inside(key, _SPEC[key], list(value) if type(value) is tuple else value)
     if not spec.inherit_environment:
         data["inherit_environment"] = False
-    data |= {key: str(path) for key in _PATHS if (path := getattr(spec, key)) is not None}
+    for key, value in _given(spec, _PATHS).items():
+        data[key] = str(value)
     if spec.resources is not None:
-        data["resources"] = _from_resources(spec.resources)
+        data["resources"] = _inside("resources", _from_resources, spec.resources)
     if spec.attributes is not None:
-        data["attributes"] = _from_attributes(spec.attributes)
+        data["attributes"] = _inside("attributes", _from_attributes, spec.attributes)
     data |= _from_staging(spec)
-    _writable(data, "", 0)
     return data
 
 
 def _from_resources(resources: object) -> dict[str, Any]:
     if not isinstance(resources, ResourceSpecV1):
-        raise ValueError(f"/resources: {type(resources).__name__} cannot be written")
-    data = _given((key, getattr(resources, key)) for key in _COUNTS)
+        raise _Bad(f"{type(resources).__name__} cannot be written")
+    data = _given(resources, _COUNTS)
+    _writable(data, 1)
     if resources.exclusive_node_use:
         data["exclusive_node_use"] = True
-    return data | {"__version": 1}
+    data["__version"] = 1
+    return data
 
 
 def _from_attributes(attributes: JobAttributes) -> dict[str, Any]:
-    data = _given((key, getattr(attributes, key)) for key in (*_NAMES, "custom_attributes"))
+    data = _given(attributes, (*_NAMES, "custom_attributes"))
+    _writable(data, 1)
     if attributes.account is not None:
         data["project_name"] = attributes.account
     if attributes.duration is None:
         data["duration"] = None
-    elif attributes.duration != timedelta(minutes=10):
+    elif attributes.duration != _TEN_MINUTES:
         data["duration"] = _seconds(attributes.duration)
     return data
 
@@ -313,10 +384,11 @@ def _from_attributes(attributes: JobAttributes) -> dict[str, Any]:
 def _seconds(duration: timedelta) -> str:
     """``"3600 s"``, with a fraction (microseconds) only where there is one: psij-python misreads fractions."""
     if duration < timedelta(0):
-        raise ValueError(f"/attributes/duration: {duration} is below zero")
-    whole = duration // timedelta(seconds=1)
-    fraction = f"{duration.microseconds:06d}".rstrip("0")
-    return f"{whole}.{fraction} s" if fraction else f"{whole} s"
+        raise _Bad(f"{duration} is below zero").inside("duration")
+    whole = duration.days * 86400 + duration.seconds
+    if not duration.microseconds:
+        return f"{whole} s"
+    return f"{whole}.{duration.microseconds:06d}".rstrip("0") + " s"
 
 
 def _from_staging(spec: JobSpec) -> dict[str, Any]:
@@ -346,19 +418,21 @@ def _flag_text(flags: StageOutFlags) -> str:
     return "|".join(str(flag.name) for flag in StageOutFlags if flag in flags) or "NONE"
 
 
-def _writable(value: Any, pointer: str, depth: int) -> None:
-    """Check that JSON gives the value back as it is. Raises ValueError with a pointer."""
+def _writable(value: Any, depth: int) -> None:
+    """Check that JSON gives the value back as it is."""
+    kind = type(value)
+    if kind is str or kind is int or kind is bool or value is None:
+        return
     if depth > _DEPTH:
-        raise _error(pointer[:200], f"nested more than {_DEPTH} levels deep")
+        raise _Bad(f"nested more than {_DEPTH} levels deep")
     if isinstance(value, dict):
         for key, item in value.items():
-            _str(key, pointer)
-            _writable(item, _below(pointer, key), depth + 1)
+            _str(key)
+            _inside(key, _writable, item, depth + 1)
     elif isinstance(value, list | tuple):
         for index, item in enumerate(value):
-            _writable(item, _below(pointer, index), depth + 1)
-    elif isinstance(value, float):
-        if not math.isfinite(value):
-            raise _error(pointer, f"{value} cannot be written in JSON")
-    elif value is not None and type(value) not in (str, bool, int):
-        raise _error(pointer, f"a value of type {type(value).__name__} cannot be written in JSON")
+            _inside(index, _writable, item, depth + 1)
+    elif kind is not float:
+        raise _Bad(f"a value of type {kind.__name__} cannot be written in JSON")
+    elif not math.isfinite(value):
+        raise _Bad(f"{value} cannot be written in JSON")

@@ -1,3 +1,5 @@
 """The version of the psij package."""
 
-__version__ = "0.1.0"
+__all__ = ["VERSION", "__version__"]
+
+__version__ = VERSION = "0.1.0"

@@ -4,5 +4,5 @@
 _PSI_J_PROCESS_COUNT="$1"
 shift
 pre_launch
-run_launch jsrun -n "$_PSI_J_PROCESS_COUNT" "$@"
+run_launch jsrun --np "$_PSI_J_PROCESS_COUNT" "$@"
 end_launch

@@ -1,3 +1,4 @@
+# shellcheck shell=bash
 # Sourced by launcher scripts. Takes the seven fixed arguments away; what is left is for the script.
 set -e
 _PSI_J_JOB_ID="$1"
@@ -9,6 +10,16 @@ _PSI_J_STDOUT="${6:-/dev/null}"
 _PSI_J_STDERR="${7:-/dev/null}"
 shift 7
 
+# Paths mean what they mean now, whatever directory pre-launch goes to.
+for _psi_j_name in _PSI_J_LOG_FILE _PSI_J_PRE_LAUNCH _PSI_J_POST_LAUNCH _PSI_J_STDIN _PSI_J_STDOUT _PSI_J_STDERR; do
+    case "${!_psi_j_name}" in
+        '' | /*) ;;
+        \~/*) printf -v "$_psi_j_name" '%s' "$HOME${!_psi_j_name#\~}" ;;
+        *) printf -v "$_psi_j_name" '%s' "$PWD/${!_psi_j_name}" ;;
+    esac
+done
+unset _psi_j_name
+
 # The local executor has opened (emptied, or not) the output files already and says so; otherwise they are emptied here.
 if [ -z "$_PSI_J_OUTPUT_READY" ]; then
     for _psi_j_file in "$_PSI_J_STDOUT" "$_PSI_J_STDERR"; do
@@ -18,13 +29,15 @@ if [ -z "$_PSI_J_OUTPUT_READY" ]; then
 fi
 unset _PSI_J_OUTPUT_READY
 
+# A line in the log file; a log that cannot be written is no reason to fail.
 log() {
-    printf '%(%Y-%m-%dT%H:%M:%S%z)T %s %s\n' -1 "$_PSI_J_JOB_ID" "$*" >>"$_PSI_J_LOG_FILE"
+    { printf '%(%Y-%m-%dT%H:%M:%S%z)T %s %s\n' -1 "$_PSI_J_JOB_ID" "$*" >>"$_PSI_J_LOG_FILE"; } 2>/dev/null || true
 }
 
 pre_launch() {
     if [ -n "$_PSI_J_PRE_LAUNCH" ]; then
         log "pre-launch $_PSI_J_PRE_LAUNCH"
+        # shellcheck source=/dev/null
         . "$_PSI_J_PRE_LAUNCH"
     fi
 }
@@ -32,15 +45,16 @@ pre_launch() {
 post_launch() {
     if [ -n "$_PSI_J_POST_LAUNCH" ]; then
         log "post-launch $_PSI_J_POST_LAUNCH"
+        # shellcheck source=/dev/null
         . "$_PSI_J_POST_LAUNCH"
     fi
 }
 
-# Run one command with the job's streams; its exit code goes to _PSI_J_EC.
+# Run one command with the job's streams; its exit code goes to _PSI_J_EC. (exec: a file, never a shell's own command.)
 run_launch() {
     _PSI_J_EC=0
     log "run $1"
-    "$@" <"$_PSI_J_STDIN" >>"$_PSI_J_STDOUT" 2>>"$_PSI_J_STDERR" || _PSI_J_EC=$?
+    (exec -- "$@") <"$_PSI_J_STDIN" >>"$_PSI_J_STDOUT" 2>>"$_PSI_J_STDERR" || _PSI_J_EC=$?
     log "exit code $_PSI_J_EC"
 }
 

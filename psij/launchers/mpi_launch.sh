@@ -4,5 +4,8 @@
 _PSI_J_PROCESS_COUNT="$1"
 shift
 pre_launch
-run_launch mpirun -np "$_PSI_J_PROCESS_COUNT" "$@"
+# More processes than processors are started all the same. In variables, because other MPIs do not know the options.
+export OMPI_MCA_rmaps_base_oversubscribe="${OMPI_MCA_rmaps_base_oversubscribe:-1}"                     # Open MPI 4
+export PRTE_MCA_rmaps_default_mapping_policy="${PRTE_MCA_rmaps_default_mapping_policy:-:oversubscribe}" # Open MPI 5
+run_launch mpirun -n "$_PSI_J_PROCESS_COUNT" "$@"
 end_launch

@@ -6,9 +6,10 @@ shift
 pre_launch
 
 _psi_j_pids=()
-for _psi_j_index in $(seq 1 "$_PSI_J_PROCESS_COUNT"); do
+for ((_psi_j_index = 1; _psi_j_index <= _PSI_J_PROCESS_COUNT; _psi_j_index++)); do
     log "start $1, process $_psi_j_index"
-    _PSI_J_PROCESS_INDEX_="$_psi_j_index" "$@" <"$_PSI_J_STDIN" >>"$_PSI_J_STDOUT" 2>>"$_PSI_J_STDERR" &
+    (export _PSI_J_PROCESS_INDEX_="$_psi_j_index"; exec -- "$@") \
+        <"$_PSI_J_STDIN" >>"$_PSI_J_STDOUT" 2>>"$_PSI_J_STDERR" &
     _psi_j_pids+=($!)
 done
 

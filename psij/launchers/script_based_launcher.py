@@ -2,7 +2,7 @@
 
 Command: ``/bin/bash SCRIPT job-id log-file pre-launch post-launch stdin stdout stderr [extra ...] executable arg ...``
 (source: psij-python's architecture note and the behaviour of its scripts). Scripts source ``launcher_lib.sh``, which
-lies beside them.
+lies beside them. Their last line of output is an end marker; without it the output says why the launch failed.
 """
 
 from __future__ import annotations
@@ -19,8 +19,9 @@ from psij.job_launcher import Launcher
 from psij.job_spec import JobSpec
 from psij.resource_spec import ResourceSpecV1
 
-__all__ = ["ScriptBasedLauncher", "process_count"]
+__all__ = ["ParallelLauncher", "ScriptBasedLauncher", "process_count"]
 
+_MARKERS = ("_PSI_J_LAUNCHER_DONE", "_PSIJ_SCRIPT_DONE")     # psij-python 0.9.11 and its head
 _HERE = Path(__file__).resolve().parent
 
 
@@ -36,6 +37,7 @@ class ScriptBasedLauncher(Launcher):
     def __init__(self, script_path: Path, config: JobExecutorConfig | None = None) -> None:
         super().__init__(config)
         self._script_path = Path(script_path)
+        self._deployed: tuple[Path, object] | None = None      # folder, and the marks of all files when it was right
 
     def _files_to_deploy(self) -> list[Path]:
         """Files that are copied to the work directory, the script among them."""
@@ -54,13 +56,37 @@ class ScriptBasedLauncher(Launcher):
         return ["/bin/bash", str(self._deploy()), job.id, log, *_launch_paths(spec), *self.get_additional_args(job),
                 os.fspath(spec.executable), *(spec.arguments or ())]
 
+    def is_launcher_failure(self, output: str) -> bool:
+        """Whether the end marker is missing from the end of what the script printed."""
+        return not output.rstrip("\n").endswith(_MARKERS)
+
+    def get_launcher_failure_message(self, output: str) -> str:
+        """The output without the end marker."""
+        return "".join(line for line in output.splitlines(keepends=True) if line.rstrip("\n") not in _MARKERS)
+
     def _deploy(self) -> Path:
         """Copy the files to ``<work directory>/<sha256 of their contents>/``, once; the path of the script there."""
-        contents = {file.name: file.read_bytes() for file in self._files_to_deploy()}
-        folder = self.config.work_directory / _digest(contents)
-        if not _holds(folder, contents):
-            _write_folder(folder, contents)
-        return folder / self._script_path.name
+        files = self._files_to_deploy()
+        if self._deployed is None or _marks(self._deployed[0], files) != self._deployed[1]:
+            contents = {file.name: file.read_bytes() for file in files}
+            folder = self.config.work_directory / _digest(contents)
+            if not _holds(folder, contents):
+                _write_folder(folder, contents)
+            self._deployed = folder, _marks(folder, files)
+        return self._deployed[0] / self._script_path.name
+
+
+class ParallelLauncher(ScriptBasedLauncher):
+    """A launcher whose script gets the total number of processes after the fixed arguments. script: its name here."""
+
+    script = ""
+
+    def __init__(self, config: JobExecutorConfig | None = None) -> None:
+        super().__init__(_HERE / self.script, config)
+
+    def get_additional_args(self, job: Job) -> list[str]:
+        """The total number of processes."""
+        return [str(process_count(job))]
 
 
 def _text(path: Path | None) -> str:
@@ -79,6 +105,15 @@ def _digest(contents: dict[str, bytes]) -> str:
     return digest.hexdigest()
 
 
+def _marks(folder: Path, files: list[Path]) -> object:
+    """What tells that neither the files nor their copies have changed; equal to nothing when a copy is missing."""
+    try:
+        return [(file, mark.st_mtime_ns, mark.st_size, mark.st_ino) for original in files
+                for file in (str(original), f"{folder}/{original.name}") for mark in (os.stat(file),)]
+    except FileNotFoundError:
+        return object()
+
+
 def _holds(folder: Path, contents: dict[str, bytes]) -> bool:
     try:
         return all((folder / name).read_bytes() == content for name, content in contents.items())
@@ -87,13 +122,16 @@ def _holds(folder: Path, contents: dict[str, bytes]) -> bool:
 
 
 def _write_folder(folder: Path, contents: dict[str, bytes]) -> None:
-    """Make the folder in one step, so that nobody ever runs half a script; two writers write the same."""
+    """Make the folder in one step, so that nobody ever runs half a script; two writers write the same.
+
+    The folder and the scripts are for the user alone (0700, other files 0600).
+    """
     folder.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     fresh = Path(tempfile.mkdtemp(prefix=".launcher-", dir=folder.parent))
     try:
         for name, content in contents.items():
             (fresh / name).write_bytes(content)
-            (fresh / name).chmod(0o700)
+            (fresh / name).chmod(0o700 if content.startswith(b"#!") else 0o600)
         _replace_folder(fresh, folder, contents)
     finally:
         shutil.rmtree(fresh, ignore_errors=True)

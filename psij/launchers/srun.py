@@ -2,21 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
-from psij.job import Job
-from psij.job_executor_config import JobExecutorConfig
-from psij.launchers.script_based_launcher import ScriptBasedLauncher, process_count
+from psij.launchers.script_based_launcher import ParallelLauncher
 
 __all__ = ["SrunLauncher"]
 
 
-class SrunLauncher(ScriptBasedLauncher):
+class SrunLauncher(ParallelLauncher):
     """Launcher ``srun``: processes started by Slurm's ``srun``."""
 
-    def __init__(self, config: JobExecutorConfig | None = None) -> None:
-        super().__init__(Path(__file__).resolve().parent / "srun_launch.sh", config)
-
-    def get_additional_args(self, job: Job) -> list[str]:
-        """The total number of processes."""
-        return [str(process_count(job))]
+    script = "srun_launch.sh"

@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import itertools
+import subprocess
+import sys
 import threading
+import time
+import uuid
 from datetime import timedelta
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import psij
 from psij import (
     InvalidJobException,
     InvalidStateException,
@@ -22,7 +28,9 @@ from psij import (
     SubmitException,
 )
 from psij.job_state import JobStateOrder
+from psij.utils import SingletonThread
 
+REPO = Path(psij.__file__).resolve().parents[1]
 SOON = timedelta(seconds=5)
 
 
@@ -44,10 +52,12 @@ def test_states_only_go_forward(wanted: list[JobState], staging: bool) -> None:
     job = Job(JobSpec("x", stage_in=[StageIn("a", "b")] if staging else None))
     seen = [job.status.state]
     announced: list[JobState] = []
-    job._announce = lambda status: announced.append(status.state)  # type: ignore[method-assign]
-    for state in wanted:
-        job.status = JobStatus(state)
-        seen.append(job.status.state)
+    job.set_job_status_callback(lambda job, status: announced.append(status.state))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("psij.job.deliver", lambda key, call: call())
+        for state in wanted:
+            job.status = JobStatus(state)
+            seen.append(job.status.state)
     assert all(later is earlier or later.is_greater_than(earlier) for earlier, later in itertools.pairwise(seen))
     assert len(set(announced)) == len(announced)
     assert all(b.is_greater_than(a) for a, b in itertools.pairwise(announced))
@@ -127,3 +137,155 @@ def test_status_text() -> None:
     status = JobStatus(JobState.FAILED, time=1.0, message="why", exit_code=3, metadata={"a": 1})
     assert str(status) == "JobStatus[FAILED, time=1.0, message=why, exit_code=3, meta={'a': 1}]"
     assert str(JobStatus(JobState.NEW, 0.0)) == "JobStatus[NEW, time=0.0]"
+
+
+class Stub(JobExecutor):
+    """An executor written like a plug-in for psij-python: it knows _check_job and the status of a job, no more."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.refuse = False
+
+    def submit(self, job: Job) -> None:
+        self._check_job(job)
+        if self.refuse:
+            raise SubmitException("not now", transient=True)
+        self._set_job_status(job, JobStatus(JobState.QUEUED))
+
+    def cancel(self, job: Job) -> None:
+        job.status = JobStatus(JobState.CANCELED)
+
+    def attach(self, job: Job, native_id: str) -> None:
+        job._attach(self)
+
+    def list(self) -> list[str]:
+        return []
+
+
+@pytest.mark.parametrize("error", [RuntimeError, SystemExit, KeyboardInterrupt])
+def test_the_executors_callback_comes_after_a_failing_one(error: type[BaseException],
+                                                         caplog: pytest.LogCaptureFixture) -> None:
+    def fail(job: Job, status: JobStatus) -> None:
+        raise error("on purpose")
+
+    executor, job, recorder = Stub(), Job(JobSpec("x")), Recorder()
+    executor.set_job_status_callback(recorder)
+    job.set_job_status_callback(fail)
+    executor.submit(job)
+    job.cancel()
+    assert recorder.final.wait(5) and recorder.states == [JobState.QUEUED, JobState.CANCELED]
+    assert f"A status callback of job {job.id} failed" in caplog.text
+
+
+def test_a_blocking_callback_holds_up_only_its_own_job(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("psij._delivery.PATIENCE_S", 0.02)
+    release, order, ended = threading.Event(), [], threading.Event()
+
+    def block(job: Job, status: JobStatus) -> None:
+        order.append(status.state)
+        if status.state is JobState.QUEUED:
+            release.wait(30)
+        elif status.final:
+            ended.set()
+
+    for _ in range(2):          # twice: the thread that takes over can be taken over from
+        blocked, other, recorder = Job(), Job(), Recorder()
+        order.clear()
+        for event in (ended, release):
+            event.clear()
+        blocked.set_job_status_callback(block)
+        other.set_job_status_callback(recorder)
+        blocked.status = JobStatus(JobState.QUEUED)
+        blocked.status = JobStatus(JobState.ACTIVE)
+        other.status = JobStatus(JobState.COMPLETED)
+        assert recorder.final.wait(5) and order == [JobState.QUEUED]
+        blocked.status = JobStatus(JobState.COMPLETED)
+        release.set()
+        assert ended.wait(5) and order == [JobState.QUEUED, JobState.ACTIVE, JobState.COMPLETED]
+
+
+def test_a_removed_callback_is_not_called() -> None:
+    first, second, recorder = Job(), Job(), Recorder()
+    first.set_job_status_callback(recorder)
+    first.set_job_status_callback(None)
+    first.status = JobStatus(JobState.COMPLETED)
+    second.set_job_status_callback(last := Recorder())
+    second.status = JobStatus(JobState.COMPLETED)
+    assert last.final.wait(5) and recorder.states == []
+
+
+def test_callbacks_are_called_before_the_program_ends() -> None:
+    code = ("import time; from psij import *\n"
+            "def show(job, status): time.sleep(0.1); print(status.state, flush=True)\n"
+            "job = Job(); job.set_job_status_callback(show); job.status = JobStatus(JobState.COMPLETED)")
+    done = subprocess.run([sys.executable, "-c", code], cwd=REPO, capture_output=True, text=True, timeout=30)
+    assert (done.stdout.split(), done.stderr) == (["QUEUED", "ACTIVE", "COMPLETED"], "")
+
+
+def test_a_blocking_callback_does_not_keep_the_program() -> None:
+    code = ("import time, psij._delivery; from psij import *; psij._delivery.PATIENCE_S = 0.05\n"
+            "job = Job(); job.set_job_status_callback(lambda job, status: time.sleep(60))\n"
+            "job.status = JobStatus(JobState.COMPLETED)")
+    start = time.monotonic()
+    done = subprocess.run([sys.executable, "-c", code], cwd=REPO, capture_output=True, text=True, timeout=30)
+    assert (done.stdout, done.stderr) == ("", "") and time.monotonic() - start < 10
+
+
+def test_a_forked_child_has_callbacks_of_its_own() -> None:
+    code = ("import os, threading; from psij import *\n"
+            "def run():\n"
+            "    done = threading.Event(); job = Job()\n"
+            "    job.set_job_status_callback(lambda job, status: status.final and done.set())\n"
+            "    job.status = JobStatus(JobState.COMPLETED); return done.wait(5)\n"
+            "assert run()\n"
+            "pid = os.fork()\n"
+            "if pid == 0: os._exit(0 if run() else 1)\n"
+            "print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))")
+    done = subprocess.run([sys.executable, "-c", code], cwd=REPO, capture_output=True, text=True, timeout=30)
+    assert done.stdout == "0\n", done.stderr
+
+
+def test_an_executor_that_only_knows_the_published_hooks() -> None:
+    """It becomes the job's executor with the first status; what it refused can be submitted again."""
+    executor, job = Stub(), Job(JobSpec("x"))
+    executor.refuse = True
+    with pytest.raises(SubmitException) as caught:
+        executor.submit(job)
+    assert caught.value.transient and job.executor is None and job.status.state is JobState.NEW
+    executor.refuse = False
+    executor.submit(job)
+    assert job.executor is executor
+    with pytest.raises(InvalidStateException):
+        executor.submit(job)
+    assert type(executor._get_launcher("single")).__name__ == "SingleLauncher"
+    assert executor._get_launcher("single") is executor._get_launcher("single")
+
+
+def test_attaching_discards_the_specification() -> None:
+    executor, job = Stub(), Job(JobSpec("x", stage_in=[StageIn("a", "b")]))
+    executor.attach(job, "1")
+    assert job.spec is None and job.executor is executor
+    with pytest.raises(InvalidJobException):
+        executor.attach(job, "1")
+    with pytest.raises(InvalidJobException):
+        executor.submit(job)
+
+
+def test_job_ids() -> None:
+    ids = {Job().id for _ in range(1000)}
+    assert len(ids) == 1000 and all(str(uuid.UUID(i)) == i and uuid.UUID(i).version == 4 for i in ids)
+    assert {Job(): 1} and Job() != Job()
+
+
+class _Once(SingletonThread):
+    def run(self) -> None:
+        pass
+
+
+class _Other(_Once):
+    pass
+
+
+def test_singleton_thread() -> None:
+    assert _Once.get_instance() is _Once.get_instance()
+    assert type(_Other.get_instance()) is _Other

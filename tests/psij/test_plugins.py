@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
 from packaging.version import Version
 
 import psij
-from psij import Job, JobExecutor, Launcher
+from psij import JobExecutor, Launcher
 from psij.executors import LocalJobExecutor
 
 REPO = Path(psij.__file__).resolve().parents[1]
@@ -62,6 +63,39 @@ def test_third_party(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert {"local", "third-good"} <= JobExecutor.get_executor_names()
 
 
+def test_threads_get_the_same_class(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody sees a module that another thread is still running."""
+    plugin_folder(tmp_path, "slow")
+    (tmp_path / "slowplug" / "good.py").write_text(f"import time\ntime.sleep(0.1)\n{EXECUTOR}")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    found: list[type] = []
+    threads = [threading.Thread(target=lambda: found.append(type(JobExecutor.get_instance("slow-good"))))
+               for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(10)
+    assert len(found) == 4 and len(set(found)) == 1
+
+
+def test_versions_side_by_side(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two folders on the path with a module of the same name, one version of an executor in each."""
+    for version in ("1.0", "2.0rc1"):
+        root = tmp_path / version
+        (root / "sideplug").mkdir(parents=True)
+        (root / "sideplug" / "it.py").write_text(f"{EXECUTOR}    made = {version!r}\n")
+        (root / "psij-descriptors").mkdir()
+        (root / "psij-descriptors" / "side.py").write_text(
+            "from packaging.version import Version\nfrom psij.descriptor import Descriptor\n"
+            f"__PSI_J_EXECUTORS__ = [Descriptor('side', Version({version!r}), 'sideplug.it.E')]\n")
+        monkeypatch.syspath_prepend(str(root))
+    for constraint, made in ((None, "2.0rc1"), ("< 2.0rc1", "1.0"), ("== 1.0", "1.0"), (">= 1", "2.0rc1")):
+        executor = JobExecutor.get_instance("side", constraint)
+        assert executor.made == made and str(executor.version) == made  # type: ignore[attr-defined]
+    with pytest.raises(ValueError, match="Invalid specifier"):
+        JobExecutor.get_instance("side", "newest")
+
+
 def test_folder_that_all_may_write_is_skipped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
                                               caplog: pytest.LogCaptureFixture) -> None:
     plugin_folder(tmp_path, "open")
@@ -84,17 +118,6 @@ def test_own_plugins() -> None:
     assert type(Launcher.get_instance("jrun")).__name__ == "JsrunLauncher"
 
 
-@pytest.mark.parametrize(("name", "extra"), [("single", []), ("multiple", ["4"]), ("mpirun", ["4"]), ("srun", ["4"])])
-def test_launch_command(name: str, extra: list[str], tmp_path: Path) -> None:
-    config = psij.JobExecutorConfig(work_directory=tmp_path)
-    spec = psij.JobSpec("/bin/x", ["a b"], resources=psij.ResourceSpecV1(process_count=4), stdout_path="out")
-    job = Job(spec)
-    command = Launcher.get_instance(name, config=config).get_launch_command(job)
-    assert command[0] == "/bin/bash" and Path(command[1]).parent.parent == tmp_path
-    assert (Path(command[1]).parent / "launcher_lib.sh").is_file()
-    assert command[2:] == [job.id, "", "", "", "/dev/null", "out", "/dev/null", *extra, "/bin/x", "a b"]
-
-
 def run_python(*arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run([sys.executable, *arguments], cwd=REPO, capture_output=True, text=True, timeout=30)
 
@@ -113,3 +136,19 @@ def test_import_is_quiet() -> None:
             "'typeguard', 'psutil', 'sssjob', 'psij._plugins'))}; assert all(hasattr(psij, n) for n in psij.__all__)")
     result = run_python("-W", "error", "-c", code)
     assert (result.returncode, result.stdout, result.stderr) == (0, "", "")
+
+
+def test_other_psij_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "psij_python-0.9.11.dist-info").mkdir()
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.warns(RuntimeWarning, match=r"psij-python 0\.9\.11 is installed in .*uninstall one of them"):
+        psij.JobExecutor.get_instance("local")
+    psij.JobExecutor.get_instance("local")
+
+
+def test_settings_take_text() -> None:
+    config = psij.JobExecutorConfig("log", "work")
+    assert (config.launcher_log_file, config.work_directory) == (Path("log"), Path("work"))
+    config.launcher_log_file, config.work_directory = None, "other"
+    assert (config.launcher_log_file, config.work_directory) == (None, Path("other"))
+    assert psij.JobExecutorConfig.DEFAULT.work_directory == psij.JobExecutorConfig.DEFAULT_WORK_DIRECTORY

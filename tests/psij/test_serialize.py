@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -19,6 +21,7 @@ from psij import (
     StageOut,
     StageOutFlags,
     StagingMode,
+    serialize,
 )
 
 JSON = JSONSerializer()
@@ -51,6 +54,25 @@ def test_round_trip(spec: JobSpec) -> None:
     text = JSON.dumps(spec)
     assert JSON.loads(text) == spec
     assert JSON.dumps(JSON.loads(text)) == text
+
+
+@given(SPECS)
+def test_quick_and_careful_reading_agree(spec: JobSpec) -> None:
+    text = JSON.dumps(spec)
+    assert serialize._checked(text) == json.loads(text)
+    with suppress(serialize._Odd):
+        assert serialize._quick(text) == json.loads(text)
+
+
+@pytest.mark.parametrize(("members", "place"), [
+    ({"name": 5}, "/name: must be text"), ({"arguments": ["a", 5]}, "/arguments/1: must be text"),
+    ({"environment": {"A": 1.5}}, "/environment/A: must be text"), ({"launcher": b"x"}, "/launcher: must be text"),
+    ({"attributes": JobAttributes(queue_name=b"x")}, "/attributes/queue_name: a value of type bytes"),  # type: ignore[arg-type]
+    ({"attributes": JobAttributes(-timedelta(1))}, "/attributes/duration: -1 day")])
+def test_what_could_not_be_read_back_is_not_written(members: dict[str, Any], place: str) -> None:
+    with pytest.raises(ValueError) as caught:
+        JSON.dumps(JobSpec(**members))
+    assert str(caught.value).startswith(place)
 
 
 def test_form() -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from psij import InvalidJobException, Job, JobAttributes, JobSpec, JobState, ResourceSpecV1, StageIn
+from psij import InvalidJobException, Job, JobAttributes, JobSpec, JobState, ResourceSpecV1
 from psij.executors import LocalJobExecutor
 
 EXECUTOR = LocalJobExecutor()
@@ -26,6 +26,7 @@ def custom(name: str, value: object) -> dict[str, Any]:
     ({"arguments": ["a\0"]}, r"arguments\[0\] contains a NUL"),
     ({"arguments": ["\ud800"]}, "cannot be encoded"),
     ({"environment": {"A=B": "x"}}, "is not the name of a variable"),
+    ({"environment": {"BASH_FUNC_a;b%%": "x"}}, "is not the name of a variable"),
     ({"environment": {"": "x"}}, "is not the name of a variable"),
     ({"environment": {"A": "\0"}}, "contains a NUL"),
     ({"environment": ["A"]}, "environment must be a dict"),
@@ -36,7 +37,6 @@ def custom(name: str, value: object) -> dict[str, Any]:
     ({"attributes": JobAttributes(60)}, "duration must be a timedelta"),  # type: ignore[arg-type]
     ({"launcher": "../x"}, "is not the name of a launcher"),
     ({"launcher": "mpirn"}, "No such launcher: 'mpirn'"),
-    ({"stage_in": [StageIn("a", "b")]}, "does not stage"),
     (custom("local.merg", "x"), "did you mean 'local.merge'"),
     (custom("local.merge", "x"), "must be one of"),
     (custom("local.rlimit.cpu", "x"), "must be 'soft:hard'"),
@@ -48,6 +48,14 @@ def test_refused(members: dict[str, Any], message: str) -> None:
     with pytest.raises(InvalidJobException, match=message):
         EXECUTOR.submit(job)
     assert job.status.state is JobState.NEW and job.executor is None and EXECUTOR.list() == []
+
+
+def test_exported_functions_are_variables() -> None:
+    """What ``dict(os.environ)`` holds on a cluster with environment modules."""
+    job = Job(JobSpec("/bin/true", environment={"BASH_FUNC_module%%": "() { :; }"}))
+    EXECUTOR.submit(job)
+    status = job.wait(timedelta(seconds=20))
+    assert status is not None and status.state is JobState.COMPLETED
 
 
 @pytest.mark.parametrize("environment", [{1: "a"}, {"a": 1.5}, {"a": None}])
