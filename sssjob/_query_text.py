@@ -15,7 +15,7 @@ from typing import Final, Literal
 from sssjob.errors import QueryError
 from sssjob.vocabulary import CONTAINERS, ELEMENTS, in_scope
 
-__all__ = ["CHARACTERS", "DEPTH", "Token", "candidates", "check", "linear", "needs_31", "spell", "tokens"]
+__all__ = ["CHARACTERS", "DEPTH", "Token", "candidates", "check", "is_text", "linear", "needs_31", "spell", "tokens"]
 
 CHARACTERS: Final = 10_000      # longest query
 DEPTH: Final = 64               # open brackets
@@ -34,6 +34,7 @@ class Token:
     role: Role
 
 
+_NO_TEXT: Final = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
 _NAME: Final = r"[^\W\d][\w.\-·]*"
 _TOKEN: Final = re.compile(
     rf"""(?P<space>\s+)
@@ -99,11 +100,18 @@ def tokens(query: str) -> list[Token]:
     """The tokens of a query with their roles; raises QueryError for what no query can hold."""
     if len(query) > CHARACTERS:
         raise QueryError(f"the query has {len(query)} characters, more than {CHARACTERS}")
+    if not is_text(query):
+        raise QueryError("the query holds characters that XML does not know")
     found = _split(query)
     significant = [i for i, t in enumerate(found) if t.role != "space"]
     _roles(found, significant)
     _check_depth(found)
     return found
+
+
+def is_text(text: str) -> bool:
+    """Whether XML can hold it: no control characters, no surrogates (undecodable bytes of a command line)."""
+    return _NO_TEXT.search(text) is None
 
 
 def _split(query: str) -> list[Token]:

@@ -19,19 +19,21 @@ import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from copy import deepcopy
-from itertools import repeat
+from itertools import islice, repeat
 from pathlib import Path
 from typing import Any, Final, Literal
 
 from lxml import etree
 
 from sssjob import _query_child
-from sssjob._query_text import Token, candidates, check, linear, needs_31, spell, tokens
+from sssjob._query_text import Token, candidates, check, is_text, linear, needs_31, spell, tokens
 from sssjob.errors import QueryError, QueryTimeout, UsageError
 from sssjob.findings import Findings
 from sssjob.limits import LIMITS, Limits
+from sssjob.profiles import profile as profile_of
 from sssjob.reader import Source, iter_job_elements, parse_tree
 from sssjob.vocabulary import CONTAINERS
+from sssjob.xmlio import refuse_doctype
 
 __all__ = ["Kind", "Result", "Version", "query", "query_stream"]
 
@@ -308,9 +310,11 @@ class _Query:
     """A query that was checked, ready for any number of documents."""
 
     def __init__(self, xpath: str, version: Version | None, variables: Mapping[str, str] | None,
-                 limits: Limits) -> None:
+                 limits: Limits, profile: str) -> None:
         if version not in (None, "1.0", "3.1"):
             raise UsageError(f"no XPath version {version!r}; known: 1.0, 3.1")
+        if not xpath.strip():
+            raise QueryError("the query is empty")
         self.tokens: list[Token] = tokens(xpath)
         check(self.tokens)
         self.variables = _checked(variables)
@@ -318,6 +322,8 @@ class _Query:
         if self.version == "1.0" and needs_31(self.tokens):
             raise QueryError("the query uses functions that XPath 1.0 has not; ask for version 3.1")
         self.candidates = candidates(self.tokens)
+        if not profile_of(profile).aliases:
+            self.candidates &= {t.text for t in self.tokens}
         self.worker = _Worker(limits)
         self._compiled: dict[tuple[str, tuple[tuple[str, str], ...]], Any] = {}
         if self.version == "1.0":
@@ -363,8 +369,8 @@ def _checked(variables: Mapping[str, str] | None) -> dict[str, str]:
             raise QueryError(f"{name!r} is no name of a variable")
         if not isinstance(value, str):
             raise QueryError(f"variable {name} is no text")
-        if any(c < " " and c not in "\t\n\r" for c in value):
-            raise QueryError(f"variable {name} holds control characters")
+        if not is_text(value):
+            raise QueryError(f"variable {name} holds characters that XML does not know")
     return made
 
 
@@ -382,7 +388,7 @@ def _result(found: list[Any], places: _Places, owner: Any) -> Result:
 
 def _namespaces(root: Any) -> tuple[dict[str, str], bool]:
     """Prefixes of the root, and whether the document has namespaces (declared on the root or its first children)."""
-    first = [e for e in root[:3] if isinstance(e.tag, str)]
+    first = [e for e in islice(root, 3) if isinstance(e.tag, str)]
     named = any(isinstance(e.tag, str) and e.tag.startswith("{") for e in (root, *first)) or None in root.nsmap
     return {k: v for k, v in root.nsmap.items() if k}, named or any(e.nsmap for e in first)
 
@@ -403,16 +409,18 @@ def _occurring(root: Any, names: frozenset[str], namespaced: bool) -> frozenset[
 
 
 def query(xpath: str, source: Any, *, version: Version | None = None, variables: Mapping[str, str] | None = None,
-          limits: Limits = LIMITS, path: str = "-") -> Iterator[Result]:
+          limits: Limits = LIMITS, path: str = "-", profile: str = "liberal",
+          findings: Findings | None = None) -> Iterator[Result]:
     """The results of a query over a whole document, in document order.
 
     source: bytes, text, a Path, an open binary file, or a tree of lxml (an element or its ElementTree). The context
-    node is the root element. version: None takes 1.0, and 3.1 where 1.0 does not do. Everything is evaluated before
-    this returns. Raises QueryError for a query that is wrong or refused, QueryTimeout after ``limits.query_seconds``,
+    node is the root element. version: None takes 1.0, and 3.1 where 1.0 does not do. profile: a strict one (``3.1``)
+    repairs nothing and takes names as they stand. findings: takes the repairs. Everything is evaluated before this
+    returns. Raises QueryError for a query that is wrong or refused, QueryTimeout after ``limits.query_seconds``,
     RejectedError for what is no document.
     """
-    asked = _Query(xpath, version, variables, limits)
-    root = _tree(source, path, limits)
+    asked = _Query(xpath, version, variables, limits, profile)
+    root = _tree(source, path, limits, profile, findings)
     namespaces, namespaced = _namespaces(root)
     try:
         return asked.evaluate(root, _occurring(root, asked.candidates, namespaced), namespaces, namespaced,
@@ -421,28 +429,28 @@ def query(xpath: str, source: Any, *, version: Version | None = None, variables:
         asked.worker.close()
 
 
-def _tree(source: Any, path: str, limits: Limits) -> Any:
+def _tree(source: Any, path: str, limits: Limits, profile: str, findings: Findings | None) -> Any:
     if isinstance(source, etree._ElementTree):
         return source.getroot()
     if etree.iselement(source):
         return source
-    return parse_tree(source, path=path, limits=limits, findings=Findings(path, limits))
+    return parse_tree(source, profile=profile, path=path, limits=limits, findings=findings)
 
 
 # --- streams ------------------------------------------------------------------------------------------------------
 
 def query_stream(xpath: str, source: Source, *, version: Version | None = None,
-                 variables: Mapping[str, str] | None = None, limits: Limits = LIMITS,
-                 path: str = "-") -> Iterator[Result]:
+                 variables: Mapping[str, str] | None = None, limits: Limits = LIMITS, path: str = "-",
+                 profile: str = "liberal") -> Iterator[Result]:
     """The results of a query evaluated for each Job alone, in bounded memory, over a document of any size.
 
     Every Job stands alone inside copies of the elements above it (``/JobGroup/Job``), without its siblings. The Job
     is the context node: ``/JobGroup/Job/User``, ``//Job[User='x']`` and ``User`` all work. A query that gives a
     value gives one for each Job (``count(//Task)`` counts the tasks of that Job); a query that asks for the place of
     a Job among others (``Job[3]``, ``Job[last()]``) is refused. A result is valid until the next one is asked for.
-    ``limits.query_seconds`` holds for each Job.
+    ``limits.query_seconds`` holds for each Job; nothing is repaired.
     """
-    asked = _Query(xpath, version, variables, limits)
+    asked = _Query(xpath, version, variables, limits, profile)
     _check_places(asked.tokens)
     return _stream(asked, source, limits, path)
 
@@ -457,8 +465,10 @@ def _check_places(found: list[Token]) -> None:
 
 def _stream(asked: _Query, source: Source, limits: Limits, path: str) -> Iterator[Result]:
     ordinal = 0
+    findings = Findings(path, limits)
     try:
-        for element in iter_job_elements(source, path=path, limits=limits, findings=Findings(path, limits)):
+        for element in iter_job_elements(source, path=path, limits=limits, findings=findings):
+            refuse_doctype(element, findings)
             if not isinstance(element.tag, str) or element.tag.rpartition("}")[2] not in _JOBS:
                 continue
             ordinal += 1

@@ -6,15 +6,16 @@ network; a document type declaration is refused before the parser sees it.
 
 from __future__ import annotations
 
+import codecs
 import re
 import threading
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from lxml import etree
 
 from sssjob.errors import RejectedError
-from sssjob.findings import Findings, escape
+from sssjob.findings import Finding, Findings, escape
 from sssjob.limits import LIMITS, Limits
 
 __all__ = ["LEFT", "Locator", "clean_bytes", "crowded", "excerpt", "long_tag", "parse_tree", "parser", "refuse_doctype",
@@ -74,11 +75,11 @@ def _check_doctype(data: bytes, at: int, findings: Findings) -> None:
                       hint="delete the DOCTYPE; job objects need no entities")
 
 
-def clean_bytes(data: bytes, findings: Findings, limits: Limits = LIMITS) -> bytes:
+def clean_bytes(data: bytes, findings: Findings, limits: Limits = LIMITS, *, whole: bool = True) -> bytes:
     """The document in an encoding that is accepted, UTF-16 brought to UTF-8; raises RejectedError otherwise.
 
     Refuses by name: no text at all, compressed data, UTF-32, UTF-7, EBCDIC, UTF-16 without a byte order mark, and
-    any DOCTYPE.
+    any DOCTYPE. whole: False for the first piece of a stream, which may end inside a character.
     """
     if len(data) > limits.document_bytes:
         raise _refuse(findings, "SSS110", f"the document has {len(data)} bytes, more than the limit document_bytes "
@@ -91,7 +92,7 @@ def clean_bytes(data: bytes, findings: Findings, limits: Limits = LIMITS) -> byt
     if start == b"\x4c\x6f\xa7\x94":
         raise _refuse(findings, "SSS103", "encoding EBCDIC is not accepted")
     if start[:2] in (b"\xff\xfe", b"\xfe\xff"):
-        data = _from_utf16(data, findings)
+        data = _from_utf16(data, findings, whole)
     elif start in (b"<\0?\0", b"\0<\0?") or start[:2] in (b"<\0", b"\0<"):
         raise _refuse(findings, "SSS103", "UTF-16 without a byte order mark is not accepted")
     elif b"<?xml" in data[:256]:
@@ -102,9 +103,9 @@ def clean_bytes(data: bytes, findings: Findings, limits: Limits = LIMITS) -> byt
     return data
 
 
-def _from_utf16(data: bytes, findings: Findings) -> bytes:
+def _from_utf16(data: bytes, findings: Findings, whole: bool) -> bytes:
     try:
-        text = data.decode("utf-16")
+        text = codecs.getincrementaldecoder("utf-16")().decode(data, whole)
     except UnicodeDecodeError as error:
         raise _refuse(findings, "SSS103", f"not valid UTF-16: {error.reason} at byte {error.start}") from None
     return _DECLARATION.sub(lambda m: b" " * len(m.group()), text.encode("utf-8", "surrogatepass"), count=1)
@@ -328,6 +329,21 @@ class Locator:
         nth = self._before(element) if len(places) > 1 else 0
         column = places[min(nth, len(places) - 1)] + 1 if places else 1
         return line, column, excerpt(text, column)
+
+    def placed(self, finding: Finding) -> Finding:
+        """A finding of which only line and path are known, with column and source line where they leave no doubt.
+
+        The line is that of a container: the last step of the path, or the last but one, must start there just once.
+        """
+        text = self._text(finding.line) if finding.line and not finding.column else None
+        if text is None:
+            return finding
+        column = 0
+        for step in finding.path.split("/")[-2:]:
+            tag = re.compile(rf"<(?:[\w.-]+:)?{re.escape(step.partition('[')[0])}(?=[\s/>]|$)")
+            places = [m.start() + 1 for m in tag.finditer(text)]
+            column = places[0] if len(places) == 1 and places[0] > column else column
+        return replace(finding, column=column, excerpt=excerpt(text, column or 1)) if column else finding
 
     def _text(self, line: int) -> str | None:
         if self._starts is None:

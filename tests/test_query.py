@@ -12,6 +12,7 @@ from lxml import etree
 
 from sssjob._query_text import candidates, check, linear, spell, tokens
 from sssjob.errors import QueryError, QueryTimeout, RejectedError, UsageError
+from sssjob.findings import Findings
 from sssjob.limits import LIMITS
 from sssjob.query import Result, query, query_stream
 
@@ -172,6 +173,32 @@ def test_what_runs_without_a_guard(xpath: str, cheap: bool) -> None:
     found = tokens(xpath)
     check(found)
     assert linear(found) is cheap
+
+
+def test_profiles() -> None:
+    quotes = "<Job><JobId>1</JobId><Requested><Memory op=”LE”>5</Memory></Requested></Job>".encode()
+    findings = Findings("q.xml")
+    assert [r.text() for r in query("//Job/Id | //@op", quotes, findings=findings)] == ["1", "LE"]
+    assert [(f.rule, f.line) for f in findings] == [("SSS104", 1)]
+    with pytest.raises(RejectedError):
+        query("//@op", quotes, profile="3.1")
+    assert [r.text() for r in query("//User | //UserId", MIXED, profile="3.1")] == ["ann", "bob"]
+    assert [r.text() for r in query("//User", MIXED, profile="3.1")] == ["ann"]
+    assert [r.text() for r in query_stream("//User", MIXED, profile="3.1")] == ["ann"]
+
+
+@pytest.mark.parametrize("text", ["//a[.='\udcff']", "//a\x1b", "\ufffe", " \n "])
+def test_queries_that_are_no_text(text: str) -> None:
+    with pytest.raises(QueryError):
+        query(text, NEW)
+    with pytest.raises(QueryError, match="variable x"):
+        query("$x", NEW, variables={"x": "\udcff"})
+
+
+def test_doctype_far_inside_a_stream() -> None:
+    """The look at the start of a stream ends after its first piece."""
+    with pytest.raises(RejectedError, match="SSS102"):
+        list(query_stream("//Id", b"<!-- x -->" * 120_000 + b"<!DOCTYPE Job><Job><Id>1</Id></Job>"))
 
 
 def test_versions() -> None:

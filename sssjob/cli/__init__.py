@@ -15,8 +15,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     if arguments in (["--version"], ["-V"]):
         from sssjob.version import __version__
 
-        print(f"sssjob {__version__}")
-        return 0
+        try:
+            print(f"sssjob {__version__}", flush=True)
+            return 0
+        except OSError:                 # told below, as for every command
+            pass
     from sssjob.cli._app import run
 
     return run(arguments)

@@ -6,15 +6,18 @@ import difflib
 import importlib
 import os
 import sys
-from typing import Final
+from typing import Any, Final
 
 import click
 
-from sssjob.cli._findings import problem
+from sssjob.cli._findings import problem, say, swallow
 from sssjob.errors import QueryError, QueryTimeout, SSSJobError, UsageError
 from sssjob.version import __version__
 
-__all__ = ["COMMANDS", "cli", "run", "status_of"]
+__all__ = ["COMMANDS", "COMPLETE", "cli", "run", "status_of"]
+
+#: The variable that a shell asks for completions with.
+COMPLETE: Final = "_SSSJOB_COMPLETE"
 
 #: Command -> the line that ``sssjob --help`` shows; its module has the same name.
 COMMANDS: Final = {
@@ -98,29 +101,59 @@ def _os_message(error: OSError) -> str:
 
 def run(arguments: list[str]) -> int:
     """Run one command line and return its exit status; nothing escapes but with SSSJOB_DEBUG set."""
+    _open_streams()
+    as_json = "--json" in arguments
     try:
-        status = cli.main(arguments, prog_name="sssjob", standalone_mode=False)
+        status = _invoke(arguments)
         sys.stdout.flush()
         return status if isinstance(status, int) else 0
     except click.ClickException as error:
-        error.show()
-        return error.exit_code
-    except SystemExit as error:         # completion ends this way
-        return error.code if isinstance(error.code, int) else 0
+        return _wrong(error, as_json)
     except BaseException as error:
         status, message = status_of(error)
-        if os.environ.get("SSSJOB_DEBUG") and status != 141:
+        if os.environ.get("SSSJOB_DEBUG") and status not in (0, 141):
             raise
         if message:
-            problem(message)
-        if status == 141:
-            _swallow()
+            problem(message, as_json=as_json, status=status)
+        if isinstance(error, OSError):
+            swallow(sys.stdout)
         return status
 
 
-def _swallow() -> None:
-    """Let the interpreter's last flush of standard output go nowhere."""
-    try:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    except (OSError, ValueError):       # standard output is no file (tests)
-        return
+def _invoke(arguments: list[str]) -> Any:
+    """Not click's own ``main``: that turns a broken pipe into exit status 1."""
+    asked = os.environ.get(COMPLETE)
+    if asked:
+        from click.shell_completion import shell_complete
+
+        return shell_complete(cli, {}, "sssjob", COMPLETE, asked)
+    if not arguments:
+        with cli.make_context("sssjob", ["--help"], resilient_parsing=True) as context:
+            say(context.get_help())
+        return 2
+    with cli.make_context("sssjob", list(arguments)) as context:
+        return cli.invoke(context)
+
+
+def _wrong(error: click.ClickException, as_json: bool) -> int:
+    """Say what is wrong with the command line itself; what the user typed is escaped."""
+    context = error.ctx if isinstance(error, click.UsageError) else None
+    if context is not None and not as_json:
+        say(f"{context.get_usage()}\nTry '{context.command_path} --help' for help.\n")
+    problem(error.format_message(), as_json=as_json, status=error.exit_code)
+    return error.exit_code
+
+
+def _open_streams() -> None:
+    """Put something in the place of closed standard streams, so that no file which is opened later takes it.
+
+    Reading and writing there fails as it would on a closed stream; what goes to standard error is dropped.
+    """
+    for number, flags in enumerate((os.O_WRONLY, os.O_RDONLY, os.O_WRONLY)):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, flags)
+    sys.stdin = sys.stdin or os.fdopen(0, "r", closefd=False)
+    sys.stdout = sys.stdout or os.fdopen(1, "w", closefd=False)
+    sys.stderr = sys.stderr or os.fdopen(2, "w", closefd=False)

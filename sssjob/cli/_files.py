@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import os
+import select
 import stat
 import sys
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 from typing import IO, Final
 
-from sssjob.errors import AccessError
+from sssjob.errors import AccessError, UsageError
 from sssjob.findings import Findings, escape
 from sssjob.limits import LIMITS, Limits
 
-__all__ = ["emit", "file_name", "read_bytes", "write_file"]
+__all__ = ["emit", "file_name", "once", "read_bytes", "write_file"]
 
+_PIECE: Final = 1 << 20
 #: Never replaced by a rename: what stands there is a device or a view of a process.
 _SPECIAL: Final = ("/dev/", "/proc/", "/sys/")
 
@@ -24,36 +27,68 @@ def read_bytes(name: str, limits: Limits = LIMITS) -> bytes:
 
     Raises AccessError (a directory, not there, not readable) and RejectedError (SSS110) when it is too large.
     """
-    if name == "-":
-        return _bounded(sys.stdin.buffer, name, limits)
+    if "\0" in name:
+        raise AccessError(escape(name), "no file can have this name")
     try:
+        if name == "-":
+            return _bounded(sys.stdin.buffer, name, limits)
         with open(name, "rb") as file:
             return _bounded(file, name, limits)
-    except ValueError as error:         # a NUL in the name
-        raise AccessError(escape(name), str(error)) from None
     except OSError as error:
-        raise AccessError(escape(name), error.strerror or str(error)) from None
+        raise AccessError(escape(name) or "''", error.strerror or str(error)) from None
+
+
+def once(names: Sequence[str]) -> None:
+    """Refuse standard input named twice: what was read is gone."""
+    if names.count("-") > 1:
+        raise UsageError("standard input (-) can be read only once")
 
 
 def _bounded(file: IO[bytes], name: str, limits: Limits) -> bytes:
-    data = file.read(limits.document_bytes + 1)
-    if len(data) > limits.document_bytes:
-        findings = Findings(name, limits)
-        findings.add("SSS110", "document_bytes", f"larger than document_bytes = {limits.document_bytes} bytes")
-        findings.raise_if_rejected()
-    return data
+    """In pieces: one read of the limit would take that much memory for the smallest file."""
+    pieces, length = [], 0
+    while piece := file.read(_PIECE):
+        pieces.append(piece)
+        length += len(piece)
+        if length > limits.document_bytes:
+            findings = Findings(name, limits)
+            findings.add("SSS110", "document_bytes", f"larger than document_bytes = {limits.document_bytes} bytes")
+            findings.raise_if_rejected()
+    return b"".join(pieces)
 
 
-def emit(text: str, output: str = "-") -> None:
-    """Write a result: UTF-8 to standard output (escaped for a terminal) or to a file."""
+def emit(text: str, output: str = "-", *, safe: bool = False) -> None:
+    """Write a result: UTF-8 to standard output (escaped for a terminal, unless it is safe already) or to a file."""
     if output != "-":
-        write_file(output, text.encode("utf-8"))
+        write_file(output, _encoded(text))
         return
-    if sys.stdout.isatty():
+    if not safe and not text.isprintable() and sys.stdout.isatty():
         text = "".join(c if c.isprintable() or c in "\n\t" else f"\\u{{{ord(c):04X}}}" for c in text)
-    sys.stdout.flush()
-    sys.stdout.buffer.write(text.encode("utf-8", "backslashreplace"))
-    sys.stdout.buffer.flush()
+    try:
+        sys.stdout.flush()
+        _write(getattr(sys.stdout.buffer, "raw", sys.stdout.buffer), memoryview(_encoded(text)))
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise AccessError("standard output", error.strerror or str(error)) from None
+
+
+def _write(stream: IO[bytes], data: memoryview) -> None:
+    """All of the data, whatever one write takes; past the buffer, which would try again at the end of the process."""
+    while data:
+        taken = stream.write(data)
+        if taken is None:               # not now: the other side does not read
+            select.select((), (stream,), ())
+        else:
+            data = data[taken:]
+
+
+def _encoded(text: str) -> bytes:
+    """UTF-8; surrogates are the bytes of a file name that they stand for."""
+    try:
+        return text.encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError:
+        return text.encode("utf-8", "backslashreplace")
 
 
 def write_file(name: str, data: bytes) -> None:
@@ -61,9 +96,11 @@ def write_file(name: str, data: bytes) -> None:
 
     Devices and pipes are written to as they are.
     """
+    if "\0" in name:
+        raise AccessError(escape(name), "no file can have this name")
     path = Path(os.path.abspath(name))
     try:
-        if str(path).startswith(_SPECIAL) or (path.exists() and not stat.S_ISREG(path.stat().st_mode)):
+        if _special(path):
             with open(path, "wb") as file:
                 file.write(data)
             return
@@ -77,10 +114,17 @@ def write_file(name: str, data: bytes) -> None:
         except BaseException:
             os.unlink(temporary)
             raise
-    except ValueError as error:
-        raise AccessError(escape(name), str(error)) from None
+    except BrokenPipeError:
+        raise
     except OSError as error:
-        raise AccessError(escape(name), error.strerror or str(error)) from None
+        raise AccessError(escape(name) or "''", error.strerror or str(error)) from None
+
+
+def _special(path: Path) -> bool:
+    if str(path).startswith(_SPECIAL) and not str(path).startswith("/dev/shm/"):
+        return True
+    mode = path.lstat().st_mode if os.path.lexists(path) else stat.S_IFREG
+    return not (stat.S_ISREG(mode) or stat.S_ISLNK(mode))
 
 
 def file_name(name: str, taken: set[str], suffix: str) -> str:

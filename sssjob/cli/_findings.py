@@ -5,17 +5,22 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sys
-import unicodedata
-from typing import Any, Final
+from dataclasses import replace
+from typing import IO, Any, Final
 
+from sssjob.cli._tables import cells
 from sssjob.findings import Finding, escape
 
-__all__ = ["coloured", "picture", "problem", "record", "show"]
+__all__ = ["SECRET", "coloured", "masked", "picture", "problem", "record", "say", "show", "swallow", "width"]
 
+#: Names of variables whose values are not shown unless asked for.
+SECRET: Final = "pass|secret|token|credential|api_?key|private"
 _COLOURS: Final = {"error": "31;1", "warning": "33", "info": "36"}
-#: Columns of the source line shown left and right of the caret.
-_BEFORE, _AFTER = 50, 46
+#: Columns of the source line shown left of the caret.
+_BEFORE: Final = 50
+_VARIABLE: Final = re.compile(rf"""(<Variable\s[^>]*?name\s*=\s*["'][^"'>]*(?:{SECRET})[^>]*>)([^<]*)""", re.IGNORECASE)
 
 
 def coloured(stream: Any) -> bool:
@@ -23,9 +28,33 @@ def coloured(stream: Any) -> bool:
     return bool(stream.isatty()) and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
 
 
+def width(stream: Any) -> int:
+    """Columns to write in: those of the terminal, else 100."""
+    try:
+        return os.get_terminal_size(stream.fileno()).columns or 80
+    except (OSError, ValueError):
+        return 100
+
+
+def say(text: str) -> None:
+    """A line, escaped, on standard error; one that cannot be written changes neither result nor exit status."""
+    try:
+        print(text, file=sys.stderr, flush=True)
+    except OSError:
+        swallow(sys.stderr)
+
+
+def swallow(stream: IO[str]) -> None:
+    """Let everything that is still written to a stream go nowhere, the interpreter's last flush too."""
+    try:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+    except (OSError, ValueError):       # the stream is no file (tests)
+        return
+
+
 def record(data: dict[str, Any]) -> None:
     """One JSON object on standard error."""
-    print(json.dumps(data), file=sys.stderr)
+    say(json.dumps(data))
 
 
 def problem(message: str, *, as_json: bool = False, status: int = 0) -> None:
@@ -33,34 +62,46 @@ def problem(message: str, *, as_json: bool = False, status: int = 0) -> None:
     if as_json:
         record({"type": "error", "status": status, "message": message})
     else:
-        print(f"sssjob: {escape(message, 2000)}", file=sys.stderr)
+        say(f"sssjob: {escape(message, 2000)}")
 
 
 def show(finding: Finding, *, as_json: bool = False) -> None:
-    """One finding on standard error."""
+    """One finding on standard error; the values of variables that look secret are masked in the source line."""
     stream = sys.stderr
+    finding = replace(finding, excerpt=masked(finding.excerpt))
     if as_json:
         record(finding.record())
         return
     line = str(finding)
+    if finding.path and not finding.line:
+        line = f"{finding.place}:{escape(finding.path)}{line.removeprefix(finding.place)}"
     if coloured(stream):
         word = f" {finding.severity} "
         line = line.replace(word, f" \x1b[{_COLOURS[finding.severity]}m{finding.severity}\x1b[0m ", 1)
-    print(line, file=stream)
-    if stream.isatty():
+    say(line)
+    if stream.isatty() and finding.severity != "info":
         for row in picture(finding):
-            print(row, file=stream)
+            say(row)
+
+
+def masked(line: str) -> str:
+    """A line of XML with stars in place of the values of variables that look secret; as long as before."""
+    return _VARIABLE.sub(lambda m: m[1] + "*" * len(m[2]), line)
 
 
 def picture(finding: Finding) -> list[str]:
-    """The source line and a caret under the column; nothing where they are not known."""
-    source = finding.excerpt.rstrip("\r\n").replace("\t", " ")
-    if not source.strip():
-        return []
+    """The source line and a caret under the column; where they are not known, the path in the document."""
+    source = finding.excerpt.replace("\t", " ").rstrip()
+    if not source:
+        return [f"    {escape(finding.path)}"] if finding.path and finding.line else []
+    room = width(sys.stderr) - 5
     if not finding.column:
-        return ["    " + escape(source.strip(), _BEFORE + _AFTER)]
-    at = min(finding.column - 1, len(source))
+        return ["    " + escape(source.strip(), room - 1)]
+    from sssjob.xmlio import LEFT
+
+    cut = source.startswith("…") and finding.column > LEFT + 1
+    at = min(LEFT + 1 if cut else finding.column - 1, len(source))
     start = max(0, at - _BEFORE)
-    before, after = escape(source[start:at], 1000), escape(source[at:at + _AFTER], 1000)
-    gap = sum(2 if unicodedata.east_asian_width(c) in "WF" else 1 for c in before)
-    return [f"    {before}{after}", f"    {' ' * gap}^"]
+    before = escape(source[start:at], 1000)
+    after = escape(source[at:], max(20, room - cells(before)))
+    return [f"    {before}{after}", f"    {' ' * cells(before)}^"]

@@ -3,23 +3,26 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from sssjob.cli._app import status_of
+from sssjob.cli._complete import files
 from sssjob.cli._files import read_bytes
 from sssjob.cli._findings import problem, show
-from sssjob.errors import RejectedError, SSSJobError
-from sssjob.findings import Finding, Policy
+from sssjob.errors import RejectedError, SSSJobError, UsageError
+from sssjob.findings import Finding, Findings, Policy
 from sssjob.profiles import PROFILES
 
 if TYPE_CHECKING:
     from sssjob.model import Document
 
-__all__ = ["Session", "common", "output_option"]
+__all__ = ["Session", "bounded", "common", "output_option", "pairs"]
 
 
 @dataclass(slots=True)
@@ -31,10 +34,12 @@ class Session:
     as_json: bool = False
     quiet: bool = False
     strict: bool = False
+    explain: bool = False                               # findings of kind exact are told too (decisions 15)
     warnings: int = 0
     errors: int = 0
     failures: int = 0                                   # files that could not be read
     _seen: dict[int, Finding] = field(default_factory=dict)
+    _unshown: dict[int, int] = field(default_factory=dict)
 
     def report(self, findings: Iterable[Finding] | None) -> None:
         """Print the findings that were not printed before, and count them."""
@@ -42,26 +47,40 @@ class Session:
             if id(finding) in self._seen:
                 continue
             self._seen[id(finding)] = finding
+            warning = finding.severity == "warning"
             self.errors += finding.rejects
-            self.warnings += finding.severity == "warning"
-            if finding.rejects or not self.quiet:
+            self.warnings += warning
+            counts = finding.rejects or (warning and self.strict)
+            if counts or not (self.quiet or (finding.kind == "exact" and not self.explain)):
                 show(finding, as_json=self.as_json)
         overflow = getattr(findings, "overflow", 0)
-        if overflow and not self.quiet:
+        if overflow > self._unshown.get(id(findings), 0) and not self.quiet:
             problem(f"{overflow} more findings are not shown", as_json=self.as_json)
+        self._unshown[id(findings)] = overflow
 
     def read(self, name: str, data: bytes | None = None) -> Document:
         """The document of that name (data: its text, when it was read before), its findings reported."""
         from sssjob.reader import read_document
 
-        source = read_bytes(name) if data is None else data
-        document = read_document(source, profile=self.profile, path=name, policy=self.policy)
+        with bounded(name):
+            source = read_bytes(name) if data is None else data
+            document = read_document(source, profile=self.profile, path=name, policy=self.policy)
         self.report(document.findings)
         return document
 
-    def tolerant(self) -> _Tolerant:
+    def scan(self, name: str) -> Findings:
+        """What reading a file of any size job by job finds, reported."""
+        from sssjob.reader import stream_jobs
+
+        findings = Findings(name)
+        for _ in stream_jobs(Path(name), profile=self.profile, path=name, policy=self.policy, findings=findings):
+            continue
+        self.report(findings)
+        return findings
+
+    def tolerant(self, name: str) -> _Tolerant:
         """A context in which a rejected document or an unreadable file is reported and counted."""
-        return _Tolerant(self)
+        return _Tolerant(self, name)
 
     def status(self) -> int:
         """The exit status by what was reported so far: 3 a file could not be read, 1 rejected, else 0."""
@@ -71,27 +90,47 @@ class Session:
 
 
 class _Tolerant:
-    def __init__(self, session: Session) -> None:
-        self.session = session
+    def __init__(self, session: Session, name: str) -> None:
+        self.session, self.name = session, name
 
     def __enter__(self) -> None:
         return None
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> bool:
         session = self.session
+        if isinstance(error, (MemoryError, RecursionError)):
+            error = _exhausted(self.name, error)
         if isinstance(error, RejectedError):
             session.report(error.findings)
             session.errors += not any(f.rejects for f in error.findings)
             return True
-        if isinstance(error, (SSSJobError, OSError)) and not isinstance(error, BrokenPipeError):
+        if isinstance(error, (SSSJobError, OSError)):
             status, message = status_of(error)
             if status not in (1, 3):
                 return False
+            if not isinstance(error, OSError):
+                message = f"{self.name}: {message}"
             session.failures += status == 3
             session.errors += status == 1
             problem(message, as_json=session.as_json, status=status)
             return True
         return False
+
+
+@contextmanager
+def bounded(name: str) -> Iterator[None]:
+    """Have an input that takes too much memory or nests too deep be refused like any other limit (SSS110)."""
+    try:
+        yield
+    except (MemoryError, RecursionError) as error:
+        raise _exhausted(name, error) from None
+
+
+def _exhausted(name: str, error: BaseException) -> RejectedError:
+    what = "takes more memory than there is" if isinstance(error, MemoryError) else "is nested too deep"
+    findings = Findings(name)
+    findings.add("SSS110", "memory", f"the input {what}")
+    return RejectedError(list(findings))
 
 
 def common(function: Callable[..., int]) -> Callable[..., int]:
@@ -120,7 +159,18 @@ def common(function: Callable[..., int]) -> Callable[..., int]:
     return command
 
 
+def pairs(given: Iterable[str], option: str) -> dict[str, str]:
+    """The values of an option of the form NAME=VALUE that may repeat."""
+    made = {}
+    for item in given:
+        name, sign, value = item.partition("=")
+        if not sign or not name:
+            raise UsageError(f"{option} {item!r}: not of the form NAME=VALUE")
+        made[name] = value
+    return made
+
+
 def output_option(function: Callable[..., int]) -> Callable[..., int]:
     """``-o FILE``: where the result goes."""
-    return click.option("-o", "--output", metavar="FILE", default="-",
+    return click.option("-o", "--output", metavar="FILE", default="-", shell_complete=files,
                         help="Write the result to FILE, whole or not at all (default: standard output).")(function)

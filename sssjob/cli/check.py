@@ -7,7 +7,8 @@ import sys
 
 import click
 
-from sssjob.cli._files import emit, read_bytes
+from sssjob.cli._complete import files as file_names
+from sssjob.cli._files import emit, once, read_bytes
 from sssjob.cli._options import Session, common
 from sssjob.findings import Findings
 
@@ -15,7 +16,7 @@ __all__ = ["command"]
 
 
 @click.command("check")
-@click.argument("files", nargs=-1, required=True, metavar="FILE...")
+@click.argument("files", nargs=-1, required=True, metavar="FILE...", shell_complete=file_names)
 @click.option("--schema", is_flag=True, help="Also validate against the XML schema of release 3.1.0.")
 @common
 def command(session: Session, files: tuple[str, ...], schema: bool) -> int:
@@ -24,9 +25,10 @@ def command(session: Session, files: tuple[str, ...], schema: bool) -> int:
     A bad file does not keep the others from being checked. Exit status 1 when one has rejecting findings, 3 when one
     cannot be read.
     """
+    once(files)
     for name in files:
         errors, warnings, failures = session.errors, session.warnings, session.failures
-        with session.tolerant():
+        with session.tolerant(name):
             _check(session, name, schema)
         ok = session.errors == errors and session.failures == failures
         _summary(session, name, ok, session.errors - errors, session.warnings - warnings)
@@ -51,4 +53,8 @@ def _summary(session: Session, name: str, ok: bool, errors: int, warnings: int) 
     if session.as_json:
         emit(json.dumps({"type": "result", "file": name, "ok": ok, "errors": errors, "warnings": warnings}) + "\n")
     elif sys.stdout.isatty() and not session.quiet:
-        emit(f"{name}: {'ok' if ok else 'not accepted'}, {errors} errors, {warnings} warnings\n")
+        emit(f"{name}: {'ok' if ok else 'not accepted'}, {_count(errors, 'error')}, {_count(warnings, 'warning')}\n")
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}{'s' * (number != 1)}"

@@ -10,13 +10,18 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
+from sssjob.cli._complete import rules_or_files
 from sssjob.cli._files import emit
 from sssjob.cli._options import Session, common
 from sssjob.errors import UsageError
 from sssjob.findings import RULES, Rule, escape
+from sssjob.limits import LIMITS
 
 if TYPE_CHECKING:
-    from sssjob.element import Container, Property
+    from collections.abc import Iterable, Iterator
+
+    from sssjob.element import Property
+    from sssjob.model import Document, TaskGroup
 
 __all__ = ["command", "sentences"]
 
@@ -28,7 +33,7 @@ _RELATIONS: Final = {"And": "and", "Or": "or", "Nand": "and not", "Nor": "or not
 
 
 @click.command("explain")
-@click.argument("subject", metavar="RULE|FILE")
+@click.argument("subject", metavar="RULE|FILE", shell_complete=rules_or_files)
 @common
 def command(session: Session, subject: str) -> int:
     """Explain a rule (SSS123), or say in words what a document asks for (FILE, - is standard input)."""
@@ -68,27 +73,56 @@ def page(rule: Rule) -> str:
 def _document(session: Session, name: str) -> int:
     document = session.read(name)
     records = []
-    for number, (job, _) in enumerate(document.jobs(), 1):
-        title = str(job.value("Name") or job.value("Id") or f"number {number}")
-        wanted = sentences(job.requested) if job.requested is not None else []
+    for title, properties in _asking(document):
+        wanted = sentences(properties)
         if session.as_json:
-            records.append({"job": title, "asks": wanted})
+            records.append({"job": title.removeprefix("Job "), "asks": wanted})
             continue
-        emit(f"Job {escape(title)} asks for{':' if wanted else ' nothing in particular.'}\n")
+        emit(f"{escape(title)} asks for{':' if wanted else ' nothing in particular.'}\n")
         emit("".join(f"  {line}\n" for line in wanted))
     if session.as_json:
         emit("".join(json.dumps(r) + "\n" for r in records))
     return session.status()
 
 
-def sentences(requested: Container) -> list[str]:
+def _asking(document: Document) -> Iterator[tuple[str, Iterable[Property]]]:
+    """(title, properties requested) of every job, its task groups and tasks, and of bare Requested and TaskGroups."""
+    from sssjob.inherit import effective
+    from sssjob.model import TaskGroup
+
+    for number, (job, defaults) in enumerate(document.jobs(), 1):
+        title = f"Job {job.value('Name') or job.value('Id') or f'number {number}'}"
+        yield title, effective(job, defaults).properties("Requested")
+        for n, group in enumerate(job.task_groups, 1):
+            yield from _group(f"{title}, task group {n}", group)
+    for body in document.bodies():
+        if body.tag == "Requested":
+            yield body.tag, body.properties()
+        elif isinstance(body, TaskGroup):
+            yield from _group(body.tag, body)
+
+
+def _group(title: str, group: TaskGroup) -> Iterator[tuple[str, Iterable[Property]]]:
+    if group.requested is not None:
+        yield title, group.requested.properties()
+    for n, task in enumerate(group.tasks, 1):
+        if task.requested is not None:
+            yield f"{title}, task {n}", task.requested.properties()
+
+
+def sentences(properties: Iterable[Property]) -> list[str]:
     """One line a property of the expression, in document order, brackets as they open and close."""
     lines = []
-    for number, item in enumerate(requested.properties()):
+    for number, item in enumerate(properties):
         relation = f"{_RELATIONS.get(item.conj or 'And', item.conj)} " if number else ""
-        opens, closes = "(" * (item.group or 0), ")" * -(item.group or 0)
+        group = item.group or 0
+        opens, closes = _brackets("(", group), _brackets(")", -group)
         lines.append(f"{relation}{opens}{_sentence(item)}{closes}")
     return lines
+
+
+def _brackets(sign: str, count: int) -> str:
+    return sign * count if count <= LIMITS.group_depth else f"{sign} ({count} of them) "
 
 
 def _sentence(item: Property) -> str:

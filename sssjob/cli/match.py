@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict
+from dataclasses import asdict, replace
 
 import click
 
+from sssjob.cli._complete import files
 from sssjob.cli._files import emit
 from sssjob.cli._options import Session, common
 from sssjob.errors import UsageError
@@ -16,8 +17,8 @@ __all__ = ["command"]
 
 
 @click.command("match")
-@click.argument("file", metavar="FILE")
-@click.argument("offer", metavar="OFFER")
+@click.argument("file", metavar="FILE", shell_complete=files)
+@click.argument("offer", metavar="OFFER", shell_complete=files)
 @click.option("--explain", is_flag=True, help="Every condition with what was offered for it, met or not.")
 @common
 def command(session: Session, file: str, offer: str, explain: bool) -> int:
@@ -33,7 +34,9 @@ def command(session: Session, file: str, offer: str, explain: bool) -> int:
     if session.errors:
         return 1
     found = match(wanted, given)
-    session.report(found.findings)
+    session.report(f if f.file else replace(f, file=file) for f in found.findings)
+    if session.errors:
+        return 1
     if session.as_json:
         record = {"type": "result", "met": found.met, "score": float(found.score),
                   "explanation": asdict(found.explanation)}

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from sssjob.cli._files import emit, read_bytes
-from sssjob.cli._options import Session, common
-from sssjob.errors import UsageError
+from sssjob.cli._complete import files as file_names
+from sssjob.cli._files import emit, once, read_bytes
+from sssjob.cli._options import Session, common, pairs
+from sssjob.errors import RejectedError, UsageError
+from sssjob.findings import Finding, Findings
 
 if TYPE_CHECKING:
     from sssjob.query import Result, Version
@@ -22,7 +24,7 @@ __all__ = ["command"]
 
 @click.command("query")
 @click.argument("expression", metavar="XPATH")
-@click.argument("files", nargs=-1, required=True, metavar="FILE...")
+@click.argument("files", nargs=-1, required=True, metavar="FILE...", shell_complete=file_names)
 @click.option("--xpath", "version", type=click.Choice(["1.0", "3.1"]), metavar="VERSION",
               help="Version of XPath: 1.0 or 3.1 (default: what the expression needs).")
 @click.option("--stream", is_flag=True, help="Job by job, in bounded memory, for groups of any size.")
@@ -34,35 +36,45 @@ def command(session: Session, expression: str, files: tuple[str, ...], version: 
             form: str | None, variables: tuple[str, ...]) -> int:
     """Evaluate XPATH over every FILE (- is standard input) and write the results, one after another.
 
-    Names are those of release 3.1.0, in any spelling that the documents use.
+    Names are those of release 3.1.0, in any spelling that the documents use (but with --profile 3.1). Documents are
+    taken as they stand; with --policy they are read first, and one that is refused gives no results.
     """
-    given = _variables(variables)
+    once(files)
+    if stream and session.policy is not None and "-" in files:
+        raise UsageError("--stream with --policy reads twice; standard input (-) can be read only once")
+    given = pairs(variables, "--var")
     form = form or ("jsonl" if session.as_json else "xml")
     for name in files:
-        with session.tolerant():
-            for result in _results(expression, name, version, stream, given):
+        with session.tolerant(name):
+            for result in _results(session, expression, name, version, stream, given):
                 emit(_written(result, form))
     return session.status()
 
 
-def _variables(given: tuple[str, ...]) -> dict[str, str]:
-    made = {}
-    for item in given:
-        name, sign, value = item.partition("=")
-        if not sign or not name:
-            raise UsageError(f"--var {item!r}: not of the form NAME=VALUE")
-        made[name] = value
-    return made
-
-
-def _results(expression: str, name: str, version: Version | None, stream: bool,
+def _results(session: Session, expression: str, name: str, version: Version | None, stream: bool,
              variables: dict[str, str]) -> Iterator[Result]:
     from sssjob.query import query, query_stream
 
+    profile = session.profile
     if not stream:
-        return query(expression, read_bytes(name), version=version, variables=variables, path=name)
+        data = read_bytes(name)
+        findings = Findings(name)
+        found = query(expression, data, version=version, variables=variables, path=name, profile=profile,
+                      findings=findings)
+        _accept([] if session.policy is None else session.read(name, data).findings or ())
+        session.report(findings if session.policy is None else ())
+        return found
     source = sys.stdin.buffer if name == "-" else Path(name)
-    return query_stream(expression, source, version=version, variables=variables, path=name)
+    if session.policy is not None:
+        _accept(session.scan(name))
+    return query_stream(expression, source, version=version, variables=variables, path=name, profile=profile)
+
+
+def _accept(findings: Iterable[Finding]) -> None:
+    """Stop before the first result of a document that --policy refuses."""
+    told = list(findings)
+    if any(f.rejects for f in told):
+        raise RejectedError(told)
 
 
 def _written(result: Result, form: str) -> str:

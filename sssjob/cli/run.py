@@ -2,23 +2,30 @@
 
 from __future__ import annotations
 
+import fcntl
+import math
 import os
+import sys
 from pathlib import Path
+from typing import IO
 
 import click
 
+from sssjob.cli._app import status_of
+from sssjob.cli._complete import executors, files
 from sssjob.cli._files import emit
-from sssjob.cli._findings import record
+from sssjob.cli._findings import problem, record
 from sssjob.cli._options import Session, common, output_option
-from sssjob.errors import AccessError
+from sssjob.errors import AccessError, RejectedError, SSSJobError, UsageError
 from sssjob.findings import Findings, Policy, escape
 
 __all__ = ["command"]
 
 
 @click.command("run")
-@click.argument("file", metavar="FILE")
-@click.option("--executor", default="local", metavar="NAME", help="What to run with; see `executors` (default: local).")
+@click.argument("file", metavar="FILE", shell_complete=files)
+@click.option("--executor", default="local", metavar="NAME", shell_complete=executors,
+              help="What to run with; see `executors` (default: local).")
 @click.option("--timeout", type=click.FloatRange(min=0, min_open=True), metavar="SECONDS",
               help="Cancel everything after so many seconds; exit status 6.")
 @click.option("--resume", is_flag=True, help="Do not run again what is Completed with exit code 0.")
@@ -32,24 +39,67 @@ def command(session: Session, file: str, executor: str, timeout: float | None, r
     The exit status is the job's own once it has ended (128 + n for signal n; for a group that of the first failure
     that no other job answered). With --json the last record on standard error says whose it is.
     """
+    if timeout is not None and not math.isfinite(timeout):
+        raise UsageError(f"--timeout {timeout} is no number of seconds")
+    try:
+        return _run(session, file, executor, timeout, resume, no_job_code, output)
+    except RejectedError as error:
+        session.report(error.findings)
+        return _own(session, 1)
+    except BrokenPipeError:
+        raise
+    except (SSSJobError, OSError) as error:
+        status, message = status_of(error)
+        if message:
+            problem(message, as_json=session.as_json, status=status)
+        return _own(session, status)
+
+
+def _run(session: Session, file: str, executor: str, timeout: float | None, resume: bool, no_job_code: bool,
+         output: str) -> int:
+    from sssjob.validation import check
+
     document = session.read(file)
-    if session.errors:
+    findings = Findings(file)
+    check(document, findings, session.profile)
+    session.report(findings)
+    if session.status():
         return _own(session, 1)
     _writable(output)
     from sssjob.run import Progress, run
     from sssjob.writer import write_document
 
+    def planned(findings: Findings) -> bool:
+        session.report(findings)
+        return session.status() == 0
+
     progress = Progress(shown=False if session.quiet or session.as_json else None)
     outcome = run(document, executor, findings=Findings(file), progress=progress, timeout=timeout, resume=resume,
-                  policy=session.policy or Policy.REJECT)
+                  policy=session.policy or Policy.REJECT, planned=planned)
     session.report(outcome.findings)
     if not outcome.jobs and outcome.origin == "sssjob" and outcome.exit_code == 1:
         return _own(session, 1)
-    emit(write_document(outcome.document, findings=Findings(file)), output)
+    if outcome.stopped:
+        problem(f"{outcome.stopped}: what ran was cancelled", as_json=session.as_json, status=outcome.exit_code)
+    _deliver(write_document(outcome.document, findings=Findings(file)), output)
+    *jobs, last = outcome.results
+    for result in jobs if session.as_json else ():
+        record(result)
+    if outcome.exit_code == 0 and session.status():
+        return _own(session, 1)         # --strict
     if session.as_json:
-        for result in outcome.results:
-            record(result)
+        record(last)
     return 0 if no_job_code and outcome.origin == "job" else outcome.exit_code
+
+
+def _deliver(text: str, output: str) -> None:
+    """Write the document; where the file cannot take it, what was delivered goes to standard output all the same."""
+    try:
+        emit(text, output)
+    except OSError:
+        if output != "-":
+            emit(text)
+        raise
 
 
 def _own(session: Session, code: int) -> int:
@@ -59,9 +109,13 @@ def _own(session: Session, code: int) -> int:
 
 
 def _writable(output: str) -> None:
-    """Refuse a result file that cannot be written before anything runs."""
+    """Refuse a place for the result that cannot be written before anything runs."""
     if output == "-":
+        if _read_only(sys.stdout):
+            raise AccessError("standard output", "is closed")
         return
+    if not output or "\0" in output:
+        raise AccessError(escape(output) or "''", "no file can have this name")
     parent = Path(os.path.abspath(output)).parent
     if Path(output).is_dir():
         raise AccessError(escape(output), "is a directory")
@@ -69,3 +123,10 @@ def _writable(output: str) -> None:
         raise AccessError(escape(output), "no such directory")
     if not os.access(parent, os.W_OK):
         raise AccessError(escape(output), "directory not writable")
+
+
+def _read_only(stream: IO[str]) -> bool:
+    try:
+        return fcntl.fcntl(stream.fileno(), fcntl.F_GETFL) & os.O_ACCMODE == os.O_RDONLY
+    except (OSError, ValueError):       # no file (tests)
+        return False

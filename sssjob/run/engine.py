@@ -11,12 +11,12 @@ import signal
 import threading
 import time
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 import psij
 from sssjob.errors import UsageError
@@ -31,6 +31,9 @@ __all__ = ["JobOutcome", "Outcome", "run"]
 
 Word = Literal["waiting", "running", "done", "failed", "canceled", "skipped", "kept"]
 _LONGEST_WAIT = 3600.0      # seconds; the queue takes no longer ones than threading.TIMEOUT_MAX
+#: Why everything was cancelled -> exit code, 128 + n for signal n; everything else is a time limit, 6.
+_STOPS: Final = {"hangup": 128 + signal.SIGHUP, "interrupted": 128 + signal.SIGINT, "terminated": 128 + signal.SIGTERM}
+_RELEASE: Final = "release"     # not to stop but to go on: the user releases what is held
 _GRACE = 10.0               # seconds for cancelled jobs to end before we stop waiting for them
 
 
@@ -73,6 +76,7 @@ class Outcome:
     exit_code: int
     origin: Literal["job", "sssjob"]
     findings: Findings
+    stopped: str | None = None      # why everything was cancelled: timeout, interrupted ...
 
     @property
     def results(self) -> list[dict[str, Any]]:
@@ -114,13 +118,15 @@ _Event = tuple[int, int, psij.JobStatus]
 def run(document: Document, executor: str = "local", *, findings: Findings | None = None,
         progress: Progress | None = None, timeout: float | timedelta | None = None, resume: bool = False,
         executor_config: psij.JobExecutorConfig | None = None, cwd: Path | None = None,
-        policy: Policy = Policy.REJECT) -> Outcome:
+        policy: Policy = Policy.REJECT, planned: Callable[[Findings], bool] | None = None) -> Outcome:
     """Run every job of a document and write the results into it.
 
     timeout: seconds for all of it; then everything is cancelled and the exit code is 6. resume: jobs that are Completed
     with ExitCode 0 are not run again. cwd: what relative directories refer to. policy: the outermost default.
-    Ctrl-C cancels everything and the document still gets its facts. With a rejecting finding nothing is started and
-    the document is left as it is: exit code 1. Raises UsageError for an executor that is not known.
+    planned: asked with the findings before anything starts, which nothing does where it says False.
+    Ctrl-C, SIGTERM and SIGHUP cancel everything and the document still gets its facts. With a rejecting finding
+    nothing is started and the document is left as it is: exit code 1. Raises UsageError for an executor that is not
+    known.
     """
     findings = Findings(document.path) if findings is None else findings
     if findings.rejected:
@@ -128,7 +134,7 @@ def run(document: Document, executor: str = "local", *, findings: Findings | Non
     backend = _executor(executor, executor_config)
     plan = make_plan(document, findings, executor=executor.lower(), cwd=cwd, policy=policy, resume=resume)
     try:
-        if findings.rejected:
+        if findings.rejected or not (planned is None or planned(findings)):
             return Outcome(document, [], 1, "sssjob", findings)
         seconds = timeout.total_seconds() if isinstance(timeout, timedelta) else timeout
         return _Engine(document, plan, backend, findings, progress or Progress(shown=False), seconds).run()
@@ -152,7 +158,8 @@ class _Engine:
         self.jobs = [_Running(p, n) for n, p in enumerate(plan.jobs)]
         self.open = len(self.jobs)              # jobs that have not ended
         self.pending = deque(range(self.open))  # jobs that may have become ready
-        self.held: list[_Running] = []          # ready but for their EligibleTime
+        self.held: list[_Running] = []          # ready but for their EligibleTime or their Hold
+        self.released = False
         self.dependents: dict[int, list[int]] = {}
         for job in self.jobs:
             for need in job.plan.needs:
@@ -168,12 +175,16 @@ class _Engine:
         self._begin()
         try:
             self._follow()
+        except BaseException:           # nothing that goes wrong here may leave jobs behind
+            self._stop("internal error")
+            raise
         finally:
             self.progress.close()
             for group in self.document.groups():
                 group.set("State", derived_state(group))
         code, origin = self._exit_code()
-        return Outcome(self.document, [j.outcome for j in self.jobs if j.outcome], code, origin, self.findings)
+        return Outcome(self.document, [j.outcome for j in self.jobs if j.outcome], code, origin, self.findings,
+                       self.stopped)
 
     def _begin(self) -> None:
         for job in self.jobs:
@@ -183,7 +194,7 @@ class _Engine:
                 facts.clear(job.plan.job)
 
     def _follow(self) -> None:
-        with _interrupts(self.events):
+        with _interrupts(self.events, release=any(j.plan.held for j in self.jobs)):
             while True:
                 self._start_ready()
                 if not self.open:
@@ -191,18 +202,20 @@ class _Engine:
                 event = self._next()
                 if isinstance(event, tuple):
                     self._take(*event)
-                elif event == "interrupted" or (self.deadline is not None and time.monotonic() >= self.deadline):
+                elif event == _RELEASE:
+                    self.released = True
+                elif event is not None or (self.deadline is not None and time.monotonic() >= self.deadline):
                     if self.stopped is not None:
                         self._give_up()
                         return
                     self._stop(event or "timeout")
 
     def _next(self) -> _Event | str | None:
-        """The next event, or ``interrupted``; None when a held job may be due or the time is up."""
+        """The next event, or why to stop; None when a held job may be due or the time is up."""
         waits = [_LONGEST_WAIT]
         if self.deadline is not None:
             waits.append(self.deadline - time.monotonic())
-        waits += [j.plan.eligible - time.time() for j in self.held if j.plan.eligible is not None]
+        waits += [self._due(j) - time.time() for j in self.held]
         try:
             return self.events.get(timeout=max(min(waits), 0.0))
         except queue.Empty:
@@ -212,7 +225,7 @@ class _Engine:
     def _start_ready(self) -> None:
         """Start or skip every job whose dependencies have decided; a skipped one may decide others."""
         now = time.time()
-        due = [j for j in self.held if (j.plan.eligible or 0) <= now]
+        due = [j for j in self.held if self._due(j) <= now]
         self.held = [j for j in self.held if j not in due]
         self.pending.extend(j.number for j in due)
         while self.pending:
@@ -224,10 +237,14 @@ class _Engine:
         verdict = self._verdict(job)
         if isinstance(verdict, Need):
             self._skip(job, f"dependency: {verdict.text} does not hold")
-        elif verdict and (job.plan.eligible or 0) > now:
+        elif verdict and self._due(job) > now:
             self.held.append(job)
         elif verdict:
             self._start(job)
+
+    def _due(self, job: _Running) -> float:
+        """Epoch seconds before which a job must not start; without end while it is held."""
+        return float("inf") if job.plan.held and not self.released else job.plan.eligible or 0
 
     def _verdict(self, job: _Running) -> bool | Need:
         """True: may start; False: has to wait; a Need: that one can no longer hold (decisions 22)."""
@@ -322,7 +339,7 @@ class _Engine:
     # -- the exit code
     def _exit_code(self) -> tuple[int, Literal["job", "sssjob"]]:
         if self.stopped is not None:
-            return (6 if self.stopped == "timeout" else 130), "sssjob"
+            return _STOPS.get(self.stopped, 6), "sssjob"
         for number, job in enumerate(self.jobs):
             if job.word in ("failed", "canceled") and not self._answered(number):
                 assert job.outcome is not None
@@ -335,16 +352,22 @@ class _Engine:
 
 
 @contextmanager
-def _interrupts(events: queue.SimpleQueue[_Event | str]) -> Iterator[None]:
-    """Have Ctrl-C put ``interrupted`` on the queue, so that it never strikes between two steps of the book-keeping."""
+def _interrupts(events: queue.SimpleQueue[_Event | str], release: bool = False) -> Iterator[None]:
+    """Have Ctrl-C, SIGTERM and SIGHUP put a word on the queue, so that none strikes between two steps of the
+    book-keeping; a signal that is ignored stays so. release: SIGUSR1 too."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    before = signal.signal(signal.SIGINT, lambda *_: events.put("interrupted"))
+    before = {}
+    words = {code - 128: why for why, code in _STOPS.items()} | ({int(signal.SIGUSR1): _RELEASE} if release else {})
+    for number, why in words.items():
+        if signal.getsignal(number) is not signal.SIG_IGN:
+            before[number] = signal.signal(number, lambda *_, why=why: events.put(why))
     try:
         yield
     finally:
-        signal.signal(signal.SIGINT, signal.default_int_handler if before is None else before)
+        for number, handler in before.items():
+            signal.signal(number, signal.SIG_DFL if handler is None else handler)
 
 
 def _holds(need: Need, other: _Running) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
+from contextlib import suppress
 from types import TracebackType
 from typing import IO, TYPE_CHECKING, Self
 
@@ -28,14 +29,21 @@ class Progress:
     def changed(self, label: str, state: str, message: str = "") -> None:
         """A job came into a state: waiting, queued, running, done, failed, canceled, skipped or kept."""
         self.states[label] = state
-        if not self.shown:
-            return
+        if self.shown:
+            try:
+                self._show(label, state, message)
+            except OSError:             # the terminal has gone; the jobs have not
+                self.shown = False
+
+    def _show(self, label: str, state: str, message: str) -> None:
         from rich.text import Text
 
         status = self._started()
         if state in ("done", "failed", "canceled", "skipped", "kept"):
             status.console.print(Text(f"{escape(label)}: {state}{': ' + escape(message) if message else ''}"))
-        status.update(Text(self.line()))
+        line = Text(self.line())
+        line.truncate(status.console.width - 3, overflow="ellipsis")    # a line that wraps would leave rests behind
+        status.update(line)
 
     def line(self) -> str:
         """``3 of 7 jobs ended, running: a, b``."""
@@ -56,9 +64,10 @@ class Progress:
 
     def close(self) -> None:
         """Take the live line away."""
-        if self._status is not None:
-            self._status.stop()
-            self._status = None
+        status, self._status = self._status, None
+        if status is not None:
+            with suppress(OSError):
+                status.stop()
 
     def __enter__(self) -> Self:
         return self

@@ -93,6 +93,16 @@ def test_every_option_is_documented() -> None:
     (["explain", "SSS999"], "unknown rule SSS999"),
     (["run", "--executor", "nowhere", "job.xml"], "nowhere"),
     (["run", "--timeout", "0", "job.xml"], "0"),
+    (["run", "--timeout", "nan", "job.xml"], "nan"),
+    (["run", "--timeout", "1e400", "job.xml"], "inf"),
+    (["convert", "-f", "sss", "-t", "sss-json", "--option", "indent", "job.xml"], "NAME=VALUE"),
+    (["convert", "-f", "sss", "-t", "sss-json", "--option", "indent=x", "job.xml"], "'x'"),
+    (["convert", "-f", "sss", "-t", "sss", "--option", "indent=0", "job.xml"], "no option 'indent' of sss"),
+    (["convert", "-f", "sss", "-t", "sss", "--option", "indent=0", "--out", "d", "job.xml"], "no option 'indent'"),
+    (["query", "  ", "job.xml"], "empty"),
+    (["query", "--stream", "--policy", "warn", "//Job", "-"], "only once"),
+    (["show", "job.xml", "x\x1b[31m"], "x\\u{001B}[31m"),
+    ([], "Commands:"),
     (["completion", "tcsh"], "tcsh"),
 ])
 def test_usage_is_refused(sssjob: Command, place: Path, arguments: list[str], said: str) -> None:
@@ -123,7 +133,7 @@ def test_internal_errors_are_one_line(sssjob: Command, place: Path, monkeypatch:
 
 
 @pytest.mark.parametrize(("error", "code", "said"), [
-    (KeyboardInterrupt(), 130, "\nsssjob: interrupted\n"), (BrokenPipeError(), 141, ""),
+    (KeyboardInterrupt(), 130, "sssjob: interrupted\n"), (BrokenPipeError(), 141, ""),
     (OSError(28, "No space left on device"), 3, "sssjob: No space left on device\n"),
 ])
 def test_ends_by_signal_and_pipe(sssjob: Command, place: Path, monkeypatch: pytest.MonkeyPatch,
@@ -132,7 +142,6 @@ def test_ends_by_signal_and_pipe(sssjob: Command, place: Path, monkeypatch: pyte
         raise error
 
     monkeypatch.setattr("sssjob.cli.explain.emit", fail)
-    monkeypatch.setattr("sssjob.cli._app._swallow", lambda: None)
     assert sssjob("explain", "SSS301") == (code, "", said)
 
 
@@ -158,7 +167,8 @@ def test_check_schema_finds(sssjob: Command, place: Path) -> None:
 
 @pytest.mark.parametrize(("options", "code", "severity"), [
     ([], 1, " error "), (["--policy", "warn"], 0, " warning "), (["--policy", "WARN", "--strict"], 1, " warning "),
-    (["--policy", "ignore"], 0, None), (["--policy", "warn", "-q"], 0, None), (["-q"], 1, " error "),
+    (["-q", "--policy", "warn", "--strict"], 1, " warning "), (["--policy", "ignore"], 0, None),
+    (["--policy", "warn", "-q"], 0, None), (["-q"], 1, " error "),
 ])
 def test_policy_strict_quiet(sssjob: Command, place: Path, options: list[str], code: int, severity: str | None
                              ) -> None:
@@ -229,7 +239,71 @@ def test_output_that_cannot_be_written(sssjob: Command, place: Path, target: str
     assert not Path("hello.out").exists()
 
 
+def test_convert_options(sssjob: Command, place: Path) -> None:
+    answer = sssjob("convert", "-f", "sss", "-t", "sss-json", "--option", "indent=0", "offer.xml")
+    assert answer == (0, '{"Delivered": {"Processors": 2, "Memory": {"value": 1, "units": "GB"}}}\n', "")
+
+
+@pytest.mark.parametrize("policy", ["warn", "ignore"])
+def test_convert_explains_the_way_of_every_property(sssjob: Command, place: Path, policy: str) -> None:
+    code, _, err = sssjob("convert", "--explain", "-f", "sss", "-t", "psij", "--policy", policy, "job.xml")
+    ways = [line.partition(" (")[0] for line in err.splitlines() if line.startswith("Job/")]
+    assert (code, ways) == (0, [
+        "Job/Id: dropped", "Job/Name: exact", "Job/Executable: exact", "Job/Arguments: exact",
+        "Job/OutputFile: exact", "Job/Environment/Variable: exact", "Job/Requested/Processors: approximated",
+        "Job/Requested/Memory: approximated"])
+    err = sssjob("convert", "--json", "--explain", "-f", "sss", "-t", "psij", "--policy", policy, "job.xml").err
+    assert {"type": "way", "name": "Job/Name", "way": "exact"} in records(err)
+
+
+def test_convert_to_files_tells_what_the_group_loses(sssjob: Command, place: Path) -> None:
+    said = "group.xml:1: SSS501 {} the files of single jobs have no place for Id of the group\n"
+    options = ("-f", "sss", "-t", "sss", "group.xml", "--out")
+    assert sssjob("convert", *options, "d").err == said.format("warning")
+    assert sssjob("convert", *options, "d", "--policy", "ignore").err == ""
+    assert sssjob("convert", *options, "e", "--policy", "reject") == (1, "", said.format("error"))
+    assert not Path("e").exists()
+
+
+def test_exact_notes_only_with_explain(sssjob: Command, place: Path) -> None:
+    Path("foreign.xml").write_text("<Job><Id>1</Id><StepId>x</StepId></Job>")
+    assert "SSS312" not in sssjob("convert", "-f", "sss", "-t", "sss", "foreign.xml").err
+    assert "SSS312" in sssjob("convert", "--explain", "-f", "sss", "-t", "sss", "foreign.xml").err
+
+
+def test_policy_inside_a_document_wins(sssjob: Command, place: Path) -> None:
+    Path("own.xml").write_text(
+        "<Job><Id>1</Id>\n<Requested awarenessPolicy='Reject'><Colour/></Requested><Shade/></Job>")
+    code, _, err = sssjob("check", "--policy", "ignore", "own.xml")
+    assert (code, [line.split()[0] for line in err.splitlines()]) == (1, ["own.xml:2:37:"])
+
+
 # --- query, show, explain, match
+
+QUOTES = "<Job><Id>1</Id><Requested><Memory op=”LE”>5</Memory></Requested></Job>"
+
+
+def test_query_tells_repairs_and_follows_the_profile(sssjob: Command, place: Path) -> None:
+    Path("quotes.xml").write_text(QUOTES)
+    code, out, err = sssjob("query", "//@op", "--format", "text", "quotes.xml")
+    assert (code, out, err.split()[1:3]) == (0, "LE\n", ["SSS104", "warning"])
+    assert sssjob("query", "//@op", "--strict", "quotes.xml").code == 1
+    assert records(sssjob("query", "//@op", "--json", "quotes.xml").err)[0]["rule"] == "SSS104"
+    code, out, err = sssjob("query", "--profile", "3.1", "//@op", "quotes.xml", "job.xml")
+    assert (code, out.count("op"), err.split()[1:3]) == (1, 2, ["SSS101", "error"])
+    assert sssjob("query", "--profile", "3.1", "//JobId", "job.xml").out == ""
+    assert sssjob("query", "//JobId", "job.xml").out == "<Id>demo.1</Id>\n"
+
+
+@pytest.mark.parametrize("stream", [[], ["--stream"]])
+def test_query_follows_the_policy_when_there_is_one(sssjob: Command, place: Path, stream: list[str]) -> None:
+    assert sssjob("query", *stream, "//Id", "unknown.xml") == (0, "<Id>x</Id>\n", "")
+    code, out, err = sssjob("query", *stream, "--policy", "reject", "//Id", "unknown.xml", "job.xml")
+    assert (code, out, err.startswith(UNKNOWN_LINE + " error")) == (1, "<Id>demo.1</Id>\n", True)
+    code, out, err = sssjob("query", *stream, "--policy", "warn", "//Id", "unknown.xml")
+    assert (code, out, err.startswith(UNKNOWN_LINE + " warning")) == (0, "<Id>x</Id>\n", True)
+    assert sssjob("query", *stream, "--policy", "ignore", "//Id", "unknown.xml") == (0, "<Id>x</Id>\n", "")
+
 
 def test_query_forms(sssjob: Command, place: Path) -> None:
     assert sssjob("query", "//Job/Id", "group.xml").out == "<Id>a</Id>\n<Id>../b</Id>\n"
@@ -251,6 +325,14 @@ def test_show(sssjob: Command, place: Path) -> None:
     assert record["requested"] == {"Processors": ["≥ 1"], "Memory": ["≥ 64 MB"]}
 
 
+def test_line_breaks_make_no_rows(sssjob: Command, place: Path) -> None:
+    Path("rows.xml").write_text("<Job><Id>1&#10;2  Completed  0</Id><Name>a&#10;b</Name></Job>")
+    for options in ([], ["--origins"]):
+        assert "\n2  Completed" not in sssjob("show", "-q", *options, "rows.xml").out
+    assert sssjob("show", "-q", "--brief", "rows.xml").out.splitlines()[2:] == [
+        "1↵2  Completed  0  ·      ·     ·                       ·           ·"]
+
+
 def test_show_does_not_obey_markup(sssjob: Command, place: Path) -> None:
     Path("m.xml").write_text("<Job><Id>1</Id><Arguments>[red]x[/red] \u009b31m</Arguments></Job>")
     out = sssjob("show", "m.xml").out
@@ -266,6 +348,39 @@ def test_explain_rule(sssjob: Command, place: Path) -> None:
 def test_explain_document(sssjob: Command, place: Path) -> None:
     assert sssjob("explain", "job.xml").out == (
         "Job hello asks for:\n  Processors at least 1\n  and Memory at least 64 MB\n")
+
+
+def test_explain_takes_defaults_groups_and_bare_requests(sssjob: Command, place: Path) -> None:
+    Path("many.xml").write_text(
+        "<JobGroup><Id>g</Id><JobDefaults><Requested><Memory units='MB'>5</Memory></Requested></JobDefaults>"
+        "<Job><Id>a</Id><TaskGroup><Requested><Processors>2</Processors></Requested></TaskGroup></Job></JobGroup>")
+    assert sssjob("explain", "many.xml").out == (
+        "Job a asks for:\n  Memory 5 MB\nJob a, task group 1 asks for:\n  Processors 2\n")
+    Path("bare.xml").write_text("<Requested><Memory group='1'>5</Memory><Swap group='-1'>1</Swap></Requested>")
+    assert sssjob("explain", "bare.xml").out == "Requested asks for:\n  (Memory 5\n  and Swap 1)\n"
+    Path("wild.xml").write_text("<Requested><Memory group='1000000000000'>5</Memory></Requested>")
+    assert len(sssjob("explain", "wild.xml").out) < 100
+
+
+def test_show_everything_that_stands_there(sssjob: Command, place: Path) -> None:
+    assert sssjob("show", "offer.xml").out == (
+        "Delivered\nProperty    Value\n─────────────────\nProcessors  2\nMemory      1 GB\n\n")
+    assert sssjob("show", "group.xml").out.startswith(
+        "Job group g\n\nJobDefaults\nProperty  Value\n───────────────\nProject   red\n\nJob a\n")
+    Path("groups.xml").write_text("<Job><Id>1</Id><TaskGroup><TaskCount>2</TaskCount><Task><Id>0</Id></Task></TaskGroup>"
+                                  "<ErrorFile redirectList='Merge'/></Job>")
+    assert sssjob("show", "groups.xml").out == (
+        "Job 1\nProperty   Value\n──────────────────\nErrorFile  (Merge)\n\n"
+        "Task group 1, 1 explicit task\nProperty   Value\n────────────────\nTaskCount  2\n\n")
+
+
+def test_match_without_an_answer(sssjob: Command, place: Path) -> None:
+    """A request that is refused is neither met nor not met; its findings name the file."""
+    Path("wild.xml").write_text("<Requested><Memory group='1000000'>5</Memory></Requested>")
+    for option in ([], ["--json"]):
+        code, out, err = sssjob("match", *option, "wild.xml", "offer.xml")
+        assert (code, out, "group_depth" in err) == (1, "", True)
+    assert "wild.xml:1: SSS110 error" in sssjob("match", "wild.xml", "offer.xml").err
 
 
 def test_match(sssjob: Command, place: Path) -> None:
@@ -298,6 +413,38 @@ def test_run_refused_by_a_finding(sssjob: Command, place: Path) -> None:
     code, out, err = sssjob("run", "--json", "unknown.xml")
     assert (code, out) == (1, "")
     assert records(err)[-1] == {"kind": "result", "origin": "sssjob", "exit_code": 1}
+
+
+def test_findings_beyond_the_limit_are_counted_once(sssjob: Command, place: Path) -> None:
+    jobs = "".join(f"<Job><Id>{n}</Id><Executable>/bin/true</Executable></Job>" for n in range(400))
+    Path("many.xml").write_text(f"<JobGroup><Id>g</Id>{jobs}</JobGroup>")
+    err = sssjob("run", "many.xml", "--timeout", "0.01", "-o", "made.xml").err
+    assert err.count("more findings are not shown") == 1
+
+
+def test_run_strict_starts_nothing_after_a_warning(sssjob: Command, place: Path) -> None:
+    Path("many.xml").write_text(Path("job.xml").read_text().replace(">1<", ">5000<"))
+    code, out, err = sssjob("run", "--strict", "--json", "many.xml")
+    assert (code, out, records(err)[-1]) == (1, "", {"kind": "result", "origin": "sssjob", "exit_code": 1})
+    assert not Path("hello.out").exists()
+    Path("plain.xml").write_text("<Job><Id>1</Id><Executable>/bin/true</Executable></Job>")
+    assert sssjob("run", "--strict", "-q", "plain.xml").code == 0
+
+
+@pytest.mark.parametrize("inside", ["<Dependency>demo.1</Dependency>",
+                                    "<TaskDistribution type='Geometry'>{</TaskDistribution>"])
+def test_run_starts_nothing_that_check_refuses(sssjob: Command, place: Path, inside: str) -> None:
+    job = Path("job.xml").read_text().replace("</Job>", f"{inside}</Job>")
+    Path("wrong.xml").write_text(f"<JobGroup><Id>g</Id>{job}</JobGroup>")
+    code, out, _ = sssjob("run", "--policy", "ignore", "wrong.xml")
+    assert (code, out, Path("hello.out").exists()) == (1, "", False)
+
+
+@pytest.mark.parametrize("arguments", [["none.xml"], ["--executor", "none", "job.xml"], ["job.xml", "-o", "no/such"],
+                                       ["broken.xml"], ["job.xml", "-o", "a\0b"]])
+def test_run_says_at_the_end_whose_the_code_is(sssjob: Command, place: Path, arguments: list[str]) -> None:
+    code, out, err = sssjob("run", "--json", *arguments)
+    assert (out, records(err)[-1]) == ("", {"kind": "result", "origin": "sssjob", "exit_code": code})
 
 
 def test_run_timeout_and_resume(sssjob: Command, place: Path) -> None:

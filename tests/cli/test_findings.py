@@ -6,8 +6,10 @@ import io
 
 import pytest
 
-from sssjob.cli._findings import coloured, picture, show
+from sssjob.cli._findings import coloured, masked, picture, show
+from sssjob.cli._tables import table
 from sssjob.findings import Finding, Findings
+from sssjob.xmlio import excerpt
 
 
 class Terminal(io.StringIO):
@@ -57,3 +59,38 @@ def test_wide_and_hostile_characters() -> None:
     found = Findings("f").add("SSS301", "x", "m", line=1, column=3, excerpt="漢\x1bX")
     assert found is not None
     assert picture(found) == ["    漢\\u{001B}X", "              ^"]
+
+
+def test_place_in_a_line_that_is_cut() -> None:
+    """A line longer than an excerpt comes with what is around the place (sssjob.xmlio.excerpt)."""
+    line = "a" * 999 + "X" + "b" * 999
+    found = Findings("f").add("SSS301", "x", "m", line=1, column=1000, excerpt=excerpt(line, 1000))
+    assert found is not None
+    source, caret = picture(found)
+    assert (len(found.excerpt) < 410, source[caret.index("^")]) == (True, "X")
+
+
+def test_findings_without_a_line_name_the_path(capsys: pytest.CaptureFixture[str]) -> None:
+    found = Findings("f.json").add("SSS112", "x", "m", path="/Job/Id\x1b")
+    assert found is not None
+    show(found)
+    assert capsys.readouterr().err == "f.json:/Job/Id\\u{001B}: SSS112 error m\n"
+
+
+@pytest.mark.parametrize(("line", "shown"), [
+    ('<Variable name="API_TOKEN">t0p</Variable><Variable name="A">b</Variable>',
+     '<Variable name="API_TOKEN">***</Variable><Variable name="A">b</Variable>'),
+    ("<Variable x='y' name = 'db_Password' >1</Variable>", "<Variable x='y' name = 'db_Password' >*</Variable>"),
+    ('<Variable name="A" value="pass">b</Variable>', '<Variable name="A" value="pass">b</Variable>'),
+])
+def test_secrets_in_the_source_line_are_masked(line: str, shown: str) -> None:
+    assert masked(line) == shown
+
+
+def test_tables() -> None:
+    rows: list[list[str | list[str]]] = [["a", "漢字\x1b"], ["a long cell that is folded", ["x", "y"]]]
+    assert table(rows, ("One", "Two"), 24) == [
+        "One          Two", "────────────────────────", "a            漢字\\u{001B", "             }",
+        "a long cell  x", "that is      y", "folded"]
+    assert table([["a\nb", []]], ("T", "U"))[2:] == ["a↵b"]
+    assert table([["é" * 3, "b"]], ("T", "U")) == ["T    U", "──────", "ééé  b"]

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from psij import ResourceSpecV1
 from sssjob.findings import Findings, Policy
 from sssjob.reader import read_document
 from sssjob.run import Plan, make_plan
@@ -51,7 +52,7 @@ def test_what_local_need_not_know_only_warns(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("part", [
-    "<Hold>User</Hold>", "<Reservation>r</Reservation>", "<Interactive>true</Interactive>",
+    "<Hold>System</Hold>", "<Reservation>r</Reservation>", "<Interactive>true</Interactive>",
     "<DeadlineTime>5</DeadlineTime>", "<Extension type='Scheduler' name='Array'>1-3</Extension>",
     "<Extension type='slurm' name='constraint'>x</Extension>", "<ResourceLimit name='MaxDisk'>1</ResourceLimit>",
     "<Memory context='Configured'>1</Memory>",
@@ -94,7 +95,7 @@ def test_script_lies_in_a_private_directory(tmp_path: Path) -> None:
 
 def test_rejected_plan_leaves_no_script(tmp_path: Path) -> None:
     text = ("<Request action='Submit'><Object>Job</Object><Data><Job><Executable>#Script</Executable>"
-            "<Hold>User</Hold></Job></Data><File id='Script'>echo\n</File></Request>")
+            "<Hold>System</Hold></Job></Data><File id='Script'>echo\n</File></Request>")
     plan, findings = planned(text, tmp_path)
     assert findings.rejected and plan.scripts is None
 
@@ -115,5 +116,22 @@ def test_findings_of_task_groups_are_told_once(tmp_path: Path) -> None:
 
 
 def test_policy_of_the_group_holds(tmp_path: Path) -> None:
-    text = "<JobGroup awarenessPolicy='Warn'><Id>g</Id>" + job("<Hold>User</Hold>") + "</JobGroup>"
+    text = "<JobGroup awarenessPolicy='Warn'><Id>g</Id>" + job("<Hold>System</Hold>") + "</JobGroup>"
     assert {f.subject for f in planned(text, tmp_path)[1] if f.severity == "warning"} == {"Hold"}
+
+
+def test_a_hold_of_the_user_is_waited_out(tmp_path: Path) -> None:
+    plan, findings = planned(job("<Hold>User</Hold>"), tmp_path)
+    assert plan.jobs[0].held and rules(findings) == {("SSS502", "Hold")}
+    both, findings = planned(job("<Hold>user</Hold><Hold awarenessPolicy='Warn'>Batch</Hold>"), tmp_path)
+    assert both.jobs[0].held and rules(findings) == {("SSS502", "Hold"), ("SSS602", "Hold")}
+    assert not findings.rejected
+
+
+def test_what_is_chosen_among_alternatives_is_told(tmp_path: Path) -> None:
+    asked = ("<Requested><Processors group='1'>2</Processors><Memory group='-1'>1</Memory><Processors conj='Or' "
+             "group='1'>1</Processors><Memory group='-1'>2</Memory></Requested>")
+    plan, findings = planned(job(asked), tmp_path)
+    spec = plan.jobs[0].parts[0].spec.resources
+    assert isinstance(spec, ResourceSpecV1) and (spec.process_count, spec.memory) == (2, 1 << 20)
+    assert {("SSS502", "Processors"), ("SSS502", "Memory")} <= rules(findings)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import signal
 import threading
@@ -158,6 +159,24 @@ def test_eligible_time_is_waited_for(tmp_path: Path) -> None:
     assert int(str(job_of(out).value("StartTime"))) >= due
 
 
+def test_held_jobs_wait_for_the_user(tmp_path: Path) -> None:
+    before = signal.getsignal(signal.SIGUSR1)
+    threading.Timer(1, os.kill, (os.getpid(), signal.SIGUSR1)).start()
+    start = time.time()
+    out = ran(group(shell("true", "<Hold>User</Hold>", name="h"), shell("true", name="f"),
+                    shell("true", after("h"), name="l")), tmp_path, timeout=20)
+    assert (out.exit_code, words(out)) == (0, {"h": "done", "f": "done", "l": "done"})
+    assert time.time() - start >= 1
+    assert int(str(job_of(out, "f").value("StartTime"))) <= int(str(job_of(out, "h").value("StartTime")))
+    assert job_of(out, "h").value("Hold") == "User" and signal.getsignal(signal.SIGUSR1) is before
+
+
+def test_held_jobs_are_given_up_with_the_time_limit(tmp_path: Path) -> None:
+    out = ran(shell("true", "<Hold>User</Hold><EligibleTime>1</EligibleTime>"), tmp_path, timeout=0.5)
+    assert (out.exit_code, words(out)) == (6, {"a": "skipped"})
+    assert job_of(out).value("StatusMessage") == "cancel: timeout before it was started"
+
+
 # --- groups ---------------------------------------------------------------------------------------------------------
 
 def test_conditions(tmp_path: Path) -> None:
@@ -244,6 +263,30 @@ def test_interrupt_cancels_and_writes_the_facts(tmp_path: Path) -> None:
     assert root_group(out).value("State") == "Completed"
 
 
+@pytest.mark.parametrize(("number", "code", "why"), [
+    (signal.SIGTERM, 143, "terminated"), (signal.SIGHUP, 129, "hangup")])
+def test_other_signals_are_like_an_interrupt(tmp_path: Path, number: signal.Signals, code: int, why: str) -> None:
+    before = signal.getsignal(number)
+    threading.Timer(0.5, os.kill, (os.getpid(), number)).start()
+    out = ran(group(shell("sleep 60"), shell("true", after("a"), name="b")), tmp_path)
+    assert (out.exit_code, out.origin, out.stopped) == (code, "sssjob", why)
+    assert str(job_of(out, "b").value("StatusMessage")) == f"cancel: {why} before it was started"
+    assert signal.getsignal(number) is before
+
+
+def test_planned_is_asked_before_anything_starts(tmp_path: Path) -> None:
+    told: list[str] = []
+
+    def planned(findings: Findings) -> bool:
+        told.extend(f.rule for f in findings)
+        return False
+
+    text = shell("touch started", "<Requested><Processors>5000</Processors></Requested>")
+    out = run(document(text), cwd=tmp_path, planned=planned)
+    assert (out.exit_code, out.origin, out.jobs) == (1, "sssjob", [])
+    assert "SSS604" in told and not (tmp_path / "started").exists()
+
+
 def test_nothing_starts_when_a_finding_rejects(tmp_path: Path) -> None:
     text = group(shell("touch started", name="x"), shell("true", "<Hold>System</Hold>", name="y"))
     out = ran(text, tmp_path)
@@ -257,6 +300,44 @@ def test_nothing_starts_when_a_finding_rejects(tmp_path: Path) -> None:
 def test_unknown_executor() -> None:
     with pytest.raises(UsageError, match="nowhere"):
         run(document("<Job><Executable>/bin/true</Executable></Job>"), "nowhere", findings=Findings())
+
+
+class Gone(io.StringIO):
+    """A terminal that was closed."""
+
+    def isatty(self) -> bool:
+        return True
+
+    def write(self, text: str) -> int:
+        raise OSError(5, "Input/output error")
+
+
+def test_terminal_that_goes_away_does_not_end_the_run(tmp_path: Path) -> None:
+    out = run(document(shell("exit 3")), cwd=tmp_path, progress=Progress(stream=Gone()))
+    assert (out.exit_code, out.origin, job_of(out).value("ExitCode")) == (3, "job", 3)
+
+
+def test_no_job_is_left_behind_by_a_fault(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object) -> None:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr("sssjob.run.facts.record", fail)
+    with pytest.raises(ZeroDivisionError):
+        ran(shell("echo $$ > pid; exec sleep 60"), tmp_path)
+    end = time.monotonic() + 10
+    while time.monotonic() < end and _lives(tmp_path / "pid"):
+        time.sleep(0.05)
+    assert not _lives(tmp_path / "pid")
+
+
+def _lives(file: Path) -> bool:
+    """Whether the process named in the file is there; one that was never written was never there."""
+    text = file.read_text() if file.exists() else ""
+    try:
+        os.kill(int(text), 0)
+    except (ValueError, ProcessLookupError):
+        return False
+    return True
 
 
 def test_progress_is_told(tmp_path: Path) -> None:

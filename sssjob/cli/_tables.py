@@ -1,0 +1,61 @@
+"""Tables of text for terminals and pipes: every cell escaped, columns as wide as they need, long cells folded."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Iterator, Sequence
+from itertools import zip_longest
+
+from sssjob.findings import escape
+
+__all__ = ["cells", "table"]
+
+_GAP = "  "
+_LEAST = 8          # columns are not made narrower
+
+
+def cells(text: str) -> int:
+    """Columns of a terminal that a text takes."""
+    if text.isascii():
+        return len(text)
+    return sum(0 if unicodedata.combining(c) else 2 if unicodedata.east_asian_width(c) in "WF" else 1 for c in text)
+
+
+def table(rows: Sequence[Sequence[str | Sequence[str]]], titles: Sequence[str], width: int = 100) -> list[str]:
+    """The lines of a table: titles, a rule, the rows. A cell is a text, shown on one line, or several."""
+    shown = [[_cell(cell) for cell in row] for row in rows]
+    widths = [max(map(cells, column)) for column in zip(titles, *([max(c, key=cells) for c in row] for row in shown),
+                                                         strict=True)]
+    widths = _fitted(widths, width - len(_GAP) * (len(titles) - 1))
+    rule = "─" * (sum(widths) + len(_GAP) * (len(widths) - 1))
+    head = _lines([[title] for title in titles], widths)
+    return [*head, rule, *(line for row in shown for line in _lines(row, widths))]
+
+
+def _cell(cell: str | Sequence[str]) -> list[str]:
+    return [escape(line.replace("\n", "↵")) for line in ([cell] if isinstance(cell, str) else cell)] or [""]
+
+
+def _lines(row: Sequence[Sequence[str]], widths: list[int]) -> list[str]:
+    """The lines of one row of cells, each a list of lines."""
+    folded = [[part for line in cell for part in _folded(line, most)] for cell, most in zip(row, widths, strict=True)]
+    return [_GAP.join(part + " " * (most - cells(part)) for part, most in zip(parts, widths, strict=True)).rstrip()
+            for parts in zip_longest(*folded, fillvalue="")]
+
+
+def _fitted(widths: list[int], room: int) -> list[int]:
+    """The widest columns made narrower until all fit."""
+    if sum(widths) <= room:
+        return widths
+    cap = next((c for c in range(max(widths), _LEAST, -1) if sum(min(w, c) for w in widths) <= room), _LEAST)
+    return [min(w, cap) for w in widths]
+
+
+def _folded(line: str, most: int) -> Iterator[str]:
+    """Parts of a line that fit, cut at a blank where there is one."""
+    while cells(line) > most:
+        fits = next(n for n in range(min(most, len(line)), 0, -1) if n == 1 or cells(line[:n]) <= most)
+        at = line.rfind(" ", 1, fits + 1)
+        yield line[:at] if at > 0 else line[:fits]
+        line = line[at + 1:] if at > 0 else line[fits:]
+    yield line
