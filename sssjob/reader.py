@@ -24,7 +24,7 @@ from sssjob._lines import Lines, lines_of
 from sssjob._scopes import NOTHING, Scope, Texts, plain_items, scope_of, texts_of
 from sssjob.element import NO_ATTRIBUTES, Container, Item, Property, Raw
 from sssjob.errors import AccessError, RejectedError
-from sssjob.findings import Findings, Policy
+from sssjob.findings import Findings, Policy, Severity
 from sssjob.lexical import LexicalError
 from sssjob.limits import LIMITS, Limits
 from sssjob.model import Document, File, Job, JobDefaults
@@ -96,6 +96,8 @@ class _Reader:
             found = self._scopes[container] = scope_of(container, self.profile.aliases).fresh()
             found.classes = {tag: self.scope(name) for tag, name in found.containers.items()}
             found.starts = {f"<{name}>": inner for name, inner in found.classes.items() if name == inner.name}
+            if not self.profile.liberal and not CONTAINERS[container].category:
+                found.single |= {n for n, e in in_scope(container).items() if e.once_in_text}
         return found
 
     # -- findings
@@ -108,12 +110,14 @@ class _Reader:
             element = element.getparent()
         return self.default
 
-    def tell(self, rule: str, element: Any, subject: str, message: str, hint: str = "") -> None:
+    def tell(self, rule: str, element: Any, subject: str, message: str, hint: str = "",
+             severity: Severity | None = None) -> None:
         """Record a finding at an element."""
         self.findings.add(rule, subject, message, policy=self.policy(element), path=_path(element), hint=hint,
-                          place=lambda: self.locate(element))
+                          severity=severity, place=lambda: self.locate(element))
 
-    def tell_once(self, rule: str, element: Any, subject: str, message: str, severity: Any = None) -> None:
+    def tell_once(self, rule: str, element: Any, subject: str, message: str,
+                  severity: Severity | None = None) -> None:
         """Record a finding the first time it occurs for a subject in this document."""
         self.findings.told += 1
         if (rule, subject) not in self._told:
@@ -149,6 +153,8 @@ class _Reader:
             if child.tail is not None:
                 stray = child.tail if stray is None else stray + child.tail
         made = scope.make(items, None, None, element.sourceline + self.first - 1, spelling)
+        if spelling is not None and spelling in CONTAINERS[scope.name].aliases and spelling != self.profile.root:
+            self.tell_once("SSS306", element, spelling, f"{spelling} read as {scope.name}", severity="info")
         if scope.name == "Job":
             self._relieve()
         own = element.items()
@@ -179,7 +185,9 @@ class _Reader:
             made.items.extend(_packed_environment(text))
         elif text and not len(element):
             self.tell("SSS107", element, made.tag, f"{made.tag} holds text where elements are expected")
-        elif row.reference or not self.profile.liberal:
+        elif made.tag == "Environment" and made.attributes:
+            return          # its export says something
+        elif row.reference or not (self.profile.liberal or made.tag == "Environment"):
             self.tell("SSS309", element, made.tag, f"{made.tag} is empty: neither a reference nor a definition")
         else:
             self.tell_once("SSS204", element, made.tag, f"{made.tag} is empty", severity="info")
@@ -208,8 +216,12 @@ class _Reader:
                 self._shadowed(element, made, plain[0], [p for p in found if p.spelling is not None])
             metrics = {p.attributes.get("metric") for p in found}
             measured = in_scope(scope.name)[name].attributes == CONSUMABLE and len(metrics) == len(found)
-            if len(plain) != 1 and not measured and any(p.value != found[0].value for p in found):
-                self.tell("SSS304", element, name, f"{len(found)} {name} in one {made.tag}; the first is used")
+            if not self.profile.liberal:
+                self.tell("SSS304", _second(element, found), name, f"{len(found)} {name} in one {made.tag}; one may "
+                          "stand there", severity="error")
+            elif len(plain) != 1 and not measured and any(p.value != found[0].value for p in found):
+                self.tell("SSS304", _second(element, found), name, f"{len(found)} {name} in one {made.tag}; the first "
+                          "is used")
 
     def _shadowed(self, element: Any, made: Container, plain: Property, others: list[Property]) -> None:
         for other in others:
@@ -271,7 +283,8 @@ class _Reader:
             self._other_case(child, local, canonical, scope, items, depth)
         elif self.profile.aliases and local in TRANSPARENT:
             self._transparent(child, scope, items, depth)
-        elif self.profile.aliases and local in HOMELESS and not len(child) and "Extension" in scope.rows:
+        elif self.profile.aliases and local in HOMELESS and "Extension" in scope.rows and not (
+                len(child) or child.items()):
             self.tell_once("SSS312", child, local, f"{local} has no equivalent and is kept as an Extension")
             items.append(accessors.Extension("Extension", child.text or "", {"name": local, "type": HOMELESS[local]},
                                              local))
@@ -530,6 +543,13 @@ class _Reader:
         return self.findings.told == 0
 
 
+def _second(element: Any, found: list[Property]) -> Any:
+    """The second of the elements that these were read from; inside a wrapper: the container's."""
+    names = {p.spelling or p.tag for p in found}
+    there = [child for child in element if child.tag.rpartition("}")[2] in names]
+    return there[1] if len(there) > 1 else element
+
+
 def _path(element: Any) -> str:
     return str(element.getroottree().getpath(element))
 
@@ -771,4 +791,6 @@ def stream_jobs(source: Source, *, profile: str = "liberal", path: str = "-", li
         name = {"JobDefaults": "JobDefaults", "JobsDefaults": "JobDefaults"}.get(
             element.tag.rpartition("}")[2]) or reader.root_name(element.tag.rpartition("}")[2])
         if name in ("Job", "JobDefaults"):
-            yield reader.container(element, reader.scope(name))  # type: ignore[misc]
+            local = element.tag.rpartition("}")[2]
+            yield reader.container(element, reader.scope(name),  # type: ignore[misc]
+                                   None if local == name else local)

@@ -14,6 +14,8 @@ The shape, in the order of the document::
   always for Requested, whose order is an expression; elsewhere when equal names do not stand together or something
   stands more often than it may. Both forms are read everywhere, except that a list under Job, TaskGroup or Task in an
   object is a list of them.
+* Names are those of 3.1.0 whatever the document called them; where it used others, ``#spelling`` beside the root says
+  which: ``{"Job/Id": "JobId"}`` for every Id of a Job, or by the pointer of one (``"/Job/Hold/0"``).
 * Elements of another vocabulary stand under ``#raw`` as ``{tag, attributes, text, children}``; so does an SSSRMAP
   message around the jobs.
 
@@ -25,25 +27,27 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from json.encoder import encode_basestring
 from typing import Any, Final
 
 from lxml import etree
 
-from sssjob.element import Container, Item, Raw
+from sssjob.element import Container, Item, Property, Raw
 from sssjob.errors import RejectedError
 from sssjob.findings import Finding, Findings, Policy
 from sssjob.limits import LIMITS, Limits
 from sssjob.model import Document, File
 from sssjob.reader import read_document
-from sssjob.vocabulary import ATTRIBUTES, CONTAINERS, aliases, in_scope
+from sssjob.vocabulary import ATTRIBUTES, CONTAINERS, HOMELESS, aliases, in_scope
 
 __all__ = ["ROOTS", "from_json", "repeating", "to_json"]
 
 #: Containers that may be the root of a document.
 ROOTS: Final = ("JobGroup", "Job", "TaskGroup", "Requested", "Delivered")
 _RAW: Final = "#raw"
+_SPELLING: Final = "#spelling"
 _TOP: Final = "top"         # above the root while it is built
 _CANONICAL: Final = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?")
 _BRACKETS: Final = 3        # JSON brackets that one level of elements may need
@@ -85,12 +89,73 @@ def to_json(document: Document, *, indent: int | None = 2) -> str:
     top: dict[str, Any] = {_RAW: _raw(root)} if isinstance(root, Raw) else {root.tag: _container(root)}
     if document.files:
         top["File"] = [_file(f) for f in document.files.values()]
+    spelling = _spelling(root)
+    if spelling:
+        top[_SPELLING] = spelling
     return "".join(_dump(top, indent, 0)) + "\n"
 
 
 def _file(file: File) -> dict[str, str]:
     made = {"id": file.id, "text": file.text}
     return made | {"encoded": file.encoded} if file.encoded is not None else made
+
+
+def _spelling(root: Container | Raw) -> dict[str, str]:
+    """Names in a document that are not those of 3.1.0; see above."""
+    kinds: dict[tuple[str, str], set[str | None]] = {}
+    _collect(root, "", kinds)
+    made, mixed = {}, set()
+    for (outer, tag), spellings in kinds.items():
+        names = {s for s in spellings if s is not None and _means(outer, tag, s)}
+        if names and len(spellings) == 1:
+            made[f"{outer}/{tag}"] = names.pop()
+        elif names:
+            mixed.add((outer, tag))
+    for outer, item, pointer in _places(root, "", "") if mixed else ():
+        if (outer, item.tag) in mixed and item.spelling is not None and _means(outer, item.tag, item.spelling):
+            made[pointer] = item.spelling
+    return made
+
+
+def _collect(node: Item, outer: str, kinds: dict[tuple[str, str], set[str | None]]) -> None:
+    """The spellings of every name in every container."""
+    if not isinstance(node, Raw):
+        kinds.setdefault((outer, node.tag), set()).add(node.spelling)
+    for item in node.items if isinstance(node, Container) else node.children if isinstance(node, Raw) else ():
+        if not isinstance(item, str):
+            _collect(item, node.tag if isinstance(node, Container) else "", kinds)
+
+
+def _places(node: Item, outer: str, pointer: str) -> Iterator[tuple[str, Property | Container, str]]:
+    """Everything at and below an item with the container around it and its pointer, as ``_container`` lays it out."""
+    here = f"{pointer}/{_key(node)}" if not outer else pointer
+    if isinstance(node, Raw):
+        for at, child in enumerate(node.children):
+            if isinstance(child, Container):
+                yield from _places(child, "", f"{here}/children/{at}")
+            elif isinstance(child, Raw):
+                yield from _places(child, _RAW, f"{here}/children/{at}")
+        return
+    yield outer, node, here
+    if not isinstance(node, Container):
+        return
+    ordered, many = node.tag == "Requested" or not _keeps_order(node), repeating(node.tag) | {_RAW}
+    seen: Counter[str] = Counter()
+    for at, item in enumerate(node.items, len(node.attributes) + (node.reference is not None)):
+        key = _key(item)
+        place = f"{at}/{key}" if ordered else f"{key}/{seen[key]}" if key in many else key
+        seen[key] += 1
+        yield from _places(item, node.tag, f"{here}/{place}")
+
+
+def _means(outer: str, tag: str, spelling: str) -> bool:
+    """Whether a name means another one in a container, so that it is read as that."""
+    if spelling.lower() == tag.lower() or not outer:
+        return spelling.lower() == tag.lower()
+    if tag == "Extension" and spelling in HOMELESS:
+        return True
+    known = aliases(outer)
+    return known.get(spelling) == tag or tag in {n for a, n in known.items() if a.lower() == spelling.lower()}
 
 
 def _raw(raw: Raw) -> dict[str, Any]:
@@ -279,6 +344,7 @@ class _Builder:
         self.findings = findings
         self.limits = limits
         self.places = places
+        self.spelling: dict[str, str] = {}
 
     def refuse(self, pointer: str, message: str, rule: str = "SSS112", hint: str = "") -> None:
         """Record that something has another shape."""
@@ -290,7 +356,8 @@ class _Builder:
             self.refuse("", "the text is not an object with the name of a container as key")
             return None
         self.twice(data, "")
-        names = [k for k in data if k not in ("File", "$schema")]
+        self.spellings(data.get(_SPELLING, {}))
+        names = [k for k in data if k not in ("File", "$schema", _SPELLING)]
         if len(names) != 1:
             self.refuse("", "no job in it" if not names else f"one root is expected, not {', '.join(names[:5])}",
                         "SSS109")
@@ -300,10 +367,27 @@ class _Builder:
         if name == _RAW:
             self.raw(top, value, "/#raw", 1)
         elif name in ROOTS:
-            self.container(top, name, name, value, f"/{name}", 1)
+            self.container(top, self.name("", name, f"/{name}"), name, value, f"/{name}", 1)
         else:
             self.unknown_root(name)
         return top[0] if len(top) else None
+
+    def spellings(self, value: Any) -> None:
+        """Take the other names that the document uses."""
+        if isinstance(value, dict) and all(isinstance(v, str) for v in value.values()):
+            self.spelling = value
+            if isinstance(value, _Object):
+                self.twice(value, f"/{_SPELLING}")
+        else:
+            self.refuse(f"/{_SPELLING}", "the spellings are an object of strings")
+
+    def name(self, outer: str, tag: str, pointer: str) -> str:
+        """What the document calls an element."""
+        found = self.spelling.get(pointer) or self.spelling.get(f"{outer}/{tag}")
+        if found is None or _means(outer, tag, found):
+            return found or tag
+        self.refuse(pointer, f"{found[:40]!r} is no other name of {tag}")
+        return tag
 
     def unknown_root(self, name: str) -> None:
         """Say which roots there are; close ones are suggested."""
@@ -396,9 +480,12 @@ class _Builder:
             if child == _RAW:
                 self.raw(made, one, place, depth + 1)
             elif child is not None:
-                self.container(made, key, child, one, place, depth + 1)
+                self.container(made, self.name(name, key, place), child, one, place, depth + 1)
             else:
-                self.leaf(made, key, one, place, depth + 1)
+                tag = self.name(name, key, place)
+                if key == "Extension" and tag in HOMELESS and isinstance(one, _Object):
+                    one = one.get("value")      # its attributes say where the name is from
+                self.leaf(made, tag, one, place, depth + 1)
 
     # -- leaves and what is not known
     def leaf(self, parent: Any, tag: str, value: Any, pointer: str, depth: int) -> None:
@@ -452,7 +539,8 @@ class _Builder:
                 self.text(made, child, place)
             elif isinstance(child, _Object) and len(child) == 1 and next(iter(child)) in ROOTS:
                 name, inner = next(iter(child.items()))
-                self.container(made, name, name, inner, f"{place}/{name}", depth + 1)
+                here = f"{place}/{name}"
+                self.container(made, self.name("", name, here), name, inner, here, depth + 1)
             else:
                 self.raw(made, child, place, depth + 1)
 

@@ -21,7 +21,7 @@ from sssjob.profiles import Profile
 from sssjob.profiles import profile as profile_of
 from sssjob.requirements import check_property, parse
 from sssjob.states import job_state
-from sssjob.vocabulary import CONSUMABLE, CONTAINERS, element, in_scope
+from sssjob.vocabulary import CONSUMABLE, element, in_scope
 
 __all__ = ["check"]
 
@@ -61,7 +61,7 @@ def check(document: Document, findings: Findings, profile: str = "liberal", *, l
     """Add the findings of all semantic checks of a document that was read; time is linear in its size.
 
     profile: in a strict one (``3.1``) what the text does not allow is an error even where others can go on: brackets
-    that do not balance (SSS401, else mended, SSS402), what may stand once twice (SSS304), ``code`` without OnExit
+    that do not balance (SSS401, else mended, SSS402), containers that may stand once (SSS304), ``code`` without OnExit
     (SSS413), ``delimiter`` without List (SSS421), a Job without Id once it has a State (SSS305).
     """
     _Checker(document, findings, profile_of(profile), limits or findings.limits).run()
@@ -73,7 +73,6 @@ class _Checker:
     def __init__(self, document: Document, findings: Findings, profile: Profile, limits: Limits) -> None:
         self.document, self.findings, self.profile, self.limits = document, findings, profile, limits
         self.strict = not profile.liberal
-        self._spelt: set[str] = set()
         self._known: frozenset[str] | None = None
         # A property is shared by all places with the same text, so what was found about one holds for all.
         self._clean: dict[int, Property] = {}
@@ -108,8 +107,6 @@ class _Checker:
     def visit(self, container: Container, place: _Place) -> list[tuple[Container, _Place]]:
         """Check one container; gives those inside it."""
         tag = container.tag
-        if container.spelling is not None:
-            self.spelt(container, place)
         found: _Found = {}
         inside: list[Container] = []
         for item in container.items:
@@ -128,20 +125,11 @@ class _Checker:
             self.variables(container, place, found.get("Variable", []))
         return _placed(inside, place)
 
-    def spelt(self, container: Container, place: _Place) -> None:
-        """A container under another name, told once a name; the name of a profile's own root is none."""
-        name = str(container.spelling)
-        if name in CONTAINERS[container.tag].aliases and name not in (self.profile.root, *self._spelt):
-            self._spelt.add(name)
-            self.tell("SSS306", name, f"{name} read as {container.tag}", container, place, severity="info")
-
     def scope(self, container: Container, place: _Place, found: _Found, inside: list[Container]) -> None:
         if inside:
             self.children(container, place, inside)
         if container.tag in _DEFAULTS:
             self.results(container, place, inside)
-        if self.strict:
-            self.counted(container, place)
         if not found and container.tag != "JobGroup":
             return
         if isinstance(container, JobGroup):
@@ -170,17 +158,6 @@ class _Checker:
                         self.tell("SSS308", identifier.text, f"{child.tag} Id {identifier.text!r} is used twice (first "
                                   f"in line {ids[key]})", child, place)
                     ids.setdefault(key, child.line)
-
-    def counted(self, container: Container, place: _Place) -> None:
-        """Bare properties that stand more often than the text allows."""
-        rows = in_scope(container.tag)
-        counts: dict[str, int] = {}
-        for p in container.properties():
-            counts[p.tag] = counts.get(p.tag, 0) + 1
-        for tag, count in counts.items():
-            if count > 1 and tag in rows and (rows[tag].once_in_text or not rows[tag].repeats):
-                self.contradicts("SSS304", tag, f"{count} {tag} in one {container.tag}; one may stand there", container,
-                                 place)
 
     def results(self, container: Container, place: _Place, inside: list[Container]) -> None:
         rows = in_scope(container.tag)

@@ -1,7 +1,8 @@
 """From objects to XML: canonical spelling, straight quotes, two spaces of indentation, nothing invented.
 
 Profiles other than ``3.1`` write the names of other systems; what such a system refuses is a finding (SSS501), decided
-by awarenessPolicy like everything else. Writing is string building: the text of a property is escaped, never trusted.
+by awarenessPolicy like everything else. What ``3.1`` has another form for takes that form (sections 6.1 and 14), and a
+finding says so. Writing is string building: the text of a property is escaped, never trusted.
 """
 
 from __future__ import annotations
@@ -10,12 +11,15 @@ import re
 from collections.abc import Callable
 from typing import Final
 
-from sssjob.element import Container, Property, Raw
-from sssjob.findings import Findings, Policy
+from sssjob.element import Container, Item, Property, Raw, new_property
+from sssjob.findings import Findings, Policy, Severity
+from sssjob.lexical import LexicalError
+from sssjob.limits import LIMITS
 from sssjob.model import Document, File, Job
 from sssjob.profiles import Profile
 from sssjob.profiles import profile as profile_of
 from sssjob.values import writable
+from sssjob.vocabulary import CONTAINERS
 
 __all__ = ["write_document"]
 
@@ -26,6 +30,7 @@ _ATTRIBUTE_MARKS: Final = re.compile('[&<>\r"\n\t]')
 _MARKED: Final = re.compile("[^\t\n -%'-;=?-~\u00a0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _TABLE: Final = {"JobGroup": "JobGroup", "TaskGroup": "TaskGroup", "TaskGroupDefaults": "TaskGroup", "Task": "Task",
                  "TaskDefaults": "Task"}
+_BRACKETS: Final = re.compile(r"\[[^\]]*\]")
 _XML_NS: Final = "{http://www.w3.org/XML/1998/namespace}"
 
 
@@ -48,6 +53,8 @@ class _Writer:
         self.files: dict[str, File] = {}
         self.plain = not (profile.names or profile.keep_spelling or profile.refused or profile.packed_script)
         self._attribute_texts: dict[int, str] = {}      # by identity: the document outlives the writer
+        self._kept: list[Property] = []     # made here: their attributes must outlive the writer too
+        self._told: set[str] = set()
 
     def names(self, container: str) -> Callable[[Property], str]:
         """How properties are called in a container under this profile."""
@@ -58,7 +65,7 @@ class _Writer:
             self.profile.names.get("Job", {}))
         if table != "Job":       # Id, Name and State of a group are not those of a job
             own |= {n: self.profile.names.get(table, {}).get(n, n) for n in ("Id", "Name", "State")}
-        return lambda p: own.get(p.tag, p.tag)
+        return lambda p: "NetworkAdapter" if _is_adapter(p) else own.get(p.tag, p.tag)
 
     # -- parts
     def container(self, node: Container, indent: str, tag: str | None = None, policy: Policy | None = None) -> None:
@@ -85,7 +92,7 @@ class _Writer:
     def items(self, node: Container, indent: str, policy: Policy) -> None:
         """The items of a container, in order."""
         if self.plain:
-            self._plain_items(node, indent, policy)
+            self._plain_items(node, node.items, indent, policy)
             return
         name_of, refused = self.names(node.tag), self.profile.refused
         for item in node.items:
@@ -97,15 +104,22 @@ class _Writer:
             else:
                 self._inner(item, indent, policy)
 
-    def _plain_items(self, node: Container, indent: str, policy: Policy) -> None:
-        """The same for canonical names: the hot loop of writing. Texts without marks go in as they are."""
+    def _plain_items(self, node: Container, items: list[Item], indent: str, policy: Policy) -> None:
+        """The same for canonical names: the hot loop of writing. Texts without marks go in as they are.
+
+        items: those of the node, or what they became in 3.1."""
         append, marked, attributes_of = self.out.append, _MARKED.search, self._attribute_texts.get
-        for item in node.items:
+        start = len(self.out)
+        for item in items:
             if not isinstance(item, Property):
                 self._inner(item, indent, policy)
                 continue
             value, tag = item.value, item.tag
             if value.__class__ is str:
+                if tag in _FORMS and items is node.items and _FORMS[tag](item, node):     # rare
+                    del self.out[start:]
+                    self._plain_items(node, self._formed(node), indent, policy)
+                    return
                 text = value if marked(value) is None else self.text(value, tag)
             elif value.__class__ is int:
                 text = str(value)
@@ -119,6 +133,69 @@ class _Writer:
                 append(f"{indent}<{tag}{more}>{text}</{tag}>\n")
             else:
                 append(f"{indent}<{tag}>{text}</{tag}>\n")
+
+    # -- forms of 3.1 (sections 6.1 and 14, oddities 14 and 27)
+    def _formed(self, node: Container) -> list[Item]:
+        """The items of a container in the forms of 3.1."""
+        features = [] if CONTAINERS[node.tag].category else node.all("Feature")
+        listed = self._one_list(features, node) if len(features) > 1 else None
+        made: list[Item] = []
+        for item in node.items:
+            if listed is not None and item.tag == "Feature":
+                made += [listed] if item is features[0] and listed not in made else []
+            elif not isinstance(item, Property) or item.tag not in ("Network", "Node"):
+                made.append(item)
+            elif _is_adapter(item):
+                made.append(new_property("Extension", item.value, {"name": "NetworkAdapter"} | item.attributes))
+                self._tell("Network", f"Network {item.text} names an adapter and becomes an Extension", node, "info")
+            else:
+                made.append(self._names(item, node) if _is_parted(item) else item)
+        self._kept += [i for i in made if isinstance(i, Property)]
+        return made
+
+    def _one_list(self, features: list[Property], node: Container) -> Property | None:
+        """Several Features as one List; None, with a finding, where one cannot hold them."""
+        from sssjob.requirements import names_of
+
+        names: list[str] = []
+        others: list[dict[str, str]] = []
+        for p in features:
+            found = names_of(p) if p.get("aggregation") in (None, "List") else ()
+            names += found if isinstance(found, tuple) else ()
+            others.append({k: v for k, v in p.attributes.items() if k not in ("aggregation", "delimiter")})
+        delimiter = next((c for c in ",;|:/" if not any(c in name for name in names)), None)
+        if delimiter is None or any(o != others[0] for o in others) or any(
+                p.get("aggregation") not in (None, "List") for p in features):
+            self._tell("Feature", f"{len(features)} Feature in one {node.tag}, which one List cannot hold", node,
+                       rule="SSS304")
+            return None
+        self._tell("Feature", f"{len(features)} Feature in one {node.tag} become one List, of which any may be meant",
+                   node)
+        parted = {} if delimiter == "," else {"delimiter": delimiter}
+        return new_property("Feature", delimiter.join(names), {"aggregation": "List"} | parted | others[0])
+
+    def _names(self, item: Property, node: Container) -> Property:
+        """A Range of several groups as a List."""
+        from sssjob.nodeset import NodeSet
+
+        try:
+            text = ",".join(NodeSet.parse_range(item.text))
+        except LexicalError as error:
+            if getattr(error, "limit", ""):
+                self.findings.add("SSS110", "Node", f"Node: {error}", line=node.line)
+            return item
+        if len(text) > LIMITS.text:
+            self.findings.add("SSS110", "Node", f"the names of {item.text} are longer than the limit text "
+                              f"({LIMITS.text})", line=node.line)
+        self._tell("Node", f"Node: the groups of {item.text} become a List of their names", node, "info")
+        return new_property("Node", text, item.attributes | {"aggregation": "List"})
+
+    def _tell(self, subject: str, message: str, node: Container, severity: Severity | None = None,
+              rule: str = "SSS502") -> None:
+        """Another form, told once a name."""
+        if subject not in self._told:
+            self._told.add(subject)
+            self.findings.add(rule, subject, message, severity=severity, line=node.line)
 
     def _property(self, item: Property, indent: str, tag: str) -> None:
         """One property under a name of this profile."""
@@ -237,6 +314,26 @@ class _Writer:
         for file in self.files.values():
             self.file(file, "  ")
         self.out.append("</Request>\n")
+
+
+def _is_adapter(p: Property, node: Container | None = None) -> bool:
+    """Whether a Network names the kind of an adapter rather than an amount."""
+    return p.tag == "Network" and isinstance(p.value, str)
+
+
+def _is_parted(p: Property, node: Container | None = None) -> bool:
+    """Whether a Node is a Range of several groups."""
+    return p.attributes.get("aggregation") == "Range" and "," in _BRACKETS.sub("", p.text)
+
+
+def _is_repeated(p: Property, node: Container) -> bool:
+    """Whether several Features stand bare, where the text has one."""
+    return not CONTAINERS[node.tag].category and len(node.all("Feature")) > 1
+
+
+#: When 3.1 has another form for what a name says.
+_FORMS: Final[dict[str, Callable[[Property, Container], bool]]] = {
+    "Feature": _is_repeated, "Network": _is_adapter, "Node": _is_parted}
 
 
 def _attribute_name(name: str) -> str:

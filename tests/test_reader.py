@@ -16,6 +16,8 @@ from sssjob.limits import LIMITS, Limits
 from sssjob.model import Document, Job, JobDefaults, JobGroup
 from sssjob.reader import read_document, stream_jobs
 from sssjob.vocabulary import ELEMENTS, in_scope
+from sssjob.writer import write_document
+from sssjob.xmlio import Locator
 
 SPEC = Path(__file__).parent / "fixtures" / "spec-3.1.0"
 
@@ -348,3 +350,65 @@ def test_policy_of_the_caller_is_the_outermost_default() -> None:
     assert rules(job("<Foo/>", policy=Policy.IGNORE)) == []
     document = job("<Foo/>", policy=Policy.WARN)
     assert document.findings is not None and not document.findings.rejected
+
+
+# --- what may stand once, other names of containers, places of checks ------------------------------------------------
+
+def placed(text: str, profile: str = "liberal") -> list[tuple[str, str, str, int, int]]:
+    found = read_document(text, profile=profile).findings or ()
+    return [(f.rule, f.severity, f.subject, f.line, f.column) for f in found]
+
+
+@pytest.mark.parametrize(("body", "name", "liberal"), [
+    ("<Name>a</Name>\n <Name>b</Name>", "Name", True), ("<Name>a</Name>\n <Name>a</Name>", "Name", False),
+    ("<Feature>a</Feature>\n <Feature>b</Feature>", "Feature", False),
+    ("<Memory metric='Max'>1</Memory>\n <Memory metric='Average'>2</Memory>", "Memory", False),
+])
+def test_what_stands_twice_is_an_error_in_3_1(body: str, name: str, liberal: bool) -> None:
+    text = f"<Job><Queue>q</Queue>{body}</Job>"
+    assert placed(text, "3.1") == [("SSS304", "error", name, 2, 2)]
+    assert placed(text) == ([("SSS304", "warning", name, 2, 2)] if liberal else [])
+
+
+def test_what_repeats_in_requested_is_no_error() -> None:
+    assert placed("<Job><Requested><Feature>a</Feature><Feature>b</Feature></Requested></Job>", "3.1") == []
+
+
+@pytest.mark.parametrize("profile", ["3.1", "liberal"])
+def test_an_environment_may_hold_no_variable(profile: str) -> None:
+    assert placed('<Job><Id>1</Id><Environment export="true"/></Job>', profile) == []
+    assert [f[:3] for f in placed("<Job><Environment/></Job>", profile)] == [("SSS204", "info", "Environment")]
+    requested = placed("<Job><Requested/></Job>", profile)
+    assert [f[0] for f in requested] == ["SSS309" if profile == "3.1" else "SSS204"]
+
+
+def test_other_names_of_containers_are_told_once_with_their_place() -> None:
+    text = "<JobGroup><Id>g</Id>\n  <job><Id>1</Id></job><job><Id>2</Id></job></JobGroup>"
+    assert placed(text) == [("SSS306", "info", "job", 2, 3)]
+    assert placed("<Job><Id>1</Id></Job>") == placed("<job><Id>1</Id></job>", "msub") == []
+    findings = Findings()
+    assert [j.spelling for j in stream_jobs(text, findings=findings)] == ["job", "job"]
+    assert [(f.rule, f.line, f.column) for f in findings] == [("SSS306", 2, 3)]
+
+
+@pytest.mark.parametrize(("text", "path", "line", "column"), [
+    ("<Job>\n  <Requested><Memory>1</Memory></Requested>\n</Job>", "/Job/Requested/Memory", 2, 14),
+    ("<Job>\n  <Requested>\n<Memory>1</Memory></Requested>\n</Job>", "/Job/Requested/Memory", 2, 3),
+    ("<JobGroup>\n<Job><Id>1</Id></Job><Job><Id>2</Id></Job></JobGroup>", "/JobGroup/Job[2]", 2, 0),
+    ("<JobGroup>\n <Job><Id>1</Id></Job></JobGroup>", "/JobGroup/Job[1]", 2, 2),
+    ("<Job><Memory>1</Memory><Requested>\n<Memory>1</Memory></Requested></Job>", "/Job/Requested/Memory", 1, 24),
+    ("<Job/>", "/Job", 0, 0), ("<Job/>", "/Job", 9, 0),
+])
+def test_a_line_and_a_path_give_the_column(text: str, path: str, line: int, column: int) -> None:
+    finding = Findings().add("SSS412", "x", "x", line=line, path=path)
+    assert finding is not None
+    found = Locator(text.encode()).placed(finding)
+    assert (found.line, found.column) == (line, column)
+    assert found.excerpt == (text.split("\n")[line - 1] if column else "")
+
+
+def test_a_name_without_equivalent_keeps_its_attributes() -> None:
+    document = job("<StepId>7</StepId><UMask octal='true'>077</UMask>", policy=Policy.WARN)
+    assert rules(document) == ["SSS312", "SSS301"]
+    assert write_document(document, profile="liberal") == (
+        '<Job>\n  <StepId>7</StepId>\n  <UMask octal="true">077</UMask>\n</Job>\n')

@@ -44,7 +44,11 @@ def test_sample_reads_checks_and_round_trips(path: Path) -> None:
     assert document.findings is not None
     assert not document.findings.rejected and not findings.rejected, [*document.findings, *findings]
     for names in {"3.1", "3.0", profile}:
-        again = read_document(write_document(document, profile=names), profile=profile)
-        assert [j for j, _ in again.jobs()] == [j for j, _ in document.jobs()]
+        told = Findings()
+        text = write_document(document, profile=names, findings=told)
+        again = read_document(text, profile=profile)
+        assert {f.rule for f in told} <= {"SSS502"}         # the other forms of 3.1, of which sample 04 has one
+        assert [j for j, _ in again.jobs()] == [j for j, _ in document.jobs()] or len(told)
+        assert write_document(again, profile=names) == text
         assert again.files == document.files
     assert from_json(to_json(document)).root == document.root

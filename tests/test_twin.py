@@ -9,10 +9,12 @@ from hypothesis import HealthCheck, given, settings
 
 from sssjob.element import Raw
 from sssjob.errors import RejectedError
+from sssjob.findings import Findings
 from sssjob.limits import LIMITS
 from sssjob.model import Document, File, Job
 from sssjob.reader import read_document
 from sssjob.twin import from_json, to_json
+from sssjob.writer import write_document
 from tests.strategies import documents
 
 
@@ -108,3 +110,88 @@ def test_depth_has_a_limit() -> None:
 def test_misspelt_keys_get_a_suggestion_and_the_policy() -> None:
     found = from_json('{"Job": {"@awarenessPolicy": "Warn", "Id": "a", "Procesors": 1}}').findings
     assert found is not None and [(f.severity, f.hint) for f in found] == [("warning", "did you mean Processors?")]
+
+
+FORMER = """<JobGroup>
+  <JobGroupId>g</JobGroupId>
+  <Job>
+    <JobId>a</JobId>
+    <UserId>amy</UserId>
+    <WallDuration>60</WallDuration>
+    <Requested>
+      <WallDuration op="LE">90</WallDuration>
+    </Requested>
+    <TaskGroup>
+      <TaskGroupId>t</TaskGroupId>
+    </TaskGroup>
+  </Job>
+</JobGroup>
+"""
+MIXED = """<Request action="Submit" actor="amy">
+  <Object>JobGroup</Object>
+  <Data>
+    <JobGroup>
+      <Id>g</Id>
+      <JobsDefaults unknown="1">
+        <QOS>high</QOS>
+      </JobsDefaults>
+      <job>
+        <Executable>#Script</Executable>
+        <QueueId>q</QueueId>
+        <UMask>077</UMask>
+        <Extension type="slurm" name="constraint">x</Extension>
+        <Hold>User</Hold>
+        <hold>System</hold>
+        <Nodes other="2">3</Nodes>
+        <Requested>
+          <Queue>a</Queue>
+          <requestedQueue conj="Or">b</requestedQueue>
+        </Requested>
+        <Strange a="1">
+          <inner>2</inner>
+        </Strange>
+      </job>
+      <Job>
+        <QueueId>q</QueueId>
+        <Hold>User</Hold>
+        <Queue2 xmlns="urn:other">z</Queue2>
+      </Job>
+    </JobGroup>
+  </Data>
+  <File id="Script">echo 'a &lt; b'
+</File>
+</Request>
+"""
+
+
+@pytest.mark.parametrize(("text", "profile"), [(FORMER, "3.0"), (FORMER, "liberal"), (MIXED, "liberal")])
+def test_the_same_text_comes_back(text: str, profile: str) -> None:
+    document = read_document(text)
+    once = write_document(document, profile=profile, findings=Findings())
+    assert once == text
+    twin = to_json(document)
+    back = from_json(twin)
+    assert write_document(back, profile=profile, findings=Findings()) == once
+    assert to_json(back) == twin
+    assert read_document(once).root == document.root
+    for f in back.findings or ():
+        assert f.rule in {g.rule for g in document.findings or ()}, f
+
+
+def test_names_are_those_of_3_1_and_the_others_beside() -> None:
+    assert json.loads(to_json(read_document(FORMER)))["#spelling"] == {
+        "JobGroup/Id": "JobGroupId", "Job/Id": "JobId", "Job/User": "UserId", "Job/Duration": "WallDuration",
+        "Requested/Duration": "WallDuration", "TaskGroup/Id": "TaskGroupId"}
+    mixed = json.loads(to_json(read_document("<job><Hold>User</Hold><hold>System</hold><Id>1</Id></job>")))
+    assert mixed["#spelling"] == {"/Job": "job", "/Job/Hold/1": "hold"}
+    assert "#spelling" not in to_json(read_document("<Job><Id>1</Id></Job>"))
+
+
+@pytest.mark.parametrize(("spelling", "pointer"), [
+    ('{"Job/Id": "User"}', "/Job/Id"), ('{"/Job/Id": "no name"}', "/Job/Id"), ('{"/Job": "JobGroup"}', "/Job"),
+    ('["JobId"]', "/#spelling"), ('{"Job/Id": true}', "/#spelling"),
+    ('{"Job/Id": "JobId", "Job/Id": "jobId"}', "/#spelling/Job/Id"),
+])
+def test_spellings_of_something_else_are_refused(spelling: str, pointer: str) -> None:
+    found = from_json(f'{{"Job": {{"Id": "1"}}, "#spelling": {spelling}}}').findings or ()
+    assert [(f.kind, f.path) for f in found if f.rejects] == [("invalid", pointer)]

@@ -115,8 +115,6 @@ CASES: list[tuple[str, list[tuple[str, str]]]] = [
     (job('<Delivered><Network metric="Max">fast</Network></Delivered>'), [("SSS201", "/Job/Delivered")]),
     (job('<Delivered><Queue group="1">q</Queue></Delivered>'), [("SSS402", "/Job/Delivered")]),
     (job('<Delivered><Queue group="1">q</Queue><User group="-1">u</User></Delivered>'), []),
-    (group("<JobsDefaults><Queue>q</Queue></JobsDefaults>" + job("")), [("SSS306", "/JobGroup/JobDefaults")]),
-    ("<job><Id>1</Id></job>", [("SSS306", "/Job")]),
 ]
 
 
@@ -131,8 +129,6 @@ def test_strict_brackets() -> None:
 
 
 @pytest.mark.parametrize(("text", "rule", "strictly"), [
-    (job("<Name>a</Name><Name>b</Name>"), None, "SSS304"),
-    (job("<Feature>a</Feature><Feature>b</Feature>"), None, "SSS304"),
     (group("<JobDefaults><Queue>a</Queue></JobDefaults>" * 2 + job("")), "SSS304", "SSS304"),
     (job('<Dependency code="1">1</Dependency>'), "SSS413", "SSS413"),
     (job('<Node delimiter=":">a:b</Node>'), "SSS421", "SSS421"),
@@ -146,16 +142,6 @@ def test_what_only_a_strict_profile_refuses(text: str, rule: str | None, strictl
         check(read_document(text), findings, profile)
         assert [f.rule for f in findings] == ([] if wanted is None else [wanted])
         assert findings.rejected is rejected
-
-
-def test_the_name_of_a_profiles_own_root_is_no_other_name() -> None:
-    findings = Findings()
-    check(read_document("<job><Id>1</Id></job>", profile="msub"), findings, "msub")
-    assert not list(findings)
-
-
-def test_another_name_of_a_container_is_told_once() -> None:
-    assert found(group("<job><Id>1</Id></job><job><Id>2</Id></job>")) == [("SSS306", "/JobGroup/Job[1]")]
 
 
 def test_findings_have_lines() -> None:

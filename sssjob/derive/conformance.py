@@ -38,7 +38,7 @@ _Row = tuple[str, str, str]     # level, text, code; a level in lower case: the 
 _ATTRIBUTE: Final = "sssjob/values.py::attribute_text"
 _CHILDREN: Final = "sssjob/validation.py::_Checker.children"
 _CONTAINERS: Final = "sssjob/vocabulary.py::CONTAINERS"
-_COUNTED: Final = "sssjob/validation.py::_Checker.counted"
+_COUNTED: Final = "sssjob/reader.py::_Reader._repeated"
 _EFFECTIVE: Final = "sssjob/inherit.py::Effective"
 _ELEMENTS: Final = "sssjob/vocabulary.py::ELEMENTS"
 _FINDINGS: Final = "sssjob/findings.py::Findings.add"
@@ -51,7 +51,7 @@ _PARSE: Final = "sssjob/requirements.py::parse"
 _PLAN: Final = "sssjob/run/plan.py::make_plan"
 _READER: Final = "sssjob/reader.py::read_document"
 _STREAMS: Final = "sssjob/validation.py::_Checker.merged"
-_TO_SPEC: Final = "translators/specs/psij.py::to_spec"
+_TO_SPEC: Final = "translators/specs/_psij_to_spec.py::to_spec"
 _UNITS: Final = "sssjob/units.py::byte_factor"
 
 

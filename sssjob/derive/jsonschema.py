@@ -116,7 +116,10 @@ def _document(files: bool) -> dict[str, Any]:
                 "additionalProperties": False}
     file = {"type": "object", "required": ["id", "text"], "additionalProperties": False,
             "properties": {"id": {"type": "string"}, "text": {"type": "string"}, "encoded": {"type": "string"}}}
-    names |= {"#raw": _ref("raw"), "$schema": {"type": "string"}, "File": {"type": "array", "items": file}}
+    spelling = {"type": "object", "additionalProperties": {"type": "string", "minLength": 1},
+                "description": "other names that the document uses: Job/Id or a pointer -> JobId"}
+    names |= {"#raw": _ref("raw"), "$schema": {"type": "string"}, "#spelling": spelling,
+              "File": {"type": "array", "items": file}}
     return {"type": "object", "properties": names, "additionalProperties": False,
             "oneOf": [{"required": [root]} for root in (*ROOTS, "#raw")]}
 

@@ -36,7 +36,7 @@ _NOT_CRITICAL: Final = frozenset((
     "User",
 ))
 #: Looked after by this module or by the engine.
-_HANDLED: Final = frozenset(("Dependency", "EligibleTime", "Shell", "ResourceLimit", "NodeCount", "Id", "Name",
+_HANDLED: Final = frozenset(("Dependency", "EligibleTime", "Hold", "Shell", "ResourceLimit", "NodeCount", "Id", "Name",
                                 "facts"))
 _LIMITS: Final = {      # ResourceLimit name in lower case -> setrlimit's (job object, section 6.3)
     "corefilesize": "core", "cputime": "cpu", "datasegsize": "data", "filesize": "fsize", "maxmemorysize": "rss",
@@ -69,7 +69,8 @@ class PlannedJob:
     """A job of the document, what to start for it and when.
 
     job: the document's own object, which the facts are written into. folded: with JobDefaults. label: Id, else Name,
-    else ``job-N``. eligible: epoch seconds before which it must not start. keep: it has succeeded before (--resume).
+    else ``job-N``. eligible: epoch seconds before which it must not start. held: not to be started before the user
+    releases it. keep: it has succeeded before (--resume).
     """
 
     job: Job
@@ -81,6 +82,7 @@ class PlannedJob:
     parts: list[Part] = field(default_factory=list)
     needs: tuple[Need, ...] = ()
     eligible: int | None = None
+    held: bool = False
     keep: bool = False
 
 
@@ -192,6 +194,7 @@ class _Planning:
     def _fill(self, job: PlannedJob) -> None:
         self._facts(job)
         self._eligible(job)
+        self._hold(job)
         groups: Sequence[TaskGroup | None] = job.folded.task_groups or [None]
         for n, group in enumerate(groups, 1):
             target = self._target(len(groups) > 1)
@@ -206,8 +209,8 @@ class _Planning:
         """Findings of a job, each once although its task groups are translated one by one."""
         for f in told:
             path = job.path + f.path.removeprefix("/Job")
-            if (job.path, f.rule, f.subject, path) not in self.told:
-                self.told.add((job.path, f.rule, f.subject, path))
+            if (job.path, f.rule, f.message, path) not in self.told:
+                self.told.add((job.path, f.rule, f.message, path))
                 self.findings.add(f.rule, f.subject, f.message, severity=f.severity, line=f.line, path=path)
 
     def _target(self, several: bool) -> Target:
@@ -228,6 +231,17 @@ class _Planning:
     def _eligible(self, job: PlannedJob) -> None:
         value = job.folded.value("EligibleTime")
         job.eligible = int(value) if isinstance(value, int) else None
+
+    def _hold(self, job: PlannedJob) -> None:
+        """A hold of the user's is waited out; the others only the operators of a system can set (decisions 20)."""
+        for p in _stated(job.folded, "Hold"):
+            if p.text.lower() != "user":
+                self._add("SSS602", "Hold", f"Hold {p.text} is not honoured by the executor {self.executor}: only "
+                          "operators can set it", f"{job.path}/Hold", _policy_of(p, job.policy))
+            elif not job.held:
+                job.held = True
+                self._add("SSS502", "Hold", f"{job.label} is held by the user: it waits until process {os.getpid()} "
+                          "gets the signal USR1 or the time limit is over", f"{job.path}/Hold")
 
     def _finish(self, job: PlannedJob, spec: JobSpec, group: TaskGroup | None, number: int) -> None:
         """Directory, streams, limits: what only the run knows."""

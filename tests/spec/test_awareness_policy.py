@@ -70,8 +70,8 @@ def test_rule_3_what_is_not_critical_is_no_failure(tmp_path: Path) -> None:
     """A run on this machine need not know a queue; it must not pass over a hold."""
     assert planned(RUN.format("", "<Queue>q</Queue><Machine>m</Machine>"), tmp_path) == [
         ("SSS602", "Queue", "warning"), ("SSS602", "Machine", "warning")]
-    assert planned(RUN.format("", "<Hold>User</Hold>"), tmp_path) == [("SSS602", "Hold", "error")]
-    assert planned(RUN.format(" awarenessPolicy='Ignore'", "<Queue>q</Queue><Hold>User</Hold>"), tmp_path) == []
+    assert planned(RUN.format("", "<Hold>System</Hold>"), tmp_path) == [("SSS602", "Hold", "error")]
+    assert planned(RUN.format(" awarenessPolicy='Ignore'", "<Queue>q</Queue><Hold>System</Hold>"), tmp_path) == []
 
 
 @spec("9.0", "e")
@@ -117,7 +117,7 @@ def test_rule_8_an_unknown_policy_is_reject_and_told() -> None:
 
 
 def test_rule_9_a_default_keeps_the_policy_it_had(tmp_path: Path) -> None:
-    text = ("<JobGroup><Id>g</Id><JobDefaults{}><Hold>User</Hold></JobDefaults>" + RUN + "</JobGroup>")
+    text = ("<JobGroup><Id>g</Id><JobDefaults{}><Hold>System</Hold></JobDefaults>" + RUN + "</JobGroup>")
     ignore = " awarenessPolicy='Ignore'"
     assert planned(text.format("", ignore, ""), tmp_path) == [("SSS602", "Hold", "error")]
     assert planned(text.format(ignore, "", ""), tmp_path) == []
@@ -145,7 +145,7 @@ def test_rule_11_what_is_invalid_is_never_softened(text: str, rule: str) -> None
 
 def test_rule_12_a_translation_names_all_that_a_target_cannot_hold() -> None:
     """performanceFactor, Hold and Interactive have no place in a JobSpec."""
-    job = ("<Job{}><Executable>/bin/true</Executable><Environment export='true'/><Hold>User</Hold><Interactive>true"
+    job = ("<Job{}><Executable>/bin/true</Executable><Environment export='true'/><Hold>System</Hold><Interactive>true"
            "</Interactive><Requested><Processors performanceFactor='0.5'>1</Processors></Requested></Job>")
     names = ["Hold", "Interactive", "Processors/@performanceFactor"]
     for policy, severity in (("", "error"), (" awarenessPolicy='Warn'", "warning")):

@@ -161,6 +161,8 @@ def test_oddity_14_network_is_an_amount_or_an_adapter(body: str, value: object) 
     found = of_job(job(body)).network
     assert found is not None and found.value == value
     assert (refused(job(body)) == []) is ("Adapter" not in body)
+    adapter = '<Extension name="NetworkAdapter">' in written(job(body))
+    assert adapter is isinstance(value, str)
 
 
 def test_oddity_14_attributes_of_an_amount_make_it_one() -> None:
@@ -255,6 +257,8 @@ def test_oddity_27_many_features_are_asked_for() -> None:
     assert rules(asked, "3.1") == []
     assert both(job("<Feature>a</Feature><Feature>b</Feature>")) == (True, False)
     assert rules(job("<Feature aggregation='List'>a,b</Feature>"), "3.1") == []
+    assert '<Feature aggregation="List">a,b<' in written(job("<Feature>a</Feature><Feature>b</Feature>"))
+    assert written(asked).count("<Feature>") == 2       # there a List would ask for less: any one of its members
 
 
 def test_the_elaborate_example_needs_three_repairs_and_no_more() -> None:

@@ -91,9 +91,54 @@ def test_plain_job() -> None:
     ("<Requested><Processors preference='1'>4</Processors><Processors preference='2'>8</Processors></Requested>",
      {"process_count": 8}),
     ("<Extension type='Scheduler' name='ExclusiveNodeUse'>true</Extension>", {"exclusive_node_use": True}),
+    ("<Requested><Processors group='1'>16</Processors><Memory group='-1'>1</Memory><Processors conj='Or' group='1'>8"
+     "</Processors><Memory group='-1'>4</Memory></Requested>", {"process_count": 16, "memory": 1 << 20}),
+    ("<Requested><Processors>16</Processors><Processors conj='Or' group='1'>8</Processors><Memory group='-1'>4</Memory>"
+     "</Requested>", {"process_count": 16}),
+    ("<Requested><Processors>16</Processors><Processors conj='Or'>8</Processors></Requested>", {"process_count": 16}),
+    ("<Requested><Processors op='LE'>16</Processors></Requested>", {"process_count": 1}),
+    ("<Requested><Processors op='GT'>16</Processors><Processors op='NE'>17</Processors></Requested>",
+     {"process_count": 18}),
+    ("<Requested><Memory op='GT'>1</Memory></Requested>", {"memory": (1 << 20) + 1}),
+    ("<Requested><Memory op='GE' units='GB'>1</Memory><Memory op='LE' units='TB'>1</Memory></Requested>",
+     {"memory": 1 << 30}),
+    ("<Requested><Memory preference='-1'>1</Memory><Processors>2</Processors></Requested>", {"process_count": 2}),
+    ("<Requested><Processors>4</Processors><Processors>5</Processors></Requested>", {"process_count": 4}),
+    ("<Requested><Processors>4</Processors></Requested><TaskGroup><TaskCount>2</TaskCount><Requested><Processors "
+     "preference='1'>6</Processors><Processors preference='2'>8</Processors></Requested></TaskGroup>",
+     {"process_count": 2, "cpu_cores_per_process": 4}),
 ])
 def test_resources(text: str, expected: dict[str, Any]) -> None:
     assert resources(text) == expected
+
+
+EITHER = ("<Requested><Queue group='1'>a</Queue><Duration group='-1'>60</Duration><Queue conj='Or' group='1'>b</Queue>"
+          "<Memory>1</Memory><Duration group='-1'>90</Duration></Requested>")
+_EITHER = "(Queue = a and Duration = 60) or (Queue = b and Memory = 1 and Duration = 90)"
+
+
+@pytest.mark.parametrize(("text", "expected"), [
+    (EITHER, [f"Duration: 60 is taken of {_EITHER}", f"Queue: a is taken of {_EITHER}",
+              f"Memory: only an alternative that is not taken asks for it: {_EITHER}"]),
+    ("<Requested><Processors op='GE'>4</Processors><Processors op='LE'>8</Processors></Requested>",
+     ["Processors: 4 is taken of GE 4, LE 8"]),
+    ("<Requested><Memory preference='-1'>1</Memory></Requested>", ["Memory: the wish for 1 is not carried"]),
+    ("<Requested><Memory op='LE'>1</Memory></Requested>",
+     ["Memory: nothing is asked for, LE 1 is only an upper bound"]),
+    ("<Requested><Memory op='NE'>1</Memory></Requested>", ["Memory: the condition NE 1 has no place in a JobSpec"]),
+    ("<Requested><Queue>a</Queue><Queue conj='Nand'>b</Queue></Requested>",
+     ["Queue: the condition not EQ b has no place in a JobSpec"]),
+    ("<Requested><Processors>4</Processors><Processors>5</Processors></Requested>",
+     ["Requested: the first value of each name is taken, for no value meets Processors = 4 and Processors = 5"]),
+    ("<Requested><Memory>1</Memory><Memory metric='PerNode'>2</Memory></Requested>",
+     ["Memory: EQ 2 does not fit beside 1"]),
+    ("<Requested><Duration op='LE'>60</Duration></Requested>", []),
+    ("<Requested><Memory units='GB'>1</Memory></Requested>", []),
+])
+def test_what_was_chosen_is_told(text: str, expected: list[str]) -> None:
+    findings = Findings()
+    spec(text + "<Environment export='true'/>", findings)
+    assert [f.message for f in findings] == expected
 
 
 @pytest.mark.parametrize(("text", "duration"), [

@@ -1,0 +1,276 @@
+"""What a job asks for, item by item: every leaf with its level, and of each name the one value that counts.
+
+A JobSpec holds one value where Requested is an expression. ``Asked.one`` takes it from the least request of the nearest
+Requested (decisions 5 and 12); where it was not asked for just so, a finding says so. Nothing here knows PSI/J.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from sssjob.element import Container, Property, Raw, Value
+from sssjob.findings import Findings, Policy, Severity
+from sssjob.model import Job, TaskGroup
+from sssjob.requirements import Expression, LeastRequest, Single, least_request, parse
+
+__all__ = ["AMOUNTS", "FACTS", "GROUP", "GROUPS", "JOB", "JSON", "NEAREST", "TASK", "Asked", "Entry", "Target",
+           "policy_of"]
+
+#: Properties of one job's life: no part of what is asked for (decisions 18, 19).
+FACTS: Final = frozenset((
+    "State", "StatusMessage", "StartTime", "EndTime", "ExitCode", "StartCount", "SuspendDuration", "CpuDuration",
+    "Charge", "SubmitTime", "SubmitHost", "StagedTime", "GlobalJob", "Session", "Process",
+))
+
+JOB, GROUP, GROUPS = "Job", "Job/TaskGroup", "Job/TaskGroupDefaults"
+TASK: Final = (f"{GROUP}/Task", f"{GROUP}/TaskDefaults", f"{GROUPS}/TaskDefaults")
+#: Where a property is looked for, nearest first (job object 3.1.0, section 2.2).
+NEAREST: Final = (*TASK, GROUP, GROUPS, JOB)
+AMOUNTS: Final = (GROUP, GROUPS, JOB)
+_CHOICE: Final = frozenset(("op", "conj", "group", "preference"))
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """What a JobSpec is made for.
+
+    rule: of the finding for what is not carried. irrelevant: names whose loss never rejects (section 9.0: not critical
+    is not a failure). handled: names the caller looks after itself. executor: empty for text; ``local`` understands
+    redirectList. launcher: starts the tasks where the job names none; with invented True a finding says so.
+    """
+
+    rule: str = "SSS501"
+    irrelevant: frozenset[str] = frozenset(("Id",))
+    handled: frozenset[str] = frozenset()
+    executor: str = ""
+    launcher: str = "mpirun"
+    word: str = "a JobSpec has no place for it"
+    side_by_side: bool = False      # one of several task groups: amounts of the job are not the group's
+    dollar: str = ""                # variable that stands for a dollar sign, so that nothing is replaced at the start
+
+
+JSON: Final = Target()
+
+
+@dataclass(slots=True)
+class Entry:
+    """One item of the job at its place."""
+
+    item: Property | Raw | Container
+    level: str
+    slot: str                       # "", Requested, Delivered or Environment
+    path: str
+    policy: Policy
+    used: bool = False
+    understood: set[str] = field(default_factory=set)   # attributes
+    taken: Property | None = None       # what is asked for in its place, free of op and conj
+
+    @property
+    def tag(self) -> str:
+        return self.item.tag
+
+    @property
+    def attributes(self) -> Mapping[str, str]:
+        return self.item.attributes
+
+    @property
+    def value(self) -> Value:
+        assert isinstance(self.item, Property)
+        return (self.taken or self.item).value
+
+    @property
+    def text(self) -> str:
+        assert isinstance(self.item, Property)
+        return (self.taken or self.item).text
+
+
+def policy_of(item: Property | Raw | Container, inherited: Policy) -> Policy:
+    stated = item.attributes.get("awarenessPolicy")
+    return inherited if stated is None else Policy.of(stated) or Policy.REJECT
+
+
+def _walk(scope: Container, level: str, slot: str, path: str, policy: Policy,
+          group: TaskGroup | None) -> Iterator[Entry]:
+    """Every leaf and every unknown item below a scope; of the task groups only the one asked for."""
+    policy = policy_of(scope, policy)
+    for name in scope.attributes:
+        if name not in ("awarenessPolicy", "export"):
+            yield Entry(Raw(f"@{name}"), level, slot, f"{path}/@{name}", policy)
+    numbers: dict[str, int] = {}
+    for item in scope.items:
+        if isinstance(item, Container):
+            numbers[item.tag] = numbers.get(item.tag, 0) + 1
+            below = f"{path}/{item.tag}" + (f"[{numbers[item.tag]}]" if item.tag in ("TaskGroup", "Task") else "")
+            if item.tag in ("Requested", "Delivered", "Environment"):
+                yield from _walk(item, level, item.tag, below, policy, group)
+            elif item.tag != "TaskGroup" or group is None or item is group:
+                other = "+" if item.tag == "Task" and numbers["Task"] > 1 else ""      # only the first one is taken
+                yield from _walk(item, f"{level}/{item.tag}{other}", "", below, policy, group)
+        else:
+            yield Entry(item, level, slot, f"{path}/{item.tag}", policy_of(item, policy))
+
+
+@dataclass(slots=True)
+class _Block:
+    """The Requested of one level: as an expression, and what is asked for without one."""
+
+    expression: Expression
+    least: LeastRequest
+    dropped: frozenset[int]     # identities of the properties that no value says
+
+    def __str__(self) -> str:
+        return str(self.expression)
+
+
+class Asked:
+    """A job whose items are asked for one by one; what nobody asks for can be told in the end.
+
+    group: the one of several task groups to look at (None: all).
+    """
+
+    def __init__(self, job: Job, findings: Findings, policy: Policy, target: Target, group: TaskGroup | None) -> None:
+        self.job, self.group, self.findings, self.target = job, group, findings, target
+        self.entries = list(_walk(job, JOB, "", "/Job", policy, group))
+        self._blocks: dict[str, _Block] = {}
+        self._same_tasks()
+
+    def _same_tasks(self) -> None:
+        """What another task says as the first one does is carried with it."""
+        first = [(e.slot, e.item) for e in self.entries if e.level == TASK[0]]
+        for e in self.entries:
+            if e.level == f"{TASK[0]}+" and (e.slot, e.item) in first:
+                e.used = True
+                e.understood |= e.attributes.keys()
+
+    # -- findings
+    def note(self, rule: str, entry: Entry | None, message: str, severity: Severity | None = None,
+             subject: str = "") -> None:
+        """One finding about an entry (None: about the job)."""
+        self.findings.add(rule, subject or (entry.tag if entry else "Job"), message, severity=severity,
+                          policy=entry.policy if entry else Policy.REJECT, path=entry.path if entry else "/Job",
+                          line=self.job.line)
+
+    def dropped(self, entry: Entry, why: str = "", subject: str = "") -> None:
+        """The finding for what is not carried."""
+        name = subject or entry.tag
+        severity: Severity | None = "warning" if entry.tag in self.target.irrelevant else None
+        if severity and entry.policy is Policy.IGNORE:
+            return
+        self.note(self.target.rule, entry, f"{name}: {why or self.target.word}", severity, name)
+
+    # -- asking
+    def find(self, tag: str, levels: Sequence[str] = NEAREST, **attributes: str) -> list[Entry]:
+        """The entries that count for a name: the nearest level, there Requested over bare (decisions 5)."""
+        fits = [e for e in self.entries if e.tag == tag and e.slot in ("", "Requested") and e.level in levels
+                and isinstance(e.item, Property) and all(e.attributes.get(k) == v for k, v in attributes.items())]
+        for e in fits:
+            e.used = True
+            e.understood |= attributes.keys() | (_CHOICE if e.slot else set())
+        for level in levels:
+            for slot in ("Requested", ""):
+                found = [e for e in fits if e.level == level and e.slot == slot]
+                if found:
+                    return found
+        return []
+
+    def one(self, tag: str, levels: Sequence[str] = NEAREST, *, carried: Iterable[str] = (),
+            **attributes: str) -> Entry | None:
+        """The one entry that a single value is taken from (decisions 12). carried: attributes that the target holds."""
+        found = self.find(tag, levels, **attributes)
+        for e in found:
+            e.understood |= set(carried)
+        if not found:
+            return None
+        if found[0].slot:
+            return self._least(found, attributes)
+        if any(e.item != found[0].item for e in found):
+            self.note("SSS502", found[0], f"{tag}: the first of {len(found)} is taken, {found[0].text}")
+        return found[0]
+
+    def _least(self, found: list[Entry], attributes: Mapping[str, str]) -> Entry | None:
+        """What the least request of a Requested says of a name; everything else that was said of it is told."""
+        tag, block = found[0].tag, self._block(found[0])
+        lost = [e for e in found if id(e.item) in block.dropped]
+        for e in lost:
+            self._condition(e)
+        singles = [v for v in block.least.values if v.property.tag == tag
+                   and attributes.items() <= v.property.attributes.items()]
+        if not singles:
+            if not lost:
+                self.note("SSS502", found[0], f"{tag}: only an alternative that is not taken asks for it: {block}")
+            return None
+        entry = _source(singles[0], found)
+        entry.taken = singles[0].property
+        for e in found if len(singles) > 1 else ():
+            if id(e.item) not in block.dropped and _kind(e) != _kind(entry):
+                self.dropped(e, f"{_said(e)} does not fit beside {entry.text}")
+        if not singles[0].exact:
+            self.note("SSS502", entry, f"{tag}: {entry.text} is taken of {_alternatives(block, found)}")
+        return entry
+
+    def _block(self, entry: Entry) -> _Block:
+        """The Requested at the level of an entry."""
+        if entry.level not in self._blocks:
+            expression = parse(e.item for e in self.entries if e.level == entry.level and e.slot == "Requested"
+                               and isinstance(e.item, Property))
+            least = least_request(expression)
+            block = _Block(expression, least, frozenset(map(id, least.dropped)))
+            self._blocks[entry.level] = block
+            if not least.possible:
+                self.note("SSS502", entry, f"Requested: the first value of each name is taken, for no value meets "
+                          f"{block}", subject="Requested")
+        return self._blocks[entry.level]
+
+    def _condition(self, entry: Entry) -> None:
+        """A condition that no value says: a wish gives way, the least below a bound is nothing, all else is lost."""
+        if entry.attributes.get("preference", "").startswith("-"):
+            self.note("SSS502", entry, f"{entry.tag}: the wish for {entry.text} is not carried")
+        elif entry.attributes.get("op") in ("LE", "LT"):
+            self.note("SSS502", entry, f"{entry.tag}: nothing is asked for, {_said(entry)} is only an upper bound")
+        else:
+            self.dropped(entry, f"the condition {_said(entry)} has no place in a JobSpec")
+
+    def text(self, tag: str) -> str | None:
+        """The text of a property that is carried as it is."""
+        entry = self.one(tag)
+        return None if entry is None else entry.text
+
+    def count(self, tag: str, levels: Sequence[str] = AMOUNTS) -> int | None:
+        """A number of things; 0 says nothing to PSI/J."""
+        entry = self.one(tag, levels)
+        if entry is None:
+            return None
+        if isinstance(entry.value, int) and entry.value > 0:
+            return entry.value
+        self.dropped(entry, f"{entry.text} is no number of things that PSI/J takes")
+        return None
+
+
+def _source(single: Single, found: list[Entry]) -> Entry:
+    """The entry that a value comes from: of those with its attributes the one with its text, else the first."""
+    def like(e: Entry) -> tuple[bool, bool]:
+        plain = {k: v for k, v in e.attributes.items() if k not in _CHOICE}
+        return plain != single.property.attributes, e.text != single.property.text
+
+    return min(found, key=like)
+
+
+def _kind(e: Entry) -> tuple[str | None, ...]:
+    """What amounts have in common that are one amount."""
+    return tuple(e.attributes.get(name) for name in ("metric", "context", "units"))
+
+
+def _said(e: Entry) -> str:
+    """``GE 4``: an entry as a condition."""
+    assert isinstance(e.item, Property)
+    no = "not " if e.item.conj in ("Nand", "Nor") else ""
+    return f"{no}{e.item.op} {e.item.text}"
+
+
+def _alternatives(block: _Block, found: list[Entry]) -> str:
+    """What there was to choose from: the whole expression where names depend on each other."""
+    if any(p.conj in ("Or", "Nor") for p in block.expression.properties):
+        return str(block)
+    return ", ".join(map(_said, found))
