@@ -102,26 +102,29 @@ class Findings:
 
     def add(
         self, rule: str, subject: str, message: str, *, policy: Policy = Policy.REJECT,
-        severity: Severity | None = None, line: int = 0, column: int = 0, path: str = "", hint: str = "",
-        excerpt: str = "", place: Callable[[], tuple[int, int, str]] | None = None,
+        severity: Severity | None = None, line: int = 0, column: int = 0, path: str | Callable[[], str] = "",
+        hint: str | Callable[[], str] = "", excerpt: str = "",
+        place: Callable[[], tuple[int, int, str]] | None = None,
     ) -> Finding | None:
         """Record one occurrence and return it; None where the policy says to be silent.
 
         policy counts only for rules of the kinds unknown and dropped; severity overrides the rule's own. place
-        gives (line, column, excerpt) and is asked only when the finding is kept: looking a column up costs time.
+        gives (line, column, excerpt). It, path and hint are asked only when the finding is kept: they cost time.
         """
         self.told += 1
         row = RULES[rule]
         level = severity or (_BY_POLICY[policy] if row.governed else row.severity)
         if level is None:
             return None
-        self._rejected = self._rejected or level == "error"
-        if len(self._kept) >= self.limits.findings and not (level == "error" and not self.rejected):
+        first = level == "error" and not self._rejected
+        self._rejected = self._rejected or first
+        if len(self._kept) >= self.limits.findings and not first:
             self.overflow += 1
             return None
         if place is not None:
             line, column, excerpt = place()
-        found = Finding(rule, level, subject, message, row.kind, self.file, line, column, path, hint, excerpt)
+        found = Finding(rule, level, subject, message, row.kind, self.file, line, column,
+                        path if isinstance(path, str) else path(), hint if isinstance(hint, str) else hint(), excerpt)
         self._kept.append(found)
         return found
 

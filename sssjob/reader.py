@@ -12,6 +12,7 @@ import gc
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import lru_cache, partial
 from io import BytesIO
 from itertools import count
 from pathlib import Path
@@ -44,7 +45,7 @@ from sssjob.vocabulary import (
     aliases,
     in_scope,
 )
-from sssjob.xmlio import Locator, clean_bytes, crowded, long_tag, parser
+from sssjob.xmlio import Locator, clean_bytes, crowded, long_tag, parser, refuse_doctype, syntax_error
 from sssjob.xmlio import parse_tree as parse_xml
 
 __all__ = ["Source", "collector_paused", "iter_job_elements", "parse_tree", "read_bytes", "read_document",
@@ -55,6 +56,7 @@ Source = bytes | str | Path | BinaryIO
 _ROOTS: Final = ("Job", "JobGroup", "TaskGroup", "Requested", "Delivered")
 _ENVELOPES: Final = ("Envelope", "Body", "Request", "Response", "Data")
 _XSI: Final = "{http://www.w3.org/2001/XMLSchema-instance}"
+_PIECE: Final = 1 << 24
 _SMALL: Final = 100_000
 _POOLED: Final = 4
 _LOOK: Final = 100
@@ -113,7 +115,7 @@ class _Reader:
     def tell(self, rule: str, element: Any, subject: str, message: str, hint: str = "",
              severity: Severity | None = None) -> None:
         """Record a finding at an element."""
-        self.findings.add(rule, subject, message, policy=self.policy(element), path=_path(element), hint=hint,
+        self.findings.add(rule, subject, message, policy=self.policy(element), path=lambda: _path(element), hint=hint,
                           severity=severity, place=lambda: self.locate(element))
 
     def tell_once(self, rule: str, element: Any, subject: str, message: str,
@@ -122,7 +124,7 @@ class _Reader:
         self.findings.told += 1
         if (rule, subject) not in self._told:
             self._told.add((rule, subject))
-            self.findings.add(rule, subject, message, policy=self.policy(element), path=_path(element),
+            self.findings.add(rule, subject, message, policy=self.policy(element), path=lambda: _path(element),
                               severity=severity, place=lambda: self.locate(element))
 
     # -- containers
@@ -308,20 +310,20 @@ class _Reader:
         if bad:
             self.tell("SSS108", child, local, f"the name holds the character {bad}")
             return
-        rule, message, hint = "SSS301", f"unknown element {local} in {scope.name}", ""
+        rule, message = "SSS301", f"unknown element {local} in {scope.name}"
+        hint: str | Callable[[], str] = ""
         if local in CONTAINERS or any(e.name == local for e in ELEMENTS):
             rule, message = "SSS303", f"{local} may not stand in {scope.name}"
         elif not self.profile.aliases and local in aliases(scope.name):
             hint = f"an alias of {aliases(scope.name)[local]}; profile liberal reads it"
         else:
-            close = difflib.get_close_matches(local, [*scope.rows, *scope.containers], 1)
-            hint = f"did you mean {close[0]}?" if close else ""
+            hint = partial(_meant, local, scope.name, (*scope.rows, *scope.containers))
         policy = self.policy(child)
         if policy is not Policy.REJECT and any(
             Policy.of(e.get("awarenessPolicy", "")) is Policy.REJECT for e in child.iter() if isinstance(e.tag, str)
         ):
             policy = Policy.REJECT
-        self.findings.add(rule, local, message, policy=policy, path=_path(child), hint=hint,
+        self.findings.add(rule, local, message, policy=policy, path=lambda: _path(child), hint=hint,
                           place=lambda: self.locate(child))
 
     def _raw(self, element: Any, depth: int) -> Raw:
@@ -554,6 +556,12 @@ def _path(element: Any) -> str:
     return str(element.getroottree().getpath(element))
 
 
+@lru_cache(maxsize=256)
+def _meant(name: str, scope: str, names: tuple[str, ...]) -> str:
+    close = difflib.get_close_matches(name, names, 1)
+    return f"did you mean {close[0]}?" if close else ""
+
+
 def _packed_environment(text: str) -> Iterator[Property]:
     """Moab's one text of NAME=value items, parted by ``;`` or ``~rs;``."""
     for part in text.replace("~rs;", ";").split(";"):
@@ -575,6 +583,15 @@ def _unpack_scripts(document: Document) -> None:
 
 # --- whole documents ----------------------------------------------------------------------------------------------
 
+def _read(file: BinaryIO, most: int) -> bytes:
+    """The bytes of a file, up to so many; in pieces, because asking for so many at once takes memory for all."""
+    pieces = []
+    while most > 0 and (piece := file.read(min(most, _PIECE))):
+        pieces.append(piece)
+        most -= len(piece)
+    return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+
+
 def read_bytes(source: Source, path: str = "-", limits: Limits = LIMITS) -> bytes:
     """The bytes of a source: bytes, text, a path or an open binary file; AccessError when it cannot be read."""
     if isinstance(source, bytes):
@@ -584,8 +601,8 @@ def read_bytes(source: Source, path: str = "-", limits: Limits = LIMITS) -> byte
     try:
         if isinstance(source, Path):
             with source.open("rb") as file:
-                return file.read(limits.document_bytes + 1)
-        return source.read(limits.document_bytes + 1)
+                return _read(file, limits.document_bytes + 1)
+        return _read(source, limits.document_bytes + 1)
     except OSError as error:
         raise AccessError(str(source) if isinstance(source, Path) else path, error.strerror or str(error)) from error
 
@@ -686,9 +703,19 @@ class _Window:
         self._recent.append((self._next, chunk))
         self._next += chunk.count(b"\n")
 
+    @property
+    def data(self) -> bytes:
+        """What is here."""
+        return b"".join(c for _, c in self._recent)
+
+    @property
+    def first(self) -> int:
+        """The number of the first line that is here, whole or in part."""
+        return self._recent[0][0] if self._recent else 1
+
     def place(self, element: Any) -> tuple[int, int, str]:
         """Line, column and source line of an element, as far as its text is still here."""
-        return Locator(b"".join(c for _, c in self._recent), self._recent[0][0] if self._recent else 1)(element)
+        return Locator(self.data, self.first)(element)
 
 
 def _chunks(source: Source, path: str) -> Iterator[bytes]:
@@ -726,12 +753,13 @@ def _elements(source: Source, path: str, limits: Limits, findings: Findings, win
     try:
         for chunk in _chunks(source, path):
             if line == 1 and not since:
-                clean_bytes(chunk, findings, limits)
+                clean_bytes(chunk, findings, limits, whole=False)
             window.feed(chunk)
             feeder.feed(chunk)
             since += len(chunk)
             long = long or long_tag(chunk, limits)
             for _, element in feeder.read_events():
+                refuse_doctype(element, findings)
                 if _stands_for_itself(element):
                     if long and crowded(element, limits):
                         raise _too_large("attributes", limits, findings)
@@ -745,9 +773,7 @@ def _elements(source: Source, path: str, limits: Limits, findings: Findings, win
             clean_bytes(b"", findings, limits)
         feeder.close()
     except etree.XMLSyntaxError as error:
-        line, column = error.position if error.position[0] else (1, 1)
-        findings.add("SSS101", "", str(error.msg).partition(", line ")[0], line=line, column=column)
-        raise RejectedError(list(findings)) from None
+        raise syntax_error(error, window.data, findings, window.first) from None
 
 
 def _stands_for_itself(element: Any) -> bool:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import codecs
 import re
 import threading
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from lxml import etree
@@ -97,7 +97,7 @@ def clean_bytes(data: bytes, findings: Findings, limits: Limits = LIMITS, *, who
         raise _refuse(findings, "SSS103", "UTF-16 without a byte order mark is not accepted")
     elif b"<?xml" in data[:256]:
         _check_declared(data[:4096], findings)
-    if not data[:65_536].strip() and not data.strip():
+    if whole and not data[:65_536].strip() and not data.strip():
         raise _refuse(findings, "SSS109", "the input is empty", line=1)
     _check_doctype(data, 3 if data.startswith(b"\xef\xbb\xbf") else 0, findings)
     return data
@@ -177,13 +177,20 @@ def _repairable(error: etree.XMLSyntaxError) -> bool:
     return not any(word in str(error) for word in ("huge text", "xcessive depth", "ncoding", "amplification"))
 
 
-def syntax_error(error: etree.XMLSyntaxError, data: bytes, findings: Findings) -> RejectedError:
-    """What the parser complained of as a finding: a limit (SSS110), the encoding (SSS103), else SSS101."""
+def syntax_error(error: etree.XMLSyntaxError, data: bytes, findings: Findings, first: int = 1) -> RejectedError:
+    """What the parser complained of as a finding: a limit (SSS110), the encoding (SSS103), else SSS101.
+
+    first: the number of the first line in data.
+    """
     line, column = error.position if error.position[0] else (1, 1)
     text = re.sub(r", line \d+, column \d+( \(.*\))?$", "", str(error.msg or error))
+    log: Any = error.error_log
+    logged = list(log) if log else []
+    if logged and not error.position[0]:        # fed in pieces, the exception says less
+        line, column, text = logged[-1].line, logged[-1].column, logged[-1].message
     if text == "unknown error":         # libxml2 had no memory left to say more
         return _refuse(findings, "SSS110", "the input takes more memory than there is")
-    shown = _line(data, line, column)
+    shown = _line(data, line - first + 1, column)
     if "depth" in text and "xcessive" in text:
         return _refuse(findings, "SSS110", "elements are nested deeper than the limit depth", line=line,
                        column=column, excerpt=shown)
@@ -282,6 +289,9 @@ def _closed_tags(text: str, changed: list[tuple[int, str, str, str]]) -> str:
 
 # --- places -------------------------------------------------------------------------------------------------------
 
+_START_TAG: Final = re.compile(r"<(?:[^\s/<>!?:]+:)?([^\s/<>!?:]+)")
+
+
 def excerpt(line: str, column: int) -> str:
     """A source line as findings carry it; of a long one what is around the column: ``…`` and LEFT characters of it
     come first then, unless the line starts there."""
@@ -313,6 +323,9 @@ class Locator:
     data: bytes = b""
     first: int = 1
     _starts: list[int] | None = None
+    _line: int = 0              # the line looked at last, its text, and where its tags start
+    _kept: str | None = None
+    _places: dict[str, list[int]] = field(default_factory=dict)
 
     def __call__(self, element: Any) -> tuple[int, int, str]:
         line = int(element.sourceline or 0)
@@ -320,12 +333,11 @@ class Locator:
         if text is None:
             return line, 0, ""
         tag = element.tag.rpartition("}")[2]
-        pattern = re.compile(rf"<(?:[\w.-]+:)?{re.escape(tag)}(?=[\s/>]|$)")
-        places = [m.start() for m in pattern.finditer(text)]
+        places = self._tags(text, tag)
         while not places and line > self.first:        # the tag started on an earlier line
             line -= 1
             text = self._text(line) or ""
-            places = [m.start() for m in pattern.finditer(text)][-1:]
+            places = self._tags(text, tag)[-1:]
         nth = self._before(element) if len(places) > 1 else 0
         column = places[min(nth, len(places) - 1)] + 1 if places else 1
         return line, column, excerpt(text, column)
@@ -340,12 +352,24 @@ class Locator:
             return finding
         column = 0
         for step in finding.path.split("/")[-2:]:
-            tag = re.compile(rf"<(?:[\w.-]+:)?{re.escape(step.partition('[')[0])}(?=[\s/>]|$)")
-            places = [m.start() + 1 for m in tag.finditer(text)]
-            column = places[0] if len(places) == 1 and places[0] > column else column
+            places = self._tags(text, step.partition("[")[0])
+            column = places[0] + 1 if len(places) == 1 and places[0] >= column else column
         return replace(finding, column=column, excerpt=excerpt(text, column or 1)) if column else finding
 
+    def _tags(self, text: str, tag: str) -> list[int]:
+        """Where the tags of a name start in the line looked at last."""
+        if not self._places:
+            for found in _START_TAG.finditer(text):
+                self._places.setdefault(found[1], []).append(found.start())
+        return self._places.get(tag, [])
+
     def _text(self, line: int) -> str | None:
+        if line != self._line:
+            self._line, self._kept = line, self._read(line)
+            self._places.clear()
+        return self._kept
+
+    def _read(self, line: int) -> str | None:
         if self._starts is None:
             self._starts = [0, *(m.end() for m in re.finditer(b"\n", self.data))]
         index = line - self.first

@@ -412,3 +412,35 @@ def test_a_name_without_equivalent_keeps_its_attributes() -> None:
     assert rules(document) == ["SSS312", "SSS301"]
     assert write_document(document, profile="liberal") == (
         '<Job>\n  <StepId>7</StepId>\n  <UMask octal="true">077</UMask>\n</Job>\n')
+
+
+_PAD = " " * (1 << 20)
+
+
+@pytest.mark.parametrize(("text", "told"), [
+    (f"{_PAD}\n<!DOCTYPE x [<!ENTITY a 'b'>]><JobGroup><Job><Id>&a;</Id></Job></JobGroup>",
+     "-: SSS102 error a document type declaration is not accepted"),
+    ("<JobGroup><Job><Id>&a;</Id></Job></JobGroup>", "-:1:23: SSS101 error Entity 'a' not defined"),
+    ("<JobGroup>\n" + "<a>" * 300 + "</a>" * 300 + "</JobGroup>",
+     "-:2:768: SSS110 error elements are nested deeper than the limit depth"),
+    (b"<JobGroup><Job><Id>\xff\xfe</Id></Job></JobGroup>", "-:1:20: SSS103 error Invalid bytes in character encoding"),
+    ("<JobGroup><Job><Id>a</Id></Job>", "-:1:32: SSS101 error Premature end of data in tag JobGroup line 1"),
+], ids=["late DOCTYPE", "undeclared entity", "depth", "bytes", "torn"])
+def test_streams_are_refused_for_what_documents_are(text: str | bytes, told: str) -> None:
+    with pytest.raises(RejectedError) as error:
+        list(stream_jobs(text))
+    assert [str(f) for f in error.value.findings] == [told]
+
+
+def test_a_stream_may_be_cut_inside_a_character() -> None:
+    name = "x" * 600
+    text = f"\ufeff<JobGroup>{_PAD[:524_288 - 33]}<Job><Name>\U0001F600{name}</Name></Job></JobGroup>"
+    assert [j.value("Name") for j in stream_jobs(text.encode("utf-16-le"))] == [f"\U0001F600{name}"]
+
+
+def test_what_is_unknown_takes_no_longer_when_there_is_more_of_it() -> None:
+    """80,000 unknown elements, all of other names, on one line: hints and places are looked up for what is kept."""
+    text = "<JobGroup>" + "".join(f"<C{i}>x</C{i}>" for i in range(80_000)) + "</JobGroup>"
+    findings = read_document(text).findings
+    assert findings is not None and (len(findings), findings.overflow) == (1000, 79_000)
+    assert [f.column for f in findings][:3] == [11, 21, 31]

@@ -37,12 +37,13 @@ def command(session: Session, files: tuple[str, ...], schema: bool) -> int:
 
 def _check(session: Session, name: str, schema: bool) -> None:
     from sssjob.validation import check
+    from sssjob.xmlio import Locator
 
     data = read_bytes(name)
     document = session.read(name, data)
     findings = Findings(name)
     check(document, findings, session.profile)
-    session.report(findings)
+    session.report(findings, Locator(data).placed)
     if schema:
         from sssjob.schema import validate
 

@@ -97,6 +97,8 @@ def test_every_option_is_documented() -> None:
     (["run", "--timeout", "1e400", "job.xml"], "inf"),
     (["convert", "-f", "sss", "-t", "sss-json", "--option", "indent", "job.xml"], "NAME=VALUE"),
     (["convert", "-f", "sss", "-t", "sss-json", "--option", "indent=x", "job.xml"], "'x'"),
+    (["convert", "-f", "sss", "-t", "sss-json", "--option", "indent=-3", "job.xml"], "from 0 to 16, not '-3'"),
+    (["convert", "-f", "sss", "-t", "sss-json", "--option", "indent=9999999999", "job.xml"], "from 0 to 16"),
     (["convert", "-f", "sss", "-t", "sss", "--option", "indent=0", "job.xml"], "no option 'indent' of sss"),
     (["convert", "-f", "sss", "-t", "sss", "--option", "indent=0", "--out", "d", "job.xml"], "no option 'indent'"),
     (["query", "  ", "job.xml"], "empty"),
@@ -157,6 +159,13 @@ def test_check_goes_on_after_a_bad_file(sssjob: Command, place: Path) -> None:
     assert [(r["file"], r["ok"]) for r in records(out)] == [
         ("broken.xml", False), ("unknown.xml", False), ("none.xml", False), ("job.xml", True)]
     assert [r.get("rule", r["type"]) for r in records(err)] == ["SSS101", "SSS301", "error"]
+
+
+def test_check_says_where_to_the_column(sssjob: Command, place: Path) -> None:
+    """What is found after reading has a column too, where line and path leave no doubt."""
+    (place / "times.xml").write_text("<JobGroup>\n  <Id>g</Id>\n  <Job><Id>a</Id><StartTime>20</StartTime>"
+                                     "<EndTime>10</EndTime></Job>\n</JobGroup>\n")
+    assert sssjob("check", "times.xml").err == "times.xml:3:3: SSS412 warning EndTime 10 is before StartTime 20\n"
 
 
 def test_check_schema_finds(sssjob: Command, place: Path) -> None:

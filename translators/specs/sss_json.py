@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Final
+
+from sssjob.errors import UsageError
 from sssjob.model import Document
 from sssjob.translators.base import ReadContext, Translator, WriteContext
 from sssjob.twin import from_json, to_json
 
 __all__ = ["TRANSLATOR", "read", "write"]
+
+_INDENT: Final = 16
 
 
 def read(data: bytes, context: ReadContext) -> Document:
@@ -19,9 +24,11 @@ def read(data: bytes, context: ReadContext) -> Document:
 
 
 def write(document: Document, context: WriteContext) -> str:
-    """The JSON of a document; option ``indent``: blanks a level, 0 for one line."""
-    indent = int(context.options.get("indent", "2"))
-    return to_json(document, indent=indent or None)
+    """The JSON of a document; option ``indent``: blanks a level, 0 for one line. Raises UsageError."""
+    indent = context.options.get("indent", "2")
+    if not (indent.isdecimal() and indent.isascii() and len(indent) < 3 and int(indent) <= _INDENT):
+        raise UsageError(f"indent is a number from 0 to {_INDENT}, not {indent!r}")
+    return to_json(document, indent=int(indent) or None)
 
 
 TRANSLATOR = Translator("sss-json", "SSS job object 3.1.0, JSON twin", "document", read, write, (".json",))
