@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from sys import getrefcount
 from typing import Final
 
 from sssjob.element import Container, Item, Property, Raw, new_property
@@ -31,6 +32,7 @@ _MARKED: Final = re.compile("[^\t\n -%'-;=?-~\u00a0-\ud7ff\ue000-\ufffd\U0001000
 _TABLE: Final = {"JobGroup": "JobGroup", "TaskGroup": "TaskGroup", "TaskGroupDefaults": "TaskGroup", "Task": "Task",
                  "TaskDefaults": "Task"}
 _BRACKETS: Final = re.compile(r"\[[^\]]*\]")
+_ALONE: Final = 3       # references to a property that stands in one place: its container, a loop, the question
 _XML_NS: Final = "{http://www.w3.org/XML/1998/namespace}"
 
 
@@ -53,6 +55,7 @@ class _Writer:
         self.files: dict[str, File] = {}
         self.plain = not (profile.names or profile.keep_spelling or profile.refused or profile.packed_script)
         self._attribute_texts: dict[int, str] = {}      # by identity: the document outlives the writer
+        self._lines: dict[str, dict[int, str]] = {}     # of properties that stand in several places, by indentation
         self._kept: list[Property] = []     # made here: their attributes must outlive the writer too
         self._told: set[str] = set()
 
@@ -109,12 +112,24 @@ class _Writer:
 
         items: those of the node, or what they became in 3.1."""
         append, marked, attributes_of = self.out.append, _MARKED.search, self._attribute_texts.get
+        lines = self._lines.setdefault(indent, {})
+        known = lines.get
         start = len(self.out)
         for item in items:
-            if not isinstance(item, Property):
-                self._inner(item, indent, policy)
+            line = known(id(item))
+            if line is not None:
+                append(line)
                 continue
-            value, tag = item.value, item.tag
+            tag = item.tag
+            if not isinstance(item, Property):
+                if isinstance(item, Container) and item.items and not item.attributes and item.reference is None:
+                    append(f"{indent}<{tag}>\n")
+                    self._plain_items(item, item.items, indent + "  ", policy)
+                    append(f"{indent}</{tag}>\n")
+                else:
+                    self._inner(item, indent, policy)
+                continue
+            value = item.value
             if value.__class__ is str:
                 if tag in _FORMS and items is node.items and _FORMS[tag](item, node):     # rare
                     del self.out[start:]
@@ -130,9 +145,12 @@ class _Writer:
                 more = attributes_of(id(attributes))
                 if more is None:
                     more = self._attribute_texts[id(attributes)] = self.attributes(attributes)
-                append(f"{indent}<{tag}{more}>{text}</{tag}>\n")
+                line = f"{indent}<{tag}{more}>{text}</{tag}>\n"
             else:
-                append(f"{indent}<{tag}>{text}</{tag}>\n")
+                line = f"{indent}<{tag}>{text}</{tag}>\n"
+            append(line)
+            if getrefcount(item) > _ALONE and tag not in _FORMS:
+                lines[id(item)] = line
 
     # -- forms of 3.1 (sections 6.1 and 14, oddities 14 and 27)
     def _formed(self, node: Container) -> list[Item]:
