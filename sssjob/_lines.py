@@ -49,8 +49,11 @@ class Lines:
 
     def segments(self) -> Iterator[Segment]:
         """The children of the group in their order: each job alone, and what stands between jobs."""
-        text, at, stop, line = self.text, self.at, self.stop, self.line + (not self.alone)
+        text, at, stop, line = self.text, self.at, self.stop, self.line + 1
         start, end = f"{self.indent}<Job>\n", f"\n{self.indent}</Job>\n"
+        if self.alone:
+            yield self.line, text[len(start):-1].split("\n"), text
+            return
         while at < stop:
             plain = None
             if text.startswith(start, at):
@@ -61,7 +64,7 @@ class Lines:
                 to = text.find("\n" + start, at, stop) + 1 or stop
             segment = text[at:to]
             yield line, plain, segment
-            line += segment.count("\n")
+            line += segment.count("\n") if plain is None else len(plain) + 1
             at = to
 
 

@@ -92,6 +92,8 @@ class Findings:
     override: a policy that replaces Reject as the document's outermost default (``--policy``).
     """
 
+    __slots__ = ("__weakref__", "_kept", "_rejected", "file", "limits", "overflow", "told")
+
     def __init__(self, file: str = "", limits: Limits = LIMITS) -> None:
         self.file = file
         self.limits = limits

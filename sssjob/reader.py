@@ -656,15 +656,15 @@ def read_document(source: Source, *, profile: str = "liberal", path: str = "-", 
     pool = _POOLS.setdefault(row.name, [])
     scopes = pool.pop() if pool else {}
 
-    def reader() -> _Reader:
-        made = _Reader(row, Findings(path, limits), limits, policy or Policy.REJECT, Locator(data), scopes)
+    def reader(locate: Callable[[Any], tuple[int, int, str]]) -> _Reader:
+        made = _Reader(row, Findings(path, limits), limits, policy or Policy.REJECT, locate, scopes)
         made.whole = not small and gc.get_freeze_count() == 0
         return made
 
     def document() -> Document:
         lines = lines_of(data, limits)
-        made = None if lines is None else reader().lines(lines, path)
-        return reader().tree(data, path) if made is None else made
+        made = None if lines is None else reader(_nowhere).lines(lines, path)
+        return reader(Locator(data)).tree(data, path) if made is None else made
 
     if not small:
         with collector_paused(pause_gc):
@@ -673,6 +673,11 @@ def read_document(source: Source, *, profile: str = "liberal", path: str = "-", 
     if len(pool) < _POOLED and (next(_reads) % _LOOK or _held(scopes) < _KEPT):
         pool.append(scopes)
     return made
+
+
+def _nowhere(element: Any) -> tuple[int, int, str]:
+    """The place of a finding that only sends a document the way of the tree."""
+    return 0, 0, ""
 
 
 def _held(scopes: dict[str, Scope]) -> int:

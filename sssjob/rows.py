@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from decimal import Decimal
 from itertools import islice
 from typing import Any, Final
@@ -39,14 +40,23 @@ _ATTRIBUTES: Final = re.compile(r'(?: [\w.-]+="[^"]*")*')
 _SEEN: Final = 20_000       # lines kept
 
 
+@dataclass(slots=True)
+class _Head:
+    """A property: its column, its end tag, and how many more of its lines are kept: what varies more rarely repeats."""
+
+    at: int | None
+    end: str
+    room: int = 500
+
+
 class _Level:
     """What the lines in one container of a job say to a table.
 
     ``seen``: line -> column and text, () for nothing, a _Level for the start of a container, None for the end;
-    ``heads``: start of a line, as far as ``>`` -> column and end tag. Both keep only the first that come.
+    ``heads``: start of a line, as far as ``>``, of a property. Both keep only the first that come.
     """
 
-    __slots__ = ("end", "heads", "inner", "name", "places", "room", "seen")
+    __slots__ = ("end", "heads", "inner", "name", "places", "seen")
 
     def __init__(self, name: str, places: dict[str, int], inner: dict[str, _Level]) -> None:
         self.name = name
@@ -54,34 +64,31 @@ class _Level:
         self.inner = inner
         self.end = f"</{name}>"
         self.seen: dict[str, _Said] = {}
-        self.room = _SEEN
-        self.heads: dict[str, tuple[int | None, str]] = {}
+        self.heads: dict[str, _Head] = {}
 
     def look(self, line: str) -> _Said:
         """What a line says. Raises _Thought."""
-        head, _, rest = line.partition(">")
-        text, _, close = rest.partition("<")
-        known = self.heads.get(head)
-        if known is None:
-            learned = self._learn(head.strip(" \t"), rest.strip(" \t"))
-            if not isinstance(learned, tuple):
-                self._keep(line, learned)
+        start, _, rest = line.partition(">")
+        head = self.heads.get(start)
+        if head is None:
+            learned = self._learn(start.strip(" \t"), rest.strip(" \t"))
+            if not isinstance(learned, _Head):
+                if len(self.seen) < _SEEN:
+                    self.seen[line] = learned
                 return learned
-            known = learned
+            head = learned
             if len(self.heads) < _SEEN:
-                self.heads[head] = known
-        if close.rstrip(" \t") != known[1] or not text:
+                self.heads[start] = head
+        text, _, close = rest.partition("<")
+        if (close != head.end and close.rstrip(" \t") != head.end) or not text:
             raise _Thought
-        said: _Said = () if known[0] is None else (known[0], text)
-        self._keep(line, said)
+        said: _Said = () if head.at is None else (head.at, text)
+        if head.room:
+            head.room -= 1
+            self.seen[line] = said
         return said
 
-    def _keep(self, line: str, said: _Said) -> None:
-        if self.room:
-            self.room -= 1
-            self.seen[line] = said
-
-    def _learn(self, head: str, rest: str) -> tuple[int | None, str] | _Level | None:
+    def _learn(self, head: str, rest: str) -> _Head | _Level | None:
         """The column and end tag of a property, or the start or end of a container. Raises _Thought."""
         name, _, attributes = head[1:].partition(" ")
         if attributes and ("xmlns" in head or not _ATTRIBUTES.fullmatch(f" {attributes}")):
@@ -92,7 +99,7 @@ class _Level:
             raise _Thought
         if not rest:
             return self.inner.get(name) or _Level(name, {}, {})
-        return self.places.get(name), f"/{name}>"
+        return _Head(self.places.get(name), f"/{name}>")
 
     def skip(self, lines: Iterator[str]) -> None:
         """Pass over the container to its end. Raises _Thought when another of the same name may stand in it."""
