@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from enum import Enum, Flag
 from pathlib import Path
 from urllib.parse import ParseResult, urlparse
 
 __all__ = ["URI", "StageIn", "StageOut", "StageOutFlags", "StagingMode"]
+
+
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:/|file:", re.ASCII)
 
 
 class URI:
@@ -15,6 +19,13 @@ class URI:
     def __init__(self, urlstring: str) -> None:
         self._text = urlstring
         self._parts: ParseResult = urlparse(urlstring)
+
+    @classmethod
+    def _of_path(cls, path: str) -> URI:
+        """A plain path, whatever characters it has."""
+        uri = cls("")
+        uri._text, uri._parts = path, ParseResult("", "", path, "", "", "")
+        return uri
 
     scheme = property(lambda self: self._parts.scheme, doc="Scheme, empty for a plain path.")
     netloc = property(lambda self: self._parts.netloc, doc="User, host and port as written.")
@@ -50,14 +61,14 @@ class URI:
         return f"URI({self._text!r})"
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, URI) and self._text == other._text
+        return isinstance(other, URI) and (self._text, self._parts) == (other._text, other._parts)
 
     def __hash__(self) -> int:
         return hash(self._text)
 
 
 class StagingMode(Enum):
-    """How a file gets to its target."""
+    """How a file gets to its target; LINK makes a symbolic link."""
 
     COPY = 1
     LINK = 2
@@ -76,11 +87,18 @@ class StageOutFlags(Flag):
 
 
 def _as_uri(value: str | Path | URI) -> URI:
-    return value if isinstance(value, URI) else URI(str(value))
+    """Text is a URI when it begins with a scheme and a slash, or with ``file:``; else a plain path, as a Path is."""
+    if isinstance(value, str):
+        return URI(value) if _SCHEME.match(value) else URI._of_path(value)
+    return URI._of_path(str(value)) if isinstance(value, Path) else value
 
 
 class StageIn:
-    """A file to bring to the job before it starts: source (text, Path or URI), target (Path), mode."""
+    """A file or folder to bring to the job before it starts.
+
+    source: text, Path or URI; a relative path is under the client's directory. target: a relative path is under the
+    job's directory.
+    """
 
     def __init__(self, source: str | Path | URI, target: str | Path, mode: StagingMode = StagingMode.COPY) -> None:
         self.source: URI = _as_uri(source)
@@ -101,17 +119,27 @@ class StageIn:
 
 
 class StageOut:
-    """A file to bring back after the job: source (Path), target (text, Path or URI), flags, mode.
+    """A file or folder to bring back after the job.
 
-    Flags with none of the ON_* bits mean ALWAYS, with IF_PRESENT kept.
+    source: a relative path is under the job's directory. target: text, Path or URI; a relative path is under the
+    client's directory. Flags with none of the ON_* bits mean ALWAYS, with IF_PRESENT kept.
     """
 
     def __init__(self, source: str | Path, target: str | Path | URI, flags: StageOutFlags = StageOutFlags.ALWAYS,
                  mode: StagingMode = StagingMode.COPY) -> None:
         self.source: Path = Path(source)
         self.target: URI = _as_uri(target)
-        self.flags = flags if flags & StageOutFlags.ALWAYS else flags | StageOutFlags.ALWAYS
+        self.flags = flags
         self.mode = mode
+
+    @property
+    def flags(self) -> StageOutFlags:
+        """When to bring it back."""
+        return self._flags
+
+    @flags.setter
+    def flags(self, flags: StageOutFlags) -> None:
+        self._flags = flags if flags & StageOutFlags.ALWAYS else flags | StageOutFlags.ALWAYS
 
     def _key(self) -> tuple[object, ...]:
         return (self.source, self.target, self.flags, self.mode)

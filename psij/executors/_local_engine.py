@@ -1,8 +1,9 @@
 """One thread per process that learns of the end of jobs, keeps their time limits and ends what is to be ended.
 
-Nothing is polled: the thread sleeps until a process descriptor (pidfd) is readable, a limit is due or a request comes.
-Everything about a running process is changed by this thread only. A process that is being ended is left unreaped until
-all other members are gone, so that its id cannot come to mean another process meanwhile.
+Nothing is polled: the thread sleeps until a starter reports an end, a process descriptor (pidfd) is readable, a limit
+is due or a request comes. (Only where a process has no descriptor, for lack of them, it looks now and then.)
+Everything about a running process is changed by this thread only. What is to be looked at in the table of processes is
+gathered, so that ending many jobs does not read it many times.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import heapq
 import itertools
 import logging
+import math
 import os
 import queue
 import select
@@ -18,26 +20,32 @@ import signal
 import threading
 import time
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from functools import partial
+from typing import Any, NamedTuple, Protocol
 
 from psij.executors import _local_proc as proc
+from psij.executors._local_starter import Report, Starter
 
 __all__ = ["GRACE_S", "Engine", "Outcome", "Watched", "engine"]
 
 GRACE_S = 2.0       # seconds between SIGTERM and SIGKILL
 _RECHECK_S = 0.05   # seconds between looks where there are no process descriptors
+_FEW = 1000         # timers that may lie about
 _log = logging.getLogger("psij")
 _Call = Callable[[], None]
 
 
-@dataclass(slots=True)
-class Outcome:
-    """How a process ended. wait_status and usage are None when it was not our child; why: None, cancel or timeout."""
+class Outcome(NamedTuple):
+    """How a process ended. why: None, cancel or timeout. What is None is not known: the process was not ours.
+
+    peak: as in ru_maxrss.
+    """
 
     wait_status: int | None
-    usage: Any
+    cpu_s: float | None
+    peak: int | None
     wall_s: float
     why: str | None
 
@@ -52,22 +60,29 @@ class Owner(Protocol):
 @dataclass(slots=True, eq=False)
 class Watched:
     """A process from its start (or attaching) to its end. pid 0: not started yet.
-    begun: the engine looks after it.
 
-    child: it is ours to reap. own_session: it leads a session of its own. started: by the monotonic clock.
-    limit: seconds from the start, or None.
+    starter: which reports its end. child: it is ours to reap. own_session: it leads a session of its own. tag: the
+    value of proc.TAG in its environment. started: by the monotonic clock. limit: seconds from the start, or None.
+    begun: the engine looks after it. empty: the last look found no member. known: processes seen to belong to it, by
+    id and start. watching: those that it waits for.
     """
 
     owner: Owner
     pid: int = 0
-    child: bool = True
+    starter: Starter | None = None
+    child: bool = False
     own_session: bool = True
+    tag: str | None = None
     started: float = 0.0
     limit: float | None = None
-    ended: float | None = None
+    begun: bool = False
     why: str | None = None
     killing: bool = False
-    begun: bool = False
+    empty: bool = False
+    ended: float | None = None
+    wait_status: int | None = None
+    cpu_s: float | None = None
+    peak: int | None = None
     done: bool = False
     fd: int | None = None
     known: set[tuple[int, int]] = field(default_factory=set)
@@ -83,46 +98,66 @@ class Engine:
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
         self._timers: list[list[Any]] = []      # [when, number, call or None], a heap
+        self._canceled = 0                      # of the timers
+        self._sleeps_until = 0.0
         self._numbers = itertools.count()
+        self._due: dict[Watched, int | None] = {}      # to be looked at; the signal for its members, or None
 
     def watch(self, watched: Watched) -> None:
         """Look after a process that was just started or attached."""
-        self._post(lambda: self._begin(watched))
+        with self._lock:
+            watched.begun = True
+            stop = watched.why is not None
+            if watched.limit is not None:
+                self._at(watched, watched.started + watched.limit, partial(self._stop, watched, "timeout"))
+            wake = watched.timer is not None and watched.timer[0] < self._sleeps_until
+            call = self._expect(watched)
+        if call is not None:
+            self.post(call)
+        if stop:
+            self.post(partial(self._begin_to_end, watched))
+        elif wake and call is None:
+            self.post(lambda: None)
+
+    def listen(self, starter: Starter) -> None:
+        """Take the reports of a new starter until it ends."""
+        self.post(partial(self._listen, starter))
 
     def stop(self, watched: Watched, why: str) -> None:
         """End a process with all its members; why: cancel or timeout. Returns at once."""
-        self._post(lambda: self._stop(watched, why))
+        self.post(partial(self._stop, watched, why))
 
     def post(self, call: _Call) -> None:
         """Have the engine's thread call this."""
-        self._post(call)
-
-    def _post(self, call: _Call) -> None:
         self._requests.put(call)
-        if self._thread is None:
-            self._start()
+        self.start()
         with suppress(BlockingIOError):         # full: it will wake up anyway
             os.write(self._wake, b"x")
 
-    def _start(self) -> None:
-        with self._lock:
+    def start(self) -> None:
+        """Start the thread, if that has not been done. Raises OSError, RuntimeError."""
+        if self._thread is not None:
+            return
+        with self._lock, ExitStack() as stack:
             if self._thread is None:
-                self._selector = selectors.DefaultSelector()
+                self._selector = stack.enter_context(selectors.DefaultSelector())
                 self._woken, self._wake = os.pipe()
-                os.set_blocking(self._woken, False)
-                os.set_blocking(self._wake, False)
+                for fd in (self._woken, self._wake):
+                    stack.callback(os.close, fd)
+                    os.set_blocking(fd, False)
                 self._selector.register(self._woken, selectors.EVENT_READ, self._take_requests)
-                self._thread = threading.Thread(target=self._run, name="psij-local", daemon=True)
-                self._thread.start()
+                thread = threading.Thread(target=self._run, name="psij-local", daemon=True)
+                thread.start()
+                self._thread = thread
+                stack.pop_all()
 
     def _run(self) -> None:
         while True:
             for key, _ in self._selector.select(self._timeout()):
                 self._guarded(key.data)
-            while self._timers and self._timers[0][0] <= time.monotonic():
-                call = heapq.heappop(self._timers)[2]
-                if call is not None:
-                    self._guarded(call)
+            self._take_timers()
+            while self._due:
+                self._guarded(self._settle)
 
     @staticmethod
     def _guarded(call: _Call) -> None:
@@ -138,71 +173,167 @@ class Engine:
             while True:
                 self._guarded(self._requests.get_nowait())
 
+    # -- timers: changed under the lock -----------------------------------------------------------------------------
+
     def _timeout(self) -> float | None:
-        while self._timers and self._timers[0][2] is None:
-            heapq.heappop(self._timers)
-        if not self._timers:
-            return None
-        return min(max(0.0, float(self._timers[0][0]) - time.monotonic()), 3600.0)
+        with self._lock:
+            self._sleeps_until = self._timers[0][0] if self._timers else math.inf
+        return None if self._sleeps_until == math.inf else min(max(0.0, self._sleeps_until - time.monotonic()), 3600.0)
 
-    def _at(self, when: float, call: _Call) -> list[Any]:
-        timer = [when, next(self._numbers), call]
-        heapq.heappush(self._timers, timer)
-        return timer
+    def _take_timers(self) -> None:
+        due = []
+        with self._lock:
+            while self._timers and self._timers[0][0] <= time.monotonic():
+                due.append(heapq.heappop(self._timers)[2])
+            self._canceled -= due.count(None)
+        for call in due:
+            if call is not None:
+                self._guarded(call)
 
-    # -- one process ------------------------------------------------------------------------------------------------
+    def _at(self, watched: Watched, when: float, call: _Call) -> None:
+        """Set the process' timer, in place of the one that it has."""
+        self._cancel_timer(watched)
+        watched.timer = [when, next(self._numbers), call]
+        heapq.heappush(self._timers, watched.timer)
 
-    def _begin(self, watched: Watched) -> None:
-        watched.begun = True
-        watched.fd = proc.open_pidfd(watched.pid)
-        if watched.fd is not None:
-            self._selector.register(watched.fd, selectors.EVENT_READ, lambda: self._exited(watched))
-        else:
-            threading.Thread(target=self._wait_for, args=(watched,), name="psij-local-wait", daemon=True).start()
-        if watched.limit is not None:
-            watched.timer = self._at(watched.started + watched.limit, lambda: self._stop(watched, "timeout"))
-        if watched.why is not None:
-            why, watched.why = watched.why, None
-            self._stop(watched, why)
+    def _cancel_timer(self, watched: Watched) -> None:
+        if watched.timer is not None:
+            watched.timer[2] = None
+            watched.timer = None
+            self._canceled += 1
+            if self._canceled > _FEW and self._canceled * 2 > len(self._timers):
+                self._timers = [timer for timer in self._timers if timer[2] is not None]
+                heapq.heapify(self._timers)
+                self._canceled = 0
 
-    def _wait_for(self, watched: Watched) -> None:
-        """In a thread of its own: wait without a process descriptor."""
+    # -- the end of a process ---------------------------------------------------------------------------------------
+
+    def _expect(self, watched: Watched) -> _Call | None:
+        """Note who tells of the end; what the thread is to call for that, if anything. Under the lock."""
+        starter = watched.starter
+        if starter is None or starter.gone:
+            return partial(self._open, watched)
+        report = starter.early.pop(watched.pid, None)
+        if report is not None:
+            return partial(self._reported, watched, report)
+        starter.jobs[watched.pid] = watched
+        return None
+
+    def _listen(self, starter: Starter) -> None:
+        if not starter.gone:
+            self._selector.register(starter.reports, selectors.EVENT_READ, partial(self._take_reports, starter))
+
+    def _take_reports(self, starter: Starter) -> None:
+        try:
+            for report in starter.ended():
+                with self._lock:
+                    watched = starter.jobs.pop(report.pid, None)
+                    if watched is None:
+                        starter.early[report.pid] = report
+                if watched is not None:
+                    self._guarded(partial(self._reported, watched, report))
+        except EOFError:
+            self._bury(starter)
+
+    def _bury(self, starter: Starter) -> None:
+        """The starter has ended. Jobs that it had live on, but nobody can say how they end."""
+        with self._lock:
+            starter.gone = True
+            jobs, starter.jobs = starter.jobs, {}
+        with suppress(KeyError):        # not registered yet
+            self._selector.unregister(starter.reports)
+        starter.bury()
+        for watched in jobs.values():
+            watched.starter = None
+            self._guarded(partial(self._open, watched))
+
+    def _reported(self, watched: Watched, report: Report) -> None:
+        watched.wait_status, watched.cpu_s, watched.peak = report.wait_status, report.cpu_s, report.peak
+        self._exited(watched, report.when)
+
+    def _open(self, watched: Watched) -> None:
+        """Look after a process that no starter looks after."""
+        try:
+            watched.fd = proc.open_pidfd(watched.pid)
+            if watched.fd is None or self._gone(watched):
+                self._look(watched)
+            else:
+                self._selector.register(watched.fd, selectors.EVENT_READ, partial(self._exited, watched))
+        except OSError:
+            self._later(partial(self._look, watched))
+
+    @staticmethod
+    def _gone(watched: Watched) -> bool:
+        """Whether a process that no starter looks after has ended."""
         if watched.child:
             with suppress(ChildProcessError):
-                os.waitid(os.P_PID, watched.pid, os.WEXITED | os.WNOWAIT)
-        else:
-            while proc.process(watched.pid) is not None:
-                time.sleep(_RECHECK_S)
-        self._post(lambda: self._exited(watched))
+                return os.waitid(os.P_PID, watched.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
+        now = proc.process(watched.pid)
+        if now is None or not now.living:
+            return True
+        if not watched.known:           # a starter looked after it until now
+            watched.known.add((now.pid, now.start))
+        return (now.pid, now.start) not in watched.known
 
-    def _exited(self, watched: Watched) -> None:
-        """The process itself ended; it is not reaped yet."""
+    def _look(self, watched: Watched) -> None:
+        """Without a descriptor: look whether the process has ended, again and again."""
+        gone = False
+        with suppress(OSError):
+            gone = self._gone(watched)
+        if gone:
+            self._exited(watched)
+        else:
+            self._later(partial(self._look, watched))
+
+    def _later(self, call: _Call) -> None:
+        with self._lock:
+            heapq.heappush(self._timers, [time.monotonic() + _RECHECK_S, next(self._numbers), call])
+
+    def _exited(self, watched: Watched, when: float | None = None) -> None:
+        """The process itself ended."""
         if watched.ended is not None:
             return
-        watched.ended = time.monotonic()
-        self._forget(watched)
+        watched.ended = time.monotonic() if when is None else when
+        if watched.fd is not None:
+            with suppress(KeyError):
+                self._selector.unregister(watched.fd)
+            os.close(watched.fd)
+            watched.fd = None
+        if watched.child:
+            with suppress(ChildProcessError):       # somebody else reaped it: the status is lost
+                _, watched.wait_status, usage = os.wait4(watched.pid, 0)
+                watched.cpu_s, watched.peak = usage.ru_utime + usage.ru_stime, usage.ru_maxrss
         if watched.why is None:
             self._finish(watched)
         else:
-            self._check_gone(watched)
+            self._look_at_members(watched)
 
-    def _forget(self, watched: Watched) -> None:
-        if watched.fd is not None:
-            self._selector.unregister(watched.fd)
-            os.close(watched.fd)
-            watched.fd = None
+    def _finish(self, watched: Watched) -> None:
+        watched.done = True
+        with self._lock:
+            self._cancel_timer(watched)
+        wall = 0.0 if watched.ended is None else max(0.0, watched.ended - watched.started)
+        watched.owner.ended(Outcome(watched.wait_status, watched.cpu_s, watched.peak, wall, watched.why))
+
+    # -- ending a process -------------------------------------------------------------------------------------------
 
     def _stop(self, watched: Watched, why: str) -> None:
-        if not watched.begun:
-            watched.why = why           # remembered until it is started
+        if watched.starter is not None and not watched.starter.gone:
+            self._take_reports(watched.starter)
+        if watched.ended is not None or self._has_ended(watched):
             return
-        if watched.ended is not None or watched.why is not None or self._has_ended(watched):
+        with self._lock:
+            again = watched.why is not None
+            watched.why = watched.why or why
+        if watched.begun and not again:         # else it is remembered until it is started
+            self._begin_to_end(watched)
+
+    def _begin_to_end(self, watched: Watched) -> None:
+        if watched.done:
             return
-        watched.why = why
-        self._signal(watched, signal.SIGTERM)
-        self._signal(watched, signal.SIGCONT)
-        self._cancel_timer(watched)
-        watched.timer = self._at(time.monotonic() + GRACE_S, lambda: self._kill(watched))
+        self._due[watched] = signal.SIGTERM
+        with self._lock:
+            self._at(watched, time.monotonic() + GRACE_S, partial(self._kill, watched))
 
     @staticmethod
     def _has_ended(watched: Watched) -> bool:
@@ -212,69 +343,76 @@ class Engine:
         poll.register(watched.fd, select.POLLIN)
         return bool(poll.poll(0))
 
-    @staticmethod
-    def _cancel_timer(watched: Watched) -> None:
-        if watched.timer is not None:
-            watched.timer[2] = None
-            watched.timer = None
-
     def _kill(self, watched: Watched) -> None:
-        if watched.done:
+        if not watched.done:
+            watched.killing = True
+            self._due[watched] = signal.SIGKILL
+
+    def _look_at_members(self, watched: Watched) -> None:
+        self._due.setdefault(watched, None)
+
+    def _settle(self) -> None:
+        """Signal the processes that are due; finish those of which nothing is left, wait for what others have left."""
+        due, self._due = self._due, {}
+        try:
+            snapshot = proc.Snapshot()
+            for watched, number in due.items():
+                if not watched.done:
+                    self._settle_one(watched, number, snapshot)
+        except OSError:             # a lack of descriptors or memory is no proof that nothing is left
+            self._later(lambda: self._due.update(due))
+
+    def _settle_one(self, watched: Watched, number: int | None, snapshot: proc.Snapshot) -> None:
+        session = watched.pid if watched.own_session else None
+        if watched.ended is not None and snapshot.stranger(watched.pid, watched.known):
+            session = None          # the id, which was free, has become another's
+        left = snapshot.members(session, watched.known, watched.tag)
+        if watched.killing:
+            number = signal.SIGKILL
+        if number is not None:
+            self._signal(watched, number, left)
+        if watched.ended is None:
             return
-        watched.killing = True
-        self._signal(watched, signal.SIGKILL)
-        self._check_gone(watched)
+        if not left and watched.empty:
+            self._finish(watched)
+        elif not left:
+            for group in (snapshot.groups(session) | {session}) if session is not None else ():
+                _kill_group(group, signal.SIGKILL)      # one that forks and ends all the time hides from a look
+            self._look_at_members(watched)
+        watched.empty = not left
+        for pid in left:
+            if pid not in watched.watching:
+                self._watch_member(watched, pid)
 
     @staticmethod
-    def _signal(watched: Watched, number: int) -> None:
-        """Signal the whole group at once, then the members outside it."""
-        outside = proc.members(watched.pid, watched.own_session, watched.known)
-        if watched.own_session and watched.child:       # unreaped, so the group is still ours
-            with suppress(ProcessLookupError, PermissionError):
-                os.killpg(watched.pid, number)
-            outside = {pid: member for pid, member in outside.items() if member.group != watched.pid}
-        for member in outside.values():
-            proc.send(member, number)
-
-    def _check_gone(self, watched: Watched) -> None:
-        """Finish if nothing of the job lives any more, else wait for the members that are left."""
-        if watched.done:
-            return
-        left = proc.members(watched.pid, watched.own_session, watched.known)
-        if watched.ended is not None:
-            left.pop(watched.pid, None)
-            if not left:
-                self._finish(watched)
-                return
-        for member in left.values():
-            if member.pid != watched.pid and member.pid not in watched.watching:
-                if watched.killing:
-                    proc.send(member, signal.SIGKILL)
-                self._watch_member(watched, member.pid)
+    def _signal(watched: Watched, number: int, members: dict[int, proc.Process]) -> None:
+        """Signal the members: by groups where those are the job's own, because nothing that forks escapes that."""
+        groups = {member.group for member in members.values()} - {0, 1, os.getpgrp()} if watched.own_session else set()
+        for each in (number, signal.SIGCONT) if number == signal.SIGTERM else (number,):
+            for group in groups:
+                _kill_group(group, each)
+            for member in members.values():
+                if member.group not in groups:
+                    proc.send(member, each)
 
     def _watch_member(self, watched: Watched, pid: int) -> None:
         fd = proc.open_pidfd(pid)
         if fd is None:
-            self._at(time.monotonic() + _RECHECK_S, lambda: self._check_gone(watched))
+            self._later(lambda: self._look_at_members(watched))
             return
         watched.watching.add(pid)
-        self._selector.register(fd, selectors.EVENT_READ, lambda: self._member_gone(watched, pid, fd))
+        self._selector.register(fd, selectors.EVENT_READ, partial(self._member_gone, watched, pid, fd))
 
     def _member_gone(self, watched: Watched, pid: int, fd: int) -> None:
         self._selector.unregister(fd)
         os.close(fd)
         watched.watching.discard(pid)
-        self._check_gone(watched)
+        self._look_at_members(watched)
 
-    def _finish(self, watched: Watched) -> None:
-        watched.done = True
-        self._cancel_timer(watched)
-        status, usage = None, None
-        if watched.child:
-            with suppress(ChildProcessError):       # somebody else reaped it: the status is lost
-                _, status, usage = os.wait4(watched.pid, 0)
-        ended = watched.ended if watched.ended is not None else time.monotonic()
-        watched.owner.ended(Outcome(status, usage, ended - watched.started, watched.why))
+
+def _kill_group(group: int, number: int) -> None:
+    with suppress(ProcessLookupError, PermissionError):
+        os.killpg(group, number)
 
 
 _engines: dict[int, Engine] = {}        # by process id: threads do not survive a fork

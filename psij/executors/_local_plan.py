@@ -20,11 +20,14 @@ from psij.exceptions import InvalidJobException
 from psij.job_spec import JobSpec
 from psij.resource_spec import ResourceSpecV1
 
-__all__ = ["Options", "Plan", "expand", "make_plan", "options", "processors"]
+__all__ = ["Options", "Plan", "expand", "for_launcher", "make_plan", "options", "processors"]
 
 _REFERENCE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}", re.ASCII)
 _LIMIT = re.compile(r"(\d{1,19}|unlimited)(?::(\d{1,19}|unlimited))?", re.ASCII)
 _MODES = ("truncate", "append")
+_OURS: Mapping[bytes, bytes] = getattr(os.environb, "_data", os.environb)    # the dict inside: it copies much faster
+_LONGEST_PATH, _LONGEST_NAME = 4096, 255             # PATH_MAX, NAME_MAX
+_LONGEST_STRING, _MOST = 131072, 6 << 20             # MAX_ARG_STRLEN, and the most of all strings
 _MERGES = ("stderr-to-stdout", "stdout-to-stderr")
 _LIMITS = {name[len("RLIMIT_"):].lower(): name for name in dir(resource) if name.startswith("RLIMIT_")}
 _KNOWN = ("stdout_mode", "stderr_mode", "merge", "nice", *(f"rlimit.{name}" for name in sorted(_LIMITS)))
@@ -43,16 +46,18 @@ class Options:
 
 @dataclass(slots=True)
 class Plan:
-    """What to start. Paths are absolute; None is /dev/null. spec: with everything expanded, for launchers."""
+    """What to start: command and environment as the system takes them. Paths are absolute; None is /dev/null."""
 
-    spec: JobSpec
-    environment: dict[str, str]
+    command: list[bytes]
+    environment: dict[bytes, bytes]
     directory: str
     stdin: str | None
     stdout: str | None
     stderr: str | None
     options: Options
     limit: float | None      # seconds
+    record: bytes = b""      # file and first line of the job's record, if it has one
+    head: bytes = b""
 
 
 def options(spec: JobSpec) -> Options:
@@ -105,9 +110,11 @@ def _limit(option: str, value: object) -> tuple[int, int]:
     return soft, hard
 
 
-def expand(text: str, environment: Mapping[str, str]) -> str:
+def expand(text: str, environment: Mapping[bytes, bytes]) -> str:
     """Replace each ``${NAME}`` by the variable's value, by nothing when it is not set. No other form is touched."""
-    return _REFERENCE.sub(lambda match: environment.get(match[1], ""), text)
+    if "${" not in text:
+        return text
+    return _REFERENCE.sub(lambda match: os.fsdecode(environment.get(match[1].encode(), b"")), text)
 
 
 def _home(path: str) -> str:
@@ -115,37 +122,95 @@ def _home(path: str) -> str:
     return os.path.expanduser("~") + path[1:] if path == "~" or path.startswith("~/") else path
 
 
-def _environment(spec: JobSpec, extra: Mapping[str, str]) -> dict[str, str]:
+def _environment(spec: JobSpec, extra: Mapping[str, str]) -> dict[bytes, bytes]:
     """The job's environment. A value sees the inherited variables and those stated before it, as in a shell."""
-    environment = dict(os.environ) if spec.inherit_environment else {}
-    environment.update(extra)
+    environment = dict(_OURS) if spec.inherit_environment else {}
+    environment.update((name.encode(), os.fsencode(value)) for name, value in extra.items())
     for name, value in (spec.environment or {}).items():
-        environment[name] = expand(str(value), environment)
+        environment[name.encode()] = os.fsencode(expand(str(value), environment))
     return environment
 
 
+def _directory(spec: JobSpec) -> str:
+    """The job's directory: where we are unless stated."""
+    path = "" if spec.directory is None else _home(str(spec.directory))
+    if not path.startswith("/"):
+        try:
+            path = os.path.join(os.getcwd(), path).rstrip("/") or "/"
+        except OSError as e:
+            raise InvalidJobException(f"directory: there is no current directory for {path!r} to be in", e) from e
+    _check_path("directory", path)
+    return path
+
+
 def make_plan(spec: JobSpec, extra: Mapping[str, str]) -> Plan:
-    """The plan for a checked specification. extra: variables that psij adds, such as PSIJ_NODEFILE."""
+    """The plan for a checked specification. extra: variables that psij adds, such as PSIJ_NODEFILE.
+
+    Raises InvalidJobException when something is longer than the system takes.
+    """
     chosen = options(spec)
+    directory = _directory(spec)
     environment = _environment(spec, extra)
-    directory = os.path.abspath(_home(str(spec.directory or os.getcwd())))
-
-    def absolute(path: Path | None) -> str | None:
-        return None if path is None else os.path.join(directory, _home(str(path)))
-
-    stdin, stdout, stderr = absolute(spec.stdin_path), absolute(spec.stdout_path), absolute(spec.stderr_path)
+    arguments = [os.fsencode(expand(argument, environment)) for argument in spec.arguments or ()]
+    stdin, stdout, stderr = (_absolute(spec, name, directory) for name in ("stdin_path", "stdout_path", "stderr_path"))
     if chosen.merge == "stderr-to-stdout":
         stderr, chosen.append_stderr = stdout, chosen.append_stdout
     elif chosen.merge == "stdout-to-stderr":
         stdout, chosen.append_stdout = stderr, chosen.append_stderr
-    arguments = [expand(argument, environment) for argument in spec.arguments or ()]
-    resolved = JobSpec(
-        os.fspath(spec.executable or ""), arguments, directory, spec.name, spec.inherit_environment, environment, stdin,
-        stdout, stderr, spec.resources, spec.attributes, absolute(spec.pre_launch), absolute(spec.post_launch),
-        spec.launcher)
     duration: timedelta | None = spec.attributes.duration if spec.attributes is not None else None
-    return Plan(resolved, environment, directory, stdin, stdout, stderr, chosen,
+    plan = Plan([os.fsencode(spec.executable or ""), *arguments], environment, directory, stdin, stdout, stderr, chosen,
                 None if duration is None else duration.total_seconds())
+    _check_path("executable", plan.command[0])
+    _check_lengths(plan)
+    return plan
+
+
+def _absolute(spec: JobSpec, name: str, directory: str) -> str | None:
+    """A path of the specification, relative ones under the job's directory."""
+    path: Path | None = getattr(spec, name)
+    if path is None:
+        return None
+    whole = os.path.join(directory, _home(str(path)))
+    _check_path(name, whole)
+    return whole
+
+
+def for_launcher(spec: JobSpec, plan: Plan) -> JobSpec:
+    """The specification as launchers see it: with everything expanded."""
+    _, *arguments = map(os.fsdecode, plan.command)
+    environment = {os.fsdecode(name): os.fsdecode(value) for name, value in plan.environment.items()}
+    pre_launch, post_launch = (_absolute(spec, name, plan.directory) for name in ("pre_launch", "post_launch"))
+    return JobSpec(
+        os.fspath(spec.executable or ""), arguments, plan.directory, spec.name, spec.inherit_environment, environment,
+        plan.stdin, plan.stdout, plan.stderr, spec.resources, spec.attributes, pre_launch, post_launch, spec.launcher)
+
+
+def _check_path(name: str, path: str | bytes) -> None:
+    whole = os.fsencode(path)
+    if len(whole) >= _LONGEST_PATH or max(map(len, whole.split(b"/"))) > _LONGEST_NAME:
+        raise InvalidJobException(f"{name} is too long for the system, with {len(whole)} bytes (a path may have "
+                                  f"{_LONGEST_PATH - 1}, a name in it {_LONGEST_NAME}): {os.fsdecode(whole[:60])!r}...")
+
+
+def _check_lengths(plan: Plan) -> None:
+    """Check what exec would refuse with E2BIG. Source: execve(2), Limits on size of arguments and environment."""
+    count = len(plan.command) + 2 * len(plan.environment)
+    size = sum(map(len, (*plan.command, *plan.environment, *plan.environment.values()))) + 9 * count
+    if size < _LONGEST_STRING:
+        return
+    for index, argument in enumerate(plan.command[1:]):
+        if len(argument) >= _LONGEST_STRING:
+            raise InvalidJobException(f"arguments[{index}] has {len(argument)} bytes, more than the system takes "
+                                      f"({_LONGEST_STRING - 1})")
+    for name, value in plan.environment.items():
+        if len(name) + len(value) + 1 >= _LONGEST_STRING:
+            raise InvalidJobException(f"environment[{os.fsdecode(name)!r}] has {len(value)} bytes, more than the "
+                                      f"system takes ({_LONGEST_STRING - 2 - len(name)})")
+    stack = plan.options.limits.get("RLIMIT_STACK") or resource.getrlimit(resource.RLIMIT_STACK)
+    room = max(_LONGEST_STRING, _MOST if stack[0] == -1 else min(stack[0] // 4, _MOST))
+    if size > room:
+        raise InvalidJobException(f"arguments and environment have about {size} bytes together, more than the system "
+                                  f"takes ({room})")
 
 
 def processors(spec: JobSpec | None) -> int:

@@ -1,17 +1,23 @@
 """What /proc tells about processes: who belongs to a job, and whether a process id still means the same process.
 
-Source: proc_pid_stat(5), proc_stat(5), pidfd_open(2). Where there is no /proc, functions answer None or nothing.
+Source: proc_pid_stat(5), proc_pid_environ(5), pidfd_open(2). Where there is no /proc, functions answer None or nothing;
+where it cannot be read for lack of descriptors or memory they raise OSError.
 """
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
-from collections.abc import Iterator
+from collections import defaultdict
 from contextlib import suppress
+from functools import cached_property
 from typing import NamedTuple
 
-__all__ = ["Process", "boot_id", "members", "open_pidfd", "process", "send"]
+__all__ = ["TAG", "Process", "Snapshot", "boot_id", "open_pidfd", "process", "send"]
+
+_SCARCE = {errno.EMFILE, errno.ENFILE, errno.ENOMEM}
+TAG = "_PSI_J_JOB_ID"       # variable by which a process is known to belong to a job
 
 
 class Process(NamedTuple):
@@ -24,15 +30,29 @@ class Process(NamedTuple):
     session: int
     start: int
 
+    @property
+    def living(self) -> bool:
+        """Whether it has not ended; a zombie has."""
+        return self.state not in "ZX"
+
 
 def process(pid: int) -> Process | None:
-    """The process of that id; None when there is none, or no /proc."""
-    try:
-        with open(f"/proc/{pid}/stat", "rb") as stream:
-            fields = stream.read().rpartition(b")")[2].split()     # the name before may hold blanks and brackets
-    except OSError:
+    """The process of that id; None when there is none, or no /proc. Raises OSError."""
+    data = _read(pid, "stat")
+    if not data:
         return None
+    fields = data.rpartition(b")")[2].split()      # the name before may hold blanks and brackets
     return Process(pid, fields[0].decode(), int(fields[1]), int(fields[2]), int(fields[3]), int(fields[19]))
+
+
+def _read(pid: int, name: str) -> bytes:
+    try:
+        with open(f"/proc/{pid}/{name}", "rb", buffering=0) as stream:
+            return stream.readall()
+    except OSError as e:
+        if e.errno in _SCARCE:
+            raise
+        return b""
 
 
 def boot_id() -> str:
@@ -42,37 +62,58 @@ def boot_id() -> str:
     return ""
 
 
-def _all() -> Iterator[Process]:
-    try:
-        names = os.listdir("/proc")
-    except OSError:
-        return
-    for name in names:
-        if name.isdigit() and (found := process(int(name))) is not None:
-            yield found
+class Snapshot:
+    """All processes, as they were when it was made. Making one and asking it may raise OSError."""
+
+    def __init__(self) -> None:
+        names = os.listdir("/proc") if os.path.isdir("/proc") else []
+        found = (process(int(name)) for name in names if name.isdigit())
+        self._all = {one.pid: one for one in found if one is not None}
+        self._sessions: dict[int, set[int]] = defaultdict(set)
+        self._children: dict[int, list[int]] = defaultdict(list)
+        for one in self._all.values():
+            self._sessions[one.session].add(one.pid)
+            self._children[one.parent].append(one.pid)
+
+    @cached_property
+    def _tagged(self) -> dict[bytes, list[int]]:
+        prefix = TAG.encode() + b"="
+        result: dict[bytes, list[int]] = defaultdict(list)
+        for pid in self._all:
+            for variable in _read(pid, "environ").split(b"\0"):
+                if variable.startswith(prefix):
+                    result[variable[len(prefix):]].append(pid)
+        return result
+
+    def members(self, session: int | None, known: set[tuple[int, int]], tag: str | None) -> dict[int, Process]:
+        """Living processes of a job by id.
+
+        Those in the job's session (if it has its own), those seen as members before (known: id and start, added to),
+        those that have the job's tag in their environment, and all descendants of any of these.
+        """
+        chosen = {pid for pid, start in known if pid in self._all and self._all[pid].start == start}
+        if session is not None:
+            chosen |= self._sessions.get(session, set())
+        if tag:
+            chosen.update(self._tagged.get(tag.encode(), ()))
+        pending = list(chosen)
+        while pending:
+            fresh = [pid for pid in self._children.get(pending.pop(), ()) if pid not in chosen]
+            chosen.update(fresh)
+            pending.extend(fresh)
+        chosen -= {0, 1, os.getpid()}
+        living = {pid: self._all[pid] for pid in chosen if pid in self._all and self._all[pid].living}
+        known.update((one.pid, one.start) for one in living.values())
+        return living
 
 
-def members(leader: int, own_session: bool, known: set[tuple[int, int]]) -> dict[int, Process]:
-    """Living processes of a job by id, the leader among them.
+    def stranger(self, pid: int, known: set[tuple[int, int]]) -> bool:
+        """Whether the id is that of a process that is not among the known ones."""
+        return pid in self._all and (pid, self._all[pid].start) not in known
 
-    Those in the leader's session or process group (if the session is its own), those seen as members before (known:
-    id and start, added to), and all descendants of any of these. Zombies don't live.
-    """
-    everyone = {found.pid: found for found in _all()}
-    chosen = {pid for pid, p in everyone.items()
-              if pid == leader or (own_session and leader in (p.session, p.group)) or (pid, p.start) in known}
-    children: dict[int, list[int]] = {}
-    for found in everyone.values():
-        children.setdefault(found.parent, []).append(found.pid)
-    pending = list(chosen)
-    while pending:
-        fresh = [pid for pid in children.get(pending.pop(), ()) if pid not in chosen]
-        chosen.update(fresh)
-        pending.extend(fresh)
-    chosen -= {0, 1, os.getpid()}
-    living = {pid: everyone[pid] for pid in chosen if pid in everyone and everyone[pid].state not in "ZX"}
-    known.update((p.pid, p.start) for p in living.values())
-    return living
+    def groups(self, session: int) -> set[int]:
+        """The process groups of a session, also those of which only zombies can be seen."""
+        return {self._all[pid].group for pid in self._sessions.get(session, ())}
 
 
 def open_pidfd(pid: int) -> int | None:
@@ -86,7 +127,10 @@ def open_pidfd(pid: int) -> int | None:
 
 
 def send(target: Process, number: int) -> None:
-    """Send a signal to that very process: not to a later one with the same id. A dead one is no error."""
+    """Send a signal to that very process: not to a later one with the same id. A dead one is no error.
+
+    Raises OSError.
+    """
     fd = open_pidfd(target.pid)
     try:
         now = process(target.pid)

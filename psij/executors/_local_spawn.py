@@ -1,7 +1,8 @@
 """Starting a process from a plan: streams opened, own session, limits set.
 
-Resource limits and niceness are set by a small isolated Python process that then becomes the executable, because code
-between fork and exec is unsafe in a program with threads; it reports what it could not do through a pipe.
+The starter process (``_local_starter``, which says why) does it. Where there can be none, the process is started
+directly: resource limits and niceness are then set by a small isolated Python process that becomes the executable,
+because code between fork and exec is unsafe in a program with threads; it reports what it could not do through a pipe.
 """
 
 from __future__ import annotations
@@ -9,18 +10,24 @@ from __future__ import annotations
 import errno
 import json
 import os
+import resource
 import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import IO, Any
+from typing import IO
 
+from psij.exceptions import InvalidJobException
+from psij.executors import _local_starter as starters
+from psij.executors._local_engine import engine
 from psij.executors._local_plan import Plan
+from psij.executors._local_records import by_us
 
-__all__ = ["LaunchError", "Spawned", "end_marked", "spawn"]
+__all__ = ["LaunchError", "Spawned", "check_directory", "end_marked", "spawn"]
 
 _TRANSIENT = {errno.EAGAIN, errno.ENOMEM, errno.EMFILE, errno.ENFILE}
 _MARKERS = (b"_PSI_J_LAUNCHER_DONE", b"_PSIJ_SCRIPT_DONE")
@@ -50,18 +57,28 @@ except BaseException as e:
 
 
 class LaunchError(Exception):
-    """The job cannot be started as described. transient: for lack of something that may be there later."""
+    """The job cannot be started as described.
 
-    def __init__(self, message: str, transient: bool = False) -> None:
+    transient: for lack of something that may be there later. reason: as in metadata.
+    """
+
+    def __init__(self, message: str, transient: bool = False, reason: str = "launch") -> None:
         super().__init__(message)
         self.transient = transient
+        self.reason = reason
 
 
 @dataclass(slots=True)
 class Spawned:
-    """A started process. report: where the limits wrapper tells its errors. output: what a launcher script prints."""
+    """A started process. starter: which reports its end, else it is ours to wait for.
 
-    popen: subprocess.Popen[bytes]
+    floor: bytes; a peak of memory up to it cannot be told from what the process had before its exec. report: where the
+    limits wrapper tells its errors. output: what a launcher script prints.
+    """
+
+    pid: int
+    starter: starters.Starter | None = None
+    floor: int = 0
     report: int | None = None
     output: IO[bytes] | None = None
 
@@ -96,10 +113,16 @@ def end_marked(output: bytes) -> bool:
     return any(marker in output for marker in _MARKERS)
 
 
-def _open(path: str | None, flags: int, stack: ExitStack, what: str) -> int:
-    """Open a stream of the job; a pipe without a peer does not block."""
+def _open(path: str, flags: int, stack: ExitStack, what: str) -> int:
+    """Open a stream of the job; a pipe without a peer does not block. A file that is made goes if the start fails."""
+    flags |= os.O_NONBLOCK | os.O_NOCTTY
     try:
-        fd = os.open(path or os.devnull, flags | os.O_NONBLOCK | os.O_NOCTTY, 0o666)
+        try:
+            fd = os.open(path, flags | (os.O_EXCL if flags & os.O_CREAT else 0), 0o666)
+            if flags & os.O_CREAT:
+                stack.push(partial(_unlink_on_error, path))
+        except FileExistsError:
+            fd = os.open(path, flags, 0o666)
     except OSError as e:
         raise LaunchError(f"cannot open {what} {path}: {e.strerror}", e.errno in _TRANSIENT) from e
     stack.callback(os.close, fd)
@@ -107,11 +130,23 @@ def _open(path: str | None, flags: int, stack: ExitStack, what: str) -> int:
     return fd
 
 
+def _unlink_on_error(path: str, error: type[BaseException] | None, *_: object) -> None:
+    if error is not None:
+        with suppress(OSError):
+            os.unlink(path)
+
+
 def _open_streams(plan: Plan, stack: ExitStack) -> tuple[int, int, int]:
     """Descriptors of stdin, stdout and stderr; one file named twice is opened once, so that neither overwrites."""
-    stdin = _open(plan.stdin, os.O_RDONLY, stack, "standard input")
-    stdout = _open(plan.stdout, _flags(plan.options.append_stdout), stack, "standard output")
-    if plan.stderr is not None and plan.stdout is not None and _same(plan.stderr, plan.stdout):
+    null = -1
+    if None in (plan.stdin, plan.stdout, plan.stderr):
+        null = _open(os.devnull, os.O_RDWR, stack, "standard streams")
+    stdin = null if plan.stdin is None else _open(plan.stdin, os.O_RDONLY, stack, "standard input")
+    stdout = null if plan.stdout is None else _open(plan.stdout, _flags(plan.options.append_stdout), stack,
+                                                    "standard output")
+    if plan.stderr is None:
+        return stdin, stdout, null
+    if plan.stdout is not None and _same(plan.stderr, plan.stdout):
         return stdin, stdout, stdout
     return stdin, stdout, _open(plan.stderr, _flags(plan.options.append_stderr), stack, "standard error")
 
@@ -127,13 +162,15 @@ def _same(one: str, other: str) -> bool:
         return one == other
 
 
-def _check_directory(directory: str) -> None:
+def check_directory(directory: str) -> None:
+    """Check that the job's directory is there. Raises LaunchError."""
     if not os.path.isdir(directory):
         problem = "is not a directory" if os.path.exists(directory) else "does not exist"
         raise LaunchError(f"the directory {directory} {problem}")
 
 
-def _wrapped(command: Sequence[str], plan: Plan, stack: ExitStack) -> tuple[list[str], int | None, int | None]:
+def _wrapped(command: Sequence[bytes], plan: Plan, environment: Mapping[bytes, bytes],
+             stack: ExitStack) -> tuple[list[bytes], int | None, int | None]:
     """The command behind the limits wrapper, if there are limits, with the ends of its pipe: to read, to write."""
     chosen = plan.options
     if not chosen.limits and not chosen.nice:
@@ -141,61 +178,77 @@ def _wrapped(command: Sequence[str], plan: Plan, stack: ExitStack) -> tuple[list
     read, write = os.pipe()
     os.set_blocking(read, False)
     stack.callback(os.close, write)
-    todo = {"limits": chosen.limits, "nice": chosen.nice, "locale": plan.environment.get("LC_CTYPE")}
-    return [sys.executable, "-I", "-S", "-c", _WRAPPER, str(write), json.dumps(todo), *command], read, write
+    locale = environment.get(b"LC_CTYPE")
+    todo = {"limits": chosen.limits, "nice": chosen.nice, "locale": None if locale is None else os.fsdecode(locale)}
+    head = [sys.executable, "-I", "-S", "-c", _WRAPPER, str(write), json.dumps(todo)]
+    return [*map(os.fsencode, head), *command], read, write
 
 
-def _as_script(command: Sequence[str], plan: Plan) -> list[str] | None:
+def _as_script(command: Sequence[bytes], plan: Plan) -> list[bytes] | None:
     """The command for a text file without ``#!``, which exec refuses and a shell would run; None for other files."""
-    path = Path(plan.directory, command[0])
-    if os.sep not in command[0]:
-        found = [Path(folder, command[0]) for folder in os.get_exec_path(plan.environment)]
-        path = next((candidate for candidate in found if candidate.is_file()), path)
+    found = [Path(plan.directory, os.fsdecode(one)) for one in starters.candidates(command[0], plan.environment)]
+    path = next((candidate for candidate in found if candidate.is_file()), found[0])
     try:
         with open(path, "rb") as stream:
-            return None if b"\0" in stream.read(512) else ["/bin/sh", str(path), *command[1:]]
+            return None if b"\0" in stream.read(512) else [b"/bin/sh", os.fsencode(path), *command[1:]]
     except OSError:
         return None
 
 
-def _popen(command: Sequence[str], plan: Plan, **settings: Any) -> subprocess.Popen[bytes]:
+def _start(command: Sequence[bytes], plan: Plan, environment: Mapping[bytes, bytes], streams: Sequence[int],
+           stack: ExitStack) -> Spawned:
+    chosen = plan.options
     try:
-        return subprocess.Popen(command, cwd=plan.directory, start_new_session=True, **settings)
+        started = starters.start(command, environment, plan.directory, streams, chosen.limits, chosen.nice,
+                                 engine().listen, (plan.record, plan.head))
+        if started is not None:
+            starter, pid = started
+            return Spawned(pid, starter)
+        return _start_directly(command, plan, environment, streams, stack)
     except OSError as e:
         if e.errno == errno.ENOEXEC and (script := _as_script(command, plan)) is not None:
-            return _popen(script, plan, **settings)
-        raise LaunchError(f"cannot start {command[0]}: {e.strerror}", e.errno in _TRANSIENT) from e
+            return _start(script, plan, environment, streams, stack)
+        if e.errno == errno.E2BIG:
+            raise InvalidJobException("arguments and environment are together more than the system takes", e) from e
+        if isinstance(e, starters.StartError) and e.lost:
+            raise LaunchError(f"it is not known whether the job runs: {e.strerror}", reason="lost") from e
+        what = f": {e.what}" if isinstance(e, starters.StartError) and e.what else f" {os.fsdecode(command[0])}"
+        raise LaunchError(f"cannot start{what}: {e.strerror}", e.errno in _TRANSIENT) from e
 
 
-def spawn(command: Sequence[str], plan: Plan, script: bool) -> Spawned:
+def _start_directly(command: Sequence[bytes], plan: Plan, environment: Mapping[bytes, bytes], streams: Sequence[int],
+                    stack: ExitStack) -> Spawned:
+    wrapped, read, write = _wrapped(command, plan, environment, stack)
+    try:
+        popen = subprocess.Popen(wrapped, cwd=plan.directory, start_new_session=True, env=environment, stdin=streams[0],
+                                 stdout=streams[1], stderr=streams[2], pass_fds=() if write is None else (write,))
+    except BaseException:
+        if read is not None:
+            os.close(read)
+        raise
+    popen.returncode = 0        # the engine waits for it
+    if plan.record:
+        by_us(plan.record, plan.head, popen.pid)
+    return Spawned(popen.pid, floor=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024, report=read)
+
+
+def spawn(command: Sequence[bytes], plan: Plan, script: bool) -> Spawned:
     """Start the command in a session of its own.
 
     script: the command is a launcher script, which redirects the executable itself; the output files are made ready
-    here, and what the script prints is kept apart. Raises LaunchError.
+    here, and what the script prints is kept apart. Raises LaunchError, InvalidJobException.
     """
-    _check_directory(plan.directory)
+    check_directory(plan.directory)
     with ExitStack() as stack:
         stdin, stdout, stderr = _open_streams(plan, stack)
-        environment, output = plan.environment, None
-        if script:
-            environment = {**environment, "_PSI_J_OUTPUT_READY": "1"}
-            output = tempfile.TemporaryFile()  # noqa: SIM115 (it lives as long as the process)
-            stdout = stderr = output.fileno()
-        wrapped, read, write = _wrapped(command, plan, stack)
-        spawned = None
+        if not script:
+            return _start(command, plan, plan.environment, (stdin, stdout, stderr), stack)
+        output = tempfile.TemporaryFile()  # noqa: SIM115 (it lives as long as the process)
         try:
-            popen = _popen(wrapped, plan, env=environment, stdin=stdin, stdout=stdout, stderr=stderr,
-                           pass_fds=() if write is None else (write,))
-            spawned = Spawned(popen, read, output)
-        finally:
-            if spawned is None:
-                _discard(read, output)
+            spawned = _start(command, plan, {**plan.environment, b"_PSI_J_OUTPUT_READY": b"1"},
+                             (stdin, output.fileno(), output.fileno()), stack)
+        except BaseException:
+            output.close()
+            raise
+        spawned.output = output
         return spawned
-
-
-def _discard(report: int | None, output: IO[bytes] | None) -> None:
-    with suppress(OSError):
-        if report is not None:
-            os.close(report)
-    if output is not None:
-        output.close()

@@ -5,8 +5,11 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
+import sys
 import threading
 import time
+from collections.abc import Callable
+from contextlib import suppress
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -15,7 +18,7 @@ import pytest
 
 import psij
 from psij import InvalidStateException, Job, JobAttributes, JobExecutorConfig, JobSpec, JobState, JobStatus
-from psij.executors import LocalJobExecutor
+from psij.executors import LocalJobExecutor, _local_starter
 from psij.executors._local_plan import expand
 from psij.executors._local_proc import process
 
@@ -55,6 +58,22 @@ def wait_for(path: Path) -> str:
         assert time.monotonic() < deadline
         time.sleep(0.01)
     return path.read_text()
+
+
+def running() -> str:
+    """The command lines of all processes."""
+    found = ""
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        with suppress(OSError):
+            found += path.read_text(errors="replace") + "\n"
+    return found
+
+
+def wait_until(true: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 5
+    while not true():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
 
 
 @pytest.mark.parametrize(("script", "state", "code", "number"), [
@@ -98,7 +117,7 @@ def test_environment_and_expansion(executor: LocalJobExecutor, tmp_path: Path,
     job = Job(JobSpec("env", inherit_environment=False, environment={"B": "${OUTER}x"}, stdout_path=tmp_path / "env"))
     finish(executor, job)
     assert (tmp_path / "env").read_text() == "B=x\n"
-    assert expand("${1A} ${A} $${A}", {"A": "x"}) == "${1A} x $x"
+    assert expand("${1A} ${A} $${A}", {b"A": b"x"}) == "${1A} x $x"
 
 
 def test_streams_and_directory(executor: LocalJobExecutor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -256,3 +275,242 @@ def test_many(executor: LocalJobExecutor) -> None:
     for job in jobs:
         executor.submit(job)
     assert [ended(job)[0].exit_code for job in jobs] == list(range(40))
+
+
+_ALLOCATE = "import sys; x = b'x' * (int(sys.argv[1]) << 20)"
+
+
+def python_job(megabytes: int, custom: dict[str, object] | None = None, **members: Any) -> Job:
+    return Job(JobSpec(sys.executable, ["-I", "-S", "-c", _ALLOCATE, str(megabytes)],
+                       attributes=JobAttributes(timedelta(seconds=30), custom_attributes=custom), **members))
+
+
+@pytest.fixture
+def big_client() -> bytearray:
+    return bytearray(b"x") * (150 << 20)
+
+
+@pytest.mark.parametrize("custom", [None, {"local.rlimit.nofile": "40:50", "local.nice": 1}])
+@pytest.mark.parametrize("members", [{}, {"launcher": "multiple", "resources": psij.ResourceSpecV1(process_count=2)}])
+def test_memory_of_small_jobs(executor: LocalJobExecutor, big_client: bytearray, custom: dict[str, object] | None,
+                              members: dict[str, Any]) -> None:
+    for megabytes in (50, 5):
+        status, metadata = finish(executor, python_job(megabytes, custom, **members))
+        assert status.exit_code == 0 and metadata["sources"]["memory_max_bytes"] == "measured"
+        assert megabytes << 20 <= metadata["memory_max_bytes"] < (megabytes + 25) << 20
+
+
+def test_memory_of_tiny_jobs(executor: LocalJobExecutor, big_client: bytearray) -> None:
+    _, metadata = finish(executor, Job(JobSpec("true")))
+    assert 0 < metadata["memory_max_bytes"] < 10 << 20
+    status, metadata = finish(executor, make("x=$(head -c 5000000 /dev/zero | tr '\\0' x); exit 4"))
+    assert status.exit_code == 4 and 5000000 <= metadata["memory_max_bytes"] < 40 << 20
+
+
+def test_without_starter(executor: LocalJobExecutor, big_client: bytearray, tmp_path: Path,
+                         monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_local_starter, "_starters", _local_starter._Starters())
+    monkeypatch.setattr(_local_starter, "_MAIN", tmp_path / "none")
+    assert "memory_max_bytes" not in finish(executor, Job(JobSpec("true")))[1]
+    assert 400 << 20 <= finish(executor, python_job(400))[1]["memory_max_bytes"] < 450 << 20
+    test_limits(executor, tmp_path)
+    (tmp_path / "none").write_text("raise SystemExit\n")
+    monkeypatch.setattr(_local_starter, "_starters", _local_starter._Starters())
+    for _ in range(5):
+        assert finish(executor, make("exit 3"))[0].exit_code == 3
+    assert not _local_starter._starters.tries
+    for program in ("/no/such", "no-such-program"):
+        status, metadata = finish(executor, Job(JobSpec(program)))
+        assert metadata["reason"] == "launch" and f"cannot start {program}: No such file" in str(status.message)
+
+
+def test_starter_is_replaced(executor: LocalJobExecutor, tmp_path: Path) -> None:
+    finish(executor, make("exit 0"))
+    first = _local_starter._starters.starter
+    assert first is not None
+    os.kill(first.pid, signal.SIGKILL)
+    assert finish(executor, make("kill -9 $$"))[1]["signal"] == signal.SIGKILL
+    assert gone(first.pid) and process(first.pid) is None
+    old = os.umask(0o027)
+    try:
+        finish(executor, make("umask", stdout_path=tmp_path / "out"))
+    finally:
+        os.umask(old)
+    assert int((tmp_path / "out").read_text(), 8) == 0o027
+    finish(executor, make("umask", stdout_path=tmp_path / "out"))
+    assert int((tmp_path / "out").read_text(), 8) == old
+
+
+def test_jobs_inherit_little(executor: LocalJobExecutor, tmp_path: Path) -> None:
+    blocked = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGUSR1])
+    try:            # not from dash, which clears the mask before it starts a command
+        finish(executor, Job(JobSpec("grep", ["-E", "^(Sig(Ign|Blk)|NSsid):", "/proc/self/status"],
+                                     stdout_path=tmp_path / "status")))
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
+    status = dict(line.split(":") for line in (tmp_path / "status").read_text().splitlines())
+    assert int(status["SigBlk"], 16) == 1 << signal.SIGUSR1 - 1
+    assert not int(status["SigIgn"], 16) & (1 << signal.SIGPIPE - 1)
+    job = Job(JobSpec("ls", ["/proc/self/fd"], stdout_path=tmp_path / "out"))
+    finish(executor, job)
+    assert (tmp_path / "out").read_text().split() == ["0", "1", "2", "3"]       # 3: the folder itself
+    assert status["NSsid"].strip() not in ("0", str(os.getsid(0)))
+
+
+def test_jobs_outlive_the_starter(executor: LocalJobExecutor, tmp_path: Path) -> None:
+    job, endless = make("read x < fifo; exit 6", directory=tmp_path), make("sleep 60")
+    os.mkfifo(tmp_path / "fifo")
+    executor.submit(job)
+    executor.submit(endless)
+    starter = _local_starter._starters.starter
+    assert starter is not None
+    os.kill(starter.pid, signal.SIGKILL)
+    assert finish(executor, make("exit 3"))[0].exit_code == 3
+    (tmp_path / "fifo").write_text("go\n")
+    status, metadata = ended(job)
+    assert (status.state, status.exit_code, metadata["reason"]) == (JobState.FAILED, None, "unknown-exit")
+    endless.cancel()
+    assert ended(endless)[0].state is JobState.CANCELED and gone(int(str(endless.native_id)))
+    assert process(starter.pid) is None
+
+
+def test_replaced_starter_goes_with_its_last_job(executor: LocalJobExecutor, tmp_path: Path) -> None:
+    job = make("read x < fifo; exit 6", directory=tmp_path)
+    os.mkfifo(tmp_path / "fifo")
+    executor.submit(job)
+    starter = _local_starter._starters.starter
+    old = os.umask(0o027)
+    try:
+        finish(executor, make("exit 0"))
+    finally:
+        os.umask(old)
+    assert starter is not None and starter is not _local_starter._starters.starter
+    (tmp_path / "fifo").write_text("go\n")
+    assert ended(job)[0].exit_code == 6
+    wait_until(lambda: process(starter.pid) is None)
+
+
+def test_starter_that_started_nothing_goes_too(executor: LocalJobExecutor) -> None:
+    starters = []
+    for mask in (0o027, 0o077, 0o022):
+        old = os.umask(mask)
+        try:
+            finish(executor, Job(JobSpec("/no/such")))
+        finally:
+            os.umask(old)
+        starters.append(_local_starter._starters.starter)
+    assert len(set(starters)) == 3
+    for starter in starters[:-1]:
+        assert starter is not None
+        wait_until(lambda: process(starter.pid) is None)  # noqa: B023
+
+
+def test_interrupted_submit_leaves_nothing(executor: LocalJobExecutor, tmp_path: Path,
+                                           monkeypatch: pytest.MonkeyPatch) -> None:
+    finish(executor, make("exit 0"))
+
+    def interrupted(starter: _local_starter.Starter) -> tuple[int, int, str, str]:
+        monkeypatch.undo()
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(_local_starter.Starter, "_answer", interrupted)
+    job = make(f"sleep 60; : {tmp_path}")
+    with pytest.raises(KeyboardInterrupt):
+        executor.submit(job)
+    assert job.status.state is JobState.NEW and job.executor is None and executor.list() == []
+    wait_until(lambda: str(tmp_path) not in running())
+    assert finish(executor, make("exit 3"))[0].exit_code == 3
+
+
+def test_starters_killed_at_any_moment(executor: LocalJobExecutor, tmp_path: Path) -> None:
+    jobs = [make(f"echo {number} >> out", directory=tmp_path) for number in range(80)]
+    over = threading.Event()
+
+    def kill() -> None:
+        while not over.wait(0.03):
+            starter = _local_starter._starters.starter
+            if starter is not None and process(starter.pid) is not None:
+                os.kill(starter.pid, signal.SIGKILL)
+
+    killer = threading.Thread(target=kill)
+    killer.start()
+    for job in jobs:
+        executor.submit(job)
+    over.set()
+    killer.join()
+    states = [ended(job)[0].state for job in jobs]
+    lines = [int(line) for line in (tmp_path / "out").read_text().split()]
+    assert len(lines) == len(set(lines)) and executor.list() == []
+    assert {number for number, state in enumerate(states) if state is JobState.COMPLETED} <= set(lines)
+
+
+def test_starter_goes_and_jobs_stay_when_we_are_killed(tmp_path: Path) -> None:
+    script = ("import os, psij, signal\n"
+              "from psij.executors import _local_starter\n"
+              f"job = psij.Job(psij.JobSpec('/bin/sh', ['-c', 'read x < fifo; echo $x > out'], {str(tmp_path)!r}))\n"
+              "psij.JobExecutor.get_instance('local').submit(job)\n"
+              "print(_local_starter._starters.starter.pid, job.native_id, flush=True)\n"
+              "os.kill(os.getpid(), signal.SIGKILL)\n")
+    os.mkfifo(tmp_path / "fifo")
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=30)
+    starter, job = (int(pid) for pid in done.stdout.split())
+    assert done.returncode == -signal.SIGKILL
+    wait_until(lambda: gone(starter))
+    assert not gone(job)
+    (tmp_path / "fifo").write_text("still here\n")
+    assert wait_for(tmp_path / "out") == "still here\n"
+
+
+def test_import_has_no_side_effects() -> None:
+    script = ("import signal, threading, sys, os\n"
+              "def state():\n"
+              "    return ([signal.getsignal(n) for n in signal.valid_signals()], threading.active_count(),\n"
+              "            sorted(os.listdir('/proc/self/fd')), os.environ.copy())\n"
+              "before = state()\n"
+              "import psij, psij.executors.local\n"
+              "from psij.executors import _local_starter\n"
+              "assert state() == before and _local_starter._starters.starter is None and not _local_starter._hooked\n")
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=30)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_submits_from_many_threads(executor: LocalJobExecutor) -> None:
+    jobs = [[make(f"exit {number}") for number in range(15)] for _ in range(4)]
+
+    def submit(mine: list[Job]) -> None:
+        for job in mine:
+            executor.submit(job)
+
+    threads = [threading.Thread(target=submit, args=(mine,)) for mine in jobs]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert [[ended(job)[0].exit_code for job in mine] for mine in jobs] == [list(range(15))] * 4
+
+
+def test_nothing_stays_open(executor: LocalJobExecutor) -> None:
+    finish(executor, make("exit 0"))
+    before = len(os.listdir("/proc/self/fd"))
+    for _ in range(5):
+        finish(executor, make("exit 0"))
+        finish(executor, Job(JobSpec("/no/such")))
+        finish(executor, Job(JobSpec("/bin/true", attributes=JobAttributes(
+            custom_attributes={"local.rlimit.nofile": "unlimited"}))))
+    assert len(os.listdir("/proc/self/fd")) == before
+
+
+def test_fork_has_a_starter_of_its_own(executor: LocalJobExecutor) -> None:
+    script = ("import os, psij\n"
+              "def run():\n"
+              "    job = psij.Job(psij.JobSpec('/bin/sh', ['-c', 'exit 5']))\n"
+              "    psij.JobExecutor.get_instance('local').submit(job)\n"
+              "    status = job.wait()\n"
+              "    assert status.exit_code == 5 and status.metadata['memory_max_bytes'] < 10 << 20, status\n"
+              "run()\n"
+              "pid = os.fork()\n"
+              "run()\n"
+              "if pid: assert os.waitpid(pid, 0)[1] == 0\n")
+    done = subprocess.run([sys.executable, "-W", "error", "-W", "ignore::DeprecationWarning", "-c", script],
+                          capture_output=True, text=True, timeout=30)
+    assert (done.returncode, done.stderr) == (0, "")

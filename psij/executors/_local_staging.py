@@ -1,0 +1,328 @@
+"""Staging on this machine: what is to be copied, linked, moved and removed, and the threads that do it.
+
+Sources and targets are plain paths and ``file:`` URIs of this host. A file appears under its target's name when it is
+whole. An existing file or link is replaced, and not written through; an existing folder gets the contents of a staged
+folder and is not replaced by a file. ``cleanup`` removes only what really is inside the job's directory: symbolic links
+on the way are resolved first, and one at the end is removed itself.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import queue
+import shutil
+import stat
+import tempfile
+import threading
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from dataclasses import dataclass
+from urllib.parse import unquote
+
+from psij.exceptions import InvalidJobException, InvalidJobTypeException
+from psij.job_spec import JobSpec
+from psij.staging import URI, StageOutFlags, StagingMode
+
+__all__ = ["Item", "Staging", "StagingError", "StagingStopped", "in_background", "staging"]
+
+_THREADS = 4        # that stage at the same time
+_CHUNK = 1 << 20    # bytes copied between two looks whether to go on
+_Stop = Callable[[], bool]
+
+
+class StagingError(Exception):
+    """A file could not be staged or removed. reason: as in metadata."""
+
+    def __init__(self, reason: str, message: str) -> None:
+        super().__init__(f"{reason.replace('-', '_')}: {message}")
+        self.reason = reason
+
+
+class StagingStopped(Exception):
+    """The job was canceled meanwhile."""
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """One file or folder. Paths are absolute."""
+
+    source: str
+    target: str
+    mode: StagingMode
+    flags: StageOutFlags = StageOutFlags.ALWAYS
+
+
+@dataclass(frozen=True, slots=True)
+class Staging:
+    """What a job has to have staged and removed. directory: the job's."""
+
+    directory: str
+    stage_in: tuple[Item, ...]
+    stage_out: tuple[Item, ...]
+    cleanup: tuple[str, ...]
+    cleanup_flags: StageOutFlags
+
+    def bring(self, stop: _Stop) -> None:
+        """Stage in. Raises StagingError, StagingStopped."""
+        _stage("stage-in", self.stage_in, stop)
+
+    def fetch(self, end: StageOutFlags, stop: _Stop) -> None:
+        """Stage out; end: ON_SUCCESS, ON_ERROR or ON_CANCEL. Raises StagingError, StagingStopped."""
+        _stage("stage-out", (item for item in self.stage_out if item.flags & end), stop)
+
+    def remove(self, end: StageOutFlags) -> None:
+        """Clean up. Raises StagingError."""
+        if not self.cleanup_flags & end:
+            return
+        for path in self.cleanup:
+            try:
+                _remove(path, self.directory)
+            except OSError as e:
+                raise StagingError("cleanup", f"cannot remove {path}: {e.strerror or e}") from e
+
+
+def staging(spec: JobSpec, directory: str) -> Staging | None:
+    """What is to be staged; None for a job that neither stages nor cleans up. Raises InvalidJobException."""
+    if not (spec.stage_in or spec.stage_out or spec.cleanup):
+        return None
+    flags = spec.cleanup_flags
+    return Staging(
+        directory,
+        tuple(Item(_of_uri("stage_in: source", item.source), _of_job("stage_in: target", item.target, directory),
+                   _mode("stage_in", item.mode)) for item in spec.stage_in or ()),
+        tuple(Item(_of_job("stage_out: source", item.source, directory), _of_uri("stage_out: target", item.target),
+                   _mode("stage_out", item.mode), _flags(item.flags)) for item in spec.stage_out or ()),
+        tuple(_of_cleanup(path, directory) for path in spec.cleanup or ()),
+        flags if flags & StageOutFlags.ALWAYS else flags | StageOutFlags.ALWAYS)
+
+
+# -- checks -----------------------------------------------------------------------------------------------------------
+
+def _mode(field: str, mode: object) -> StagingMode:
+    if not isinstance(mode, StagingMode):
+        raise InvalidJobTypeException(f"{field}: mode must be a StagingMode, not {mode!r}")
+    return mode
+
+
+def _flags(flags: object) -> StageOutFlags:
+    if not isinstance(flags, StageOutFlags):
+        raise InvalidJobTypeException(f"stage_out: flags must be StageOutFlags, not {flags!r}")
+    return flags
+
+
+def _of_uri(field: str, uri: object) -> str:
+    """The path that a URI means on this machine."""
+    if not isinstance(uri, URI):
+        raise InvalidJobTypeException(f"{field} must be text, a Path or a URI, not {type(uri).__name__}")
+    if uri.scheme not in ("", "file"):
+        raise InvalidJobException(f"{field} {str(uri)!r}: the scheme {uri.scheme!r} is not supported (supported: "
+                                  "'file', and plain paths)")
+    if uri.netloc and uri.netloc.lower() != "localhost":
+        raise InvalidJobException(f"{field} {str(uri)!r}: the host must be 'localhost' or left out, not {uri.netloc!r}")
+    if uri.query or uri.fragment:
+        raise InvalidJobException(f"{field} {str(uri)!r}: a query or a fragment has no meaning for a file (in a file "
+                                  "URI, write %3F for ? and %23 for #; a Path may have any character)")
+    path = uri.path + (f";{uri.params}" if uri.params else "")
+    return _checked(field, unquote(path, errors="surrogateescape") if uri.scheme else path, os.getcwd())
+
+
+def _of_job(field: str, path: object, directory: str) -> str:
+    if not isinstance(path, os.PathLike):
+        raise InvalidJobTypeException(f"{field} must be a Path, not {type(path).__name__}")
+    return _checked(field, os.fspath(path), directory)
+
+
+def _of_cleanup(path: object, directory: str) -> str:
+    whole = _of_job("cleanup", path, directory)
+    if not _inside(os.path.normpath(whole), os.path.normpath(directory)) and not _inside(
+            os.path.realpath(whole), os.path.realpath(directory)):
+        raise InvalidJobException(f"cleanup: {str(path)!r} is not inside the job's directory {directory}")
+    return whole
+
+
+def _checked(field: str, path: str, directory: str) -> str:
+    """The path, under the directory if it is relative."""
+    if path in ("", "."):
+        raise InvalidJobException(f"{field} is empty")
+    if "\0" in path:
+        raise InvalidJobException(f"{field} contains a NUL character: {path!r}")
+    try:
+        os.fsencode(path)
+    except UnicodeEncodeError as e:
+        raise InvalidJobException(f"{field} cannot be encoded for the system: {path!r}", e) from e
+    return os.path.join(directory, path)
+
+
+def _inside(path: str, directory: str) -> bool:
+    """Whether a path is below a directory: neither the directory itself nor one whose name begins alike."""
+    return path != directory and path.startswith(directory.rstrip("/") + "/")
+
+
+# -- the work ---------------------------------------------------------------------------------------------------------
+
+def _stage(reason: str, items: Iterable[Item], stop: _Stop) -> None:
+    for item in items:
+        if stop():
+            raise StagingStopped
+        try:
+            _stage_one(item, stop)
+        except (OSError, shutil.Error) as e:
+            what = getattr(e, "strerror", None) or e
+            raise StagingError(reason, f"cannot {item.mode.name.lower()} {item.source} to {item.target}: {what}") from e
+
+
+def _stage_one(item: Item, stop: _Stop) -> None:
+    if not os.path.exists(item.source):
+        if item.flags & StageOutFlags.IF_PRESENT:
+            return
+        raise OSError(errno.ENOENT, f"{item.source} does not exist")
+    os.makedirs(os.path.dirname(item.target), exist_ok=True)
+    folder = os.path.isdir(item.source)
+    if not folder and os.path.isdir(item.target):
+        raise OSError(errno.EISDIR, "the target is a folder")
+    if os.path.lexists(item.target) and os.path.realpath(item.source) == os.path.realpath(item.target):
+        return
+    if folder and _inside(os.path.realpath(item.target), os.path.realpath(item.source)):
+        raise OSError(errno.EINVAL, "the target is inside the source")
+    if item.mode is StagingMode.LINK:
+        _link(os.path.realpath(item.source), item.target)
+    elif item.mode is StagingMode.COPY or not _renamed(item):
+        _copy(item.source, item.target, stop)
+        if item.mode is StagingMode.MOVE:
+            _delete(item.source)
+
+
+def _renamed(item: Item) -> bool:
+    """Move by renaming; False when that cannot be done: to another file system, or into an existing folder."""
+    try:
+        os.rename(item.source, item.target)
+    except OSError as e:
+        if e.errno in (errno.EXDEV, errno.ENOTEMPTY, errno.EEXIST):
+            return False
+        raise
+    return True
+
+
+def _link(source: str, target: str) -> None:
+    with _fresh(target) as name:
+        os.symlink(source, name)
+        os.replace(name, target)
+
+
+def _copy(source: str, target: str, stop: _Stop) -> None:
+    """Copy a file or a folder; links inside a folder stay links."""
+    def one(source: str, target: str) -> None:
+        _copy_file(source, target, stop)
+
+    if os.path.isdir(source):
+        shutil.copytree(source, target, symlinks=True, copy_function=one, dirs_exist_ok=True)
+    else:
+        one(source, target)
+
+
+def _copy_file(source: str, target: str, stop: _Stop) -> None:
+    with open(source, "rb", opener=_open_file) as data, _fresh(target) as name:
+        with open(name, "xb") as copy:
+            while chunk := data.read(_CHUNK):
+                if stop():
+                    raise StagingStopped
+                copy.write(chunk)
+        shutil.copystat(source, name)
+        os.replace(name, target)
+
+
+def _open_file(path: str, flags: int) -> int:
+    """Open a regular file, without waiting for the other end of a pipe."""
+    fd = os.open(path, flags | os.O_NONBLOCK)
+    if not stat.S_ISREG(os.fstat(fd).st_mode):
+        os.close(fd)
+        raise OSError(errno.EINVAL, f"{path} is not a file")
+    return fd
+
+
+class _fresh:
+    """A name beside the target that is not in use; what is left under it goes in the end."""
+
+    def __init__(self, target: str) -> None:
+        self._name = tempfile.mktemp(prefix=".psij-", dir=os.path.dirname(target))
+
+    def __enter__(self) -> str:
+        return self._name
+
+    def __exit__(self, *_: object) -> None:
+        with suppress(OSError):
+            os.unlink(self._name)
+
+
+def _delete(path: str) -> None:
+    if os.path.isdir(path) and not os.path.islink(path):
+        shutil.rmtree(path)
+    else:
+        os.unlink(path)
+
+
+def _remove(path: str, directory: str) -> None:
+    """Remove a file or folder inside a directory. Nothing there is no error."""
+    parent, name = os.path.split(path.rstrip("/"))
+    place = os.path.realpath(path) if name in ("", ".", "..") else os.path.join(os.path.realpath(parent), name)
+    root = os.path.realpath(directory)
+    if not _inside(place, root):
+        raise OSError(errno.EPERM, f"{place} is not inside the job's directory {root}")
+    *folders, name = os.path.relpath(place, root).split("/")
+    fd = os.open(root, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        for folder in folders:      # not by the whole path, which may be another's by now
+            deeper = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=fd)
+            os.close(fd)
+            fd = deeper
+        if stat.S_ISDIR(os.stat(name, dir_fd=fd, follow_symlinks=False).st_mode):
+            shutil.rmtree(name, dir_fd=fd)
+        else:
+            os.unlink(name, dir_fd=fd)
+    except FileNotFoundError:
+        pass
+    finally:
+        os.close(fd)
+
+
+# -- the threads ------------------------------------------------------------------------------------------------------
+
+class _Workers:
+    def __init__(self) -> None:
+        self._calls: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
+        self._lock = threading.Lock()
+        self._threads = 0
+        self._idle = 0
+
+    def put(self, call: Callable[[], None]) -> bool:
+        """Queue the call; False if there can be no thread for it."""
+        with self._lock:
+            if self._threads < _THREADS and self._calls.qsize() >= self._idle:
+                with suppress(RuntimeError):
+                    threading.Thread(target=self._run, name="psij-staging", daemon=True).start()
+                    self._threads += 1
+            if not self._threads:
+                return False
+        self._calls.put(call)
+        return True
+
+    def _run(self) -> None:
+        while True:
+            with self._lock:
+                self._idle += 1
+            call = self._calls.get()
+            with self._lock:
+                self._idle -= 1
+            call()
+
+
+_workers: dict[int, _Workers] = {}      # by process id: threads do not survive a fork
+
+
+def in_background(call: Callable[[], None]) -> None:
+    """Have a staging thread call this, which is to raise nothing; call it here if there can be no thread."""
+    pid = os.getpid()
+    workers = _workers.get(pid) or _workers.setdefault(pid, _Workers())
+    if not workers.put(call):
+        call()

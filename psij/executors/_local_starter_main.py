@@ -1,0 +1,266 @@
+"""The starter process itself: run as a script by ``_local_starter``, never imported.
+
+``python -I -S _local_starter_main.py CHANNEL REPORTS``, two sockets that keep packets apart. It imports nothing but
+built-in and extension modules, because the memory that it has is the least that a job can be measured to have.
+
+CHANNEL: it says ``ready``; then it answers each request. Request: 8 bytes of length and a marshalled tuple (see
+``serve``), in several packets when it is long; the first brings the descriptors of the job's standard streams. Answer:
+a marshalled tuple of process id (0 when there is none), errno, what failed, text.
+
+REPORTS: for each process that ended a marshalled tuple of process id, wait status, CPU seconds, peak memory as in
+ru_maxrss, and the time by the monotonic clock.
+
+A request may name a file for a record of the job (see ``_local_records``); one that is there already bars the start.
+
+It ends when CHANNEL is closed and all its processes have ended. When nobody listens to REPORTS any more it waits only
+for those that have records.
+"""
+
+import _signal  # type: ignore[import-not-found]
+import _socket
+import gc
+import marshal
+import posix
+import resource
+import select
+import sys
+import time
+
+TYPE_CHECKING = False       # without importing typing
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any, NoReturn
+
+_ENOENT, _ENOTDIR, _EMFILE = 2, 20, 24
+_HEADER = 8             # bytes of the length
+_PACKET = 1 << 16       # bytes of the longest packet
+_THREE = 12             # bytes of three descriptors
+_records: "dict[int, bytes]" = {}       # by process id
+_RESET = (_signal.SIGPIPE, _signal.SIGXFSZ)     # Python ignores them; jobs do not
+
+
+def error_of(errors: "list[OSError]") -> OSError:
+    """What to say when no candidate could be executed: one that is there counts more than others that are not."""
+    return next((e for e in errors if e.errno not in (_ENOENT, _ENOTDIR)), errors[-1])
+
+
+def spawn(candidates: "list[bytes]", arguments: "list[bytes]", environment: "dict[bytes, bytes]", mask: "list[int]",
+          streams: "Sequence[int]") -> int:
+    """Start the first candidate that can be executed."""
+    errors = []
+    actions = [(posix.POSIX_SPAWN_DUP2, fd, number) for number, fd in enumerate(streams)]
+    for path in candidates:
+        try:
+            return posix.posix_spawn(path, arguments, environment, file_actions=actions, setsid=True, setsigmask=mask,
+                                     setsigdef=_RESET)
+        except OSError as e:
+            errors.append(e)
+    raise error_of(errors)
+
+
+def fork(candidates: "list[bytes]", arguments: "list[bytes]", environment: "dict[bytes, bytes]", mask: "list[int]",
+         streams: "Sequence[int]", limits: "list[tuple[str, int, int, int]]", nice: int) -> "tuple[int, int, str, str]":
+    """Start a job with limits and niceness, which posix_spawn does not know; the answer to the request."""
+    report, write = posix.pipe()        # both are closed by exec
+    pid = posix.fork()
+    if pid == 0:
+        become(candidates, arguments, environment, mask, streams, limits, nice, write)
+    posix.close(write)
+    said = posix.read(report, _PACKET)
+    posix.close(report)
+    if not said:
+        return pid, 0, "", ""
+    posix.waitpid(pid, 0)
+    return 0, *marshal.loads(said)
+
+
+def become(candidates: "list[bytes]", arguments: "list[bytes]", environment: "dict[bytes, bytes]", mask: "list[int]",
+           streams: "Sequence[int]", limits: "list[tuple[str, int, int, int]]", nice: int, report: int) -> "NoReturn":
+    """In the new process: become the job, or say through the pipe what failed."""
+    what = ""
+    try:
+        posix.setsid()
+        for number, fd in enumerate(streams):
+            posix.dup2(fd, number)
+        for number in _RESET:
+            _signal.signal(number, _signal.SIG_DFL)
+        _signal.pthread_sigmask(_signal.SIG_SETMASK, mask)
+        for what, number, soft, hard in limits:  # noqa: B007
+            resource.setrlimit(number, (soft, hard))
+        what = "nice"
+        if nice:
+            posix.nice(nice)
+        what = ""
+        execute(candidates, arguments, environment)
+    except OSError as e:
+        posix.write(report, marshal.dumps((e.errno, what, e.strerror)))
+    except BaseException as e:
+        posix.write(report, marshal.dumps((0, what, str(e))))
+    finally:
+        posix._exit(127)
+
+
+def execute(candidates: "list[bytes]", arguments: "list[bytes]", environment: "dict[bytes, bytes]") -> "NoReturn":
+    """Become the first candidate that can be executed."""
+    errors = []
+    for path in candidates:
+        try:
+            posix.execve(path, arguments, environment)
+        except OSError as e:
+            errors.append(e)
+    raise error_of(errors)
+
+
+def serve(request: "tuple[Any, ...]", streams: "Sequence[int]") -> "tuple[int, int, str, str]":
+    """Start a job; the answer to the request. Returns when the executable runs or is known not to."""
+    *said, record, head = request
+    try:
+        if len(streams) != 3:
+            raise OSError(_EMFILE, "Too many open files")
+        if not record:
+            return start(streams, *said)
+        fd = posix.open(record, posix.O_WRONLY | posix.O_CREAT | posix.O_EXCL | posix.O_CLOEXEC, 0o600)
+        try:
+            posix.write(fd, head)
+            answer = start(streams, *said)
+            if answer[0]:
+                _records[answer[0]] = record
+                posix.write(fd, b"%d %d %f\n" % (answer[0], ticks(answer[0]), time.clock_gettime(time.CLOCK_BOOTTIME)))
+        except BaseException:
+            posix.unlink(record)
+            raise
+        finally:
+            posix.close(fd)
+        if not answer[0]:
+            posix.unlink(record)
+        return answer
+    except OSError as e:
+        return 0, e.errno or 0, "", e.strerror or ""
+    except ValueError as e:
+        return 0, 0, "", str(e)
+
+
+def start(streams: "Sequence[int]", candidates: "list[bytes]", arguments: "list[bytes]",
+          environment: "dict[bytes, bytes]", directory: bytes, mask: "list[int]",
+          limits: "list[tuple[str, int, int, int]]", nice: int) -> "tuple[int, int, str, str]":
+    """Start a job; the answer to the request. Raises OSError."""
+    posix.chdir(directory)
+    if limits or nice:
+        return fork(candidates, arguments, environment, mask, streams, limits, nice)
+    return spawn(candidates, arguments, environment, mask, streams), 0, "", ""
+
+
+def ticks(pid: int) -> int:
+    """When a process started, in clock ticks since boot; 0 where that cannot be told."""
+    try:
+        fd = posix.open(b"/proc/%d/stat" % pid, posix.O_RDONLY)
+        try:
+            return int(posix.read(fd, 4096).rpartition(b")")[2].split()[19])
+        finally:
+            posix.close(fd)
+    except (OSError, IndexError, ValueError):
+        return 0
+
+
+def write_end(pid: int, status: int, usage: "Any") -> None:
+    """Complete the record of a process, if it has one."""
+    record = _records.pop(pid, None)
+    if record is None:
+        return
+    try:
+        fd = posix.open(record, posix.O_WRONLY | posix.O_APPEND)
+        try:
+            posix.write(fd, b"%d %f %d %f\n" % (status, usage.ru_utime + usage.ru_stime, usage.ru_maxrss,
+                                                time.clock_gettime(time.CLOCK_BOOTTIME)))
+        finally:
+            posix.close(fd)
+    except OSError:         # it was removed: nobody is interested any more
+        return
+
+
+def take(channel: _socket.socket) -> bool:
+    """Take a request and answer it; False when there are no more."""
+    try:
+        return take_one(channel)
+    except OSError:     # nobody is there; the jobs are
+        return False
+
+
+def take_one(channel: _socket.socket) -> bool:
+    """Take a request and answer it; False at the end. Raises OSError."""
+    packet, extra, _, _ = channel.recvmsg(_PACKET, _socket.CMSG_SPACE(_THREE), _socket.MSG_CMSG_CLOEXEC)
+    if not packet:
+        return False
+    streams = [fd for _, _, data in extra for fd in memoryview(data).cast("i")]
+    size = int.from_bytes(packet[:_HEADER], "little")
+    body = bytearray(packet[_HEADER:])
+    while len(body) < size:
+        more = channel.recv(_PACKET)
+        if not more:
+            return False
+        body += more
+    channel.send(marshal.dumps(serve(marshal.loads(body), streams)))
+    for fd in streams:
+        posix.close(fd)
+    posix.chdir("/")
+    return True
+
+
+def reap(reports: _socket.socket) -> bool:
+    """Report the processes that have ended; whether there are others."""
+    while True:
+        try:
+            pid, status, usage = posix.wait4(-1, posix.WNOHANG)
+        except ChildProcessError:
+            return False
+        if pid == 0:
+            return True
+        write_end(pid, status, usage)
+        try:
+            reports.send(marshal.dumps((pid, status, usage.ru_utime + usage.ru_stime, usage.ru_maxrss,
+                                        time.monotonic())))
+        except OSError:     # nobody listens
+            if not _records:
+                raise
+
+
+def main() -> None:
+    """Serve and report until the end."""
+    channel, reports = (_socket.socket(fileno=int(fd)) for fd in sys.argv[1:])
+    woken, wake = posix.pipe()
+    for fd in (channel.fileno(), reports.fileno()):
+        posix.set_inheritable(fd, False)
+    posix.set_blocking(wake, False)
+    _signal.set_wakeup_fd(wake, warn_on_full_buffer=False)
+    _signal.signal(_signal.SIGCHLD, lambda number, frame: None)
+    _signal.pthread_sigmask(_signal.SIG_SETMASK, ())
+    if _signal.getsignal(_signal.SIGINT) is _signal.default_int_handler:
+        _signal.signal(_signal.SIGINT, _signal.SIG_DFL)
+    poll = select.poll()
+    poll.register(channel, select.POLLIN)
+    poll.register(woken, select.POLLIN)
+    poll.register(reports, 0)           # only its end
+    serving = busy = listened = True
+    gc.disable()            # nothing here refers to itself
+    channel.send(b"ready")
+    while (serving or busy) and (listened or _records):
+        for fd, _ in poll.poll():
+            if fd == woken:
+                posix.read(woken, 4096)
+                busy = reap(reports)
+            elif fd == reports.fileno():
+                poll.unregister(reports)
+                listened = False
+            elif take(channel):
+                busy = True
+            else:
+                serving = False
+                poll.unregister(channel)
+                channel.close()
+                busy = reap(reports)
+
+
+try:
+    main()
+except OSError:     # the other side has gone
+    posix._exit(1)

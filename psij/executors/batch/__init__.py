@@ -1,0 +1,1 @@
+"""Executors that hand jobs to a resource manager by its command line."""

@@ -1,0 +1,96 @@
+"""Commands of resource managers, bounded: a time limit, a limit on output, no input, no shell.
+
+A command gets a process group of its own; all of it is killed when a limit is reached.
+"""
+
+from __future__ import annotations
+
+import os
+import selectors
+import signal
+import subprocess
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+
+__all__ = ["OUTPUT_LIMIT", "OutputLimitError", "Result", "run"]
+
+OUTPUT_LIMIT = 256 * 1024 * 1024     # bytes of standard output and standard error together
+_CHUNK = 1 << 18
+_LINGER_S = 0.5                      # how long output is awaited from what a command that has ended left behind
+
+
+class OutputLimitError(OSError):
+    """A command put out more than the limit; it was killed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What a command said. exit_code: minus the signal when a signal ended it. Text is UTF-8, odd bytes escaped."""
+
+    exit_code: int
+    stdout: str
+    stderr: str
+
+    @property
+    def output(self) -> str:
+        """Standard output, and standard error too when the command failed."""
+        if self.exit_code == 0:
+            return self.stdout
+        return "\n".join(text for text in (self.stdout.rstrip("\n"), self.stderr.rstrip("\n")) if text)
+
+
+def run(command: Sequence[str], timeout_s: float, environment: Mapping[str, str] | None = None,
+        limit: int = OUTPUT_LIMIT) -> Result:
+    """Run a command to its end.
+
+    environment: instead of our own. Raises subprocess.TimeoutExpired (with the output so far),
+    OutputLimitError, and OSError when it cannot be started.
+    """
+    deadline = time.monotonic() + timeout_s
+    own = dict(os.environ if environment is None else environment)
+    with subprocess.Popen(list(command), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                          env=own, start_new_session=True) as process:
+        try:
+            out, err = _read(process, deadline, limit)
+            code = process.wait(max(0.0, deadline - time.monotonic()))
+        except subprocess.TimeoutExpired as e:
+            _kill(process)
+            raise subprocess.TimeoutExpired(list(command), timeout_s, e.output, e.stderr) from None
+        except BaseException:
+            _kill(process)
+            raise
+    return Result(code, out.decode("utf-8", "surrogateescape"), err.decode("utf-8", "surrogateescape"))
+
+
+def _kill(process: subprocess.Popen[bytes]) -> None:
+    with suppress(ProcessLookupError, PermissionError):
+        os.killpg(process.pid, signal.SIGKILL)
+
+
+def _read(process: subprocess.Popen[bytes], deadline: float, limit: int) -> tuple[bytes, bytes]:
+    """Both outputs, read side by side until they are closed."""
+    assert process.stdout is not None and process.stderr is not None
+    parts: dict[int, list[bytes]] = {process.stdout.fileno(): [], process.stderr.fileno(): []}
+    total = 0
+    with selectors.DefaultSelector() as selector:
+        for fd in parts:
+            selector.register(fd, selectors.EVENT_READ)
+        while selector.get_map():
+            left = deadline - time.monotonic()
+            if left <= 0:
+                raise subprocess.TimeoutExpired(process.args, 0, *(b"".join(part) for part in parts.values()))
+            ready = selector.select(min(left, _LINGER_S))
+            for key, _ in ready:
+                data = os.read(key.fd, _CHUNK)
+                parts[key.fd].append(data)
+                total += len(data)
+                if not data:
+                    selector.unregister(key.fd)
+            if total > limit:
+                raise OutputLimitError(f"{process.args!r} put out more than {limit} bytes")
+            if not ready and process.poll() is not None:        # something it left behind holds the pipes
+                break
+    out, err = (b"".join(part) for part in parts.values())
+    return out, err

@@ -1,0 +1,132 @@
+"""What became of a job that ended: one decision from all that is known.
+
+A final state needs positive evidence: a word of the resource manager, a record of its accounting, the exit file, or a
+cancel that was carried out. A job that only left the queue has no end yet. No process, file or clock in here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from psij.executors.batch._files import ExitFile
+from psij.job_state import JobState
+from psij.job_status import JobStatus
+
+__all__ = ["Evidence", "decide"]
+
+_FINALLY_UNKNOWN = "it is in no queue and in no accounting record, and no exit code of it was found"
+_BY_CANCEL = ("signal", "launch")
+_NOT_SOURCED = ("native_id", "sources", "confirmed_at", "reason", "requeued")
+
+
+@dataclass(slots=True)
+class Evidence:
+    """All that is known of a job that seems to have ended.
+
+    queue: the last that the queue said of it; in_queue: whether it still does. records: of other sources by name, the
+    most trusted first. canceled: we asked for its end and the resource manager agreed. missed: answers of the queue in
+    a row without it. waited_s: seconds since it first seemed to have ended; silent_s: those of them in which some
+    source did not answer.
+    """
+
+    queue: JobStatus | None = None
+    in_queue: bool = False
+    records: Mapping[str, JobStatus] = field(default_factory=dict)
+    exit: ExitFile | None = None
+    canceled: bool = False
+    missed: int = 0
+    waited_s: float = 0.0
+    silent_s: float = 0.0
+
+
+def decide(known: Evidence, accounting_s: float, lost_s: float) -> JobStatus | None:
+    """The status that follows, which may be one that is not final; None when it is too early to tell.
+
+    accounting_s: how long a record of accounting is waited for when the end itself is sure (0 without accounting).
+    lost_s: how long a job of which nothing is known counts as alive.
+    """
+    final = next((name for name, record in known.records.items() if record.state.final), None)
+    if final is not None:
+        return _complete(known.records[final], final, known)
+    patient = known.waited_s < accounting_s
+    if known.queue is not None and known.queue.state.final:
+        return None if patient else _complete(known.queue, "queue", known)
+    if known.exit is not None and not known.in_queue:
+        return None if patient else _complete(_by_code(known.exit), "exit-file", known)
+    alive = next(iter(known.records.values()), None)
+    if alive is not None:
+        return alive
+    if known.canceled and known.missed > 1 and not patient:
+        return _complete(JobStatus(JobState.CANCELED, message="canceled on request"), "cancel", known)
+    if known.waited_s - known.silent_s >= lost_s:
+        lost = JobStatus(JobState.FAILED, message=_FINALLY_UNKNOWN, metadata={"reason": "lost"})
+        return _complete(lost, "queue", known)
+    return None
+
+
+def _by_code(exit: ExitFile) -> JobStatus:
+    return JobStatus(JobState.COMPLETED if exit.code == 0 else JobState.FAILED, exit_code=exit.code)
+
+
+def _complete(status: JobStatus, source: str, known: Evidence) -> JobStatus:
+    """The final status with what the other sources add; each key of the metadata names its source."""
+    metadata: dict[str, Any] = {}
+    sources: dict[str, str] = {}
+    for name, values in _values(status, source, known):
+        for key, value in values.items():
+            if value is not None and key not in metadata:
+                metadata[key] = value
+                if key not in _NOT_SOURCED:
+                    sources[key] = name
+    state, code = _code(status, source, known, metadata, sources)
+    metadata["sources"] = sources
+    time = metadata.get("end_time")
+    return JobStatus(state, time=time if isinstance(time, int | float) else status.time,
+                     message=status.message or _message(state, code, metadata), exit_code=code, metadata=metadata)
+
+
+def _values(status: JobStatus, source: str, known: Evidence) -> Iterable[tuple[str, Mapping[str, Any]]]:
+    yield source, status.metadata or {}
+    for name, record in known.records.items():
+        if record is not status:
+            yield name, record.metadata or {}
+    if known.queue is not None and known.queue is not status:
+        yield "queue", known.queue.metadata or {}
+    if known.exit is not None:
+        yield "exit-file", {"start_time": known.exit.start_time, "end_time": known.exit.end_time}
+
+
+def _code(status: JobStatus, source: str, known: Evidence, metadata: dict[str, Any],
+          sources: dict[str, str]) -> tuple[JobState, int | None]:
+    """State and exit code. The exit file has the true code where the program ended in itself.
+
+    A job that was killed, or never ran, after its end was asked for is CANCELED, where the resource manager does not
+    say so itself: we asked, or the queue showed it in the phase CANCELING.
+    """
+    asked = known.canceled or (known.queue is not None and (known.queue.metadata or {}).get("phase") == "CANCELING")
+    if status.state is JobState.FAILED and asked and metadata.get("reason") in _BY_CANCEL and known.exit is None:
+        metadata.pop("reason")
+        return JobState.CANCELED, None
+    if status.state is JobState.CANCELED:
+        return status.state, None
+    state, code = status.state, status.exit_code
+    unknown = metadata.get("reason") == "unknown-exit"
+    if known.exit is not None and "signal" not in metadata and (unknown or metadata.get("reason") is None):
+        code, source = known.exit.code, "exit-file"
+        if unknown:
+            state = JobState.COMPLETED
+            del metadata["reason"]
+        state = JobState.FAILED if code else state
+    if code is not None:
+        sources["exit_code"] = source
+    return state, code
+
+
+def _message(state: JobState, code: int | None, metadata: Mapping[str, Any]) -> str | None:
+    if state is not JobState.FAILED:
+        return None
+    if "signal" in metadata:
+        return f"ended by signal {metadata['signal']}"
+    return metadata.get("reason") or (f"exit code {code}" if code is not None else None)

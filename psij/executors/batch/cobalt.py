@@ -1,0 +1,335 @@
+"""Cobalt: qsub, qstat, qdel.
+
+Jobs of the user are listed by ``qstat -l``; ended ones leave it at once, and what is left of them is the exit file and
+the line of the ``.cobaltlog`` that says how they ended. Nothing of this was run: commands and texts are those of
+Cobalt's source (src/clients/POSIX, src/components/cqm.py), which is in Python 2.
+
+Cobalt gives whole nodes, and that is all that can be requested: no memory, GPUs or cores (``cores_per_node`` in the
+configuration has the number of cores checked), and no reservation but as a queue. There is no option that hands on
+the environment of qsub: with inherit_environment it is written into the submit script. A ``Location`` may be a list of
+nodes or the name of a block, so that ``nodes`` is not in the metadata. Usage is told nowhere. How an end by a signal
+looks in the ``.cobaltlog`` is not to be found; a negative code is taken for one.
+"""
+
+from __future__ import annotations
+
+import calendar
+import logging
+import os
+import re
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import timedelta
+from enum import Enum
+from pathlib import Path
+from typing import Any
+
+from psij.exceptions import InvalidJobException, SubmitException
+from psij.executors.batch._watch import Followed
+from psij.executors.batch.batch_scheduler_executor import (
+    BatchSchedulerExecutorConfig,
+    Failure,
+    InvalidJobStateError,
+    Source,
+    check_status_exit_code,
+)
+from psij.executors.batch.lrm import LrmExecutor, Row, _needs_env, custom_directives, job_name, number, resources
+from psij.job import Job
+from psij.job_executor_config import JobExecutorConfig
+from psij.job_spec import JobSpec
+from psij.job_state import JobState
+from psij.job_status import JobStatus
+from psij.resource_spec import ResourceSpecV1
+from sssjob.templates.quoting import Directive
+
+__all__ = ["CobaltExecutorConfig", "CobaltJobExecutor", "CobaltState", "parse_log"]
+
+_log = logging.getLogger("psij")
+
+
+class CobaltState(Enum):
+    """Native states (cqm.py): what PSI/J makes of each, the phase. None: the state of the job stays as it was."""
+
+    def __init__(self, state: JobState | None, phase: str | None = None) -> None:
+        self.state, self.phase = state, phase
+
+    def __new__(cls, *_: object) -> CobaltState:
+        member = object.__new__(cls)
+        member._value_ = len(cls.__members__)
+        return member
+
+    queued = (JobState.QUEUED,)
+    maxrun_hold = (JobState.QUEUED,)
+    user_hold = (JobState.QUEUED, "HELD")
+    admin_hold = (JobState.QUEUED, "HELD")
+    dep_hold = (JobState.QUEUED,)
+    dep_fail = (JobState.QUEUED, "HELD")
+    starting = (JobState.QUEUED, "STARTING")
+    running = (JobState.ACTIVE,)
+    killing = (JobState.ACTIVE, "KILLING")      # by a user or at the time limit
+    preempting = (JobState.ACTIVE,)
+    preempted = (JobState.QUEUED,)
+    exiting = (JobState.ACTIVE, "CLEANUP")
+    done = (None,)
+
+
+_ID = re.compile(r"\d{1,10}", re.ASCII)
+_FIELD = re.compile(r"\s*(\w+)\s*: ?(.*)")
+_COLUMNS = "JobID:State:Queue:Nodes:Procs:StartTime:SubmitTime"
+_LONGEST_NAME = 1024        # bytes; a guess: the source names no limit
+_LOGS_AT_ONCE = 200
+
+_LOG_LINE = re.compile(r".*?/(\d+)\.cobaltlog:(\w{3} \w{3} [ \d]\d [\d:]{8} \d{4}) ([+-]\d{4})(?: \(.*?\))? (.*)")
+_COMPLETED = re.compile(r"Info: task completed normally with an exit code of (-?\d+|None)")
+_TIME_LIMIT = re.compile(r"Info: maximum execution time exceeded")
+_DELETED = re.compile(r"Info: (?:pending )?user delete")
+_LOOKED_FOR = "submitted with cwd|task completed normally|maximum execution time|user delete"
+
+_REFUSED = {
+    **dict.fromkeys(("output", "o", "outputprefix", "O"), "use stdout_path"),
+    **dict.fromkeys(("error", "e"), "use stderr_path"), **dict.fromkeys(("inputfile", "i"), "use stdin_path"),
+    "cwd": "use directory", "env": "use environment", "debuglog": "it is where the end of the job is read",
+    "mode": "there is a script", **dict.fromkeys(("interactive", "I"), "there is a script"),
+    **dict.fromkeys(("help", "version"), "no job would be made")}
+
+# What qsub says; guesses, but for the first. UNKNOWN: the request may have arrived.
+_LATER = re.compile(r"failed to connect|draining|try again|is not (accepting|running)", re.IGNORECASE)
+_UNKNOWN_OUTCOME = re.compile(r"timed out|timeout|connection reset|broken pipe|error submitting job", re.IGNORECASE)
+
+
+class CobaltExecutorConfig(BatchSchedulerExecutorConfig):
+    """Settings of the Cobalt executor. cores_per_node: of each node; more for its processes is then refused."""
+
+    def __init__(self, *arguments: Any, cores_per_node: int | None = None, **settings: Any) -> None:
+        super().__init__(*arguments, **settings)
+        self.cores_per_node = cores_per_node
+
+
+class CobaltJobExecutor(LrmExecutor):
+    """Executor ``cobalt``. Custom attributes ``cobalt.<option>`` are options of qsub, long or of one letter."""
+
+    _TEMPLATE = "cobalt.sh.j2"
+    _PREFIX = "cobalt"
+
+    def __init__(self, url: str | None = None, config: JobExecutorConfig | None = None) -> None:
+        super().__init__(url, config)
+        self._cores = config.cores_per_node if isinstance(config, CobaltExecutorConfig) else None
+
+    # --- submitting ------------------------------------------------------------------------------------------------
+
+    def _write_script(self, job: Job) -> Path:
+        """qsub wants to see an executable."""
+        path = super()._write_script(job)
+        path.chmod(0o700)
+        return path
+
+    def get_submit_command(self, job: Job, submit_file_path: Path) -> list[str]:
+        """qsub; all options are in the script."""
+        return ["qsub", str(submit_file_path)]
+
+    def job_id_from_submit_output(self, out: str) -> str:
+        """The id, from the one line that is a number."""
+        found = [line.strip() for line in out.splitlines() if _ID.fullmatch(line.strip())]
+        if len(found) != 1:
+            raise ValueError(f"qsub gave no job id: {out!r}")
+        return found[0]
+
+    def _is_native_id(self, text: str) -> bool:
+        return _ID.fullmatch(text) is not None
+
+    def _classify_failure(self, exit_code: int, out: str) -> Failure:
+        if exit_code < 0 or _UNKNOWN_OUTCOME.search(out):
+            return Failure.UNKNOWN
+        return Failure.LATER if _LATER.search(out) else Failure.REFUSED
+
+    def _lookup_commands(self, job: Job) -> list[list[str]]:
+        """The tag is a variable of the job, as long as the queue has it; later it is in the exit file."""
+        return [self._qstat("JobID:Envs")]
+
+    def _parse_lookup(self, job: Job, out: str) -> list[str]:
+        return sorted((block["JobID"] for block in _blocks(out)
+                       if f"SSSJOB_ID={job.id}" in block.get("Envs", "").split()), key=int)
+
+    def _directives(self, job: Job, spec: JobSpec) -> list[Directive]:
+        name, folder = job_name(spec, _LONGEST_NAME), str(self.work_directory)
+        found = [Directive("jobname", name.value, name.field), Directive("env", f"SSSJOB_ID={job.id}"),
+                 Directive("cwd", folder, "work_directory"),
+                 *(Directive(option, f"{folder}/$jobid.{ending}", "work_directory")
+                   for option, ending in (("output", "out"), ("error", "out"), ("debuglog", "cobaltlog")))]
+        attributes = spec.attributes
+        duration = attributes.duration if attributes is not None else None
+        if attributes is not None:
+            if attributes.reservation_id is not None:
+                raise InvalidJobException("attributes.reservation_id cannot be used: a reservation of Cobalt is used "
+                                          "by its queue; set queue_name")
+            for option, field in (("queue", "queue_name"), ("project", "account")):
+                if getattr(attributes, field) is not None:
+                    found.append(Directive(option, getattr(attributes, field), f"attributes.{field}"))
+        found.append(Directive("time", "0" if duration is None else _minutes(duration), "attributes.duration"))
+        asked = resources(spec) or ResourceSpecV1()
+        _check_resources(asked, self._cores)
+        found.append(Directive("nodecount", str(asked.computed_node_count), "resources.node_count"))
+        return found + custom_directives(spec, self._PREFIX, _REFUSED)
+
+    def _template_context(self, job: Job, spec: JobSpec, context: Mapping[str, Any]) -> dict[str, Any]:
+        asked = resources(spec) or ResourceSpecV1()
+        return {**super()._template_context(job, spec, context),
+                "processes_per_node": asked.computed_processes_per_node,
+                "inherited": _inherited() if spec.inherit_environment else []}
+
+    # --- states ----------------------------------------------------------------------------------------------------
+
+    def _qstat(self, columns: str) -> list[str]:
+        return ["qstat", "-u", self._current_user(), "-l", f"--header={columns}"]
+
+    def get_status_command(self, native_ids: Iterable[str]) -> list[str]:
+        """qstat for all jobs of the user."""
+        return self._qstat(_COLUMNS)
+
+    def _rows(self, exit_code: int, out: str) -> Iterator[Row]:
+        check_status_exit_code("qstat", exit_code, out)
+        for block in _blocks(out):
+            if "State" in block:
+                yield block["JobID"], block["State"], block
+
+    def _status(self, state: str, row: Any) -> JobStatus | None:
+        if state not in CobaltState.__members__:
+            if state not in _warned:
+                _warned.add(state)
+                _log.warning("Cobalt's job state %r is not known; jobs in it keep their last state", state)
+            return None
+        native = CobaltState[state]
+        if native.state is None:
+            return None
+        metadata: dict[str, Any] = {"native_state": state, "phase": native.phase, "queue": row.get("Queue"),
+                                    "submit_time": _epoch(row.get("SubmitTime", ""))}
+        if native.state is JobState.ACTIVE:
+            metadata |= {"start_time": _epoch(row.get("StartTime", "")), "node_count": number(row.get("Nodes", ""))}
+        return JobStatus(native.state, time=metadata.get("start_time") or metadata["submit_time"],
+                         metadata={key: value for key, value in metadata.items() if value is not None})
+
+    def _sources(self, native_ids: list[str]) -> list[Source]:
+        """The logs of the jobs; grep also fails where one of them is missing."""
+        paths = [str(self._aux_path(one, ".cobaltlog")) for one in native_ids]
+        commands = [["grep", "-E", "-H", "-s", "-e", _LOOKED_FOR, "--", *paths[start:start + _LOGS_AT_ONCE]]
+                    for start in range(0, len(paths), _LOGS_AT_ONCE)]
+        return [Source("cobaltlog", commands, lambda exit_code, out: parse_log(out))]
+
+    def _remove_files(self, followed: Followed) -> None:
+        super()._remove_files(followed)
+        if followed.own:
+            self._delete_aux_file(followed.job, ".cobaltlog")
+
+    # --- the rest --------------------------------------------------------------------------------------------------
+
+    def get_cancel_command(self, native_id: str) -> list[str]:
+        """qdel, which does not fail when there is no such job."""
+        return ["qdel", native_id]
+
+    def process_cancel_command_output(self, exit_code: int, out: str) -> None:
+        """Every failure is one, but that of a job that is not there any more."""
+        if "not found" in out:
+            raise InvalidJobStateError(out.strip())
+        raise SubmitException(f"qdel failed: {out.strip() or exit_code}", transient=bool(
+            _LATER.search(out) or _UNKNOWN_OUTCOME.search(out)))
+
+    def get_list_command(self) -> list[str]:
+        """qstat: the user's jobs that have not ended."""
+        return self._qstat("JobID:State")
+
+    def parse_list_output(self, out: str) -> list[str]:
+        """Their ids."""
+        return [native_id for native_id, _, _ in self._rows(0, out)]
+
+
+def _minutes(duration: timedelta) -> str:
+    """Whole minutes, rounded up; 0 would be the longest that the queue allows."""
+    return str(max(1, -int(-duration.total_seconds() // 60)))
+
+
+def _check_resources(asked: ResourceSpecV1, cores_per_node: int | None) -> None:
+    """Refuse what cannot be requested. Nodes are always exclusive."""
+    for field, value in (("memory", asked.memory), ("gpu_cores_per_process", asked.gpu_cores_per_process)):
+        if value:
+            raise InvalidJobException(f"resources.{field} cannot be used: Cobalt gives whole nodes as they are (a site "
+                                      "may have a queue or cobalt.attrs for it)")
+    cores = asked.computed_processes_per_node * (asked.cpu_cores_per_process or 1)
+    if cores_per_node is not None and cores > cores_per_node:
+        raise InvalidJobException(f"resources: {cores} cores on a node, which has {cores_per_node} "
+                                  "(processes_per_node, cpu_cores_per_process)")
+
+
+def _inherited() -> list[tuple[str, str]]:
+    """Our own environment, but for what is set in a job, and what bash cannot hand on."""
+    return [(name, value) for name, value in os.environ.items()
+            if not _needs_env(name) and name != "TMPDIR" and not name.startswith("COBALT_")]
+
+
+def _blocks(out: str) -> Iterator[dict[str, str]]:
+    """Jobs in the answer of ``qstat -l``, which is empty when there is none; one that was cut off is left out."""
+    blocks = out.split("\n\n")
+    blocks.pop()
+    if out.strip() and "JobID" not in out:
+        raise ValueError(f"qstat gave no job: {out[:200]!r}")
+    for block in blocks:
+        fields = {match[1]: match[2].strip() for line in block.splitlines() if (match := _FIELD.fullmatch(line))}
+        if _ID.fullmatch(fields.get("JobID", "")):
+            yield fields
+
+
+_warned: set[str] = set()
+
+
+def _epoch(text: str) -> float | None:
+    """Seconds since the epoch of ``Thu Sep 10 17:35:17 2015 +0000 (UTC)``; None for anything else, such as N/A."""
+    match = re.fullmatch(r"(.{24}) ([+-])(\d\d)(\d\d)(?: \(.*\))?", text)
+    if match is None:
+        return None
+    try:
+        local = calendar.timegm(time.strptime(match[1], "%a %b %d %H:%M:%S %Y"))
+    except ValueError:
+        return None
+    offset = int(match[3]) * 3600 + int(match[4]) * 60
+    return float(local - offset if match[2] == "+" else local + offset)
+
+
+def parse_log(out: str) -> dict[str, JobStatus]:
+    """Statuses from lines of ``<id>.cobaltlog`` files, each after the name of its file, as grep shows them.
+
+    A job whose deletion was asked for, or whose time was over, has no exit code there. None for a job of which no
+    line tells the end.
+    """
+    lines: dict[str, list[tuple[float | None, str]]] = {}
+    for line in out.splitlines():
+        if match := _LOG_LINE.fullmatch(line):
+            lines.setdefault(match[1], []).append((_epoch(f"{match[2]} {match[3]}"), match[4]))
+    statuses = ((native_id, _end(said)) for native_id, said in lines.items())
+    return {native_id: status for native_id, status in statuses if status is not None}
+
+
+def _end(said: list[tuple[float | None, str]]) -> JobStatus | None:
+    submitted = next((when for when, text in said if text.startswith("submitted ")), None)
+    found = [(when, text) for when, text in said if not text.startswith("submitted ")]
+    metadata: dict[str, Any] = {"native_state": "done", "submit_time": submitted}
+    for when, text in reversed(found):
+        metadata["end_time"] = when
+        if match := _COMPLETED.match(text):
+            return _by_code(None if match[1] == "None" else int(match[1]), metadata)
+        if _TIME_LIMIT.match(text):
+            return _known(JobState.FAILED, {**metadata, "reason": "timeout"}, message="the time limit was reached")
+        if _DELETED.match(text):
+            return _known(JobState.CANCELED, metadata, message=text.partition("Info: ")[2])
+    return None
+
+
+def _by_code(code: int | None, metadata: dict[str, Any]) -> JobStatus:
+    if code is None:
+        return _known(JobState.FAILED, {**metadata, "reason": "unknown-exit"})
+    if code < 0:
+        return _known(JobState.FAILED, {**metadata, "reason": "signal", "signal": -code}, code=128 - code)
+    return _known(JobState.FAILED if code else JobState.COMPLETED, metadata, code=code)
+
+
+def _known(state: JobState, metadata: dict[str, Any], code: int | None = None, message: str | None = None) -> JobStatus:
+    known = {key: value for key, value in metadata.items() if value is not None}
+    return JobStatus(state, time=known.get("end_time"), message=message, exit_code=code, metadata=known)

@@ -1,0 +1,324 @@
+"""Flux: flux batch, flux jobs, flux cancel; no bindings.
+
+A job is a batch script in a Flux instance of its own, on one slot for each process. States and ends come from
+``flux jobs --json``, for all jobs of the user at once and, for those that ended some time ago, by id. Native ids are
+decimal, as psij-python's ``list()`` has them; ``attach()`` takes the F58 form too. ``url`` is the FLUX_URI of the
+instance, where it is not that of the environment. Seen with 0.88: all outputs but those of ``flux batch`` that fail.
+Sources: flux-batch(1), flux-jobs(1), flux-environment(7), RFC 19 (ids), RFC 21 (states), RFC 36 (directives).
+
+Flux has no memory requests and no reservations. It tells neither CPU time nor memory of a job, and the list does not
+tell whether a job in the state RUN was started or is in its prolog: it counts as ACTIVE. ``--json`` and ``--since`` are
+needed, which old releases do not have.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import timedelta
+from enum import Enum
+from pathlib import Path
+from typing import Any
+
+from psij.exceptions import InvalidJobException, SubmitException
+from psij.executors.batch._hosts import hosts
+from psij.executors.batch.batch_scheduler_executor import (
+    Failure,
+    InvalidJobStateError,
+    Source,
+    check_status_exit_code,
+)
+from psij.executors.batch.lrm import LrmExecutor, Row, custom_directives, job_name, resources
+from psij.job import Job
+from psij.job_spec import JobSpec
+from psij.job_state import JobState
+from psij.job_status import JobStatus
+from psij.resource_spec import ResourceSpecV1
+from sssjob.templates.quoting import Directive, flux_path
+
+__all__ = ["FluxJobExecutor", "FluxState", "decimal_id"]
+
+_log = logging.getLogger("psij")
+
+
+class FluxState(Enum):
+    """Native states and results: what PSI/J makes of each, why it failed, the phase."""
+
+    def __init__(self, state: JobState, reason: str | None = None, phase: str | None = None) -> None:
+        self.state, self.reason, self.phase = state, reason, phase
+
+    def __new__(cls, *_: object) -> FluxState:
+        member = object.__new__(cls)
+        member._value_ = len(cls.__members__)
+        return member
+
+    NEW = (JobState.QUEUED,)
+    DEPEND = (JobState.QUEUED,)
+    PRIORITY = (JobState.QUEUED,)
+    SCHED = (JobState.QUEUED,)
+    RUN = (JobState.ACTIVE,)
+    CLEANUP = (JobState.ACTIVE, None, "CLEANUP")
+    COMPLETED = (JobState.COMPLETED,)
+    FAILED = (JobState.FAILED,)
+    CANCELED = (JobState.CANCELED,)
+    TIMEOUT = (JobState.FAILED, "timeout")
+
+
+# Types of fatal exceptions (RFC 21) and the reason that is told; others: "exception".
+_REASONS = {"timeout": "timeout", "alloc": "launch", "exec": "launch", "dependency": "dependency",
+            "node-failure": "node-failure"}
+
+_DECIMAL = re.compile(r"\d{1,20}", re.ASCII)
+_F58 = re.compile(r"[fƒ]([1-9A-HJ-NP-Za-km-z]{1,11})", re.ASCII)
+_BASE58 = "123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz"
+_RECENTLY = "-10m"          # the list has jobs that ended since then; others are asked for by id
+_SUBMITTED_SINCE = "-1h"    # of a job that is looked for by its tag
+_LONGEST_NAME = 1024        # bytes; a guess: the manual names no limit
+_IDS_AT_ONCE = 1000
+
+_REFUSED = {
+    **dict.fromkeys(("output", "error"), "use stdout_path and stderr_path"), "input": "use stdin_path",
+    "cwd": "use directory", **dict.fromkeys(("env", "env-remove", "env-file"), "use environment, inherit_environment"),
+    **dict.fromkeys(("cc", "bcc"), "a PSI/J job is one job"), "wrap": "there is a script already",
+    **dict.fromkeys(("wait", "wait-event", "watch", "progress", "jps"), "it would hold up submit(); use Job.wait()"),
+    "dry-run": "no job would be made", **dict.fromkeys(("help", "h"), "no job would be made"),
+    "list-plugins": "no job would be made", "quiet": "it hides the job id"}
+
+# What flux batch says, on standard error; guesses, as no such output was recorded.
+_LATER = re.compile(r"unable to connect|connection refused|submission is disabled|is stopped|try again|max-active-jobs|"
+                    r"temporarily|no such file or directory.*local://|service not available", re.IGNORECASE)
+_UNKNOWN_OUTCOME = re.compile(r"timed out|connection reset|broken pipe|lost connection|protocol error|no route to host",
+                              re.IGNORECASE)
+
+# Ids and job specifications of the last jobs, a line each.
+_LOOKUP = """set -e
+ids=$(flux jobs -a -n --count=0 --since="$1" -o '{id.dec}')
+for id in $ids; do
+    spec=$(flux job info "$id" jobspec)
+    printf '%s %s\\n' "$id" "$spec"
+done"""
+
+
+class FluxJobExecutor(LrmExecutor):
+    """Executor ``flux``. Custom attributes ``flux.<option>`` are options of flux batch, long or of one letter."""
+
+    _TEMPLATE = "flux.sh.j2"
+    _PREFIX = "flux"
+
+    def _there(self, *command: str) -> list[str]:
+        """A command for the instance of url."""
+        return [*(["env", f"FLUX_URI={self.url}"] if self.url else []), *command]
+
+    # --- submitting ------------------------------------------------------------------------------------------------
+
+    def get_submit_command(self, job: Job, submit_file_path: Path) -> list[str]:
+        """flux batch, which reads the directives and takes a copy of the script."""
+        return self._there("flux", "batch", str(submit_file_path))
+
+    def job_id_from_submit_output(self, out: str) -> str:
+        """The id, from the one line that is one."""
+        found = [one for line in out.splitlines() if (one := decimal_id(line.strip())) is not None]
+        if len(found) != 1:
+            raise ValueError(f"flux batch gave no job id: {out!r}")
+        return found[0]
+
+    def _is_native_id(self, text: str) -> bool:
+        return _DECIMAL.fullmatch(text) is not None
+
+    def attach(self, job: Job, native_id: str) -> None:
+        """Follow a job of Flux. native_id: decimal or F58."""
+        super().attach(job, decimal_id(native_id) or native_id)
+
+    def _classify_failure(self, exit_code: int, out: str) -> Failure:
+        if exit_code < 0 or _UNKNOWN_OUTCOME.search(out):
+            return Failure.UNKNOWN
+        return Failure.LATER if _LATER.search(out) else Failure.REFUSED
+
+    def _lookup_commands(self, job: Job) -> list[list[str]]:
+        """The tag is in the job specification, which no list shows: those of the last hour are read one by one."""
+        return [self._there("sh", "-c", _LOOKUP, "sh", _SUBMITTED_SINCE)]
+
+    def _parse_lookup(self, job: Job, out: str) -> list[str]:
+        found = []
+        for line in out.splitlines():
+            native_id, _, text = line.partition(" ")
+            user = json.loads(text).get("attributes", {}).get("user", {})
+            if user.get("sssjob", {}).get("id") == job.id:
+                found.append(native_id)
+        return sorted(found, key=int)
+
+    def _directives(self, job: Job, spec: JobSpec) -> list[Directive]:
+        name = job_name(spec, _LONGEST_NAME)
+        found = [Directive("job-name", name.value, name.field),
+                 Directive("output", f"{flux_path(self.work_directory)}/{{{{id.dec}}}}.out", "work_directory"),
+                 Directive("setattr", f"user.sssjob.id={job.id}")]
+        attributes = spec.attributes
+        if attributes is not None:
+            if attributes.reservation_id is not None:
+                raise InvalidJobException("attributes.reservation_id cannot be used: Flux has no reservations")
+            for option, field in (("queue", "queue_name"), ("bank", "account")):
+                if getattr(attributes, field) is not None:
+                    found.append(Directive(option, getattr(attributes, field), f"attributes.{field}"))
+            if attributes.duration is not None:
+                found.append(Directive("time-limit", _limit(attributes.duration), "attributes.duration"))
+        found += _resource_directives(resources(spec) or ResourceSpecV1())
+        return found + custom_directives(spec, self._PREFIX, _REFUSED)
+
+    def _template_context(self, job: Job, spec: JobSpec, context: Mapping[str, Any]) -> dict[str, Any]:
+        asked = resources(spec) or ResourceSpecV1()
+        return {**super()._template_context(job, spec, context), "nodes": _nodes(asked) or 0,
+                "processes": asked.computed_process_count, "cores": asked.cpu_cores_per_process or 1,
+                "gpus": asked.gpu_cores_per_process or 0}
+
+    # --- states ----------------------------------------------------------------------------------------------------
+
+    def get_status_command(self, native_ids: Iterable[str]) -> list[str]:
+        """flux jobs for all jobs of the user that have not ended, or not long ago."""
+        return self._there("flux", "jobs", "-a", "--count=0", f"--since={_RECENTLY}", "--json")
+
+    def _rows(self, exit_code: int, out: str) -> Iterator[Row]:
+        check_status_exit_code("flux jobs", exit_code, out)
+        return _rows(json.loads(out)["jobs"])
+
+    def _status(self, state: str, row: Any) -> JobStatus | None:
+        return _status(state, row)
+
+    def _sources(self, native_ids: list[str]) -> list[Source]:
+        commands = [self._there("flux", "jobs", "--json", *native_ids[start:start + _IDS_AT_ONCE])
+                    for start in range(0, len(native_ids), _IDS_AT_ONCE)]
+        return [Source("flux-jobs", commands, parse_jobs)]
+
+    # --- the rest --------------------------------------------------------------------------------------------------
+
+    def get_cancel_command(self, native_id: str) -> list[str]:
+        """flux cancel."""
+        return self._there("flux", "cancel", native_id)
+
+    def process_cancel_command_output(self, exit_code: int, out: str) -> None:
+        """flux cancel fails for a job that has ended."""
+        if re.search(r"unknown job id|inactive", out):
+            raise InvalidJobStateError(out.strip())
+        raise SubmitException(f"flux cancel failed: {out.strip() or exit_code}", transient=bool(
+            _LATER.search(out) or _UNKNOWN_OUTCOME.search(out)))
+
+    def get_list_command(self) -> list[str]:
+        """flux jobs: the user's jobs that have not ended."""
+        return self._there("flux", "jobs", "-n", "--count=0", "-o", "{id.dec}")
+
+    def parse_list_output(self, out: str) -> list[str]:
+        """One id a line."""
+        return [line for line in out.split() if _DECIMAL.fullmatch(line)]
+
+
+def decimal_id(text: str) -> str | None:
+    """A job id in decimal, from decimal or F58 (RFC 19); None for anything else."""
+    if _DECIMAL.fullmatch(text):
+        return text
+    match = _F58.fullmatch(text)
+    if match is None:
+        return None
+    value = 0
+    for digit in match[1]:
+        value = value * 58 + _BASE58.index(digit)
+    return str(value)
+
+
+def _limit(duration: timedelta) -> str:
+    """Whole seconds, rounded up; 0 would be no limit."""
+    return f"{max(1, -int(-duration.total_seconds() // 1))}s"
+
+
+def _nodes(asked: ResourceSpecV1) -> int | None:
+    """The number of nodes, where it follows from what is said. Whole nodes need one."""
+    fixed = asked.node_count is not None or asked.processes_per_node is not None or asked.exclusive_node_use
+    return asked.computed_node_count if fixed else None
+
+
+def _resource_directives(asked: ResourceSpecV1) -> list[Directive]:
+    """A slot for each process; with nodes, as many on each."""
+    if asked.memory is not None:
+        raise InvalidJobException("resources.memory cannot be used: Flux has no memory requests")
+    found = [Directive("nslots", str(asked.computed_process_count), "resources.process_count")]
+    nodes = _nodes(asked)
+    if nodes is not None:
+        found.append(Directive("nodes", str(nodes), "resources.node_count"))
+    if asked.cpu_cores_per_process is not None:
+        found.append(Directive("cores-per-slot", str(asked.cpu_cores_per_process), "resources.cpu_cores_per_process"))
+    if asked.gpu_cores_per_process:
+        found.append(Directive("gpus-per-slot", str(asked.gpu_cores_per_process), "resources.gpu_cores_per_process"))
+    if asked.exclusive_node_use:
+        found.append(Directive("exclusive", None, "resources.exclusive_node_use"))
+    return found
+
+
+def _rows(jobs: Iterable[Mapping[str, Any]]) -> Iterator[Row]:
+    for job in jobs:
+        if isinstance(job, dict) and isinstance(job.get("id"), int) and isinstance(job.get("status"), str):
+            yield str(job["id"]), job["status"], job
+
+
+def parse_jobs(exit_code: int, out: str) -> dict[str, JobStatus]:
+    """Statuses from ``flux jobs --json id ...``: of one id the job itself, else a list; none of an id not known."""
+    if out.startswith("{"):
+        answer, _ = json.JSONDecoder().raw_decode(out)
+        statuses = ((native_id, _status(state, job)) for native_id, state, job in _rows(answer.get("jobs", [answer])))
+        return {native_id: status for native_id, status in statuses if status is not None}
+    if not re.search(r"\bunknown\b", out):
+        check_status_exit_code("flux jobs", exit_code, out)
+    return {}
+
+
+_warned: set[str] = set()
+
+
+def _status(state: str, job: Mapping[str, Any]) -> JobStatus | None:
+    """The status for a job as ``flux jobs --json`` has it; None, with a warning, when its state is not known.
+
+    t_run is the time of its allocation, t_cleanup of its end. A job that never ran has no t_run and no wait status.
+    """
+    if state not in FluxState.__members__:
+        if state not in _warned:
+            _warned.add(state)
+            _log.warning("Flux's job state %r is not known; jobs in it keep their last state", state)
+        return None
+    native = FluxState[state]
+    ran = job.get("t_run") is not None
+    metadata: dict[str, Any] = {"native_state": state, "phase": native.phase, "submit_time": job.get("t_submit"),
+                                "queue": job.get("queue")}
+    if ran:
+        names = hosts(job.get("nodelist") or "")
+        metadata |= {"start_time": job["t_run"], "nodes": names or None, "node_count": job.get("nnodes"),
+                     "processors": job.get("ncores")}
+    if not native.state.final:
+        return JobStatus(native.state, time=job.get("t_run", job.get("t_submit")), metadata=_known(metadata))
+    metadata["end_time"] = job.get("t_cleanup")
+    if ran:
+        metadata["wall_seconds"] = job.get("runtime")
+    message, code = None, None
+    exception = job.get("exception") or {}
+    if native is not FluxState.COMPLETED and exception.get("occurred"):
+        metadata["reason"] = native.reason or _REASONS.get(exception.get("type", ""), "exception")
+        message = f"Flux says {state}, {exception.get('type')}: {exception.get('note')}"
+    if native.state is JobState.CANCELED:
+        metadata.pop("reason", None)
+        message = exception.get("note") or None
+    elif "reason" not in metadata:
+        code = _exit(job.get("waitstatus"), metadata)
+    return JobStatus(native.state, time=metadata["end_time"], message=message, exit_code=code,
+                     metadata=_known(metadata))
+
+
+def _exit(wait_status: int | None, metadata: dict[str, Any]) -> int | None:
+    """The exit code of a wait status; a signal goes into the metadata."""
+    if wait_status is None:
+        return None
+    if signal := wait_status & 0x7F:
+        metadata |= {"signal": signal, "reason": "signal"}
+        return 128 + signal
+    return wait_status >> 8
+
+
+def _known(metadata: dict[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in metadata.items() if value is not None}

@@ -1,0 +1,376 @@
+"""HTCondor: condor_submit, condor_q, condor_history, condor_rm.
+
+A job is a vanilla universe job of one machine. The submit description (``templates/htcondor.sub.j2``) is there while
+condor_submit runs; it has bash run the submit script, so that the work directory must be on a file system that the
+execute machines share. Ended jobs leave the queue; ``condor_history`` has how they ended. ``url`` is the name of a
+schedd, where it is not the default one. The submit description was tried with the parser of the 23.0 bindings; commands
+were not run: their output is as the manual and the source have it. Sources: condor_submit(1), condor_q(1),
+condor_history(1), Job ClassAd Attributes, src/condor_utils of 23.0.
+
+There are no queues and no reservations. Limits on time and whole machines are matters of a site; here a time limit is
+an expression of periodic_remove, which HTCondor evaluates about once a minute. A submit command that HTCondor does not
+know is taken for a macro and has no effect; condor_submit only warns of it.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from enum import Enum
+from pathlib import Path
+from typing import Any
+
+from psij.exceptions import InvalidJobException, SubmitException
+from psij.executors.batch._files import write_script
+from psij.executors.batch.batch_scheduler_executor import (
+    Failure,
+    InvalidJobStateError,
+    Source,
+    SourceOffError,
+    check_status_exit_code,
+)
+from psij.executors.batch.lrm import LrmExecutor, Row, custom_directives, job_name, resources, share
+from psij.job import Job
+from psij.job_spec import JobSpec
+from psij.job_state import JobState
+from psij.job_status import JobStatus
+from psij.resource_spec import ResourceSpecV1
+from sssjob.templates import render
+from sssjob.templates.quoting import Directive, QuotingError, condor_string
+
+__all__ = ["CondorState", "HTCondorJobExecutor"]
+
+_log = logging.getLogger("psij")
+
+
+class CondorState(Enum):
+    """JobStatus (condor_includes/proc.h): number, what PSI/J makes of it, the phase."""
+
+    def __init__(self, number: int, state: JobState | None, phase: str | None = None) -> None:
+        self.number, self.state, self.phase = number, state, phase
+
+    UNEXPANDED = (0, JobState.QUEUED)
+    IDLE = (1, JobState.QUEUED)
+    RUNNING = (2, JobState.ACTIVE)
+    REMOVED = (3, None, "CANCELING")
+    COMPLETED = (4, None)
+    HELD = (5, JobState.QUEUED, "HELD")
+    TRANSFERRING_OUTPUT = (6, JobState.ACTIVE, "STAGE_OUT")
+    SUSPENDED = (7, JobState.ACTIVE, "SUSPENDED")
+    FAILED = (8, JobState.FAILED)
+    BLOCKED = (9, JobState.QUEUED)
+    PREPARING = (10, JobState.QUEUED, "STAGE_IN")
+
+
+_BY_NUMBER = {str(one.number): one for one in CondorState}
+_ID = re.compile(r"(\d{1,10})\.(\d{1,10})", re.ASCII)
+_SUBMITTED = re.compile(r"(\d+\.\d+) - \1", re.ASCII)
+_GROUP = re.compile(r"[\w.@-]+", re.ASCII)
+_LONGEST_NAME = 1024        # bytes; a guess: the manual names no limit
+_IDS_AT_ONCE = 200
+_RECENT_ADS = "10000"       # of the history, in which a job is looked for by its tag
+_SPOOLING = 16              # HoldReasonCode: input files are on their way; no hold
+
+_QUEUE = "ClusterId,ProcId,JobStatus,QDate,JobStartDate,RemoteHost,CpusProvisioned,HoldReason,HoldReasonCode"
+_HISTORY = ("ClusterId,ProcId,JobStatus,QDate,JobStartDate,CompletionDate,EnteredCurrentStatus,LastRemoteHost,"
+            "CpusProvisioned,GPUsProvisioned,NumJobStarts,ExitCode,ExitBySignal,ExitSignal,RemoveReason,"
+            "RemoteWallClockTime,CumulativeSuspensionTime,RemoteUserCpu,RemoteSysCpu,ResidentSetSize,"
+            "ResidentSetSize_RAW")
+
+_TIME_LIMIT = "JobStatus == 2 && time() - JobCurrentStartDate > {}"
+_BY_POLICY = re.compile(r"(?:job attribute|system macro) \w+ expression", re.IGNORECASE)
+
+
+class _AnyCase(dict[str, str]):
+    """Commands of submit descriptions, which are the same in any case of letters."""
+
+    def __contains__(self, key: object) -> bool:
+        return super().__contains__(str(key).lower())
+
+    def __getitem__(self, key: str) -> str:
+        return super().__getitem__(key.lower())
+
+
+_REFUSED = _AnyCase({
+    **dict.fromkeys(("executable", "arguments", "args", "arguments2", "transfer_executable"), "there is a script"),
+    **dict.fromkeys(("output", "stdout"), "use stdout_path"), **dict.fromkeys(("error", "stderr"), "use stderr_path"),
+    **dict.fromkeys(("input", "stdin"), "use stdin_path"),
+    **dict.fromkeys(("initialdir", "initial_dir", "iwd"), "use directory"),
+    **dict.fromkeys(("environment", "env", "environment2"), "use environment"), "getenv": "use inherit_environment",
+    "universe": "jobs are of the vanilla universe", "queue": "a PSI/J job is one job",
+    **dict.fromkeys(("if", "elif", "else", "endif", "include", "use", "warning"), "it is no submit command")})
+
+# What condor_submit says, on standard error; from its source. UNKNOWN: the request may have arrived.
+_LATER = re.compile(r"can't find address|failed to connect|unable to connect|would exceed MAX_JOBS|try again|"
+                    r"submits are disabled", re.IGNORECASE)
+_UNKNOWN_OUTCOME = re.compile(r"failed to commit|timed out|timeout|connection (reset|closed)|failed submission",
+                              re.IGNORECASE)
+
+
+class HTCondorJobExecutor(LrmExecutor):
+    """Executor ``htcondor``. Custom attributes ``htcondor.<command>`` are commands of submit descriptions.
+
+    Their values stand there as they are. ``htcondor.MY.<attribute>`` sets an attribute of the job to an expression.
+    """
+
+    _TEMPLATE = "htcondor.sh.j2"
+    _PREFIX = "htcondor"
+
+    def _there(self, command: str, *arguments: str) -> list[str]:
+        """A command for the schedd of url."""
+        return [command, *(["-name", self.url] if self.url else []), *arguments]
+
+    # --- submitting ------------------------------------------------------------------------------------------------
+
+    def get_submit_command(self, job: Job, submit_file_path: Path) -> list[str]:
+        """condor_submit of the description that belongs to the script."""
+        return self._there("condor_submit", "-terse", str(submit_file_path.with_suffix(".sub")))
+
+    def _native_id(self, job: Job, path: Path) -> str:
+        """Submit with a description, which is needed no longer after that."""
+        description = path.with_suffix(".sub")
+        text = self._description(job, path)
+        try:
+            description.unlink(missing_ok=True)
+            write_script(description, text)
+            return super()._native_id(job, path)
+        finally:
+            if not self.config.keep_files:
+                description.unlink(missing_ok=True)
+
+    def _description(self, job: Job, path: Path) -> str:
+        assert job.spec is not None
+        try:
+            return render("htcondor.sub.j2", {"script": path, "script_dir": self.work_directory,
+                                              "directives": self._directives(job, job.spec)})
+        except QuotingError as e:
+            raise InvalidJobException(str(e), e) from e
+
+    def job_id_from_submit_output(self, out: str) -> str:
+        """The id, from the one line ``12.0 - 12.0``."""
+        found = [match for line in out.splitlines() if (match := _SUBMITTED.fullmatch(line.strip()))]
+        if len(found) != 1:
+            raise ValueError(f"condor_submit gave no job id: {out!r}")
+        return found[0][1]
+
+    def _is_native_id(self, text: str) -> bool:
+        return _ID.fullmatch(text) is not None
+
+    def attach(self, job: Job, native_id: str) -> None:
+        """Follow a job of HTCondor. native_id: cluster and process, or a cluster, of which process 0 is meant."""
+        super().attach(job, f"{native_id}.0" if re.fullmatch(r"\d{1,10}", native_id, re.ASCII) else native_id)
+
+    def _classify_failure(self, exit_code: int, out: str) -> Failure:
+        if exit_code < 0 or _UNKNOWN_OUTCOME.search(out):
+            return Failure.UNKNOWN
+        return Failure.LATER if _LATER.search(out) else Failure.REFUSED
+
+    def _lookup_commands(self, job: Job) -> list[list[str]]:
+        """The tag is an attribute of the job."""
+        wanted = ["-json", "-attributes", "ClusterId,ProcId", "-constraint", f"SssjobId == {json.dumps(job.id)}"]
+        return [self._there("condor_q", *wanted),
+                self._there("condor_history", *wanted, "-scanlimit", _RECENT_ADS)]
+
+    def _parse_lookup(self, job: Job, out: str) -> list[str]:
+        return sorted((native_id for native_id, _ in _ads(out)), key=lambda one: tuple(map(int, one.split("."))))
+
+    def _directives(self, job: Job, spec: JobSpec) -> list[Directive]:
+        name = job_name(spec, _LONGEST_NAME)
+        found = [Directive("MY.JobBatchName", condor_string(name.value or "", name.field), name.field),
+                 Directive("MY.SssjobId", condor_string(job.id))]
+        if spec.inherit_environment:
+            found.append(Directive("getenv", "true"))
+        attributes = spec.attributes
+        custom = custom_directives(spec, self._PREFIX, _REFUSED)
+        if attributes is not None:
+            for field, what in (("queue_name", "queues"), ("reservation_id", "reservations")):
+                if getattr(attributes, field) is not None:
+                    raise InvalidJobException(f"attributes.{field} cannot be used: HTCondor has no {what}; a site may "
+                                              "have an attribute for it (htcondor.MY.<attribute>)")
+            if attributes.account is not None:
+                found.append(Directive("accounting_group", _group(attributes.account), "attributes.account"))
+            if attributes.duration is not None:
+                if any(one.option.lower() == "periodic_remove" for one in custom):
+                    raise InvalidJobException("custom attribute 'htcondor.periodic_remove' needs attributes.duration "
+                                              "to be None: the time limit is such an expression")
+                seconds = max(1, -int(-attributes.duration.total_seconds() // 1))
+                found.append(Directive("periodic_remove", _TIME_LIMIT.format(seconds), "attributes.duration"))
+        asked = resources(spec)
+        return found + (_resource_directives(asked) if asked is not None else []) + custom
+
+    def _template_context(self, job: Job, spec: JobSpec, context: Mapping[str, Any]) -> dict[str, Any]:
+        asked = resources(spec) or ResourceSpecV1()
+        return {**super()._template_context(job, spec, context), "processes": asked.computed_process_count}
+
+    # --- states ----------------------------------------------------------------------------------------------------
+
+    def get_status_command(self, native_ids: Iterable[str]) -> list[str]:
+        """condor_q for all jobs of the user."""
+        return self._there("condor_q", "-json", "-attributes", _QUEUE + ",ExitCode,ExitBySignal,ExitSignal")
+
+    def _rows(self, exit_code: int, out: str) -> Iterator[Row]:
+        check_status_exit_code("condor_q", exit_code, out)
+        for native_id, ad in _ads(out):
+            state = _BY_NUMBER.get(str(ad.get("JobStatus")))
+            yield native_id, state.name if state is not None else str(ad.get("JobStatus")), ad
+
+    def _status(self, state: str, row: Any) -> JobStatus | None:
+        return _queued(state, row)
+
+    def _sources(self, native_ids: list[str]) -> list[Source]:
+        commands = [self._there("condor_history", "-json", "-attributes", _HISTORY, "-limit", str(len(ids)), *ids)
+                    for start in range(0, len(native_ids), _IDS_AT_ONCE)
+                    if (ids := native_ids[start:start + _IDS_AT_ONCE])]
+        return [Source("condor_history", commands, parse_history)]
+
+    # --- the rest --------------------------------------------------------------------------------------------------
+
+    def get_cancel_command(self, native_id: str) -> list[str]:
+        """condor_rm."""
+        return self._there("condor_rm", native_id)
+
+    def process_cancel_command_output(self, exit_code: int, out: str) -> None:
+        """condor_rm fails for a job that has left the queue."""
+        if re.search(r"not found|couldn't find", out, re.IGNORECASE):
+            raise InvalidJobStateError(out.strip())
+        raise SubmitException(f"condor_rm failed: {out.strip() or exit_code}", transient=bool(
+            _LATER.search(out) or _UNKNOWN_OUTCOME.search(out)))
+
+    def get_list_command(self) -> list[str]:
+        """condor_q: the user's jobs."""
+        return self._there("condor_q", "-json", "-attributes", "ClusterId,ProcId,JobStatus")
+
+    def parse_list_output(self, out: str) -> list[str]:
+        """Ids of the jobs that have not ended."""
+        ended = (CondorState.REMOVED.name, CondorState.COMPLETED.name)
+        return [native_id for native_id, state, _ in self._rows(0, out) if state not in ended]
+
+
+def _group(name: str) -> str:
+    if _GROUP.fullmatch(name) is None:
+        raise InvalidJobException(f"attributes.account {name!r} is not the name of an accounting group of HTCondor: "
+                                  "letters, digits and _ . @ -")
+    return name
+
+
+def _resource_directives(asked: ResourceSpecV1) -> list[Directive]:
+    """All of a job on one machine: the parallel universe, for several, would start the script on each."""
+    if asked.computed_node_count > 1:
+        raise InvalidJobException(f"resources.node_count={asked.computed_node_count} cannot be used: a vanilla "
+                                  "universe job of HTCondor has one machine")
+    if asked.exclusive_node_use:
+        raise InvalidJobException("resources.exclusive_node_use cannot be used: HTCondor has no request for a whole "
+                                  "machine; a site may have an attribute for it (htcondor.MY.<attribute>)")
+    processes = asked.computed_process_count
+    field = "resources.process_count" if asked.cpu_cores_per_process is None else "resources.cpu_cores_per_process"
+    found = [Directive("request_cpus", str(processes * (asked.cpu_cores_per_process or 1)), field)]
+    if asked.gpu_cores_per_process:
+        found.append(Directive("request_gpus", str(processes * asked.gpu_cores_per_process),
+                               "resources.gpu_cores_per_process"))
+    if asked.memory is not None:
+        found.append(Directive("request_memory", f"{max(1, share(asked.memory, 1024))}KB", "resources.memory"))
+    return found
+
+
+def _ads(out: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Ids and ads of an answer in JSON, which is empty when there is none. Raises ValueError for anything else."""
+    ads = json.loads(out) if out.strip() else []
+    if not isinstance(ads, list):
+        raise ValueError(f"no list of ads: {out[:200]!r}")
+    for ad in ads:
+        if isinstance(ad, dict) and isinstance(ad.get("ClusterId"), int) and isinstance(ad.get("ProcId"), int):
+            yield f"{ad['ClusterId']}.{ad['ProcId']}", ad
+
+
+_warned: set[str] = set()
+
+
+def _queued(state: str, ad: Mapping[str, Any]) -> JobStatus | None:
+    """The status for a job in the queue; None, with a warning, when its state is not known."""
+    if state not in CondorState.__members__:
+        if state not in _warned:
+            _warned.add(state)
+            _log.warning("HTCondor's JobStatus %s is not known; jobs in it keep their last state", state)
+        return None
+    native = CondorState[state]
+    if native is CondorState.COMPLETED:
+        return _ended(ad)
+    started = _number(ad, "JobStartDate")
+    found = native.state or (JobState.QUEUED if started is None else JobState.ACTIVE)
+    metadata: dict[str, Any] = {"native_state": state, "phase": native.phase, "submit_time": _number(ad, "QDate")}
+    message = None
+    if native is CondorState.HELD:
+        message = f"held: {ad.get('HoldReason')}"
+        if ad.get("HoldReasonCode") == _SPOOLING:
+            message, metadata["phase"] = None, "STAGE_IN"
+    if found is JobState.ACTIVE:
+        metadata |= {"start_time": started, "processors": _number(ad, "CpusProvisioned"), **_host(ad, "RemoteHost")}
+    return JobStatus(found, time=metadata.get("start_time") or metadata["submit_time"], message=message,
+                     metadata=_known(metadata))
+
+
+def parse_history(exit_code: int, out: str) -> dict[str, JobStatus]:
+    """Statuses from ``condor_history -json`` with the attributes of _HISTORY; none for a job without a record."""
+    if exit_code != 0 and "no history file" in out.lower():
+        raise SourceOffError(out.strip())
+    check_status_exit_code("condor_history", exit_code, out)
+    return {native_id: _ended(ad) for native_id, ad in _ads(out)}
+
+
+def _ended(ad: Mapping[str, Any]) -> JobStatus:
+    """The status for a job that was completed or removed. Wall time is that of all its runs."""
+    native = _BY_NUMBER.get(str(ad.get("JobStatus")), CondorState.COMPLETED)
+    removed = native is CondorState.REMOVED
+    end = (None if removed else _number(ad, "CompletionDate")) or _number(ad, "EnteredCurrentStatus")
+    started = _number(ad, "JobStartDate")
+    metadata: dict[str, Any] = {"native_state": native.name, "submit_time": _number(ad, "QDate"), "end_time": end}
+    if started is not None:
+        user, system = _number(ad, "RemoteUserCpu"), _number(ad, "RemoteSysCpu")
+        memory = _number(ad, "ResidentSetSize_RAW") or _number(ad, "ResidentSetSize")
+        starts = _number(ad, "NumJobStarts") or 0
+        metadata |= {"start_time": started, "wall_seconds": _number(ad, "RemoteWallClockTime"),
+                     "suspend_seconds": _number(ad, "CumulativeSuspensionTime") or None,
+                     "cpu_seconds": user + (system or 0) if user is not None else None,
+                     "memory_max_bytes": int(memory * 1024) if memory else None,
+                     "processors": _number(ad, "CpusProvisioned"), "gpus": _number(ad, "GPUsProvisioned"),
+                     "starts": starts if starts > 1 else None, **_host(ad, "LastRemoteHost")}
+    state, code, message = _outcome(ad, removed, metadata)
+    return JobStatus(state, time=end, message=message, exit_code=code, metadata=_known(metadata))
+
+
+def _outcome(ad: Mapping[str, Any], removed: bool,
+             metadata: dict[str, Any]) -> tuple[JobState, int | None, str | None]:
+    """State, exit code and message; reason and signal go into the metadata."""
+    if removed:
+        why = str(ad.get("RemoveReason") or "") or None
+        if why is None or not _BY_POLICY.search(why):
+            return JobState.CANCELED, None, why
+        metadata["reason"] = "timeout" if "JobCurrentStartDate" in why else "policy"
+        return JobState.FAILED, None, why
+    signal, code = ad.get("ExitSignal"), ad.get("ExitCode")
+    if ad.get("ExitBySignal") is True and isinstance(signal, int):
+        metadata |= {"signal": signal, "reason": "signal"}
+        return JobState.FAILED, 128 + signal, None
+    if isinstance(code, int):
+        return (JobState.FAILED if code else JobState.COMPLETED), code, None
+    metadata["reason"] = "unknown-exit"
+    return JobState.FAILED, None, None
+
+
+def _number(ad: Mapping[str, Any], name: str) -> float | None:
+    """A number above or equal to 0; dates that are not set are 0 in some releases."""
+    value = ad.get(name)
+    usable = isinstance(value, int | float) and not isinstance(value, bool) and value >= 0
+    return value if usable and (value or not name.endswith("Date")) else None
+
+
+def _host(ad: Mapping[str, Any], name: str) -> dict[str, Any]:
+    """Host of a slot such as ``slot1@host``."""
+    slot = ad.get(name)
+    return {"nodes": [slot.rpartition("@")[2]], "node_count": 1} if isinstance(slot, str) and slot else {}
+
+
+def _known(metadata: dict[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in metadata.items() if value is not None}

@@ -1,0 +1,270 @@
+"""The base of psij's own batch executors: submit scripts from the templates, options of jobs, rows of queue listings.
+
+A resource manager is one module: a subclass with its command lines, its table of native states and the parsers of its
+output, and one template. ``docs`` in the module of each name the sources.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from abc import abstractmethod
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import timedelta
+from pathlib import Path
+from typing import IO, Any, ClassVar
+
+from psij.exceptions import InvalidJobException
+from psij.executors.batch._files import exit_file
+from psij.executors.batch._watch import Known
+from psij.executors.batch.batch_scheduler_executor import BatchSchedulerExecutor
+from psij.job import Job
+from psij.job_spec import JobSpec
+from psij.job_status import JobStatus
+from psij.resource_spec import ResourceSpecV1
+from sssjob.templates import render
+from sssjob.templates.quoting import Directive, QuotingError
+
+__all__ = ["LrmExecutor", "Row", "clock", "custom_directives", "job_name", "number", "whole_lines"]
+
+Row = tuple[str, str, Any]      # native id, native state, and whatever the subclass needs to make a status of it
+
+# Variables that bash sets itself, so that ``export`` cannot hand them on; they go through env(1). Seen with bash 5.2.
+_OF_BASH = frozenset([
+    "BASH", "BASHOPTS", "BASHPID", "BASH_ALIASES", "BASH_ARGC", "BASH_ARGV", "BASH_ARGV0", "BASH_CMDS", "BASH_COMMAND",
+    "BASH_EXECUTION_STRING", "BASH_LINENO", "BASH_SOURCE", "BASH_SUBSHELL", "BASH_VERSINFO", "BASH_VERSION",
+    "COMP_WORDBREAKS", "DIRSTACK", "EPOCHREALTIME", "EPOCHSECONDS", "EUID", "FUNCNAME", "GROUPS", "HISTCMD", "IFS",
+    "LINENO", "OLDPWD", "OPTERR", "OPTIND", "PPID", "PS4", "PWD", "RANDOM", "SECONDS", "SHELLOPTS", "SHLVL", "SRANDOM",
+    "UID", "_"])
+_UNFIT = re.compile(r"[^\w.+=@-]+")
+
+
+def clock(duration: timedelta) -> str:
+    """``hours:minutes:seconds``, rounded up."""
+    seconds = -int(-duration.total_seconds() // 1)
+    return f"{seconds // 3600:02}:{seconds // 60 % 60:02}:{seconds % 60:02}"
+
+
+def job_name(spec: JobSpec, longest: int) -> Directive:
+    """The name: the one given, as it is, or one made of the executable's. The option is ``name``.
+
+    longest: bytes that the resource manager takes; more are refused.
+    """
+    if spec._name is not None:
+        if len(os.fsencode(spec._name)) > longest:
+            raise InvalidJobException(f"name has more than {longest} bytes, which is the most that can be taken")
+        return Directive("name", spec._name, "name")
+    return Directive("name", _UNFIT.sub("_", os.path.basename(spec.executable or ""))[:60] or "job", "executable")
+
+
+def custom_directives(spec: JobSpec, prefix: str, refused: Mapping[str, str]) -> list[Directive]:
+    """Options from the custom attributes ``<prefix>.<option>``.
+
+    True makes an option without a value, None and False none at all; text and numbers are values. refused: options that
+    cannot be given, with the reason.
+    """
+    custom = spec.attributes.custom_attributes if spec.attributes is not None else None
+    found = []
+    for name, value in (custom or {}).items():
+        owner, _, option = name.partition(".")
+        if owner.lower() != prefix or not option:
+            continue
+        field = f"custom attribute {name!r}"
+        if option in refused:
+            raise InvalidJobException(f"{field} cannot be used: {refused[option]}")
+        if value is None or value is False:
+            continue
+        if value is not True and not isinstance(value, str | int | float):
+            raise InvalidJobException(f"{field} must be text, a number, True or False, not {type(value).__name__}")
+        found.append(Directive(option, None if value is True else str(value), field))
+    return found
+
+
+def number(text: str) -> float | None:
+    """A number in an answer; None for anything else."""
+    try:
+        return float(text)
+    except ValueError:
+        return None
+
+
+def whole_lines(out: str) -> list[str]:
+    """The lines of an answer, without a last one that was cut off."""
+    lines = out.split("\n")
+    lines.pop()
+    return lines
+
+
+class LrmExecutor(BatchSchedulerExecutor):
+    """An executor whose submit script is made from ``templates/<_TEMPLATE>``."""
+
+    _TEMPLATE: ClassVar[str]        # file name in sssjob.templates; extends job.sh.j2
+    _PREFIX: ClassVar[str]          # of custom attributes
+    _SEPARATOR: ClassVar[str | None] = None     # set where answers are a header and lines that begin with id, separator
+    _OUTPUT_IS_TROUBLE = True       # the program's output goes elsewhere
+    _chunk: int | None = None
+
+    @abstractmethod
+    def _directives(self, job: Job, spec: JobSpec) -> list[Directive]:
+        """All options of the job. Raises InvalidJobException for what cannot be expressed."""
+
+    @abstractmethod
+    def _rows(self, exit_code: int, out: str) -> Iterable[Row]:
+        """The rows of the answer to the status command. Raises an exception when it is no answer at all."""
+
+    @abstractmethod
+    def _status(self, state: str, row: Any) -> JobStatus | None:
+        """The status for a row; ``native_state`` in its metadata is state. None when nothing follows from the state."""
+
+    # --- the queue -------------------------------------------------------------------------------------------------
+
+    def parse_status_output(self, exit_code: int, out: str) -> dict[str, JobStatus]:
+        """Statuses by native id; jobs in a native state from which nothing follows are left out."""
+        statuses = ((native_id, self._status(state, row)) for native_id, state, row in self._rows(exit_code, out))
+        return {native_id: status for native_id, status in statuses if status is not None}
+
+    def _ask_queue(self, command: list[str], known: Known) -> Mapping[str, JobStatus | None]:
+        code, out = self._ask(command)
+        if self._SEPARATOR is not None and code == 0:
+            return self._changed_lines(out, known, self._SEPARATOR)
+        return self._changed_rows(code, out, known)
+
+    def _changed_rows(self, exit_code: int, out: str, known: Known) -> dict[str, JobStatus | None]:
+        return {native_id: None if known.get(native_id) == state else self._status(state, row)
+                for native_id, state, row in self._rows(exit_code, out)}
+
+    def _changed_lines(self, out: str, known: Known, separator: str) -> dict[str, JobStatus | None]:
+        """The same for lines, of which only those are read that were not in the last answer."""
+        lines = out.split("\n")
+        ids = list(map(known.lines.get, lines))
+        fresh = [line for line, native_id in zip(lines, ids, strict=True) if native_id is None]
+        seen = self._changed_rows(0, "\n".join(fresh), known)
+        if len(fresh) > 2:      # more than the header and the end
+            known.lines = {line: line.partition(separator)[0] for line in lines[1:-1]}
+        del ids[0]
+        listed: dict[str, JobStatus | None] = dict.fromkeys(native_id for native_id in ids if native_id is not None)
+        return listed | seen
+
+    def _watch_key(self) -> tuple[Any, ...]:
+        return self.name, type(self), self.url, os.geteuid()
+
+    # --- submissions without an answer -----------------------------------------------------------------------------
+
+    def _look_up(self, job: Job) -> list[str] | None:
+        """By tag, and in the exit files: a job that has ended may be in no queue any more."""
+        found = super()._look_up(job)
+        ended = [path.stem for path in self.work_directory.glob("*.ec") if _names(path, job.id)]
+        return list(dict.fromkeys([*(found or ()), *ended])) or found
+
+    # --- the script ------------------------------------------------------------------------------------------------
+
+    def generate_submit_script(self, job: Job, context: dict[str, Any], submit_file: IO[str]) -> None:
+        """Write the script. Raises InvalidJobException naming what cannot be said in it."""
+        assert job.spec is not None
+        try:
+            submit_file.write(render(self._TEMPLATE, self._template_context(job, job.spec, context)))
+        except QuotingError as e:
+            raise InvalidJobException(str(e), e) from e
+
+    def _template_context(self, job: Job, spec: JobSpec, context: Mapping[str, Any]) -> dict[str, Any]:
+        """What the template may use. launcher: the command up to the program; arguments: what follows it."""
+        launcher, arguments = _split(context["psij"]["launch_command"], _program(spec)[1:])
+        return {
+            "job_id": job.id, "directives": self._directives(job, spec), "script_dir": self.work_directory,
+            "directory": directory(spec), "inherit_environment": spec.inherit_environment,
+            "environment": [item for item in (spec.environment or {}).items() if not _needs_env(item[0])],
+            "launcher": launcher, "arguments": arguments}
+
+    def _launch_command(self, job: Job) -> list[str]:
+        """The command for the job as launchers see it: with absolute paths."""
+        assert job.spec is not None
+        if _is_resolved(job.spec):
+            return super()._launch_command(job)
+        shown = Job(_resolved(job.spec))
+        shown._id, shown.executor = job.id, self
+        return super()._launch_command(shown)
+
+
+def _names(path: Path, job_id: str) -> bool:
+    written = exit_file(path, job_id)
+    return written is not None and written.job_id == job_id
+
+
+def directory(spec: JobSpec) -> str:
+    """The job's directory: absolute, our own when none is given."""
+    return os.path.abspath(_home(str(spec.directory))) if spec.directory is not None else os.getcwd()
+
+
+def _home(path: str) -> str:
+    return os.path.expanduser("~") + path[1:] if path == "~" or path.startswith("~/") else path
+
+
+def _absolute(base: str, path: Path | None) -> str | None:
+    return None if path is None else os.path.join(base, _home(str(path)))
+
+
+def _needs_env(name: str) -> bool:
+    """Whether bash cannot hand on a variable, so that it goes through env(1)."""
+    return name in _OF_BASH or not name.isidentifier()
+
+
+def _program(spec: JobSpec) -> list[str]:
+    """Executable and arguments; through env(1) where there are variables that bash cannot hand on."""
+    program = [os.fspath(spec.executable or ""), *(spec.arguments or ())]
+    through_env = [f"{name}={value}" for name, value in (spec.environment or {}).items() if _needs_env(name)]
+    if not through_env:
+        return program
+    if "=" in program[0]:
+        raise InvalidJobException(f"executable {program[0]!r}: env(1), which sets those variables of environment that "
+                                  "belong to the shell, would take it for a variable")
+    return ["/usr/bin/env", *through_env, *program]
+
+
+def _resolved(spec: JobSpec) -> JobSpec:
+    """The specification for launchers: all paths absolute."""
+    base = directory(spec)
+    executable, *arguments = _program(spec)
+    return JobSpec(
+        executable, arguments, base, spec.name, spec.inherit_environment, spec.environment,
+        _absolute(base, spec.stdin_path), _absolute(base, spec.stdout_path), _absolute(base, spec.stderr_path),
+        spec.resources, spec.attributes, _absolute(base, spec.pre_launch), _absolute(base, spec.post_launch),
+        spec.launcher)
+
+
+def _is_resolved(spec: JobSpec) -> bool:
+    """Whether launchers can take the specification as it is."""
+    paths = (spec.stdin_path, spec.stdout_path, spec.stderr_path, spec.pre_launch, spec.post_launch)
+    return (all(path is None or path.is_absolute() for path in paths)
+            and not any(map(_needs_env, spec.environment or ())))
+
+
+def _split(command: list[str], arguments: list[str]) -> tuple[list[str], list[str]]:
+    """The launch command as what is literal and the arguments, in which variables are expanded."""
+    count = len(arguments)
+    if count and command[-count:] == arguments:
+        return command[:-count], arguments
+    if any("${" in argument for argument in arguments):
+        return [], command
+    return command, []
+
+
+def resources(spec: JobSpec) -> ResourceSpecV1 | None:
+    """The resources asked for. Raises InvalidJobException for a form that is not known."""
+    if spec.resources is None or (isinstance(spec.resources, ResourceSpecV1) and spec.resources.version == 1):
+        return spec.resources
+    raise InvalidJobException(f"resources of version {spec.resources.version} are not understood (known: 1)")
+
+
+def share(total: int, parts: int) -> int:
+    """A part of a total, rounded up."""
+    return -(-total // parts)
+
+
+def rows_by_header(out: str, separator: str = "|") -> Iterator[dict[str, str]]:
+    """Rows of a table whose first line names the columns; rows of another length are left out."""
+    lines = whole_lines(out)
+    names = lines[0].split(separator) if lines else []
+    for line in lines[1:]:
+        values = line.split(separator)
+        if len(values) == len(names):
+            yield dict(zip(names, values, strict=True))

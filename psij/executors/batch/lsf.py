@@ -1,0 +1,437 @@
+"""IBM Spectrum LSF: bsub, bjobs, bhist, bkill.
+
+States, also of jobs that ended a short while ago (CLEAN_PERIOD, an hour by default), come from one ``bjobs -a -json``
+(10.1.0.2 and later); the end of older ones from ``bhist -l``. Sources: bsub(1), bjobs(1), bhist(1), lsbatch.h of openlava; outputs of bjobs
+10.1 in the tests of public clients. No LSF was at hand to record from.
+
+A process is ``cpu_cores_per_process`` slots, which sites make of cores unless they say otherwise. Numbers without a
+unit mean what a site has set, so that memory always has one; how it is shared out is said too (``/host``,
+``/task``), which needs 10.1.0.9: older releases refuse it.
+
+Times are taken from bjobs only where it prints seconds and the year; by default it has neither, and the exit file has
+both. A job that was killed and one that exited with 128 + signal look the same when bjobs gives no reason: it is a code
+then.
+"""
+
+from __future__ import annotations
+
+import calendar
+import json
+import logging
+import os
+import re
+import subprocess
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import timedelta
+from enum import Enum
+from pathlib import Path
+from typing import Any
+
+from psij.exceptions import InvalidJobException, SubmitException
+from psij.executors.batch.batch_scheduler_executor import (
+    BatchSchedulerExecutorConfig,
+    Failure,
+    InvalidJobStateError,
+    Source,
+    check_status_exit_code,
+)
+from psij.executors.batch.lrm import LrmExecutor, Row, custom_directives, job_name, number, resources, share
+from psij.job import Job
+from psij.job_spec import JobSpec
+from psij.job_state import JobState
+from psij.job_status import JobStatus
+from psij.resource_spec import ResourceSpecV1
+from sssjob.templates.quoting import Directive
+
+__all__ = ["LsfExecutorConfig", "LsfJobExecutor", "LsfState", "parse_bhist"]
+
+_log = logging.getLogger("psij")
+
+
+class LsfState(Enum):
+    """Values of STAT: what PSI/J makes of each, the phase. None: the state of the job stays as it was."""
+
+    def __init__(self, state: JobState | None, phase: str | None = None) -> None:
+        self.state, self.phase = state, phase
+
+    def __new__(cls, *_: object) -> LsfState:
+        member = object.__new__(cls)
+        member._value_ = len(cls.__members__)
+        return member
+
+    PEND = (JobState.QUEUED,)
+    PSUSP = (JobState.QUEUED, "HELD")
+    WAIT = (JobState.QUEUED,)
+    PROV = (JobState.QUEUED, "CONFIGURING")
+    FWD_PEND = (JobState.QUEUED,)
+    RUN = (JobState.ACTIVE,)
+    RUNKWN = (JobState.ACTIVE,)
+    SSUSP = (JobState.ACTIVE, "SUSPENDED")
+    USUSP = (JobState.ACTIVE, "SUSPENDED")
+    EXIT = (JobState.FAILED,)
+    DONE = (JobState.COMPLETED,)
+    POST_DONE = (JobState.COMPLETED,)
+    POST_ERR = (JobState.COMPLETED,)
+    UNKWN = (None,)
+    ZOMBI = (None,)
+
+
+# Termination reasons, by what follows TERM_ (bhist(1), table of job termination reasons). The others are reasons as
+# they are, in small letters.
+_CANCELED = ("OWNER", "ADMIN", "FORCE_OWNER", "FORCE_ADMIN")
+_REASONS = {"RUNLIMIT": "timeout", "DEADLINE": "deadline", "CPULIMIT": "cpu-time", "MEMLIMIT": "memory",
+            "SWAP": "memory", "PREEMPT": "preempted", "EXTERNAL_SIGNAL": "signal", "PRE_EXEC_FAIL": "launch",
+            "CWD_NOTEXIST": "launch", "ORPHAN_SYSTEM": "dependency", "UNKNOWN": None}
+
+_UTC = ["env", "TZ=UTC0", "LSB_DISPLAY_YEAR=Y"]
+_FIELDS = ("jobid jobindex stat queue exit_code exit_reason exec_host submit_time start_time finish_time cpu_used "
+           "run_time max_mem")
+_ID = re.compile(r"\d{1,18}(?:\[\d{1,10}\])?", re.ASCII)
+_SUBMITTED = re.compile(r"Job <(\d{1,18})> is submitted to (?:default )?queue <[^>]*>\.?.*", re.ASCII)
+_RECORD = re.compile(r"\{[^{}]*\}")
+_NO_JOBS = re.compile(r"^No (?:unfinished |matching )?job found", re.MULTILINE)
+_TERM = re.compile(r"TERM_([A-Z_]+)")
+_TIME = re.compile(r"([A-Z][a-z]{2}) +(\d{1,2}) (\d\d:\d\d:\d\d) (\d{4})", re.ASCII)
+_SPAN = re.compile(r"(\d+):(\d\d):(\d\d)", re.ASCII)
+_SECONDS = re.compile(r"(\d+(?:\.\d+)?) second", re.ASCII)
+_SIZE = re.compile(r"(\d+(?:\.\d+)?) ?([KMGTP]?)(?:bytes|B)?", re.ASCII)
+_FACTORS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40, "P": 1 << 50}
+_LONGEST_NAME = 4094        # bytes
+_HISTORIES_AT_ONCE = 50
+
+_BLOCK = re.compile(r"^Job <(\d+)(\[\d+\])?>", re.MULTILINE)
+_EVENT = re.compile(r"^[A-Z][a-z]{2} [A-Z][a-z]{2} +\d+ \d\d:\d\d:\d\d(?: \d{4})?: +(.*)$", re.MULTILINE)
+_END = re.compile(r"(Donesuccessfully)|Exitedwithexitcode(\d+)|Exitedbysignal(\d+)|Exited|Completed<exit>")
+
+_REFUSED = {
+    "J": "use name; a PSI/J job is one job", "Jd": "psij finds its jobs by it", "pack": "a PSI/J job is one job",
+    **dict.fromkeys(("o", "oo"), "use stdout_path"), **dict.fromkeys(("e", "eo"), "use stderr_path"),
+    **dict.fromkeys(("i", "is"), "use stdin_path"), "cwd": "use directory", "env": "use environment",
+    "L": "the script is one of bash", **dict.fromkeys(("K", "I", "Ip", "IS", "ISp", "ISs", "Is", "IX", "tty"),
+                                                      "it would hold up submit(); use Job.wait()"),
+    **dict.fromkeys(("h", "help", "V"), "no job would be made"), "jsdl": "the job is described already"}
+
+# Variables of bsub that hide its answer, or make no job.
+_UNSET = ("BSUB_BLOCK", "BSUB_CHK_RESREQ", "BSUB_QUIET", "BSUB_QUIET2")
+
+_LATER = re.compile(r"cannot connect|please wait|not responding|(lim|mbatchd|daemon).* (is )?down|reconfigur|"
+                    r"try.* later|pending job (threshold|slot limit)|job limit|too many", re.IGNORECASE)
+_UNKNOWN_OUTCOME = re.compile(r"timed? ?out|socket operation|failed in (sending|receiving)|communication|"
+                              r"connection (reset|lost|closed)|broken pipe", re.IGNORECASE)
+
+
+class LsfExecutorConfig(BatchSchedulerExecutorConfig):
+    """Settings of the LSF executor."""
+
+
+class LsfJobExecutor(LrmExecutor):
+    """Executor ``lsf``. Custom attributes ``lsf.<option>`` are options of bsub, without the dash."""
+
+    _TEMPLATE = "lsf.sh.j2"
+    _PREFIX = "lsf"
+
+    # --- submitting ------------------------------------------------------------------------------------------------
+
+    def get_submit_command(self, job: Job, submit_file_path: Path) -> list[str]:
+        """bsub, which reads options everywhere only from a script on its standard input."""
+        unset = [word for name in _UNSET if name in os.environ for word in ("-u", name)]
+        return [*(["env", *unset] if unset else []), "/bin/sh", "-c", 'exec bsub <"$1"', "sh", str(submit_file_path)]
+
+    def job_id_from_submit_output(self, out: str) -> str:
+        """The id, from the one line ``Job <id> is submitted to queue <name>.``"""
+        found = [match[1] for line in out.splitlines() if (match := _SUBMITTED.fullmatch(line.strip()))]
+        if len(found) != 1:
+            raise ValueError(f"bsub gave no job id: {out!r}")
+        return found[0]
+
+    def _is_native_id(self, text: str) -> bool:
+        return _ID.fullmatch(text) is not None
+
+    def _classify_failure(self, exit_code: int, out: str) -> Failure:
+        if exit_code < 0 or _UNKNOWN_OUTCOME.search(out):
+            return Failure.UNKNOWN
+        return Failure.LATER if _LATER.search(out) else Failure.REFUSED
+
+    def _lookup_commands(self, job: Job) -> list[list[str]]:
+        """The tag is the description of the job."""
+        return [self._bjobs("-a", "-json", "-o", "jobid job_description")]
+
+    def _parse_lookup(self, job: Job, out: str) -> list[str]:
+        return sorted((one["JOBID"] for one in _records(0, out) if one.get("JOB_DESCRIPTION") == _tag(job)), key=int)
+
+    def _directives(self, job: Job, spec: JobSpec) -> list[Directive]:
+        name = job_name(spec, _LONGEST_NAME)
+        if re.search(r"[\[\]]", name.value or ""):
+            raise InvalidJobException(f"name {name.value!r} contains a bracket, which begins an array in LSF")
+        found = [Directive("J", name.value, name.field), Directive("Jd", _tag(job)), Directive("o", "/dev/null")]
+        attributes = spec.attributes
+        if attributes is not None:
+            for option, field in (("q", "queue_name"), ("P", "account"), ("U", "reservation_id")):
+                if getattr(attributes, field) is not None:
+                    found.append(Directive(option, getattr(attributes, field), f"attributes.{field}"))
+            if attributes.duration is not None:
+                found.append(Directive("W", self._format_duration(attributes.duration), "attributes.duration"))
+        asked = resources(spec)
+        if asked is not None:
+            found += _resource_directives(asked)
+        custom = custom_directives(spec, self._PREFIX, _REFUSED)
+        for one in custom:
+            for other in found:
+                if one.option == other.option != "R":       # requirements are joined
+                    raise InvalidJobException(f"{one.field} and {other.field} say the same")
+        return found + custom
+
+    def _format_duration(self, duration: timedelta) -> str:
+        """``hours:minutes``, rounded up."""
+        minutes = -int(-duration.total_seconds() // 60)
+        return f"{minutes // 60}:{minutes % 60:02}"
+
+    def _template_context(self, job: Job, spec: JobSpec, context: Mapping[str, Any]) -> dict[str, Any]:
+        asked = resources(spec)
+        slots = (asked.cpu_cores_per_process if asked is not None else None) or 1
+        return {**super()._template_context(job, spec, context), "slots_per_process": slots}
+
+    # --- states ----------------------------------------------------------------------------------------------------
+
+    def _bjobs(self, *words: str) -> list[str]:
+        """bjobs for the user's jobs. That there is none it says on standard error."""
+        return [*_UTC, "/bin/sh", "-c", 'exec bjobs "$@" 2>&1', "sh", "-u", self._current_user(), *words]
+
+    def get_status_command(self, native_ids: Iterable[str]) -> list[str]:
+        """bjobs for all jobs of the user, with those that ended a short while ago."""
+        return self._bjobs("-a", "-json", "-o", _FIELDS)
+
+    def _rows(self, exit_code: int, out: str) -> Iterator[Row]:
+        for record in _records(exit_code, out):
+            if record.get("JOBID") and record.get("STAT"):
+                index = record.get("JOBINDEX", "")
+                yield record["JOBID"] + (f"[{index}]" if index not in ("", "0") else ""), record["STAT"], record
+
+    def _status(self, state: str, row: Any) -> JobStatus | None:
+        native = LsfState.__members__.get(state)
+        if native is None and state not in _warned:
+            _warned.add(state)
+            _log.warning("LSF's job state %r is not known; jobs in it keep their last state", state)
+        if native is None or native.state is None:
+            return None
+        metadata: dict[str, Any] = {"native_state": state, "phase": native.phase, "queue": row.get("QUEUE") or None,
+                                    "submit_time": _utc(row.get("SUBMIT_TIME"))}
+        if native.state is not JobState.QUEUED:
+            metadata |= {"start_time": _utc(row.get("START_TIME")), **_hosts(row.get("EXEC_HOST", ""))}
+        if native.state.final:
+            return _end(native, row, metadata)
+        return JobStatus(native.state, time=metadata.get("start_time") or metadata["submit_time"],
+                         metadata=_known(metadata))
+
+    def _sources(self, native_ids: list[str]) -> list[Source]:
+        ids = native_ids[:_HISTORIES_AT_ONCE]
+        return [Source("bhist", [["bhist", "-l", *ids]] if ids else [], parse_bhist, late=True)]
+
+    # --- the rest --------------------------------------------------------------------------------------------------
+
+    def get_cancel_command(self, native_id: str) -> list[str]:
+        """bkill."""
+        return ["bkill", native_id]
+
+    def process_cancel_command_output(self, exit_code: int, out: str) -> None:
+        """bkill fails for a job that has ended."""
+        if re.search(r"already finished|no matching job|is not found", out, re.IGNORECASE):
+            raise InvalidJobStateError(out.strip())
+        raise SubmitException(f"bkill failed: {out.strip() or exit_code}", transient=bool(
+            _LATER.search(out) or _UNKNOWN_OUTCOME.search(out)))
+
+    def get_list_command(self) -> list[str]:
+        """bjobs, with those that ended a short while ago: it fails where there is no job at all."""
+        return self.get_status_command(())
+
+    def parse_list_output(self, out: str) -> list[str]:
+        """The ids of those that have not ended."""
+        return [native_id for native_id, state, _ in self._rows(0, out) if state not in (
+            "DONE", "EXIT", "POST_DONE", "POST_ERR")]
+
+    def _run_command(self, cmd: list[str]) -> str:
+        """As in the base; ``No job found``, for which bjobs may fail, is an answer."""
+        try:
+            return super()._run_command(cmd)
+        except subprocess.CalledProcessError as e:
+            if "bjobs" in " ".join(cmd) and _NO_JOBS.search(e.output or ""):
+                return str(e.output)
+            raise
+
+
+_warned: set[str] = set()
+
+
+def _tag(job: Job) -> str:
+    return f"sssjob:{job.id}"
+
+
+def _resource_directives(asked: ResourceSpecV1) -> list[Directive]:
+    """A process is as many slots as it has cores. Nodes are fixed only when they follow from what is said."""
+    processes, cores = asked.computed_process_count, asked.cpu_cores_per_process or 1
+    slots = processes * cores
+    fixed = asked.node_count is not None or asked.processes_per_node is not None
+    here = asked.computed_processes_per_node
+    one_host = asked.computed_node_count == 1 if fixed else processes == 1
+    found = [Directive("n", str(slots), "resources.process_count")]
+    if one_host and slots > 1:
+        found.append(Directive("R", "span[hosts=1]", "resources.node_count"))
+    elif fixed and slots > 1:
+        found.append(Directive("R", f"span[ptile={here * cores}]", "resources.processes_per_node"))
+    elif cores > 1:
+        found.append(Directive("R", f"span[block={cores}]", "resources.cpu_cores_per_process"))
+    if asked.memory is not None:
+        parts, method = (asked.computed_node_count if fixed else 1, "host") if fixed or one_host else (slots, "task")
+        kilobytes = max(1, share(share(asked.memory, parts), 1024))
+        found.append(Directive("R", f"rusage[mem={kilobytes}KB/{method}]", "resources.memory"))
+    if asked.gpu_cores_per_process:
+        found.append(_gpus(asked.gpu_cores_per_process, here if fixed else 1, cores, fixed or one_host))
+    if asked.exclusive_node_use:
+        found.append(Directive("x", None, "resources.exclusive_node_use"))
+    return found
+
+
+def _gpus(each: int, processes: int, slots: int, by_host: bool) -> Directive:
+    """GPUs of a host where its processes are known, else of a slot."""
+    field = "resources.gpu_cores_per_process"
+    if by_host:
+        return Directive("gpu", f"num={each * processes}/host", field)
+    if each % slots:
+        raise InvalidJobException(f"{field}={each}: LSF gives GPUs to hosts or slots, and a process has {slots} slots "
+                                  "on hosts that are not fixed: state node_count or processes_per_node")
+    return Directive("gpu", f"num={each // slots}/task", field)
+
+
+def _records(exit_code: int, out: str) -> list[dict[str, str]]:
+    """The records of an answer in JSON. What was cut off, or is no JSON, is left out."""
+    begin = out.find("{")
+    if begin < 0:
+        if _NO_JOBS.search(out):
+            return []
+        check_status_exit_code("bjobs", exit_code, out)
+        raise ValueError(f"bjobs gave no JSON: {out[:200]!r}")
+    try:
+        answer, _ = json.JSONDecoder(strict=False).raw_decode(out, begin)
+        records = answer["RECORDS"]
+    except (ValueError, KeyError, TypeError):
+        records = [record for text in _RECORD.findall(out) if (record := _record(text))]
+        if not records:
+            raise ValueError(f"bjobs gave no records: {out[:200]!r}") from None
+    return [{name: str(value) for name, value in record.items()} for record in records
+            if isinstance(record, dict) and "ERROR" not in record]
+
+
+def _record(text: str) -> dict[str, str] | None:
+    try:
+        found: dict[str, str] = json.loads(text, strict=False)
+    except ValueError:
+        return None
+    return found
+
+
+def _end(native: LsfState, row: Mapping[str, str], metadata: dict[str, Any]) -> JobStatus:
+    """The final status. DONE has no code: it is 0."""
+    metadata["end_time"] = _utc(row.get("FINISH_TIME"))
+    ran = bool(row.get("EXEC_HOST"))
+    if ran:
+        metadata |= {"wall_seconds": _seconds(row.get("RUN_TIME", "")),
+                     "cpu_seconds": _seconds(row.get("CPU_USED", "")),
+                     "memory_max_bytes": _bytes(row.get("MAX_MEM", ""))}
+    text = row.get("EXIT_CODE", "")
+    code = int(text) if text.isdecimal() else None
+    if native is not LsfState.EXIT:
+        state = JobState.FAILED if code else JobState.COMPLETED
+        return JobStatus(state, time=metadata["end_time"], exit_code=code or 0, metadata=_known(metadata))
+    said = row.get("EXIT_REASON", "")
+    term = _TERM.search(said)
+    return _exit(term[1] if term else None, code, ran, said, metadata)
+
+
+def _exit(term: str | None, code: int | None, ran: bool, said: str, metadata: dict[str, Any]) -> JobStatus:
+    """The status of a job that did not end well. term: what follows TERM_; said: LSF's text, for people."""
+    if term in _CANCELED:
+        return JobStatus(JobState.CANCELED, time=metadata.get("end_time"), metadata=_known(metadata))
+    reason = _REASONS.get(term, term.lower().replace("_", "-")) if term is not None else None
+    if reason is None and not code:
+        reason = "unknown-exit" if ran else "launch"
+    if reason is not None and code is not None and code > 128:
+        metadata["signal"] = code - 128
+    metadata["reason"] = reason
+    return JobStatus(JobState.FAILED, time=metadata.get("end_time"), message=said.strip() or None if reason else None,
+                     exit_code=code or None, metadata=_known(metadata))
+
+
+def parse_bhist(exit_code: int, out: str) -> dict[str, JobStatus]:
+    """Statuses from ``bhist -l``; none for a job that is not known. Its lines are broken anywhere."""
+    if re.search(r"no matching job found", out, re.IGNORECASE) and "Job <" not in out:
+        return {}
+    check_status_exit_code("bhist", 0 if "Job <" in out else exit_code, out)
+    blocks = _BLOCK.split(out)
+    found = {}
+    for number_, index, text in zip(blocks[1::3], blocks[2::3], blocks[3::3], strict=True):
+        found[number_ + (index or "")] = _history([
+            re.sub(r"\s+", "", event) for event in _EVENT.findall(re.sub(r"\n {10,}", "", text))])
+    return found
+
+
+def _history(events: list[str]) -> JobStatus:
+    """The status after these events, which are without blanks."""
+    end, ran, said = None, False, None
+    for event in events:
+        match = _END.match(event)
+        if match is not None:
+            end = end if end is not None and match[0] == "Completed<exit>" else match
+            said = _TERM.search(event) or said
+        elif re.match(r"Start|Dispatched|Pending", event):
+            end, said = None, None
+            ran = ran or not event.startswith("Pending")
+    if end is None:
+        state, native = (JobState.ACTIVE, "RUN") if ran else (JobState.QUEUED, "PEND")
+        return JobStatus(state, metadata={"native_state": native})
+    if end[1]:
+        return JobStatus(JobState.COMPLETED, exit_code=0, metadata={"native_state": "DONE"})
+    code = int(end[2]) if end[2] else 128 + int(end[3]) if end[3] else None
+    term = said[1] if said else "EXTERNAL_SIGNAL" if end[3] else None
+    return _exit(term, code, ran, f"TERM_{term}" if term else "", {"native_state": "EXIT"})
+
+
+def _hosts(text: str) -> dict[str, Any]:
+    """Nodes and slots of ``4*hostA:2*hostB`` or ``hostA:hostA``."""
+    names: dict[str, None] = {}
+    slots = 0
+    for part in text.split(":") if text.strip("- ") else ():
+        count, star, name = part.rpartition("*")
+        names[name] = None
+        slots += int(count) if star and count.isdecimal() else 1
+    return {"nodes": list(names), "node_count": len(names), "processors": slots} if names else {}
+
+
+def _known(metadata: dict[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in metadata.items() if value is not None}
+
+
+def _utc(text: str | None) -> float | None:
+    """A time with seconds and a year, such as ``Dec 28 19:56:01 2025 L``; the letter says what it is a limit of."""
+    match = _TIME.match(text or "")
+    if match is None:
+        return None
+    try:
+        return float(calendar.timegm(time.strptime(" ".join(match.groups()), "%b %d %H:%M:%S %Y")))
+    except ValueError:
+        return None
+
+
+def _seconds(text: str) -> float | None:
+    """``16038 second(s)`` or ``hours:minutes:seconds``."""
+    span = _SPAN.match(text)
+    if span is not None:
+        return int(span[1]) * 3600.0 + int(span[2]) * 60 + int(span[3])
+    match = _SECONDS.match(text)
+    return number(match[1]) if match is not None else None
+
+
+def _bytes(text: str) -> int | None:
+    """``5.2 Gbytes``; nothing for ``-``."""
+    match = _SIZE.fullmatch(text.strip())
+    return int(float(match[1]) * _FACTORS[match[2]]) or None if match is not None else None

@@ -1,0 +1,226 @@
+"""NEC Network Queuing System V: qsub, qstat, qdel.
+
+No NQSV and no manual were at hand. What is known: the command lines and state words of psij-python's executor, which
+NEC contributed; ``Request 996644.nqsv submitted to queue: gen_S.``, PBS_JOBID ``0:996644.nqsv`` and PBS_NODEFILE with a
+line for each host, from public logs; options of public job scripts. Not known, and done without:
+
+- a way to find a request by something of ours: when qsub gives no answer, nobody knows whether there is a job;
+- what qstat says of a request that has ended, beside that it does not exist: the exit file has the code. One that was
+  killed has none and becomes ``lost``, or CANCELED after our own qdel;
+- times, hosts and usage;
+- how quotes are read in directives: values that would need them are refused;
+- whether the jobs of a request on several hosts all run the script: those with another number than 0 leave at once.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from enum import Enum
+from pathlib import Path
+from typing import Any
+
+from psij.exceptions import InvalidJobException, SubmitException
+from psij.executors.batch.batch_scheduler_executor import (
+    BatchSchedulerExecutorConfig,
+    Failure,
+    InvalidJobStateError,
+    check_status_exit_code,
+)
+from psij.executors.batch.lrm import LrmExecutor, Row, clock, custom_directives, job_name, resources, share, whole_lines
+from psij.job import Job
+from psij.job_spec import JobSpec
+from psij.job_state import JobState
+from psij.job_status import JobStatus
+from psij.resource_spec import ResourceSpecV1
+from sssjob.templates.quoting import Directive
+
+__all__ = ["NQSVExecutorConfig", "NQSVJobExecutor", "NQSVState"]
+
+_log = logging.getLogger("psij")
+
+
+class NQSVState(Enum):
+    """Words of stt: what PSI/J makes of each, the phase. None: the state of the job stays as it was.
+
+    The words are those of psij-python; their meanings (exiting, pre-running, post-running, ..) are guessed from them.
+    """
+
+    def __init__(self, state: JobState | None, phase: str | None = None) -> None:
+        self.state, self.phase = state, phase
+
+    def __new__(cls, *_: object) -> NQSVState:
+        member = object.__new__(cls)
+        member._value_ = len(cls.__members__)
+        return member
+
+    QUE = (JobState.QUEUED,)
+    WAT = (JobState.QUEUED,)
+    HLD = (JobState.QUEUED, "HELD")
+    ARI = (JobState.QUEUED,)
+    TRS = (JobState.QUEUED,)
+    STG = (JobState.QUEUED, "STAGE_IN")
+    PRR = (JobState.QUEUED, "PRERUN")
+    RUN = (JobState.ACTIVE,)
+    SUS = (JobState.ACTIVE, "SUSPENDED")
+    POR = (JobState.ACTIVE, "CLEANUP")
+    EXT = (JobState.ACTIVE, "CLEANUP")
+    MIG = (None,)
+
+
+_BIN = Path("/opt/nec/nqsv/bin")
+_ID = re.compile(r"\d{1,15}", re.ASCII)
+_SUBMITTED = re.compile(r"Request (\d{1,15})\.[\w.-]+ submitted to queue: .*", re.ASCII)
+_ROW = re.compile(r"(\d{1,15})(?:\.\S*)?(?:\s+(\S+))?", re.ASCII)
+_NOT_THERE = re.compile(r"does not exist", re.IGNORECASE)
+_LONGEST_NAME = 63      # bytes, as in the NQS that it comes from (a guess)
+
+_REFUSED = {
+    **dict.fromkeys(("o", "j"), "use stdout_path and stderr_path"), "e": "use stderr_path",
+    "t": "a PSI/J job is one job",
+    "V": "use inherit_environment", "v": "use environment", "S": "the script is one of bash",
+    "C": "the script has its own", "z": "it hides the job id", "I": "the job would not run in the background"}
+
+_LATER = re.compile(r"(cannot|could not|unable to|can't) connect|connection refused|try again", re.IGNORECASE)
+_UNKNOWN_OUTCOME = re.compile(r"timed? ?out|connection (reset|lost|closed)|broken pipe", re.IGNORECASE)
+
+
+class NQSVExecutorConfig(BatchSchedulerExecutorConfig):
+    """Settings of the NQSV executor."""
+
+
+class NQSVJobExecutor(LrmExecutor):
+    """Executor ``nqsv``. Custom attributes ``nqsv.<option>`` are options of qsub, long or of one letter."""
+
+    _TEMPLATE = "nqsv.sh.j2"
+    _PREFIX = "nqsv"
+    _chunk = 200
+
+    # --- submitting ------------------------------------------------------------------------------------------------
+
+    def get_submit_command(self, job: Job, submit_file_path: Path) -> list[str]:
+        """qsub."""
+        return [_program("qsub"), str(submit_file_path)]
+
+    def job_id_from_submit_output(self, out: str) -> str:
+        """The number, from the one line ``Request <number>.<server> submitted to queue: <name>.``"""
+        found = [match[1] for line in out.splitlines() if (match := _SUBMITTED.fullmatch(line.strip()))]
+        if len(found) != 1:
+            raise ValueError(f"qsub gave no request: {out!r}")
+        return found[0]
+
+    def _is_native_id(self, text: str) -> bool:
+        return _ID.fullmatch(text) is not None
+
+    def _classify_failure(self, exit_code: int, out: str) -> Failure:
+        if exit_code < 0 or _UNKNOWN_OUTCOME.search(out):
+            return Failure.UNKNOWN
+        return Failure.LATER if _LATER.search(out) else Failure.REFUSED
+
+    def _directives(self, job: Job, spec: JobSpec) -> list[Directive]:
+        name = job_name(spec, _LONGEST_NAME)
+        if name.field == "executable":
+            name = Directive("N", re.sub(r"[^A-Za-z0-9_]", "_", name.value or "")[:15], name.field)
+        found = [Directive("N", name.value, name.field), Directive("o", "/dev/null"), Directive("e", "/dev/null"),
+                 Directive("S", "/bin/bash")]
+        if spec.inherit_environment:
+            found.append(Directive("V"))
+        attributes = spec.attributes
+        if attributes is not None:
+            for option, field in (("q", "queue_name"), ("A", "account"), ("y", "reservation_id")):
+                if getattr(attributes, field) is not None:
+                    found.append(Directive(option, getattr(attributes, field), f"attributes.{field}"))
+            if attributes.duration is not None:
+                found.append(Directive("l", f"elapstim_req={clock(attributes.duration)}", "attributes.duration"))
+        asked = resources(spec)
+        if asked is not None:
+            found += _resource_directives(asked)
+        custom = custom_directives(spec, self._PREFIX, _REFUSED)
+        for one in custom:
+            for other in found:
+                if one.option == other.option and not _differ(one, other) and other.field != "executable":
+                    raise InvalidJobException(f"{one.field} and {other.field} say the same")
+        named = any(one.option == "N" for one in custom)
+        return [one for one in found if not (named and one.option == "N")] + custom
+
+    def _template_context(self, job: Job, spec: JobSpec, context: Mapping[str, Any]) -> dict[str, Any]:
+        asked = resources(spec)
+        processes = asked.computed_processes_per_node if asked is not None else 1
+        return {**super()._template_context(job, spec, context), "processes_per_node": processes}
+
+    # --- states ----------------------------------------------------------------------------------------------------
+
+    def get_status_command(self, native_ids: Iterable[str]) -> list[str]:
+        """qstat for these requests: it says of each that it is not there, while nothing is said without ids."""
+        return [_program("qstat"), "-F", "rid,stt", "-n", "-l", *native_ids]
+
+    def _rows(self, exit_code: int, out: str) -> Iterator[Row]:
+        lines = whole_lines(out if exit_code == 0 else out + "\n")
+        matches = [match for line in lines if (match := _ROW.fullmatch(line.strip())) and match[2]]
+        if not matches and not _NOT_THERE.search(out):
+            check_status_exit_code("qstat", exit_code, out)
+            raise ValueError(f"qstat gave no requests: {out[:200]!r}")
+        yield from ((match[1], match[2], None) for match in matches)
+
+    def _status(self, state: str, row: Any) -> JobStatus | None:
+        native = NQSVState.__members__.get(state)
+        if native is None and state not in _warned:
+            _warned.add(state)
+            _log.warning("NQSV's request state %r is not known; jobs in it keep their last state", state)
+        if native is None or native.state is None:
+            return None
+        metadata = {"native_state": state} | ({"phase": native.phase} if native.phase is not None else {})
+        return JobStatus(native.state, metadata=metadata)
+
+    # --- the rest --------------------------------------------------------------------------------------------------
+
+    def get_cancel_command(self, native_id: str) -> list[str]:
+        """qdel."""
+        return [_program("qdel"), native_id]
+
+    def process_cancel_command_output(self, exit_code: int, out: str) -> None:
+        """qdel fails for a request that is not there any more."""
+        if _NOT_THERE.search(out):
+            raise InvalidJobStateError(out.strip())
+        raise SubmitException(f"qdel failed: {out.strip() or exit_code}", transient=bool(
+            _LATER.search(out) or _UNKNOWN_OUTCOME.search(out)))
+
+    def get_list_command(self) -> list[str]:
+        """qstat: ids of the requests that it shows the user."""
+        return [_program("qstat"), "-F", "rid", "-n", "-l"]
+
+    def parse_list_output(self, out: str) -> list[str]:
+        """The number at the beginning of each line."""
+        return [match[1] for line in out.splitlines() if (match := _ROW.fullmatch(line.strip()))]
+
+
+_warned: set[str] = set()
+
+
+def _program(name: str) -> str:
+    """The command in NEC's directory, where there is one, for others have commands of these names too."""
+    return str(_BIN / name) if (_BIN / name).exists() else name
+
+
+def _resource_directives(asked: ResourceSpecV1) -> list[Directive]:
+    """For each logical host; their number follows from what is said."""
+    nodes, here = asked.computed_node_count, asked.computed_processes_per_node
+    found = [Directive("b", str(nodes), "resources.node_count"),
+             Directive("cpunum-lhost", str(here * (asked.cpu_cores_per_process or 1)), "resources")]
+    if asked.gpu_cores_per_process:
+        found.append(Directive("gpunum-lhost", str(here * asked.gpu_cores_per_process),
+                               "resources.gpu_cores_per_process"))
+    if asked.memory is not None:
+        megabytes = max(1, share(share(asked.memory, nodes), 1 << 20))
+        found.append(Directive("memsz-lhost", f"{megabytes}mb", "resources.memory"))
+    if asked.exclusive_node_use:
+        found.append(Directive("exclusive", None, "resources.exclusive_node_use"))
+    return found
+
+
+def _differ(one: Directive, other: Directive) -> bool:
+    """Whether two -l ask for different resources."""
+    first, second = ({part.partition("=")[0].strip() for part in (each.value or "").split(",")}
+                     for each in (one, other))
+    return one.option == "l" and not first & second

@@ -1,0 +1,95 @@
+"""PBS Pro and OpenPBS: qsub, qstat, qselect, qdel.
+
+States come from one ``qstat -f -F json``; ended jobs are in ``qstat -x`` where the server keeps history. That is asked
+in the plain form: with ids, the JSON of some releases has only the first job (openpbs issue 2672). Seen with OpenPBS
+23.06. Sources: as in ``pbs_base``.
+
+An account is ``-A``; sites that charge by project want the custom attribute ``pbs.P``. A reservation is a queue.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Mapping
+from typing import ClassVar
+
+from psij.exceptions import InvalidJobException
+from psij.executors.batch.batch_scheduler_executor import Source, SourceOffError
+from psij.executors.batch.lrm import share
+from psij.executors.batch.pbs_base import UTC, GenericPBSJobExecutor, PBSExecutorConfig
+from psij.job import Job
+from psij.job_state import JobState
+from psij.job_status import JobStatus
+from psij.resource_spec import ResourceSpecV1
+from sssjob.templates.quoting import Directive
+
+__all__ = ["PBSExecutorConfig", "PBSJobExecutor"]
+
+_AT_ONCE = 50       # ids; the server is asked for each
+_DELETED, _FINISHED = "91", "92"        # substates
+_LOOK_BACK_S = 3600
+
+# Jobs of a user since a time, ended ones too; nothing where there is no history.
+_RECENT = 'ids=$(qselect -x -u "$1" -tc.ge."$2" 2>/dev/null) && [ -n "$ids" ] || exit 0; exec qstat -x -f $ids'
+
+
+class PBSJobExecutor(GenericPBSJobExecutor):
+    """Executor ``pbs``. Custom attributes ``pbs.<option>`` are options of qsub, of one letter."""
+
+    _FORMS = (["-f", "-F", "json"], ["-f"])
+    _ID = re.compile(r"\d{1,15}(?:\[\d*\])?\.[\w.-]{1,255}", re.ASCII)
+    _NAME = re.compile(r"[\w.+-]+", re.ASCII)
+    _DEFAULT_NAME = 60
+    _FIELDS: ClassVar[Mapping[str, tuple[str, ...]]] = {
+        "submit": ("ctime",), "start": ("stime",), "end": ("obittime", "history_timestamp", "mtime")}
+    _REASONS: ClassVar[Mapping[int, str]] = {
+        -29: "timeout", -28: "cpu-time", -27: "memory", -26: "memory", -25: "cpu-time", -24: "cpu-time"}
+
+    def _lookup_commands(self, job: Job) -> list[list[str]]:
+        since = time.strftime("%Y%m%d%H%M", time.localtime(time.time() - _LOOK_BACK_S))
+        return [*super()._lookup_commands(job), ["/bin/sh", "-c", _RECENT, "sh", self._current_user(), since]]
+
+    def _reservation(self, reservation_id: str, queue_name: str | None) -> Directive:
+        if queue_name is not None:
+            raise InvalidJobException("attributes.reservation_id and attributes.queue_name: in PBS a reservation is a "
+                                      "queue, and a job is in one")
+        return Directive("q", reservation_id, "attributes.reservation_id")
+
+    def _resource_directives(self, asked: ResourceSpecV1) -> list[Directive]:
+        """A chunk for each node when nodes are fixed by what is said, else for each process."""
+        fixed = asked.node_count is not None or asked.processes_per_node is not None
+        chunks = asked.computed_node_count if fixed else asked.computed_process_count
+        processes = asked.computed_processes_per_node if fixed else 1
+        chunk = [f"select={chunks}", f"ncpus={processes * (asked.cpu_cores_per_process or 1)}",
+                 f"mpiprocs={processes}"]
+        if asked.gpu_cores_per_process:
+            chunk.append(f"ngpus={processes * asked.gpu_cores_per_process}")
+        if asked.memory is not None:
+            chunk.append(f"mem={max(1, share(share(asked.memory, chunks), 1024))}kb")
+        place = ("scatter" if fixed else "free") + (":exclhost" if asked.exclusive_node_use else "")
+        return [Directive("l", ":".join(chunk), "resources"), Directive("l", f"place={place}", "resources")]
+
+    def _sources(self, native_ids: list[str]) -> list[Source]:
+        ids = native_ids[:_AT_ONCE]
+        return [Source("qstat -x", [[*UTC, "qstat", "-x", "-f", *ids]] if ids else [], self._parse_history)]
+
+    def _parse_history(self, exit_code: int, out: str) -> dict[str, JobStatus]:
+        if "not configured to maintain job history" in out:
+            raise SourceOffError(out.strip())
+        return self.parse_status_output(exit_code, out)
+
+    def _outcome(self, code: int | None, ran: bool, substate: str | None) -> tuple[JobState, str | None, int | None]:
+        if substate == _DELETED:
+            return JobState.CANCELED, None, None
+        if substate == _FINISHED and not ran:       # the server deletes a job whose dependency failed
+            return JobState.FAILED, "dependency", None
+        return super()._outcome(code, ran, substate)
+
+    def get_list_command(self) -> list[str]:
+        """qselect: the user's jobs that have not ended."""
+        return ["qselect", "-u", self._current_user()]
+
+    def parse_list_output(self, out: str) -> list[str]:
+        """One id a line."""
+        return [line for line in out.split() if self._ID.fullmatch(line)]

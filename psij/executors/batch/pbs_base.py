@@ -1,0 +1,473 @@
+"""What PBS Pro, OpenPBS and Torque share: ids, directives of qsub, the forms of qstat's answers, states, ends.
+
+qstat is asked for all jobs at once: it holds a dialogue with the server for each id it is given. Where it has a form
+for programs (JSON, XML) that is asked first; an answer in it that cannot be read is followed by the plain ``qstat -f``,
+because PBS Pro up to 20 writes JSON that is none for some variables (openpbs issues 1255 and 2541, pull request 2049)
+and not every Torque knows ``-x``. Times are asked for in UTC: qstat prints them without a zone.
+
+Seen with OpenPBS 23.06 and the Torque commands of Slurm 22.05. Sources: qsub(1B), qstat(1B), job.h of OpenPBS,
+pbs_job.h of Torque.
+"""
+
+from __future__ import annotations
+
+import calendar
+import json
+import logging
+import os
+import re
+import time
+from abc import abstractmethod
+from collections.abc import Iterable, Iterator, Mapping
+from enum import Enum
+from pathlib import Path
+from typing import Any, ClassVar
+
+from psij.exceptions import InvalidJobException, SubmitException
+from psij.executors.batch._watch import Known
+from psij.executors.batch.batch_scheduler_executor import (
+    BatchSchedulerExecutorConfig,
+    Failure,
+    InvalidJobStateError,
+    check_status_exit_code,
+)
+from psij.executors.batch.lrm import LrmExecutor, Row, clock, custom_directives, job_name, number, resources
+from psij.job import Job
+from psij.job_executor_config import JobExecutorConfig
+from psij.job_spec import JobSpec
+from psij.job_state import JobState
+from psij.job_status import JobStatus
+from psij.resource_spec import ResourceSpecV1
+from sssjob.templates.quoting import Directive
+
+__all__ = ["GenericPBSJobExecutor", "PBSExecutorConfig", "PBSState", "fields_of"]
+
+_log = logging.getLogger("psij")
+
+UTC = ["env", "TZ=UTC0"]
+UNKNOWN_ID = 153            # exit code: an id is not known; the others are answered
+_USAGE = 2
+_LONGEST_NAME = 236         # bytes, PBS_MAXJOBNAME
+_TIME = "%a %b %d %H:%M:%S %Y"
+_TAG = "SSSJOB_ID"
+
+# Variables of qsub that would change how the script is read, and our tag where this is itself a job of psij.
+_UNSET = ("PBS_DPREFIX", _TAG)
+
+
+class PBSState(Enum):
+    """Letters of job_state: what PSI/J makes of each, the phase. A final one: by exit status. None: stays as it was."""
+
+    def __init__(self, letter: str, state: JobState | None, phase: str | None = None) -> None:
+        self.letter, self.state, self.phase = letter, state, phase
+
+    QUEUED = ("Q", JobState.QUEUED)
+    HELD = ("H", JobState.QUEUED, "HELD")
+    WAITING = ("W", JobState.QUEUED)
+    TRANSIT = ("T", JobState.QUEUED)
+    MOVED = ("M", JobState.QUEUED, "MOVED")
+    RUNNING = ("R", JobState.ACTIVE)
+    SUSPENDED = ("S", JobState.ACTIVE, "SUSPENDED")
+    USER_SUSPENDED = ("U", JobState.ACTIVE, "SUSPENDED")
+    BEGUN = ("B", JobState.ACTIVE)
+    EXITING = ("E", JobState.ACTIVE, "CLEANUP")
+    EXPIRED = ("X", JobState.COMPLETED)
+    FINISHED = ("F", JobState.COMPLETED)
+    COMPLETE = ("C", JobState.COMPLETED)
+    UNKNOWN = ("0", None)
+    # with a substate that says more
+    PRERUN = ("R 41", JobState.QUEUED, "PRERUN")
+    DEPENDENT = ("H 22", JobState.QUEUED)
+    STAGING_OUT = ("E 51", JobState.ACTIVE, "STAGE_OUT")
+    MOVED_AWAY = ("F 94", JobState.QUEUED, "MOVED")     # another server has it, of which nothing is seen here
+
+
+_STATES = {state.letter: state for state in PBSState}
+_WITH_SUBSTATE = {state.letter[0] for state in PBSState if len(state.letter) > 1}
+
+_REFUSED = {
+    **dict.fromkeys(("J", "t"), "a PSI/J job is one job"), "I": "the job would not run in the background",
+    "X": "the job would not run in the background", "f": "it would hold up submit()", "z": "it hides the job id",
+    **dict.fromkeys(("o", "j", "k", "R"), "use stdout_path and stderr_path"), "e": "use stderr_path",
+    "S": "the script is one of bash", "C": "the script has its own", "v": "use environment",
+    "V": "use inherit_environment", "F": "use arguments",
+    **dict.fromkeys(("d", "w", "D"), "use directory")}
+
+_LATER = re.compile(r"(cannot|could not|unable to) (connect|communicate)|connection refused|no route to host|try again|"
+                    r"would exceed|maximum number of jobs|exceed.*jobs|server (is )?(too )?busy|shutting down|"
+                    r"temporarily", re.IGNORECASE)
+_UNKNOWN_OUTCOME = re.compile(r"timed? ?out|end of file|protocol error|system error|connection (reset|lost|closed)|"
+                              r"broken pipe|premature|expired", re.IGNORECASE)
+_GONE = re.compile(r"has finished|unknown job|invalid for state", re.IGNORECASE)
+
+_BLOCK = re.compile(r"^Job Id:[ \t]+", re.MULTILINE)
+_STATE = re.compile(r"^[ \t]+job_state = (\w)", re.MULTILINE)
+_SUBSTATE = re.compile(r"^[ \t]+substate = (\d+)", re.MULTILINE)
+_FIELD = re.compile(r"^(?:    |\t)([A-Za-z_][\w.]*) = (.*)$", re.MULTILINE)
+_WRAP = re.compile(r"\n\t(?![A-Za-z_][\w.]* = )")       # a long value goes on in lines that begin with a tab
+_SIZE = re.compile(r"(\d+)([kmgtp]?)(b|w)?", re.ASCII | re.IGNORECASE)
+_FACTORS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40, "p": 1 << 50}
+_SPAN = re.compile(r"(?:(\d+):)?(\d+):(\d+)(?:\.\d+)?", re.ASCII)
+
+
+class PBSExecutorConfig(BatchSchedulerExecutorConfig):
+    """Settings of the PBS executors."""
+
+
+class GenericPBSJobExecutor(LrmExecutor):
+    """The base of ``pbs`` and ``pbs_classic``."""
+
+    _TEMPLATE = "pbs.sh.j2"
+    _PREFIX = "pbs"
+    _FORMS: ClassVar[tuple[list[str], ...]]         # options of qstat, tried in this order
+    _ID: ClassVar[re.Pattern[str]]
+    _NAME: ClassVar[re.Pattern[str]]                # what may be a job's name
+    _DEFAULT_NAME: ClassVar[int]                    # bytes of a name made of the executable's
+    _FIELDS: ClassVar[Mapping[str, tuple[str, ...]]]        # of the times: names, the first there counts
+    _REASONS: ClassVar[Mapping[int, str]]           # why a job failed, by exit status; other negative ones: launch
+
+    def __init__(self, url: str | None = None, config: JobExecutorConfig | None = None) -> None:
+        super().__init__(url, config)
+        self._form = 0
+
+    # --- submitting ------------------------------------------------------------------------------------------------
+
+    def get_submit_command(self, job: Job, submit_file_path: Path) -> list[str]:
+        """qsub."""
+        unset = [word for name in _UNSET if name in os.environ for word in ("-u", name)]
+        return [*(["env", *unset] if unset else []), "qsub", str(submit_file_path)]
+
+    def job_id_from_submit_output(self, out: str) -> str:
+        """The id, from the one line that is one."""
+        found = [line.strip() for line in out.splitlines() if self._ID.fullmatch(line.strip())]
+        if len(found) != 1:
+            raise ValueError(f"qsub gave no job id: {out!r}")
+        return found[0]
+
+    def _is_native_id(self, text: str) -> bool:
+        return self._ID.fullmatch(text) is not None
+
+    def _classify_failure(self, exit_code: int, out: str) -> Failure:
+        if exit_code < 0 or _UNKNOWN_OUTCOME.search(out):
+            return Failure.UNKNOWN
+        return Failure.LATER if _LATER.search(out) else Failure.REFUSED
+
+    def _lookup_commands(self, job: Job) -> list[list[str]]:
+        """The tag is a variable of the job."""
+        return [[*UTC, "qstat", "-f"]]
+
+    def _parse_lookup(self, job: Job, out: str) -> list[str]:
+        tag = re.compile(rf"[ ,]{_TAG}={re.escape(job.id)}(?:,|$)")
+        return sorted((native_id for native_id, fields in jobs(out)
+                       if tag.search(" " + fields.get("Variable_List", ""))), key=_sequence)
+
+    def _directives(self, job: Job, spec: JobSpec) -> list[Directive]:
+        found = [self._name_directive(spec), Directive("S", "/bin/bash"), Directive("o", "/dev/null"),
+                 Directive("j", "oe"), Directive("v", f"{_TAG}={job.id}")]
+        if spec.inherit_environment:
+            found.append(Directive("V"))
+        attributes = spec.attributes
+        if attributes is not None:
+            for option, field in (("q", "queue_name"), ("A", "account")):
+                if getattr(attributes, field) is not None:
+                    found.append(Directive(option, getattr(attributes, field), f"attributes.{field}"))
+            if attributes.reservation_id is not None:
+                found.append(self._reservation(attributes.reservation_id, attributes.queue_name))
+            if attributes.duration is not None:
+                found.append(Directive("l", f"walltime={clock(attributes.duration)}", "attributes.duration"))
+        asked = resources(spec)
+        if asked is not None:
+            found += self._resource_directives(asked)
+        custom = custom_directives(spec, self._PREFIX, _REFUSED)
+        for one in custom:
+            _check_custom(one, found)
+        return [one for one in found if one.field != "executable" or all(other.option != "N" for other in custom)
+                ] + custom
+
+    def _name_directive(self, spec: JobSpec) -> Directive:
+        name = job_name(spec, _LONGEST_NAME)
+        value = name.value or ""
+        if name.field == "executable":
+            fit = re.sub(r"[^A-Za-z0-9_+-]", "_", value)
+            return Directive("N", (fit if fit[0].isalpha() else f"job_{fit}")[:self._DEFAULT_NAME], name.field)
+        if not self._NAME.fullmatch(value):
+            raise InvalidJobException(f"name {value!r} has characters, or none, that PBS does not take in a job's name")
+        return Directive("N", value, name.field)
+
+    @abstractmethod
+    def _reservation(self, reservation_id: str, queue_name: str | None) -> Directive:
+        """The option for a reservation."""
+
+    @abstractmethod
+    def _resource_directives(self, asked: ResourceSpecV1) -> list[Directive]:
+        """The options for resources."""
+
+    def _template_context(self, job: Job, spec: JobSpec, context: Mapping[str, Any]) -> dict[str, Any]:
+        return {**super()._template_context(job, spec, context), "slots_per_process": 1}
+
+    # --- states ----------------------------------------------------------------------------------------------------
+
+    def get_status_command(self, native_ids: Iterable[str]) -> list[str]:
+        """qstat for all jobs."""
+        return [*UTC, "qstat", *self._FORMS[self._form]]
+
+    def _ask_queue(self, command: list[str], known: Known) -> Mapping[str, JobStatus | None]:
+        """Ask; once more in the plain form, and in that from then on, when the answer cannot be read."""
+        try:
+            return self._seen(*self._ask(command), known)
+        except ValueError as e:
+            if self._form == len(self._FORMS) - 1:
+                raise
+            self._form += 1
+            try:
+                seen = self._seen(*self._ask(self.get_status_command(())), known)
+            except Exception:
+                self._form -= 1
+                raise
+            _log.info("%s: %s; plain qstat -f is used from now on", self.name, e)
+            return seen
+
+    def _seen(self, exit_code: int, out: str, known: Known) -> Mapping[str, JobStatus | None]:
+        """Statuses. Where no jobs are no words, the server is asked whether it is there."""
+        if exit_code == 0 and not out.strip():
+            if "json" in self._FORMS[self._form]:
+                raise ValueError("qstat said nothing")
+            code, out = self._ask(["qstat", "-B"])
+            if code != _USAGE and not out.strip():      # the commands of Slurm do not know the option
+                raise ValueError("qstat says nothing, and nothing about the server either")
+            check_status_exit_code("qstat", 0 if code == _USAGE else code, out)
+            return {}
+        return self._changed_rows(exit_code, out, known)
+
+    def _rows(self, exit_code: int, out: str) -> Iterator[Row]:
+        _answered(exit_code, out)
+        if out.lstrip()[:1] in ("{", "<"):
+            for native_id, fields in _structured(out):
+                letter = str(fields.get("job_state", ""))
+                yield native_id, _native(letter, str(fields.get("substate", ""))), fields
+            return
+        for native_id, block in _blocks(out):
+            state = _STATE.search(block)
+            if state is not None:
+                found = _SUBSTATE.search(block) if state[1] in _WITH_SUBSTATE else None
+                yield native_id, _native(state[1], found[1] if found else ""), block
+
+    def _status(self, state: str, row: Any) -> JobStatus | None:
+        native = _STATES.get(state)
+        if native is None and state not in _warned:
+            _warned.add(state)
+            _log.warning("PBS's job state %r is not known; jobs in it keep their last state", state)
+        if native is None or native.state is None:
+            return None
+        fields = fields_of(row)
+        metadata: dict[str, Any] = {"native_state": state, "phase": native.phase, "queue": fields.get("queue"),
+                                    "submit_time": self._moment(fields, "submit")}
+        if native.state is not JobState.QUEUED and "exec_host" in fields:
+            metadata |= _hosts(fields["exec_host"])
+        if native.state is not JobState.QUEUED:
+            metadata |= {"start_time": self._moment(fields, "start"),
+                         "starts": _more_than_one(fields.get("run_count") or fields.get("start_count"))}
+        if native.state.final:
+            return self._end(fields, metadata)
+        moment = metadata["submit_time" if native.state is JobState.QUEUED else "start_time"]
+        return JobStatus(native.state, time=moment,
+                         message=fields.get("comment") if native.state is JobState.QUEUED else None,
+                         metadata=_known(metadata))
+
+    def _end(self, fields: Mapping[str, str], metadata: dict[str, Any]) -> JobStatus:
+        """The final status, by exit status: from 256 on 256 + signal, negative ones by the table."""
+        code = _whole(fields.get("Exit_status") or fields.get("exit_status"))
+        ran = code is not None or metadata.get("start_time") is not None or "exec_host" in fields
+        metadata["end_time"] = self._moment(fields, "end")
+        if ran:
+            metadata |= {"wall_seconds": _seconds(fields.get("resources_used.walltime")),
+                         "cpu_seconds": _seconds(fields.get("resources_used.cput")),
+                         "memory_max_bytes": _bytes(fields.get("resources_used.mem")) or None}
+        state, reason, exit_code = self._outcome(code, ran, fields.get("substate"))
+        metadata["reason"] = reason
+        if reason == "signal" and code is not None:
+            metadata["signal"] = code - 256
+        message = f"PBS says exit status {code}" if code is not None and code < 0 else None
+        return JobStatus(state, time=metadata["end_time"], message=message, exit_code=exit_code,
+                         metadata=_known(metadata))
+
+    def _outcome(self, code: int | None, ran: bool, substate: str | None) -> tuple[JobState, str | None, int | None]:
+        """State, reason and exit code of an end."""
+        if code is None:
+            return JobState.FAILED, "unknown-exit" if ran else "launch", None
+        if code < 0:
+            return JobState.FAILED, self._REASONS.get(code, "launch"), None
+        if code > 256:
+            return JobState.FAILED, "signal", 128 + code - 256
+        return (JobState.FAILED if code else JobState.COMPLETED), None, code
+
+    def _moment(self, fields: Mapping[str, str], name: str) -> float | None:
+        found = (fields[field] for field in self._FIELDS[name] if field in fields)
+        return next((moment for text in found if (moment := _utc(text)) is not None), None)
+
+    # --- the rest --------------------------------------------------------------------------------------------------
+
+    def get_cancel_command(self, native_id: str) -> list[str]:
+        """qdel."""
+        return ["qdel", native_id]
+
+    def process_cancel_command_output(self, exit_code: int, out: str) -> None:
+        """qdel fails for a job that has ended, or is ending."""
+        if _GONE.search(out):
+            raise InvalidJobStateError(out.strip())
+        raise SubmitException(f"qdel failed: {out.strip() or exit_code}", transient=bool(
+            _LATER.search(out) or _UNKNOWN_OUTCOME.search(out)))
+
+
+_warned: set[str] = set()
+
+
+def _answered(exit_code: int, out: str) -> None:
+    """Raise an exception when qstat did not answer: ValueError when it does not know the form."""
+    if exit_code == _USAGE and re.search(r"usage|option", out, re.IGNORECASE):
+        raise ValueError(f"qstat does not know the form: {out.strip()[:200]}")
+    if exit_code != UNKNOWN_ID:
+        check_status_exit_code("qstat", exit_code, out)
+    if out.strip() and not (out.lstrip()[0] in "{<" or _BLOCK.search(out) or exit_code == UNKNOWN_ID):
+        raise ValueError(f"qstat gave no jobs: {out[:200]!r}")
+
+
+def jobs(out: str) -> Iterator[tuple[str, Mapping[str, str]]]:
+    """Ids and fields in the plain form."""
+    return ((native_id, fields_of(block)) for native_id, block in _blocks(out))
+
+
+def _blocks(out: str) -> Iterator[tuple[str, str]]:
+    """Ids and texts of the jobs in the plain form; the last is left out when it was cut off, without the end that the
+    others have.
+
+    Of two jobs with one id neither counts: a variable of a job can hold anything, and looks like a job then.
+    """
+    blocks = [block.partition("\n") for block in _BLOCK.split(out)[1:]]
+    end = "\n\n" if len(blocks) > 1 and blocks[0][2].endswith("\n\n") else "\n"
+    if blocks and not out.endswith(end) and "\nqstat: " not in blocks[-1][2]:
+        blocks.pop()
+    ids = [native_id.strip() for native_id, _, _ in blocks]
+    again = {one for one in ids if ids.count(one) > 1} if len(set(ids)) < len(ids) else ()
+    return ((native_id, block[2]) for native_id, block in zip(ids, blocks, strict=True) if native_id not in again)
+
+
+def _structured(out: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Ids and fields in JSON or XML. Raises ValueError when it is neither."""
+    if out.lstrip()[0] == "<":
+        yield from _xml(out)
+        return
+    answer, _ = json.JSONDecoder(strict=False).raw_decode(out.lstrip())
+    if "pbs_server" not in answer:
+        raise ValueError(f"qstat gave JSON without a server: {out[:200]!r}")
+    yield from ((native_id, fields) for native_id, fields in answer.get("Jobs", {}).items() if isinstance(fields, dict))
+
+
+def _xml(out: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    from lxml import etree
+
+    parser = etree.XMLParser(resolve_entities=False, no_network=True, recover=False, encoding="utf-8")
+    try:
+        root = etree.fromstring(out.encode("utf-8", "surrogateescape"), parser)
+    except etree.XMLSyntaxError as e:
+        raise ValueError(f"qstat gave no XML: {e}") from e
+    for element in root.iter("Job"):
+        fields = {str(child.tag): {str(part.tag): part.text or "" for part in child} if len(child) else child.text or ""
+                  for child in element}
+        if isinstance(fields.get("Job_Id"), str):
+            yield str(fields["Job_Id"]), fields
+
+
+def fields_of(row: Any) -> Mapping[str, str]:
+    """The fields of a row in any form, by their names in the plain one; of two with one name the first."""
+    found: dict[str, str] = {}
+    if isinstance(row, str):
+        for name, value in _FIELD.findall(_WRAP.sub("", row)):
+            found.setdefault(name, value)
+        return found
+    for name, value in row.items():
+        if isinstance(value, dict):
+            found |= {f"{name}.{part}": str(text) for part, text in value.items()}
+        else:
+            found[name] = str(value)
+    return found
+
+
+def _native(letter: str, substate: str) -> str:
+    both = f"{letter} {substate}"
+    return both if both in _STATES else letter
+
+
+def _sequence(native_id: str) -> int:
+    return int(re.match(r"\d*", native_id)[0] or 0)      # type: ignore[index]
+
+
+def _check_custom(custom: Directive, others: list[Directive]) -> None:
+    """Refuse an option that says what another member of the job says too, and one that holds up qsub."""
+    if custom.option == "W" and re.search(r"(?:^|,)\s*block\s*=", custom.value or ""):
+        raise InvalidJobException(f"{custom.field} cannot be used: block would hold up submit(); use Job.wait()")
+    for other in others:
+        if custom.option == other.option == "l":
+            twice = _resources(custom.value) & _resources(other.value)
+            if twice:
+                raise InvalidJobException(f"{custom.field} and {other.field} both say {', '.join(sorted(twice))}")
+        elif custom.option == other.option != "W" and other.field != "executable":
+            raise InvalidJobException(f"{custom.field} and {other.field} say the same")
+
+
+def _resources(value: str | None) -> set[str]:
+    return {part.partition("=")[0].strip() for part in (value or "").split(",")}
+
+
+def _hosts(text: str) -> dict[str, Any]:
+    """Nodes and processors of an exec_host: ``node1/0*2+node2/0-3,5``."""
+    names: dict[str, None] = {}
+    processors = 0
+    for part in text.split("+"):
+        host, _, slots = part.partition("/")
+        names[host.strip("()")] = None
+        index, star, count = slots.partition("*")
+        processors += (_whole(count) or 1) if star else sum(map(_width, index.split(",")))
+    return {"nodes": list(names), "node_count": len(names), "processors": processors}
+
+
+def _width(span: str) -> int:
+    first, dash, last = span.partition("-")
+    return int(last) - int(first) + 1 if dash and first.isdecimal() and last.isdecimal() else 1
+
+
+def _more_than_one(text: str | None) -> int | None:
+    count = _whole(text)
+    return count if count is not None and count > 1 else None
+
+
+def _known(metadata: dict[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in metadata.items() if value is not None}
+
+
+def _whole(text: str | None) -> int | None:
+    return int(text) if text is not None and re.fullmatch(r"-?\d+", text) else None
+
+
+def _utc(text: str) -> float | None:
+    """Seconds since the epoch, or ``Sat Nov 21 08:24:31 2026`` in UTC."""
+    try:
+        return float(calendar.timegm(time.strptime(text, _TIME)))
+    except ValueError:
+        return number(text)
+
+
+def _seconds(text: str | None) -> float | None:
+    """``hours:minutes:seconds``, or seconds."""
+    match = _SPAN.fullmatch(text or "")
+    if match is None:
+        return number(text or "")
+    return int(match[1] or 0) * 3600.0 + int(match[2]) * 60 + int(match[3])
+
+
+def _bytes(text: str | None) -> int | None:
+    """A size such as ``55136kb``; a word has 8 bytes."""
+    match = _SIZE.fullmatch(text or "")
+    if match is None:
+        return None
+    return int(match[1]) * _FACTORS[match[2].lower()] * (8 if (match[3] or "").lower() == "w" else 1)

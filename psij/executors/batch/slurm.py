@@ -1,0 +1,420 @@
+"""Slurm: sbatch, squeue, sacct, scontrol, scancel.
+
+States are asked with one ``squeue`` for all jobs of the user in a fixed format that all releases know; ends and usage
+come from ``sacct``, or where it is turned off from ``scontrol``. Seen with 22.05.8. Sources: sbatch(1), squeue(1),
+sacct(1), JOB STATE CODES; slurm.h.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from enum import Enum
+from pathlib import Path
+from typing import Any
+
+from psij.exceptions import SubmitException
+from psij.executors.batch._hosts import hosts
+from psij.executors.batch.batch_scheduler_executor import (
+    BatchSchedulerExecutorConfig,
+    Failure,
+    InvalidJobStateError,
+    Source,
+    SourceOffError,
+    check_status_exit_code,
+)
+from psij.executors.batch.lrm import (
+    LrmExecutor,
+    Row,
+    clock,
+    custom_directives,
+    job_name,
+    number,
+    resources,
+    rows_by_header,
+    share,
+    whole_lines,
+)
+from psij.job import Job
+from psij.job_spec import JobSpec
+from psij.job_state import JobState
+from psij.job_status import JobStatus
+from psij.resource_spec import ResourceSpecV1
+from sssjob.templates.quoting import Directive, slurm_path
+
+__all__ = ["SlurmExecutorConfig", "SlurmJobExecutor", "SlurmState"]
+
+_log = logging.getLogger("psij")
+
+
+class SlurmState(Enum):
+    """Native states: what PSI/J makes of each, why it failed, the phase. None: the state of the job stays as it was."""
+
+    def __init__(self, state: JobState | None, reason: str | None = None, phase: str | None = None) -> None:
+        self.state, self.reason, self.phase = state, reason, phase
+
+    def __new__(cls, *_: object) -> SlurmState:
+        member = object.__new__(cls)
+        member._value_ = len(cls.__members__)
+        return member
+
+    # base states
+    PENDING = (JobState.QUEUED,)
+    RUNNING = (JobState.ACTIVE,)
+    SUSPENDED = (JobState.ACTIVE, None, "SUSPENDED")
+    COMPLETED = (JobState.COMPLETED,)
+    CANCELLED = (JobState.CANCELED,)
+    FAILED = (JobState.FAILED,)
+    TIMEOUT = (JobState.FAILED, "timeout")
+    NODE_FAIL = (JobState.FAILED, "node-failure")
+    PREEMPTED = (JobState.FAILED, "preempted")
+    BOOT_FAIL = (JobState.FAILED, "boot")
+    DEADLINE = (JobState.FAILED, "deadline")
+    OUT_OF_MEMORY = (JobState.FAILED, "memory")
+    # flags, which squeue shows instead
+    COMPLETING = (JobState.ACTIVE, None, "CLEANUP")
+    STAGE_OUT = (JobState.ACTIVE, None, "STAGE_OUT")
+    CONFIGURING = (JobState.QUEUED, None, "CONFIGURING")
+    EXPEDITING = (JobState.QUEUED,)
+    RESIZING = (JobState.ACTIVE,)
+    REQUEUED = (JobState.QUEUED,)
+    REQUEUE_FED = (JobState.QUEUED,)
+    REQUEUE_HOLD = (JobState.QUEUED,)
+    SPECIAL_EXIT = (JobState.QUEUED,)
+    STOPPED = (JobState.ACTIVE, None, "SUSPENDED")
+    REVOKED = (None,)
+    RESV_DEL_HOLD = (JobState.QUEUED,)
+    SIGNALING = (JobState.ACTIVE,)
+
+
+_ID = re.compile(r"\d{1,10}(?:_\d{1,10}|\+\d{1,10})?", re.ASCII)
+_SUBMITTED = re.compile(r"(\d{1,10})(?:;([\w.-]+))?", re.ASCII)
+_CPU_TIME = re.compile(r"(?:(?:(\d+)-)?(\d+):)?(\d+):(\d+(?:\.\d+)?)", re.ASCII)
+_SIZE = re.compile(r"(\d+(?:\.\d+)?)([KMGTP]?)", re.ASCII)
+_FACTORS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40, "P": 1 << 50}
+
+_QUEUE = "%i|%T|%r|%V|%S|%e|%C|%D|%N|%P"
+_ACCOUNTING = ("JobID", "State", "ExitCode", "Submit", "Start", "End", "ElapsedRaw", "Suspended", "TotalCPU",
+               "NCPUS", "NNodes", "NodeList", "MaxRSS", "AveRSS", "Partition", "AllocTRES", "ConsumedEnergyRaw")
+_SHOWN = ("JobId", "JobState", "Reason", "Restarts", "ExitCode", "SubmitTime", "StartTime", "EndTime", "Partition",
+          "NodeList", "NumNodes", "NumCPUs")
+_EPOCH = ["env", "SLURM_TIME_FORMAT=%s"]     # times in seconds since the epoch
+
+_LONGEST_NAME = 1024     # bytes; seen with 22.05.8
+_NAMED = (("partition", "queue_name"), ("account", "account"), ("reservation", "reservation_id"))
+
+# Variables of sbatch that would win over a directive, where the name does not follow from the option's.
+_VARIABLES = {"time": "SBATCH_TIMELIMIT", "mem": "SBATCH_MEM_PER_NODE", "chdir": "SBATCH_WORKDIR"}
+
+_REFUSED = {
+    **dict.fromkeys(("array", "a"), "a PSI/J job is one job"),
+    **dict.fromkeys(("output", "o"), "use stdout_path"), **dict.fromkeys(("error", "e"), "use stderr_path"),
+    **dict.fromkeys(("input", "i"), "use stdin_path"), **dict.fromkeys(("chdir", "D"), "use directory"),
+    **dict.fromkeys(("wait", "W"), "it would hold up submit(); use Job.wait()"),
+    **dict.fromkeys(("clusters", "M"), "jobs of other clusters cannot be followed; use SLURM_CONF"),
+    "wrap": "there is a script already", "test-only": "no job would be made", "export": "use environment",
+    "parsable": "it is used already", "get-user-env": "use environment", "quiet": "it hides the job id",
+    "help": "no job would be made", "usage": "no job would be made", "version": "no job would be made"}
+
+# What sbatch says, on standard error. LATER: refused for now. UNKNOWN: the request may have arrived.
+_UNKNOWN_OUTCOME = re.compile(r"timed out|zero bytes|unexpected message|transport endpoint|connection reset|"
+                              r"broken pipe|communication (connection|shutdown) failure|unspecified error",
+                              re.IGNORECASE)
+_LATER = re.compile(r"temporarily|try again|unable to contact|connection refused|QOSMax|QOSGrp|AssocMax|AssocGrp|"
+                    r"job violates accounting/QOS policy|in standby mode|maximum.*jobs|"
+                    r"slurm backup controller|unable to resolve", re.IGNORECASE)
+
+
+class SlurmExecutorConfig(BatchSchedulerExecutorConfig):
+    """Settings of the Slurm executor."""
+
+
+class SlurmJobExecutor(LrmExecutor):
+    """Executor ``slurm``. Custom attributes ``slurm.<option>`` are options of sbatch, long or of one letter."""
+
+    _TEMPLATE = "slurm.sh.j2"
+    _PREFIX = "slurm"
+    _SEPARATOR = "|"
+
+    # --- submitting ------------------------------------------------------------------------------------------------
+
+    def get_submit_command(self, job: Job, submit_file_path: Path) -> list[str]:
+        """sbatch, without those variables of it that would win over what the job says."""
+        assert job.spec is not None
+        stated = {_VARIABLES.get(one.option, f"SBATCH_{one.option.upper().replace('-', '_')}")
+                  for one in self._directives(job, job.spec)} | {"SBATCH_EXPORT", "SBATCH_OPEN_MODE"}
+        unset = [word for name in sorted(stated & os.environ.keys()) for word in ("-u", name)]
+        return [*(["env", *unset] if unset else []), "sbatch", "--parsable", str(submit_file_path)]
+
+    def job_id_from_submit_output(self, out: str) -> str:
+        """The id, from the one line ``id`` or ``id;cluster``."""
+        found = [match for line in out.splitlines() if (match := _SUBMITTED.fullmatch(line.strip()))]
+        if len(found) != 1:
+            raise ValueError(f"sbatch gave no job id: {out!r}")
+        return found[0][1]
+
+    def _classify_failure(self, exit_code: int, out: str) -> Failure:
+        if exit_code < 0 or _UNKNOWN_OUTCOME.search(out):
+            return Failure.UNKNOWN
+        return Failure.LATER if _LATER.search(out) else Failure.REFUSED
+
+    def _lookup_commands(self, job: Job) -> list[list[str]]:
+        """The tag is in the name of the script, which squeue and sacct show, and in the comment."""
+        return [["squeue", "-u", str(os.geteuid()), "-t", "all", "-h", "-o", "%i|%k|%o"],
+                ["sacct", "-X", "-n", "-P", "-S", "now-1hours", "-u", str(os.geteuid()), "-o",
+                 "JobID,Comment,SubmitLine"]]
+
+    def _parse_lookup(self, job: Job, out: str) -> list[str]:
+        rows = (line.partition("|") for line in whole_lines(out))
+        return sorted({native_id for native_id, _, rest in rows if job.id in rest and native_id.isdecimal()}, key=int)
+
+    def _is_native_id(self, text: str) -> bool:
+        return _ID.fullmatch(text) is not None
+
+    def _directives(self, job: Job, spec: JobSpec) -> list[Directive]:
+        found = [Directive("job-name", (name := job_name(spec, _LONGEST_NAME)).value, name.field),
+                 Directive("output", f"{slurm_path(self.work_directory)}/%j.out", "work_directory")]
+        attributes = spec.attributes
+        if attributes is not None:
+            for option, field in _NAMED:
+                if getattr(attributes, field) is not None:
+                    found.append(Directive(option, getattr(attributes, field), f"attributes.{field}"))
+            if attributes.duration is not None:
+                found.append(Directive("time", clock(attributes.duration), "attributes.duration"))
+        asked = resources(spec)
+        if asked is not None:
+            found += _resource_directives(asked)
+        custom = custom_directives(spec, self._PREFIX, _REFUSED)
+        if not any(one.option == "comment" for one in custom):
+            found.append(Directive("comment", f"sssjob:{job.id}"))
+        return found + custom
+
+    # --- states ----------------------------------------------------------------------------------------------------
+
+    def get_status_command(self, native_ids: Iterable[str]) -> list[str]:
+        """squeue for all jobs of the user: a list of ids would save the server nothing."""
+        return [*_EPOCH, "squeue", "-u", str(os.geteuid()), "-t", "all", "-o", _QUEUE]
+
+    def _rows(self, exit_code: int, out: str) -> Iterator[Row]:
+        check_status_exit_code("squeue", exit_code, out)
+        lines = whole_lines(out)
+        if not lines or not lines[0].startswith("JOBID|"):
+            raise ValueError(f"squeue gave no header: {out[:200]!r}")
+        for line in lines[1:]:
+            parts = line.split("|", 2)
+            if len(parts) == 3:
+                yield parts[0], parts[1], parts[2]
+
+    def _status(self, state: str, row: Any) -> JobStatus | None:
+        native = _native_state(state)
+        values = row.split("|") if isinstance(row, str) else []
+        if native is None or native.state is None or len(values) != 8:
+            return None
+        reason, submit, start, end, cpus, nodes, names, queue = values
+        metadata: dict[str, Any] = {"native_state": state, "submit_time": number(submit), "queue": queue or None}
+        if native.state is not JobState.QUEUED and names:
+            metadata |= {"start_time": number(start), "nodes": hosts(names), "node_count": _whole(nodes),
+                         "processors": _whole(cpus)}
+        if native.state.final:
+            metadata["end_time"] = number(end)
+        return _with_state(native, metadata, reason)
+
+    def _sources(self, native_ids: list[str]) -> list[Source]:
+        return [Source("sacct", [[*_EPOCH, "sacct", "-D", "-P", "-o", ",".join(_ACCOUNTING), "-j", ",".join(ids)]
+                                 for ids in _chunks(native_ids, 1000)], parse_sacct),
+                Source("scontrol", [[*_EPOCH, "scontrol", "-o", "show", "job", one] for one in native_ids[:50]],
+                       parse_scontrol, late=True)]
+
+    # --- the rest --------------------------------------------------------------------------------------------------
+
+    def get_cancel_command(self, native_id: str) -> list[str]:
+        """scancel, which is content when the job has ended."""
+        return ["scancel", native_id]
+
+    def process_cancel_command_output(self, exit_code: int, out: str) -> None:
+        """Every failure is one, but that of a job that is not there any more."""
+        if re.search(r"invalid job id|already completing|already completed", out, re.IGNORECASE):
+            raise InvalidJobStateError(out.strip())
+        raise SubmitException(f"scancel failed: {out.strip() or exit_code}", transient=bool(
+            _LATER.search(out) or _UNKNOWN_OUTCOME.search(out)))
+
+    def get_list_command(self) -> list[str]:
+        """squeue: the user's jobs that have not ended."""
+        return ["squeue", "-u", str(os.geteuid()), "-h", "-r", "-o", "%i"]
+
+    def parse_list_output(self, out: str) -> list[str]:
+        """One id a line."""
+        return [line for line in out.split() if _ID.fullmatch(line)]
+
+
+def _resource_directives(asked: ResourceSpecV1) -> list[Directive]:
+    """Nodes are fixed only when they follow from what is said; memory is shared out accordingly."""
+    processes, cores = asked.computed_process_count, asked.cpu_cores_per_process or 1
+    fixed = asked.node_count is not None or asked.processes_per_node is not None
+    found = [Directive("nodes", str(asked.computed_node_count), "resources.node_count")] if fixed else []
+    found.append(Directive("ntasks", str(processes), "resources.process_count"))
+    if asked.processes_per_node is not None:
+        found.append(Directive("ntasks-per-node", str(asked.processes_per_node), "resources.processes_per_node"))
+    if asked.cpu_cores_per_process is not None:
+        found.append(Directive("cpus-per-task", str(cores), "resources.cpu_cores_per_process"))
+    if asked.gpu_cores_per_process:
+        found.append(Directive("gpus-per-task", str(asked.gpu_cores_per_process), "resources.gpu_cores_per_process"))
+    if asked.exclusive_node_use:
+        found.append(Directive("exclusive", None, "resources.exclusive_node_use"))
+    if asked.memory is not None:
+        option, parts = ("mem", asked.computed_node_count) if fixed else ("mem-per-cpu", processes * cores)
+        kilobytes = max(1, share(share(asked.memory, parts), 1024))     # 0 would be all memory of the node
+        found.append(Directive(option, f"{kilobytes}K", "resources.memory"))
+    return found
+
+
+def _chunks(items: list[str], size: int) -> Iterator[list[str]]:
+    for start in range(0, len(items), size):
+        yield items[start:start + size]
+
+
+def _native_state(text: str) -> SlurmState | None:
+    """The state that ``CANCELLED by 0`` and the like begin with; None, with a warning, for one not known."""
+    word = text.split(" ")[0].rstrip("+")
+    if word in SlurmState.__members__:
+        return SlurmState[word]
+    if word not in _warned:
+        _warned.add(word)
+        _log.warning("Slurm's job state %r is not known; jobs in it keep their last state", word)
+    return None
+
+
+_warned: set[str] = set()
+
+
+def _with_state(native: SlurmState, metadata: dict[str, Any], said: str | None, code: int | None = None,
+                signal: int = 0) -> JobStatus:
+    """A status. said: Slurm's reason, for people."""
+    assert native.state is not None
+    if native.phase is not None:
+        metadata["phase"] = native.phase
+    if native.reason is not None:
+        metadata["reason"] = native.reason
+    if signal and native.state is not JobState.COMPLETED:
+        metadata["signal"] = signal
+        code = 128 + signal
+        if native.state is JobState.FAILED:
+            metadata.setdefault("reason", "signal")
+    metadata = {key: value for key, value in metadata.items() if value is not None}
+    times = {JobState.QUEUED: "submit_time", JobState.ACTIVE: "start_time"}
+    message = said if said and said not in ("None", "NonZeroExitCode") else None
+    if native.state.final:
+        message = f"Slurm says {native.name}" + (f", {message}" if message else "") if native.reason else None
+    final_code = code if native.state in (JobState.COMPLETED, JobState.FAILED) else None
+    return JobStatus(native.state, time=metadata.get(times.get(native.state, "end_time")), message=message,
+                     exit_code=final_code if native.reason is None or signal else None, metadata=metadata)
+
+
+def _exit(text: str) -> tuple[int | None, int]:
+    """Exit code and signal of ``code:signal``."""
+    code, _, signal = text.partition(":")
+    return (int(code) if code.isdecimal() else None), (int(signal) if signal.isdecimal() else 0)
+
+
+def _whole(text: str) -> int | None:
+    return int(text) if text.isdecimal() else None
+
+
+def _seconds(text: str) -> float | None:
+    """``[days-][hours:]minutes:seconds`` in seconds."""
+    match = _CPU_TIME.fullmatch(text)
+    if match is None:
+        return None
+    days, hours, minutes, seconds = (float(part or 0) for part in match.groups())
+    return ((days * 24 + hours) * 60 + minutes) * 60 + seconds
+
+
+def _bytes(text: str) -> int | None:
+    """A size such as ``52424K``; None for none: not sampled is not zero."""
+    match = _SIZE.fullmatch(text)
+    return int(float(match[1]) * _FACTORS[match[2]]) if match is not None else None
+
+
+def parse_sacct(exit_code: int, out: str) -> dict[str, JobStatus]:
+    """Statuses from ``sacct -D -P`` with the fields of _ACCOUNTING; of several runs of a job, the last.
+
+    Text codes of 128 and more come with 128 taken off; the exit file knows better. Steps have the memory.
+    """
+    if exit_code != 0:
+        if "storage is disabled" in out or "not supported" in out.lower():
+            raise SourceOffError(out.strip())
+        check_status_exit_code("sacct", exit_code, out)
+    if not out.startswith("JobID|"):
+        raise ValueError(f"sacct gave no header: {out[:200]!r}")
+    jobs: dict[str, list[Mapping[str, str]]] = {}
+    steps: dict[str, list[Mapping[str, str]]] = {}
+    for row in rows_by_header(out):
+        native_id, dot, _ = row["JobID"].partition(".")
+        (steps if dot else jobs).setdefault(native_id, []).append(row)
+    statuses = ((native_id, _record(runs, steps.get(native_id, []))) for native_id, runs in jobs.items())
+    return {native_id: status for native_id, status in statuses if status is not None}
+
+
+def _record(runs: list[Mapping[str, str]], steps: list[Mapping[str, str]]) -> JobStatus | None:
+    row = runs[-1]
+    native = _native_state(row["State"])
+    if native is None or native.state is None:
+        return None
+    if native.state.final and number(row["End"]) is None:       # not all of it is there yet
+        return None
+    metadata: dict[str, Any] = {"native_state": row["State"], "submit_time": number(row["Submit"]),
+                                "queue": row["Partition"] or None}
+    ran = row["NodeList"] not in ("", "None assigned")
+    if ran:
+        metadata |= {"start_time": number(row["Start"]), "nodes": hosts(row["NodeList"]),
+                     "node_count": _whole(row["NNodes"]), "processors": _whole(row["NCPUS"]),
+                     "gpus": _gpus(row["AllocTRES"]), "starts": len(runs) if len(runs) > 1 else None}
+    if native.state.final:
+        metadata["end_time"] = number(row["End"])
+    if ran and native.state.final:
+        metadata |= {"wall_seconds": number(row["ElapsedRaw"]), "cpu_seconds": _seconds(row["TotalCPU"]),
+                     "suspend_seconds": _seconds(row["Suspended"]) or None,
+                     "energy_joules": number(row["ConsumedEnergyRaw"]) or None} | _memory(steps)
+    code, signal = _exit(row["ExitCode"])
+    return _with_state(native, metadata, None, code, signal)
+
+
+def _memory(steps: list[Mapping[str, str]]) -> dict[str, int]:
+    most = [size for step in steps if (size := _bytes(step["MaxRSS"]))]
+    mean = [size for step in steps if (size := _bytes(step["AveRSS"]))]
+    return ({"memory_max_bytes": max(most)} if most else {}) | ({"memory_average_bytes": max(mean)} if mean else {})
+
+
+def _gpus(tres: str) -> int | None:
+    match = re.search(r"(?:^|,)gres/gpu=(\d+)", tres)
+    return int(match[1]) if match else None
+
+
+def parse_scontrol(exit_code: int, out: str) -> dict[str, JobStatus]:
+    """Statuses from ``scontrol -o show job``; none for an id that is not known any more."""
+    if exit_code != 0 and "invalid job id" in out.lower():
+        return {}
+    check_status_exit_code("scontrol", exit_code, out)
+    found = {}
+    for line in whole_lines(out):
+        pairs = [pair for pair in re.findall(r"(\S+?)=(\S*)", line) if pair[0] in _SHOWN]
+        fields = dict(pairs)
+        native = _native_state(fields.get("JobState", ""))
+        if native is None or native.state is None or "JobId" not in fields or len(pairs) != len(fields):
+            continue        # the same field twice: a name or a comment looks like fields
+        names = fields.get("NodeList", "")
+        metadata: dict[str, Any] = {"native_state": native.name, "submit_time": number(fields.get("SubmitTime", "")),
+                                    "queue": fields.get("Partition")}
+        if names not in ("", "(null)") and native.state is not JobState.QUEUED:
+            metadata |= {"start_time": number(fields.get("StartTime", "")), "nodes": hosts(names),
+                         "node_count": _whole(fields.get("NumNodes", "")),
+                         "processors": _whole(fields.get("NumCPUs", "")),
+                         "starts": (_whole(fields.get("Restarts", "")) or 0) + 1 or None}
+        if native.state.final:
+            metadata["end_time"] = number(fields.get("EndTime", ""))
+        found[fields["JobId"]] = _with_state(native, metadata, fields.get("Reason"), *_exit(fields.get("ExitCode", "")))
+    return found
+
+

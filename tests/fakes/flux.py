@@ -1,0 +1,154 @@
+"""A stand-in for Flux: flux batch, jobs, job info, job id, getattr, run, cancel, in the forms that psij uses.
+
+Faults are those of ``flux-batch``, ``flux-jobs`` and so on.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import sys
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+if __name__ == "__main__":
+    sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+
+from tests.fakes.lab import Command, Lab, Record, main
+
+_BASE58 = "123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz"
+
+
+def f58(number: int) -> str:
+    text = ""
+    while number:
+        number, digit = divmod(number, 58)
+        text = _BASE58[digit] + text
+    return f"ƒ{text or '1'}"
+
+
+def directives(script: Path) -> dict[str, str]:
+    """Options of the #FLUX: lines, split as Flux does."""
+    found = {}
+    for line in script.read_text().splitlines():
+        if line.startswith("#FLUX:"):
+            lexer = shlex.shlex(line[6:], posix=True, punctuation_chars=True)
+            lexer.whitespace_split = True
+            (option,) = lexer
+            name, _, value = option.partition("=")
+            key = f"{name.lstrip('-')}={value.partition('=')[0]}" if name == "--setattr" else name.lstrip("-")
+            found[key] = value.partition("=")[2] if name == "--setattr" else value
+    return found
+
+
+def batch(lab: Lab, arguments: list[str]) -> int:
+    script = Path(arguments[-1])
+    options = directives(script)
+    if options.get("queue") == "nosuch":
+        sys.stderr.write("flux-batch: ERROR: [Errno 22] Invalid queue 'nosuch' specified\n")
+        return 1
+    job = lab.submit(script, str, _environment, name=options["job-name"], options=options,
+                     tag=options["setattr=user.sssjob.id"], output=options["output"].replace("{{id.dec}}", "%j"),
+                     held=options.get("urgency") == "hold")
+    print(f58(job["number"]))
+    return 0
+
+
+def _environment(job: Record) -> Mapping[str, str]:
+    return {"FLUX_URI": "local:///nested", "FAKE_FLUX_JOB": job["id"]}
+
+
+def _status(job: Record) -> str:
+    if job.get("state"):        # set by a test
+        return str(job["state"])
+    if job["end"] is None:
+        return "RUN" if job["start"] else "SCHED"
+    if job["canceled"]:
+        return "CANCELED"
+    return "FAILED" if job["exit"] or job["signal"] else "COMPLETED"
+
+
+def _shown(job: Record) -> dict[str, Any]:
+    status, ran = _status(job), job["start"] is not None
+    found: dict[str, Any] = {
+        "id": int(job["id"]), "jobid": f58(int(job["id"])), "name": job["name"], "t_submit": job["submit"],
+        "state": "INACTIVE" if job["end"] else status, "status": status, "ntasks": 1, "ncores": 1,
+        "exception": job.get("exception", {"occurred": False})}
+    if ran:
+        found |= {"t_run": job["start"], "nodelist": "node1", "nnodes": 1, "runtime": time.time() - job["start"]}
+    if job["end"] is not None:
+        found |= {"t_cleanup": job["end"], "t_inactive": job["end"], "result": status}
+        if ran:
+            found |= {"runtime": job["end"] - job["start"], "waitstatus": ((job["exit"] or 0) << 8) | job["signal"]}
+    return found
+
+
+def jobs(lab: Lab, arguments: list[str]) -> int:
+    ids = [word for word in arguments if word.isdecimal()]
+    if ids:
+        found = [job for job in lab.accounted() if job["id"] in ids]
+        for one in set(ids) - {job["id"] for job in found}:
+            sys.stderr.write(f"JobID {one} unknown\n")
+        if len(ids) > 1 or found:
+            print(json.dumps(_shown(found[0]) if len(ids) == 1 else {"jobs": [_shown(job) for job in found]}))
+        return 0
+    since = any(word.startswith("--since") for word in arguments)
+    listed = [job for job in lab.queued() if job["end"] is None or since]
+    if "--json" in arguments:
+        print(json.dumps({"jobs": [_shown(job) for job in listed]}))
+    else:
+        print("".join(f"{job['id']}\n" for job in listed), end="")
+    return 0
+
+
+def job(lab: Lab, arguments: list[str]) -> int:
+    if arguments[0] == "id":
+        print(arguments[1])
+        return 0
+    found = lab.job(arguments[1])
+    if found is None:
+        sys.stderr.write(f"flux-job: job {arguments[1]} not found\n")
+        return 1
+    print(json.dumps({"attributes": {"system": {}, "user": {"sssjob": {"id": found["tag"]}}}, "version": 1}), end="")
+    return 0
+
+
+def getattr_(lab: Lab, arguments: list[str]) -> int:
+    print(os.environ["FAKE_FLUX_JOB"])
+    return 0
+
+
+def run(lab: Lab, arguments: list[str]) -> int:
+    values = dict(word.lstrip("-").split("=") for word in arguments if word.startswith("--"))
+    tasks, nodes = int(values["ntasks"]), int(values.get("nodes", 1))
+    for task in range(tasks):
+        print(f"node{task // (tasks // nodes) + 1}")
+    return 0
+
+
+def cancel(lab: Lab, arguments: list[str]) -> int:
+    found = lab.job(arguments[-1])
+    if found is None or found["end"] is not None:
+        why = "unknown job id" if found is None else "job is inactive"
+        sys.stderr.write(f"flux-cancel: ERROR: {f58(int(arguments[-1]))}: {why}\n")
+        return 1
+    lab.cancel(found)
+    return 0
+
+
+_SUBCOMMANDS: dict[str, Callable[[Lab, list[str]], int]] = {
+    "batch": batch, "jobs": jobs, "job": job, "getattr": getattr_, "run": run, "cancel": cancel}
+
+
+def flux(lab: Lab, arguments: list[str]) -> int:
+    name, *rest = arguments
+    return lab.call(f"flux-{name}", _SUBCOMMANDS[name], rest)
+
+
+COMMANDS: dict[str, Command] = {"flux": flux}
+
+if __name__ == "__main__":
+    main(COMMANDS)

@@ -1,0 +1,165 @@
+"""A stand-in for OpenPBS: qsub, qstat, qselect, qdel, in the forms that psij uses. It knows only UTC."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+import time
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+if __name__ == "__main__":
+    sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+
+from tests.fakes.lab import Command, Lab, Record, main
+
+SERVER = "head"
+_WORD = re.compile(r"""-([A-Za-z])(?: (?:"([^"]*)"|'([^']*)'|(\S+)))?$""")
+
+
+def directives(script: Path) -> list[list[str]]:
+    """Options of the #PBS lines up to the first command: a value in quotes of one kind is one word."""
+    found = []
+    for line in script.read_text(errors="surrogateescape").splitlines():
+        if line.strip() and not line.lstrip().startswith("#"):
+            break
+        if line.startswith("#PBS "):
+            match = _WORD.match(line[5:])
+            assert match is not None, line
+            found.append([match[1], next((value for value in match.groups()[1:] if value is not None), "")])
+    return found
+
+
+def resource_list(options: Iterable[list[str]]) -> dict[str, str]:
+    """The resources of the -l options."""
+    parts = (part for option, value in options if option == "l" for part in value.split(","))
+    return {name: value for name, _, value in (part.partition("=") for part in parts)}
+
+
+def qsub(lab: Lab, arguments: list[str]) -> int:
+    options = directives(Path(arguments[-1]))
+    values = dict(options)
+    if values.get("q") == "nosuch":
+        sys.stderr.write("qsub: Unknown queue\n")
+        return 170
+    job = lab.submit(Path(arguments[-1]), lambda number: f"{number}.{SERVER}", _environment, name=values["N"],
+                     options=options, variables=values["v"], held="h" in values, queue=values.get("q", "workq"))
+    print(job["id"])
+    return 0
+
+
+def _environment(job: Record) -> Mapping[str, str]:
+    count, _, rest = resource_list(job["options"]).get("select", "1").partition(":")
+    processes = int(dict(part.split("=") for part in rest.split(":") if part).get("mpiprocs", 1))
+    nodes = Path(job["script"] + ".nodes")
+    nodes.write_text("".join(f"node{n + 1}\n" * processes for n in range(int(count))))
+    return {"PBS_JOBID": str(job["id"]), "PBS_NODEFILE": str(nodes)}
+
+
+def _time(value: float) -> str:
+    return time.strftime("%a %b %d %H:%M:%S %Y", time.gmtime(value))
+
+
+def fields(lab: Lab, job: Record) -> dict[str, Any]:
+    """What qstat says of a job, in its order."""
+    found: dict[str, Any] = {"Job_Name": job["name"], "Job_Owner": f"alice@{SERVER}"}
+    if job["end"] is not None and job["start"] is not None:
+        found["resources_used"] = {"cput": "00:00:01", "mem": "55136kb", "ncpus": 1,
+                                   "walltime": f"00:00:{int(job['end'] - job['start']):02}"}
+    found |= {"job_state": _state(job), "queue": job["queue"], "server": SERVER, "ctime": _time(job["submit"])}
+    if job["start"] is not None:
+        found["exec_host"] = f"{SERVER}/0"
+    found["mtime"] = _time(job["end"] or job["start"] or job["submit"])
+    if job["start"] is not None:
+        found["stime"] = _time(job["start"])
+    if job["end"] is not None and job["start"] is not None:
+        found["obittime"] = _time(job["end"])
+    code = _exit_status(job)
+    found["substate"] = 10 if job["end"] is None else 91 if job["canceled"] else 93 if code else 92
+    if job["end"] is None and job["start"]:
+        found["substate"] = 42
+    found["Variable_List"] = {"PBS_O_HOST": SERVER, **dict([job["variables"].split("=", 1)])}
+    if job["end"] is not None and job["start"] is not None:
+        found |= {"run_count": 1, "Exit_status": code}
+    if job["end"] is not None:
+        found["history_timestamp"] = int(job["end"])
+    return found
+
+
+def _exit_status(job: Record) -> int:
+    return int(job.get("status", 256 + job["signal"] if job["signal"] else job["exit"] or 0))
+
+
+def _state(job: Record) -> str:
+    if job.get("state"):        # set by a test
+        return str(job["state"])
+    if job["end"] is not None:
+        return "F"
+    return "R" if job["start"] else "H" if job["held"] else "Q"
+
+
+def plain(native_id: str, values: Mapping[str, Any]) -> str:
+    """A job as ``qstat -f`` prints it."""
+    lines = [f"Job Id: {native_id}"]
+    for name, value in values.items():
+        if name == "Variable_List":
+            lines.append("    Variable_List = " + ",\n\t".join(f"{key}={text}" for key, text in value.items()))
+        elif isinstance(value, dict):
+            lines += [f"    {name}.{key} = {text}" for key, text in value.items()]
+        else:
+            lines.append(f"    {name} = {value}")
+    return "\n".join(lines) + "\n"
+
+
+def qstat(lab: Lab, arguments: list[str]) -> int:
+    ids = [word for word in arguments if word[0].isdigit()]
+    if arguments == ["-B"]:
+        print(f"Server             Max   Tot   Que   Run\n{SERVER}")
+        return 0
+    history = "-x" in arguments
+    if history and not lab.settings["accounting"]:
+        sys.stderr.write("qstat: PBS is not configured to maintain job history\n")
+        return 1
+    known = [job for job in (lab.accounted() if history else lab.jobs())
+             if (history or job["end"] is None) and (not ids or job["id"] in ids)]
+    shown = {job["id"]: fields(lab, job) for job in known}
+    if "json" in arguments:
+        answer = {"timestamp": int(time.time()), "pbs_version": "23.06.06", "pbs_server": SERVER}
+        print(json.dumps({**answer, "Jobs": shown} if shown else answer, indent="\t"))
+    else:
+        for native_id, values in shown.items():
+            print(plain(native_id, values))
+    for one in ids:
+        if one not in shown:
+            sys.stderr.write(f"qstat: Unknown Job Id {one}\n")
+    return 153 if set(ids) - shown.keys() else 0
+
+
+def qselect(lab: Lab, arguments: list[str]) -> int:
+    if "-x" in arguments and not lab.settings["accounting"]:
+        return 1
+    for job in lab.jobs():
+        if job["end"] is None or "-x" in arguments:
+            print(job["id"])
+    return 0
+
+
+def qdel(lab: Lab, arguments: list[str]) -> int:
+    job = lab.job(arguments[-1])
+    if job is None:
+        sys.stderr.write(f"qdel: Unknown Job Id {arguments[-1]}\n")
+        return 153
+    if job["end"] is not None:
+        sys.stderr.write(f"qdel: Job has finished {arguments[-1]}\n")
+        return 35
+    lab.cancel(job)
+    lab.kill(job, 9)
+    return 0
+
+
+COMMANDS: dict[str, Command] = {"qsub": qsub, "qstat": qstat, "qselect": qselect, "qdel": qdel}
+
+if __name__ == "__main__":
+    main(COMMANDS)

@@ -1,0 +1,138 @@
+"""A stand-in for Slurm: sbatch, squeue, sacct, scontrol, scancel, in the forms that psij uses."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import sys
+import time
+from collections.abc import Mapping
+from pathlib import Path
+
+if __name__ == "__main__":
+    sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+
+from tests.fakes.lab import Command, Lab, Record, main
+
+_HEADERS = {"%A": "JOBID", "%T": "STATE", "%r": "REASON", "%V": "SUBMIT_TIME", "%S": "START_TIME", "%e": "END_TIME",
+            "%C": "CPUS", "%D": "NODES", "%N": "NODELIST", "%P": "PARTITION", "%k": "COMMENT", "%o": "COMMAND",
+            "%i": "JOBID", "%j": "NAME"}
+
+
+def directives(script: Path) -> dict[str, str]:
+    """Options of the #SBATCH lines, unquoted as sbatch does."""
+    found = {}
+    for line in script.read_text(errors="surrogateescape").splitlines():
+        if line and not line.startswith("#"):
+            break
+        if line.startswith("#SBATCH "):
+            name, _, value = shlex.split(line[8:])[0].partition("=")
+            found[name.lstrip("-")] = value
+    return found
+
+
+def sbatch(lab: Lab, arguments: list[str]) -> int:
+    script = Path(arguments[-1])
+    options = directives(script)
+    if options.get("partition") == "nosuch":
+        sys.stderr.write("sbatch: error: Batch job submission failed: Invalid partition name specified\n")
+        return 1
+    job = lab.submit(script, str, _environment, name=options.get("job-name", script.name), options=options,
+                     comment=options.get("comment", "(null)"), output=options.get("output", "/dev/null"),
+                     held="hold" in options)
+    print(job["id"])
+    return 0
+
+
+def _environment(job: Record) -> Mapping[str, str]:
+    options = job["options"]
+    nodes, tasks = int(options.get("nodes", 1)), int(options.get("ntasks", 1))
+    names = ",".join(f"node{n + 1}" for n in range(nodes))
+    return {"SLURM_JOB_ID": str(job["number"]), "SLURM_JOB_NODELIST": names,
+            "SLURM_TASKS_PER_NODE": f"{tasks // nodes}(x{nodes})"}
+
+
+def state(job: Record) -> str:
+    if job.get("state"):        # set by a test
+        return str(job["state"])
+    if job["end"] is None:
+        return "RUNNING" if job["start"] else "PENDING"
+    if job["canceled"]:
+        return "CANCELLED"
+    return "FAILED" if job["exit"] or job["signal"] else "COMPLETED"
+
+
+def _time(value: float | None) -> str:
+    return "N/A" if value is None else str(int(value))
+
+
+def squeue(lab: Lab, arguments: list[str]) -> int:
+    form = arguments[arguments.index("-o") + 1]
+    if "-h" not in arguments:
+        print(re.sub("%[A-Za-z]", lambda match: _HEADERS[match[0]], form))
+    for job in lab.queued():
+        if job["end"] is not None and "-t" not in arguments:
+            continue
+        ran = job["start"] is not None
+        values = {"%A": job["id"], "%i": job["id"], "%T": state(job), "%r": "None", "%V": _time(job["submit"]),
+                  "%S": _time(job["start"]), "%e": _time(job["end"]), "%C": "1", "%D": "1",
+                  "%N": "node1" if ran else "", "%P": "batch", "%k": job["comment"], "%o": job["command"],
+                  "%j": job["name"]}
+        print(re.sub("%[A-Za-z]", lambda match, values=values: values[match[0]], form))  # type: ignore[misc]
+    return 0
+
+
+def sacct(lab: Lab, arguments: list[str]) -> int:
+    if not lab.settings["accounting"]:
+        sys.stderr.write("Slurm accounting storage is disabled\n")
+        return 1
+    fields = arguments[arguments.index("-o") + 1].split(",")
+    ids = arguments[arguments.index("-j") + 1].split(",") if "-j" in arguments else None
+    if "-n" not in arguments:
+        print("|".join(fields))
+    for job in lab.accounted():
+        if ids is not None and job["id"] not in ids:
+            continue
+        ran = job["start"] is not None
+        end = job["end"]
+        known = {"JobID": job["id"], "State": "CANCELLED by 0" if state(job) == "CANCELLED" else state(job),
+                 "ExitCode": f"{job['exit'] or 0}:{job['signal']}", "Submit": _time(job["submit"]),
+                 "Start": _time(job["start"]) if ran else "None", "End": _time(end) if end else "Unknown",
+                 "ElapsedRaw": str(int((end or time.time()) - job["start"])) if ran else "0", "Suspended": "00:00:00",
+                 "TotalCPU": "00:01.500", "NCPUS": "1", "NNodes": "1", "NodeList": "node1" if ran else "None assigned",
+                 "MaxRSS": "", "AveRSS": "", "Partition": "batch", "AllocTRES": "cpu=1,mem=100M,node=1,billing=1",
+                 "ConsumedEnergyRaw": "0", "Comment": "", "SubmitLine": f"sbatch --parsable {job['command']}"}
+        print("|".join(known[field] for field in fields))
+        if "MaxRSS" in fields and end is not None and ran:
+            step = {**known, "JobID": f"{job['id']}.batch", "MaxRSS": "52424K", "AveRSS": "52424K"}
+            print("|".join(step[field] for field in fields))
+    return 0
+
+
+def scontrol(lab: Lab, arguments: list[str]) -> int:
+    if arguments[:2] == ["show", "hostnames"]:
+        print("\n".join(arguments[2].split(",")))
+        return 0
+    job = next((job for job in lab.queued() if job["id"] == arguments[-1]), None)
+    if job is None:
+        sys.stderr.write("slurm_load_jobs error: Invalid job id specified\n")
+        return 1
+    print(f"JobId={job['id']} JobName={job['name']} JobState={state(job)} Reason=None Restarts=0 "
+          f"ExitCode={job['exit'] or 0}:{job['signal']} SubmitTime={_time(job['submit'])} "
+          f"StartTime={_time(job['start'])} EndTime={_time(job['end'])} Partition=batch NodeList=node1 NumNodes=1 "
+          f"NumCPUs=1 ")
+    return 0
+
+
+def scancel(lab: Lab, arguments: list[str]) -> int:
+    job = lab.job(arguments[-1])
+    if job is not None:
+        lab.cancel(job)
+    return 0
+
+
+COMMANDS: dict[str, Command] = {"sbatch": sbatch, "squeue": squeue, "sacct": sacct, "scontrol": scontrol,
+                                "scancel": scancel}
+
+if __name__ == "__main__":
+    main(COMMANDS)

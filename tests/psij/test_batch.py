@@ -1,0 +1,787 @@
+"""The base of batch executors: a third-party executor in psij-python's form, commands, files, evidence, quoting."""
+
+from __future__ import annotations
+
+import errno
+import os
+import random
+import re
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from dataclasses import replace
+from datetime import timedelta
+from io import StringIO
+from pathlib import Path
+from typing import IO, Any, ClassVar
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from psij import (
+    InvalidJobException,
+    Job,
+    JobAttributes,
+    JobExecutor,
+    JobExecutorConfig,
+    JobSpec,
+    JobState,
+    JobStatus,
+    ResourceSpecV1,
+    SubmitException,
+)
+from psij.exceptions import InvalidStateException
+from psij.executors.batch import template_function_library
+from psij.executors.batch._command import OutputLimitError, run
+from psij.executors.batch._evidence import Evidence, decide
+from psij.executors.batch._files import ExitFile, clear_old, exit_file, make_private, output_tail, write_script
+from psij.executors.batch._hosts import hosts
+from psij.executors.batch.batch_scheduler_executor import (
+    UNKNOWN_ERROR,
+    BatchSchedulerExecutor,
+    BatchSchedulerExecutorConfig,
+    InvalidJobStateError,
+    check_status_exit_code,
+)
+from psij.executors.batch.escape_functions import bash_escape
+from psij.executors.batch.script_generator import TemplatedScriptGenerator
+from psij.executors.batch.slurm import SlurmJobExecutor
+from sssjob.templates import UnquotedError, environment
+from sssjob.templates.quoting import FILTERS, Directive, Quoted, QuotingError, expanding_word, sbatch, slurm_path, word
+from tests.fakes import slurm
+from tests.psij.batch_support import Stand, a_job, ended, stand_in
+
+Q, A, C, F, X = (JobState[name] for name in ("QUEUED", "ACTIVE", "COMPLETED", "FAILED", "CANCELED"))
+
+HOSTILE = [
+    "plain", "", " ", "a b", "it's", 'say "x"', "$(id)", "`id`", "$HOME", "${", "$x${}", "a;b&c|d", "back\\slash", "\\",
+    "a\\", "*?[x]", "~", "~root", "-o", "--", "#", "a #b", "line\nbreak", "\n#SBATCH --nice=1", "\r\n", "tab\there",
+    "\x0b\x0c", "\x1b[31m", "\x7f", "nel\x85x", "ls\u2028ps\u2029x", "bidi\u202eevil\u2066", "nåme ☃ 𝛑", "\udcff\udc80",
+    "{{ x }}", "{% x %}", "{{{y}}}", "!history!", "%j%x%%", "'\"'\"'", "\x01\x02", "x" * 5000]
+
+
+# --- a third-party executor ----------------------------------------------------------------------------------------
+
+TEMPLATE = """#!/bin/bash
+{{#job.spec.attributes.queue_name}}
+#SBATCH --partition="{{.}}"
+{{/job.spec.attributes.queue_name}}
+{{#formatted_job_duration}}
+#SBATCH --time={{.}}
+{{/formatted_job_duration}}
+{{#custom_attributes.theirs}}
+#SBATCH --{{key}}="{{value}}"
+{{/custom_attributes.theirs}}
+{{^job.spec.inherit_environment}}
+#SBATCH --export=NONE
+{{/job.spec.inherit_environment}}
+
+exec >"{{psij.script_dir}}/$SLURM_JOB_ID.out" 2>&1
+{{>batch_lib}}
+{{#job.spec.directory}}
+cd "{{.}}"
+{{/job.spec.directory}}
+export PSIJ_NODEFILE="{{psij.script_dir}}/$SLURM_JOB_ID.nodefile"
+echo localhost >"$PSIJ_NODEFILE"
+{{#env}}
+export {{name}}="{{value}}"
+{{/env}}
+_psij_update_status ACTIVE
+{{#psij.launch_command}}{{.}} {{/psij.launch_command}}
+_PSIJ_JOB_EC=$?
+echo $_PSIJ_JOB_EC >"{{psij.script_dir}}/$SLURM_JOB_ID.ec"
+echo "_PSIJ_SCRIPT_DONE"
+"""
+
+
+class TheirExecutor(BatchSchedulerExecutor):
+    """As executors for psij-python are written: hooks only, with that package's habits."""
+
+    _STATES: ClassVar = {"PENDING": JobState.QUEUED, "RUNNING": JobState.ACTIVE,
+                         "COMPLETED": JobState.COMPLETED, "FAILED": JobState.FAILED, "CANCELLED": JobState.CANCELED}
+
+    def __init__(self, url: str | None = None, config: JobExecutorConfig | None = None) -> None:
+        if not config:
+            config = BatchSchedulerExecutorConfig()
+        super().__init__(url=url, config=config)
+        path = config.work_directory / "their.mustache"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(TEMPLATE)
+        self.generator = TemplatedScriptGenerator(config, path)
+
+    def generate_submit_script(self, job: Job, context: dict[str, object], submit_file: IO[str]) -> None:
+        self.generator.generate_submit_script(job, context, submit_file)
+
+    def get_submit_command(self, job: Job, submit_file_path: Path) -> list[str]:
+        return ["sbatch", str(submit_file_path.absolute())]
+
+    def job_id_from_submit_output(self, out: str) -> str:
+        return out.strip().split()[-1]
+
+    def get_cancel_command(self, native_id: str) -> list[str]:
+        return ["scancel", native_id]
+
+    def process_cancel_command_output(self, exit_code: int, out: str) -> None:
+        if "finished" in out:
+            raise InvalidJobStateError()
+        raise SubmitException(f"Failed to cancel: {out}")
+
+    def get_status_command(self, native_ids: Iterable[str]) -> list[str]:
+        return ["squeue", "-t", "all", "-o", "%i|%T"]
+
+    def parse_status_output(self, exit_code: int, out: str) -> dict[str, JobStatus]:
+        check_status_exit_code("squeue", exit_code, out)
+        found = {}
+        for line in out.split("\n")[1:]:
+            if line:
+                native_id, state = line.split("|")
+                found[native_id] = JobStatus(self._STATES[state])
+        return found
+
+    def get_list_command(self) -> list[str]:
+        return ["squeue", "-h", "-o", "%i"]
+
+
+@pytest.fixture
+def theirs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Stand]:
+    with stand_in(slurm, TheirExecutor, tmp_path, monkeypatch) as made:
+        yield made
+
+
+def test_theirs_whole_way(theirs: Stand, tmp_path: Path) -> None:
+    job = a_job('echo "$V"; sleep 0.5', stdout_path=tmp_path / "o", environment={"V": "it's \"x\" $HOME"})
+    theirs.executor.submit(job)
+    assert theirs.executor.list() == [job.native_id]
+    status = ended(job)
+    assert theirs.states(job) == [Q, A, C] and status.exit_code == 0
+    assert (tmp_path / "o").read_text() == "it's \"x\" $HOME\n"
+    assert theirs.files() == []
+
+
+def test_theirs_ends(theirs: Stand) -> None:
+    jobs = [a_job("exit 7"), a_job("sleep 30")]
+    for job in jobs:
+        theirs.executor.submit(job)
+    jobs[1].wait(timedelta(seconds=5), A)
+    jobs[1].cancel()
+    assert [(ended(job).state, job.status.exit_code) for job in jobs] == [(F, 7), (X, None)]
+
+
+@pytest.mark.parametrize("code", [0, 7])
+def test_theirs_missing_from_the_answer(theirs: Stand, code: int) -> None:
+    """Their rule: a job that is not listed has ended, and its code is in the exit file."""
+    theirs.lab.set(forget=0)
+    job = a_job(f"exit {code}")
+    theirs.executor.submit(job)
+    assert ended(job).exit_code == code
+    assert theirs.states(job)[-1] is (F if code else C)
+
+
+def test_theirs_missing_without_exit_file(theirs: Stand) -> None:
+    """P3: where psij-python says COMPLETED, nothing is known."""
+    job = a_job("sleep 30")
+    theirs.executor.submit(job)
+    job.wait(timedelta(seconds=5), A)
+    theirs.lab.drop(job.native_id or "")
+    status = ended(job)
+    assert (status.state, status.exit_code, (status.metadata or {})["reason"]) == (F, None, "lost")
+
+
+def test_theirs_parser_raises(theirs: Stand) -> None:
+    """E22: an unknown word makes their parser raise; no state changes, and it goes on afterwards."""
+    job = a_job("sleep 0.2; exit 3")
+    theirs.executor.submit(job)
+    theirs.lab.fault("squeue", times=3, stdout="JOBID|STATE\n1|TELEPORTING\n")
+    assert ended(job).exit_code == 3
+
+
+def test_theirs_cancel_refused(theirs: Stand) -> None:
+    job = a_job("sleep 30")
+    theirs.executor.submit(job)
+    theirs.lab.fault("scancel", exit=1, stderr="no permission")
+    with pytest.raises(SubmitException, match="Failed to cancel: no permission"):
+        job.cancel()
+    theirs.lab.fault("scancel", exit=1, stderr="it has finished")
+    job.cancel()
+    assert not job.status.final
+
+
+def test_theirs_submission_without_answer(theirs: Stand) -> None:
+    """P2: nothing is known of the job and nothing can be found out: not transient, so that nobody tries again."""
+    theirs.lab.fault("sbatch", after=True, stdout="")
+    with pytest.raises(SubmitException, match="Nobody knows") as raised:
+        theirs.executor.submit(a_job("true"))
+    assert not raised.value.transient
+
+
+@pytest.mark.parametrize("queue", ["a\n#SBATCH --nice=1", 'a"b', "a\x85b"])
+def test_theirs_directive_injection(theirs: Stand, queue: str) -> None:
+    with pytest.raises(InvalidJobException, match=r"attributes\.queue_name"):
+        theirs.executor.submit(a_job("true", attributes=JobAttributes(queue_name=queue)))
+    assert theirs.files() == [] and theirs.lab.jobs() == []
+
+
+@pytest.mark.parametrize("value", HOSTILE)
+def test_theirs_values_in_quotes(theirs: Stand, tmp_path: Path, value: str) -> None:
+    """A value inside double quotes of a template reaches the job as it is."""
+    shown = render_theirs(theirs, {"V": value})
+    out = subprocess.run(["/bin/bash", "-c", shown + '\nprintf %s "$V"'], stdout=subprocess.PIPE, check=True).stdout
+    assert out == os.fsencode(value)
+
+
+def render_theirs(theirs: Stand, environment: dict[str, str]) -> str:
+    job = a_job("true", environment=environment)
+    text = StringIO()
+    theirs.executor.generate_submit_script(job, theirs.executor._create_script_context(job), text)
+    return next(line for line in text.getvalue().split("\n") if line.startswith("export V"))
+
+
+def test_context(theirs: Stand) -> None:
+    job = a_job("true", environment={"A": 1}, attributes=JobAttributes(timedelta(seconds=90), custom_attributes={
+        "Theirs.x": 1, "theirs.y": "z", "plain": 5}))
+    context = theirs.executor._create_script_context(job)
+    psij = context.pop("psij")
+    assert context == {"job": job, "env": [{"name": "A", "value": "1"}], "formatted_job_duration": "0:01:30",
+                       "custom_attributes": {"theirs": [{"key": "x", "value": 1}, {"key": "y", "value": "z"}],
+                                             "plain": 5}}
+    assert psij["lib"] is template_function_library.ALL and psij["launch_command"][-3:] == ["/bin/bash", "-c", "true"]
+    assert psij["script_dir"] == str(theirs.executor.work_directory)
+
+
+def test_template_functions(tmp_path: Path) -> None:
+    (tmp_path / "t").write_text("{{#psij.lib.walltime_to_minutes}}{{formatted_job_duration}}"
+                                "{{/psij.lib.walltime_to_minutes}} {{job.status.state}} {{t}}{{f}}{{n}} {{{raw}}}")
+    out = StringIO()
+    context: dict[str, object] = {"psij": {"lib": template_function_library.ALL}, "formatted_job_duration": "1:00:01",
+                                  "job": Job(), "t": True, "f": False, "n": None, "raw": "<&'>"}
+    TemplatedScriptGenerator(JobExecutorConfig(), tmp_path / "t").generate_submit_script(Job(), context, out)
+    assert out.getvalue() == "61 0 10'' <&'>"
+    assert [template_function_library.walltime_to_minutes(text) for text in ("0:30", "90", "30 s", "1:00:00")] == [
+        30, 90, 1, 60]
+
+
+def test_own_escape_function(tmp_path: Path) -> None:
+    (tmp_path / "t").write_text("{{a}}")
+    out = StringIO()
+    generator = TemplatedScriptGenerator(JobExecutorConfig(), tmp_path / "t", escape=lambda text: f"<{text}>")
+    generator.generate_submit_script(Job(), {"a": "x y"}, out)
+    assert out.getvalue() == "<x y>"
+
+
+# --- the interface -------------------------------------------------------------------------------------------------
+
+def test_config(monkeypatch: pytest.MonkeyPatch) -> None:
+    config = BatchSchedulerExecutorConfig()
+    assert (config.queue_polling_interval, config.initial_queue_polling_delay, config.queue_polling_error_threshold,
+            config.keep_files) == (30, 2, 2, False)
+    assert config.work_directory == JobExecutorConfig.DEFAULT_WORK_DIRECTORY
+    monkeypatch.setenv("PSIJ_BATCH_KEEP_FILES", "")
+    assert BatchSchedulerExecutorConfig(None, None, 5, 1, 3).keep_files
+    plain = JobExecutorConfig(Path("log"), Path("work"))
+    made = BatchSchedulerExecutorConfig._from_config(plain)
+    assert (made.launcher_log_file, made.work_directory) == (Path("log"), Path("work"))
+    assert SlurmJobExecutor(config=plain).config.queue_polling_interval == 30
+    assert BatchSchedulerExecutorConfig._from_config(config) is config
+
+
+def test_names() -> None:
+    assert JobExecutor.get_instance("Slurm").name == "Slurm"
+    assert SlurmJobExecutor().name == "slurm" and SlurmJobExecutor().work_directory.name == "slurm"
+    with pytest.raises(RuntimeError, match=UNKNOWN_ERROR):
+        check_status_exit_code("squeue", 1, "")
+    check_status_exit_code("squeue", 0, "")
+
+
+def test_cancel_of_foreign_jobs(theirs: Stand) -> None:
+    with pytest.raises(InvalidStateException):
+        theirs.executor.cancel(a_job("true"))
+    with pytest.raises(InvalidStateException):
+        a_job("true").cancel()
+
+
+def test_submitted_twice(theirs: Stand) -> None:
+    job = a_job("sleep 1")
+    theirs.executor.submit(job)
+    with pytest.raises(InvalidJobException):
+        theirs.executor.submit(job)
+    assert len(theirs.lab.jobs()) == 1
+
+
+def test_staging_is_refused(theirs: Stand) -> None:
+    with pytest.raises(InvalidJobException, match="does not stage"):
+        theirs.executor.submit(a_job("true", cleanup={"x"}))
+
+
+def test_cancel_while_submitting(theirs: Stand) -> None:
+    """E32: remembered until the native id is known."""
+    theirs.lab.fault("sbatch", after=True, sleep=1, stdout="1\n")
+    job = a_job("sleep 30")
+    thread = threading.Thread(target=theirs.executor.submit, args=(job,))
+    thread.start()
+    time.sleep(0.3)
+    job.cancel()
+    thread.join()
+    assert ended(job).state is X
+
+
+def test_callbacks_may_submit_and_block(theirs: Stand) -> None:
+    """E29, E30."""
+    second = a_job("exit 2")
+
+    def told(job: Job, status: JobStatus) -> None:
+        if status.state is A:
+            theirs.executor.submit(second)
+            raise RuntimeError("from the callback")
+
+    first = a_job("sleep 0.3")
+    first.set_job_status_callback(told)
+    theirs.executor.submit(first)
+    assert ended(first).state is C
+    assert ended(second).exit_code == 2
+
+
+def test_one_command_for_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """P7, E49: the jobs of two executors of one manager are asked for with one command, by one thread."""
+    with stand_in(slurm, SlurmJobExecutor, tmp_path, monkeypatch, queue_polling_interval=1,
+                  initial_queue_polling_delay=1) as stand:
+        other = SlurmJobExecutor(config=stand.executor.config)
+        jobs = [a_job("sleep 2") for _ in range(4)]
+        for number, job in enumerate(jobs):
+            (other if number % 2 else stand.executor).submit(job)
+        time.sleep(1.5)
+        assert len(stand.lab.calls("squeue")) == 1
+        assert [t.name for t in threading.enumerate()].count("psij-slurm-queue") == 1
+        assert [ended(job).state for job in jobs] == [C] * 4
+
+
+def test_threads_end(theirs: Stand) -> None:
+    job = a_job("true")
+    theirs.executor.submit(job)
+    ended(job)
+    until = time.monotonic() + 6
+    while time.monotonic() < until and any("TheirExecutor" in thread.name for thread in threading.enumerate()):
+        time.sleep(0.1)
+    assert not [thread.name for thread in threading.enumerate() if "TheirExecutor" in thread.name]
+
+
+KILLED = """
+import os, sys
+from psij import Job, JobSpec
+from psij.executors.batch.batch_scheduler_executor import BatchSchedulerExecutorConfig
+from psij.executors.batch.slurm import SlurmJobExecutor
+
+class Executor(SlurmJobExecutor):
+    def job_id_from_submit_output(self, out):
+        os.kill(os.getpid(), 9)
+
+job = Job(JobSpec("/bin/sleep", ["1"]))
+print(job.id, flush=True)
+Executor(config=BatchSchedulerExecutorConfig(work_directory=sys.argv[1])).submit(job)
+"""
+
+
+def test_client_killed_before_it_knew_the_id(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """P1, E12: the native job has our id in it, so that another process finds it and follows it."""
+    with stand_in(slurm, SlurmJobExecutor, tmp_path, monkeypatch) as stand:
+        killed = subprocess.run([sys.executable, "-c", KILLED, tmp_path / "work"], stdout=subprocess.PIPE, text=True)
+        assert killed.returncode == -9
+        native_id = stand.executor.native_id_of(killed.stdout.strip())
+        assert native_id == "1" and stand.executor.native_id_of("another") is None
+        job = Job()
+        stand.executor.attach(job, native_id)
+        assert ended(job).state is C
+        stand.lab.fault("squeue", times=-1, exit=1)
+        with pytest.raises(SubmitException, match="does not say"):
+            stand.executor.native_id_of("another")
+
+
+def test_again_after_a_rest(theirs: Stand) -> None:
+    """A watcher that has retired is followed by another."""
+    for _ in range(2):
+        job = a_job("exit 3")
+        theirs.executor.submit(job)
+        assert ended(job).exit_code == 3
+        time.sleep(2.5)
+
+
+@pytest.mark.parametrize(("number", "transient"), [(errno.EAGAIN, True), (errno.EMFILE, True), (errno.ENOMEM, True),
+                                                   (errno.EACCES, False), (errno.ENOEXEC, False)])
+def test_system_is_out_of_something(theirs: Stand, monkeypatch: pytest.MonkeyPatch, number: int,
+                                    transient: bool) -> None:
+    """E08, E43, E44: no command could be started, so that no job was made."""
+    def fail(*_: object, **__: object) -> None:
+        raise OSError(number, os.strerror(number))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(subprocess, "Popen", fail)
+        with pytest.raises(SubmitException, match=os.strerror(number)) as raised:
+            theirs.executor.submit(a_job("true"))
+    assert raised.value.transient is transient and theirs.files() == []
+
+
+def test_disk_is_full(theirs: Stand, monkeypatch: pytest.MonkeyPatch) -> None:
+    """E38: refused before the manager is asked."""
+    def fail(*_: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr("psij.executors.batch.batch_scheduler_executor.write_script", fail)
+    with pytest.raises(SubmitException, match=r"cannot be written: .*No space left"):
+        theirs.executor.submit(a_job("true"))
+    assert theirs.lab.calls("sbatch") == [] and theirs.files() == []
+
+
+class Chunked(TheirExecutor):
+    def get_status_command(self, native_ids: Iterable[str]) -> list[str]:
+        return ["ask", *native_ids]
+
+
+def test_chunks(tmp_path: Path) -> None:
+    """E49: ids are handed over in pieces, unless the command is the same for all."""
+    config = BatchSchedulerExecutorConfig(work_directory=tmp_path)
+    ids = [str(number) for number in range(1200)]
+    assert [len(command) for _, command in Chunked(config=config)._status_commands(ids)] == [501, 501, 201]
+    theirs = TheirExecutor(config=config)._status_commands(ids)
+    assert [(len(of), len(command)) for of, command in theirs] == [(1200, 5)]
+
+
+@pytest.mark.parametrize("cls", [TheirExecutor, SlurmJobExecutor])
+def test_two_watchers_of_one_exit_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+                                       cls: type[BatchSchedulerExecutor]) -> None:
+    """E47: somebody else's attachment keeps the exit file, and takes it away in the end."""
+    with stand_in(slurm, cls, tmp_path, monkeypatch) as stand:
+        stand.lab.set(forget=0, accounting=False)
+        first, second = a_job("sleep 0.5; exit 9"), Job()
+        stand.executor.submit(first)
+        cls(config=stand.executor.config).attach(second, first.native_id or "")
+        assert (ended(first).exit_code, ended(second).exit_code) == (9, 9)
+        assert cls is TheirExecutor or stand.files() == []
+
+
+# --- storms --------------------------------------------------------------------------------------------------------
+
+NO_ROWS = "JOBID|STATE|REASON|SUBMIT_TIME\n"
+FAULTS: dict[str, list[dict[str, Any]]] = {
+    "squeue": [{"exit": 1, "stderr": "down"}, {"stdout": ""}, {"after": True, "cut": 150}, {"sleep": 2, "times": 1},
+               {"stdout": NO_ROWS, "times": 1}, {"stdout": f"{NO_ROWS}1|NEW|x|y\n", "times": 1}],
+    "sacct": [{"exit": 1, "stderr": "down"}, {"stdout": ""}, {"after": True, "cut": 300},
+              {"stdout": "JobID|State\n", "times": 1}],
+    "sbatch": [{"after": True, "stdout": ""}, {"after": True, "exit": 1, "stderr": "Socket timed out"},
+               {"exit": 1, "stderr": "Unable to contact slurm controller"}, {"stdout": "", "times": 1}],
+    "scancel": [{"exit": 1, "stderr": "down"}]}
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_storm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
+    """P1 to P5: commands fail at random; when all is well again, every job ends as the manager knows it, and once."""
+    chance = random.Random(seed)
+    with stand_in(slurm, SlurmJobExecutor, tmp_path, monkeypatch, command_timeout=1, lost_after=1.5) as stand:
+        stand.lab.set(forget=chance.choice([0, 1, 300]), lag=chance.choice([0, 0.5]), wait=chance.choice([0, 0.3]))
+        accepted: dict[Job, int | None] = {}
+        for _ in range(10):
+            command = chance.choice(sorted(FAULTS))
+            stand.lab.fault(command, **{"times": chance.randint(1, 4), **chance.choice(FAULTS[command])})
+            code = chance.choice([0, 0, 3, None])
+            job = a_job("sleep 60" if code is None else f"sleep {chance.uniform(0, 1):.2f}; exit {code}")
+            with suppress(SubmitException):
+                stand.executor.submit(job)
+                accepted[job] = code
+        for command in FAULTS:
+            stand.lab.heal(command)
+        stand.executor.config.lost_after = 60
+        for job, code in accepted.items():
+            if code is None:
+                job.cancel()
+        for job, code in accepted.items():
+            status = ended(job, 30)
+            assert (status.state, status.exit_code) == {None: (X, None), 0: (C, 0), 3: (F, 3)}[code]
+            states = stand.states(job)
+            assert states[0] is Q and states[-1] is status.state and len(set(states)) == len(states)
+            assert states == sorted(states, key=lambda state: state.value)
+        submitted = [native["command"] for native in stand.lab.jobs()]
+        assert len(submitted) == len(set(submitted))
+        assert {job.native_id for job in accepted} <= {native["id"] for native in stand.lab.jobs()}
+
+
+# --- commands ------------------------------------------------------------------------------------------------------
+
+def test_command_result() -> None:
+    result = run(["/bin/sh", "-c", "echo out; echo err >&2; cat; exit 3"], 5)
+    assert (result.exit_code, result.stdout, result.stderr, result.output) == (3, "out\n", "err\n", "out\nerr")
+    assert run(["/bin/sh", "-c", "echo out; echo err >&2"], 5).output == "out\n"
+    assert run(["/bin/sh", "-c", "kill -9 $$"], 5).exit_code == -9
+    assert run([sys.executable, "-c", "print('\\udcff')"], 5, {"PYTHONIOENCODING": "utf-8:surrogateescape"}
+               ).stdout == "\udcff\n"
+
+
+def test_command_time_limit_ends_all_of_it(tmp_path: Path) -> None:
+    began = time.monotonic()
+    with pytest.raises(subprocess.TimeoutExpired):
+        run(["/bin/sh", "-c", f"(sleep 1.5; touch {tmp_path}/late) & sleep 30"], 0.5)
+    assert time.monotonic() - began < 5
+    time.sleep(1.5)
+    assert not (tmp_path / "late").exists()
+
+
+def test_command_output_limit() -> None:
+    with pytest.raises(OutputLimitError, match="more than 100000 bytes"):
+        run(["/bin/sh", "-c", "yes"], 10, limit=100_000)
+
+
+def test_command_that_leaves_something_behind() -> None:
+    began = time.monotonic()
+    assert run(["/bin/sh", "-c", "sleep 20 & echo out"], 10).stdout == "out\n"
+    assert time.monotonic() - began < 5
+
+
+def test_command_that_does_not_exist() -> None:
+    with pytest.raises(FileNotFoundError):
+        run(["/nonexistent/command"], 5)
+
+
+# --- files ---------------------------------------------------------------------------------------------------------
+
+@pytest.mark.parametrize(("text", "expected"), [
+    ("0\n", ExitFile(0)), ("255", ExitFile(255)),
+    ("3\njob\n1700000000\n1700000009\n", ExitFile(3, "job", 1.7e9, 1700000009.0)),
+    ("3\njob\n\nx\n", ExitFile(3, "job")), ("3\nother\n1\n2\n", None), ("", None), ("\n", None), ("-1", None),
+    ("256", None), ("99999", None), ("3\n4\n", None), ("٣", None), ("0x1", None)])
+def test_exit_file(tmp_path: Path, text: str, expected: ExitFile | None) -> None:
+    """E51, T32: an exit file that is empty, half there, or of another job is none."""
+    (tmp_path / "1.ec").write_text(text, encoding="utf-8")
+    assert exit_file(tmp_path / "1.ec", "job") == expected
+    assert exit_file(tmp_path / "2.ec", "job") is None
+
+
+def test_private_directory(tmp_path: Path) -> None:
+    (tmp_path / "a").mkdir(mode=0o755)
+    assert make_private(tmp_path / "a").stat().st_mode & 0o777 == 0o700
+    assert make_private(tmp_path / "b/c").stat().st_mode & 0o777 == 0o700
+
+
+def test_script_files(tmp_path: Path) -> None:
+    path = tmp_path / "s"
+    write_script(path, "x\udcff\n")
+    assert path.read_bytes() == b"x\xff\n" and path.stat().st_mode & 0o777 == 0o600
+    with pytest.raises(FileExistsError):
+        write_script(path, "")
+    (tmp_path / "l").symlink_to(tmp_path / "target")
+    with pytest.raises(OSError):
+        write_script(tmp_path / "l", "")
+    with pytest.raises(UnicodeEncodeError):
+        write_script(tmp_path / "u", "\ud800")
+    assert not (tmp_path / "u").exists() and not (tmp_path / "target").exists()
+
+
+def test_old_files_are_removed(tmp_path: Path) -> None:
+    for name in ("a.job", "b.ec", "other"):
+        (tmp_path / name).touch()
+        os.utime(tmp_path / name, (0, 0))
+    (tmp_path / "c.ec").touch()
+    clear_old(tmp_path, time.time())
+    assert sorted(os.listdir(tmp_path)) == ["c.ec", "other"]
+
+
+def test_output_tail(tmp_path: Path) -> None:
+    (tmp_path / "o").write_text("trouble\n_PSIJ_SCRIPT_DONE\n")
+    assert output_tail(tmp_path / "o") == ("trouble", True)
+    (tmp_path / "p").write_text("x" * 20000 + "\nend")
+    assert output_tail(tmp_path / "p")[0].endswith("x\nend") and len(output_tail(tmp_path / "p")[0]) <= 2048
+    assert output_tail(tmp_path / "none") == ("", False)
+
+
+# --- evidence ------------------------------------------------------------------------------------------------------
+
+DONE = JobStatus(C, metadata={"native_state": "DONE", "end_time": 5.0, "nodes": None})
+RUNS = JobStatus(A, metadata={"native_state": "RUN", "start_time": 1.0})
+NOTHING = Evidence(queue=RUNS, missed=1)
+
+
+@pytest.mark.parametrize(("known", "state", "code", "source"), [
+    (NOTHING, None, None, None),
+    (replace(NOTHING, exit=ExitFile(0)), None, None, None),                                  # accounting may come yet
+    (replace(NOTHING, exit=ExitFile(0), waited_s=11), C, 0, "exit-file"),
+    (replace(NOTHING, exit=ExitFile(4), waited_s=11), F, 4, "exit-file"),
+    (replace(NOTHING, exit=ExitFile(4), waited_s=11, in_queue=True), None, None, None),
+    (replace(NOTHING, records={"acct": DONE}), C, None, None),
+    (replace(NOTHING, records={"acct": DONE}, exit=ExitFile(0)), C, 0, "exit-file"),
+    (replace(NOTHING, records={"acct": DONE}, exit=ExitFile(5)), F, 5, "exit-file"),         # the script hid its code
+    (replace(NOTHING, records={"acct": RUNS}), A, None, None),
+    (replace(NOTHING, records={"acct": RUNS}, exit=ExitFile(0), waited_s=11), C, 0, "exit-file"),
+    (replace(NOTHING, queue=DONE, in_queue=True), None, None, None),
+    (replace(NOTHING, queue=DONE, in_queue=True, waited_s=11), C, None, None),
+    (replace(NOTHING, canceled=True, missed=2), None, None, None),
+    (replace(NOTHING, canceled=True, missed=2, waited_s=11), X, None, None),
+    (replace(NOTHING, canceled=True, missed=2, waited_s=11, exit=ExitFile(0)), C, 0, "exit-file"),
+    (replace(NOTHING, waited_s=59), None, None, None),
+    (replace(NOTHING, waited_s=61), F, None, None),
+    (replace(NOTHING, waited_s=100, silent_s=50), None, None, None),
+    (replace(NOTHING, records={"acct": JobStatus(X)}, exit=ExitFile(0)), X, None, None),
+    (replace(NOTHING, records={"acct": JobStatus(F, exit_code=137, metadata={"signal": 9})}, exit=ExitFile(1)), F, 137,
+     "acct"),
+    (replace(NOTHING, records={"acct": JobStatus(F, metadata={"reason": "timeout"})}, exit=ExitFile(0)), F, None, None),
+    (replace(NOTHING, records={"acct": JobStatus(F, metadata={"reason": "unknown-exit"})}, exit=ExitFile(0)), C, 0,
+     "exit-file"),
+    (replace(NOTHING, records={"acct": JobStatus(F, metadata={"reason": "unknown-exit"})}), F, None, None)])
+def test_decide(known: Evidence, state: JobState | None, code: int | None, source: str | None) -> None:
+    status = decide(known, 10, 60)
+    if state is None:
+        assert status is None
+        return
+    assert status is not None
+    assert (status.state, status.exit_code) == (state, code)
+    if state.final:
+        assert (status.metadata or {})["sources"].get("exit_code") == source
+
+
+def test_decide_joins_sources() -> None:
+    record = JobStatus(C, metadata={"end_time": 9.0, "cpu_seconds": 2.0})
+    status = decide(replace(NOTHING, records={"acct": record}, exit=ExitFile(0, "j", 2.0, 8.0)), 10, 60)
+    assert status is not None and status.time == 9.0
+    assert status.metadata == {
+        "end_time": 9.0, "cpu_seconds": 2.0, "native_state": "RUN", "start_time": 1.0, "sources": {
+            "end_time": "acct", "cpu_seconds": "acct", "native_state": "queue", "start_time": "queue",
+            "exit_code": "exit-file"}}
+
+
+# --- quoting -------------------------------------------------------------------------------------------------------
+
+@pytest.mark.parametrize("value", HOSTILE)
+def test_word(value: str) -> None:
+    for text in (word(value), bash_escape(value)):
+        assert "\n" not in text and "\r" not in text
+        out = subprocess.run(["/bin/bash", "-c", f"printf %s {text}"], stdout=subprocess.PIPE, check=True).stdout
+        assert out == os.fsencode(value)
+
+
+def test_expanding_word() -> None:
+    text = expanding_word("a'${X} $Y ${Z}${no_such} `id` ${1} ${X\n}")
+    out = subprocess.run(["/bin/bash", "-c", f"printf %s {text}"], env={"X": "1  2", "Z": "*"}, stdout=subprocess.PIPE,
+                         check=True).stdout
+    assert out == b"a'1  2 $Y * `id` ${1} ${X\n}"
+
+
+@pytest.mark.parametrize(("directive", "text"), [
+    (Directive("x"), "--x"), (Directive("x-y", "a"), "--x-y=a"), (Directive("C", "a"), "-C a"),
+    (Directive("name", 'a "b" \\'), '--name="a \\"b\\" \\\\"'), (Directive("name", ""), '--name=""'),
+    (Directive("name", "a#b"), '--name="a#b"'), (Directive("name", "ü 'x'"), "--name=\"ü 'x'\"")])
+def test_sbatch(directive: Directive, text: str) -> None:
+    if len(directive.option) == 1 and directive.value is None:
+        text = "-x"
+    assert sbatch(directive) == text
+
+
+@pytest.mark.parametrize("value", ["a\nb", "a\rb", "a\x85b", "a\u2028b", "a\x00b", "a\u202eb", "a\x1bb", "\udcff"])
+def test_sbatch_refuses(value: str) -> None:
+    with pytest.raises(QuotingError, match=r"f .* cannot be part of a directive"):
+        sbatch(Directive("x", value, "f"))
+    with pytest.raises(QuotingError, match="not the name of an option"):
+        sbatch(Directive(f"x{value}", "v", "f"))
+
+
+def test_slurm_path() -> None:
+    assert slurm_path("/a%j/b c") == "/a%%j/b c"
+    with pytest.raises(QuotingError):
+        slurm_path("/a\\b")
+
+
+def test_a_forgotten_filter_is_an_error() -> None:
+    with pytest.raises(UnquotedError):
+        environment().from_string("{{ x }}").render(x="a")
+    assert environment().from_string("{{ x }}{{ y }}").render(x=1, y=Quoted("a")) == "1a"
+    assert set(FILTERS) <= set(environment().filters)
+
+
+@settings(max_examples=60, deadline=None)
+@given(text=st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"])), data=st.data())
+def test_no_line_of_a_script_is_a_directive_that_nobody_meant(tmp_path_factory: pytest.TempPathFactory, text: str,
+                                                              data: st.DataObject) -> None:
+    """T17, T20: whatever is in any member, the script has just the directives that the executor made, or is refused."""
+    path = text.replace("/", "_") or "p"
+    members: dict[str, Any] = {
+        "executable": text or "x", "arguments": [text], "directory": f"/{path}", "name": text,
+        "environment": {"V": text}, "stdout_path": path, "stdin_path": path, "pre_launch": path,
+        "attributes": JobAttributes(None, text, text, text, {"slurm.constraint": text, f"slurm.{text}": "x"})}
+    name = data.draw(st.sampled_from(sorted(members)))
+    spec = JobSpec(**{"executable": "/bin/true", name: members[name]})
+    config = JobExecutorConfig(work_directory=tmp_path_factory.getbasetemp() / "work")
+    executor, out, job = SlurmJobExecutor(config=config), StringIO(), Job(spec)
+    try:
+        executor.generate_submit_script(job, executor._create_script_context(job), out)
+    except InvalidJobException as e:
+        assert re.search(r"name|attribute", e.message)
+        return
+    lines = out.getvalue().splitlines()
+    made = [line for line in lines if line.lstrip().startswith("#SBATCH")]
+    assert len(made) == len(executor._directives(job, spec)) + 2        # two stand in the template
+    assert not [line for line in lines if re.match(r"\s*#\s*(PBS|BSUB|\$|COBALT|flux)", line)]
+
+
+@pytest.mark.parametrize("value", HOSTILE)
+def test_a_job_sees_exactly_what_was_said(tmp_path: Path, value: str) -> None:
+    """Every member of a description that takes text, through the template and a real shell."""
+    folder = tmp_path / f"d{value[:50].replace('/', '_')}"
+    folder.mkdir()
+    (folder / "in").write_text("input")
+    (folder / "pre").write_text("export PRE=yes")
+    show = "import os, sys; sys.stdout.buffer.write(b'\\0'.join(map(os.fsencode, [os.getcwd(), *sys.argv[1:], " \
+           "os.environ['V'], os.environ['PRE'], os.environ['IFS'], os.environ['SHLVL'], sys.stdin.read()])))"
+    spec = JobSpec(sys.executable, ["-c", show, value, "${V}"], directory=folder, environment={
+        "V": value, "IFS": "f", "SHLVL": "77"}, stdin_path="in", stdout_path="out", stderr_path=folder / "err",
+        pre_launch="pre")
+    job = Job(spec)
+    executor = SlurmJobExecutor(config=JobExecutorConfig(work_directory=tmp_path / "work"))
+    executor.work_directory.mkdir(parents=True)
+    text = StringIO()
+    executor.generate_submit_script(job, executor._create_script_context(job), text)
+    write_script(tmp_path / "script", text.getvalue())
+    subprocess.run(["/bin/bash", tmp_path / "script"], env={**os.environ, "SLURM_JOB_ID": "5"}, check=True,
+                   stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    assert (folder / "out").read_bytes().split(b"\0") == [
+        os.fsencode(part) for part in (str(folder), value, value, value, "yes", "f", "77", "input")]
+    assert exit_file(executor.work_directory / "5.ec", job.id) is not None
+
+
+def test_environment_that_is_not_inherited(tmp_path: Path) -> None:
+    job = Job(JobSpec("/usr/bin/env", stdout_path=tmp_path / "o", inherit_environment=False, environment={"A": "1"}))
+    executor = SlurmJobExecutor(config=JobExecutorConfig(work_directory=tmp_path))
+    executor.work_directory.mkdir()
+    text = StringIO()
+    executor.generate_submit_script(job, executor._create_script_context(job), text)
+    subprocess.run(["/bin/bash", "-c", text.getvalue()], env={**os.environ, "SLURM_JOB_ID": "5", "B": "2"}, check=True,
+                   stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    names = {line.partition("=")[0] for line in (tmp_path / "o").read_text().splitlines()}
+    assert names - {"PWD", "OLDPWD", "SHLVL", "_"} == {"A", "SLURM_JOB_ID", "PSIJ_NODEFILE"}     # the shell's own
+
+
+@pytest.mark.parametrize("members", [{"arguments": ["x" * 140_000]}, {"environment": {"A": "ü" * 70_000}}])
+def test_too_long_for_a_program(theirs: Stand, members: dict[str, Any]) -> None:
+    with pytest.raises(InvalidJobException, match=r"arguments\[0\]|environment\['A'\]"):
+        theirs.executor.submit(Job(JobSpec("/bin/true", **members)))
+
+
+# --- hosts ---------------------------------------------------------------------------------------------------------
+
+@pytest.mark.parametrize(("text", "names"), [
+    ("node1", ["node1"]), ("node[1-3]", ["node1", "node2", "node3"]), ("a,b", ["a", "b"]),
+    ("n[08-10,1]x,login", ["n08x", "n09x", "n10x", "n1x", "login"]), ("r[1-2]n[1-2]", ["r1n1", "r1n2", "r2n1", "r2n2"]),
+    ("n[1-99999999]", ["n[1-99999999]"]), ("n[5-", ["n[5-"]), ("n[3-1]", ["n[3-1]"]), ("n[[1]]", ["n[[1]]"]),
+    ("a[1-999]b[1-999]c[1-999]", ["a[1-999]b[1-999]c[1-999]"]), ("", [])])
+def test_hosts(text: str, names: list[str]) -> None:
+    assert hosts(text) == names
+
+
+def test_resources_of_another_version(theirs: Stand) -> None:
+    with pytest.raises(InvalidJobException):
+        SlurmJobExecutor()._directives(Job(), JobSpec("/bin/true", resources=Odd()))
+
+
+class Odd(ResourceSpecV1):
+    """Not understood: only the exact class is known."""
+
+    @property
+    def version(self) -> int:
+        return 2

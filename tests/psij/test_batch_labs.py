@@ -1,0 +1,238 @@
+"""The same on real clusters: a Slurm and a Grid Engine on this machine.
+
+SSSJOB_LAB_SLURM and SSSJOB_LAB_SGE name their directories, in which env.sh sets the environment up.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from psij import Job, JobAttributes, JobSpec, JobState, JobStatus, ResourceSpecV1, SubmitException
+from psij.exceptions import InvalidJobException
+from psij.executors.batch._watch import watcher_of
+from psij.executors.batch.batch_scheduler_executor import BatchSchedulerExecutor
+from psij.executors.batch.sge import SGEExecutorConfig, SGEJobExecutor
+from psij.executors.batch.slurm import SlurmExecutorConfig, SlurmJobExecutor
+from tests.psij.batch_support import a_job, ended
+from tests.psij.test_batch import HOSTILE
+
+pytestmark = pytest.mark.lab
+Q, A, C, F, X = (JobState[name] for name in ("QUEUED", "ACTIVE", "COMPLETED", "FAILED", "CANCELED"))
+LABS = {"slurm": "SSSJOB_LAB_SLURM", "sge": "SSSJOB_LAB_SGE"}
+
+
+def enter_lab(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Take over the environment of a lab, or skip."""
+    folder = os.environ.get(LABS[name])
+    if folder is None:
+        reason = os.environ.get(f"SSSJOB_NO_LAB_{name.upper()}", f"{LABS[name]} does not name one (make test-labs)")
+        pytest.skip(f"no {name} lab: {reason}")
+    shown = subprocess.run(["/bin/bash", "-c", '. "$0/env.sh" && env -0', folder], stdout=subprocess.PIPE, check=True)
+    for variable in shown.stdout.decode().split("\0")[:-1]:
+        key, _, value = variable.partition("=")
+        if key not in ("_", "PWD", "SHLVL", "OLDPWD"):
+            monkeypatch.setenv(key, value)
+
+
+@pytest.fixture(params=["slurm", "sge"])
+def executor(request: pytest.FixtureRequest, tmp_path: Path,
+             monkeypatch: pytest.MonkeyPatch) -> Iterator[BatchSchedulerExecutor]:
+    enter_lab(request.param, monkeypatch)
+    settings: dict[str, Any] = {"work_directory": tmp_path / "work", "queue_polling_interval": 2,
+                                "initial_queue_polling_delay": 0.5}
+    made: BatchSchedulerExecutor
+    if request.param == "slurm":
+        made = SlurmJobExecutor(config=SlurmExecutorConfig(**settings))
+    else:
+        made = SGEJobExecutor(config=SGEExecutorConfig(**settings, memory_resource="mem", gpu_resource="gpu"))
+    yield made
+    if watcher := watcher_of(made):
+        watcher.close()
+
+
+def final(job: Job) -> JobStatus:
+    return ended(job, 90)
+
+
+def test_whole_way(executor: BatchSchedulerExecutor, tmp_path: Path) -> None:
+    seen: list[JobState] = []
+    burn = "import time; t = time.process_time()\nx = bytearray(60 << 20)\nwhile time.process_time() < t + 1.5: pass"
+    job = Job(JobSpec(sys.executable, ["-c", burn], name="burn", stdout_path=tmp_path / "o",
+                      attributes=JobAttributes(timedelta(minutes=2))))
+    job.set_job_status_callback(lambda _, status: seen.append(status.state))
+    before = time.time()
+    executor.submit(job)
+    assert job.native_id in executor.list()
+    status = final(job)
+    metadata = status.metadata or {}
+    time.sleep(0.2)
+    assert seen == [Q, A, C] and status.exit_code == 0
+    assert before - 1 <= metadata["submit_time"] <= metadata["start_time"] <= metadata["end_time"] <= time.time()
+    assert 1 <= metadata["cpu_seconds"] <= 4 and metadata["processors"] == 1 and len(metadata["nodes"]) == 1
+    assert 0.5 <= metadata["wall_seconds"] <= 10 and metadata["sources"]["cpu_seconds"] in ("sacct", "qacct")
+    assert not any(executor.work_directory.iterdir())
+
+
+@pytest.mark.parametrize("code", [3, 99, 100, 139, 200])
+def test_exit_codes(executor: BatchSchedulerExecutor, code: int) -> None:
+    job = a_job(f"exit {code}")
+    executor.submit(job)
+    assert (final(job).state, job.status.exit_code) == (F, code)
+
+
+def test_cancel(executor: BatchSchedulerExecutor) -> None:
+    held = "slurm.hold" if isinstance(executor, SlurmJobExecutor) else "sge.h"
+    running, queued = a_job("trap '' TERM; sleep 60"), a_job("sleep 60", attributes=JobAttributes(
+        timedelta(minutes=1), custom_attributes={held: True}))
+    executor.submit(running)
+    executor.submit(queued)
+    assert running.wait(timedelta(seconds=30), A) is not None
+    running.cancel()
+    queued.cancel()
+    assert [final(job).state for job in (running, queued)] == [X, X]
+    assert "start_time" in (running.status.metadata or {}) and "start_time" not in (queued.status.metadata or {})
+
+
+def test_time_limit(executor: BatchSchedulerExecutor) -> None:
+    if isinstance(executor, SlurmJobExecutor):
+        pytest.skip("Slurm's shortest limit is a minute, and it is kept up to 30 s late")
+    job = a_job("sleep 60", attributes=JobAttributes(timedelta(seconds=3)))
+    executor.submit(job)
+    assert final(job).state is F and (job.status.metadata or {})["reason"] == "timeout"
+
+
+def test_refused(executor: BatchSchedulerExecutor) -> None:
+    job = a_job("true", attributes=JobAttributes(queue_name="nosuch"))
+    with pytest.raises(SubmitException, match=r"partition|queue") as raised:
+        executor.submit(job)
+    assert not raised.value.transient and not any(executor.work_directory.iterdir())
+
+
+def test_several_processes(executor: BatchSchedulerExecutor, tmp_path: Path) -> None:
+    attributes = JobAttributes(timedelta(minutes=1), custom_attributes={"sge.pe": "smp"})
+    nodes = 2 if isinstance(executor, SlurmJobExecutor) else 1
+    job = Job(JobSpec("/bin/bash", ["-c", "wc -l <$PSIJ_NODEFILE; sort -u $PSIJ_NODEFILE | wc -l"], launcher="single",
+                      stdout_path=tmp_path / "o", attributes=attributes, resources=ResourceSpecV1(
+                          node_count=nodes, processes_per_node=4 // nodes, memory=200 << 20)))
+    executor.submit(job)
+    assert final(job).exit_code == 0
+    assert (tmp_path / "o").read_text().split() == ["4", str(nodes)]
+    assert (job.status.metadata or {})["processors"] == 4
+
+
+def test_multiple_launcher(executor: BatchSchedulerExecutor, tmp_path: Path) -> None:
+    attributes = JobAttributes(timedelta(minutes=1), custom_attributes={"sge.pe": "smp"})
+    job = Job(JobSpec("/bin/echo", ["x"], launcher="multiple", stdout_path=tmp_path / "o", attributes=attributes,
+                      resources=ResourceSpecV1(process_count=3)))
+    executor.submit(job)
+    assert final(job).exit_code == 0 and (tmp_path / "o").read_text() == "x\nx\nx\n"
+
+
+@pytest.mark.parametrize("inherit", [True, False])
+def test_srun(executor: BatchSchedulerExecutor, tmp_path: Path, inherit: bool) -> None:
+    if not isinstance(executor, SlurmJobExecutor):
+        pytest.skip("srun is Slurm's")
+    job = Job(JobSpec("/bin/bash", ["-c", 'echo "$V $SLURM_PROCID"; exit $((SLURM_PROCID == 3 ? 7 : 0))'],
+                      launcher="srun", stdout_path=tmp_path / "o", environment={"V": "a  b"},
+                      inherit_environment=inherit,
+                      attributes=JobAttributes(timedelta(minutes=1)),
+                      resources=ResourceSpecV1(node_count=2, processes_per_node=2, cpu_cores_per_process=2)))
+    executor.submit(job)
+    assert final(job).exit_code == 7
+    assert sorted((tmp_path / "o").read_text().splitlines()) == [f"a  b {rank}" for rank in range(4)]
+
+
+def test_hostile_strings(executor: BatchSchedulerExecutor, tmp_path: Path) -> None:
+    """Arguments, variables, directory and name: exactly what was said, or InvalidJobException."""
+    show = "import os, sys; sys.stdout.buffer.write(b'\\0'.join(map(os.fsencode, [" \
+           "*sys.argv[1:], *map(os.environ.get, ('V', 'SLURM_JOB_NAME', 'JOB_NAME'), ('', '', ''))])))"
+    running = {}
+    for number, value in enumerate(HOSTILE):
+        folder = tmp_path / f"{number}{value[:40].replace('/', '_')}"
+        folder.mkdir()
+        job = Job(JobSpec(sys.executable, ["-c", show, value], directory=folder, stdout_path="out", name=value,
+                          environment={"V": value}, attributes=JobAttributes(timedelta(minutes=1))))
+        try:
+            executor.submit(job)
+        except InvalidJobException as e:
+            assert "name" in e.message
+            assert job.spec is not None
+            job.spec.name = "plain"
+            job = Job(job.spec)
+            executor.submit(job)
+        running[value] = (job, folder)
+    for value, (job, folder) in running.items():
+        assert final(job).state is C, value
+        argument, variable, slurm_name, sge_name = (folder / "out").read_bytes().split(b"\0")
+        assert (argument, variable) == (os.fsencode(value), os.fsencode(value))
+        assert job.spec is not None and os.fsencode(job.spec.name or "") in (slurm_name, sge_name)
+
+
+def test_environment(executor: BatchSchedulerExecutor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MINE", "a,b=c \"d\"\ne")
+    jobs = [Job(JobSpec("/usr/bin/env", ["-0"], stdout_path=tmp_path / str(inherit), inherit_environment=inherit,
+                        environment={"B": "${MINE}!", "C": "${B}${D}"},
+                        attributes=JobAttributes(timedelta(minutes=1)))) for inherit in (True, False)]
+    for job in jobs:
+        executor.submit(job)
+    seen = []
+    for job, inherit in zip(jobs, (True, False), strict=True):
+        assert final(job).exit_code == 0
+        words = (tmp_path / str(inherit)).read_text().split("\0")[:-1]
+        seen.append(dict(word.split("=", 1) for word in words))
+    mine = os.environ["MINE"]
+    assert (seen[0]["MINE"], seen[0]["B"], seen[0]["C"]) == (mine, f"{mine}!", f"{mine}!")
+    assert (seen[1]["B"], seen[1]["C"]) == ("!", "!") and "MINE" not in seen[1] and "PATH" not in seen[1]
+
+
+def test_attach(executor: BatchSchedulerExecutor) -> None:
+    first, second, gone = a_job("sleep 2; exit 6"), Job(), Job()
+    executor.submit(first)
+    executor.attach(second, first.native_id or "")
+    executor.config.lost_after = 3
+    executor.attach(gone, "99999")
+    assert (final(second).exit_code, final(first).exit_code) == (6, 6)
+    assert (final(gone).state, (gone.status.metadata or {})["reason"]) == (F, "lost")
+    late = Job()
+    executor.attach(late, first.native_id or "")
+    assert final(late).state is F and late.status.exit_code == 6
+
+
+def test_attach_to_elements_of_an_array(executor: BatchSchedulerExecutor) -> None:
+    if not isinstance(executor, SlurmJobExecutor):
+        pytest.skip("Grid Engine's tasks have no ids of their own")
+    made = subprocess.run(["sbatch", "--parsable", "--array=3-4", "-o/dev/null", "--wrap=exit $SLURM_ARRAY_TASK_ID"],
+                          stdout=subprocess.PIPE, check=True, text=True).stdout.strip()
+    jobs = [Job(), Job()]
+    for job, index in zip(jobs, (3, 4), strict=True):
+        executor.attach(job, f"{made}_{index}")
+    assert [final(job).exit_code for job in jobs] == [3, 4]
+
+
+def test_found_by_tag(executor: BatchSchedulerExecutor) -> None:
+    """The search after a submission without an answer finds jobs that wait, run and have ended."""
+    held = "slurm.hold" if isinstance(executor, SlurmJobExecutor) else "sge.h"
+    waits = a_job("true", attributes=JobAttributes(timedelta(minutes=1), custom_attributes={held: True}))
+    executor.config.keep_files = True
+    for job in (waits, done := a_job("true")):
+        executor.submit(job)
+    final(done)
+    assert [executor._look_up(job) for job in (waits, done, a_job("true"))] == [[waits.native_id], [done.native_id], []]
+    waits.cancel()
+    final(waits)
+
+
+def test_many(executor: BatchSchedulerExecutor) -> None:
+    jobs = [a_job(f"exit {number % 3}") for number in range(40)]
+    for job in jobs:
+        executor.submit(job)
+    assert [final(job).exit_code for job in jobs] == [number % 3 for number in range(40)]

@@ -1,0 +1,290 @@
+"""The Cobalt executor: answers as Cobalt's source has them, the whole way of a job on its stand-in, directives."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from psij import (
+    InvalidJobException,
+    Job,
+    JobAttributes,
+    JobExecutor,
+    JobSpec,
+    JobState,
+    ResourceSpecV1,
+    SubmitException,
+)
+from psij.executors import CobaltJobExecutor
+from psij.executors.batch.cobalt import CobaltExecutorConfig, CobaltState, parse_log
+from sssjob.templates.quoting import Directive, QuotingError, cobalt
+from tests.fakes import cobalt as fake
+from tests.psij.batch_support import Stand, a_job, ended, stand_in
+
+Q, A, C, F, X = (JobState[name] for name in ("QUEUED", "ACTIVE", "COMPLETED", "FAILED", "CANCELED"))
+
+
+@pytest.fixture
+def stand(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Stand]:
+    with stand_in(fake, CobaltJobExecutor, tmp_path, monkeypatch) as made:
+        yield made
+
+
+# --- answers -------------------------------------------------------------------------------------------------------
+
+QSTAT = """JobID: 603816
+    State       : running
+    Queue       : default
+    Nodes       : 2
+    Procs       : 4
+    StartTime   : Thu Sep 10 17:35:58 2015 +0000 (UTC)
+    SubmitTime  : Thu Sep 10 18:35:17 2015 +0100 (BST)
+
+JobID: 603817
+    State       : dep_hold
+    Queue       : default
+    Nodes       : 1
+    Procs       : 1
+    StartTime   : N/A
+    SubmitTime  : Thu Sep 10 17:35:17 2015 +0000 (UTC)
+
+"""
+
+
+def test_queue() -> None:
+    statuses = CobaltJobExecutor().parse_status_output(0, QSTAT)
+    assert {key: status.state for key, status in statuses.items()} == {"603816": A, "603817": Q}
+    assert statuses["603816"].time == 1441906558 and statuses["603816"].metadata == {
+        "native_state": "running", "queue": "default", "submit_time": 1441906517, "start_time": 1441906558,
+        "node_count": 2}
+    assert statuses["603817"].metadata == {"native_state": "dep_hold", "queue": "default", "submit_time": 1441906517}
+
+
+@pytest.mark.parametrize("state", list(CobaltState))
+def test_states(state: CobaltState) -> None:
+    found = CobaltJobExecutor().parse_status_output(0, QSTAT.replace("running", state.name))
+    assert (found["603816"].state if "603816" in found else None) == state.state
+
+
+def test_cut_and_wrong_answers(caplog: pytest.LogCaptureFixture) -> None:
+    executor = CobaltJobExecutor()
+    assert executor.parse_status_output(0, QSTAT[:-40]).keys() == {"603816"}
+    assert executor.parse_status_output(0, "") == {}
+    with pytest.raises(ValueError):
+        executor.parse_status_output(0, "welcome\n")
+    with pytest.raises(RuntimeError):
+        executor.parse_status_output(1, "Failed to connect to queue manager")
+    odd = QSTAT.replace("dep_hold", "odd_hold")
+    assert executor.parse_status_output(0, odd).keys() == executor.parse_status_output(0, odd).keys() == {"603816"}
+    assert len([record for record in caplog.records if "odd_hold" in record.message]) == 1
+
+
+@pytest.mark.parametrize(("said", "state", "code", "reason"), [
+    ("Info: task completed normally with an exit code of 0; initiating job cleanup and removal", C, 0, None),
+    ("Info: task completed normally with an exit code of 126; initiating job cleanup and removal", F, 126, None),
+    ("Info: task completed normally with an exit code of -9; initiating job cleanup and removal", F, 137, "signal"),
+    ("Info: task completed normally with an exit code of None; initiating job cleanup and removal", F, None,
+     "unknown-exit"),
+    ("Info: maximum execution time exceeded; initiating job terminiation", F, None, "timeout"),
+    ("Info: user delete requested with signal SIGTERM by user alice", X, None, None),
+    ("Info: user delete with signal SIGTERM requested by user alice; initiating job cleanup and removal", X, None,
+     None)])
+def test_log(said: str, state: JobState, code: int | None, reason: str | None) -> None:
+    out = (f"/w/d:e/603816.cobaltlog:Thu Sep 10 17:35:17 2015 +0000 (UTC) submitted with cwd set to: /home/a b\n"
+           f"/w/d:e/603816.cobaltlog:Thu Sep 10 17:36:56 2015 +0000 (UTC) {said}\n"
+           "/w/d:e/603817.cobaltlog:Thu Sep 10 17:35:17 2015 +0000 (UTC) submitted with cwd set to: /home/a b\n"
+           "/w/d:e/603818.cobaltlog:qsub --jobname task completed normally\n")
+    found = parse_log(out)
+    assert found.keys() == {"603816"}
+    status, metadata = found["603816"], found["603816"].metadata or {}
+    assert (status.state, status.exit_code, metadata.get("reason")) == (state, code, reason)
+    assert (status.time, metadata["submit_time"], metadata["end_time"]) == (1441906616, 1441906517, 1441906616)
+
+
+def test_id_in_the_answer() -> None:
+    executor = CobaltJobExecutor()
+    assert executor.job_id_from_submit_output("Job routed to queue \"prod\".\n603816\n") == "603816"
+    for text in ("", "job 603816", "1\n2\n", "failed to create the job.  Maybe a queue isn't there?"):
+        with pytest.raises(ValueError):
+            executor.job_id_from_submit_output(text)
+
+
+# --- the whole way -------------------------------------------------------------------------------------------------
+
+def test_whole_way(stand: Stand, tmp_path: Path) -> None:
+    job = a_job("echo out; sleep 0.5", name="a\"b'c#$HOME", stdout_path=tmp_path / "o")
+    stand.executor.submit(job)
+    assert stand.executor.list() == [job.native_id]
+    status = ended(job)
+    assert stand.states(job) == [Q, A, C]
+    assert (tmp_path / "o").read_text() == "out\n" and stand.lab.jobs()[0]["name"] == "a\"b'c#$HOME"
+    metadata = status.metadata or {}
+    assert status.exit_code == 0 and metadata["sources"]["native_state"] == "cobaltlog"
+    assert metadata["native_state"] == "done" and metadata["queue"] == "default"
+    assert stand.files() == []
+
+
+@pytest.mark.parametrize("accounting", [True, False])
+@pytest.mark.parametrize("code", [3, 200])
+def test_failures(stand: Stand, code: int, accounting: bool) -> None:
+    """By the log, or by the exit file alone."""
+    stand.lab.set(accounting=accounting)
+    job = a_job(f"exit {code}")
+    stand.executor.submit(job)
+    assert (ended(job).state, job.status.exit_code) == (F, code)
+
+
+def test_time_limit(stand: Stand) -> None:
+    job = a_job("sleep 30")
+    stand.executor.submit(job)
+    job.wait(timedelta(seconds=5), A)
+    stand.lab.update(1, why="maximum execution time exceeded; initiating job terminiation")
+    stand.lab.kill(stand.lab.jobs()[0])
+    assert (ended(job).state, (job.status.metadata or {})["reason"]) == (F, "timeout")
+
+
+def test_cancel(stand: Stand) -> None:
+    running = a_job("sleep 30")
+    queued = a_job("sleep 30", attributes=JobAttributes(custom_attributes={"cobalt.held": True}))
+    for job in (running, queued):
+        stand.executor.submit(job)
+    running.wait(timedelta(seconds=5), A)
+    for job in (running, queued):
+        job.cancel()
+    assert [ended(job).state for job in (running, queued)] == [X, X]
+    assert stand.states(queued) == [Q, X]
+    running.cancel()
+
+
+def test_killed_by_somebody(stand: Stand) -> None:
+    job = a_job("sleep 30")
+    stand.executor.submit(job)
+    job.wait(timedelta(seconds=5), A)
+    stand.lab.kill(stand.lab.jobs()[0], 9)
+    assert (ended(job).state, job.status.exit_code, (job.status.metadata or {})["signal"]) == (F, 137, 9)
+
+
+def test_attach(stand: Stand) -> None:
+    first = a_job("sleep 1; exit 6")
+    stand.executor.submit(first)
+    job = Job()
+    stand.executor.attach(job, first.native_id or "")
+    assert (ended(job).exit_code, ended(first).exit_code) == (6, 6)
+    for native_id in ("99", "-f", "1 2"):
+        job = Job()
+        stand.executor.attach(job, native_id)
+        assert (ended(job).state, (job.status.metadata or {})["reason"]) == (F, "lost")
+
+
+def test_environment(stand: Stand, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Cobalt hands nothing on: what is inherited is in the script, as it is."""
+    monkeypatch.setenv("FROM_US", "a'b ${HOME} $(x)\n#COBALT -n 5")
+    monkeypatch.setenv("COBALT_JOBID", "99")
+    for inherit in (True, False):
+        job = a_job('printf %s "${FROM_US-unset}"', stdout_path=tmp_path / f"o{inherit}", inherit_environment=inherit)
+        stand.executor.submit(job)
+        ended(job)
+    assert (tmp_path / "oTrue").read_text() == "a'b ${HOME} $(x)\n#COBALT -n 5"
+    assert (tmp_path / "oFalse").read_text() == "unset"
+
+
+def test_node_file(stand: Stand, tmp_path: Path) -> None:
+    job = a_job('cat "$PSIJ_NODEFILE"', stdout_path=tmp_path / "o",
+                resources=ResourceSpecV1(node_count=2, processes_per_node=2))
+    stand.executor.submit(job)
+    ended(job)
+    assert (tmp_path / "o").read_text() == "node1\nnode1\nnode2\nnode2\n"
+
+
+# --- faults --------------------------------------------------------------------------------------------------------
+
+@pytest.mark.parametrize(("text", "transient"), [
+    ("QueueError: Queue 'nosuch' does not exist", False), ("Failed to connect to queue manager", True),
+    ("System draining. Try again later", True)])
+def test_refused(stand: Stand, text: str, transient: bool) -> None:
+    stand.lab.fault("qsub", exit=1, stderr=text)
+    with pytest.raises(SubmitException) as raised:
+        stand.executor.submit(a_job("true"))
+    assert raised.value.transient is transient and raised.value.message == text and stand.files() == []
+
+
+@pytest.mark.parametrize("script", ["sleep 2; exit 3", "exit 3"])
+def test_made_but_not_told(stand: Stand, script: str) -> None:
+    stand.lab.fault("qsub", after=True, exit=1, stderr="Error submitting job")
+    job = a_job(script)
+    stand.executor.submit(job)
+    assert len(stand.lab.jobs()) == 1 and ended(job).exit_code == 3
+
+
+@pytest.mark.parametrize("fault", [{"exit": 1, "stderr": "no"}, {"stdout": ""}, {"after": True, "cut": 60}])
+def test_queue_does_not_answer(stand: Stand, fault: dict[str, Any]) -> None:
+    job = a_job("sleep 0.5; exit 4")
+    stand.executor.submit(job)
+    stand.lab.fault("qstat", times=4, **fault)
+    assert ended(job).exit_code == 4
+
+
+# --- directives ----------------------------------------------------------------------------------------------------
+
+def directives(spec: JobSpec) -> list[str]:
+    made = CobaltJobExecutor()._directives(Job(spec), spec)
+    return [cobalt(one) for one in made if one.option not in ("env", "cwd", "output", "error", "debuglog")]
+
+
+@pytest.mark.parametrize(("members", "expected"), [
+    ({}, ["--time 10", "--nodecount 1"]),
+    ({"attributes": JobAttributes(timedelta(seconds=61), "q", "chem")},
+     ["--queue q", "--project chem", "--time 2", "--nodecount 1"]),
+    ({"attributes": JobAttributes(None, custom_attributes={"cobalt.attrs": "a=b:c=d", "cobalt.M": "me@x",
+                                                           "Cobalt.preemptable": True, "slurm.y": 1})},
+     ["--time 0", "--nodecount 1", "--attrs a=b:c=d", "-M me@x", "--preemptable"]),
+    ({"attributes": JobAttributes(None), "resources": ResourceSpecV1(
+        node_count=2, processes_per_node=3, cpu_cores_per_process=4, exclusive_node_use=True)},
+     ["--time 0", "--nodecount 2"])])
+def test_directives(members: dict[str, Any], expected: list[str]) -> None:
+    assert directives(JobSpec("/bin/true", name="n", **members)) == ["--jobname n", *expected]
+
+
+@pytest.mark.parametrize(("members", "message"), [
+    ({"resources": ResourceSpecV1(memory=1)}, r"resources\.memory"),
+    ({"resources": ResourceSpecV1(gpu_cores_per_process=1)}, r"resources\.gpu_cores_per_process"),
+    ({"attributes": JobAttributes(reservation_id="r")}, r"attributes\.reservation_id"),
+    ({"attributes": JobAttributes(queue_name="a b")}, r"attributes\.queue_name .*blank"),
+    ({"attributes": JobAttributes(queue_name="a\n#COBALT -n 5")}, r"attributes\.queue_name .*line break"),
+    ({"attributes": JobAttributes(account="")}, r"attributes\.account .*empty"),
+    ({"attributes": JobAttributes(custom_attributes={"cobalt.env": "A=1"})}, "cobalt.env.*use environment"),
+    ({"attributes": JobAttributes(custom_attributes={"cobalt.attrs": "a b"})}, "cobalt.attrs"),
+    ({"name": "a b"}, "name 'a b'"), ({"name": "x" * 1025}, "name has more than 1024")])
+def test_refused_specifications(stand: Stand, members: dict[str, Any], message: str) -> None:
+    with pytest.raises(InvalidJobException, match=message):
+        stand.executor.submit(a_job("true", **members))
+    assert stand.files() == [] and stand.lab.jobs() == []
+
+
+def test_cores_of_a_node() -> None:
+    executor = CobaltJobExecutor(config=CobaltExecutorConfig(cores_per_node=8))
+    fits, large = (JobSpec("/bin/true", resources=ResourceSpecV1(process_count=n, cpu_cores_per_process=2))
+                   for n in (4, 5))
+    assert executor._directives(Job(fits), fits)
+    with pytest.raises(InvalidJobException, match="10 cores on a node, which has 8"):
+        executor._directives(Job(large), large)
+
+
+def test_work_directory_with_a_blank(stand: Stand, tmp_path: Path) -> None:
+    stand.executor.work_directory = tmp_path / "a b"
+    with pytest.raises(InvalidJobException, match="work_directory"):
+        stand.executor.submit(a_job("true"))
+
+
+@pytest.mark.parametrize("value", ["", " ", "a b", "a\tb", "a\nb", "a\u00a0b", "a\x85b"])
+def test_what_a_directive_cannot_hold(value: str) -> None:
+    with pytest.raises(QuotingError):
+        cobalt(Directive("queue", value, "f"))
+
+
+def test_by_name() -> None:
+    assert isinstance(JobExecutor.get_instance("cobalt"), CobaltJobExecutor)

@@ -1,0 +1,245 @@
+"""The Torque executor: recorded outputs of Slurm's Torque commands, the whole way of a job on its stand-in."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Iterator
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from psij import (
+    InvalidJobException,
+    Job,
+    JobAttributes,
+    JobExecutor,
+    JobSpec,
+    JobState,
+    ResourceSpecV1,
+    SubmitException,
+)
+from psij.executors.batch.pbs_classic import PBSClassicJobExecutor
+from sssjob.templates.quoting import pbs
+from tests.fakes import pbs_classic as fake
+from tests.psij.batch_support import Stand, a_job, ended, stand_in
+
+Q, A, C, F, X = (JobState[name] for name in ("QUEUED", "ACTIVE", "COMPLETED", "FAILED", "CANCELED"))
+RECORDED = Path(__file__).parents[1] / "fixtures/slurm-torque-22.05.8"
+
+
+@pytest.fixture
+def stand(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Stand]:
+    with stand_in(fake, PBSClassicJobExecutor, tmp_path, monkeypatch) as made:
+        yield made
+
+
+def recorded(name: str) -> str:
+    return (RECORDED / name).read_text()
+
+
+# --- answers -------------------------------------------------------------------------------------------------------
+
+def test_recorded_queue() -> None:
+    """No exit status is told: one that ran ended in an unknown way, one that did not has not been launched."""
+    found = PBSClassicJobExecutor().parse_status_output(0, recorded("qstat-f.txt"))
+    assert {key: (status.state, (status.metadata or {}).get("reason")) for key, status in found.items()} == {
+        "1": (F, "unknown-exit"), "2": (A, None), "7": (A, None), "4": (Q, None), "5": (Q, None),
+        "6": (F, "unknown-exit"), "3": (Q, None)}
+    assert found["2"].metadata == {
+        "native_state": "R", "queue": "batch", "submit_time": 1795249443, "nodes": ["node1", "node2"], "node_count": 2,
+        "processors": 2}
+    ends = PBSClassicJobExecutor().parse_status_output(0, recorded("qstat-f-end.txt"))
+    assert (ends["4"].state, (ends["4"].metadata or {})["reason"]) == (F, "launch")
+
+
+def test_recorded_unknown_option() -> None:
+    with pytest.raises(ValueError, match="does not know the form"):
+        PBSClassicJobExecutor().parse_status_output(2, recorded("qstat-x.txt.stderr"))
+    assert PBSClassicJobExecutor().job_id_from_submit_output(recorded("qsub.txt")) == "2"
+
+
+XML = "<Data><Job><Job_Id>7.head</Job_Id><job_state>{state}</job_state><qtime>1795249443</qtime>" \
+      "<exec_host>node1/0-3+node2/5</exec_host><start_time>1795249445</start_time><comp_time>1795249450</comp_time>" \
+      "<resources_used><cput>00:00:03</cput><mem>200kb</mem><walltime>00:00:05</walltime></resources_used>{more}" \
+      "</Job></Data>"
+
+
+@pytest.mark.parametrize(("text", "state", "code", "reason"), [
+    ("0", C, 0, None), ("3", F, 3, None), ("271", F, 143, "signal"), ("-11", F, None, "timeout"),
+    ("-10", F, None, "memory"), ("-12", F, None, "cpu-time"), ("-4", F, None, "launch")])
+def test_exit_status(text: str, state: JobState, code: int | None, reason: str | None) -> None:
+    out = XML.format(state="C", more=f"<exit_status>{text}</exit_status>")
+    status = PBSClassicJobExecutor().parse_status_output(0, out)["7.head"]
+    assert (status.state, status.exit_code, (status.metadata or {}).get("reason")) == (state, code, reason)
+
+
+def test_xml() -> None:
+    found = PBSClassicJobExecutor().parse_status_output(0, XML.format(state="C", more="<exit_status>0</exit_status>"))
+    assert found["7.head"].time == 1795249450 and found["7.head"].metadata == {
+        "native_state": "C", "submit_time": 1795249443, "start_time": 1795249445, "end_time": 1795249450,
+        "nodes": ["node1", "node2"], "node_count": 2, "processors": 5, "wall_seconds": 5, "cpu_seconds": 3,
+        "memory_max_bytes": 200 << 10}
+    assert PBSClassicJobExecutor().parse_status_output(0, XML.format(state="E", more=""))["7.head"].state is A
+    for text in ("<Data>", "<Data><Job><Job_Id>1</Job_Id>", '<!DOCTYPE x [<!ENTITY e "x">]><Data>&e;', "welcome\n"):
+        with pytest.raises(ValueError):
+            PBSClassicJobExecutor().parse_status_output(0, text)
+
+
+# --- the whole way -------------------------------------------------------------------------------------------------
+
+@pytest.mark.parametrize("xml", [True, False])
+def test_whole_way(stand: Stand, tmp_path: Path, xml: bool) -> None:
+    """In XML, and where qstat does not know it, in the plain form."""
+    stand.lab.set(xml=xml)
+    job = a_job("echo out; sleep 0.5", name="a|b:c", stdout_path=tmp_path / "o")
+    stand.executor.submit(job)
+    assert job.native_id == "1.head.example.org" and stand.lab.jobs()[0]["name"] == "a|b:c"
+    status = ended(job)
+    assert stand.states(job) == [Q, A, C]
+    assert (tmp_path / "o").read_text() == "out\n"
+    metadata = status.metadata or {}
+    assert status.exit_code == 0 and metadata["sources"]["exit_code"] == "exit-file"
+    assert (metadata["cpu_seconds"], metadata["nodes"], metadata["processors"]) == (1, ["node1", "node2"], 3)
+    assert metadata["submit_time"] <= metadata["start_time"] <= metadata["end_time"] == status.time
+    assert stand.files() == []
+    if not xml:
+        assert [call for call in stand.lab.calls("qstat") if "-x" in call] == [["-f", "-x"]]
+
+
+def test_list(stand: Stand) -> None:
+    mine, theirs = a_job("sleep 1"), a_job("sleep 1")
+    stand.executor.submit(mine)
+    stand.executor.submit(theirs)
+    stand.lab.update(1, owner=stand.executor._current_user())
+    stand.lab.update(2, owner="mary")
+    assert stand.executor.list() == [mine.native_id]
+    assert [ended(job).state for job in (mine, theirs)] == [C, C]
+
+
+@pytest.mark.parametrize("code", [3, 139, 200])
+def test_exit_codes(stand: Stand, code: int) -> None:
+    job = a_job(f"exit {code}")
+    stand.executor.submit(job)
+    assert (ended(job).state, job.status.exit_code) == (F, code)
+
+
+@pytest.mark.parametrize("forget", [0, 300])
+def test_cancel(stand: Stand, forget: int) -> None:
+    """The record of a deleted job is that of one killed by a signal: only our own qdel makes it a cancel."""
+    stand.lab.set(forget=forget)
+    jobs = [a_job("sleep 30"), a_job("sleep 30", attributes=JobAttributes(custom_attributes={"pbs.h": True})),
+            a_job("sleep 30")]
+    for job in jobs:
+        stand.executor.submit(job)
+    for job in (jobs[0], jobs[2]):
+        job.wait(timedelta(seconds=5), A)
+    jobs[0].cancel()
+    jobs[1].cancel()
+    stand.lab.kill(stand.lab.jobs()[2], 9)
+    assert [ended(job).state for job in jobs] == [X, X, F]
+    assert (jobs[2].status.metadata or {})["reason"] == ("signal" if forget else "lost")
+
+
+def test_left_the_queue_at_once(stand: Stand) -> None:
+    """Without keep_completed the exit file is all there is."""
+    stand.lab.set(forget=0)
+    jobs = [a_job("exit 0"), a_job("exit 5")]
+    for job in jobs:
+        stand.executor.submit(job)
+    assert [(ended(job).state, job.status.exit_code) for job in jobs] == [(C, 0), (F, 5)]
+
+
+@pytest.mark.parametrize("fault", [
+    {"exit": 111, "stderr": "qstat: cannot connect to server head (errno=111) Connection refused\n"}, {"stdout": ""},
+    {"stdout": "garbage\n"}, {"sleep": 30}])
+def test_queue_does_not_answer(stand: Stand, fault: dict[str, object]) -> None:
+    """E16, E17, E18: an empty answer counts when the server is there."""
+    stand.executor.config.command_timeout = 0.5
+    job = a_job("sleep 0.3; exit 4")
+    stand.executor.submit(job)
+    stand.lab.fault("qstat", times=-1, **fault)
+    time.sleep(2.5)
+    assert not job.status.final
+    stand.executor.config.command_timeout = 5
+    stand.lab.heal("qstat")
+    assert ended(job).exit_code == 4
+
+
+# --- submitting ----------------------------------------------------------------------------------------------------
+
+def test_refused(stand: Stand) -> None:
+    with pytest.raises(SubmitException, match="Unknown queue") as raised:
+        stand.executor.submit(a_job("true", attributes=JobAttributes(queue_name="nosuch")))
+    assert not raised.value.transient and stand.files() == []
+
+
+def test_made_but_not_told(stand: Stand) -> None:
+    stand.lab.fault("qsub", after=True, stdout="")
+    job = a_job("exit 3")
+    stand.executor.submit(job)
+    assert job.native_id == "1.head.example.org" and len(stand.lab.jobs()) == 1
+    assert ended(job).exit_code == 3
+
+
+@pytest.mark.parametrize("native_id", ["999", "-u mary", "all", "", "1;2", "../1", "1\n2"])
+def test_attach_to_nothing(stand: Stand, native_id: str) -> None:
+    """E34, T18."""
+    job = Job()
+    stand.executor.attach(job, native_id)
+    assert (ended(job).state, (job.status.metadata or {})["reason"]) == (F, "lost")
+
+
+# --- directives ----------------------------------------------------------------------------------------------------
+
+def directives(spec: JobSpec) -> list[str]:
+    job = Job(spec)
+    return [str(pbs(one)) for one in PBSClassicJobExecutor()._directives(job, spec) if one.option not in "Sojv"]
+
+
+@pytest.mark.parametrize(("members", "expected"), [
+    ({}, ["-N n", "-V", "-l walltime=00:10:00"]),
+    ({"attributes": JobAttributes(None, "q", "a", "res.1")}, ["-N n", "-V", "-q q", "-A a", "-W x=FLAGS:ADVRES:res.1"]),
+    ({"attributes": JobAttributes(None), "resources": ResourceSpecV1(
+        node_count=2, processes_per_node=3, cpu_cores_per_process=4, gpu_cores_per_process=1, exclusive_node_use=True,
+        memory=4 << 30)},
+     ["-N n", "-V", "-l nodes=2:ppn=12:gpus=3", "-l mem=4194304kb", "-n"]),
+    ({"attributes": JobAttributes(None), "resources": ResourceSpecV1(process_count=3, memory=1)},
+     ["-N n", "-V", "-l nodes=1:ppn=3", "-l mem=1kb"]),
+    ({"attributes": JobAttributes(None, custom_attributes={
+        "pbs.W": "group_list=g", "pbs.l": "pmem=1gb", "pbs.r": "n"})},
+     ["-N n", "-V", "-W group_list=g", "-l pmem=1gb", "-r n"]),
+])
+def test_directives(members: dict[str, object], expected: list[str]) -> None:
+    assert directives(JobSpec("/bin/true", name="n", **members)) == expected  # type: ignore[arg-type]
+
+
+def test_name_of_the_executable_is_short() -> None:
+    assert directives(JobSpec("/a/a_program_with_a_long_name"))[0] == "-N a_program_with_"
+
+
+@pytest.mark.parametrize(("members", "message"), [
+    ({"name": "a b"}, "name"), ({"name": "a/b"}, "name"), ({"name": ""}, "name"), ({"name": "a'b\"c"}, "name"),
+    ({"attributes": JobAttributes(reservation_id="a;FLAGS:X")}, "attributes.reservation_id"),
+    ({"attributes": JobAttributes(custom_attributes={"pbs.t": "1-3"})}, "custom attribute 'pbs.t'"),
+    ({"attributes": JobAttributes(custom_attributes={"pbs.d": "/tmp"})}, "custom attribute 'pbs.d'"),
+    ({"attributes": JobAttributes(account="a\nb")}, "attributes.account")])
+def test_refused_members(stand: Stand, members: dict[str, object], message: str) -> None:
+    with pytest.raises(InvalidJobException, match=re.escape(message)):
+        stand.executor.submit(a_job("true", **members))
+    assert stand.files() == [] and stand.lab.jobs() == []
+
+
+def test_node_file(stand: Stand, tmp_path: Path) -> None:
+    """A line for each process, not for each slot."""
+    job = a_job('cat "$PSIJ_NODEFILE"', stdout_path=tmp_path / "o",
+                resources=ResourceSpecV1(node_count=2, processes_per_node=2, cpu_cores_per_process=3))
+    stand.executor.submit(job)
+    ended(job)
+    assert (tmp_path / "o").read_text() == "node1\nnode1\nnode2\nnode2\n"
+
+
+@pytest.mark.parametrize("name", ["pbs_classic", "torque"])
+def test_names(name: str) -> None:
+    assert type(JobExecutor.get_instance(name)).__name__ == "PBSClassicJobExecutor"

@@ -1,0 +1,302 @@
+"""The Grid Engine executor: recorded outputs of 8.1.9, the whole way of a job on its stand-in, faults, directives."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from psij import InvalidJobException, Job, JobAttributes, JobSpec, JobState, ResourceSpecV1, SubmitException
+from psij.executors.batch.sge import SGEExecutorConfig, SGEJobExecutor, parse_qacct, state_of
+from sssjob.templates.quoting import Directive, QuotingError, sge
+from tests.fakes import sge as fake
+from tests.psij.batch_support import Stand, a_job, ended, stand_in
+
+Q, A, C, F, X = (JobState[name] for name in ("QUEUED", "ACTIVE", "COMPLETED", "FAILED", "CANCELED"))
+RECORDED = Path(__file__).parents[1] / "fixtures/gridengine-8.1.9"
+
+
+@pytest.fixture
+def stand(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Stand]:
+    with stand_in(fake, SGEJobExecutor, tmp_path, monkeypatch) as made:
+        yield made
+
+
+def recorded(name: str) -> str:
+    return (RECORDED / name).read_text()
+
+
+# --- recorded outputs ----------------------------------------------------------------------------------------------
+
+@pytest.mark.parametrize(("name", "expected"), [
+    ("qstat.xml", {"1": (A, "r"), "3": (Q, "qw"), "10": (Q, "qw"), "5": (Q, "hqw"), "11": (A, "r")}),
+    ("qstat-susp.xml", {"13": (A, "s"), "15": (A, "t"), "14": (Q, "Rq"), "5": (Q, "hqw")}),
+    ("qstat-errors.xml", {"10": (Q, "qw"), "15": (Q, "Eqw"), "16": (Q, "Eqw"), "19": (Q, "qw")})])
+def test_recorded_queue(name: str, expected: dict[str, tuple[JobState, str]]) -> None:
+    statuses = SGEJobExecutor().parse_status_output(0, recorded(name))
+    found = {key: (status.state, (status.metadata or {})["native_state"]) for key, status in statuses.items()}
+    assert expected.items() <= found.items()
+
+
+def test_recorded_running_job() -> None:
+    status = SGEJobExecutor().parse_status_output(0, recorded("qstat.xml"))["8"]
+    assert status.time == 1795251032 and status.metadata == {
+        "native_state": "r", "start_time": 1795251032, "queue": "all.q", "processors": 1, "nodes": ["head"],
+        "node_count": 1}
+
+
+def test_recorded_ends() -> None:
+    """lrm-facts, table of failed and exit_status."""
+    found = parse_qacct(0, recorded("qacct-j-all.txt"))
+    assert {key: (status.state, status.exit_code, (status.metadata or {}).get("reason"),
+                  (status.metadata or {}).get("signal")) for key, status in found.items()} == {
+        "1": (C, 0, None, None), "2": (F, 3, None, None), "4": (F, 139, "signal", 11), "3": (C, 0, None, None),
+        "14": (C, 0, None, None), "11": (F, 137, "signal", 9), "15": (F, None, "launch", None),
+        "8": (F, 137, "timeout", None), "9": (F, 138, "signal", 10), "5": (C, 0, None, None), "20": (F, 1, None, None),
+        "16": (F, None, "launch", None), "27": (C, 0, None, None), "18": (C, 0, None, None), "17": (C, 0, None, None),
+        "13": (C, 0, None, None)}
+    assert (found["14"].metadata or {})["starts"] == 2
+
+
+def test_recorded_usage() -> None:
+    status = parse_qacct(0, recorded("qacct-j-1.txt"))["1"]
+    assert status.time == 1795251036 and status.metadata == {
+        "native_state": "done", "submit_time": 1795251032, "start_time": 1795251032, "end_time": 1795251036,
+        "wall_seconds": 4, "cpu_seconds": 3.707, "memory_max_bytes": int(51.184 * (1 << 20)), "processors": 2,
+        "queue": "all.q"}
+
+
+def test_recorded_unknown() -> None:
+    assert parse_qacct(1, recorded("err-qacct-unknown.txt.stderr")) == {}
+    for text in (recorded("err-unknown.xml"), "", "<job_info>", "error: commlib"):
+        with pytest.raises(ValueError):
+            SGEJobExecutor().parse_status_output(0, text)
+    with pytest.raises(RuntimeError):
+        parse_qacct(1, "error: commlib error")
+
+
+@pytest.mark.parametrize(("letters", "state", "phase"), [
+    ("qw", Q, None), ("hqw", Q, "HELD"), ("t", A, None), ("r", A, None), ("Rr", A, None), ("Rq", Q, None),
+    ("s", A, "SUSPENDED"), ("ts", A, "SUSPENDED"), ("S", A, "SUSPENDED"), ("T", A, "SUSPENDED"), ("Eqw", Q, "ERROR"),
+    ("dr", A, "CANCELING"), ("dt", A, "CANCELING"), ("dqw", Q, "CANCELING"), ("dRr", A, "CANCELING"), ("hr", A, None)])
+def test_letters(letters: str, state: JobState, phase: str | None) -> None:
+    assert state_of(letters) == (state, phase)
+
+
+def test_letters_that_say_nothing() -> None:
+    assert state_of("u") is None and state_of("") is None and state_of("X") is None
+
+
+# --- the whole way -------------------------------------------------------------------------------------------------
+
+def test_whole_way(stand: Stand, tmp_path: Path) -> None:
+    job = a_job("echo out; sleep 0.5", name="a|b;c", stdout_path=tmp_path / "o")
+    stand.executor.submit(job)
+    assert stand.executor.list() == [job.native_id]
+    status = ended(job)
+    assert stand.states(job) == [Q, A, C]
+    assert (tmp_path / "o").read_text() == "out\n" and stand.lab.jobs()[0]["name"] == "a|b;c"
+    metadata = status.metadata or {}
+    assert status.exit_code == 0 and metadata["sources"]["exit_code"] == "exit-file"
+    assert metadata["cpu_seconds"] == 1.5 and metadata["sources"]["cpu_seconds"] == "qacct"
+    assert metadata["submit_time"] <= metadata["start_time"] <= metadata["end_time"] == status.time
+    assert stand.files() == []
+
+
+@pytest.mark.parametrize("code", [3, 99, 100, 200])
+def test_exit_codes(stand: Stand, code: int) -> None:
+    """99 and 100 mean something else to Grid Engine: the job must not run again or be held."""
+    job = a_job(f"exit {code}")
+    stand.executor.submit(job)
+    assert (ended(job).state, job.status.exit_code) == (F, code)
+    assert stand.lab.jobs()[0]["exit"] == (1 if code in (99, 100) else code)
+
+
+def test_cancel_running(stand: Stand) -> None:
+    """qacct has the same record after a qdel and after a stray kill -9: only ours is a cancel."""
+    jobs = [a_job("sleep 30"), a_job("sleep 30")]
+    for job in jobs:
+        stand.executor.submit(job)
+        job.wait(timedelta(seconds=5), A)
+    jobs[0].cancel()
+    stand.lab.kill(stand.lab.jobs()[1], 9)
+    assert [ended(job).state for job in jobs] == [X, F]
+    assert (jobs[1].status.exit_code, (jobs[1].status.metadata or {})["signal"]) == (137, 9)
+    jobs[0].cancel()
+
+
+def test_cancel_by_somebody_else(stand: Stand) -> None:
+    """The state letter d seen in qstat is evidence of a cancel."""
+    job = a_job("sleep 30")
+    stand.executor.submit(job)
+    job.wait(timedelta(seconds=5), A)
+    stand.lab.update(1, state="dr")
+    job.wait(timedelta(seconds=1))
+    stand.lab.kill(stand.lab.jobs()[0], 9)
+    assert ended(job).state is X
+
+
+def test_cancel_queued(stand: Stand) -> None:
+    """There is no record at all of a job that was deleted before its start."""
+    job = a_job("sleep 30", attributes=JobAttributes(custom_attributes={"sge.h": True}))
+    stand.executor.submit(job)
+    job.cancel()
+    assert ended(job).state is X and stand.states(job) == [Q, X]
+
+
+def test_time_limit(stand: Stand) -> None:
+    job = a_job("sleep 30")
+    stand.executor.submit(job)
+    job.wait(timedelta(seconds=5), A)
+    stand.lab.update(1, failed="37  : qmaster enforced h_rt, h_cpu, or h_vmem limit")
+    stand.lab.kill(stand.lab.jobs()[0], 9)
+    status = ended(job)
+    assert (status.state, (status.metadata or {})["reason"], status.message) == (F, "timeout",
+                                                                                "the time limit was reached")
+
+
+def test_error_state(stand: Stand) -> None:
+    job = a_job("sleep 30", attributes=JobAttributes(custom_attributes={"sge.h": True}))
+    stand.executor.submit(job)
+    stand.lab.update(1, state="Eqw")
+    job.wait(timedelta(seconds=1))
+    assert job.status.state is Q and "cannot start" in (job.status.message or "")
+    job.cancel()
+    assert ended(job).state is X
+
+
+def test_without_accounting(stand: Stand) -> None:
+    stand.lab.set(accounting=False)
+    job = a_job("exit 5")
+    stand.executor.submit(job)
+    assert (ended(job).state, job.status.exit_code) == (F, 5)
+
+
+def test_node_file(stand: Stand, tmp_path: Path) -> None:
+    job = a_job('cat "$PSIJ_NODEFILE"', stdout_path=tmp_path / "o", attributes=JobAttributes(
+        custom_attributes={"sge.pe": "smp"}), resources=ResourceSpecV1(process_count=2, cpu_cores_per_process=3))
+    stand.executor.submit(job)
+    ended(job)
+    assert (tmp_path / "o").read_text() == "head\nhead\n"
+    single = a_job('cat "$PSIJ_NODEFILE"', stdout_path=tmp_path / "p")
+    stand.executor.submit(single)
+    ended(single)
+    assert (tmp_path / "p").read_text() == "head\n"
+
+
+# --- faults --------------------------------------------------------------------------------------------------------
+
+@pytest.mark.parametrize(("text", "transient"), [
+    ('Unable to run job: Job was rejected because job requests unknown queue "nosuch"\nExiting.', False),
+    ("Unable to run job: unable to send message to qmaster using port 1 on host \"h\": got send error\nExiting.", True),
+    ("Unable to run job: job rejected: only 5 jobs are allowed per user (current job count: 5)\nExiting.", True)])
+def test_refused(stand: Stand, text: str, transient: bool) -> None:
+    stand.lab.fault("qsub", exit=1, stderr=text)
+    with pytest.raises(SubmitException) as raised:
+        stand.executor.submit(a_job("true"))
+    assert raised.value.transient is transient and raised.value.message == text and stand.files() == []
+
+
+@pytest.mark.parametrize("script", ["sleep 2; exit 3", "exit 3"])
+def test_made_but_not_told(stand: Stand, script: str) -> None:
+    """Found by its tag in the queue, or by its exit file when it was faster than the search."""
+    stand.lab.fault("qsub", after=True, exit=1, stderr="Unable to run job: Error reading answer list from qmaster")
+    job = a_job(script)
+    stand.executor.submit(job)
+    assert len(stand.lab.jobs()) == 1 and ended(job).exit_code == 3
+
+
+@pytest.mark.parametrize("fault", [{"exit": 1, "stderr": "error: commlib error"}, {"stdout": ""},
+                                   {"after": True, "cut": 60}])
+def test_queue_does_not_answer(stand: Stand, fault: dict[str, Any]) -> None:
+    job = a_job("sleep 0.5; exit 4")
+    stand.executor.submit(job)
+    stand.lab.fault("qstat", times=4, **fault)
+    assert ended(job).exit_code == 4
+
+
+# --- directives ----------------------------------------------------------------------------------------------------
+
+def directives(spec: JobSpec, **site: Any) -> list[str]:
+    executor = SGEJobExecutor(config=SGEExecutorConfig(**site))
+    made = executor._directives(Job(spec), spec)
+    return [sge(one) for one in made if one.option not in ("S", "o", "j") and "sssjob=" not in str(one.value)]
+
+
+@pytest.mark.parametrize(("members", "site", "expected"), [
+    ({}, {}, ["-N n", "-V", "-l h_rt=00:10:00"]),
+    ({"inherit_environment": False, "attributes": JobAttributes(None, "a.q", "physics", "12")}, {},
+     ["-N n", "-q a.q", "-P physics", "-ar 12"]),
+    ({"attributes": JobAttributes(None, custom_attributes={"sge.p": -5, "sge.notify": True, "SGE.m": "be",
+                                                           "sge.x": False, "sge.ac": "a=b c"})}, {},
+     ["-N n", "-V", "-p -5", "-notify", "-m be", '-ac "a=b c"']),
+    ({"attributes": JobAttributes(None, custom_attributes={"sge.pe": "mpi"}),
+      "resources": ResourceSpecV1(process_count=4, cpu_cores_per_process=2, memory=8 << 30)}, {},
+     ["-N n", "-V", "-pe mpi 8", "-l mem_free=1048576K"]),
+    ({"attributes": JobAttributes(None), "resources": ResourceSpecV1(process_count=2, gpu_cores_per_process=1,
+                                                                     exclusive_node_use=True, memory=1)},
+     {"parallel_environment": "smp", "memory_resource": "mem", "gpu_resource": "gpu", "exclusive_resource": "excl"},
+     ["-N n", "-V", "-pe smp 2", "-l mem=1K", "-l gpu=1", "-l excl=true"])])
+def test_directives(members: dict[str, Any], site: dict[str, Any], expected: list[str]) -> None:
+    assert directives(JobSpec("/bin/true", name="n", **members), **site) == expected
+
+
+@pytest.mark.parametrize(("members", "message"), [
+    ({"resources": ResourceSpecV1(process_count=2)}, "needs a parallel environment.*sge.pe"),
+    ({"resources": ResourceSpecV1(gpu_cores_per_process=1)}, r"resources\.gpu_cores_per_process.*gpu_resource"),
+    ({"resources": ResourceSpecV1(exclusive_node_use=True)}, r"resources\.exclusive_node_use"),
+    ({"attributes": JobAttributes(queue_name="a\n#$ -p 5")}, r"attributes\.queue_name .*line break"),
+    ({"attributes": JobAttributes(account="a b # c")}, r"attributes\.account .*'#'"),
+    ({"attributes": JobAttributes(account="it's")}, r"attributes\.account"),
+    ({"attributes": JobAttributes(account="")}, r"attributes\.account"),
+    ({"attributes": JobAttributes(custom_attributes={"sge.t": "1-3"})}, "sge.t.*one job"),
+    ({"attributes": JobAttributes(custom_attributes={"sge.pe": "smp 4"})}, "sge.pe"),
+    ({"name": "x" * 513}, "name has more than 512"), ({"name": "a b"}, "name 'a b'"), ({"name": "1a"}, "name '1a'"),
+    ({"name": ""}, "name ''"),
+    ({"name": "a/b"}, "name"), ({"name": "nå"}, "name"), ({"name": "a\n"}, "name"), ({"name": "a#b"}, "name"),
+    ({"name": '"'}, "name")])
+def test_refused_specifications(stand: Stand, members: dict[str, Any], message: str) -> None:
+    with pytest.raises(InvalidJobException, match=message):
+        stand.executor.submit(a_job("true", **members))
+    assert stand.files() == [] and stand.lab.jobs() == []
+
+
+@pytest.mark.parametrize(("name", "resources", "fits"), [
+    ("smp", ResourceSpecV1(node_count=1, processes_per_node=4), True),
+    ("smp", ResourceSpecV1(node_count=2, processes_per_node=4), False),
+    ("smp", ResourceSpecV1(process_count=4), True),
+    ("pairs", ResourceSpecV1(node_count=2, processes_per_node=2), True),
+    ("pairs", ResourceSpecV1(node_count=2, processes_per_node=4), False),
+    ("mpi", ResourceSpecV1(process_count=4), True),
+    ("mpi", ResourceSpecV1(node_count=2, processes_per_node=2), False),
+    ("unheard", ResourceSpecV1(node_count=2, processes_per_node=2), True)])
+def test_layout(stand: Stand, name: str, resources: ResourceSpecV1, fits: bool) -> None:
+    """A parallel environment says how slots are spread; one that cannot give what is asked for is refused."""
+    spec = JobSpec("/bin/true", resources=resources, attributes=JobAttributes(custom_attributes={"sge.pe": name}))
+    if fits:
+        stand.executor._check_spec(spec)
+    else:
+        with pytest.raises(InvalidJobException, match="allocation_rule"):
+            stand.executor._check_spec(spec)
+
+
+@pytest.mark.parametrize("value", ["a\nb", "a\tb", 'a"b', "a'b", "a#b", "a\\b", " a", "", " ", "a\u2028"])
+def test_what_a_directive_cannot_hold(value: str) -> None:
+    with pytest.raises(QuotingError):
+        sge(Directive("q", value, "f"))
+
+
+def test_name_made_of_the_executable() -> None:
+    names = [directives(JobSpec(path))[0] for path in ("/bin/true", "/x/a b'c", "/x/7z", "/x/ü")]
+    assert names == ["-N true", "-N a_b_c", "-N _7z", "-N _"]
+
+
+def test_ids() -> None:
+    executor = SGEJobExecutor()
+    assert executor.job_id_from_submit_output("12\n") == "12"
+    for text in ("", "Your job 1 (\"x\") has been submitted\n", "3.1-4:1\n", "1\n2\n"):
+        with pytest.raises(ValueError):
+            executor.job_id_from_submit_output(text)
