@@ -1,6 +1,6 @@
 # make demo, make test: each sets up what it needs in .venv, without root, and runs. PYTHON=... chooses the interpreter.
 
-.PHONY: demo test lint types generated bench clean
+.PHONY: demo test lint types generated bench clean labs-up labs-down test-labs
 .SHELLFLAGS := -euc
 SHELL := /bin/bash
 
@@ -8,6 +8,9 @@ VENV := .venv
 PY := $(VENV)/bin/python
 PYTEST_ARGS ?= -q -n 2
 BENCH_ARGS ?=
+# Unix sockets lie below it: keep it short
+LABS ?= /tmp/sssjob-labs-$(shell id -u)
+LAB_ARGS ?= -q -m lab
 
 demo: $(VENV)/.runtime
 	@PATH="$(CURDIR)/$(VENV)/bin:$$PATH" examples/demo.sh
@@ -26,6 +29,18 @@ generated: $(VENV)/.development
 
 bench: $(VENV)/.development
 	$(PY) -m bench.run $(BENCH_ARGS)
+	$(PY) -m bench.psij_core
+	$(PY) -m bench.psij_local
+
+# Private Slurm and Grid Engine: docs/labs.md.
+labs-up:
+	@tests/labs/labs up $(LABS)
+
+labs-down:
+	@tests/labs/labs down $(LABS)
+
+test-labs: $(VENV)/.development
+	@tests/labs/labs run $(LABS) $(PY) -m pytest $(LAB_ARGS)
 
 clean:
 	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage *.egg-info
