@@ -758,7 +758,7 @@ def _elements(source: Source, path: str, limits: Limits, findings: Findings, win
     try:
         for chunk in _chunks(source, path):
             if line == 1 and not since:
-                clean_bytes(chunk, findings, limits, whole=False)
+                clean_bytes(chunk, findings, limits, whole=len(chunk) < _CHUNK)
             window.feed(chunk)
             feeder.feed(chunk)
             since += len(chunk)

@@ -262,7 +262,7 @@ def test_bash_completes(place: Path) -> None:
       COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); COMPREPLY=(); _sssjob_completion sssjob; echo "${COMPREPLY[@]}"
     }
     ask sssjob co; ask sssjob check --pr; ask sssjob check --profile 3; ask sssjob convert -f sss
-    ask sssjob run --executor l
+    ask sssjob run --executor lo
     ask sssjob explain SSS60; ask sssjob check j; ask sssjob convert --out d"""
     where = place / "bin"
     where.mkdir()

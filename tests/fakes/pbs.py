@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import getpass
 import json
 import re
 import sys
@@ -64,7 +65,7 @@ def _time(value: float) -> str:
 
 def fields(lab: Lab, job: Record) -> dict[str, Any]:
     """What qstat says of a job, in its order."""
-    found: dict[str, Any] = {"Job_Name": job["name"], "Job_Owner": f"alice@{SERVER}"}
+    found: dict[str, Any] = {"Job_Name": job["name"], "Job_Owner": f"{job.get('owner', getpass.getuser())}@{SERVER}"}
     if job["end"] is not None and job["start"] is not None:
         found["resources_used"] = {"cput": "00:00:01", "mem": "55136kb", "ncpus": 1,
                                    "walltime": f"00:00:{int(job['end'] - job['start']):02}"}

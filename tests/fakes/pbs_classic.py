@@ -5,6 +5,7 @@ settings: "xml" (True) whether qstat knows -x. "forget" is keep_completed.
 
 from __future__ import annotations
 
+import getpass
 import sys
 import time
 from collections.abc import Mapping
@@ -42,7 +43,7 @@ def _environment(job: Record) -> Mapping[str, str]:
 
 
 def _fields(job: Record, moment: Any) -> dict[str, Any]:
-    found: dict[str, Any] = {"Job_Name": job["name"], "Job_Owner": f"{job.get('owner', 'root')}@{SERVER}"}
+    found: dict[str, Any] = {"Job_Name": job["name"], "Job_Owner": f"{job.get('owner', getpass.getuser())}@{SERVER}"}
     ran, over = job["start"] is not None, job["end"] is not None
     if ran and over:
         found["resources_used"] = {"cput": "00:00:01", "mem": "55136kb", "walltime": "00:00:02"}

@@ -332,6 +332,9 @@ def test_found_in_the_history(stand: Stand) -> None:
     ended(job)
     assert stand.executor.native_id_of(job.id) == "1.head"
     assert stand.executor.native_id_of("00000000-0000") is None
+    stand.lab.update(1, owner="mary")
+    (stand.executor.work_directory / "1.head.ec").unlink(missing_ok=True)
+    assert stand.executor.native_id_of(job.id) is None
 
 
 def test_id_in_the_answer() -> None:

@@ -112,7 +112,6 @@ def test_list(stand: Stand) -> None:
     mine, theirs = a_job("sleep 1"), a_job("sleep 1")
     stand.executor.submit(mine)
     stand.executor.submit(theirs)
-    stand.lab.update(1, owner=stand.executor._current_user())
     stand.lab.update(2, owner="mary")
     assert stand.executor.list() == [mine.native_id]
     assert [ended(job).state for job in (mine, theirs)] == [C, C]

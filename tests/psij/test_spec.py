@@ -10,6 +10,7 @@ from __future__ import annotations
 import inspect
 import itertools
 import os
+import runpy
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -21,6 +22,7 @@ from typing import TypeVar
 import pytest
 from packaging.version import Version
 
+import psij
 from psij import (
     InvalidJobException,
     InvalidStateException,
@@ -131,7 +133,8 @@ def sleeper(executor: JobExecutor) -> Iterator[Job]:
 
 @demand("JobExecutor.getName", "should", "a name that is simple and says what it is")
 def test_executor_name() -> None:
-    assert all(name.isidentifier() for name in JobExecutor.get_executor_names())
+    ours = runpy.run_path(str(Path(psij.__file__).with_name("descriptors") / "core_descriptors.py"))
+    assert all(d.name.isidentifier() for d in ours["__PSI_J_EXECUTORS__"])
     assert JobExecutor.get_instance("local").name == "local"
 
 

@@ -1,8 +1,9 @@
 """IBM Spectrum LSF: bsub, bjobs, bhist, bkill.
 
 States, also of jobs that ended a short while ago (CLEAN_PERIOD, an hour by default), come from one ``bjobs -a -json``
-(10.1.0.2 and later); the end of older ones from ``bhist -l``. Sources: bsub(1), bjobs(1), bhist(1), lsbatch.h of openlava; outputs of bjobs
-10.1 in the tests of public clients. No LSF was at hand to record from.
+(10.1.0.2 and later); the end of older ones from ``bhist -l``. Sources: bsub(1), bjobs(1),
+bhist(1), lsbatch.h of openlava; outputs of bjobs 10.1 in the tests of public clients. No LSF was at hand to record
+from.
 
 A process is ``cpu_cores_per_process`` slots, which sites make of cores unless they say otherwise. Numbers without a
 unit mean what a site has set, so that memory always has one; how it is shared out is said too (``/host``,

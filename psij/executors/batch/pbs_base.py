@@ -157,9 +157,13 @@ class GenericPBSJobExecutor(LrmExecutor):
         return [[*UTC, "qstat", "-f"]]
 
     def _parse_lookup(self, job: Job, out: str) -> list[str]:
-        tag = re.compile(rf"[ ,]{_TAG}={re.escape(job.id)}(?:,|$)")
+        tag = re.compile(rf"(?:^|,){_TAG}={re.escape(job.id)}(?:,|$)")
         return sorted((native_id for native_id, fields in jobs(out)
-                       if tag.search(" " + fields.get("Variable_List", ""))), key=_sequence)
+                       if self._is_ours(fields) and tag.search(fields.get("Variable_List", ""))), key=_sequence)
+
+    def _is_ours(self, fields: Mapping[str, str]) -> bool:
+        """Whether a job is one of the user's: others may have copied our tag."""
+        return fields.get("Job_Owner", "").partition("@")[0] == self._current_user()
 
     def _directives(self, job: Job, spec: JobSpec) -> list[Directive]:
         found = [self._name_directive(spec), Directive("S", "/bin/bash"), Directive("o", "/dev/null"),

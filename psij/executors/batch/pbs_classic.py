@@ -69,6 +69,5 @@ class PBSClassicJobExecutor(GenericPBSJobExecutor):
 
     def parse_list_output(self, out: str) -> list[str]:
         """Ids of the user's jobs that have not ended."""
-        user = self._current_user()
         return [native_id for native_id, state, row in self._rows(0, out)
-                if state not in ("C", "F") and fields_of(row).get("Job_Owner", "").partition("@")[0] == user]
+                if state not in ("C", "F") and self._is_ours(fields_of(row))]
