@@ -207,7 +207,10 @@ class Asked:
             if id(e.item) not in block.dropped and _kind(e) != _kind(entry):
                 self.dropped(e, f"{_said(e)} does not fit beside {entry.text}")
         if not singles[0].exact:
-            self.note("SSS502", entry, f"{tag}: {entry.text} is taken of {_alternatives(block, found)}")
+            asked = found[0].item if len(found) == 1 and not _depends(block) else None
+            plain = isinstance(asked, Property) and asked.value == entry.taken.value
+            self.note("SSS502", entry, f"{tag}: {entry.text} is taken of {_alternatives(block, found)}",
+                      "info" if plain else None)      # what was asked for, to the letter
         return entry
 
     def _block(self, entry: Entry) -> _Block:
@@ -271,6 +274,8 @@ def _said(e: Entry) -> str:
 
 def _alternatives(block: _Block, found: list[Entry]) -> str:
     """What there was to choose from: the whole expression where names depend on each other."""
-    if any(p.conj in ("Or", "Nor") for p in block.expression.properties):
-        return str(block)
-    return ", ".join(map(_said, found))
+    return str(block) if _depends(block) else ", ".join(map(_said, found))
+
+
+def _depends(block: _Block) -> bool:
+    return any(p.conj in ("Or", "Nor") for p in block.expression.properties)
