@@ -508,7 +508,7 @@ def test_fork_has_a_starter_of_its_own(executor: LocalJobExecutor) -> None:
               "    job = psij.Job(psij.JobSpec('/bin/sh', ['-c', 'exit 5']))\n"
               "    psij.JobExecutor.get_instance('local').submit(job)\n"
               "    status = job.wait()\n"
-              "    assert status.exit_code == 5 and status.metadata['memory_max_bytes'] < 10 << 20, status\n"
+              "    assert status.exit_code == 5 and status.metadata['memory_max_bytes'] < 20 << 20, status\n"
               "run()\n"
               "pid = os.fork()\n"
               "run()\n"
