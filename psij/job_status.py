@@ -17,7 +17,8 @@ class JobStatus:
     exit_code: of the executable, 128 + n when signal n ended it. metadata: only what is known of these keys: native_id,
     native_state, phase, reason, signal, core_dumped, start_time, end_time, submit_time (seconds since the epoch),
     wall_seconds, suspend_seconds, cpu_seconds, nodes (list), node_count, processors, gpus, memory_max_bytes,
-    memory_average_bytes, energy_joules, starts, queue, sources (key to where its value is from), confirmed_at.
+    memory_average_bytes, energy_joules, starts, attempts (for each start a dictionary with some of these keys), queue,
+    sources (key to where its value is from), confirmed_at.
     """
 
     def __init__(self, state: JobState, time: float | None = None, message: str | None = None,

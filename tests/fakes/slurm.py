@@ -82,6 +82,11 @@ def squeue(lab: Lab, arguments: list[str]) -> int:
     return 0
 
 
+def _code_of_sacct(code: int) -> int:
+    """As the real one prints it: 128 is taken off."""
+    return code - 128 if code >= 128 else code
+
+
 def sacct(lab: Lab, arguments: list[str]) -> int:
     if not lab.settings["accounting"]:
         sys.stderr.write("Slurm accounting storage is disabled\n")
@@ -96,7 +101,7 @@ def sacct(lab: Lab, arguments: list[str]) -> int:
         ran = job["start"] is not None
         end = job["end"]
         known = {"JobID": job["id"], "State": "CANCELLED by 0" if state(job) == "CANCELLED" else state(job),
-                 "ExitCode": f"{job['exit'] or 0}:{job['signal']}", "Submit": _time(job["submit"]),
+                 "ExitCode": f"{_code_of_sacct(job['exit'] or 0)}:{job['signal']}", "Submit": _time(job["submit"]),
                  "Start": _time(job["start"]) if ran else "None", "End": _time(end) if end else "Unknown",
                  "ElapsedRaw": str(int((end or time.time()) - job["start"])) if ran else "0", "Suspended": "00:00:00",
                  "TotalCPU": "00:01.500", "NCPUS": "1", "NNodes": "1", "NodeList": "node1" if ran else "None assigned",

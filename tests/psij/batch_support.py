@@ -16,7 +16,7 @@ from psij.executors.batch._watch import watcher_of
 from psij.executors.batch.batch_scheduler_executor import BatchSchedulerExecutor, BatchSchedulerExecutorConfig
 from tests.fakes.lab import Lab, install
 
-__all__ = ["Stand", "a_job", "ended", "stand_in"]
+__all__ = ["FAST", "Stand", "a_job", "ended", "stand_in"]
 
 FAST: Mapping[str, Any] = {"queue_polling_interval": 0.3, "initial_queue_polling_delay": 0.1, "command_timeout": 5,
                            "accounting_delay": 1.0, "lost_after": 2.0}

@@ -38,8 +38,10 @@ from psij.exceptions import InvalidStateException
 from psij.executors.batch import template_function_library
 from psij.executors.batch._command import OutputLimitError, run
 from psij.executors.batch._evidence import Evidence, decide
-from psij.executors.batch._files import ExitFile, clear_old, exit_file, make_private, output_tail, write_script
+from psij.executors.batch._files import ExitFile, clear_old, exit_file, make_private, output_tail, starts, write_script
 from psij.executors.batch._hosts import hosts
+from psij.executors.batch._lookout import Lookout
+from psij.executors.batch._watch import Followed, Watcher
 from psij.executors.batch.batch_scheduler_executor import (
     UNKNOWN_ERROR,
     BatchSchedulerExecutor,
@@ -50,6 +52,7 @@ from psij.executors.batch.batch_scheduler_executor import (
 from psij.executors.batch.escape_functions import bash_escape
 from psij.executors.batch.script_generator import TemplatedScriptGenerator
 from psij.executors.batch.slurm import SlurmJobExecutor
+from psij.staging import StageIn, StageOut, StageOutFlags, StagingMode
 from sssjob.templates import UnquotedError, environment
 from sssjob.templates.quoting import FILTERS, Directive, Quoted, QuotingError, expanding_word, sbatch, slurm_path, word
 from tests.fakes import slurm
@@ -311,9 +314,136 @@ def test_submitted_twice(theirs: Stand) -> None:
     assert len(theirs.lab.jobs()) == 1
 
 
-def test_staging_is_refused(theirs: Stand) -> None:
-    with pytest.raises(InvalidJobException, match="does not stage"):
-        theirs.executor.submit(a_job("true", cleanup={"x"}))
+# --- staging -------------------------------------------------------------------------------------------------------
+
+IN, OUT, CLEAN = (JobState[name] for name in ("STAGE_IN", "STAGE_OUT", "CLEANUP"))
+
+
+def a_staging_job(folder: Path, script: str, **members: Any) -> Job:
+    """A job with a directory ``job``, a file ``given`` to be staged in as ``in``, and ``out`` to be brought back."""
+    (folder / "job").mkdir(exist_ok=True)
+    (folder / "given").write_text("given")
+    return a_job(script, **{"directory": folder / "job", "stage_in": {StageIn(folder / "given", "in")},
+                            "stage_out": {StageOut("out", folder / "got")}, "cleanup": {"in", "out"}, **members})
+
+
+@pytest.fixture(params=[TheirExecutor, SlurmJobExecutor])
+def either(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Stand]:
+    with stand_in(slurm, request.param, tmp_path, monkeypatch) as made:
+        yield made
+
+
+def test_staging(either: Stand, tmp_path: Path) -> None:
+    job = a_staging_job(tmp_path, "cat in in >out; sleep 0.3")
+    either.executor.submit(job)
+    assert ended(job).state is C and either.states(job) == [Q, IN, A, OUT, CLEAN, C]
+    assert (tmp_path / "got").read_text() == "givengiven" and list((tmp_path / "job").iterdir()) == []
+    assert either.executor._staged == {} and either.executor._fetching == set()
+
+
+@pytest.mark.parametrize(("flags", "script", "got"), [
+    (StageOutFlags.ON_ERROR, "echo x >out; exit 3", True), (StageOutFlags.ON_SUCCESS, "echo x >out; exit 3", False),
+    (StageOutFlags.ON_ERROR, "echo x >out", False)])
+def test_staging_by_the_end(theirs: Stand, tmp_path: Path, flags: StageOutFlags, script: str, got: bool) -> None:
+    job = a_staging_job(tmp_path, script, stage_out={StageOut("out", tmp_path / "got", flags)})
+    theirs.executor.submit(job)
+    ended(job)
+    assert (tmp_path / "got").exists() is got
+
+
+def test_staging_of_a_canceled_job(either: Stand, tmp_path: Path) -> None:
+    """The resource manager has killed its script: what it has made is brought all the same."""
+    job = a_staging_job(tmp_path, "echo x >out; sleep 30",
+                        stage_out={StageOut("out", tmp_path / "got", StageOutFlags.ON_CANCEL)})
+    either.executor.submit(job)
+    while not (tmp_path / "job/out").exists():
+        time.sleep(0.05)
+    job.wait(timedelta(seconds=5), A)
+    job.cancel()
+    assert ended(job).state is X and either.states(job) == [Q, IN, A, OUT, CLEAN, X]
+    assert (tmp_path / "got").read_text() == "x\n"
+
+
+def test_staging_of_a_job_that_never_ran(theirs: Stand, tmp_path: Path) -> None:
+    theirs.lab.set(wait=30)
+    job = a_staging_job(tmp_path, "true")
+    theirs.executor.submit(job)
+    job.cancel()
+    assert ended(job).state is X and theirs.states(job) == [Q, X]
+    assert list((tmp_path / "job").iterdir()) == []
+
+
+def test_nothing_to_stage_in(theirs: Stand, tmp_path: Path) -> None:
+    """As with the local executor: the job is FAILED, and was not submitted."""
+    job = a_staging_job(tmp_path, "true")
+    (tmp_path / "given").unlink()
+    theirs.executor.submit(job)
+    assert (job.status.state, (job.status.metadata or {})["reason"]) == (F, "stage-in")
+    assert "given does not exist" in (job.status.message or "") and theirs.lab.jobs() == []
+    assert theirs.states(job) == [Q, IN, F]
+
+
+def test_nothing_to_stage_out(theirs: Stand, tmp_path: Path) -> None:
+    job = a_staging_job(tmp_path, "true")
+    theirs.executor.submit(job)
+    status = ended(job)
+    assert (status.state, (status.metadata or {})["reason"], status.exit_code) == (F, "stage-out", 0)
+    assert (tmp_path / "job/in").exists()       # what could not be fetched is not removed
+
+
+def test_staging_and_a_second_try(theirs: Stand, tmp_path: Path) -> None:
+    """A file that was moved at the first try is not looked for at the second one."""
+    job = a_staging_job(tmp_path, "cat in >out", stage_in={StageIn(tmp_path / "given", "in", StagingMode.MOVE)})
+    theirs.lab.fault("sbatch", exit=1, stderr="not now")
+    with pytest.raises(SubmitException, match="not now"):
+        theirs.executor.submit(job)
+    assert job.status.state is JobState.NEW and not (tmp_path / "given").exists()
+    theirs.executor.submit(job)
+    assert ended(job).state is C and (tmp_path / "got").read_text() == "given"
+
+
+def test_staging_of_a_lost_job(theirs: Stand, tmp_path: Path) -> None:
+    """It may be running: its files are left alone."""
+    job = a_staging_job(tmp_path, "sleep 30")
+    theirs.executor.submit(job)
+    job.wait(timedelta(seconds=5), A)
+    theirs.lab.drop(job.native_id or "")
+    assert (ended(job).metadata or {})["reason"] == "lost"
+    assert (tmp_path / "job/in").exists() and not (tmp_path / "got").exists()
+
+
+def test_canceled_while_staging(theirs: Stand, tmp_path: Path) -> None:
+    job = a_staging_job(tmp_path, "true")
+    theirs.executor._cancel_later.add(job.id)       # as by another thread
+    theirs.executor.submit(job)
+    assert theirs.states(job) == [Q, IN, X] and theirs.lab.jobs() == [] and theirs.executor._cancel_later == set()
+    second = a_staging_job(tmp_path, "echo x >out")
+    theirs.executor.submit(second)
+    with theirs.executor._lock:
+        theirs.executor._fetching.add(second.id)    # as if it had ended
+    second.cancel()
+    assert ended(second).state is X and theirs.states(second) == [Q, IN, A, OUT, X]
+    assert not (tmp_path / "got").exists() and theirs.executor._fetching == set()
+
+
+@pytest.mark.parametrize("members", [{"cleanup": {"../x"}}, {"stage_in": {StageIn("http://host/x", "in")}}])
+def test_staging_that_is_refused(theirs: Stand, tmp_path: Path, members: dict[str, Any]) -> None:
+    with pytest.raises(InvalidJobException, match=r"cleanup|stage_in"):
+        theirs.executor.submit(a_staging_job(tmp_path, "true", **members))
+    assert theirs.lab.jobs() == [] and list((tmp_path / "job").iterdir()) == []
+
+
+# --- the rest of the interface -------------------------------------------------------------------------------------
+
+@pytest.mark.parametrize("spelling", ["both", "./both", "{}/both"])
+def test_both_outputs_in_one_file(either: Stand, tmp_path: Path, spelling: str) -> None:
+    """Nothing is overwritten, and what comes first stands first."""
+    (tmp_path / "both").write_text("of an earlier job\n" * 10)
+    script = "for n in 1 2 3; do echo out $n; echo err $n >&2; done"
+    job = a_job(script, directory=tmp_path, stdout_path="both", stderr_path=spelling.format(tmp_path))
+    either.executor.submit(job)
+    assert ended(job).exit_code == 0
+    assert (tmp_path / "both").read_text() == "out 1\nerr 1\nout 2\nerr 2\nout 3\nerr 3\n"
 
 
 def test_cancel_while_submitting(theirs: Stand) -> None:
@@ -461,6 +591,164 @@ def test_two_watchers_of_one_exit_file(tmp_path: Path, monkeypatch: pytest.Monke
         assert cls is TheirExecutor or stand.files() == []
 
 
+# --- records -------------------------------------------------------------------------------------------------------
+
+SLOW: dict[str, Any] = {"queue_polling_interval": 30, "initial_queue_polling_delay": 30}
+
+
+@pytest.mark.parametrize("cls", [TheirExecutor, SlurmJobExecutor])
+def test_news_come_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cls: type[BatchSchedulerExecutor]) -> None:
+    """Starts and ends are told within seconds, though the queue is asked every thirty; few questions are asked."""
+    with stand_in(slurm, cls, tmp_path, monkeypatch, **SLOW) as stand:
+        stand.lab.set(wait=0.5)
+        job = a_job("sleep 1; exit 3")
+        stand.executor.submit(job)
+        assert job.wait(timedelta(seconds=4), A) is not None and not stand.lab.calls("squeue")
+        metadata = job.status.metadata or {}
+        assert metadata["sources"] == {"start_time": "start-record"} and job.status.time == metadata["start_time"]
+        assert ended(job, 6).exit_code == 3 and len(stand.lab.calls("squeue")) < 6
+        assert stand.states(job) == [Q, A, F]
+        assert cls is TheirExecutor or stand.files() == []
+
+
+def test_an_exit_record_is_no_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """P3, P7: it has the queue asked, in pauses that grow; the job ends when the resource manager says so."""
+    with stand_in(slurm, SlurmJobExecutor, tmp_path, monkeypatch, **SLOW) as stand:
+        job = a_job("sleep 30")
+        stand.executor.submit(job)
+        assert job.wait(timedelta(seconds=4), A) is not None
+        (stand.executor.work_directory / "1.ec").write_text(f"0\n{job.id}\n1\n2\n")
+        time.sleep(4)
+        assert job.status.state is A and 2 <= len(stand.lab.calls("squeue")) <= 8
+        stand.lab.cancel(stand.lab.jobs()[0])
+        assert ended(job).state is X
+
+
+def test_told_before_it_was_followed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An answer that came between submission and following had the job's line, which is the same in the next."""
+    executor, watcher = SlurmJobExecutor(config=JobExecutorConfig(work_directory=tmp_path)), Watcher(("test",))
+    monkeypatch.setattr(executor, "_run_command", lambda _: "JOBID|STATE|\n" + "".join(
+        f"{number}|RUNNING|None|1|2|3|1|1|n1|q\n" for number in (1, 2)))
+    items = [Followed(executor, Job(), native_id, True) for native_id in ("1", "2")]
+    watcher._poll(items[:1], ["1"])
+    watcher._followed = {item.job.id: item for item in items}
+    for _ in range(2):
+        watcher._poll(items, ["1", "2"])
+    assert [item.job.status.state for item in items] == [A, A]
+
+
+def test_many_ends_are_one_question(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with stand_in(slurm, SlurmJobExecutor, tmp_path, monkeypatch, **SLOW) as stand:
+        stand.lab.set(wait=3)
+        jobs = [a_job("true") for _ in range(12)]
+        for job in jobs:
+            stand.executor.submit(job)
+        assert [ended(job).state for job in jobs] == [C] * 12
+        assert len(stand.lab.calls("squeue")) < 12
+
+
+@pytest.mark.parametrize("record", ["another 1\n", "", "garbage"])
+def test_start_records_that_are_none(theirs: Stand, record: str) -> None:
+    """E51, P3: of another job, or not whole."""
+    theirs.lab.set(wait=30)
+    job = a_job("true")
+    theirs.executor.submit(job)
+    (theirs.executor.work_directory / "1.start").write_text(record)
+    assert job.wait(timedelta(seconds=1.5), A) is None
+
+
+def test_start_record_of_an_attached_job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It may be an old one: the queue decides, and is asked at once."""
+    with stand_in(slurm, SlurmJobExecutor, tmp_path, monkeypatch, **SLOW) as stand:
+        stand.lab.set(wait=30)
+        first, second = a_job("true"), Job()
+        stand.executor.submit(first)
+        stand.executor.attach(second, "1")
+        assert second.wait(timedelta(seconds=5), Q) is not None
+        before = len(stand.lab.calls("squeue"))
+        (stand.executor.work_directory / "1.start").write_text("older 1\n")
+        assert second.wait(timedelta(seconds=2.5), A) is None and first.status.state is Q
+        assert len(stand.lab.calls("squeue")) > before
+
+
+def test_every_start_is_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """E26: a job that was put back into the queue between two questions."""
+    with stand_in(slurm, SlurmJobExecutor, tmp_path, monkeypatch, **SLOW) as stand:
+        stand.lab.set(wait=1)
+        job = a_job("exit 3")
+        stand.executor.submit(job)
+        (stand.executor.work_directory / "1.start").write_text(f"{job.id} 5\n")
+        status = ended(job)
+        assert (status.metadata or {})["starts"] == 2 and stand.states(job) == [Q, A, F]
+
+
+@pytest.mark.parametrize(("text", "times"), [
+    ("job 1\njob 25\n", [1.0, 25.0]), ("other 1\njob 2\n", [2.0]), ("", []), ("job\n", []), ("job x\n", []),
+    ("other 3\n", []), ("job 1", [1.0])])
+def test_starts(tmp_path: Path, text: str, times: list[float]) -> None:
+    (tmp_path / "1.start").write_text(text)
+    assert starts(tmp_path / "1.start", "job") == times
+    assert starts(tmp_path / "2.start", "job") == []
+
+
+def test_records_of_others_are_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody else can make an end: not by a file, a link, a pipe, or a directory."""
+    (tmp_path / "1.ec").write_text("0\n")
+    (tmp_path / "2.ec").symlink_to(tmp_path / "1.ec")
+    os.mkfifo(tmp_path / "3.ec")
+    (tmp_path / "4.ec").mkdir()
+    assert [exit_file(tmp_path / f"{n}.ec", None) for n in range(1, 5)] == [ExitFile(0), None, None, None]
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "geteuid", lambda: os.getuid() + 1)
+        assert exit_file(tmp_path / "1.ec", None) is None
+        with pytest.raises(PermissionError, match="belongs to another user"):
+            make_private(tmp_path)
+
+
+def test_lookout(tmp_path: Path) -> None:
+    """Each record is found once by each who wants it, also where the directory's time of change does not tell."""
+    executor = TheirExecutor(config=BatchSchedulerExecutorConfig(work_directory=tmp_path))
+    folder = make_private(executor.work_directory)
+    (folder / "1.ec").touch()
+    first, twin, second = (Followed(executor, Job(), native_id, True) for native_id in ("1", "1", "2.head"))
+    lookout = Lookout()
+
+    def found() -> list[tuple[Followed, str]]:
+        lookout._due = 0.0
+        return [one for directory, names in lookout.listings() for one in lookout.found(directory, names)]
+
+    for item in (first, twin, second):
+        lookout.want(item)
+    assert found() == [(first, "1.ec"), (twin, "1.ec")] and found() == []
+    before = folder.stat()
+    (folder / "2.head.start").touch()
+    os.utime(folder, ns=(before.st_atime_ns, before.st_mtime_ns))
+    assert found() == [(second, "2.head.start")]
+    (folder / f"{first.job.id}.start").touch()
+    lookout.drop(first)
+    lookout.drop(first)
+    assert found() == []
+    for item in (twin, second):
+        lookout.drop(item)
+    assert list(lookout.listings()) == [] and lookout._folders == {}
+
+
+def test_lookout_has_its_share(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Looking takes at most a twentieth of the time, however long a listing takes."""
+    executor = TheirExecutor(config=BatchSchedulerExecutorConfig(work_directory=tmp_path))
+    executor.work_directory.mkdir()
+    lookout = Lookout()
+    lookout.want(Followed(executor, Job(), "1", True))
+
+    def slow(_: str) -> list[str]:
+        time.sleep(0.1)
+        return []
+
+    monkeypatch.setattr(os, "listdir", slow)
+    list(lookout.listings())
+    assert 1.9 < lookout._due - time.monotonic() < 3 and list(lookout.listings()) == []
+
+
 # --- storms --------------------------------------------------------------------------------------------------------
 
 NO_ROWS = "JOBID|STATE|REASON|SUBMIT_TIME\n"
@@ -597,6 +885,7 @@ def test_output_tail(tmp_path: Path) -> None:
 
 DONE = JobStatus(C, metadata={"native_state": "DONE", "end_time": 5.0, "nodes": None})
 RUNS = JobStatus(A, metadata={"native_state": "RUN", "start_time": 1.0})
+FELL = JobStatus(F, metadata={"reason": "node-failure"})
 NOTHING = Evidence(queue=RUNS, missed=1)
 
 
@@ -625,7 +914,12 @@ NOTHING = Evidence(queue=RUNS, missed=1)
     (replace(NOTHING, records={"acct": JobStatus(F, metadata={"reason": "timeout"})}, exit=ExitFile(0)), F, None, None),
     (replace(NOTHING, records={"acct": JobStatus(F, metadata={"reason": "unknown-exit"})}, exit=ExitFile(0)), C, 0,
      "exit-file"),
-    (replace(NOTHING, records={"acct": JobStatus(F, metadata={"reason": "unknown-exit"})}), F, None, None)])
+    (replace(NOTHING, records={"acct": JobStatus(F, metadata={"reason": "unknown-exit"})}), F, None, None),
+    (replace(NOTHING, records={"acct": FELL}), None, None, None),            # it may have been put back into the queue
+    (replace(NOTHING, records={"acct": FELL}, waited_s=11, missed=2), F, None, None),
+    (replace(NOTHING, records={"acct": FELL}, waited_s=11, missed=2, in_queue=True), None, None, None),
+    (replace(NOTHING, records={"acct": FELL}, queue=FELL, in_queue=True), F, None, None),
+    (replace(NOTHING, records={"acct": JobStatus(F), "other": JobStatus(F, exit_code=200)}), F, 200, "other")])
 def test_decide(known: Evidence, state: JobState | None, code: int | None, source: str | None) -> None:
     status = decide(known, 10, 60)
     if state is None:

@@ -22,6 +22,7 @@ from psij.executors.batch._watch import watcher_of
 from psij.executors.batch.batch_scheduler_executor import BatchSchedulerExecutor
 from psij.executors.batch.sge import SGEExecutorConfig, SGEJobExecutor
 from psij.executors.batch.slurm import SlurmExecutorConfig, SlurmJobExecutor
+from psij.staging import StageIn, StageOut
 from tests.psij.batch_support import a_job, ended
 from tests.psij.test_batch import HOSTILE
 
@@ -229,6 +230,179 @@ def test_found_by_tag(executor: BatchSchedulerExecutor) -> None:
     assert [executor._look_up(job) for job in (waits, done, a_job("true"))] == [[waits.native_id], [done.native_id], []]
     waits.cancel()
     final(waits)
+
+
+def test_news_come_at_once(executor: BatchSchedulerExecutor, tmp_path: Path) -> None:
+    """Starts and ends are told within two seconds, though the queue is asked every thirty."""
+    executor.config.queue_polling_interval = executor.config.initial_queue_polling_delay = 30
+    told: dict[tuple[str, JobState], float] = {}
+
+    def note(job: Job, status: JobStatus) -> None:
+        told[job.id, status.state] = time.time()
+
+    executor.set_job_status_callback(note)
+    stamp = "date +%s.%N >$0.start; sleep $1; date +%s.%N >$0.end"
+    jobs = [Job(JobSpec("/bin/bash", ["-c", stamp, str(tmp_path / str(n)), str(1.5 + n * 0.4)],
+                        attributes=JobAttributes(timedelta(minutes=1)))) for n in range(10)]
+    for job in jobs:
+        executor.submit(job)
+    assert [final(job).state for job in jobs] == [C] * 10
+    time.sleep(0.3)
+    for state, what in ((A, "start"), (C, "end")):
+        late = sorted(told[job.id, state] - float((tmp_path / f"{n}.{what}").read_text()) for n, job in enumerate(jobs))
+        print(f"{executor.name}: {what} told after {late[5]:.2f} s (median), {late[9]:.2f} s (the latest of ten)")
+        assert late[5] < 2, late
+
+
+# --- truths that the recorded clusters teach -----------------------------------------------------------------------
+
+def facts(job: Job) -> tuple[JobState, int | None, object, object]:
+    metadata = final(job).metadata or {}
+    return job.status.state, job.status.exit_code, metadata.get("reason"), metadata.get("signal")
+
+
+def told_by(*words: str) -> None:
+    """Run a command of the lab."""
+    subprocess.run(words, check=True, stdout=subprocess.DEVNULL)
+
+
+def only(executor: BatchSchedulerExecutor, name: str) -> None:
+    if executor.name != name:
+        pytest.skip(f"a truth of {name} alone")
+
+
+def attributes(**custom: object) -> JobAttributes:
+    return JobAttributes(timedelta(minutes=1), custom_attributes={
+        key.replace("__", ".", 1).replace("_", "-"): value for key, value in custom.items()})
+
+
+def test_exit_code_that_accounting_has_wrong(executor: BatchSchedulerExecutor) -> None:
+    """sacct says 72 for 200, also of a job that we did not make and that has no exit file."""
+    only(executor, "slurm")
+    made = [subprocess.run(["sbatch", "--parsable", "-o/dev/null", f"--wrap=exit {code}"], stdout=subprocess.PIPE,
+                           check=True, text=True).stdout.strip() for code in (200, 139, 72, 0)]
+    jobs = [Job() for _ in made]
+    for job, native_id in zip(jobs, made, strict=True):
+        executor.attach(job, native_id)
+    assert [facts(job) for job in jobs] == [(F, 200, None, None), (F, 139, None, None), (F, 72, None, None),
+                                            (C, 0, None, None)]
+    assert (jobs[0].status.metadata or {})["sources"]["exit_code"] == "scontrol"
+
+
+def test_exit_code_and_signal_are_two_facts(executor: BatchSchedulerExecutor) -> None:
+    killed, returned = a_job("kill -9 0"), a_job("exit 137")
+    for job in (killed, returned):
+        executor.submit(job)
+    assert facts(killed) == (F, 137, "signal", 9)
+    assert facts(returned) == (F, 137, None, None)
+
+
+def test_put_back_into_the_queue(executor: BatchSchedulerExecutor) -> None:
+    """Every attempt is shown, and what they used together."""
+    seen: list[JobState] = []
+    job = a_job("sleep 4; exit 5", attributes=attributes(slurm__requeue=True, sge__r="y"))
+    job.set_job_status_callback(lambda _, status: seen.append(status.state))
+    executor.submit(job)
+    assert job.wait(timedelta(seconds=30), A) is not None
+    time.sleep(2)
+    told_by(*(("scontrol", "requeue") if executor.name == "slurm" else ("qmod", "-rj")), job.native_id or "")
+    assert facts(job) == (F, 5, None, None)
+    time.sleep(0.2)
+    metadata = job.status.metadata or {}
+    first, second = metadata["attempts"]
+    assert seen == [Q, A, F] and metadata["starts"] == 2
+    assert first["start_time"] < second["start_time"] == metadata["start_time"]
+    if executor.name == "slurm":        # Grid Engine's record of what was put back has no times
+        assert first["end_time"] <= second["start_time"]
+        assert metadata["wall_seconds"] == first["wall_seconds"] + second["wall_seconds"]
+
+
+def test_canceled_before_it_ran(executor: BatchSchedulerExecutor) -> None:
+    """There is no usage, although a start is recorded."""
+    job = a_job("true", attributes=attributes(slurm__hold=True, sge__h=True))
+    executor.submit(job)
+    time.sleep(1)
+    job.cancel()
+    assert facts(job) == (X, None, None, None)
+    assert not {"start_time", "wall_seconds", "cpu_seconds", "nodes", "processors"} & (job.status.metadata or {}).keys()
+
+
+def test_ends_that_slurm_tells_apart(executor: BatchSchedulerExecutor, tmp_path: Path) -> None:
+    only(executor, "slurm")
+    alone: dict[str, object] = {"slurm__no_requeue": True, "slurm__exclusive": True}
+    late = a_job("sleep 200", attributes=attributes())
+    stuck = a_job("true", attributes=attributes(slurm__begin="now+10", slurm__deadline="now+65"))
+    greedy = a_job("exec tail /dev/zero", attributes=attributes(slurm__mem="50M"))
+    weak = a_job("sleep 100", attributes=attributes(slurm__nodelist="node2", **alone))
+    unlucky = a_job("sleep 100", attributes=attributes(slurm__nodelist="node3", **alone))
+    for job in (weak, unlucky, late, stuck, greedy):
+        executor.submit(job)
+    for job in (weak, unlucky):
+        assert job.wait(timedelta(seconds=60), A) is not None
+    strong = a_job("true", attributes=attributes(slurm__qos="high", slurm__nodelist="node2", slurm__exclusive=True))
+    executor.submit(strong)
+    told_by("scontrol", "update", "nodename=node3", "state=down", "reason=test")
+    try:
+        assert facts(unlucky) == (F, None, "node-failure", None)
+    finally:
+        subprocess.run(["scontrol", "update", "nodename=node3", "state=idle"], check=False, stderr=subprocess.DEVNULL)
+    assert facts(weak) == (F, None, "preempted", None) and facts(strong)[0] is C
+    assert facts(greedy)[::2] == (F, "memory")
+    assert facts(stuck) == (F, None, "deadline", None) and "start_time" not in (stuck.status.metadata or {})
+    assert ended(late, 120).state is F and facts(late)[2] == "timeout"
+    messages = [job.status.message or "" for job in (unlucky, weak, greedy, stuck, late)]
+    print(messages)
+    assert len(set(messages)) == 5
+
+
+def test_deleted_by_somebody(executor: BatchSchedulerExecutor) -> None:
+    """Grid Engine's record is that of any kill -9: CANCELED where we canceled it or the letter d was seen."""
+    only(executor, "sge")
+    ours, seen, unseen, killed = (a_job("sleep 60") for _ in range(4))
+    for job in (ours, seen, unseen, killed):
+        executor.submit(job)
+    for job in (ours, seen, unseen, killed):
+        assert job.wait(timedelta(seconds=30), A) is not None
+    ours.cancel()
+    assert final(ours).state is X
+    shown, deleting = executor._ask_queue, [DELETING.format(seen.native_id)]
+
+    def look(command: list[str], known: Any) -> Any:        # whether d is seen is a matter of luck; not here
+        rows = dict(shown(command, known))
+        for text in deleting:
+            rows |= executor.parse_status_output(0, text)
+        return {key: None if status is not None and key in (unseen.native_id, killed.native_id)
+                and (status.metadata or {}).get("phase") == "CANCELING" else status for key, status in rows.items()}
+
+    executor._ask_queue = look  # type: ignore[method-assign]
+    time.sleep(3.5)
+    deleting.clear()
+    told_by("qdel", seen.native_id or "", unseen.native_id or "")
+    assert facts(unseen) == (F, 137, "signal", 9)
+    assert final(seen).state is X
+    told_by("qdel", killed.native_id or "")
+    assert facts(killed)[::3] == (F, 9)
+
+
+DELETING = """<job_info><queue_info><job_list state="running"><JB_job_number>{}</JB_job_number><state>dr</state>
+<slots>1</slots></job_list></queue_info></job_info>"""
+
+
+def test_staging(executor: BatchSchedulerExecutor, tmp_path: Path) -> None:
+    (tmp_path / "job").mkdir()
+    (tmp_path / "given").write_text("given")
+    seen: list[str] = []
+    job = a_job("cat in in >out; echo out; echo err >&2", directory=tmp_path / "job", stdout_path="said",
+                stderr_path="said", cleanup={"in"}, stage_in={StageIn(tmp_path / "given", "in")},
+                stage_out={StageOut("out", tmp_path / "got")})
+    job.set_job_status_callback(lambda _, status: seen.append(status.state.name))
+    executor.submit(job)
+    assert final(job).state is C
+    time.sleep(0.2)
+    assert seen == ["QUEUED", "STAGE_IN", "ACTIVE", "STAGE_OUT", "CLEANUP", "COMPLETED"]
+    assert (tmp_path / "got").read_text() == "givengiven"
+    assert {path.name for path in (tmp_path / "job").iterdir()} == {"out", "said"}
+    assert (tmp_path / "job/said").read_text() == "out\nerr\n"
 
 
 def test_many(executor: BatchSchedulerExecutor) -> None:

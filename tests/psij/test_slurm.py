@@ -22,10 +22,10 @@ from psij import (
     ResourceSpecV1,
     SubmitException,
 )
-from psij.executors.batch.batch_scheduler_executor import SourceOffError
+from psij.executors.batch.batch_scheduler_executor import BatchSchedulerExecutorConfig, SourceOffError
 from psij.executors.batch.slurm import SlurmJobExecutor, SlurmState, parse_sacct, parse_scontrol
 from tests.fakes import slurm
-from tests.psij.batch_support import Stand, a_job, ended, stand_in
+from tests.psij.batch_support import FAST, Stand, a_job, ended, stand_in
 
 Q, A, C, F, X = (JobState[name] for name in ("QUEUED", "ACTIVE", "COMPLETED", "FAILED", "CANCELED"))
 
@@ -127,6 +127,35 @@ def test_without_accounting(stand: Stand) -> None:
     assert len([call for call in stand.lab.calls("sacct") if "-D" in call]) == 1
 
 
+@pytest.mark.parametrize(("forget", "code", "message"), [
+    (300, 200, "exit code 200"), (0, 72, "exit code 72, or 200: sacct does not tell them apart")])
+def test_exit_code_of_a_foreign_job(stand: Stand, tmp_path: Path, forget: int, code: int, message: str) -> None:
+    """There is no exit file, and sacct takes 128 off: scontrol knows better, while it knows the job."""
+    first, job = a_job("exit 200"), Job()
+    stand.executor.submit(first)
+    assert ended(first).exit_code == 200
+    stand.lab.set(forget=forget)
+    other = SlurmJobExecutor(config=BatchSchedulerExecutorConfig(work_directory=tmp_path / "other", **FAST))
+    other.attach(job, first.native_id or "")
+    assert (ended(job).exit_code, job.status.message) == (code, message)
+    assert (job.status.metadata or {})["sources"]["exit_code"] == ("scontrol" if forget else "sacct")
+
+
+def test_killed_for_its_memory(stand: Stand) -> None:
+    """Slurm says FAILED by signal 9; the script's output says why."""
+    job = a_job("sleep 30")
+    stand.executor.submit(job)
+    assert job.wait(timedelta(seconds=5), A) is not None
+    with open(stand.executor.work_directory / "1.out", "a") as out:
+        out.write("slurmstepd-node1: error: StepId=1.batch exceeded memory limit (1667829760 > 52428800), being "
+                  "killed\n")
+    stand.lab.kill(stand.lab.jobs()[0], 9)
+    status = ended(job)
+    metadata = status.metadata or {}
+    assert (status.state, metadata["reason"], metadata["signal"]) == (F, "memory", 9)
+    assert (status.message or "").startswith("out of memory")
+
+
 def test_no_accounting_and_gone(stand: Stand) -> None:
     stand.lab.set(accounting=False, forget=0)
     job = a_job("exit 5")
@@ -203,7 +232,8 @@ def test_requeue(stand: Stand) -> None:
     """E26: a job that goes back to the queue stays ACTIVE."""
     job = a_job("sleep 2.5")
     stand.executor.submit(job)
-    job.wait(timedelta(seconds=5), A)
+    while (job.status.metadata or {}).get("native_state") != "RUNNING":
+        time.sleep(0.05)
     stand.lab.update(1, state="PENDING")
     time.sleep(0.7)
     assert job.status.state is A and (job.status.metadata or {})["requeued"] is True
@@ -260,6 +290,22 @@ def test_recorded_accounting() -> None:
     assert (suspended["wall_seconds"], suspended["suspend_seconds"]) == (19, 1)
     assert pending == {"native_state": "CANCELLED by 0", "submit_time": 1795280145, "queue": "batch",
                        "end_time": 1795280147}
+
+
+def test_recorded_attempts() -> None:
+    """11 was requeued by scontrol, 21 by the failure of its node: usage is of all runs, the end that of the last."""
+    statuses = parse_sacct(0, (RECORDED / "sacct-requeued.psv").read_text())
+    assert summary(statuses) == {"11": (C, 0, None, None), "21": (C, 0, None, None)}
+    first, second = (statuses[key].metadata or {} for key in ("11", "21"))
+    assert first["attempts"] == [
+        {"native_state": "REQUEUED", "start_time": 1795282977, "end_time": 1795282980, "wall_seconds": 3,
+         "nodes": ["node1"]},
+        {"native_state": "COMPLETED", "start_time": 1795282993, "end_time": 1795282999, "wall_seconds": 6,
+         "nodes": ["node3"]}]
+    assert (first["starts"], first["wall_seconds"], first["cpu_seconds"], first["start_time"]) == (
+        2, 9, 0.008, 1795282993)
+    assert first["submit_time"] == 1795282977       # not that of the requeue
+    assert [attempt["native_state"] for attempt in second["attempts"]] == ["NODE_FAIL", "COMPLETED"]
 
 
 def test_recorded_details() -> None:
@@ -394,13 +440,14 @@ def test_interrupted(stand: Stand, monkeypatch: pytest.MonkeyPatch) -> None:
     assert native_jobs(stand) == 1 and ended(job).exit_code == 3
 
 
-def test_work_directory_is_removed(stand: Stand) -> None:
+def test_work_directory_is_removed(stand: Stand, tmp_path: Path) -> None:
     """E40: jobs that run are settled by accounting, new ones get a new directory."""
-    first, second = a_job("sleep 1; exit 3"), a_job("exit 4")
+    first, second = a_job(f"touch {tmp_path}/runs; sleep 1; exit 3"), a_job("exit 4")
     stand.executor.submit(first)
-    first.wait(timedelta(seconds=5), A)
+    while not (tmp_path / "runs").exists():
+        time.sleep(0.05)
     shutil.rmtree(stand.executor.config.work_directory)
-    assert ended(first).exit_code == 3 and (first.status.metadata or {})["sources"]["exit_code"] == "sacct"
+    assert ended(first).exit_code == 3 and (first.status.metadata or {})["sources"]["exit_code"] == "scontrol"
     stand.executor.submit(second)
     assert ended(second).exit_code == 4
 
@@ -522,5 +569,6 @@ def test_keep_files(stand: Stand) -> None:
     job = a_job("echo to stdout; exit 1")
     stand.executor.submit(job)
     ended(job)
-    assert stand.files() == sorted([f"{job.id}.job", *(f"{job.native_id}{s}" for s in (".ec", ".nodefile", ".out"))])
+    assert stand.files() == sorted([f"{job.id}.job", *(
+        f"{job.native_id}{suffix}" for suffix in (".ec", ".nodefile", ".out", ".start"))])
     assert os.stat(stand.executor.work_directory / f"{job.native_id}.ec").st_mode & 0o077 == 0

@@ -18,6 +18,7 @@ __all__ = ["Evidence", "decide"]
 
 _FINALLY_UNKNOWN = "it is in no queue and in no accounting record, and no exit code of it was found"
 _BY_CANCEL = ("signal", "launch")
+_MAY_GO_ON = ("node-failure", "preempted", "boot")      # ends of a run, after which there may be another one
 _NOT_SOURCED = ("native_id", "sources", "confirmed_at", "reason", "requeued")
 
 
@@ -47,11 +48,15 @@ def decide(known: Evidence, accounting_s: float, lost_s: float) -> JobStatus | N
     accounting_s: how long a record of accounting is waited for when the end itself is sure (0 without accounting).
     lost_s: how long a job of which nothing is known counts as alive.
     """
+    patient = known.waited_s < accounting_s
+    ended = known.queue is not None and known.queue.state.final
     final = next((name for name, record in known.records.items() if record.state.final), None)
     if final is not None:
+        reason = (known.records[final].metadata or {}).get("reason")
+        if reason in _MAY_GO_ON and not ended and (patient or known.in_queue or known.missed < 2):
+            return None
         return _complete(known.records[final], final, known)
-    patient = known.waited_s < accounting_s
-    if known.queue is not None and known.queue.state.final:
+    if known.queue is not None and ended:
         return None if patient else _complete(known.queue, "queue", known)
     if known.exit is not None and not known.in_queue:
         return None if patient else _complete(_by_code(known.exit), "exit-file", known)
@@ -84,7 +89,8 @@ def _complete(status: JobStatus, source: str, known: Evidence) -> JobStatus:
     metadata["sources"] = sources
     time = metadata.get("end_time")
     return JobStatus(state, time=time if isinstance(time, int | float) else status.time,
-                     message=status.message or _message(state, code, metadata), exit_code=code, metadata=metadata)
+                     message=status.message or _queue_message(known) or _message(state, code, metadata),
+                     exit_code=code, metadata=metadata)
 
 
 def _values(status: JobStatus, source: str, known: Evidence) -> Iterable[tuple[str, Mapping[str, Any]]]:
@@ -113,7 +119,11 @@ def _code(status: JobStatus, source: str, known: Evidence, metadata: dict[str, A
         return status.state, None
     state, code = status.state, status.exit_code
     unknown = metadata.get("reason") == "unknown-exit"
-    if known.exit is not None and "signal" not in metadata and (unknown or metadata.get("reason") is None):
+    plain = "signal" not in metadata and (unknown or metadata.get("reason") is None)
+    if plain and code is None and state is JobState.FAILED:
+        known_codes = ((name, record.exit_code) for name, record in known.records.items() if record.state.final)
+        source, code = next(((name, one) for name, one in known_codes if one is not None), (source, None))
+    if known.exit is not None and plain:
         code, source = known.exit.code, "exit-file"
         if unknown:
             state = JobState.COMPLETED
@@ -122,6 +132,12 @@ def _code(status: JobStatus, source: str, known: Evidence, metadata: dict[str, A
     if code is not None:
         sources["exit_code"] = source
     return state, code
+
+
+def _queue_message(known: Evidence) -> str | None:
+    """What the queue said of an end that it reported as a failure."""
+    queue = known.queue
+    return queue.message if queue is not None and queue.state is JobState.FAILED else None
 
 
 def _message(state: JobState, code: int | None, metadata: Mapping[str, Any]) -> str | None:

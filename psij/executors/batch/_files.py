@@ -1,11 +1,14 @@
-"""The files of a batch job in the work directory: submit script, and exit code, output and node file by native id.
+"""The files of a batch job in the work directory: submit script, and records, output and node file by native id.
 
-Directories are 0700, files 0600. The exit file has one line, the exit code (psij-python's form), or four: exit code,
-id of the job, start and end in seconds since the epoch by the clock of the node.
+Directories are 0700 and our own, files 0600. The exit file has one line, the exit code (psij-python's form), or four:
+exit code, id of the job, start and end in seconds since the epoch by the clock of the node. The start record has one
+line a start: id of the job and time. Both appear under their names when they are whole. What does not belong to us is
+no record.
 """
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import stat
@@ -13,13 +16,14 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = ["ExitFile", "clear_old", "exit_file", "make_private", "output_tail", "write_script"]
+__all__ = ["ExitFile", "clear_old", "exit_file", "make_private", "output_tail", "starts", "write_script"]
 
 _CODE = re.compile(r"(\d{1,3})", re.ASCII)
 _TIME = re.compile(r"\d{1,12}", re.ASCII)
 _TAIL = 2048
+_LONGEST = 1 << 16     # bytes of a record that are read
 _OLD_S = 30 * 24 * 3600
-_ENDINGS = (".job", ".out", ".ec", ".nodefile", ".keep", ".new")
+_ENDINGS = (".job", ".out", ".ec", ".nodefile", ".keep", ".start", ".new")
 _MARKERS = ("_PSIJ_SCRIPT_DONE", "_PSI_J_LAUNCHER_DONE")
 
 
@@ -34,10 +38,15 @@ class ExitFile:
 
 
 def make_private(directory: Path) -> Path:
-    """Make a directory that only we can enter; one of ours that others can enter is closed."""
+    """Make a directory that only we can enter; one of ours that others can enter is closed.
+
+    Raises PermissionError for one that belongs to somebody else, who could put scripts and records into it.
+    """
     directory.mkdir(parents=True, exist_ok=True, mode=0o700)
     found = directory.stat()
-    if found.st_uid == os.geteuid() and stat.S_IMODE(found.st_mode) & 0o077:
+    if found.st_uid != os.geteuid():
+        raise PermissionError(errno.EPERM, "the work directory belongs to another user", str(directory))
+    if stat.S_IMODE(found.st_mode) & 0o077:
         directory.chmod(0o700)
     return directory
 
@@ -63,11 +72,7 @@ def write_script(path: Path, text: str) -> None:
 
 def exit_file(path: Path, job_id: str | None) -> ExitFile | None:
     """The exit file, if it is there and whole. job_id: of our job; a file that names another one is an old one."""
-    try:
-        with open(path, encoding="ascii", errors="replace") as file:
-            lines = file.read(4096).splitlines()
-    except OSError:
-        return None
+    lines = _lines(path) or [""]
     code = _CODE.fullmatch(lines[0].strip()) if len(lines) in (1, 4) else None
     if code is None or int(code[1]) > 255:
         return None
@@ -77,6 +82,29 @@ def exit_file(path: Path, job_id: str | None) -> ExitFile | None:
         return None
     start, end = (float(text) if _TIME.fullmatch(text) else None for text in lines[2:])
     return ExitFile(int(code[1]), lines[1], start, end)
+
+
+def starts(path: Path, job_id: str | None) -> list[float]:
+    """Times of the starts of a job, seconds since the epoch; empty when there is no whole record.
+
+    job_id: of our job; None for any, then those of the last one that is named.
+    """
+    rows = [line.partition(" ") for line in _lines(path) or ()]
+    wanted = job_id or (rows[-1][0] if rows else None)
+    return [float(time) for name, _, time in rows if name == wanted and _TIME.fullmatch(time)]
+
+
+def _lines(path: Path) -> list[str] | None:
+    """The lines of a record; None when there is none of ours."""
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        with open(fd, encoding="ascii", errors="replace") as file:
+            found = os.fstat(fd)
+            if not stat.S_ISREG(found.st_mode) or found.st_uid != os.geteuid():
+                return None
+            return file.read(_LONGEST).splitlines()
+    except OSError:
+        return None
 
 
 def output_tail(path: Path) -> tuple[str, bool]:

@@ -1,8 +1,11 @@
 """Following jobs: one watcher per resource manager and user asks the queue for all of their jobs at once.
 
-Two daemon threads while there is something to do: ``queue`` asks for states, ``ends`` finds out what became of jobs
-that ended or left the queue. They are apart so that slow accounting holds up nobody. No answer changes nothing: states
-stay as they are, the pauses grow, and it is logged once.
+Two daemon threads while there is something to do: ``queue`` asks for states and looks for the records that submit
+scripts write, ``ends`` finds out what became of jobs that ended or left the queue. They are apart so that slow
+accounting holds up nobody. No answer changes nothing: states stay as they are, the pauses grow, and it is logged once.
+
+A start record makes a job ACTIVE. An exit record makes no end: it has the queue asked at once, for all jobs together,
+and again in short pauses that grow.
 """
 
 from __future__ import annotations
@@ -16,7 +19,8 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 from psij.executors.batch._evidence import Evidence, decide
-from psij.executors.batch._files import exit_file
+from psij.executors.batch._files import exit_file, starts
+from psij.executors.batch._lookout import LOOK_S, Lookout
 from psij.job import Job
 from psij.job_state import JobState
 from psij.job_status import JobStatus
@@ -27,10 +31,11 @@ if TYPE_CHECKING:
 __all__ = ["Followed", "Known", "Watcher", "follow", "watcher_of"]
 
 _log = logging.getLogger("psij")
-_LOOK_S = 1.0           # how often the work directories are looked at for new exit files
+_SOON_S = (0.3, 0.5)    # after an exit record: pause between two questions before it grows, and the shortest ever
 _GROWTH = 1.5           # of the pause between two questions, up to the configured interval
 _MOST_INTERVALS = 10    # longest pause after errors, in configured intervals
 _SHARE = 10             # a pause is at least this many times as long as the question took
+_ENDS_SHARE = 4         # the same for questions about ends, which are about few jobs and mostly wait
 _LINGER_S = 2.0         # how long a thread with nothing to do stays
 _SETTLE_S = (0.4, 5.0)  # shortest and longest pause between questions about ends
 _MISSING = JobStatus(JobState.NEW)      # a job that an answer does not list
@@ -54,13 +59,14 @@ class Known(dict[str, str]):
 class Followed:
     """A job that is followed, and what is known of it."""
 
-    __slots__ = ("asked_s", "cancel_at", "cancels", "ended_at", "executor", "hinted", "job", "missed", "native_id",
-                 "own", "queue", "quiet", "silent_s", "starts")
+    __slots__ = ("answered", "asked_s", "cancel_at", "cancels", "directory", "ended_at", "executor", "job", "missed",
+                 "native_id", "own", "queue", "quiet", "silent_s", "starts")
 
     def __init__(self, executor: BatchSchedulerExecutor, job: Job, native_id: str, own: bool) -> None:
         self.executor = executor
         self.job = job
         self.native_id = native_id
+        self.directory = str(executor.work_directory)   # where its records appear
         self.own = own                          # submitted here, so that its files are ours to remove
         self.queue: JobStatus | None = None     # what the queue said last
         self.quiet: dict[str, Any] | None = None    # while nothing but "as before" is to be expected: its metadata
@@ -70,8 +76,8 @@ class Followed:
         self.silent_s = 0.0                     # how much of the time since then sources were silent
         self.cancel_at: float | None = None     # monotonic time of the last cancel that was accepted
         self.cancels = 0
-        self.hinted = False                     # its exit file was seen
         self.starts = 0
+        self.answered = False                   # the resource manager has said that it is alive
 
 
 _watchers: dict[tuple[Any, ...], Watcher] = {}
@@ -122,8 +128,9 @@ class Watcher:
         self._took = 0.0
         self._asked_at = 0.0
         self._errors = 0
-        self._directories: dict[str, int] = {}          # work directories and when they changed last
-        self._looked_at = 0.0                           # monotonic time of the last look at them
+        self._lookout = Lookout()
+        self._hinted: set[str] = set()                  # ids of jobs with records of which the queue says nothing yet
+        self._calm = 0.0                                # the pause before there were such records
         self._ends_due = self._ends_earliest = 0.0      # monotonic times of the next question about ends
         self._ends_pause = _SETTLE_S[0]
 
@@ -142,7 +149,7 @@ class Watcher:
             self._followed[followed.job.id] = followed
             self._all = None
             self._states.forget(followed.native_id)
-            self._directories.setdefault(str(followed.executor.work_directory), 0)
+            self._lookout.want(followed)
             self._pause = min(self._pause, delay_s)
             self._due = min(self._due, self._earliest(delay_s))
             self._start("queue", self._ask_queue)
@@ -158,6 +165,12 @@ class Watcher:
                 followed.cancels += 1
         self.hurry(job)
 
+    def settled(self, job: Job) -> bool:
+        """Whether it is known how a job stands, by a word of the resource manager since it is followed here."""
+        with self._changed:
+            followed = self._followed.get(job.id)
+            return followed is None or (followed.answered and job.id not in self._ending)
+
     def hurry(self, job: Job) -> None:
         """Ask the queue soon."""
         with self._changed:
@@ -172,15 +185,19 @@ class Watcher:
         with self._changed:
             followed = self._followed.pop(job.id, None)
             self._ending.pop(job.id, None)
+            self._hinted.discard(job.id)
             self._all = None
             if followed is not None:
                 self._states.forget(followed.native_id)
+                self._lookout.drop(followed)
 
     def close(self) -> None:
         """Follow nothing any more."""
         with self._changed:
             self._followed.clear()
             self._ending.clear()
+            self._hinted.clear()
+            self._lookout.clear()
             self._all = None
             self._changed.notify_all()
 
@@ -215,10 +232,13 @@ class Watcher:
             with self._changed:
                 if not self._rest("queue", lambda: bool(self._followed)):
                     return
-                self._look_for_exits()
+            self._look()
+            with self._changed:
                 left = self._due - time.monotonic()
                 if left > 0:
-                    self._changed.wait(min(left, _LOOK_S))
+                    self._changed.wait(min(left, LOOK_S))
+                    continue
+                if not self._followed:
                     continue
                 if self._all is None:
                     followed = list(self._followed.values())
@@ -270,6 +290,12 @@ class Watcher:
         item.missed = 0
         if status is not None:
             self._news(item, status, now)
+        elif item.queue is None:        # said in an answer that came before the job was followed
+            with self._changed:
+                if item.job.id not in self._hinted:
+                    self._states.forget(item.native_id)
+                    self._hint({item.job.id})
+            return
         if item.queue is not None and item.queue.state.final:
             item.quiet = None
             self._settle(item)
@@ -282,24 +308,26 @@ class Watcher:
 
     def _news(self, item: Followed, status: JobStatus, now: float) -> None:
         metadata = status.metadata = {"native_id": item.native_id, **(status.metadata or {}), "confirmed_at": now}
-        before = item.job.status
+        before, ran = item.job.status, item.queue is not None and item.queue.state is JobState.ACTIVE
         item.queue, native_state = status, metadata.get("native_state")
         if isinstance(native_state, str):
             self._states[item.native_id] = native_state
         if status.state.final:
             return
-        requeued = before.metadata is not None and before.metadata.get("requeued")
+        requeued = bool(before.metadata and before.metadata.get("requeued"))
         if status.state is JobState.ACTIVE and (item.starts == 0 or requeued):
             item.starts += 1
         if before.state is JobState.NEW or status.state.is_greater_than(before.state):
             item.executor._set_job_status(item.job, status)
         elif before.metadata is not None:      # the same state for PSI/J: the metadata say what has changed
-            changed = {**before.metadata, "native_state": native_state, "confirmed_at": now}
-            if before.state is JobState.ACTIVE and (requeued or status.state is JobState.QUEUED):
+            changed = {key: value for key, value in before.metadata.items() if key not in ("phase", "sources")}
+            changed |= metadata
+            if before.state is JobState.ACTIVE and (requeued or (ran and status.state is JobState.QUEUED)):
                 changed["requeued"] = status.state is JobState.QUEUED
             before.metadata, before.message = changed, status.message
 
     def _alive(self, item: Followed) -> None:
+        item.answered = True
         with self._changed:
             if self._ending.pop(item.job.id, None) is not None:
                 item.ended_at, item.silent_s = None, 0.0
@@ -322,29 +350,46 @@ class Watcher:
     def _postpone(self, failed: bool) -> None:
         with self._changed:
             most = self._interval * (_MOST_INTERVALS if failed else 1)
+            if not self._hinted:
+                self._pause, self._calm = max(self._pause, self._calm), 0.0
             self._pause = min(max(self._pause, 0.01) * (2 if failed else _GROWTH), most)
             pause = self._pause * random.uniform(0.9, 1.0)
             self._due = self._earliest(pause)
 
-    def _look_for_exits(self) -> None:
-        """With the lock held: a new exit file means that the queue has news."""
-        if time.monotonic() - self._looked_at < _LOOK_S:
+    # --- records ---------------------------------------------------------------------------------------------------
+
+    def _look(self) -> None:
+        """Take in the records that have appeared."""
+        hinted: set[str] = set()
+        for directory, names in self._lookout.listings():
+            with self._changed:
+                found = self._lookout.found(directory, names)
+            for item, name in found:
+                if name.endswith(".start"):
+                    self._guarded(item, self._started, name)
+                if not (item.own and name.endswith(".start")):
+                    hinted.add(item.job.id)
+        if hinted:
+            with self._changed:
+                self._hint(hinted)
+
+    def _hint(self, job_ids: set[str]) -> None:
+        """With the lock held: the queue is to be asked soon, and until it has something to say of these jobs."""
+        self._hinted |= job_ids & self._followed.keys()
+        self._calm = self._calm or self._pause
+        self._pause = min(self._pause, _SOON_S[0])
+        self._due = min(self._due, max(self._earliest(0.0), self._asked_at + _SOON_S[1]))
+
+    def _started(self, item: Followed, name: str) -> None:
+        """A start record: our job runs. That of a job made elsewhere may be an old one: the queue is asked."""
+        times = starts(item.executor.work_directory / name, item.job.id if item.own else None)
+        if not times or not item.own:
             return
-        self._looked_at = time.monotonic()
-        for directory, changed in self._directories.items():
-            try:
-                now = os.stat(directory).st_mtime_ns
-                if now == changed:
-                    continue
-                names = {entry.name for entry in os.scandir(directory) if entry.name.endswith(".ec")}
-            except OSError:
-                continue
-            self._directories[directory] = now
-            for item in self._followed.values():
-                if not item.hinted and f"{item.native_id}.ec" in names:
-                    item.hinted = True
-                    self._pause = min(self._pause, item.executor._first_delay() / 2)
-                    self._due = min(self._due, self._earliest(0.0))
+        item.starts, item.quiet = max(item.starts, len(times)), None
+        known = item.job.status.metadata or {}
+        item.executor._set_job_status(item.job, JobStatus(JobState.ACTIVE, time=times[-1], metadata={
+            **{key: known[key] for key in ("submit_time", "queue") if key in known}, "native_id": item.native_id,
+            "start_time": times[-1], "confirmed_at": time.time(), "sources": {"start_time": "start-record"}}))
 
     # --- ends ------------------------------------------------------------------------------------------------------
 
@@ -352,6 +397,7 @@ class Watcher:
         with self._changed:
             if item.job.id not in self._followed:
                 return
+            self._hinted.discard(item.job.id)
             if item.ended_at is None:
                 item.ended_at = item.asked_s = time.monotonic()
                 self._ends_pause = _SETTLE_S[0]
@@ -377,7 +423,7 @@ class Watcher:
                 _log.exception("Finding out how jobs of %s ended failed", self.key[0])
             with self._changed:
                 now = time.monotonic()
-                self._ends_earliest = now + min(max(_SETTLE_S[0], _SHARE * (now - started)), _SETTLE_S[1])
+                self._ends_earliest = now + min(max(_SETTLE_S[0], _ENDS_SHARE * (now - started)), _SETTLE_S[1])
                 self._ends_due = max(self._ends_earliest, now + self._ends_pause)
                 self._ends_pause = min(self._ends_pause * _GROWTH, _SETTLE_S[1])
 
@@ -398,9 +444,12 @@ class Watcher:
             item.silent_s += now - item.asked_s
         item.asked_s = now
         executor = item.executor
-        known = Evidence(item.queue, item.missed == 0, records,
-                         exit_file(executor._aux_path(item.native_id, ".ec"), item.job.id if item.own else None),
-                         item.cancel_at is not None, item.missed, now - item.ended_at, item.silent_s)
+        end = exit_file(executor._aux_path(item.native_id, ".ec"), item.job.id if item.own else None)
+        ours = item.job.id if item.own else end.job_id if end is not None else None
+        began = starts(executor._aux_path(item.native_id, ".start"), ours) if ours is not None else []
+        item.starts = max(item.starts, len(began))
+        known = Evidence(item.queue, item.missed == 0, records, end, item.cancel_at is not None, item.missed,
+                         now - item.ended_at, item.silent_s)
         status = decide(known, executor._accounting_delay(), executor.config.lost_after)
         if status is None:
             return
@@ -411,7 +460,11 @@ class Watcher:
             return
         if item.starts and "starts" not in status.metadata:
             status.metadata["starts"] = item.starts
-            status.metadata["sources"]["starts"] = "queue"
+            status.metadata["sources"]["starts"] = "start-record" if len(began) == item.starts else "queue"
+        if len(began) > 1:
+            attempts = status.metadata.setdefault("attempts", [{} for _ in began])
+            for attempt, start in zip(attempts if len(attempts) == len(began) else (), began, strict=False):
+                attempt.setdefault("start_time", start)
         self.forget(item.job)
         executor._finish(item, status)
 

@@ -23,14 +23,17 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import timedelta
 from enum import Enum
+from functools import partial
 from pathlib import Path
 from typing import IO, Any
 
 from psij.exceptions import InvalidJobException, InvalidStateException, SubmitException
+from psij.executors._local_staging import Staging, in_background, staging
 from psij.executors.batch._command import run
 from psij.executors.batch._files import clear_old, exit_file, make_private, output_tail, write_script
+from psij.executors.batch._staging import after_end, before_submission
 from psij.executors.batch._watch import Followed, Known, follow, watcher_of
-from psij.job import Job
+from psij.job import Job, _ran
 from psij.job_executor import JobExecutor
 from psij.job_executor_config import JobExecutorConfig
 from psij.job_launcher import Launcher
@@ -44,7 +47,7 @@ __all__ = ["UNKNOWN_ERROR", "BatchSchedulerExecutor", "BatchSchedulerExecutorCon
 UNKNOWN_ERROR = "PSIJ: Unknown error"      # what hooks get of a command that failed and said nothing
 
 _log = logging.getLogger("psij")
-_AUX = (".out", ".ec", ".nodefile", ".ec.new")
+_AUX = (".out", ".ec", ".nodefile", ".start", ".ec.new", ".start.new")
 _TRANSIENT = {errno.EAGAIN, errno.ENOMEM, errno.EMFILE, errno.ENFILE, errno.ESTALE, errno.ETXTBSY}
 _LONGEST_WORD = 128 * 1024 - 1      # bytes of an argument or a variable that Linux can hand to a program
 _LOOKUP_S = (0.5, 10.0)             # shortest and longest pause between two questions by tag
@@ -132,7 +135,10 @@ class BatchSchedulerExecutor(JobExecutor):
         self._lock = threading.Lock()
         self._cancel_later: set[str] = set()        # ids of jobs being submitted whose end was asked for
         self._unanswered: dict[str, float] = {}     # id of job -> time of a submission of which nothing is known
+        self._staged: dict[str, Staging] = {}       # by id of the job: what it stages, once it is staged in
+        self._fetching: set[str] = set()            # ids of jobs that have ended and are staged out
         self._off: set[str] = set()                 # sources that do not exist here
+        self.files_removable = False                # keep_files only until remove_files
         self._work_directory: Path | None = None
         self._cleared: set[Path] = set()            # work directories that were cleared of old files
 
@@ -196,9 +202,6 @@ class BatchSchedulerExecutor(JobExecutor):
 
     def _check_spec(self, spec: JobSpec) -> None:
         """Refuse, with InvalidJobException, what this executor cannot do."""
-        if spec.stage_in or spec.stage_out or spec.cleanup:
-            raise InvalidJobException(f"Executor {self.name} does not stage files or clean up (stage_in, stage_out, "
-                                      "cleanup)")
         _check_lengths(spec)
 
     def _classify_failure(self, exit_code: int, out: str) -> Failure:
@@ -216,6 +219,9 @@ class BatchSchedulerExecutor(JobExecutor):
     def _sources(self, native_ids: list[str]) -> list[Source]:
         """Sources of final states besides the queue, the most trusted first."""
         return []
+
+    def _explain(self, status: JobStatus, said: str) -> None:
+        """Put into a failed job's metadata what follows from the output of its submit script."""
 
     def _ask_queue(self, command: list[str], known: Known) -> Mapping[str, JobStatus | None]:
         """Run a status command; statuses by native id. known: native states by id, as of the last answer.
@@ -237,11 +243,16 @@ class BatchSchedulerExecutor(JobExecutor):
         seconds at most. Raises InvalidJobException, InvalidStateException; SubmitException, transient when no job was
         made and trying later may help, or when nothing could be found out (submitting the same Job again then begins
         with the search).
+
+        Files are staged in first; where that fails, the job is FAILED and was not submitted.
         """
         spec = self._check_job(job)
         self._check_spec(spec)
+        staged = _staging_of(spec)
         job._bind(self)
         try:
+            if staged is not None and not self._stage_in(job, staged):
+                return
             native_id, submitted = self._submit(job)
         except BaseException:
             self._cancel_later.discard(job.id)
@@ -260,7 +271,7 @@ class BatchSchedulerExecutor(JobExecutor):
         if job.executor is not self:
             raise InvalidStateException(f"Job {job.id} cannot be canceled: it was not submitted to this executor.")
         with self._lock:
-            if job.native_id is None:
+            if job.native_id is None or job.id in self._fetching:
                 self._cancel_later.add(job.id)
                 return
         self._cancel_native(job, job.native_id)
@@ -273,9 +284,11 @@ class BatchSchedulerExecutor(JobExecutor):
             job.status = JobStatus(JobState.FAILED, message=f"{native_id!r} is not a job id of {self.name}",
                                    metadata={"native_id": native_id, "reason": "lost"})
             return
+        own = self._script_path(job).exists()       # submitted here, by a process that is gone
         with suppress(OSError):
-            self._aux_path(native_id, ".keep").touch(0o600)
-        follow(Followed(self, job, native_id, own=False), 0.0)
+            if not own:
+                self._aux_path(native_id, ".keep").touch(0o600)
+        follow(Followed(self, job, native_id, own), 0.0)
 
     def list(self) -> _Words:
         """Native ids of the user's jobs. Raises SubmitException when the resource manager does not say."""
@@ -283,6 +296,18 @@ class BatchSchedulerExecutor(JobExecutor):
             return self.parse_list_output(self._run_command(self.get_list_command()))
         except (subprocess.SubprocessError, OSError) as e:
             raise SubmitException(f"The jobs of {self.name} cannot be listed: {_reason(e)}", e, transient=True) from e
+
+    def is_settled(self, job: Job) -> bool:
+        """Whether the resource manager has said how a job stands since it is followed here."""
+        watcher = watcher_of(self)
+        return job.status.final or watcher is None or watcher.settled(job)
+
+    def remove_files(self, job: Job) -> None:
+        """Remove the files of a job that has ended: for who has set keep_files to note its end before they are gone."""
+        files = [self._script_path(job), *(self._aux_path(job.native_id or job.id, suffix) for suffix in _AUX)]
+        for path in files:
+            with suppress(OSError):
+                path.unlink(missing_ok=True)
 
     def native_id_of(self, job_id: str) -> str | None:
         """The native id of the job with this id, which may have been submitted by a process that is gone.
@@ -341,6 +366,22 @@ class BatchSchedulerExecutor(JobExecutor):
             return launcher.get_launch_command(job)
         except ValueError as e:
             raise InvalidJobException(f"launcher: {e}", e) from e
+
+    def _stage_in(self, job: Job, staged: Staging) -> bool:
+        """Stage in, if that has not been done at an earlier try; False when the job has got its end instead."""
+        if self._staged.get(job.id) == staged:
+            return True
+        began = time.time()
+        ended = before_submission(staged, lambda: job.id in self._cancel_later)
+        if ended is None:
+            self._staged[job.id] = staged
+            return True
+        self._cancel_later.discard(job.id)
+        self._set_job_status(job, JobStatus(JobState.QUEUED, time=began, metadata={"submit_time": began}))
+        if staged.stage_in:
+            self._set_job_status(job, JobStatus(JobState.STAGE_IN, time=began))
+        self._set_job_status(job, ended)
+        return False
 
     # --- submitting ------------------------------------------------------------------------------------------------
 
@@ -559,15 +600,40 @@ class BatchSchedulerExecutor(JobExecutor):
         return silent
 
     def _finish(self, followed: Followed, status: JobStatus) -> None:
-        """Set the final status of a job and tidy up."""
+        """Tidy up, stage out and set the final status of a job."""
         job = followed.job
         if status.state is JobState.FAILED:
             said, ended = output_tail(self._aux_path(followed.native_id, ".out"))
             if said and (self._OUTPUT_IS_TROUBLE or not ended):
+                self._explain(status, said)
                 status.message = f"{status.message}: {said}" if status.message else said
+        staged = self._staged.pop(job.id, None)
         try:
             self._remove_files(followed)
         finally:
+            if staged is None:
+                self._set_job_status(job, status)
+            else:
+                with self._lock:
+                    self._fetching.add(job.id)
+                in_background(partial(self._stage_out, job, staged, status))
+
+    def _stage_out(self, job: Job, staged: Staging, status: JobStatus) -> None:
+        """In a staging thread: what a job that has ended wants done, and its final status."""
+        native_id = job.native_id
+        ran = status.state is JobState.COMPLETED or job.status.state is JobState.ACTIVE or _ran(status)
+        canceled = status.state is JobState.CANCELED
+
+        def tell(state: JobState) -> None:
+            self._set_job_status(job, JobStatus(state, metadata={"native_id": native_id}))
+
+        try:
+            after_end(staged, status, ran, lambda: job.id in self._cancel_later and not canceled, tell)
+            status.time = time.time()
+        finally:
+            with self._lock:
+                self._fetching.discard(job.id)
+                self._cancel_later.discard(job.id)
             self._set_job_status(job, status)
 
     def _remove_files(self, followed: Followed) -> None:
@@ -579,6 +645,7 @@ class BatchSchedulerExecutor(JobExecutor):
             if followed.own:
                 watched = keep.exists()
                 self._clean_submit_script(followed.job)
+                (self.work_directory / f"{followed.job.id}.start").unlink(missing_ok=True)
                 for suffix in _AUX:
                     if not (watched and suffix == ".ec"):
                         self._delete_aux_file(followed.job, suffix)
@@ -600,6 +667,12 @@ class BatchSchedulerExecutor(JobExecutor):
     def _run_submit(self, command: _Words) -> str:
         """The same for a submit command, in our own locale: the job may inherit it."""
         return _output_of(command, self.config.command_timeout, os.environ)
+
+
+def _staging_of(spec: JobSpec) -> Staging | None:
+    from psij.executors.batch.lrm import directory
+
+    return staging(spec, directory(spec)) if spec.stage_in or spec.stage_out or spec.cleanup else None
 
 
 def _output_of(command: list[str], timeout_s: float, environment: Mapping[str, str]) -> str:

@@ -24,8 +24,17 @@ from sssjob.templates.quoting import Directive, QuotingError, checked, word
 
 __all__ = ["SubmitScriptGenerator", "TemplatedScriptGenerator"]
 
-# Partials that psij-python's templates may name. States come from the queue, and jobs that stage are refused.
-_PARTIALS = {"batch_lib": "_psij_update_status() { :; }\n", "stagein": "", "stageout": "", "cleanup": ""}
+# Partials that psij-python's templates may name. The end is known by the exit file, and the executor stages.
+_BATCH_LIB = """_psij_update_status() {
+    [ "$1" = ACTIVE ] || return 0
+    (
+        umask 077
+        echo "{{job.id}} $(date +%s)" >"{{psij.script_dir}}/{{job.id}}.start.new" &&
+            mv -f "{{psij.script_dir}}/{{job.id}}.start.new" "{{psij.script_dir}}/{{job.id}}.start"
+    ) 2>/dev/null || :
+}
+"""
+_PARTIALS = {"batch_lib": _BATCH_LIB, "stagein": "", "stageout": "", "cleanup": ""}
 _MARK = re.compile("\x01([0-9a-f]*)\x02")
 _PLAIN = re.compile(r"[A-Za-z0-9_@%+=:,./*?-]*", re.ASCII)
 

@@ -366,11 +366,13 @@ def _record(runs: list[dict[str, str]]) -> JobStatus | None:
     started = _utc(last.get("start_time"), _ACCT_TIME)
     if started is not None and failed in (0, _TIME_LIMIT, _SIGNALED):
         cpu = [seconds for run in runs if (seconds := _quantity(run.get("cpu", ""))) is not None]
-        memory = _quantity(last.get("maxvmem", ""))
-        metadata |= {"start_time": started, "wall_seconds": _quantity(last.get("ru_wallclock", "")),
+        walls = [seconds for run in runs if (seconds := _quantity(run.get("ru_wallclock", ""))) is not None]
+        memory = max((_quantity(run.get("maxvmem", "")) or 0 for run in runs), default=0)
+        metadata |= {"start_time": started, "wall_seconds": sum(walls) if walls else None,
                      "queue": last.get("qname"), "processors": _whole(last.get("slots", "")),
                      "cpu_seconds": sum(cpu) if cpu else None, "memory_max_bytes": int(memory) if memory else None,
-                     "starts": len(runs) if len(runs) > 1 else None}
+                     "starts": len(runs) if len(runs) > 1 else None,
+                     "attempts": [_attempt(run) for run in runs] if len(runs) > 1 else None}
         if last.get("granted_pe") == "NONE":
             metadata |= {"nodes": [last["hostname"]], "node_count": 1}
     state = JobState.COMPLETED if failed == 0 and code == 0 else JobState.FAILED
@@ -383,6 +385,14 @@ def _record(runs: list[dict[str, str]]) -> JobStatus | None:
     return JobStatus(state, time=metadata["end_time"], exit_code=code if code >= 0 else None,
                      message="the time limit was reached" if failed == _TIME_LIMIT else None,
                      metadata={key: value for key, value in metadata.items() if value is not None})
+
+
+def _attempt(run: dict[str, str]) -> dict[str, Any]:
+    """One run of a job that was run again."""
+    found = {"native_state": f"failed {run['failed']}" if run["failed"] != "0" else "done",
+             "start_time": _utc(run.get("start_time"), _ACCT_TIME), "end_time": _utc(run["end_time"], _ACCT_TIME),
+             "wall_seconds": _quantity(run.get("ru_wallclock", "")) or None}
+    return {key: value for key, value in found.items() if value is not None}
 
 
 def _whole(text: str) -> int | None:

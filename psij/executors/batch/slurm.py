@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from psij.exceptions import SubmitException
+from psij.executors.batch._files import exit_file
 from psij.executors.batch._hosts import hosts
 from psij.executors.batch.batch_scheduler_executor import (
     BatchSchedulerExecutorConfig,
@@ -101,6 +102,11 @@ _ACCOUNTING = ("JobID", "State", "ExitCode", "Submit", "Start", "End", "ElapsedR
 _SHOWN = ("JobId", "JobState", "Reason", "Restarts", "ExitCode", "SubmitTime", "StartTime", "EndTime", "Partition",
           "NodeList", "NumNodes", "NumCPUs")
 _EPOCH = ["env", "SLURM_TIME_FORMAT=%s"]     # times in seconds since the epoch
+
+_WORDS = {"timeout": "the time limit was reached", "node-failure": "a node failed", "boot": "a node did not boot",
+          "preempted": "preempted by another job", "deadline": "its deadline passed", "memory": "out of memory"}
+_KILLED_FOR_MEMORY = re.compile(r"^slurmstepd\S*: error: .*(?:exceeded (?:\S+ )?memory limit|oom[-_ ]kill)",
+                                re.IGNORECASE | re.MULTILINE)
 
 _LONGEST_NAME = 1024     # bytes; seen with 22.05.8
 _NAMED = (("partition", "queue_name"), ("account", "account"), ("reservation", "reservation_id"))
@@ -227,6 +233,28 @@ class SlurmJobExecutor(LrmExecutor):
                 Source("scontrol", [[*_EPOCH, "scontrol", "-o", "show", "job", one] for one in native_ids[:50]],
                        parse_scontrol, late=True)]
 
+    def _ask_sources(self, native_ids: list[str], late: set[str]) -> tuple[dict[str, dict[str, JobStatus]], bool]:
+        """As the base, and scontrol for exit codes that sacct alone would give wrong."""
+        records, silent = super()._ask_sources(native_ids, late)
+        unsure = [native_id for native_id, known in records.items() if "scontrol" not in known and _is_unsure(
+            known.get("sacct")) and exit_file(self._aux_path(native_id, ".ec"), None) is None]
+        if unsure and "scontrol" not in self._off:
+            self._ask_source(self._sources(unsure)[1], records)
+        for known in map(records.__getitem__, unsure):
+            if "scontrol" in known and known["scontrol"].exit_code is not None:
+                known["sacct"].exit_code = None
+            else:
+                code = known["sacct"].exit_code or 0
+                known["sacct"].message = f"exit code {code}, or {code + 128}: sacct does not tell them apart"
+        return records, silent
+
+    def _explain(self, status: JobStatus, said: str) -> None:
+        """A step that was killed for its memory says so in the script's output; its state is that of any kill."""
+        metadata = status.metadata or {}
+        if metadata.get("reason") == "signal" and _KILLED_FOR_MEMORY.search(said):
+            metadata["reason"] = "memory"
+            status.message = _WORDS["memory"] + (f" ({status.message})" if status.message else "")
+
     # --- the rest --------------------------------------------------------------------------------------------------
 
     def get_cancel_command(self, native_id: str) -> list[str]:
@@ -305,8 +333,11 @@ def _with_state(native: SlurmState, metadata: dict[str, Any], said: str | None, 
     metadata = {key: value for key, value in metadata.items() if value is not None}
     times = {JobState.QUEUED: "submit_time", JobState.ACTIVE: "start_time"}
     message = said if said and said not in ("None", "NonZeroExitCode") else None
-    if native.state.final:
-        message = f"Slurm says {native.name}" + (f", {message}" if message else "") if native.reason else None
+    if native.state.final and (native.reason or (message and native.state is JobState.FAILED)):
+        message = f"Slurm says {native.name}" + (f", {message}" if message else "")
+        message = f"{_WORDS[native.reason]} ({message})" if native.reason else message
+    elif native.state.final:
+        message = None
     final_code = code if native.state in (JobState.COMPLETED, JobState.FAILED) else None
     return JobStatus(native.state, time=metadata.get(times.get(native.state, "end_time")), message=message,
                      exit_code=final_code if native.reason is None or signal else None, metadata=metadata)
@@ -316,6 +347,11 @@ def _exit(text: str) -> tuple[int | None, int]:
     """Exit code and signal of ``code:signal``."""
     code, _, signal = text.partition(":")
     return (int(code) if code.isdecimal() else None), (int(signal) if signal.isdecimal() else 0)
+
+
+def _is_unsure(status: JobStatus | None) -> bool:
+    """Whether sacct may have taken 128 off the exit code."""
+    return status is not None and status.exit_code is not None and 0 < status.exit_code < 128
 
 
 def _whole(text: str) -> int | None:
@@ -338,7 +374,7 @@ def _bytes(text: str) -> int | None:
 
 
 def parse_sacct(exit_code: int, out: str) -> dict[str, JobStatus]:
-    """Statuses from ``sacct -D -P`` with the fields of _ACCOUNTING; of several runs of a job, the last.
+    """Statuses from ``sacct -D -P`` with the fields of _ACCOUNTING; of several runs of a job, the last, with all usage.
 
     Text codes of 128 and more come with 128 taken off; the exit file knows better. Steps have the memory.
     """
@@ -364,21 +400,39 @@ def _record(runs: list[Mapping[str, str]], steps: list[Mapping[str, str]]) -> Jo
         return None
     if native.state.final and number(row["End"]) is None:       # not all of it is there yet
         return None
-    metadata: dict[str, Any] = {"native_state": row["State"], "submit_time": number(row["Submit"]),
+    metadata: dict[str, Any] = {"native_state": row["State"], "submit_time": number(runs[0]["Submit"]),
                                 "queue": row["Partition"] or None}
     ran = row["NodeList"] not in ("", "None assigned")
     if ran:
         metadata |= {"start_time": number(row["Start"]), "nodes": hosts(row["NodeList"]),
                      "node_count": _whole(row["NNodes"]), "processors": _whole(row["NCPUS"]),
-                     "gpus": _gpus(row["AllocTRES"]), "starts": len(runs) if len(runs) > 1 else None}
+                     "gpus": _gpus(row["AllocTRES"])}
     if native.state.final:
         metadata["end_time"] = number(row["End"])
-    if ran and native.state.final:
-        metadata |= {"wall_seconds": number(row["ElapsedRaw"]), "cpu_seconds": _seconds(row["TotalCPU"]),
-                     "suspend_seconds": _seconds(row["Suspended"]) or None,
-                     "energy_joules": number(row["ConsumedEnergyRaw"]) or None} | _memory(steps)
+    started = [run for run in runs if run["NodeList"] not in ("", "None assigned")]
+    if len(runs) > 1:
+        metadata |= {"starts": len(started) or None, "attempts": [_attempt(run) for run in started]}
+    if started and native.state.final:
+        metadata |= {"wall_seconds": _sum(number(run["ElapsedRaw"]) for run in started),
+                     "cpu_seconds": _sum(_seconds(run["TotalCPU"]) for run in started),
+                     "suspend_seconds": _sum(_seconds(run["Suspended"]) for run in started) or None,
+                     "energy_joules": _sum(number(run["ConsumedEnergyRaw"]) for run in started) or None
+                     } | _memory(steps)
     code, signal = _exit(row["ExitCode"])
     return _with_state(native, metadata, None, code, signal)
+
+
+def _attempt(run: Mapping[str, str]) -> dict[str, Any]:
+    """One run of a job that was put back into the queue."""
+    found = {"native_state": run["State"], "start_time": number(run["Start"]), "end_time": number(run["End"]),
+             "wall_seconds": number(run["ElapsedRaw"]), "nodes": hosts(run["NodeList"])}
+    return {key: value for key, value in found.items() if value is not None}
+
+
+def _sum(values: Iterable[float | None]) -> float | None:
+    """The sum of what is known; None when nothing is."""
+    known = [value for value in values if value is not None]
+    return sum(known) if known else None
 
 
 def _memory(steps: list[Mapping[str, str]]) -> dict[str, int]:
