@@ -1,11 +1,22 @@
-"""Settings for all tests: in CI the property tests draw the same examples every time, elsewhere new ones."""
+"""Settings for all tests: in CI the property tests draw the same examples every time, elsewhere new ones. The journal
+of each test is its own."""
 
 from __future__ import annotations
 
 import os
+from pathlib import Path
 
+import pytest
 from hypothesis import settings
 
 settings.register_profile("ci", derandomize=True, deadline=None, print_blob=True)
 settings.register_profile("explore", deadline=None)
 settings.load_profile("ci" if os.environ.get("CI") else "explore")
+
+
+@pytest.fixture(autouse=True)
+def journal(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Where the journal of this test is; nothing is made there unless a command does."""
+    path = tmp_path_factory.getbasetemp() / f"{os.urandom(8).hex()}.db"
+    monkeypatch.setenv("SSSJOB_JOURNAL", str(path))
+    return path

@@ -22,6 +22,17 @@ BUILT_IN: Final[dict[str, str]] = {
     "sss": "sssjob.translators.specs.sss",
     "sss-json": "sssjob.translators.specs.sss_json",
     "psij": "sssjob.translators.specs.psij",
+    "slurm": "sssjob.translators.scripts.slurm",
+    "pbspro": "sssjob.translators.scripts.pbspro",
+    "torque": "sssjob.translators.scripts.torque",
+    "sacct": "sssjob.translators.records.sacct",
+    "sacct-json": "sssjob.translators.records.sacct_json",
+    "pbs-acct": "sssjob.translators.records.pbs_acct",
+    "sge-acct": "sssjob.translators.records.sge_acct",
+    "lsf-acct": "sssjob.translators.records.lsf_acct",
+    "swf": "sssjob.translators.records.swf",
+    "csv": "sssjob.translators.records.csv",
+    "jsonl": "sssjob.translators.records.jsonl",
 }
 _loaded: dict[str, Translator] = {}
 

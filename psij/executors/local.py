@@ -169,7 +169,7 @@ class LocalJobExecutor(JobExecutor):
     def _attach(self, job: Job, native_id: str) -> None:
         pid = job._native_id = native_id.partition("@")[0]
         record = None if self.records is None else read(self.records / job.id)
-        if record is not None and record.pid and native_id == record.reference:
+        if record is not None and record.pid and native_id in (str(record.pid), record.reference):
             self._attach_recorded(job, record)
             return
         with self._lock:

@@ -19,18 +19,30 @@ __all__ = ["COMMANDS", "COMPLETE", "cli", "run", "status_of"]
 #: The variable that a shell asks for completions with.
 COMPLETE: Final = "_SSSJOB_COMPLETE"
 
-#: Command -> the line that ``sssjob --help`` shows; its module has the same name.
+#: Command -> the line that ``sssjob --help`` shows; its module has the same name, but for those in _MODULES.
 COMMANDS: Final = {
+    "attach": "Take a job that was submitted elsewhere into the journal.",
+    "cancel": "Ask for the end of jobs.",
+    "charge": "Charge jobs for what was delivered to them.",
     "check": "Read documents and report what is wrong or doubtful.",
     "completion": "Print the completion script for a shell.",
     "convert": "Write a document in another format.",
     "executors": "List what jobs can be run with.",
     "explain": "Explain a rule (SSS123), or what a document asks for.",
+    "flux-exec": "Run jobs for a Flux job manager.",
+    "list": "List the jobs of the journal.",
+    "log": "Print the history of jobs.",
     "match": "Say whether an offer meets what a document requests.",
+    "mjf": "Machine/Job Features: read, check, write and serve them.",
     "query": "Evaluate an XPath expression over documents.",
+    "quote": "Say what jobs would be charged for what they request.",
     "run": "Run a document and write it back with its results.",
     "show": "Show a document as tables.",
+    "status": "Print documents as they stand, with the facts so far.",
+    "submit": "Submit documents and return.",
+    "wait": "Wait for the end of jobs.",
 }
+_MODULES: Final = {"flux-exec": "flux_exec", "list": "list_"}
 
 
 class Commands(click.Group):
@@ -42,7 +54,7 @@ class Commands(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in COMMANDS:
             return None
-        found = importlib.import_module(f"sssjob.cli.{cmd_name}").command
+        found = importlib.import_module(f"sssjob.cli.{_MODULES.get(cmd_name, cmd_name)}").command
         assert isinstance(found, click.Command)
         return found
 

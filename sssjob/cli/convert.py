@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import click
 
@@ -19,8 +21,10 @@ from sssjob.findings import RULES, Finding, Findings, Policy, escape
 from sssjob.profiles import PROFILES
 
 if TYPE_CHECKING:
+    from sssjob.element import Property
     from sssjob.model import Document
-    from sssjob.translators.base import Translator
+    from sssjob.translators.base import ReadContext, Translator
+    from sssjob.translators.scripts.raw import Option
 
 __all__ = ["command"]
 
@@ -28,19 +32,22 @@ __all__ = ["command"]
 @click.command("convert")
 @click.argument("file", metavar="[FILE]", default="-", shell_complete=files)
 @click.option("-f", "--from", "source", required=True, metavar="FORMAT", shell_complete=formats,
-              help="Format of FILE: sss, sss-json, psij.")
+              help="Format of FILE: sss, sss-json, psij, sacct ...")
 @click.option("-t", "--to", "target", required=True, metavar="FORMAT", shell_complete=formats, help="Format to write.")
 @click.option("--to-profile", type=click.Choice(list(PROFILES)), default="3.1", metavar="NAME",
               help="Names to write sss with (default: 3.1).")
 @click.option("--option", "options", multiple=True, metavar="NAME=VALUE",
-              help="An option of a format: indent=N of sss-json (0: one line).")
-@click.option("--explain", is_flag=True, help="Also say of every property what became of it.")
+              help="An option of a format: indent=N of sss-json (0: one line), timezone=ZONE of records.")
+@click.option("--set", "overrides", multiple=True, metavar="OPTION",
+              help="An option of the command line that wins over those of a script: --set '--time=5'.")
+@click.option("--body", type=click.Choice(["keep"]), help="What becomes of the commands of a script: keep.")
+@click.option("--explain", is_flag=True, help="Also say of every property, or directive, what became of it.")
 @click.option("--out", "directory", metavar="DIR", shell_complete=directories,
               help="One file a job in DIR, named by Id, else Name.")
 @output_option
 @common
 def command(session: Session, file: str, source: str, target: str, to_profile: str, options: tuple[str, ...],
-            explain: bool, directory: str | None, output: str) -> int:
+            overrides: tuple[str, ...], body: str | None, explain: bool, directory: str | None, output: str) -> int:
     """Write FILE (default and -: standard input) in another format.
 
     What does not carry over is reported; where the policy is to reject it, nothing is written.
@@ -55,13 +62,22 @@ def command(session: Session, file: str, source: str, target: str, to_profile: s
     session.explain = explain
     reader, writer = get(source), get(target)
     given = _Options(pairs(options, "--option"))
+    if overrides:
+        given["set"] = " ".join(overrides)
+    if body:
+        given["body"] = body
     context = ReadContext(file, Findings(file), session.profile, session.policy, options=given)
+    if reader.kind == "record" and directory is None and not explain:
+        status = _streamed(_Work(session, writer, to_profile, given), reader, context, output)
+        if status is not None:
+            return status
     with bounded(file):
         document = reader.read(read_bytes(file), context)
     session.report(context.findings)
     if session.errors:
         return 1
-    work = _Work(session, writer, to_profile, given)
+    lenient = Policy.WARN if reader.kind in ("script", "record") else None      # they carry no policy of their own
+    work = _Work(session, writer, to_profile, given, session.policy or lenient)
     if directory is not None:
         return _each(work, document, directory)
     text = work.text(document)
@@ -97,7 +113,11 @@ class _Options(dict[str, str]):
 
 
 class _Ways(dict[str, tuple[str, str]]):
-    """Name of a property -> (kind of the first finding about it, message)."""
+    """Name of a property -> (kind of the first finding about it, message); places: the same by line and column."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.places: dict[tuple[int, int], tuple[str, str]] = {}
 
     def note(self, kind: str, subject: str, message: str, path: str) -> None:
         for name in (path.rpartition("/")[2].partition("[")[0], subject):
@@ -113,6 +133,8 @@ class _Heard(Findings):
 
     def add(self, rule: str, subject: str, message: str, **more: Any) -> Finding | None:
         self.ways.note(RULES[rule].kind, subject, message, more.get("path", ""))
+        if more.get("column"):
+            self.ways.places.setdefault((more["line"], more["column"]), (RULES[rule].kind, message))
         return super().add(rule, subject, message, **more)
 
 
@@ -124,11 +146,12 @@ class _Work:
     writer: Translator
     profile: str
     options: _Options
+    policy: Policy | None = None
 
     def text(self, document: Document) -> str:
         """The document in the format, its findings reported."""
         findings = Findings(document.path)
-        text = self._written(document, findings, self.session.policy)
+        text = self._written(document, findings, self.policy)
         self.session.report(findings)
         return text if text.endswith("\n") else text + "\n"
 
@@ -146,6 +169,9 @@ class _Work:
         """The way of every property on standard error: the kind of what was found about it, else exact."""
         ways = _Ways()
         self._written(document, _Heard(ways), Policy.WARN)
+        if (script := getattr(document, "origins", None)) is not None:
+            self._directives(script, ways)
+            return
         for finding in document.findings or ():
             ways.note(finding.kind, finding.subject, finding.message, finding.path)
         for name in dict.fromkeys(name for body in document.bodies() for name in _names(body)):
@@ -155,6 +181,70 @@ class _Work:
                 record({"type": "way", "name": name, "way": way} | ({"message": why} if why else {}))
             else:
                 say(escape(f"{name}: {way}{f' ({why})' if why else ''}", 1000))
+
+    def _directives(self, origins: Mapping[int, tuple[Property, Option]], ways: _Ways) -> None:
+        """The way of every directive of a script, in the order in which they stand there."""
+        said: dict[Option, list[str]] = {}
+        for prop, option in origins.values():
+            said.setdefault(option, []).append(" ".join([prop.tag, *filter(None, [prop.attributes.get("name")])]))
+        for option in sorted(said, key=lambda o: (o.line, o.column)):
+            way, why = ways.places.get((option.line, option.column), ("exact", ""))
+            names = ", ".join(dict.fromkeys(said[option]))
+            if self.session.as_json:
+                record({"type": "way", "line": option.line, "column": option.column, "directive": option.shown,
+                        "name": names, "way": way} | ({"message": why} if why else {}))
+            else:
+                say(escape(f"{option.line}:{option.column}: {option.shown} -> {names}: {way}"
+                           f"{f' ({why})' if why else ''}", 1000))
+
+
+@contextmanager
+def _source(name: str) -> Iterator[BinaryIO]:
+    """A file or (``-``) standard input, to read piece by piece."""
+    if name == "-":
+        yield sys.stdin.buffer
+        return
+    with ExitStack() as stack:
+        try:
+            file = stack.enter_context(open(name, "rb"))
+        except (OSError, ValueError) as error:
+            raise AccessError(escape(name) or "''", getattr(error, "strerror", None) or str(error)) from None
+        yield file
+
+
+def _streamed(work: _Work, reader: Translator, context: ReadContext, output: str) -> int | None:
+    """Records converted job by job, then their counts; None where one of the formats cannot be streamed."""
+    from sssjob.translators.base import WriteContext
+    from sssjob.translators.records.stream import opened, streams, texts
+
+    session = work.session
+    writing = WriteContext(context.findings, work.profile, session.policy, work.options)
+    if not streams(reader, work.writer, writing):
+        return None
+    kept: list[str] = []
+    with _source(context.path) as source:
+        stream = opened(reader, source, context)
+        pieces = texts(stream, work.writer, writing, context.path)
+        work.options.check(reader.name, work.writer.name)
+        for piece in pieces:
+            session.report(context.findings)
+            if session.errors:
+                return 1
+            if output == "-":
+                emit(piece)
+            else:
+                kept.append(piece)
+    session.report(context.findings)
+    counts = stream.counts
+    if session.as_json:
+        record({"type": "counts", "file": context.path} | counts.record())
+    elif not session.quiet:
+        say(escape(f"{context.path}: {counts}", 1000))
+    if session.errors or (counts.read and not counts.given):
+        return 1
+    if output != "-":
+        emit("".join(kept), output)
+    return session.status()
 
 
 def _names(container: Container, above: str = "") -> Iterator[str]:
@@ -197,9 +287,8 @@ def _each(work: _Work, document: Document, directory: str) -> int:
 def _singles(document: Document) -> Iterator[tuple[str, Document]]:
     """(name, document) of every job, defaults folded in."""
     from sssjob.inherit import effective
-    from sssjob.model import Document
 
     for number, (job, defaults) in enumerate(document.jobs(), 1):
         name = job.value("Id") or job.value("Name") or f"job-{number}"
         whole = job if defaults is None else effective(job, defaults).fold()
-        yield str(name), Document(whole, document.files, document.path, document.profile)
+        yield str(name), replace(document, root=whole, findings=None)

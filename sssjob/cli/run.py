@@ -7,7 +7,7 @@ import math
 import os
 import sys
 from pathlib import Path
-from typing import IO
+from typing import IO, TYPE_CHECKING, Any
 
 import click
 
@@ -18,6 +18,11 @@ from sssjob.cli._findings import problem, record
 from sssjob.cli._options import Session, common, output_option
 from sssjob.errors import AccessError, RejectedError, SSSJobError, UsageError
 from sssjob.findings import Findings, Policy, escape
+
+if TYPE_CHECKING:
+    from sssjob.model import Document
+    from sssjob.run import Outcome, Progress
+    from sssjob.run.journal import Journal
 
 __all__ = ["command"]
 
@@ -66,7 +71,7 @@ def _run(session: Session, file: str, executor: str, timeout: float | None, resu
     if session.status():
         return _own(session, 1)
     _writable(output)
-    from sssjob.run import Progress, run
+    from sssjob.run import Progress
     from sssjob.writer import write_document
 
     def planned(findings: Findings) -> bool:
@@ -74,8 +79,8 @@ def _run(session: Session, file: str, executor: str, timeout: float | None, resu
         return session.status() == 0
 
     progress = Progress(shown=False if session.quiet or session.as_json else None)
-    outcome = run(document, executor, findings=Findings(file), progress=progress, timeout=timeout, resume=resume,
-                  policy=session.policy or Policy.REJECT, planned=planned)
+    outcome = _ran(document, executor, _journal(executor, session), findings=Findings(file), progress=progress,
+                   timeout=timeout, resume=resume, policy=session.policy or Policy.REJECT, planned=planned)
     session.report(outcome.findings)
     if not outcome.jobs and outcome.origin == "sssjob" and outcome.exit_code == 1:
         return _own(session, 1)
@@ -90,6 +95,32 @@ def _run(session: Session, file: str, executor: str, timeout: float | None, resu
     if session.as_json:
         record(last)
     return 0 if no_job_code and outcome.origin == "job" else outcome.exit_code
+
+
+def _journal(executor: str, session: Session) -> Journal | None:
+    """The journal; jobs of this machine are run without one where there can be none, which is told."""
+    from sssjob.run.journal import open_journal
+
+    try:
+        return open_journal()
+    except AccessError as error:
+        if executor.lower() != "local":
+            raise
+        if not session.quiet:
+            problem(f"{error}; a run that is killed will leave no trace", as_json=session.as_json)
+        return None
+
+
+def _ran(document: Document, executor: str, journal: Journal | None, *, findings: Findings, progress: Progress,
+         **options: Any) -> Outcome:
+    """Run a document, written down in the journal if there is one."""
+    from sssjob.run import run
+    from sssjob.run.client import Client
+
+    if journal is None:
+        return run(document, executor, findings=findings, progress=progress, **options)
+    with journal:
+        return Client(journal, findings, progress).run(document, executor, **options)
 
 
 def _deliver(text: str, output: str) -> None:

@@ -18,11 +18,16 @@ from sssjob.element import Container, Property, new_property
 from sssjob.model import Delivered, Job, TaskGroup
 from sssjob.units import from_bytes
 
-__all__ = ["RESULTS", "Seen", "clear", "outcome_of", "record", "record_unstarted"]
+__all__ = ["RESULTS", "Seen", "clear", "outcome_of", "record", "record_unstarted", "stated"]
 
 #: Results of one life of a job, taken away before another one (decisions 19).
 RESULTS = ("State", "StatusMessage", "SubmitTime", "StartTime", "EndTime", "ExitCode", "StartCount", "SuspendDuration",
            "CpuDuration", "Charge")
+#: Fact -> the key of a status' metadata that it is from.
+_KEYS = {"SubmitTime": "submit_time", "StartTime": "start_time", "EndTime": "end_time", "ExitCode": "exit_code",
+         "CpuDuration": "cpu_seconds", "SuspendDuration": "suspend_seconds", "StartCount": "starts",
+         "StatusMessage": "reason", "NativeId": "native_id", "ExitSignal": "signal", "Duration": "wall_seconds",
+         "Processors": "processors", "NodeCount": "node_count", "Node": "nodes", "Memory": "memory_max_bytes"}
 _STATES = {JobState.NEW: "Idle", JobState.QUEUED: "Idle", JobState.STAGE_IN: "Idle"}
 
 
@@ -148,6 +153,8 @@ def _message(parts: Sequence[Seen]) -> str | None:
     if failed is None or failed.status is None:
         return None
     reason, text = failed.known.get("reason"), failed.status.message
+    if failed.status.state is JobState.CANCELED:
+        reason = reason or "cancel"
     return ": ".join(str(x) for x in (reason, text) if x) or None
 
 
@@ -187,3 +194,11 @@ def record_unstarted(job: Job, message: str) -> None:
     job.set("State", "Completed")
     job.set("StatusMessage", message)
 
+
+def stated(job: Job) -> list[tuple[str, str, str]]:
+    """(fact, value, key of the metadata it is from) of every fact that a job holds."""
+    found = [(p.tag, p.text) for tag in RESULTS for p in job.all(tag)]
+    found += [(str(p.get("name")), p.text) for p in job.all("Extension") if p.get("type") == "LRM"]
+    for block in job.containers("Delivered"):
+        found += [(f"Delivered/{p.tag}", f"{p.text} {p.get('units') or ''}".strip()) for p in block.properties()]
+    return [(name, value, _KEYS.get(name.rpartition("/")[2], "")) for name, value in found]

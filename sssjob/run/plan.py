@@ -26,7 +26,7 @@ from sssjob.model import Container, Document, File, Job, JobDefaults, JobGroup, 
 from sssjob.states import job_state
 from sssjob.translators.specs.psij import FACTS, Target, to_spec
 
-__all__ = ["Need", "Part", "Plan", "PlannedJob", "make_plan"]
+__all__ = ["Need", "Part", "Plan", "PlannedJob", "make_plan", "outline"]
 
 #: Names that cannot change what a run on this machine does (job object, section 9.0): told, never rejected.
 _NOT_CRITICAL: Final = frozenset((
@@ -88,30 +88,43 @@ class PlannedJob:
 
 @dataclass(slots=True)
 class Plan:
-    """Jobs in document order, and the private directory with their scripts (None: there are none)."""
+    """Jobs in document order, and the private directory with their scripts (None: there are none).
+
+    keep: the scripts outlive the plan.
+    """
 
     jobs: list[PlannedJob]
     scripts: Path | None = None
+    keep: bool = False
 
     def close(self) -> None:
         """Remove the scripts."""
-        if self.scripts is not None:
+        if self.scripts is not None and not self.keep:
             shutil.rmtree(self.scripts, ignore_errors=True)
             self.scripts = None
 
 
 def make_plan(document: Document, findings: Findings, *, executor: str = "local", cwd: Path | None = None,
-              policy: Policy = Policy.REJECT, resume: bool = False) -> Plan:
+              policy: Policy = Policy.REJECT, resume: bool = False, scripts: Path | None = None,
+              follower: str | None = None) -> Plan:
     """The plan of a document. cwd: what relative directories and default output files refer to.
 
-    Whatever the executor cannot honour is in findings; when one of them rejects the plan holds no scripts and must not
-    be run. policy: the outermost default where the document states none.
+    scripts: a directory of the caller's for scripts that came with the document. follower: who looks after jobs that
+    are held, this process unless stated. Whatever the executor cannot honour is in findings; when one of them rejects
+    the plan holds no scripts and must not be run. policy: the outermost default where the document states none.
     """
     made = _Planning(document, findings, executor, cwd or Path.cwd(), policy)
-    jobs = made.jobs(resume)
+    made.plan.scripts, made.plan.keep = scripts, scripts is not None
+    made.follower = follower or f"process {os.getpid()}"
+    made.plan.jobs = made.jobs(resume)
     if findings.rejected:
         made.plan.close()
-    return Plan(jobs, made.plan.scripts)
+    return made.plan
+
+
+def outline(document: Document) -> Plan:
+    """The jobs of a document that was planned before, with their dependencies and without what is to be started."""
+    return Plan(_Planning(document, Findings(document.path), "", Path(), Policy.REJECT).outline())
 
 
 class _Planning:
@@ -123,19 +136,25 @@ class _Planning:
         self.plan = Plan([])
         self.told: set[tuple[str, str, str, str]] = set()
         self.paths: dict[str, str] = {}     # id of a File and shell -> where it lies
+        self.follower = ""
 
     def jobs(self, resume: bool) -> list[PlannedJob]:
         """All jobs of the document."""
-        planned: list[PlannedJob] = []
-        for body in self.document.bodies():
-            planned += self._body(body, len(planned))
+        planned = self.outline()
         if not planned:
             self.findings.add("SSS605", "Job", "there is no job to run")
-        self._needs(planned)
         for job in planned:
             job.keep = resume and _succeeded(job.job)
             if not job.keep:
                 self._fill(job)
+        return planned
+
+    def outline(self) -> list[PlannedJob]:
+        """The same without anything to start."""
+        planned: list[PlannedJob] = []
+        for body in self.document.bodies():
+            planned += self._body(body, len(planned))
+        self._needs(planned)
         return planned
 
     def _body(self, body: Container, count: int) -> Iterator[PlannedJob]:
@@ -240,7 +259,7 @@ class _Planning:
                           "operators can set it", f"{job.path}/Hold", _policy_of(p, job.policy))
             elif not job.held:
                 job.held = True
-                self._add("SSS502", "Hold", f"{job.label} is held by the user: it waits until process {os.getpid()} "
+                self._add("SSS502", "Hold", f"{job.label} is held by the user: it waits until {self.follower} "
                           "gets the signal USR1 or the time limit is over", f"{job.path}/Hold")
 
     def _finish(self, job: PlannedJob, spec: JobSpec, group: TaskGroup | None, number: int) -> None:
@@ -340,10 +359,13 @@ class _Planning:
         if key not in self.paths:
             if self.plan.scripts is None:
                 self.plan.scripts = Path(tempfile.mkdtemp(prefix="sssjob-"))    # mode 0700
+            self.plan.scripts.mkdir(parents=True, exist_ok=True, mode=0o700)
             path = self.plan.scripts / f"{len(self.paths)}-{_safe(file.id)}"
-            descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o700)
+            descriptor, fresh = tempfile.mkstemp(prefix=".", dir=self.plan.scripts)
             with os.fdopen(descriptor, "wb") as stream:
                 stream.write(_with_shell(file.content(), shell))
+            os.chmod(fresh, 0o700)
+            os.replace(fresh, path)     # that of an earlier plan may be running
             self.paths[key] = str(path)
         return self.paths[key]
 

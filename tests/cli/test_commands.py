@@ -75,7 +75,7 @@ def test_every_option_is_documented() -> None:
 
 @pytest.mark.parametrize(("arguments", "said"), [
     (["chek"], "did you mean 'check'?"),
-    (["zzzzzz"], "known: check"),
+    (["zzzzzz"], "known: attach"),
     (["check"], "FILE..."),
     (["check", "--polcy", "warn", "job.xml"], "--policy"),
     (["check", "--policy", "maybe", "job.xml"], "maybe"),
@@ -477,6 +477,6 @@ def test_completion(sssjob: Command, shell: str) -> None:
 
 
 def test_completion_answers() -> None:
-    environment = os.environ | {"_SSSJOB_COMPLETE": "bash_complete", "COMP_WORDS": "sssjob ch", "COMP_CWORD": "1"}
+    environment = os.environ | {"_SSSJOB_COMPLETE": "bash_complete", "COMP_WORDS": "sssjob che", "COMP_CWORD": "1"}
     made = subprocess.run([sys.executable, "-m", "sssjob"], env=environment, capture_output=True, text=True)
     assert (made.returncode, made.stdout) == (0, "plain,check\n")

@@ -1,0 +1,298 @@
+"""What a job says that rates can ask for: amounts, names, times, from the slots that count.
+
+A charge reads Delivered, else what stands bare; a quote reads Requested (the least that was asked, of Duration the
+most), else bare. Where the job itself says nothing of an amount, its task groups do. Names are those of the
+specification, of a Resource or Extension, or of an element that only the rates know.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from decimal import Decimal
+from enum import StrEnum
+from fractions import Fraction
+from functools import cached_property
+from typing import Any, Final, Literal, NamedTuple
+
+from sssjob.accounting.arithmetic import Term, number, product, ratio
+from sssjob.accounting.rates import Rate
+from sssjob.accounting.times import seconds
+from sssjob.element import Property, Raw, Value
+from sssjob.errors import RejectedError
+from sssjob.inherit import Effective, TaskGroupView, View
+from sssjob.lexical import LexicalError, read_duration, read_float
+from sssjob.requirements import least_request
+from sssjob.units import byte_factor
+from sssjob.vocabulary import ELEMENTS
+
+__all__ = ["Amount", "Facts", "NotChargeable", "Note", "Reason", "converted"]
+
+Slot = Literal["Delivered", "Requested"]
+
+
+class Reason(StrEnum):
+    """Why a job has no charge."""
+
+    NOT_STARTED = "not-started"
+    NOT_ENDED = "not-ended"
+    NO_DURATION = "no-duration"
+    NO_START = "no-start"
+    NOTHING_PRICED = "nothing-priced"
+    AMOUNT_MISSING = "amount-missing"
+    AMOUNT_AMBIGUOUS = "amount-ambiguous"
+    NOT_A_NUMBER = "not-a-number"
+    NEGATIVE = "negative"
+    UNIT_UNKNOWN = "unit-unknown"
+    NO_BENCHMARK = "no-benchmark"
+    TIMES_CONTRADICTORY = "times-contradictory"
+    REQUEST_CONTRADICTORY = "request-contradictory"
+    TOO_LARGE = "too-large"
+
+
+class NotChargeable(ValueError):
+    """A job that cannot be charged. reason: its code; detail: in words."""
+
+    def __init__(self, reason: Reason, detail: str) -> None:
+        self.reason, self.detail = reason, detail
+        super().__init__(f"{reason} ({detail})")
+
+
+class Note(NamedTuple):
+    """What was assumed: rule of the finding that tells it, subject, message."""
+
+    rule: str
+    subject: str
+    message: str
+
+
+#: Amounts of these are bytes, in MB where no unit is said.
+_BYTES: Final = {e.name: e.unit for e in ELEMENTS if e.unit is not None}
+#: Units of energy in joule.
+_JOULE: Final = {"J": 1, "kJ": 10**3, "MJ": 10**6, "GJ": 10**9, "Wh": 3600, "kWh": 3_600_000, "MWh": 3_600_000_000}
+#: What a metric of requests is per: the property that counts those.
+_PER: Final = {"PerNode": "NodeCount", "PerProcessor": "Processors", "PerSlot": "Processors", "PerGPU": "GPU",
+               "PerChunk": "ChunkCount"}
+_WHOLE: Final = (None, "Total", *_PER)
+_Found = Property | Raw
+
+
+@dataclass(frozen=True, slots=True)
+class Amount:
+    """An amount of a property. consumption: average fraction used, None: not said; duration: seconds in use where that
+    is not the job's; factor: what it is multiplied by where it is per something."""
+
+    name: str
+    value: Decimal
+    units: str | None = None
+    consumption: Decimal | None = None
+    duration: Decimal | None = None
+    factor: Term | None = None
+
+
+class Facts:
+    """One job, or one of its task groups (``parts``)."""
+
+    def __init__(self, view: View[Any], slot: Slot, outer: Facts | None = None) -> None:
+        self.view, self.slot, self.outer = view, slot, outer
+        self.notes: list[Note] = [] if outer is None else outer.notes
+        self._slots: dict[str, dict[str, list[_Found]]] = {}
+        self._asked = self._least() if slot == "Requested" else None
+        self.parts: tuple[Facts, ...] = ()
+        if isinstance(view, Effective) and (view.job.task_groups or len(view) > 1):
+            self.parts = tuple(Facts(group, slot, self) for group in view.task_groups())
+
+    def note(self, rule: str, subject: str, message: str) -> None:
+        """Say what was assumed, once."""
+        if (made := Note(rule, subject, message)) not in self.notes:
+            self.notes.append(made)
+
+    # -- names
+    def named(self, name: str) -> list[_Found]:
+        """All of that name in the first slot that has it."""
+        return self._index(self.slot).get(name) or self._index("bare").get(name) or []
+
+    def texts(self, name: str) -> list[str]:
+        """Every value that a name has as text; of a Resource its type. A task group without one says its job's."""
+        found = [t for i in self.named(name) if (t := _text(i))]
+        return found if found or self.outer is None else self.outer.texts(name)
+
+    def value(self, name: str) -> Value | None:
+        """The value of the first property of a name."""
+        return next((i.value for i in self.named(name) if isinstance(i, Property)), None)
+
+    def _index(self, slot: str) -> dict[str, list[_Found]]:
+        """What stands in a slot, by name."""
+        found = self._slots.get(slot)
+        if found is None:
+            found = self._slots[slot] = {}
+            for p in self._properties(slot):
+                name = p.attributes.get("name", "") if p.tag in ("Resource", "Extension") else p.tag
+                found.setdefault(name, []).append(p)
+            own = self.view.container
+            for holder in (own,) if slot == "bare" else own.containers(slot):
+                for raw in holder.unknown():
+                    if not raw.children:
+                        found.setdefault(raw.tag, []).append(raw)
+        return found
+
+    def _properties(self, slot: str) -> list[Property]:
+        if slot == "Requested" and self._asked is not None:
+            return self._asked
+        group = isinstance(self.view, TaskGroupView)
+        return [r.property for r in self.view.resolved(slot) if r.origin.own or not group]  # type: ignore[arg-type]
+
+    def _least(self) -> list[Property]:
+        own = [r.property for r in self.view.resolved("Requested") if r.origin.own or self.outer is None]
+        try:
+            least = least_request(own)
+        except RejectedError as error:
+            raise NotChargeable(Reason.REQUEST_CONTRADICTORY, str(error)) from None
+        if not least.possible:
+            raise NotChargeable(Reason.REQUEST_CONTRADICTORY, "the conditions of Requested contradict each other")
+        for v in least.values:
+            if not v.exact:
+                self.note("SSS502", v.property.tag, f"{v.property.tag}: {v.property.text} is taken of what is asked")
+        return [v.property for v in least.values]
+
+    # -- amounts
+    def amounts(self, rate: Rate) -> list[Amount]:
+        """The amounts that a rate prices. Raises NotChargeable where several could be meant."""
+        return self.chosen(rate.canonical, rate.resource_type, rate.metric, rate.context)
+
+    def spelled(self, name: str, kind: str | None) -> tuple[str, str | None]:
+        """A name and type of a Resource as this job writes them, found in any case."""
+        for p in (p for slot in (self.slot, "bare") for p in self._properties(slot) if p.tag == "Resource"):
+            here, there = p.attributes.get("name", ""), p.attributes.get("type")
+            if here.casefold() == name.casefold() and (kind is None or (there or "").casefold() == kind.casefold()):
+                return here, kind and there
+        return name, kind
+
+    def chosen(self, name: str, kind: str | None = None, metric: str | None = None,
+               context: str | None = None) -> list[Amount]:
+        """The amounts of a name: one, or one a type of a Resource. kind, metric, context: only those."""
+        by_type: dict[str | None, list[_Found]] = {}
+        for item in self.named(name):
+            said = item.attributes
+            if all(want is None or said.get(a) == want
+                   for a, want in (("type", kind), ("metric", metric), ("context", context))):
+                by_type.setdefault(said.get("type"), []).append(item)
+        return [self._amount(name, self._only(name, found)) for found in by_type.values()]
+
+    def _only(self, name: str, found: list[_Found]) -> _Found:
+        if len(found) > 1:
+            found = [i for i in found if i.attributes.get("metric") in _WHOLE] or found
+        if len(found) > 1:
+            raise NotChargeable(Reason.AMOUNT_AMBIGUOUS, f"{len(found)} {name}; let the rate say metric or context")
+        return found[0]
+
+    def _amount(self, name: str, item: _Found) -> Amount:
+        value = _decimal(name, item.value if isinstance(item, Property) else item.text)
+        said = item.attributes
+        rate, duration = said.get("consumptionRate"), said.get("duration")
+        per = _PER.get(said.get("metric", ""))
+        units = said.get("units") or None
+        if units is None and isinstance(item, Property):
+            units = _BYTES.get(item.tag)
+        return Amount(name, value, units, None if rate is None else _decimal(f"{name}/@consumptionRate", rate),
+                      None if duration is None else _seconds(f"{name}/@duration", duration),
+                      None if per is None else self._factor(name, said["metric"], per))
+
+    def _factor(self, name: str, metric: str, per: str) -> Term:
+        for facts in (self, self.outer):
+            if facts is not None and (found := facts.named(per)):
+                count = found[0]
+                return number(_decimal(per, count.value if isinstance(count, Property) else count.text), per)
+        raise NotChargeable(Reason.AMOUNT_MISSING, f"{name} is {metric}, and {per} is not said")
+
+    # -- times
+    def start(self) -> int | None:
+        """Epoch seconds."""
+        return self._time("StartTime")
+
+    def end(self) -> int | None:
+        """Epoch seconds."""
+        return self._time("EndTime")
+
+    def _time(self, name: str) -> int | None:
+        found = self.value(name)
+        if not isinstance(found, int):
+            return None
+        if found != seconds(found):
+            self.note("SSS202", name, f"{name}: {found} is taken as milliseconds")
+        return seconds(found)
+
+    @cached_property
+    def duration(self) -> Decimal | None:
+        """Seconds that the job ran: Duration, else what lies between start and end and was not spent suspended."""
+        start, end = self.start(), self.end()
+        if start is not None and end is not None and end < start:
+            raise NotChargeable(Reason.TIMES_CONTRADICTORY, f"EndTime {end} is before StartTime {start}")
+        found = self.named("Duration")
+        if found:
+            first = found[0]
+            return _seconds("Duration", first.value if isinstance(first, Property) else first.text)
+        if start is None or end is None:
+            return None
+        suspended = self.value("SuspendDuration")
+        ran = end - start - (suspended if isinstance(suspended, int) else 0)
+        if ran < 0:
+            raise NotChargeable(Reason.TIMES_CONTRADICTORY, f"suspended for longer than the {end - start} s it took")
+        return Decimal(ran)
+
+
+def _text(item: _Found) -> str:
+    if isinstance(item, Raw):
+        return item.text.strip()
+    return item.attributes.get("type", "") if item.tag == "Resource" else item.text.strip()
+
+
+def _decimal(name: str, value: Value) -> Decimal:
+    try:
+        made = read_float(value) if isinstance(value, str) else Decimal(value)
+    except (LexicalError, ArithmeticError):
+        raise NotChargeable(Reason.NOT_A_NUMBER, f"{name} is {str(value)[:40]!r}") from None
+    if not made.is_finite():
+        raise NotChargeable(Reason.NOT_A_NUMBER, f"{name} is {made}")
+    if made < 0:
+        raise NotChargeable(Reason.NEGATIVE, f"{name} is {str(made)[:40]}")
+    if abs(made.adjusted()) > 40:
+        raise NotChargeable(Reason.TOO_LARGE, f"{name} has more than 40 digits")
+    return made
+
+
+def _seconds(name: str, value: Value) -> Decimal:
+    try:
+        return _decimal(name, read_duration(value) if isinstance(value, str) else value)
+    except LexicalError:
+        raise NotChargeable(Reason.NOT_A_NUMBER, f"{name} is {str(value)[:40]!r}") from None
+
+
+def converted(amount: Amount, units: str | None) -> Term:
+    """The amount in a unit of the rates; None: that of the specification. Raises NotChargeable."""
+    wanted = units or _BYTES.get(amount.name)
+    shown = f"{amount.name} {amount.units}" if amount.units else amount.name
+    term = number(amount.value, shown)
+    if amount.factor is not None:
+        term = product(term, amount.factor)
+    if amount.units is None or amount.units == wanted:
+        return term
+    factor = _units_in(amount.units, wanted)
+    if factor is None:
+        raise NotChargeable(Reason.UNIT_UNKNOWN, f"{amount.name} in {amount.units}, the rate is for "
+                            f"{wanted or 'an amount without units'}")
+    how = f"{wanted}/{amount.units}"
+    if factor.numerator != 1:
+        term = product(term, number(factor.numerator, how))
+    return term if factor.denominator == 1 else ratio(term, number(factor.denominator, how))
+
+
+def _units_in(unit: str, wanted: str | None) -> Fraction | None:
+    """How many of the wanted unit are in one; None where they do not measure the same."""
+    if wanted is None:
+        return None
+    if unit in _JOULE and wanted in _JOULE:
+        return Fraction(_JOULE[unit], _JOULE[wanted])
+    try:
+        return Fraction(byte_factor(unit), byte_factor(wanted))
+    except LookupError:
+        return None

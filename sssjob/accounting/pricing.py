@@ -1,0 +1,422 @@
+"""What a job costs: a charge by what was delivered, a quote by what is requested, both by one formula.
+
+    charge = (sum of resources over time + sum of usage) x multipliers + fees
+
+A resource over time is amount x rate x its consumptionRate x its duration. Where a calendar parts the time of a job,
+each category is charged for its share of the time, with its own rates and multipliers. Everything is exact until the
+charge is rounded once. Source: SSS job object 3.1.0, section 7; Gold's types of rates.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any, Final
+
+from sssjob.accounting.arithmetic import Term, call, in_doubles, number, plain, product, ratio, rounded, total
+from sssjob.accounting.facts import Amount, Facts, NotChargeable, Note, Reason, Slot, converted
+from sssjob.accounting.rates import PER, Billing, Named, Rate, RateSet
+from sssjob.accounting.times import TimeError, parts
+from sssjob.inherit import Effective, effective
+from sssjob.model import Job, JobDefaults
+from sssjob.states import job_state
+
+__all__ = ["Charge", "Item", "Uncharged", "billing", "charge", "quote"]
+
+#: Suffix of a weight -> powers of 1024.
+_SUFFIX: Final = {"": 0, "K": 1, "M": 2, "G": 3, "T": 4, "P": 5}
+_MOST: Final = Fraction(10**60)
+_WAITING: Final = ("Idle", "Hold", "NotQueued")
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """One rate that took part. category: of the time it is for; value: exact."""
+
+    rate: str
+    arithmetic: str
+    value: Fraction
+    category: str | None = None
+
+    def record(self) -> dict[str, str]:
+        """As a JSON object."""
+        made = {"rate": self.rate, "arithmetic": self.arithmetic, "value": plain(self.value)}
+        return made if self.category is None else made | {"category": self.category}
+
+
+@dataclass(frozen=True, slots=True)
+class Charge:
+    """What a job costs. arithmetic: comes to exact; rounding: how amount follows from it; notes: what was assumed."""
+
+    amount: Decimal
+    currency: str
+    rates: str
+    arithmetic: str
+    exact: Fraction
+    rounding: str
+    items: tuple[Item, ...] = ()
+    notes: tuple[Note, ...] = ()
+
+    def record(self) -> dict[str, Any]:
+        """As a JSON object; numbers are text."""
+        return {"charge": plain(self.amount), "currency": self.currency, "rates": self.rates,
+                "arithmetic": self.arithmetic, "exact": plain(self.exact), "rounding": self.rounding,
+                "items": [i.record() for i in self.items]}
+
+
+@dataclass(frozen=True, slots=True)
+class Uncharged:
+    """A job without a charge, and why."""
+
+    reason: Reason
+    detail: str
+    notes: tuple[Note, ...] = ()
+
+    def record(self) -> dict[str, Any]:
+        """As a JSON object."""
+        return {"reason": str(self.reason), "detail": self.detail}
+
+
+def charge(job: Job, rates: RateSet, defaults: JobDefaults | None = None) -> Charge | Uncharged:
+    """The charge of a job by what was delivered to it."""
+    return _priced(effective(job, defaults), rates, "Delivered", None)
+
+
+def quote(job: Job, rates: RateSet, defaults: JobDefaults | None = None, *,
+          start: int | None = None) -> Charge | Uncharged:
+    """The charge that a job will have if it gets what it requests. start: epoch seconds, where no time is said."""
+    return _priced(effective(job, defaults), rates, "Requested", start)
+
+
+def _priced(view: Effective, rates: RateSet, slot: Slot, start: int | None) -> Charge | Uncharged:
+    notes: list[Note] = []
+    try:
+        facts = Facts(view, slot)
+        notes = facts.notes
+        given = view.value("Charge") if rates.profile == "gold" else None
+        if isinstance(given, Decimal):
+            return _rounded(Term(f"{plain(given)} [Charge]", Fraction(given)), rates, ())
+        made = _Pricing(facts, rates, start).charge()
+    except NotChargeable as error:
+        return Uncharged(error.reason, error.detail, tuple(notes))
+    return made
+
+
+def _rounded(exact: Term, rates: RateSet, items: tuple[Item, ...], notes: tuple[Note, ...] = ()) -> Charge:
+    if exact.value >= _MOST:
+        raise NotChargeable(Reason.TOO_LARGE, "the charge has more than 60 digits")
+    if rates.profile == "gold":
+        amount = Decimal(f"{in_doubles(exact.text):.{rates.precision}f}")
+        how = f"in binary doubles, to {rates.precision} digits"
+    else:
+        amount = rounded(exact.value, rates.smallest, rates.precision, rates.rounding)
+        how = f"{rates.rounding} to {plain(rates.smallest)}"
+    return Charge(amount, rates.currency, rates.identity, exact.text, exact.value, how, items, notes)
+
+
+@dataclass(slots=True)
+class _Pricing:
+    """One job by one set of rates. category, share: what part of the time is being charged, (seconds, of seconds);
+    kin: rates by type and property; whole: the job's own duration; held: amounts by facts and rate; met: whether any
+    rate was for the job, missing: what else would have been priced."""
+
+    facts: Facts
+    rates: RateSet
+    quoted_start: int | None
+    items: list[Item] = field(default_factory=list)
+    category: str | None = None
+    share: tuple[int, int] | None = None
+    resolved: list[Rate] = field(default_factory=list)
+    kin: dict[tuple[str, str], list[Rate]] = field(default_factory=dict)
+    whole: Term | None = None
+    held: dict[tuple[int, int], list[tuple[Amount, Term]]] = field(default_factory=dict)
+    missing: list[str] = field(default_factory=list)
+    met: bool = False
+
+    def charge(self) -> Charge:
+        facts = self.facts
+        if facts.slot == "Delivered":
+            self._ended()
+        self.resolved = self._rates()
+        for rate in self.resolved:
+            self.kin.setdefault((rate.type, rate.canonical), []).append(rate)
+        shares = self._shares()
+        span = sum(s for _, s in shares)
+        timed = []
+        for self.category, part in shares:
+            self.share = (part, span) if len(shares) > 1 else None
+            timed.append(product(self._base(), *self._terms("M")))
+        self.category, self.share = shares[0][0], None
+        exact = total([*timed, *self._terms("F")])
+        self._nothing()
+        if self.rates.minimum and exact.value < Fraction(self.rates.minimum):
+            exact = call("max", exact, number(self.rates.minimum, "minimum"))
+        return _rounded(exact, self.rates, tuple(self.items), tuple(facts.notes))
+
+    def _ended(self) -> None:
+        """Refuse a job that is not over."""
+        state = job_state(self.facts.value("State")).state
+        if state in _WAITING:
+            raise NotChargeable(Reason.NOT_STARTED, f"State is {state}")
+        if state in ("Running", "Suspended"):
+            raise NotChargeable(Reason.NOT_ENDED, f"State is {state}")
+        if self.facts.start() is None and not self.facts.named("Duration") and (
+                state == "Completed" or self.facts.end() is not None):
+            raise NotChargeable(Reason.NOT_STARTED, "it ended without StartTime and Duration")
+
+    def _nothing(self) -> None:
+        """Refuse a job of which the rates price nothing."""
+        if self.met or self.rates.profile == "gold":
+            return
+        names = ", ".join(dict.fromkeys(self.missing))
+        raise NotChargeable(Reason.NOTHING_PRICED, f"not said: {names}" if names else "no rate is for this job")
+
+    # -- which rates
+    def _rates(self) -> list[Rate]:
+        """All rates, those of the quote that the job names in place of the general ones."""
+        rates = self.rates
+        name = self.facts.value("Quote")
+        if not rates.quote or not isinstance(name, str):
+            return list(rates.rate)
+        named = rates.quote.get(name)
+        why = "is not known" if named is None else self._void(named)
+        if named is None or why:
+            self.facts.note("SSS504", "Quote", f"Quote {name} {why}: the general rates hold")
+            return list(rates.rate)
+        guaranteed = {r.key: r for r in named.rate}
+        kept = [guaranteed.pop(r.key, r) for r in rates.rate]
+        return [*kept, *guaranteed.values()]
+
+    def _void(self, named: Named) -> str:
+        """Why a quote does not hold for the job; empty: it does."""
+        for name, value in named.when.items():
+            if value not in self.facts.texts(name):
+                return f"is for {name} {value}"
+        start = self._start()
+        if named.expires is not None and start is not None and start >= named.expires.timestamp():
+            return f"expired at {named.expires.isoformat()}"
+        return ""
+
+    def _start(self) -> int | None:
+        """When the job started; of a quote, when it may."""
+        facts = self.facts
+        if facts.start() is not None:
+            return facts.start()
+        if facts.slot == "Delivered":
+            end, ran = facts.end(), facts.duration
+            return None if end is None or ran is None else end - int(ran)
+        eligible = facts.value("EligibleTime")
+        return eligible if self.quoted_start is None and isinstance(eligible, int) else self.quoted_start
+
+    # -- time
+    def _shares(self) -> list[tuple[str | None, int]]:
+        """(category, seconds) that the job is parted into; one where no calendar parts it."""
+        rates, facts = self.rates, self.facts
+        if not rates.dated or rates.timezone is None:
+            stated = facts.value("TimeCategory")
+            return [(stated if isinstance(stated, str) and not rates.time_category else None, 0)]
+        start, end, ran = self._start(), facts.end(), facts.duration
+        if start is None:
+            names = "StartTime" if facts.slot == "Delivered" else "a start (--start, EligibleTime)"
+            raise NotChargeable(Reason.NO_START, f"rates go by the time of day, and {names} is not said")
+        if facts.start() is None or end is None:
+            end = start + int(ran or 0)
+        end = start if rates.split == "start" else end
+        try:
+            return parts(start, end, rates.time_category, rates.timezone)
+        except TimeError as error:
+            raise NotChargeable(Reason.TIMES_CONTRADICTORY, str(error)) from None
+
+    def _duration(self, amount: Amount | None) -> Term:
+        """Seconds to charge: those of the amount itself, else of the job."""
+        if amount is not None and amount.duration is not None:
+            return self._charged(amount.duration, f"duration of {amount.name}")
+        if self.whole is None:
+            ran = self.facts.duration
+            if ran is None:
+                raise NotChargeable(Reason.NO_DURATION, "Duration is not said" if self.facts.slot == "Requested" else
+                                    "neither Duration nor StartTime and EndTime are said")
+            self.whole = self._charged(ran, "Duration")
+        return self.whole
+
+    def _charged(self, ran: Decimal, label: str) -> Term:
+        """Seconds by the rules of the rates."""
+        rates, term = self.rates, number(ran, label)
+        if ran and ran < rates.minimum_duration:
+            term = call("max", term, number(rates.minimum_duration, "minimum"))
+        if term.value % rates.granularity:
+            grain = number(rates.granularity, "granularity")
+            term = product(call("ceil", ratio(term, grain)), grain)
+        return term
+
+    # -- terms
+    def _base(self) -> Term:
+        """What multipliers apply to: resources over time (their sum, or the dearest alone) and usage."""
+        resources = [total(terms) for terms in self._by_rate("R") if terms]
+        if self.rates.combine == "max" and len(resources) > 1:
+            resources = [call("max", *resources)]
+        return total([*resources, *self._terms("U")])
+
+    def _terms(self, what: str) -> list[Term]:
+        """The terms of all rates of a kind: R, U, M, F."""
+        return [term for terms in self._by_rate(what) for term in terms]
+
+    def _by_rate(self, what: str) -> Iterator[list[Term]]:
+        for rate in self.resolved:
+            if rate.type[2] == what:
+                terms = list(self._named(rate) if rate.type[0] == "N" else self._valued(rate))
+                if what in "RU":
+                    terms = [self._shared(t) for t in terms]
+                self.met = self.met or (bool(terms) and what != "M")
+                category = None if self.share is None else self.category
+                self.items += [Item(rate.label, t.text, t.value, category) for t in terms]
+                yield terms
+
+    def _shared(self, term: Term) -> Term:
+        """As much of a term as lies in the category."""
+        if self.share is None:
+            return term
+        part, span = self.share
+        return ratio(product(term, number(part, f"s {self.category or 'otherwise'}")), number(span, "s in all"))
+
+    def _named(self, rate: Rate) -> Iterator[Term]:
+        """A name-based rate, once for each value of the property that it is for."""
+        texts = self._texts(self.facts, rate.canonical)
+        siblings = {r.instance for r in self.kin[rate.type, rate.canonical]} if texts else set()
+        hits = [t for t in texts if t == rate.instance or (rate.instance == "*" and t not in siblings)]
+        if texts and rate.canonical != "TimeCategory" and "*" not in siblings and not siblings.intersection(texts):
+            self.facts.note("SSS504", rate.name, f"{rate.type} {rate.name} has no rate for {texts[0]}")
+        if self._when(self.facts, rate):
+            for _ in hits:
+                yield self._rated(rate, None, None)
+
+    def _valued(self, rate: Rate) -> Iterator[Term]:
+        """A value-based rate, once for each amount of its property; where the job has none, those of its parts."""
+        where = [self.facts]
+        if not self._amounts(self.facts, rate) and self.facts.parts:
+            where = [p for p in self.facts.parts if self._amounts(p, rate)]
+        stated = False
+        for facts in where:
+            amounts = self._amounts(facts, rate)
+            stated = stated or bool(amounts)
+            if amounts and self._when(facts, rate):
+                yield from (self._rated(rate, amount, term) for amount, term in amounts)
+        if not stated and rate.type[2] in "RU" and self._when(self.facts, rate):
+            self.missing.append(rate.name)
+            if rate.required:
+                raise NotChargeable(Reason.AMOUNT_MISSING, f"{rate.name} is not said, and {rate.label} requires it")
+
+    def _amounts(self, facts: Facts, rate: Rate) -> list[tuple[Amount, Term]]:
+        """The amounts that a rate prices, in its unit; the same in every category."""
+        key = id(facts), id(rate)
+        found = self.held.get(key)
+        if found is None:
+            found = self.held[key] = self._converted(facts, rate)
+        return found
+
+    def _converted(self, facts: Facts, rate: Rate) -> list[tuple[Amount, Term]]:
+        if rate.canonical == "Billing" and self.rates.billing is not None:
+            term = billing(facts, self.rates.billing)
+            return [] if term is None else [(Amount("Billing", Decimal(0)), term)]
+        return [(a, converted(a, rate.units)) for a in facts.amounts(rate)]
+
+    def _rated(self, rate: Rate, amount: Amount | None, term: Term | None) -> Term:
+        made = number(rate.rate, rate.label)
+        if term is not None:
+            made = product(term, made)
+        if not rate.timed:
+            return made
+        if rate.benchmark is not None:
+            made = self._normalised(made, rate.benchmark)
+        consumption = self._consumption(amount)
+        if consumption is not None:
+            made = product(made, number(consumption, "consumptionRate"))
+        made = product(made, self._duration(amount))
+        per = PER[rate.per or "second"]
+        return made if per == 1 else ratio(made, number(per, f"s/{rate.per}"))
+
+    def _consumption(self, amount: Amount | None) -> Decimal | None:
+        """The fraction used: of the amount, else (Gold's element ConsumptionRate) of the job."""
+        own = None if amount is None else amount.consumption
+        if own is None:
+            whole = self.facts.amounts(_CONSUMPTION)
+            own = whole[0].value if whole else None
+        return None if own == 0 and self.rates.profile == "gold" else own
+
+    def _normalised(self, term: Term, name: str) -> Term:
+        machine = self.facts.value("Machine")
+        table = self.rates.benchmark[name]
+        score = table.machine.get(str(machine))
+        if score is None:
+            raise NotChargeable(Reason.NO_BENCHMARK, f"no {name} of Machine {machine}" if machine else
+                                f"{name} goes by Machine, which is not said")
+        return ratio(product(term, number(score, f"{name} of {machine}")), number(table.reference, f"{name} reference"))
+
+    def _when(self, facts: Facts, rate: Rate) -> bool:
+        """Whether the conditions of a rate hold; a value that none of its kin is for is noted."""
+        held = True
+        for name, value in rate.when.items():
+            texts = self._texts(facts, name)
+            if value in texts:
+                continue
+            held = False
+            kin = {r.when.get(name) for r in self.kin[rate.type, rate.canonical]}
+            if texts and not kin.intersection(texts) and None not in kin:
+                self.facts.note("SSS504", name, f"{rate.type} {rate.name} has no rate for {name} {texts[0]}")
+        return held
+
+    def _texts(self, facts: Facts, name: str) -> list[str]:
+        if name == "TimeCategory" and (self.category is not None or self.rates.time_category):
+            return [] if self.category is None else [self.category]
+        return facts.texts(name)
+
+
+_CONSUMPTION: Final = Rate(type="VBM", name="ConsumptionRate", rate=Decimal(1))
+
+
+def billing(facts: Facts, rule: Billing) -> Term | None:
+    """Slurm's billing of a job or a part of it; None where it has none of the resources.
+
+    MAX_TRES takes the greatest of what is bound to nodes, MAX_TRES_GRES leaves GRES out of that and adds them all;
+    licences are added by either. Source: Slurm, tres.html; slurm.conf, PriorityFlags.
+    """
+    weighted = [(key.lower(), _weighted(facts, key, rule)) for key in rule.weights]
+    found = [(key, term) for key, term in weighted if term is not None]
+    if not found:
+        return None
+    bound = [t for key, t in found if not _added(key, rule)]
+    added = [t for key, t in found if _added(key, rule)]
+    whole = total([*([call("max", *bound)] if len(bound) > 1 else bound), *added])
+    return call("floor", whole) if rule.truncate else whole
+
+
+def _added(key: str, rule: Billing) -> bool:
+    if rule.flags == "SUM" or key.startswith("license/"):
+        return True
+    return rule.flags == "MAX_TRES_GRES" and key.startswith("gres/")
+
+
+def _weighted(facts: Facts, key: str, rule: Billing) -> Term | None:
+    """weight x amount of one TRES; memory in MiB."""
+    kind, _, name = key.partition("/")
+    tres = _TRES.get(kind.lower())
+    if tres is not None:
+        amounts = facts.chosen(tres)
+    elif kind.lower() == "license":
+        amounts = facts.chosen(*facts.spelled("License", name))
+    else:
+        what, _, model = name.partition(":")
+        amounts = facts.chosen(*facts.spelled(what, model or None))
+    if not amounts:
+        return None
+    weight = rule.weights[key]
+    power = (2 if tres == "Memory" else 0) - _SUFFIX[weight.suffix]
+    held = total([converted(a, "J" if tres == "Energy" else None) for a in amounts])
+    term = product(held, number(weight.number, f"{key} {weight.suffix}".strip()))
+    scale = number(1024 ** abs(power), f"MB/{weight.suffix}B" if tres == "Memory" else weight.suffix)
+    return product(term, scale) if power > 0 else ratio(term, scale) if power < 0 else term
+
+
+_TRES: Final = {"cpu": "Processors", "mem": "Memory", "node": "NodeCount", "energy": "Energy"}

@@ -1,0 +1,310 @@
+"""Rates: what a site charges for, read from TOML. Numbers are exact decimals as they stand in the text.
+
+    name = "cluster"
+    version = "2026-01"
+    currency = "EUR"
+    precision = 2
+
+    [[rate]]
+    type = "VBR"
+    name = "Processors"
+    rate = 0.012
+    per = "hour"
+
+Types are those of Gold: value-based (VB) or name-based (NB); for a resource over time (R), for usage (U), as a
+multiplier (M), as a fee (F). All keys are in docs/charging.md.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import tomllib
+from datetime import date, datetime, time
+from decimal import Decimal
+from fractions import Fraction
+from functools import cached_property
+from typing import Annotated, Any, Final, Literal, Self
+from zoneinfo import ZoneInfo
+
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    PrivateAttr,
+    StringConstraints,
+    ValidationError,
+    model_validator,
+)
+
+from sssjob.accounting.arithmetic import Rounding
+from sssjob.errors import SSSJobError
+from sssjob.vocabulary import ELEMENTS
+
+__all__ = [
+    "PER", "Benchmark", "Billing", "Named", "Rate", "RateSet", "RatesError", "TimeCategory", "Weight", "read_rates",
+]
+
+Type = Literal["VBR", "NBR", "VBU", "NBU", "VBM", "NBM", "VBF", "NBF"]
+#: Seconds in what a rate is for.
+PER: Final = {"second": 1, "minute": 60, "hour": 3600, "day": 86400}
+_DAYS: Final = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
+#: 3.1.0's name of a property that rates may call by an older one.
+_ALIASES: Final = {alias: e.name for e in ELEMENTS for alias in e.aliases} | {"Nodes": "NodeCount"}
+
+
+class RatesError(SSSJobError, ValueError):
+    """Rates that are wrong. problems: ``rate[2].per: ...``, one each."""
+
+    def __init__(self, path: str, problems: list[str]) -> None:
+        self.path, self.problems = path, tuple(problems)
+        super().__init__("; ".join(f"{path}: {p}" for p in problems[:20]))
+
+
+def _exact(value: object) -> object:
+    """Only what stands exactly in the text: no floats, no booleans."""
+    if isinstance(value, bool) or not isinstance(value, int | str | Decimal):
+        raise ValueError("a number, as 0.5 or \"0.5\"")
+    return value
+
+
+Exact = Annotated[Decimal, BeforeValidator(_exact), Field(allow_inf_nan=False, max_digits=40, decimal_places=24)]
+Money = Annotated[Exact, Field(ge=0)]
+Positive = Annotated[Exact, Field(gt=0)]
+Name = Annotated[str, StringConstraints(min_length=1, max_length=200)]
+Zone = Annotated[ZoneInfo, BeforeValidator(lambda key: _zone(key))]
+
+
+def _zone(key: object) -> ZoneInfo:
+    try:
+        return ZoneInfo(str(key))
+    except (OSError, ValueError, LookupError):
+        raise ValueError(f"{key!r} is no time zone, as Europe/Berlin") from None
+
+
+class _Table(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, arbitrary_types_allowed=True)
+
+
+class Rate(_Table):
+    """One rate. name: the property that is multiplied (VB) or that selects by its value, the instance (NB; ``*``: any
+    without a rate of its own); when: further properties that have to have these values."""
+
+    type: Type
+    name: Name
+    instance: Name | None = None
+    rate: Money
+    per: Literal["second", "minute", "hour", "day"] | None = None
+    units: Name | None = None
+    when: dict[Name, Name] = Field(default_factory=dict)
+    resource_type: Name | None = None
+    metric: Name | None = None
+    context: Name | None = None
+    benchmark: Name | None = None
+    required: bool = False
+
+    @model_validator(mode="after")
+    def _whole(self) -> Self:
+        named = self.type.startswith("NB")
+        if named and self.instance is None:
+            raise ValueError(f"{self.type} needs an instance, the value of {self.name} that it is for")
+        if self.per is not None and not self.timed:
+            raise ValueError(f"{self.type} has no per: it does not go by time")
+        given = [k for k in ("units", "resource_type", "metric", "context") if getattr(self, k) is not None]
+        given += ["instance"] if not named and self.instance is not None else []
+        if given and (named or "instance" in given):
+            raise ValueError(f"{self.type} has no {given[0]}")
+        if self.benchmark is not None and self.type != "VBR":
+            raise ValueError(f"{self.type} has no benchmark")
+        return self
+
+    @cached_property
+    def timed(self) -> bool:
+        """Whether it goes by time."""
+        return self.type in ("VBR", "NBR")
+
+    @cached_property
+    def canonical(self) -> str:
+        """The name of 3.1.0 for its name."""
+        return _ALIASES.get(self.name, self.name)
+
+    @cached_property
+    def key(self) -> tuple[object, ...]:
+        """What no two rates share."""
+        when = tuple(sorted(self.when.items()))
+        return self.type, self.canonical, self.instance, when, self.resource_type, self.metric, self.context
+
+    @cached_property
+    def label(self) -> str:
+        """``NBM QualityOfService=high``, as the arithmetic shows it."""
+        instance = self.instance or self.resource_type
+        when = "".join(f", {k}={v}" for k, v in self.when.items())
+        return f"{self.type} {self.name}{f'={instance}' if instance else ''}{when}"
+
+
+class TimeCategory(_Table):
+    """Part of the calendar: local times of the zone of the rates, on some weekdays or dates (all if none is named)."""
+
+    name: Name
+    days: list[Literal["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"]] = Field(default_factory=list)
+    dates: list[date] = Field(default_factory=list)
+    start: time = Field(default=time(), alias="from")
+    end: time = Field(default=time(), alias="to")
+
+    @model_validator(mode="after")
+    def _local(self) -> Self:
+        if self.start.tzinfo or self.end.tzinfo:
+            raise ValueError("times of day have no offset: they are those of the timezone")
+        return self
+
+    def holds(self, day: date) -> bool:
+        """Whether it starts on that day."""
+        return (not self.days and not self.dates) or _DAYS[day.weekday()] in self.days or day in self.dates
+
+
+class Benchmark(_Table):
+    """Scores of a processor of each machine; processor time counts as on a machine with the reference score."""
+
+    reference: Positive = Decimal(1)
+    machine: dict[Name, Positive]
+
+
+class Weight(_Table):
+    """A weight of TRESBillingWeights, as ``0.25G``: per GiB."""
+
+    number: Money
+    suffix: Literal["", "K", "M", "G", "T", "P"] = ""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _text(cls, value: Any) -> Any:
+        found = re.fullmatch(r"([0-9]*\.?[0-9]+|[0-9]+\.)([KMGTP]?)B?", str(value).strip(), re.IGNORECASE | re.ASCII)
+        if isinstance(value, bool) or found is None:
+            raise ValueError("a weight, as 1.0 or \"0.25G\"")
+        return {"number": found[1], "suffix": found[2].upper()}
+
+
+class Billing(_Table):
+    """Slurm's billing TRES, priced as the amount ``Billing``. Source: slurm.conf, TRESBillingWeights, PriorityFlags."""
+
+    weights: dict[Name, Weight]
+    flags: Literal["SUM", "MAX_TRES", "MAX_TRES_GRES"] = "SUM"
+    truncate: bool = True
+
+    @model_validator(mode="after")
+    def _known(self) -> Self:
+        for name in self.weights:
+            if not re.fullmatch(r"cpu|mem|node|energy|(gres|license)/.+", name, re.IGNORECASE):
+                raise ValueError(f"{name!r} is none of CPU, Mem, Node, Energy, gres/NAME, license/NAME")
+        return self
+
+
+class Named(_Table):
+    """Rates that a quote guarantees to jobs that name it; each replaces the rate that is for the same."""
+
+    expires: datetime | None = None
+    when: dict[Name, Name] = Field(default_factory=dict)
+    rate: list[Rate]
+
+    @model_validator(mode="after")
+    def _zoned(self) -> Self:
+        if self.expires is not None and self.expires.tzinfo is None:
+            raise ValueError("expires needs an offset from UTC, as 2026-12-31T00:00:00Z")
+        return self
+
+
+class RateSet(_Table):
+    """One version of all rates of a site."""
+
+    name: Name
+    version: Name
+    currency: str = ""
+    precision: int = Field(default=2, ge=0, le=9)
+    rounding: Rounding = "half-up"
+    step: Positive | None = None
+    minimum: Money = Decimal(0)
+    granularity: int = Field(default=1, ge=1, le=366 * 86400)
+    minimum_duration: int = Field(default=0, ge=0, le=366 * 86400)
+    combine: Literal["sum", "max"] = "sum"
+    timezone: Zone | None = None
+    split: Literal["border", "start"] = "border"
+    profile: Literal["sss", "gold"] = "sss"
+    rate: list[Rate] = Field(default_factory=list)
+    time_category: list[TimeCategory] = Field(default_factory=list)
+    benchmark: dict[Name, Benchmark] = Field(default_factory=dict)
+    billing: Billing | None = None
+    quote: dict[Name, Named] = Field(default_factory=dict)
+    _digest: str = PrivateAttr("")
+
+    @model_validator(mode="after")
+    def _whole(self) -> Self:
+        if self.step is not None and (Fraction(self.step) * 10**self.precision).denominator != 1:
+            raise ValueError(f"step {self.step} has more digits than precision = {self.precision}")
+        if self.time_category and self.timezone is None:
+            raise ValueError("time_category needs a timezone")
+        for where, rates in (("rate", self.rate), *((f"quote.{n}.rate", q.rate) for n, q in self.quote.items())):
+            self._check(where, rates)
+        return self
+
+    def _check(self, where: str, rates: list[Rate]) -> None:
+        seen: dict[tuple[object, ...], int] = {}
+        for n, r in enumerate(rates):
+            if seen.setdefault(r.key, n) != n:
+                raise ValueError(f"{where}[{n}] is for the same as {where}[{seen[r.key]}]: {r.label}")
+            if r.benchmark is not None and r.benchmark not in self.benchmark:
+                raise ValueError(f"{where}[{n}].benchmark: no table benchmark.{r.benchmark}")
+            if r.canonical == "TimeCategory" and self.time_category and r.instance not in self._categories:
+                raise ValueError(f"{where}[{n}].instance: no time_category {r.instance!r}")
+
+    @property
+    def _categories(self) -> list[str]:
+        return [*(c.name for c in self.time_category), "*"]
+
+    @cached_property
+    def smallest(self) -> Decimal:
+        """What charges are multiples of."""
+        return self.step or Decimal(1).scaleb(-self.precision)
+
+    @cached_property
+    def dated(self) -> bool:
+        """Whether a charge depends on when a job ran."""
+        rates = [*self.rate, *(r for q in self.quote.values() for r in q.rate)]
+        named = any(r.canonical == "TimeCategory" or "TimeCategory" in r.when for r in rates)
+        return named and bool(self.time_category)
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of the text."""
+        return self._digest
+
+    @property
+    def identity(self) -> str:
+        """``name version sha256:...``, what a charge was made by."""
+        return f"{self.name} {self.version}" + (f" sha256:{self._digest[:16]}" if self._digest else "")
+
+
+def read_rates(data: bytes | str, path: str = "-") -> RateSet:
+    """The rates of a TOML text. Raises RatesError with every problem and the path of its key."""
+    try:
+        text = data.decode("utf-8") if isinstance(data, bytes) else data
+        made = RateSet.model_validate(tomllib.loads(text, parse_float=Decimal))
+    except UnicodeDecodeError:
+        raise RatesError(path, ["not UTF-8"]) from None
+    except tomllib.TOMLDecodeError as error:
+        raise RatesError(path, [f"not TOML: {error}"]) from None
+    except ValidationError as error:
+        raise RatesError(path, [_problem(e) for e in error.errors()]) from None
+    except RecursionError:
+        raise RatesError(path, ["nested too deep"]) from None
+    made._digest = hashlib.sha256(text.encode()).hexdigest()
+    return made
+
+
+def _problem(error: Any) -> str:
+    """``rate[2].per: ...``"""
+    path = "".join(f"[{p}]" if isinstance(p, int) else f".{p}" for p in error["loc"]).lstrip(".")
+    message = str(error["msg"]).removeprefix("Value error, ")
+    if error["type"] == "extra_forbidden":
+        message = "no such key"
+    return f"{path}: {message}" if path else message

@@ -1,0 +1,112 @@
+"""Times as charging needs them: one moment from its text, and a stretch of time parted by a calendar of categories.
+
+A moment without a zone is refused unless a zone is named; so is one that the clock shows twice or never. Borders of a
+calendar are moments: each falls once a day, in the double hour at its first showing, in the missing hour when the clock
+jumps.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from datetime import UTC, date, datetime, time, timedelta
+from itertools import pairwise
+from typing import Final, Protocol
+from zoneinfo import ZoneInfo
+
+__all__ = ["LONGEST", "Category", "TimeError", "moment", "parts", "seconds"]
+
+#: Seconds that a calendar parts: twenty years.
+LONGEST: Final = 20 * 366 * 86400
+#: No epoch time in seconds is as large; in milliseconds all since 1973 are.
+_MILLISECONDS: Final = 10**11
+_LAST: Final = 253402214400         # 9999-12-31, less the day that a zone can add
+_EPOCH: Final = re.compile(r"[0-9]{1,14}")
+
+
+class TimeError(ValueError):
+    """A text that is no moment, or not one moment."""
+
+
+class Category(Protocol):
+    """Part of a calendar: on some days from one local time to another, over midnight where it ends before it starts."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def start(self) -> time: ...
+    @property
+    def end(self) -> time: ...
+    def holds(self, day: date) -> bool:
+        """Whether it starts on that day."""
+
+
+def seconds(epoch: int) -> int:
+    """Epoch seconds of a time that may be in milliseconds."""
+    return epoch // 1000 if epoch >= _MILLISECONDS else epoch
+
+
+def moment(text: str, zone: ZoneInfo | None = None) -> int:
+    """Epoch seconds of an epoch time (seconds or milliseconds) or of ISO 8601.
+
+    zone: of a time that has none. Raises TimeError.
+    """
+    word = text.strip()
+    if _EPOCH.fullmatch(word):
+        return seconds(int(word))
+    try:
+        found = datetime.fromisoformat(word)
+    except ValueError:
+        raise TimeError(f"{text!r} is neither epoch seconds nor a time such as 2026-03-29T08:00+02:00") from None
+    if found.tzinfo is not None:
+        return int(found.timestamp())
+    if zone is None:
+        raise TimeError(f"{text!r} has no zone: add one (+02:00) or name it")
+    first, second = (int(found.replace(tzinfo=zone, fold=fold).timestamp()) for fold in (0, 1))
+    if first == second:
+        return first
+    times = "twice" if first < second else "never"
+    raise TimeError(f"{text!r} is shown {times} by the clocks of {zone.key}: add the offset from UTC")
+
+
+def parts(start: int, end: int, calendar: Sequence[Category], zone: ZoneInfo) -> list[tuple[str | None, int]]:
+    """(category, seconds) from start to end, in the order of first appearance; None: in no category.
+
+    The first category of the calendar that holds counts. A stretch without length lies in the category of its start.
+    Raises TimeError beyond LONGEST or the years that there are.
+    """
+    if not 0 <= start <= end <= _LAST or end - start > LONGEST:
+        raise TimeError(f"no calendar from {start} to {end}")
+    spans = [list(_spans(start, end, c, zone)) for c in calendar]
+    borders = {start, *(b for found in spans for span in found for b in span if start < b < end)}
+    edges = [*sorted(borders), end]
+    found: dict[str | None, int] = {}
+    at = [0] * len(spans)
+    for begin, stop in pairwise(edges):
+        name = next((c.name for n, c in enumerate(calendar) if _inside(spans[n], at, n, begin)), None)
+        found[name] = found.get(name, 0) + stop - begin
+    return list(found.items())
+
+
+def _inside(spans: list[tuple[int, int]], at: list[int], n: int, begin: int) -> bool:
+    """Whether a moment lies in one of the spans; at: how many of them lie behind, moments come in order."""
+    while at[n] < len(spans) and spans[at[n]][1] <= begin:
+        at[n] += 1
+    return at[n] < len(spans) and spans[at[n]][0] <= begin
+
+
+def _spans(start: int, end: int, category: Category, zone: ZoneInfo) -> Iterator[tuple[int, int]]:
+    """The stretches of one category that touch start to end, in order."""
+    day = datetime.fromtimestamp(max(start - 2 * 86400, 0), UTC).date()
+    last = datetime.fromtimestamp(end + 86400, UTC).date()
+    over = category.end <= category.start
+    while day <= last:
+        if category.holds(day):
+            begin, stop = _at(day, category.start, zone), _at(day + timedelta(over), category.end, zone)
+            if begin < stop:
+                yield begin, stop
+        day += timedelta(1)
+
+
+def _at(day: date, clock: time, zone: ZoneInfo) -> int:
+    return int(datetime.combine(day, clock, zone).timestamp())

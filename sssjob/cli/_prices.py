@@ -1,0 +1,117 @@
+"""What ``charge`` and ``quote`` share: the rates, a line or a record a job, and the counts that have to add up."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from decimal import Decimal
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from sssjob.accounting import Charge, RatesError, RateSet, Uncharged, read_rates
+from sssjob.accounting.arithmetic import plain, rounded
+from sssjob.cli._complete import files
+from sssjob.cli._files import read_bytes
+from sssjob.cli._findings import problem, say
+from sssjob.cli._options import Session
+from sssjob.findings import Findings, Policy, escape
+
+if TYPE_CHECKING:
+    from sssjob.model import Job
+
+__all__ = ["Tally", "load", "page", "rates_option"]
+
+
+def rates_option(function: Callable[..., int]) -> Callable[..., int]:
+    """``--rates FILE``."""
+    return click.option("--rates", "rates_file", required=True, metavar="FILE", shell_complete=files,
+                        help="The rates, in TOML.")(function)
+
+
+def load(session: Session, name: str) -> RateSet | None:
+    """The rates of a file; None when they are wrong, every problem told."""
+    try:
+        return read_rates(read_bytes(name), name)
+    except RatesError as error:
+        for what in error.problems:
+            problem(f"{name}: {what}", as_json=session.as_json, status=1)
+        return None
+
+
+@dataclass(slots=True)
+class Tally:
+    """What became of the jobs of a document. what: charged or quoted."""
+
+    session: Session
+    file: str
+    what: str
+    rates: RateSet
+    jobs: int = 0
+    done: int = 0
+    total: Fraction = Fraction(0)
+    reasons: Counter[str] = field(default_factory=Counter)
+
+    def add(self, job: Job, made: Charge | Uncharged) -> dict[str, Any]:
+        """Count a job, tell what was assumed and why it has no charge; its record."""
+        self.jobs += 1
+        name = str(job.value("Id") or job.value("Name") or f"job-{self.jobs}")
+        findings = Findings(self.file)
+        for note in made.notes:
+            findings.add(note.rule, note.subject, f"{name}: {note.message}", line=job.line, path="/Job",
+                         policy=self.session.policy or Policy.WARN)
+        self.session.report(findings)
+        if isinstance(made, Charge):
+            self.done += 1
+            self.total += Fraction(made.amount)
+        else:
+            self.reasons[made.reason] += 1
+            self._refused(name, job, made)
+        return {"type": self.what, "id": name, **made.record()}
+
+    def _refused(self, name: str, job: Job, made: Uncharged) -> None:
+        where = f"{escape(self.file)}:{job.line}" if job.line else escape(self.file)
+        if not (self.session.as_json or self.session.quiet):
+            say(f"{where}: {escape(name)}: not {self.what}: {made.reason} ({escape(made.detail, 400)})")
+
+    @property
+    def amount(self) -> Decimal:
+        """The sum of all charges."""
+        return rounded(self.total, self.rates.smallest, self.rates.precision, "half-up")
+
+    def record(self) -> dict[str, Any]:
+        """The counts as a JSON object."""
+        return {"type": "counts", "jobs": self.jobs, self.what: self.done, "not": dict(sorted(self.reasons.items())),
+                "total": plain(self.amount), "currency": self.rates.currency, "rates": self.rates.identity}
+
+    def __str__(self) -> str:
+        reasons = ", ".join(f"{reason} {n}" for reason, n in sorted(self.reasons.items()))
+        refused = f", {self.reasons.total()} not ({reasons})" if reasons else ""
+        return (f"{self.jobs} job{'s' * (self.jobs != 1)}: {self.done} {self.what}, "
+                f"{money(self.amount, self.rates.currency)}{refused}")
+
+
+def money(amount: Decimal, currency: str) -> str:
+    """``12.50 EUR``."""
+    return f"{plain(amount)} {currency or 'credits'}"
+
+
+def page(records: Iterable[dict[str, Any]], *, as_json: bool, itemise: bool) -> str:
+    """The records as JSON Lines, or as text with the items of each charge."""
+    if as_json:
+        return "".join(json.dumps(r) + "\n" for r in records)
+    return "".join(f"{line}\n" for r in records if "charge" in r for line in _lines(r, itemise))
+
+
+def _lines(record: dict[str, Any], itemise: bool) -> list[str]:
+    lines = [f"{escape(record['id'])}: {record['charge']} {record['currency'] or 'credits'}"]
+    if itemise:
+        lines[0] += f" by {record['rates']}"
+        for item in record["items"]:
+            category = f" ({item['category']})" if "category" in item else ""
+            lines.append(f"  {item['rate']}{category}: {item['arithmetic']} = {item['value']}")
+        lines.append(f"  charge: {record['arithmetic']} = {record['exact']}, {record['rounding']}")
+    return [lines[0], *(escape(line, 100_000) for line in lines[1:])]

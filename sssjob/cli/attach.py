@@ -1,0 +1,45 @@
+"""``sssjob attach``: jobs that were submitted elsewhere."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from sssjob.cli._complete import executors
+from sssjob.cli._files import emit
+from sssjob.cli._findings import problem
+from sssjob.cli._journal import SILENT, ended_badly, lines, on_journal, told
+from sssjob.errors import UsageError
+
+if TYPE_CHECKING:
+    from sssjob.run.client import Client
+
+__all__ = ["command"]
+
+
+@click.command("attach")
+@click.argument("ids", metavar="NATIVE-ID...", nargs=-1, required=True)
+@click.option("--executor", metavar="NAME", shell_complete=executors,
+              help="Whose jobs they are; or say it with the id: slurm:1234.")
+@on_journal
+def command(client: Client, as_json: bool, ids: tuple[str, ...], executor: str | None) -> int:
+    """Take jobs that a resource manager has into the journal, and print their ids, one a line.
+
+    Exit status 5: it knows no such job. 4: it does not answer; the job is in the journal all the same.
+    """
+    wanted = []
+    for given in ids:
+        name, colon, native_id = given.partition(":")
+        if executor is None and not colon:
+            raise UsageError(f"{given}: whose job is it? (--executor NAME, or NAME:{given})")
+        wanted.append((executor, given) if executor is not None else (name, native_id))
+    made = [client.attach(*one) for one in wanted]
+    told(client, as_json)
+    rows = [job.row for submission in made for job in submission.jobs]
+    emit(lines([r.record() for r in rows]) if as_json else "".join(f"{client.journal.name_of(r)}\n" for r in rows))
+    if any(r.outcome is None and r.state == "Idle" and job.seen[0].status is None
+           for r, job in zip(rows, (j for s in made for j in s.jobs), strict=True)):
+        problem(SILENT, as_json=as_json, status=4)
+        return 4
+    return ended_badly(made, as_json)

@@ -1,0 +1,70 @@
+"""``sssjob quote``: what requested jobs would cost."""
+
+from __future__ import annotations
+
+from zoneinfo import ZoneInfo
+
+import click
+
+from sssjob.cli._complete import files
+from sssjob.cli._files import emit, once
+from sssjob.cli._findings import problem, say
+from sssjob.cli._options import Session, common
+from sssjob.cli._prices import Tally, load, page, rates_option
+from sssjob.errors import UsageError
+
+__all__ = ["command"]
+
+
+@click.command("quote")
+@click.argument("file", metavar="FILE", shell_complete=files)
+@rates_option
+@click.option("--itemise", is_flag=True, help="Print the items of every quote.")
+@click.option("--start", metavar="TIME", help="When the jobs would start, where the rates go by the time of day: epoch "
+                                              "seconds or ISO 8601.")
+@click.option("--timezone", metavar="ZONE", help="Zone of a --start that has none, as Europe/Berlin.")
+@common
+def command(session: Session, file: str, rates_file: str, itemise: bool, start: str | None,
+            timezone: str | None) -> int:
+    """Print what the jobs of FILE (- is standard input) will be charged if they get what they request.
+
+    Of a range the least counts, of Duration the most. A job that cannot be quoted is told with what is missing, and the
+    exit status is 1.
+    """
+    once([file, rates_file])
+    from sssjob.accounting import Uncharged, quote
+
+    at = None if start is None else _moment(start, timezone)
+    rates = load(session, rates_file)
+    if rates is None:
+        return 1
+    document = session.read(file)
+    if session.errors:
+        return 1
+    tally = Tally(session, file, "quoted", rates)
+    records = []
+    for job, defaults in document.jobs():
+        made = quote(job, rates, defaults, start=at)
+        records.append(tally.add(job, made))
+        session.errors += isinstance(made, Uncharged)
+    if not tally.jobs:
+        problem(f"{file}: there is no job", as_json=session.as_json, status=1)
+        return 1
+    emit(page([*records, tally.record()], as_json=session.as_json, itemise=itemise))
+    if tally.jobs > 1 and not (session.as_json or session.quiet):
+        say(str(tally))
+    return session.status()
+
+
+def _moment(start: str, timezone: str | None) -> int:
+    """Epoch seconds of --start."""
+    from sssjob.accounting.times import TimeError, moment
+
+    try:
+        zone = None if timezone is None else ZoneInfo(timezone)
+    except (OSError, ValueError, LookupError):
+        raise UsageError(f"--timezone {timezone!r} is no time zone, as Europe/Berlin") from None
+    try:
+        return moment(start, zone)
+    except TimeError as error:
+        raise UsageError(f"--start: {error}") from None

@@ -1,0 +1,48 @@
+"""``sssjob wait``: follow jobs to their ends."""
+
+from __future__ import annotations
+
+import math
+
+import click
+
+from sssjob.cli._files import emit
+from sssjob.cli._findings import problem, record
+from sssjob.cli._journal import lines, names, opened, told
+from sssjob.errors import UsageError
+
+__all__ = ["command"]
+
+
+@click.command("wait")
+@names
+@click.option("--timeout", type=click.FloatRange(min=0), metavar="SECONDS",
+              help="Exit status 6 after so many seconds; the jobs go on.")
+@click.option("--no-job-code", is_flag=True, help="Exit status 0 once the jobs have ended, however they ended.")
+@click.option("-q", "--quiet", is_flag=True, help="No progress.")
+@click.option("--json", "as_json", is_flag=True, help="A record a job, and whose the exit status is.")
+def command(ids: tuple[str, ...], timeout: float | None, no_job_code: bool, quiet: bool, as_json: bool) -> int:
+    """Wait until all of these jobs have ended; what waits for them in their documents is started meanwhile.
+
+    The exit status is the job's own (128 + n for signal n); of several, that of the first failure that no other job
+    answered. Ctrl-C ends the waiting, not the jobs; USR1 releases jobs that are held by the user.
+    """
+    from sssjob.run.engine import STOPS
+    from sssjob.run.standing import exit_code
+
+    if timeout is not None and not math.isfinite(timeout):
+        raise UsageError(f"--timeout {timeout} is no number of seconds")
+    with opened(progress=not (quiet or as_json)) as client:
+        jobs, done = client.wait(ids, timeout)
+        told(client, as_json)
+        if as_json:
+            emit(lines([job.row.record() | (job.outcome.record() if job.outcome else {}) for job in jobs]))
+        if done:
+            code, origin = exit_code(jobs)
+        else:
+            code, origin = STOPS.get(client.stopped or "", 6), "sssjob"
+            problem(f"{client.stopped or 'timeout'}: {sum(not job.ended for job in jobs)} of {len(jobs)} jobs have not "
+                    "ended; they go on", as_json=as_json, status=code)
+    if as_json:
+        record({"kind": "result", "origin": origin, "exit_code": code})
+    return 0 if no_job_code and done else code

@@ -1,0 +1,272 @@
+"""A runner that runs jobs through a PSI/J executor.
+
+With ``split`` each rank of a job is a PSI/J job of its own, as Flux has a shell a rank; without, one PSI/J job asks for
+as many nodes as there are ranks, and the executor places them. Executors are asked in a thread of its own, for that may
+take its time. With a folder, the native ids of all shells are kept there, and a later process finds them again.
+
+What PSI/J has no word for is left out: only ``cancel`` ends a job, with the executor's own time between SIGTERM and
+SIGKILL; nobody gets a SIGALRM first.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from signal import SIGTERM
+
+from psij import InvalidJobException, Job, JobExecutor, JobSpec, JobState, JobStatus, SubmitException
+from sssjob.fluxexec.errors import JobspecError
+from sssjob.fluxexec.idset import Idset
+from sssjob.fluxexec.jobspec import shares, spec_of
+from sssjob.fluxexec.loop import Loop
+from sssjob.fluxexec.service import Ended, Lost, NotStarted, Report, Start, Up, What
+from sssjob.lexical import LexicalError
+
+__all__ = ["PsijRunner", "what_ended"]
+
+log = logging.getLogger("sssjob.fluxexec")
+_LOST = ("lost", "unknown-exit")
+
+
+@dataclass(slots=True)
+class _Run:
+    id: int
+    ranks: list[Idset | None]
+    report: Report | None
+    jobs: list[Job] = field(default_factory=list)
+    last: dict[int, list[What]] = field(default_factory=dict)       # of each shell, for who asks again
+    ending: bool = False
+
+
+class PsijRunner:
+    """folder: where native ids are kept. split: a PSI/J job a rank; None: for the executor ``local`` only."""
+
+    def __init__(self, loop: Loop, executor: JobExecutor, *, folder: Path | None = None,
+                 split: bool | None = None) -> None:
+        self.loop, self.executor, self.folder = loop, executor, folder
+        self.split = executor.name == "local" if split is None else split
+        self._runs: dict[int, _Run] = {}
+        self._worker = ThreadPoolExecutor(1, "flux-exec")
+        if folder is not None:
+            folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+            if hasattr(executor, "records"):
+                executor.records = folder / "records"
+
+    def start(self, start: Start, report: Report) -> Sequence[Idset | None]:
+        """Begin to submit. Raises JobspecError."""
+        job, variables = start.jobspec, {"FLUX_JOB_ID": str(start.id)}
+        ranks = None if start.resources is None else start.resources.ranks
+        specs: list[tuple[Idset | None, JobSpec]]
+        try:
+            if self.split and ranks is not None:
+                specs = [(rank, spec_of(job, tasks, variables=variables, limit=False))
+                         for rank, tasks in shares(job.tasks, ranks)]
+            else:
+                nodes = None if ranks is None or self.split else ranks.count
+                specs = [(ranks, spec_of(job, job.tasks, nodes, variables=variables, limit=not self.split))]
+        except InvalidJobException as error:
+            raise JobspecError(str(error)) from error
+        run = self._runs[start.id] = _Run(start.id, [rank for rank, _ in specs], report)
+        run.jobs = [Job(spec) for _, spec in specs]
+        self._later(lambda: self._submit(run))
+        return run.ranks
+
+    def find(self, start: Start, report: Report) -> Sequence[Idset | None] | None:
+        """The shells of a job that was left, or that an earlier process has started."""
+        run = self._runs.get(start.id)
+        if run is None:
+            run = self._recovered(start.id)
+        if run is None:
+            return None
+        run.report = report
+        for shell, events in sorted(run.last.items()):
+            for what in events:
+                self._pass_on(run, shell, what)
+        return run.ranks
+
+    def terminate(self, job: int, *, force: bool = False) -> None:
+        """Cancel all that was submitted."""
+        run = self._runs.get(job)
+        if run is not None:
+            run.ending = True
+            self._later(lambda: self._cancel(run))
+
+    def leave(self, job: int) -> None:
+        """Do not report any more."""
+        if job in self._runs:
+            self._runs[job].report = None
+
+    def forget(self, job: int) -> None:
+        """A job is over: its record goes."""
+        run = self._runs.pop(job, None)
+        if run is not None and self.folder is not None:
+            self._later(lambda: self._path(job).unlink(missing_ok=True))
+
+    def close(self) -> None:
+        """Finish what was begun."""
+        self._worker.shutdown()
+
+    def end_all(self, seconds: float) -> None:
+        """End all that runs, and wait for it so long."""
+        from datetime import timedelta
+
+        for number in list(self._runs):
+            self.terminate(number)
+        self.close()
+        for run in self._runs.values():
+            for job in run.jobs:
+                if job.executor is not None:
+                    job.wait(timedelta(seconds=seconds))
+
+    def _later(self, call: Callable[[], object]) -> None:
+        self._worker.submit(self._guarded, call)
+
+    def _guarded(self, call: Callable[[], object]) -> None:
+        try:
+            call()
+        except Exception:
+            log.exception("flux-exec worker")
+
+    # In the worker's thread
+
+    def _submit(self, run: _Run) -> None:
+        for shell, job in enumerate(run.jobs):
+            if run.ending:
+                self._tell(run, shell, NotStarted("it was ended before it was started"))
+                continue
+            self._follow(run, shell, job)
+            try:
+                self.executor.submit(job)
+            except Exception as error:      # whatever a plug-in raises: the job must come to an end
+                self._tell(run, shell, NotStarted(str(error) or type(error).__name__))
+        self._write(run)
+        if run.ending:
+            self._cancel(run)
+
+    def _cancel(self, run: _Run) -> None:
+        for job in run.jobs:
+            if job.executor is not None:
+                try:
+                    job.cancel()
+                except SubmitException as error:
+                    log.warning("job %d cannot be cancelled: %s", run.id, error)
+
+    def _follow(self, run: _Run, shell: int, job: Job) -> None:
+        """Have the statuses of a job told as what happens to a shell; psij calls from a thread of its own."""
+        up = False
+
+        def changed(_: Job, status: JobStatus) -> None:
+            nonlocal up
+            if status.state is JobState.ACTIVE:
+                up = True
+                self._tell(run, shell, Up())
+            elif status.final:
+                self._tell(run, shell, what_ended(status, up))
+
+        job.set_job_status_callback(changed)
+
+    def _tell(self, run: _Run, shell: int, what: What) -> None:
+        self.loop.post(lambda: self._told(run, shell, what))
+
+    # In the loop's thread
+
+    def _told(self, run: _Run, shell: int, what: What) -> None:
+        if self._runs.get(run.id) is run:
+            run.last.setdefault(shell, []).append(what)
+            self._pass_on(run, shell, what)
+
+    def _pass_on(self, run: _Run, shell: int, what: What) -> None:
+        if run.report is not None:
+            report = run.report
+            self.loop.soon(lambda: report(shell, what))
+
+    # Records
+
+    def _path(self, job: int) -> Path:
+        assert self.folder is not None
+        return self.folder / f"{job}.json"
+
+    def _write(self, run: _Run) -> None:
+        """Record the native ids of a job, where there is a folder."""
+        if self.folder is None or self._runs.get(run.id) is not run:
+            return
+        reference = getattr(self.executor, "reference", lambda job: None)
+        shells = [{"ranks": None if ranks is None else str(ranks), "id": job.id,
+                   "native_id": reference(job) or job.native_id}
+                  for ranks, job in zip(run.ranks, run.jobs, strict=True)]
+        path = self._path(run.id)
+        new = path.with_suffix(".new")
+        try:
+            new.write_text(json.dumps({"executor": self.executor.name, "shells": shells}))
+            os.replace(new, path)
+        except OSError as error:
+            log.warning("job %d cannot be found again: %s", run.id, error)
+
+    def _recovered(self, number: int) -> _Run | None:
+        """A job that an earlier process has recorded."""
+        if self.folder is None:
+            return None
+        try:
+            known = json.loads(self._path(number).read_text())
+            shells = [(None if s["ranks"] is None else Idset.parse(s["ranks"]), str(s["id"]), s["native_id"])
+                      for s in known["shells"]]
+            if known["executor"] != self.executor.name or not all(native for *_, native in shells):
+                return None
+        except FileNotFoundError:
+            return None
+        except (OSError, ValueError, KeyError, TypeError, LexicalError) as error:
+            log.warning("record of job %d cannot be read: %s", number, error)
+            return None
+        run = self._runs[number] = _Run(number, [ranks for ranks, *_ in shells], None)
+        for _, name, _ in shells:
+            job = Job()
+            job._id = name              # under which the executor may have records of its own
+            run.jobs.append(job)
+        natives = [str(native) for *_, native in shells]
+        self._later(lambda: self._attach(run, natives))
+        return run
+
+    def _attach(self, run: _Run, natives: list[str]) -> None:
+        for shell, (job, native) in enumerate(zip(run.jobs, natives, strict=True)):
+            self._follow(run, shell, job)
+            try:
+                self.executor.attach(job, native)
+            except Exception as error:
+                self._tell(run, shell, Lost(str(error) or type(error).__name__))
+        if run.ending:
+            self._cancel(run)
+
+
+def what_ended(status: JobStatus, up: bool) -> What:
+    """What a final status says of a shell. up: it was ACTIVE before."""
+    metadata = status.metadata or {}
+    reason, note = metadata.get("reason"), status.message or f"the job is {status.state}"
+    wait_status = _wait_status(status)
+    if wait_status is None:
+        if not up:
+            return NotStarted(note)
+        if status.state is JobState.CANCELED:
+            return Ended(SIGTERM)
+        if reason != "timeout":
+            return Lost(note)
+        wait_status = int(SIGTERM)
+    if reason in _LOST:
+        return Lost(note)
+    return Ended(wait_status, timed_out=reason == "timeout")
+
+
+def _wait_status(status: JobStatus) -> int | None:
+    """As in wait(2); None when neither exit code nor signal is known."""
+    metadata = status.metadata or {}
+    with suppress(TypeError, ValueError):
+        if metadata.get("signal"):
+            return int(metadata["signal"]) & 0x7F | (0x80 if metadata.get("core_dumped") else 0)
+    if status.exit_code is not None:
+        return (status.exit_code & 0xFF) << 8
+    return 0 if status.state is JobState.COMPLETED else None

@@ -1,0 +1,122 @@
+"""The job object and Machine/Job Features: what a provider can say about a job, and what a pilot said, written back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from decimal import ROUND_HALF_UP, Decimal
+from typing import TYPE_CHECKING, Final
+
+from sssjob.element import Property
+from sssjob.lexical import LexicalError
+from sssjob.mjf.keys import KEYS
+from sssjob.mjf.status import Figures, Usage
+from sssjob.mjf.values import MJFValueError, Value, read_value, write_value
+from sssjob.units import to_bytes
+
+if TYPE_CHECKING:
+    from sssjob.model import Job, JobDefaults
+
+__all__ = ["record_usage", "values_of"]
+
+#: key -> (property of Requested, ResourceLimit): of both the first that is known
+_LIMITS: Final = {"wall_limit_secs": ("Duration", ""), "cpu_limit_secs": ("", "CPUTime"),
+                  "max_rss_bytes": ("Memory", "MaxMemorySize"), "max_swap_bytes": ("Swap", "MaxSwap"),
+                  "scratch_limit_bytes": ("Disk", "MaxDisk")}
+
+
+def values_of(job: Job, defaults: JobDefaults | None = None, *, granted: Mapping[str, Value | None] | None = None
+              ) -> dict[str, Value]:
+    """The keys that a job object knows, in the units of the note.
+
+    granted: what the resource manager has granted on this node (allocated_cpu, job_id, jobstart_secs, total_cpu ...),
+    which wins over what was asked for; None takes a key away. What is not known is left out, and so is a limit of 0.
+    cpu_limit_secs is never made up from wall time and processors; a ResourceLimit has no unit and counts bytes.
+    """
+    from sssjob.inherit import effective
+
+    whole = effective(job, defaults).fold()
+    found: dict[str, Value] = {}
+    for name, value in (*_facts(whole), *_limits(whole), *_extensions(whole), *(granted or {}).items()):
+        if value is None:
+            found.pop(name, None)
+            continue
+        try:
+            write_value(KEYS[name], value)
+        except MJFValueError:
+            continue
+        found[name] = value
+    return found
+
+
+def _facts(job: Job) -> Iterator[tuple[str, Value | None]]:
+    for p in job.delivered.all("Processors") if job.delivered is not None else ():
+        name = {"Configured": "total_cpu", "Dedicated": "allocated_cpu", None: "allocated_cpu"}.get(p.get("context"))
+        if name and p.get("metric") is None:
+            yield name, int(p.text) if p.text.isdigit() else None
+    for name, tag in (("job_id", "Id"), ("jobstart_secs", "StartTime")):
+        value = job.value(tag)
+        if isinstance(value, int | str):
+            yield name, value
+
+
+def _limits(job: Job) -> Iterator[tuple[str, Value | None]]:
+    from sssjob.requirements import least_request
+
+    requested = least_request(job.requested) if job.requested is not None else None
+    limits = {str(p.get("name")).lower(): p for p in job.all("ResourceLimit") if p.get("type") != "Soft"}
+    for name, (tag, limit) in _LIMITS.items():
+        asked = requested.first(tag) if requested is not None and tag else None
+        if asked is not None and asked.property.get("metric") is None:
+            yield name, _amount(asked.property)
+        elif limit.lower() in limits:
+            text = limits[limit.lower()].text.strip()
+            yield name, int(text) if text.isascii() and text.isdigit() and len(text) <= 64 else None
+
+
+def _amount(p: Property) -> int | None:
+    """Seconds of a Duration, else bytes, a fraction of one dropped."""
+    try:
+        number = Decimal(p.text)
+        return int(number if p.tag == "Duration" else to_bytes(number, p.get("units")))
+    except (LexicalError, ArithmeticError):
+        return None
+
+
+def _extensions(job: Job) -> Iterator[tuple[str, Value | None]]:
+    """``<Extension type="MJF" name="hs06_job">80</Extension>``, of the job or delivered."""
+    for scope in (job, job.delivered):
+        for p in scope.all("Extension") if scope is not None else ():
+            key = KEYS.get(str(p.get("name")))
+            if p.get("type") == "MJF" and key is not None and key.area != "status":
+                try:
+                    yield key.name, read_value(key.kind, p.text)
+                except MJFValueError:
+                    continue
+
+
+def record_usage(job: Job, usage: Usage, last: Figures | None = None) -> None:
+    """Write what a pilot used into Delivered: mean and greatest number of cores; last: the wastes at the last
+    snapshot, for a job that was killed or drained."""
+    if usage.mean is None or usage.greatest is None:
+        return
+    delivered = job.ensure("Delivered")
+    delivered.items = [i for i in delivered.items if not (isinstance(i, Property) and _ours(i))]
+    for metric, number in (("Average", usage.mean), ("Max", usage.greatest)):
+        delivered.add("Processors", _rounded(number), metric=metric)
+    for name in ("kill_waste", "draining_waste"):
+        waste = getattr(last, name, None)
+        if waste is not None:
+            delivered.add("Extension", str(_rounded(waste)), name=name, type="MJF")
+
+
+def _ours(p: Property) -> bool:
+    """Whether ``record_usage`` writes such a property."""
+    if p.tag == "Processors":
+        return p.get("metric") in ("Average", "Max")
+    return p.tag == "Extension" and p.get("type") == "MJF" and str(p.get("name")).endswith("_waste")
+
+
+def _rounded(number: float) -> Decimal:
+    """To thousandths, without zeros at the end."""
+    made = Decimal(repr(float(number))).quantize(Decimal("0.001"), ROUND_HALF_UP).normalize()
+    return made.quantize(Decimal(1)) if made == made.to_integral_value() else made

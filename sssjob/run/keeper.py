@@ -1,0 +1,102 @@
+"""The process that looks after the jobs of one submission on this machine when nobody else does.
+
+Jobs of the executor ``local`` need somebody who keeps their time limits, learns how they end and starts what waits for
+them. It is a client of the journal like any other, and holds the lease; when it is killed the jobs go on, their ends
+are recorded, and the next client starts another one.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import select
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from sssjob.errors import AccessError
+from sssjob.run.journal import Entry, make_folder
+
+__all__ = ["keep"]
+
+_READY_S = 60.0         # patience with its start
+_TAKE_S = 10.0          # of its own, with others who hold the lease for a moment
+_ROOT = str(Path(__file__).resolve().parents[2])
+_CODE = f"import sys; sys.path.append({_ROOT!r}); from sssjob.run.keeper import main; main()"
+
+
+def keep(entry: Entry) -> None:
+    """Start one, and wait until it has started what can be started."""
+    make_folder(entry.folder)
+    read, write = os.pipe()
+    log = os.open(entry.folder / "keeper.log", os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+    try:
+        subprocess.run([sys.executable, "-P", "-c", _CODE, str(entry.journal.path), str(entry.number), str(write)],
+                       stdin=subprocess.DEVNULL, stdout=log, stderr=log, pass_fds=(write,), start_new_session=True,
+                       check=True)
+        os.close(write)
+        write = -1
+        if not select.select([read], [], [], _READY_S)[0] or os.read(read, 1) != b".":
+            said = (entry.folder / "keeper.log").read_text(errors="replace").strip().rpartition("\n")[2]
+            raise AccessError(str(entry.journal.path), f"the jobs of @{entry.number} are not looked after: {said}")
+    except (OSError, subprocess.SubprocessError) as error:
+        if isinstance(error, AccessError):
+            raise
+        raise AccessError(sys.executable, f"cannot look after the jobs of @{entry.number}: {error}") from error
+    finally:
+        for fd in (read, write, log):
+            if fd >= 0:
+                os.close(fd)
+
+
+def main() -> None:
+    """In the new process: leave the one that started it, and look after the jobs to their ends."""
+    path, number, ready = Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
+    if os.fork():
+        os._exit(0)
+    os.set_inheritable(ready, False)
+    for ignored in (signal.SIGHUP, signal.SIGINT):
+        signal.signal(ignored, signal.SIG_IGN)
+    from sssjob.findings import Findings
+    from sssjob.run.client import backend_of
+    from sssjob.run.engine import Engine
+    from sssjob.run.journal import open_journal
+    from sssjob.run.progress import Progress
+    from sssjob.run.standing import load
+
+    def started() -> None:
+        nonlocal ready
+        if ready >= 0:
+            with contextlib.suppress(OSError):
+                os.write(ready, b".")
+            os.close(ready)
+            ready = -1
+
+    def done() -> bool:
+        if engine.answered():
+            started()
+        return submission.ended
+
+    with open_journal(path) as journal:
+        entry = journal.entry(number)
+        if not _taken(entry):
+            started()
+            return
+        submission = load(entry, lambda: backend)
+        backend = backend_of(entry)
+        submission.owned = True
+        engine = Engine([submission], Findings(), Progress(shown=False))
+        engine.follow(done)
+        started()
+        entry.release()
+
+
+def _taken(entry: Entry) -> bool:
+    until = time.monotonic() + _TAKE_S
+    while not entry.take():
+        if time.monotonic() > until:
+            return False
+        time.sleep(0.05)
+    return True

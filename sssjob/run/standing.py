@@ -1,0 +1,334 @@
+"""Submissions as they stand: each job of a document with what has become of it, from the history in the journal.
+
+Nothing is started or asked here: reading the events again gives the document with its facts, how each job ended, and
+where every fact is from.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, Literal
+
+import psij
+from sssjob.findings import Findings
+from sssjob.graph import derived_state
+from sssjob.model import Document, Job
+from sssjob.run import facts
+from sssjob.run.journal import Entry, Event, Row, stamp, status_of, status_record
+from sssjob.run.plan import Need, Plan, PlannedJob, outline
+
+__all__ = ["JobOutcome", "Outcome", "Running", "Submission", "Word", "exit_code", "holds", "load"]
+
+Word = Literal["waiting", "running", "done", "failed", "canceled", "skipped", "kept"]
+Origin = Literal["job", "sssjob"]
+_STREAM: Final = "status"       # the source of what a status says without naming one
+
+
+@dataclass(slots=True)
+class JobOutcome:
+    """How one job ended. word: done, failed, canceled, skipped (never started) or kept (had succeeded before)."""
+
+    job: Job
+    label: str
+    word: Word
+    exit_code: int | None = None
+    signal: int | None = None
+    message: str = ""
+    origin: Origin = "job"
+
+    @property
+    def code(self) -> int:
+        """As an exit code of a process: its own, 128 + n for signal n, 5 for an end with neither (decisions 51)."""
+        if self.word in ("done", "kept", "skipped"):
+            return self.exit_code or 0
+        if self.signal is not None:
+            return 128 + self.signal
+        return self.exit_code or 5
+
+    def record(self) -> dict[str, Any]:
+        """As a JSON object."""
+        known = {"exit_code": self.exit_code, "signal": self.signal, "message": self.message or None,
+                 "id": self.job.value("Id"), "name": self.job.value("Name"), "start_time": self.job.value("StartTime"),
+                 "end_time": self.job.value("EndTime")}
+        return {"kind": "job", "label": self.label, "outcome": self.word} | {
+            k: v for k, v in known.items() if v is not None}
+
+
+@dataclass(slots=True)
+class Outcome:
+    """The document with its results, how each job ended, and the exit code with whose it is (decisions 51)."""
+
+    document: Document
+    jobs: list[JobOutcome]
+    exit_code: int
+    origin: Origin
+    findings: Findings
+    stopped: str | None = None      # why everything was cancelled: timeout, interrupted ...
+
+    @property
+    def results(self) -> list[dict[str, Any]]:
+        """One JSON object a job, and ``{"kind": "result", ...}`` last."""
+        last = {"kind": "result", "origin": self.origin, "exit_code": self.exit_code}
+        return [*(job.record() for job in self.jobs), last]
+
+
+@dataclass(slots=True, eq=False)
+class Running:
+    """A planned job and what became of it so far.
+
+    number: its place in the document. tags, references: of its parts, in the resource manager and for attaching;
+    intents: where and when each was about to be submitted. parts: those that this process follows.
+    """
+
+    plan: PlannedJob
+    number: int
+    of: Submission
+    word: Word = "waiting"
+    seen: list[facts.Seen] = field(default_factory=list)
+    parts: list[psij.Job | None] = field(default_factory=list)
+    tags: list[str | None] = field(default_factory=list)
+    references: list[str | None] = field(default_factory=list)
+    intents: list[dict[str, Any]] = field(default_factory=list)
+    evidence: dict[str, tuple[str, float]] = field(default_factory=dict)
+    cancel: bool = False            # somebody wants its end
+    released: bool = False          # somebody has ended its Hold
+    asked: bool = False             # by tag, at least once
+    outcome: JobOutcome | None = None
+
+    @property
+    def succeeded(self) -> bool:
+        return self.word in ("done", "kept")
+
+    @property
+    def ended(self) -> bool:
+        return self.outcome is not None
+
+    @property
+    def known_code(self) -> int | None:
+        """What OnExit compares: the code or 128 + signal; None where neither is known."""
+        if self.outcome is None or (self.outcome.exit_code is None and self.outcome.signal is None):
+            return None
+        return self.outcome.code
+
+    @property
+    def row(self) -> Row:
+        """Its line in a list."""
+        job, outcome = self.plan.job, self.outcome
+        native = [s.native_id for s in self.seen if s.native_id is not None]
+        entry = self.of.entry
+        number, executor = (0, "") if entry is None else (entry.number, entry.executor)
+        return Row(number, self.number, _text(job.value("Id")), _text(job.value("Name")), self.plan.label,
+                   "+".join(native) or None, executor, str(job.value("State") or "Idle"),
+                   None if outcome is None else outcome.word,
+                   None if outcome is None or outcome.word == "skipped" else outcome.exit_code)
+
+    def prepare(self, parts: int) -> None:
+        """Have room for what is learnt of that many parts."""
+        while len(self.seen) < parts:
+            self.seen.append(facts.Seen())
+            self.parts.append(None)
+            self.tags.append(None)
+            self.references.append(None)
+            self.intents.append({})
+        own = self.plan.job.task_groups
+        for n, seen in enumerate(self.seen):
+            seen.group = own[n] if len(own) == len(self.seen) > 1 else None
+
+    def forget(self) -> None:
+        """It was about to be submitted, and certainly was not."""
+        self.word = "waiting"
+        for of_part in (self.seen, self.parts, self.tags, self.references, self.intents):
+            of_part.clear()
+
+    def take(self, part: int, status: psij.JobStatus, when: float) -> bool:
+        """Take over a status of a part; False if it is none that follows the last one."""
+        self.prepare(part + 1)
+        seen = self.seen[part]
+        if seen.status is not None and not status.state.is_greater_than(seen.status.state):
+            return False
+        seen.take(status)
+        facts.record(self.plan.job, self.seen)
+        metadata = status.metadata or {}
+        sources = metadata.get("sources", {})
+        self.evidence["State"] = (_STREAM, when)
+        for key in [*metadata, *(["exit_code"] if status.exit_code is not None else [])]:
+            self.evidence[key] = (str(sources.get(key, _STREAM)), when)
+        return True
+
+    def sources(self) -> list[tuple[str, str, str, float]]:
+        """(fact, value, source, when it was learnt) of every fact in the document."""
+        return [(name, value, *self._evidence(key)) for name, value, key in facts.stated(self.plan.job)]
+
+    def _evidence(self, key: str) -> tuple[str, float]:
+        return self.evidence.get(key) or self.evidence.get("State") or ("sssjob", self.of.time)
+
+
+@dataclass(slots=True, eq=False)
+class Submission:
+    """A document, its jobs, and its entry in the journal (None: it is not written down).
+
+    owned: this process holds the lease, starts the jobs and follows them. last: the number of the last event taken in.
+    """
+
+    document: Document
+    executor: Callable[[], psij.JobExecutor]
+    entry: Entry | None = None
+    jobs: list[Running] = field(default_factory=list)
+    owned: bool = False
+    last: int = 0
+    time: float = 0.0
+
+    def take_plan(self, plan: Plan) -> None:
+        """Set out with the jobs of a plan; the results of an earlier life go (decisions 19)."""
+        self.jobs = [Running(p, n, self) for n, p in enumerate(plan.jobs)]
+
+    def begin(self) -> None:
+        """Take away what an earlier run of the document found out."""
+        for job in self.jobs:
+            if not job.plan.keep:
+                facts.clear(job.plan.job)
+
+    @property
+    def ended(self) -> bool:
+        return all(job.ended for job in self.jobs)
+
+    def result(self) -> Document:
+        """The document as it stands."""
+        for group in self.document.groups():
+            group.set("State", derived_state(group))
+        return self.document
+
+    # -- reading the history
+    def catch_up(self) -> list[Running]:
+        """Take in what was written since the last time; the jobs concerned. Of its own jobs an owner knows all but the
+        wishes of others."""
+        if self.entry is None:
+            return []
+        concerned = []
+        for event in self.entry.events(self.last, wishes=self.owned):
+            self.last = event.number
+            job = self.jobs[event.job]
+            _TAKEN.get(event.kind, _ignore)(job, event)
+            concerned.append(job)
+        return concerned
+
+    # -- writing it
+    def note(self, job: Running, kind: str, data: dict[str, Any], part: int = 0, source: str = "sssjob",
+             when: float = 0.0) -> None:
+        """Remember an event for the next flush."""
+        if self.entry is not None:
+            self.entry.note(Event(job.number, kind, source, data, part, when), job.row if self.owned else None)
+
+    def note_status(self, job: Running, part: int, status: psij.JobStatus) -> None:
+        """The same for a status."""
+        sources = sorted(set((status.metadata or {}).get("sources", {}).values()))
+        self.note(job, "status", status_record(status), part, "+".join(map(str, sources)) or _STREAM)
+
+    def note_outcome(self, job: Running) -> None:
+        """The same for an end."""
+        assert job.outcome is not None
+        self.note(job, "ended", ended_record(job.outcome))
+
+
+def ended_record(outcome: JobOutcome) -> dict[str, Any]:
+    """The data of an event ``ended``."""
+    return {"word": outcome.word, "exit_code": outcome.exit_code, "signal": outcome.signal,
+            "message": outcome.message, "origin": outcome.origin}
+
+
+def _text(value: object) -> str | None:
+    return None if value is None else str(value)
+
+
+def _intent(job: Running, event: Event) -> None:
+    job.prepare(int(event.data.get("parts", event.part + 1)))
+    job.word = "running"
+    job.tags[event.part], job.intents[event.part] = event.data["tag"], event.data
+    job.references[event.part] = None
+
+
+def _native(job: Running, event: Event) -> None:
+    job.prepare(event.part + 1)
+    job.word = "running"
+    job.references[event.part] = event.data["reference"]
+    job.seen[event.part].native_id = event.data["native_id"]
+    facts.record(job.plan.job, job.seen)
+    job.evidence["native_id"] = (event.source, event.time)
+
+
+def _status(job: Running, event: Event) -> None:
+    job.take(event.part, status_of(event.data), event.time)
+
+
+def _ended(job: Running, event: Event) -> None:
+    known = event.data
+    if known["word"] in ("skipped", "canceled") and not any(s.started for s in job.seen):
+        facts.record_unstarted(job.plan.job, known["message"])
+    job.outcome = JobOutcome(job.plan.job, job.plan.label, known["word"], known["exit_code"], known["signal"],
+                             known["message"], known["origin"])
+    job.word = job.outcome.word
+
+
+def _unsent(job: Running, event: Event) -> None:
+    job.forget()
+
+
+def _cancel(job: Running, event: Event) -> None:
+    job.cancel = True
+
+
+def _release(job: Running, event: Event) -> None:
+    job.released = True
+
+
+def _ignore(job: Running, event: Event) -> None:
+    """Events that are for readers of the log."""
+
+
+_TAKEN: Final[dict[str, Callable[[Running, Event], None]]] = {
+    "intent": _intent, "unsent": _unsent, "native": _native, "status": _status, "ended": _ended, "cancel": _cancel,
+    "release": _release}
+
+
+def load(entry: Entry, executor: Callable[[], psij.JobExecutor]) -> Submission:
+    """A submission out of the journal, as it stands there."""
+    from sssjob.reader import read_document
+
+    document = read_document(entry.document, path=entry.name or f"@{entry.number}")
+    found = Submission(document, executor, entry, time=entry.time)
+    found.take_plan(outline(document))
+    for event in entry.events():
+        if event.kind == "ended" and event.data["word"] == "kept":
+            found.jobs[event.job].plan.keep = True
+    found.begin()
+    found.catch_up()
+    return found
+
+
+def intent(tag: str, parts: int) -> dict[str, Any]:
+    """The data of an event ``intent``."""
+    return {"tag": tag, "parts": parts, **stamp()}
+
+
+def holds(need: Need, other: Running) -> bool:
+    """Whether the end of a job is what a dependency asks for."""
+    if other.word == "skipped":
+        return False
+    if need.condition == "OnExit":
+        return need.code is None or (other.known_code is not None and other.known_code == need.code)
+    return other.succeeded == (need.condition == "OnSuccess")
+
+
+def exit_code(jobs: Sequence[Running]) -> tuple[int, Origin]:
+    """The exit code for these jobs: of the first that failed and that no other one answered (decisions 51)."""
+    for job in jobs:
+        if job.word in ("failed", "canceled") and not _answered(job):
+            assert job.outcome is not None
+            return job.outcome.code, job.outcome.origin
+    return 0, "job"
+
+
+def _answered(job: Running) -> bool:
+    return any(other.word == "done" and any(job.number in need.on and need.condition != "OnSuccess"
+                                            for need in other.plan.needs) for other in job.of.jobs)

@@ -1,0 +1,175 @@
+"""``sssjob charge`` and ``sssjob quote``: what is written where, what is counted, which status."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from sssjob.cli import main
+
+RATES = """name = "site"
+version = "7"
+currency = "EUR"
+[[rate]]
+type = "VBR"
+name = "Processors"
+rate = 0.012
+per = "hour"
+"""
+JOBS = """<JobGroup>
+  <Id>g</Id>
+  <JobDefaults><Queue>q</Queue></JobDefaults>
+  <Job><Id>a</Id><State>Completed</State><Delivered><Processors>16</Processors><Duration>3600</Duration></Delivered></Job>
+  <Job><Id>b</Id><State>Running</State><Delivered><Processors>1</Processors></Delivered></Job>
+  <Job><Id>c</Id><State>Completed</State><Delivered><Processors>8</Processors><Duration>7200</Duration></Delivered></Job>
+</JobGroup>
+"""
+
+
+class Answer(NamedTuple):
+    """What a command did."""
+
+    code: int
+    out: str
+    err: str
+
+
+Command = Callable[..., Answer]
+
+
+@pytest.fixture
+def sssjob(capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Command:
+    """Run a command line where jobs.xml and rates.toml are; gives (code, out, err)."""
+    (tmp_path / "rates.toml").write_text(RATES)
+    (tmp_path / "jobs.xml").write_text(JOBS)
+    monkeypatch.chdir(tmp_path)
+
+    def call(*arguments: str) -> Answer:
+        code = main(list(arguments))
+        return Answer(code, *capsys.readouterr())
+
+    return call
+
+
+CHARGE = ("charge", "jobs.xml", "--rates", "rates.toml")
+NOT = "jobs.xml:5: b: not charged: not-ended (State is Running)\n"
+COUNTS = "3 jobs: 2 charged, 0.38 EUR, 1 not (not-ended 1)\n"
+
+
+def test_charge_fills_the_document(sssjob: Command) -> None:
+    code, out, err = sssjob(*CHARGE)
+    assert (code, err) == (0, NOT + COUNTS)
+    assert out.count('<Charge units="EUR">0.19</Charge>') == 2 == out.count("<Charge")
+
+
+def test_charged_again_is_the_same(sssjob: Command) -> None:
+    first = sssjob(*CHARGE).out
+    Path("jobs.xml").write_text(first)
+    code, out, err = sssjob(*CHARGE)
+    assert (code, out, err.endswith(COUNTS), "SSS606" in err) == (0, first, True, False)
+
+
+def test_another_charge_is_told(sssjob: Command) -> None:
+    Path("jobs.xml").write_text(JOBS.replace("<Id>a</Id>", "<Id>a</Id><Charge>5</Charge>"))
+    code, out, err = sssjob(*CHARGE)
+    assert code == 0 and "SSS606 warning Charge 5 becomes 0.19" in err and out.count("<Charge") == 2
+
+
+def test_itemise(sssjob: Command) -> None:
+    code, out, err = sssjob(*CHARGE, "--itemise", "-o", "charged.xml")
+    assert (code, err) == (0, NOT + COUNTS)
+    by = out.splitlines()[0].partition(" by ")[2]
+    assert by.startswith("site 7 sha256:")
+    arithmetic = "{} [Processors] * 0.012 [VBR Processors] * {} [Duration] / 3600 [s/hour] = 0.192"
+    a, c = arithmetic.format(16, 3600), arithmetic.format(8, 7200)
+    assert out == "".join(f"{n}: 0.19 EUR by {by}\n  VBR Processors: {t}\n  charge: {t}, half-up to 0.01\n"
+                          for n, t in (("a", a), ("c", c)))
+    assert Path("charged.xml").read_text().count("<Charge") == 2
+
+
+def test_json(sssjob: Command) -> None:
+    code, out, err = sssjob(*CHARGE, "--json")
+    *jobs, counts = map(json.loads, out.splitlines())
+    assert (code, err) == (0, "")
+    assert [(j["id"], j.get("charge"), j.get("reason")) for j in jobs] == [
+        ("a", "0.19", None), ("b", None, "not-ended"), ("c", "0.19", None)]
+    counts.pop("rates")
+    assert counts == {"type": "counts", "jobs": 3, "charged": 2, "not": {"not-ended": 1}, "total": "0.38",
+                      "currency": "EUR"}
+
+
+def test_strict_and_quiet(sssjob: Command) -> None:
+    assert sssjob(*CHARGE, "--strict").code == 1
+    code, _, err = sssjob(*CHARGE, "--quiet")
+    assert (code, err) == (0, "")
+
+
+@pytest.mark.parametrize(("rates", "said"), [
+    ("name = 1\n", "rates.toml: version: Field required"),
+    (RATES + 'kind = "x"\n', "rates.toml: rate[0].kind: no such key"),
+    ("\0", "rates.toml: not TOML"),
+])
+@pytest.mark.parametrize("command", ["charge", "quote"])
+def test_wrong_rates(sssjob: Command, command: str, rates: str, said: str) -> None:
+    Path("rates.toml").write_text(rates)
+    code, out, err = sssjob(command, "jobs.xml", "--rates", "rates.toml")
+    assert (code, out, said in err) == (1, "", True), err
+
+
+@pytest.mark.parametrize(("arguments", "code", "said"), [
+    (("charge", "jobs.xml", "--rates", "nowhere.toml"), 3, "nowhere.toml: No such file"),
+    (("charge", "nowhere.xml", "--rates", "rates.toml"), 3, "nowhere.xml: No such file"),
+    (("charge", "jobs.xml"), 2, "--rates"),
+    (("charge", "-", "--rates", "-"), 2, "only once"),
+    (("quote", "jobs.xml", "--rates", "rates.toml", "--start", "2026-01-01T00:00"), 2, "no zone"),
+    (("quote", "jobs.xml", "--rates", "rates.toml", "--start", "1", "--timezone", "X"), 2, "no time zone"),
+    (("charge", "rates.toml", "--rates", "rates.toml"), 1, "SSS101"),
+])
+def test_refused(sssjob: Command, arguments: tuple[str, ...], code: int, said: str) -> None:
+    answer = sssjob(*arguments)
+    assert (answer.code, answer.out, said in answer.err) == (code, "", True), answer.err
+
+
+def test_no_job(sssjob: Command) -> None:
+    Path("jobs.xml").write_text("<Delivered><Processors>2</Processors></Delivered>")
+    assert sssjob(*CHARGE) == (1, "", "sssjob: jobs.xml: there is no job\n")
+
+
+def test_quote(sssjob: Command) -> None:
+    Path("jobs.xml").write_text("<Job><Id>a</Id><Requested><Processors>16</Processors><Duration>3600</Duration>"
+                                "</Requested></Job>")
+    assert sssjob("quote", "jobs.xml", "--rates", "rates.toml") == (0, "a: 0.19 EUR\n", "")
+    code, out, _ = sssjob("quote", "jobs.xml", "--rates", "rates.toml", "--itemise")
+    assert (code, len(out.splitlines())) == (0, 3)
+    record = json.loads(sssjob("quote", "jobs.xml", "--rates", "rates.toml", "--json").out.splitlines()[0])
+    assert (record["type"], record["charge"]) == ("quoted", "0.19")
+
+
+def test_no_quote(sssjob: Command) -> None:
+    Path("jobs.xml").write_text("<Job><Id>a</Id><Requested><Processors>16</Processors></Requested></Job>")
+    assert sssjob("quote", "jobs.xml", "--rates", "rates.toml") == (
+        1, "", "jobs.xml:1: a: not quoted: no-duration (Duration is not said)\n")
+
+
+def test_start_decides_the_category(sssjob: Command) -> None:
+    Path("rates.toml").write_text('timezone = "Europe/Berlin"\n' + RATES.replace("0.012", "1") + """
+[[rate]]
+type = "NBM"
+name = "TimeCategory"
+instance = "Night"
+rate = 0.5
+[[time_category]]
+name = "Night"
+from = 22:00:00
+to = 06:00:00
+""")
+    Path("jobs.xml").write_text("<Job><Id>a</Id><Requested><Processors>1</Processors><Duration>7200</Duration>"
+                                "</Requested></Job>")
+    quote = ("quote", "jobs.xml", "--rates", "rates.toml")
+    assert sssjob(*quote).code == 1
+    for start, amount in (("2026-03-05T12:00", "2.00"), ("2026-03-05T21:00", "1.50"), ("2026-03-05T23:00", "1.00")):
+        assert sssjob(*quote, "--start", start, "--timezone", "Europe/Berlin") == (0, f"a: {amount} EUR\n", "")

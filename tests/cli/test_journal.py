@@ -1,0 +1,592 @@
+"""The commands on the journal, each in a process of its own: on this machine and on stand-ins for resource managers."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from psij.executors.batch.batch_scheduler_executor import BatchSchedulerExecutorConfig
+from sssjob.cli._journal import ended_badly
+from sssjob.findings import Policy
+from sssjob.reader import read_document
+from sssjob.run.client import Client
+from sssjob.run.journal import open_journal
+from tests.cli.conftest import Answer
+from tests.fakes import sge, slurm
+from tests.fakes.lab import Lab, install
+from tests.psij.test_batch_labs import enter_lab
+
+FAKES = {"slurm": slurm, "sge": sge}
+BY_CANCEL = (5, 143, 137)       # whether there is a word on the signal depends on the resource manager
+
+
+def shell(script: str, *more: str, name: str | None = "a") -> str:
+    quoted = script.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    stated = "" if name is None else f"<Id>{name}</Id>"
+    return (f"<Job>{stated}<Executable>/bin/sh</Executable><Arguments>-c '{quoted}'</Arguments>"
+            f"<Environment export='true'/>{''.join(more)}</Job>")
+
+
+def after(name: str, condition: str = "OnSuccess") -> str:
+    return f"<Dependency condition='{condition}' designator='JobId'>{name}</Dependency>"
+
+
+def group(*jobs: str) -> str:
+    return f"<JobGroup><Id>g</Id>{''.join(jobs)}</JobGroup>"
+
+
+GATE = "until [ -e go ]; do sleep 0.1; done"      # a job that goes on when the test says so
+
+
+class Site:
+    """A folder with a journal, and an executor: this machine, a stand-in, or (real) a lab."""
+
+    def __init__(self, executor: str, folder: Path, real: bool = False) -> None:
+        self.executor, self.folder = executor, folder
+        self.environment = {**os.environ, "SSSJOB_JOURNAL": str(folder / "state" / "journal.db"), "HOME": str(folder),
+                            "PYTHONWARNINGS": "error"}
+        self.lab: Lab | None = None
+        if executor in FAKES and not real:
+            fake = FAKES[executor]
+            self.lab = install(str(fake.__file__), fake.COMMANDS, folder / "lab", folder / "bin")
+            self.environment["PATH"] = f"{folder / 'bin'}:{os.environ['PATH']}"
+
+    def command(self, *arguments: object) -> list[str]:
+        return [sys.executable, "-m", "sssjob", *map(str, arguments)]
+
+    def start(self, *arguments: object) -> subprocess.Popen[str]:
+        return subprocess.Popen(self.command(*arguments), cwd=self.folder, env=self.environment, text=True,
+                                stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+
+    def __call__(self, *arguments: object) -> Answer:
+        process = self.start(*arguments)
+        out, err = process.communicate(timeout=180)
+        return Answer(process.returncode, out, err)
+
+    def submit(self, text: str, *options: object) -> list[str]:
+        """Submit a document; the ids that are printed."""
+        (self.folder / "job.xml").write_text(text)
+        code, out, err = self("submit", "job.xml", "--executor", self.executor, "-q", "--policy", "ignore", *options)
+        assert (code, err) == (0, "")
+        return out.split()
+
+    def records(self, *arguments: object) -> list[dict[str, Any]]:
+        code, out, err = self(*arguments, "--json")
+        assert (code, err) == (0, "")
+        return [json.loads(line) for line in out.splitlines()]
+
+    @property
+    def journal(self) -> Path:
+        return Path(self.environment["SSSJOB_JOURNAL"])
+
+    def keepers(self) -> list[int]:
+        """The processes that look after jobs of this machine."""
+        found = []
+        for path in Path("/proc").glob("[0-9]*/cmdline"):
+            try:
+                words = path.read_bytes().split(b"\0")
+            except OSError:
+                continue
+            if os.fsencode(self.journal) in words and b"-c" in words:
+                found.append(int(path.parent.name))
+        return found
+
+
+@pytest.fixture(params=["local", "slurm", "sge", pytest.param("slurm lab", marks=pytest.mark.lab),
+                        pytest.param("sge lab", marks=pytest.mark.lab)])
+def site(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Site]:
+    executor, _, lab = request.param.partition(" ")
+    if lab:
+        enter_lab(executor, monkeypatch)
+    made = Site(executor, tmp_path, real=bool(lab))
+    yield made
+    if made.lab is not None:
+        made.lab.close()
+    for pid in made.keepers():
+        os.kill(pid, signal.SIGKILL)
+
+
+def eventually(true: Callable[[], object], seconds: float = 90) -> None:
+    until = time.monotonic() + seconds
+    while not true():
+        assert time.monotonic() < until
+        time.sleep(0.05)
+
+
+def follows(process: subprocess.Popen[str]) -> bool:
+    """Whether a command has come so far that it looks after signals, which a Python that starts does not."""
+    mask = re.search(r"^SigCgt:\t(\w+)", Path(f"/proc/{process.pid}/status").read_text(), re.MULTILINE)
+    return mask is not None and bool(int(mask[1], 16) >> (signal.SIGTERM - 1) & 1)
+
+
+# --- one job
+
+def test_submitted_by_one_followed_by_others(site: Site) -> None:
+    assert site.submit(shell(f"{GATE}; echo hi; exit 3")) == ["a"]
+    eventually(lambda: site.records("list")[0]["state"] == "Running")
+    listed = site.records("list")[0]
+    assert listed | {"native_id": None} == {
+        "id": "a", "key": "@1.1", "native_id": None, "name": None, "executor": site.executor, "state": "Running",
+        "outcome": None, "exit_code": None}
+    assert listed["native_id"]
+    code, out, err = site("status", "a")
+    assert (code, err, "<State>Running</State>" in out, "<StartTime>" in out) == (0, "", True, True)
+    (site.folder / "go").touch()
+    code, out, err = site("wait", "a", "--timeout", 120)
+    assert (code, out, err) == (3, "", "")
+    code, out, _ = site("status", f"{site.executor}:{listed['native_id']}")
+    assert code == 0
+    for text in ("<Id>a</Id>", "<State>Completed</State>", "<ExitCode>3</ExitCode>", "<Delivered>", "<Duration>",
+                 f'<Extension type="LRM" name="NativeId">{listed["native_id"]}</Extension>'):
+        assert text in out
+    assert (site.folder / "job-a.out").read_text() == "hi\n"
+    assert (site("list").out, [r["outcome"] for r in site.records("list", "--all")]) == ("", ["failed"])
+    assert list(site.journal.with_name("journal.db.d").iterdir()) == []
+    work = site.folder / ".psij" / "work" / site.executor
+    assert [p.name for p in work.glob("*")] == []
+
+
+def test_a_job_without_an_id_gets_the_native_one(site: Site) -> None:
+    made = site.submit(shell("true", name=None))
+    if site.executor == "local":
+        made = [site.records("list", "--all")[0]["id"]]
+    assert site("wait", made[0]).code == 0
+    assert site.records("list", "--all")[0]["native_id"] == made[0]
+
+
+def test_sources_and_log(site: Site) -> None:
+    site.submit(shell("exit 4"))
+    assert site("wait", "a").code == 4
+    code, out, _ = site("status", "a", "--sources")
+    rows = dict(line.split(None, 1) for line in out.splitlines()[3:] if line)
+    source = {"local": "measured", "slurm": "exit-file", "sge": "exit-file"}[site.executor]
+    assert code == 0 and re.fullmatch(rf"4 +{source} +[\d.]+ s", rows["ExitCode"])
+    assert {"State", "SubmitTime", "StartTime", "EndTime", "NativeId", "Delivered/Duration"} <= set(rows)
+    facts = site.records("status", "a")[0]["facts"]
+    assert {"fact": "ExitCode", "value": "4", "source": source}.items() <= next(
+        f for f in facts if f["fact"] == "ExitCode").items()
+    code, out, _ = site("log", "a")
+    said = [line.split("  ", 3)[3] for line in out.splitlines()]
+    assert said[0].startswith("about to be submitted by process ") and said[1].startswith("submitted: native id ")
+    assert said[-1].startswith("ended: failed, exit code 4")
+    events = site.records("log", "a")
+    assert [e["kind"] for e in events if e["kind"] != "status"] == ["intent", "native", "ended"]
+    assert events[0]["time"] <= events[-1]["time"]
+
+
+def test_cancel(site: Site) -> None:
+    site.submit(group(shell("sleep 60"), shell("echo no > no", after("a"), name="b")))
+    eventually(lambda: site.records("list")[0]["state"] == "Running")
+    assert site("cancel", "g").code == 0
+    assert site("wait", "g", "--timeout", 120).code in BY_CANCEL
+    rows = site.records("list", "--all")
+    assert [r["outcome"] for r in rows] == ["canceled", "canceled"] and not (site.folder / "no").exists()
+    assert site("cancel", "g").code == 0            # nothing happens to jobs that have ended
+    assert "<StatusMessage>cancel" in site("status", "a").out
+
+
+def test_timeout_of_wait(site: Site) -> None:
+    site.submit(shell(f"{GATE}; exit 7"))
+    code, out, err = site("wait", "a", "--timeout", "0.5", "--json")
+    assert (code, json.loads(err.splitlines()[-1])) == (6, {"kind": "result", "origin": "sssjob", "exit_code": 6})
+    assert json.loads(out)["outcome"] is None
+    (site.folder / "go").touch()
+    code, out, err = site("wait", "a", "--json")
+    assert (code, json.loads(err.splitlines()[-1])) == (7, {"kind": "result", "origin": "job", "exit_code": 7})
+    assert site("wait", "a", "--no-job-code").code == 0
+
+
+def test_interrupting_a_wait_ends_no_job(site: Site) -> None:
+    site.submit(shell(f"{GATE}; exit 7"))
+    waiting = site.start("wait", "a")
+    eventually(lambda: follows(waiting))
+    waiting.send_signal(signal.SIGINT)
+    _, err = waiting.communicate(timeout=120)
+    assert (waiting.returncode, "they go on" in err) == (130, True)
+    (site.folder / "go").touch()
+    assert site("wait", "a").code == 7
+
+
+# --- groups
+
+def test_a_group_goes_on_with_other_clients(site: Site) -> None:
+    site.submit(group(shell("exit 1"), shell("date +%s > b", after("a", "OnFailure"), name="b"),
+                      shell("echo c > c", after("b"), name="c"), shell("true", after("a"), name="d")))
+    assert site("wait", "g", "--timeout", 120).code == 0
+    assert [(r["id"], r["outcome"]) for r in site.records("list", "--all")] == [
+        ("a", "failed"), ("b", "done"), ("c", "done"), ("d", "skipped")]
+    assert (site.folder / "c").read_text() == "c\n"
+    out = site("status", "g").out
+    assert "<State>Completed</State>\n</JobGroup>" in out and "dependency: OnSuccess a does not hold" in out
+
+
+def test_status_moves_a_group_on(site: Site) -> None:
+    site.submit(group(shell("true"), shell("echo b > b", after("a"), name="b")))
+    eventually(lambda: site("status", "g").code == 0 and (site.folder / "b").exists())
+    eventually(lambda: site.records("list") == [])
+
+
+def test_a_job_of_a_group_alone(site: Site) -> None:
+    text = group(shell("true"), shell("true", name="b")).replace(
+        "</Id><Job>", "</Id><JobDefaults><OutputFile>both</OutputFile></JobDefaults><Job>", 1)
+    site.submit(text)
+    assert site("wait", "g").code == 0
+    out = site("status", "b").out
+    assert out.startswith("<Job>\n") and "<Id>b</Id>" in out and "<OutputFile>both</OutputFile>" in out
+    assert "<Id>a</Id>" not in out
+
+
+def test_scripts_in_the_document_outlive_the_client(site: Site) -> None:
+    text = shell("true").replace("<Executable>/bin/sh</Executable><Arguments>-c 'true'</Arguments>",
+                                 "<Executable>#Script</Executable>")
+    site.submit(f"<Request action='Submit'><Object>Job</Object><Data>{text}</Data><File id='Script'>"
+                "#!/bin/sh\nsleep 1\necho script; exit 9</File></Request>")
+    assert site("wait", "a").code == 9
+    assert (site.folder / "job-a.out").read_text() == "script\n"
+
+
+def test_held_by_the_user(site: Site) -> None:
+    site.submit(shell("exit 2", "<Hold>User</Hold>"))
+    waiting = site.start("wait", "a")
+    eventually(lambda: follows(waiting))
+    assert site.records("list")[0]["state"] == "Idle"
+    waiting.send_signal(signal.SIGUSR1)
+    waiting.communicate(timeout=120)
+    assert waiting.returncode == 2
+
+
+def test_files_are_submitted_together_or_not_at_all(site: Site) -> None:
+    for name, text in {"one": shell("true", name="one"), "two": shell("true", name="two"), "bad": "<Job>"}.items():
+        (site.folder / f"{name}.xml").write_text(text)
+    options = ["--executor", site.executor, "-q", "--policy", "ignore"]
+    assert site("submit", "one.xml", "bad.xml", *options).code == 1
+    assert site.records("list", "--all") == []
+    assert site("submit", "one.xml", "two.xml", *options)[:2] == (0, "one\ntwo\n")
+    assert site("wait", "one", "two").code == 0
+
+
+def test_what_is_rejected_leaves_nothing(site: Site) -> None:
+    (site.folder / "job.xml").write_text(shell("true", "<Hold>System</Hold>", "<Colour>red</Colour>"))
+    code, out, err = site("submit", "job.xml", "--executor", site.executor)
+    assert (code, out, "SSS" in err) == (1, "", True)
+    assert not site.journal.exists() or site.records("list", "--all") == []
+    assert list(site.folder.glob("state/journal.db.d/*")) == []
+
+
+# --- several clients, and clients that die
+
+def test_two_clients_wait_for_one_job(site: Site) -> None:
+    site.submit(shell(f"{GATE}; exit 6"))
+    waiting = [site.start("wait", "a") for _ in range(2)]
+    eventually(lambda: all(map(follows, waiting)))
+    (site.folder / "go").touch()
+    for one in waiting:
+        one.communicate(timeout=120)
+    assert [one.returncode for one in waiting] == [6, 6]
+    assert [e["kind"] for e in site.records("log", "a")].count("ended") == 1
+
+
+def test_many_clients_at_once(site: Site) -> None:
+    for n in range(3):
+        (site.folder / f"{n}.xml").write_text(group(shell(f"echo {n} >> ran", name=f"a{n}"),
+                                                    shell(f"echo b{n} >> ran", after(f"a{n}"), name=f"b{n}")))
+    running = [site.start("submit", f"{n}.xml", "--executor", site.executor, "-q", "--policy", "ignore")
+               for n in range(3)]
+    assert [p.wait(180) for p in running] == [0, 0, 0]
+    others = [site.start(*words) for words in (["wait", "@1", "@2", "@3"], ["wait", "@3"], ["status", "@1"], ["list"])]
+    for p in [*running, *others]:
+        p.communicate(timeout=180)
+    assert [p.returncode for p in others] == [0, 0, 0, 0]
+    assert sorted((site.folder / "ran").read_text().split()) == sorted(["0", "1", "2", "b0", "b1", "b2"])
+    if site.lab is not None:
+        assert len(site.lab.jobs()) == 6
+
+
+def test_a_waiting_client_is_killed_and_another_takes_over(site: Site) -> None:
+    site.submit(group(shell(GATE), shell("echo b >> b", after("a"), name="b")))
+    first, second = site.start("wait", "g"), site.start("wait", "g")
+    eventually(lambda: follows(first) and follows(second))
+    first.kill()
+    first.communicate()
+    for pid in site.keepers():
+        os.kill(pid, signal.SIGKILL)
+    (site.folder / "go").touch()
+    second.communicate(timeout=120)
+    assert (second.returncode, (site.folder / "b").read_text()) == (0, "b\n")
+
+
+def test_a_killed_run_is_found_in_the_journal(site: Site) -> None:
+    (site.folder / "job.xml").write_text(group(shell(f"echo a >> ran; {GATE}; exit 3"),
+                                               shell("echo b >> ran", after("a", "OnFailure"), name="b")))
+    running = site.start("run", "job.xml", "--executor", site.executor, "-q", "--policy", "ignore")
+    eventually(lambda: (site.folder / "ran").exists())
+    running.kill()
+    running.communicate()
+    assert [r["id"] for r in site.records("list")] == ["a", "b"]
+    (site.folder / "go").touch()
+    assert site("wait", "g", "--timeout", 120).code == 0
+    assert [(r["outcome"], r["exit_code"]) for r in site.records("list", "--all")] == [("failed", 3), ("done", 0)]
+    assert (site.folder / "ran").read_text().split() == ["a", "b"]
+
+
+def test_cancel_reaches_a_run_of_another_client(site: Site) -> None:
+    (site.folder / "job.xml").write_text(shell("echo a > ran; sleep 60"))
+    running = site.start("run", "job.xml", "--executor", site.executor, "-q", "--policy", "ignore")
+    eventually(lambda: (site.folder / "ran").exists())
+    assert site("cancel", "a").code == 0
+    out, _ = running.communicate(timeout=120)
+    assert running.returncode in BY_CANCEL and "<StatusMessage>cancel" in out
+
+
+@pytest.mark.parametrize("site", ["slurm"], indirect=True)
+def test_an_interrupted_submit_is_finished_by_the_next_client(site: Site) -> None:
+    assert site.lab is not None
+    lab = site.lab
+    (site.folder / "job.xml").write_text(group(*(shell("true", name=f"j{n}") for n in range(60))))
+    running = site.start("submit", "job.xml", "--executor", "slurm", "-q", "--policy", "ignore")
+    eventually(lambda: len(lab.jobs()) > 2)
+    running.send_signal(signal.SIGINT)
+    out, err = running.communicate(timeout=120)
+    assert (running.returncode, len(out.split()), "interrupted: " in err) == (130, 60, True)
+    assert len(lab.jobs()) < 60
+    assert site("wait", "g", "--timeout", "120").code == 0
+    assert len(lab.jobs()) == 60
+
+
+@pytest.mark.parametrize("site", ["local"], indirect=True)
+def test_jobs_of_another_machine_are_left_to_it(site: Site) -> None:
+    site.submit(shell(f"echo a >> ran; {GATE}; exit 3"))
+    eventually(lambda: (site.folder / "ran").exists())
+    os.kill(site.keepers()[0], signal.SIGKILL)
+    (site.folder / "go").touch()
+    with open_journal(site.journal) as journal:
+        journal._connection.execute("UPDATE submissions SET client = 'elsewhere:1'")
+    assert site("wait", "a", "--timeout", "3").code == 6
+    assert site.keepers() == []
+    with open_journal(site.journal) as journal:
+        journal._connection.execute("UPDATE submissions SET client = ?", (f"{os.uname().nodename}:1",))
+    assert site("wait", "a").code == 3
+
+
+@pytest.mark.parametrize("site", ["local"], indirect=True)
+def test_a_restart_of_the_machine(site: Site) -> None:
+    """A job that may have begun before it is not run again; how it ended is not known, and nobody says he knows."""
+    (site.folder / "job.xml").write_text(group(shell("echo a >> ran", name="a"), shell("sleep 60", name="b")))
+    running = site.start("run", "job.xml", "--executor", "local", "-q", "--policy", "ignore")
+    eventually(lambda: len(site.records("list", "--offline")) and (site.folder / "ran").exists())
+    eventually(lambda: any(e["kind"] == "native" for e in site.records("log", "b")))
+    running.kill()
+    running.communicate()
+    with open_journal(site.journal) as journal:
+        journal._connection.execute("DELETE FROM events WHERE kind NOT IN ('intent', 'native') OR (job = 0 AND "
+                                    "kind = 'native')")
+        for number, data in journal._connection.execute("SELECT number, data FROM events").fetchall():
+            journal._connection.execute("UPDATE events SET data = ? WHERE number = ?", (
+                json.dumps(json.loads(data) | {"boot": "another"}), number))
+    for record in site.folder.glob("state/journal.db.d/*/records/*"):
+        pid = record.read_text().split("\n")[1].split()[0]
+        if Path(f"/proc/{pid}").exists():
+            os.kill(int(pid), signal.SIGKILL)
+        record.unlink()
+    assert site("wait", "g", "--timeout", "60").code == 5
+    out = site("status", "g").out
+    assert "<StatusMessage>lost: the machine was started anew" in out and "<ExitCode>" not in out
+    assert (site.folder / "ran").read_text() == "a\n"
+
+
+# --- this machine
+
+@pytest.mark.parametrize("site", ["local"], indirect=True)
+def test_a_killed_keeper_loses_nothing(site: Site) -> None:
+    site.submit(group(shell(f"echo a >> ran; {GATE}; exit 3"),
+                      shell("echo b >> ran", after("a", "OnFailure"), name="b")))
+    eventually(lambda: (site.folder / "ran").exists())
+    keepers = site.keepers()
+    assert len(keepers) == 1
+    os.kill(keepers[0], signal.SIGKILL)
+    (site.folder / "go").touch()
+    time.sleep(2)                       # the job ends while nobody looks
+    assert site("wait", "g").code == 0
+    assert [(r["outcome"], r["exit_code"]) for r in site.records("list", "--all")] == [("failed", 3), ("done", 0)]
+    assert (site.folder / "ran").read_text().split() == ["a", "b"]
+    eventually(lambda: site.keepers() == [])
+
+
+@pytest.mark.parametrize("site", ["local"], indirect=True)
+def test_time_limits_hold_after_the_keeper(site: Site) -> None:
+    site.submit(shell("echo a > ran; sleep 60", "<Requested><Duration>3</Duration></Requested>"))
+    eventually(lambda: (site.folder / "ran").exists())
+    os.kill(site.keepers()[0], signal.SIGKILL)
+    start = time.monotonic()
+    site("wait", "a", "--timeout", "60")
+    assert time.monotonic() - start < 40
+    assert "<StatusMessage>timeout: the time limit was reached" in site("status", "a").out
+
+
+@pytest.mark.parametrize("site", ["local"], indirect=True)
+def test_killed_by_a_signal(site: Site) -> None:
+    site.submit(shell("kill -9 $$"))
+    assert site("wait", "a").code == 137
+    out = site("status", "a").out
+    assert '<Extension type="LRM" name="ExitSignal">9</Extension>' in out and "<ExitCode>" not in out
+
+
+# --- jobs of others
+
+@pytest.mark.parametrize("site", ["slurm", "sge"], indirect=True)
+def test_attach(site: Site) -> None:
+    site.submit(shell(f"{GATE}; exit 8"))
+    native_id = site.records("list")[0]["native_id"]
+    other = Site(site.executor, site.folder, real=True)
+    other.environment = {**site.environment, "SSSJOB_JOURNAL": str(site.folder / "other.db")}
+    assert other("attach", native_id, "--executor", site.executor)[:2] == (0, f"{native_id}\n")
+    (site.folder / "go").touch()
+    assert other("wait", native_id).code == 8
+    assert other("attach", f"{site.executor}:{native_id}").code == 0        # it has ended; that is still known
+    assert site("wait", "a").code == 8
+    assert other("attach", native_id).code == 2
+
+
+@pytest.mark.parametrize("site", ["local"], indirect=True)
+def test_attach_a_process(site: Site) -> None:
+    sleeper = subprocess.Popen(["sleep", "60"])
+    assert site("attach", f"local:{sleeper.pid}").code == 0
+    assert site("cancel", sleeper.pid).code == 0
+    sleeper.wait(10)
+    assert site.records("list", "--all")[0]["outcome"] == "canceled"
+    code, _, err = site("attach", "local:999999999")
+    assert (code, "no such process" in err) == (5, True)
+
+
+# --- resource managers that fail
+
+@pytest.mark.parametrize("site", ["slurm"], indirect=True)
+@pytest.mark.parametrize(("fault", "code"), [
+    ({"exit": 1, "stderr": "sbatch: error: Batch job submission failed: Invalid account"}, 5),
+    ({"exit": 1, "stderr": "sbatch: error: Batch job submission failed: Job violates accounting/QOS policy "
+                           "(job submit limit, user's size and/or time limits)"}, None),
+])
+def test_a_refused_job(site: Site, fault: dict[str, Any], code: int | None) -> None:
+    assert site.lab is not None
+    site.lab.fault("sbatch", **fault)
+    (site.folder / "job.xml").write_text(group(shell("true"), shell("true", after("a"), name="b")))
+    found, _, err = site("submit", "job.xml", "--executor", "slurm", "-q", "--policy", "ignore")
+    assert found in (4, 5) and code in (None, found)
+    assert fault["stderr"] in err
+    assert [(r["outcome"], r["native_id"]) for r in site.records("list", "--all")] == [
+        ("failed", None), ("skipped", None)]
+    assert site("wait", "g").code == 5 and site.lab.jobs() == []
+
+
+@pytest.mark.parametrize("site", ["slurm"], indirect=True)
+def test_silence(site: Site) -> None:
+    assert site.lab is not None
+    site.submit(shell(GATE))
+    site.lab.fault("squeue", times=-1, exit=1, stderr="slurm_load_jobs error: Unable to contact slurm controller")
+    site.lab.fault("sacct", times=-1, exit=1, stderr="sacct: error: Problem talking to the database")
+    code, out, err = site("status", "a")
+    assert (code, "<Id>a</Id>" in out, "does not answer" in err) == (4, True, True)
+    assert site("list", "--offline").code == 0
+    (site.folder / "go").touch()
+    site.lab.heal("squeue")
+    site.lab.heal("sacct")
+    assert site("wait", "a").code == 0
+
+
+@pytest.mark.parametrize("site", ["slurm"], indirect=True)
+def test_silence_while_submitting(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody knows whether the job exists: it is neither given up nor submitted again."""
+    assert site.lab is not None
+    config = BatchSchedulerExecutorConfig(work_directory=site.folder / "work", command_timeout=5, lost_after=1)
+    monkeypatch.setenv("PATH", site.environment["PATH"])
+    monkeypatch.chdir(site.folder)
+    site.lab.set(wait=9.0)              # a job that runs leaves a record by which it is found
+    for command in ("squeue", "sacct"):
+        site.lab.fault(command, times=-1, exit=1, stderr="no answer")
+    site.lab.fault("sbatch", after=True, exit=1, stderr="sbatch: error: Socket timed out on send/recv operation")
+    with open_journal(site.journal) as journal:
+        client = Client(journal, config=config)
+        made = client.submit(read_document(shell("exit 5").encode()), "slurm", policy=Policy.IGNORE)
+        assert made is not None and ended_badly([made], False) == 4
+        assert (made.jobs[0].word, made.jobs[0].row.outcome) == ("running", None)
+        _, done = client.wait(["a"], 3)
+        assert not done
+        for command in ("squeue", "sacct"):
+            site.lab.heal(command)
+        jobs, done = client.wait(["a"], 60)
+        assert done and jobs[0].row.exit_code == 5 and len(site.lab.jobs()) == 1
+        assert any("found by its tag" in str(e.data) for e in journal.entry(1).events())
+
+
+@pytest.mark.parametrize("site", ["slurm"], indirect=True)
+def test_an_answer_that_is_lost(site: Site) -> None:
+    """E06: the submit command fails, but the job exists."""
+    assert site.lab is not None
+    site.lab.fault("sbatch", after=True, exit=1, stderr="sbatch: error: Batch job submission failed: Socket timed out "
+                                                        "on send/recv operation")
+    assert site.submit(shell("exit 5")) == ["a"]
+    assert site("wait", "a").code == 5
+    assert len(site.lab.jobs()) == 1
+
+
+# --- the journal itself
+
+@pytest.mark.parametrize("site", ["local"], indirect=True)
+def test_a_journal_that_cannot_be_used(site: Site) -> None:
+    site.journal.parent.mkdir()
+    site.journal.write_text("no journal" * 1000)
+    (site.folder / "job.xml").write_text(shell("echo ran"))
+    for words in (["submit", "job.xml", "-q", "--policy", "ignore"], ["list"], ["status", "a"], ["wait", "a"],
+                  ["cancel", "a"], ["log", "a"], ["attach", "local:1"]):
+        code, out, err = site(*words)
+        assert (code, out, err.count("\n")) == (3, "", 1)
+        assert err.startswith(f"sssjob: {site.journal}: the journal cannot be used: ")
+    code, out, err = site("run", "job.xml", "--policy", "ignore")
+    assert code == 0 and "a run that is killed will leave no trace" in err
+    assert site("run", "job.xml", "--policy", "ignore", "--executor", "slurm").code == 3
+
+
+@pytest.mark.parametrize("site", ["slurm"], indirect=True)
+def test_full_disk_submits_nothing(site: Site) -> None:
+    assert site.lab is not None
+    site.submit(shell("true", name="before"))
+    (site.folder / "job.xml").write_text(shell(f"true {'x' * 100000}"))
+    line = f"ulimit -f 60; exec {sys.executable} -m sssjob submit job.xml --executor slurm -q --policy ignore"
+    made = subprocess.run(["bash", "-c", line], cwd=site.folder, env=site.environment, capture_output=True, text=True)
+    assert (made.returncode, made.stdout, "the journal cannot be used" in made.stderr) == (3, "", True)
+    assert len(site.lab.jobs()) == 1 and site("wait", "before").code == 0
+
+
+@pytest.mark.parametrize("site", ["slurm"], indirect=True)
+@pytest.mark.parametrize("shift", [-7200.0, 7200.0])
+def test_clocks_that_are_set(site: Site, shift: float) -> None:
+    """E37: what the journal has written lies an hour off; nothing is submitted twice, nothing is given up."""
+    site.submit(group(shell("sleep 1; exit 3"), shell("true", after("a", "OnFailure"), name="b")))
+    with open_journal(site.journal) as journal:
+        journal._connection.execute("UPDATE events SET time = time + ?", (shift,))
+        journal._connection.execute("UPDATE submissions SET time = time + ?", (shift,))
+    assert site("wait", "g").code == 0
+    assert all(f["age"] >= 0 for r in site.records("status", "g") for f in r["facts"])
+    assert site.lab is not None and len(site.lab.jobs()) == 2
+
+
+@pytest.mark.parametrize("site", ["local"], indirect=True)
+@pytest.mark.parametrize(("words", "said"), [
+    (["status", "nope"], "there is no job 'nope'"), (["wait", "@7"], "there is no job '@7'"),
+    (["submit", "job.xml", "--executor", "nope"], "nope"), (["attach", "12"], "whose job is it?"), (["status"], "ID"),
+    (["wait", "a", "--timeout", "inf"], "no number of seconds"),
+])
+def test_usage(site: Site, words: list[str], said: str) -> None:
+    (site.folder / "job.xml").write_text(shell("true"))
+    code, out, err = site(*words)
+    assert (code, out, said in err) == (2, "", True)

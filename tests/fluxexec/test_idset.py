@@ -1,0 +1,58 @@
+"""Idsets as libflux-idset reads and writes them, without what the RFC text does not back."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sssjob.fluxexec.idset import GREATEST, Idset
+from sssjob.lexical import LexicalError
+from tests.fluxexec.support import vectors
+
+IDS = st.sets(st.integers(0, 40))
+
+
+@pytest.mark.parametrize("vector", vectors("idset-decode"), ids=lambda v: repr(v["input"]))
+def test_recorded(vector: dict[str, Any]) -> None:
+    if vector["valid"]:
+        found = Idset.parse(vector["input"])
+        assert (list(found), found.count, str(found)) == (vector["ids"], vector["count"], vector["str"])
+    else:
+        with pytest.raises(LexicalError):
+            Idset.parse(vector["input"])
+
+
+@pytest.mark.parametrize("vector", vectors("idset-ops"), ids=lambda v: f"{v['a']} {v['b']}")
+def test_recorded_algebra(vector: dict[str, Any]) -> None:
+    a, b = Idset.parse(vector["a"]), Idset.parse(vector["b"])
+    assert (str(a | b), str(a - b), a == b) == (vector["union"], vector["subtract"], vector["equal"])
+
+
+@given(IDS, IDS, st.integers(0, 50))
+def test_algebra(a: set[int], b: set[int], count: int) -> None:
+    left, right = Idset.of(a), Idset.of(b)
+    assert (set(left | right), set(left - right), set(left & right)) == (a | b, a - b, a & b)
+    assert Idset.parse(str(left)) == left and [n in left for n in range(45)] == [n in a for n in range(45)]
+    assert list(left.take(count)) == sorted(a)[:count]
+
+
+# RFC 22: ascending, no repeats, no leading zero, a < b in ranges, no blanks, brackets around all or none
+@pytest.mark.parametrize("text", ["1,", "1,,2", ",", ",1", "0-0", "3,2", "01,2", "1-2-3", "[[0]]", "[0", "0]", "-1",
+                                  "1-", "1\n", "1 2", "\u0661", "1-0", "0-01", "1_0", f"{GREATEST + 1}", "9" * 5000,
+                                  "all"])
+def test_refused(text: str) -> None:
+    with pytest.raises(LexicalError):
+        Idset.parse(text)
+
+
+def test_large_sets_cost_nothing() -> None:
+    begin = time.monotonic()
+    found = Idset.parse(f"0-{GREATEST}") - Idset.parse("7")
+    assert (str(found), found.count, 7 in found) == (f"0-6,8-{GREATEST}", GREATEST, False)
+    text = ",".join(str(n) for n in range(0, 400_000, 2))
+    assert str(Idset.parse(text)) == text
+    assert time.monotonic() - begin < 5

@@ -1,0 +1,178 @@
+"""Kills clients of the journal at one line after another, and looks what the next client makes of it.
+
+``python -m tests.run.kill_sweep EXECUTOR ACTION STEP FIRST FOLDER``: EXECUTOR is slurm, sge (stand-ins; with a + the
+real ones, whose commands are on the path) or local, ACTION submit or run; every STEP-th line that the client executes
+in sssjob.run and psij.executors is one at which it is killed (SIGKILL). For each a JSON line: the line's number, where
+it is, and what was found afterwards. Forked, not started anew each time, because that takes most of the time.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+from psij.executors import batch, local
+from psij.executors.batch import sge as _sge_module
+from psij.executors.batch import slurm as _slurm_module
+from psij.executors.batch.batch_scheduler_executor import BatchSchedulerExecutorConfig
+from sssjob.findings import Policy
+from sssjob.reader import read_document
+from sssjob.run.client import Client
+from sssjob.run.engine import Engine
+from sssjob.run.journal import open_journal
+from sssjob.run.standing import Submission
+from tests.fakes import lab, sge, slurm
+
+__all__ = ["CONFIG", "GROUP", "prepared", "sweep", "truth"]
+
+_LANES = 6
+_FAKES = {"slurm": slurm, "sge": sge}
+_TRACED = (os.path.dirname(local.__file__), os.path.dirname(str(sys.modules["sssjob.run"].__file__)))
+_IMPORTED = (batch, _sge_module, _slurm_module)
+CONFIG: dict[str, Any] = {"queue_polling_interval": 0.3, "initial_queue_polling_delay": 0.1, "command_timeout": 20,
+                          "accounting_delay": 1.0, "lost_after": 4.0}
+GROUP = """<JobGroup><Id>g</Id>
+<Job><Id>one</Id><Executable>/bin/sh</Executable><Arguments>-c 'echo one >> ran; exit 3'</Arguments>
+  <Environment export='true'/></Job>
+<Job><Id>two</Id><Dependency condition='OnFailure' designator='JobId'>one</Dependency><Executable>/bin/sh</Executable>
+  <Arguments>-c 'echo two >> ran'</Arguments><Environment export='true'/></Job>
+</JobGroup>"""
+
+
+def prepared(executor: str, folder: Path) -> None:
+    """Have a folder with a stand-in in it, its commands first on the path, and be in there."""
+    folder.mkdir(parents=True)
+    os.chdir(folder)
+    os.environ["SSSJOB_JOURNAL"] = str(folder / "journal.db")
+    if executor in _FAKES:
+        fake = _FAKES[executor]
+        lab.install(str(fake.__file__), fake.COMMANDS, folder / "lab", folder / "bin")
+        os.environ["PATH"] = f"{folder / 'bin'}:{os.environ['PATH']}"
+
+
+def _client(folder: Path) -> Client:
+    return Client(open_journal(), config=BatchSchedulerExecutorConfig(work_directory=folder / "work", **CONFIG))
+
+
+def _act(executor: str, action: str, folder: Path) -> None:
+    """What is killed: a client that submits or runs, and does the keeper's work itself."""
+    client, document = _client(folder), read_document(GROUP.encode())
+    if action == "run":
+        client.run(document, executor, policy=Policy.IGNORE)
+        return
+    if executor == "local":
+        setattr(sys.modules["sssjob.run.client"], "keep", lambda entry: None)  # noqa: B010 (not exported)
+    made: Submission | None = client.submit(document, executor, policy=Policy.IGNORE)
+    if executor == "local":
+        assert made is not None and made.entry is not None and made.entry.take()
+        made = client.standing(made.entry)
+        made.owned = True
+        engine = Engine([made], client.findings, client.progress)
+        engine.follow(lambda: made.ended)
+
+
+def _killed_at(count: int, act: Callable[[], None], report: int) -> None:
+    """Do something, and die at that line; what was executed goes to the report: how many lines, and the last one."""
+    seen = 0
+
+    def trace(frame: FrameType, event: str, argument: Any) -> Any:
+        nonlocal seen
+        if not frame.f_code.co_filename.startswith(_TRACED):
+            return None
+        if event == "line":
+            seen += 1
+            if seen == count:
+                where = f"{os.path.basename(frame.f_code.co_filename)}:{frame.f_lineno}"
+                os.write(report, json.dumps([seen, where]).encode())
+                os.kill(os.getpid(), signal.SIGKILL)
+        return trace
+
+    sys.settrace(trace)
+    try:
+        act()
+    finally:
+        sys.settrace(None)
+        os.write(report, json.dumps([seen, "end"]).encode())
+
+
+def _in_child(act: Callable[[], None]) -> None:
+    pid = os.fork()
+    if pid == 0:
+        try:
+            act()
+            os._exit(0)
+        except BaseException:
+            import traceback
+
+            traceback.print_exc()
+            os._exit(1)
+    os.waitpid(pid, 0)
+
+
+def truth(executor: str, folder: Path) -> dict[str, Any]:
+    """What has really happened: which jobs ran, and how many native jobs there are."""
+    ran = folder / "ran"
+    native = None if executor not in _FAKES else len(lab.Lab(folder / "lab").jobs())
+    return {"ran": ran.read_text().split() if ran.exists() else [], "native": native}
+
+
+def _point(executor: str, action: str, count: int, folder: Path) -> bool:
+    """One kill and what comes after it, as a line; whether the client came to its end before."""
+    prepared(executor, folder)
+    read, write = os.pipe()
+    _in_child(lambda: _killed_at(count, lambda: _act(executor, action, folder), write))
+    lines, where = json.loads(os.read(read, 1000))
+    client = _client(folder)
+    accepted = bool(client.journal.rows())
+    ended = True
+    if accepted:
+        _, ended = client.wait(["@1"], 60)
+    else:
+        time.sleep(1)
+    found = {"count": count, "lines": lines, "where": where, "accepted": accepted, "ended": ended,
+             "outcomes": [[r.id, r.outcome, r.exit_code] for r in client.journal.rows()], **truth(executor, folder)}
+    sys.stdout.write(json.dumps(found) + "\n")
+    sys.stdout.flush()
+    return bool(where == "end")
+
+
+def sweep(executor: str, action: str, step: int, first: int, folder: Path) -> None:
+    """All points, several at a time, until one is behind the end."""
+    def points() -> Iterator[int]:
+        count = first
+        while not (folder / "over").exists():
+            yield count
+            count += step
+
+    running: set[int] = set()
+    for count in points():
+        pid = os.fork()
+        if pid == 0:
+            code = 0
+            try:
+                if _point(executor, action, count, folder / str(count)):
+                    (folder / "over").touch()
+            except BaseException as error:
+                code = 1
+                (folder / "over").touch()
+                sys.stdout.write(json.dumps({"count": count, "error": repr(error)}) + "\n")
+                sys.stdout.flush()
+            os._exit(code)
+        running.add(pid)
+        if len(running) >= _LANES:
+            running.discard(os.wait()[0])
+    while running:
+        running.discard(os.wait()[0])
+
+
+if __name__ == "__main__":
+    if sys.argv[1].endswith("+"):
+        _FAKES.clear()
+    sweep(sys.argv[1].rstrip("+"), sys.argv[2], int(sys.argv[3]), int(sys.argv[4]), Path(sys.argv[5]))

@@ -1,0 +1,314 @@
+"""The journal: what it refuses, what survives, and two clients at once."""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import signal
+import sqlite3
+import stat
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from sssjob.errors import AccessError, UsageError
+from sssjob.run.journal import Entry, Event, Journal, Row, default_path, open_journal, since, stamp
+from sssjob.run.journal import _on_network as on_network
+
+TEXT = "<Job><Id>a</Id></Job>"
+
+
+def entry(journal: Journal, *ids: str | None, executor: str = "slurm", name: str | None = None) -> Entry:
+    rows = [Row(0, n, one, None, one or f"job-{n + 1}") for n, one in enumerate(ids)]
+    return journal.add(os.urandom(4).hex(), executor, TEXT, Path("/"), "Reject", name, rows)
+
+
+def ended(made: Entry, row: Row, native_id: str | None = None) -> None:
+    row.outcome, row.native_id = "done", native_id
+    made.note(Event(row.job, "note", "test", {}), row)
+    made.flush(ended=True)
+
+
+def python(code: str, *arguments: object) -> subprocess.Popen[str]:
+    return subprocess.Popen([sys.executable, "-c", code, *map(str, arguments)], text=True, stdout=subprocess.PIPE,
+                            stdin=subprocess.PIPE)
+
+
+# --- where it lies, and what it refuses
+
+@pytest.mark.parametrize(("environment", "path"), [
+    ({"SSSJOB_JOURNAL": "/j/x.db", "XDG_STATE_HOME": "/s"}, "/j/x.db"),
+    ({"XDG_STATE_HOME": "/s"}, "/s/sssjob/journal.db"), ({"HOME": "/h"}, "/h/.local/state/sssjob/journal.db"),
+    ({"HOME": "/h", "SSSJOB_JOURNAL": ""}, "/h/.local/state/sssjob/journal.db"),
+])
+def test_where_it_lies(environment: dict[str, str], path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("SSSJOB_JOURNAL", "XDG_STATE_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    assert default_path() == Path(path)
+
+
+def test_it_is_private(tmp_path: Path) -> None:
+    path = tmp_path / "new" / "j.db"
+    before = os.umask(0)
+    try:
+        with open_journal(path) as journal:
+            assert entry(journal, "a").take()
+            modes = {p.name: oct(stat.S_IMODE(p.stat().st_mode)) for p in [path.parent, *path.parent.rglob("*")]
+                     if p.parent.name != "j.db.d"}
+    finally:
+        os.umask(before)
+    assert modes == {"new": "0o700", "j.db": "0o600", "j.db-wal": "0o600", "j.db-shm": "0o600", "j.db.d": "0o700",
+                     "lease": "0o600"}
+
+
+def test_one_that_others_can_read_is_closed(tmp_path: Path) -> None:
+    open_journal(tmp_path / "j.db").close()
+    (tmp_path / "j.db").chmod(0o644)
+    open_journal(tmp_path / "j.db").close()
+    assert stat.S_IMODE((tmp_path / "j.db").stat().st_mode) == 0o600
+
+
+def foreign(path: Path) -> None:
+    with sqlite3.connect(path) as connection:
+        connection.execute("CREATE TABLE mine (x)")
+    connection.close()
+
+
+def newer(path: Path) -> None:
+    open_journal(path).close()
+    with sqlite3.connect(path) as connection:
+        connection.execute("PRAGMA user_version = 9")
+    connection.close()
+
+
+def cut(path: Path) -> None:
+    with open_journal(path) as journal:
+        for _ in range(50):
+            entry(journal, "a")
+    path.write_bytes(path.read_bytes()[:9000])
+
+
+def overwritten(path: Path) -> None:
+    with open_journal(path) as journal:
+        for _ in range(50):
+            entry(journal, "a")
+    data = bytearray(path.read_bytes())
+    data[4096:] = b"\xff" * (len(data) - 4096)
+    path.write_bytes(data)
+
+
+@pytest.mark.parametrize(("make", "said"), [
+    (lambda p: p.write_text("this is no database, but a text that is long enough to be looked at" * 20),
+     "file is not a database; it is damaged or no journal: move it away to begin a new one"),
+    (foreign, "is an SQLite file, but no journal of sssjob"),
+    (newer, "is a journal of version 9; this sssjob knows version 1"),
+    (cut, "malformed; it is damaged"), (overwritten, "malformed; it is damaged"),
+    (lambda p: p.mkdir(), "is no file, and cannot be the journal"),
+], ids=["text", "foreign", "newer", "cut", "overwritten", "folder"])
+def test_what_is_no_journal_is_refused_and_left_alone(tmp_path: Path, make: object, said: str) -> None:
+    path = tmp_path / "j.db"
+    make(path)  # type: ignore[operator]
+    before = path.read_bytes() if path.is_file() else None
+    with pytest.raises(AccessError) as told, open_journal(path) as journal:
+        journal.rows()
+        journal.find("a")
+    assert str(told.value).startswith(f"{path}: ") and said in str(told.value)
+    assert (path.read_bytes() if path.is_file() else None) == before
+
+
+def test_events_that_are_damaged(tmp_path: Path) -> None:
+    with open_journal(tmp_path / "j.db") as journal:
+        made = entry(journal, "a")
+        made.flush(Event(0, "note", "test", {}))
+        journal._connection.execute("UPDATE events SET data = '{'")
+        with pytest.raises(AccessError, match="it is damaged"):
+            made.events()
+
+
+@pytest.mark.parametrize("path", ["/proc/none/j.db", "/dev/null/j.db", "/proc/j.db"])
+def test_where_nothing_can_be_made(path: str) -> None:
+    with pytest.raises(AccessError, match=r"j\.db: the journal cannot be used"):
+        open_journal(Path(path))
+
+
+def test_full_disk(tmp_path: Path) -> None:
+    """What cannot be written is told, what was written before is there, and later it can be."""
+    path = tmp_path / "j.db"
+    with open_journal(path) as journal:
+        made = entry(journal, "a")
+        limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+        made.note(Event(0, "note", "test", {"text": "x" * 300000}))
+        resource.setrlimit(resource.RLIMIT_FSIZE, (100000, limits[1]))
+        try:
+            with pytest.raises(AccessError, match=r"the journal cannot be used: (database or disk is full|disk I/O)"):
+                made.flush()
+            with pytest.raises(AccessError):
+                entry(journal, "b" * 300000)
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+        assert ([r.id for r in journal.rows()], made.events()) == (["a"], [])
+        made.flush()
+        assert [e.kind for e in made.events()] == ["note"]
+
+
+@pytest.mark.parametrize(("mounts", "network"), [
+    ("/dev/sda / ext4 rw 0 0\n", False), ("/dev/sda / ext4 rw 0 0\nsrv:/h /home nfs4 rw 0 0\n", True),
+    ("srv:/h /home nfs4 rw 0 0\n/dev/sdb /home/me ext4 rw 0 0\n", False), ("o /home lustre rw 0 0\n", True),
+    ("", False),
+])
+def test_network_file_systems(tmp_path: Path, mounts: str, network: bool) -> None:
+    table = tmp_path / "mounts"
+    table.write_text(mounts)
+    assert on_network(Path("/home/me/j.db"), str(table)) is network
+    assert not on_network(Path("/home/me/j.db"), str(tmp_path / "none"))
+
+
+# --- names
+
+def test_names(tmp_path: Path) -> None:
+    with open_journal(tmp_path / "j.db") as journal:
+        first = entry(journal, "a", "b", name="g")
+        row = journal.rows()[0]
+        ended(first, row, "77")
+        second = entry(journal, "a", executor="sge")
+
+        def keys(name: str) -> list[str]:
+            return [r.key for r in journal.find(name)]
+
+        assert [keys(n) for n in ("a", "@1.1", "@1", "g", "77", "slurm:77", "b")] == [
+            ["@2.1"], ["@1.1"], ["@1.1", "@1.2"], ["@1.1", "@1.2"], ["@1.1"], ["@1.1"], ["@1.2"]]
+        ended(second, journal.rows_of(2)[0], "77")
+        assert keys("a") == ["@2.1"] and keys("slurm:77") == ["@1.1"]
+        for name in ("c", "@9", "@1.9", "@x", "sge:7", "", "'; DROP TABLE jobs"):
+            with pytest.raises(UsageError, match="there is no job"):
+                journal.find(name)
+        entry(journal, "a")
+        entry(journal, "a")
+        with pytest.raises(UsageError, match=r"several jobs that have not ended: @3\.1, @4\.1"):
+            journal.find("a")
+        assert [journal.name_of(r) for r in journal.rows()] == ["@1.1", "b", "@2.1", "@3.1", "@4.1"]
+
+
+# --- several clients
+
+WRITER = """
+import sys
+from pathlib import Path
+from sssjob.run.journal import Event, open_journal
+with open_journal(Path(sys.argv[1])) as journal:
+    made = journal.entry(1)
+    for n in range(int(sys.argv[3])):
+        made.flush(Event(0, "note", sys.argv[2], {"n": n}))
+"""
+HOLDER = """
+import sys
+from pathlib import Path
+from sssjob.run.journal import open_journal
+journal = open_journal(Path(sys.argv[1]))
+made = journal.entry(1)
+print(made.take(), flush=True)
+sys.stdin.read()
+"""
+
+
+def test_no_event_of_several_writers_is_lost(tmp_path: Path) -> None:
+    with open_journal(tmp_path / "j.db") as journal:
+        made = entry(journal, "a")
+        before = journal.changes()
+        writers = [python(WRITER, tmp_path / "j.db", f"w{n}", 100) for n in range(3)]
+        for n in range(100):
+            made.flush(Event(0, "note", "here", {"n": n}))
+        assert [w.wait(60) for w in writers] == [0, 0, 0]
+        found = made.events()
+        assert journal.changes() != before
+    for source in ("w0", "w1", "w2", "here"):
+        assert [e.data["n"] for e in found if e.source == source] == list(range(100))
+    for writer in writers:
+        writer.communicate()
+
+
+def test_many_make_it_at_once(tmp_path: Path) -> None:
+    code = ("import sys; from pathlib import Path; from sssjob.run.journal import open_journal; "
+            "j = open_journal(Path(sys.argv[1])); print(len(j.rows()))")
+    clients = [python(code, tmp_path / "j.db") for _ in range(4)]
+    assert [c.communicate(timeout=60)[0] for c in clients] == ["0\n"] * 4
+
+
+def test_a_lease_goes_with_its_holder(tmp_path: Path) -> None:
+    with open_journal(tmp_path / "j.db") as journal:
+        made = entry(journal, "a")
+        holder = python(HOLDER, tmp_path / "j.db")
+        assert holder.stdout is not None and holder.stdout.readline() == "True\n"
+        assert (made.take(), made.held()) == (False, True)
+        os.kill(holder.pid, signal.SIGKILL)
+        holder.communicate()
+        assert (made.held(), made.take(), made.take(), made.held()) == (False, True, True, True)
+        made.release()
+        assert not made.held()
+
+
+def test_a_lease_is_not_inherited(tmp_path: Path) -> None:
+    with open_journal(tmp_path / "j.db") as journal:
+        made = entry(journal, "a")
+        assert made.take()
+        sleeper = subprocess.Popen(["sleep", "60"], close_fds=False)
+        made.release()
+        assert made.take()
+        made.release()
+        sleeper.kill()
+        sleeper.wait()
+
+
+def test_the_folder_goes_after_the_end(tmp_path: Path) -> None:
+    with open_journal(tmp_path / "j.db") as journal:
+        made = entry(journal, "a")
+        assert made.take()
+        made.release()
+        assert made.folder.exists()
+        assert made.take()
+        ended(made, journal.rows()[0])
+        made.release()
+        assert not made.folder.exists() and journal.entry(1).ended is not None
+
+
+def test_a_torn_end_is_dropped(tmp_path: Path) -> None:
+    """Killed while the log is written: whole transactions are there, the last one is or is not."""
+    path = tmp_path / "j.db"
+    with open_journal(path) as journal:
+        made = entry(journal, "a")
+        for n in range(3):
+            made.flush(Event(0, "note", "test", {"n": n}))
+        data, wal = path.read_bytes(), path.with_name("j.db-wal").read_bytes()
+    for length in range(len(wal) // 2, len(wal), 997):
+        copied = tmp_path / f"c{length}.db"
+        copied.write_bytes(data)
+        copied.with_name(f"{copied.name}-wal").write_bytes(wal[:length])
+        with open_journal(copied) as torn:
+            known = [e.data["n"] for e in torn.entry(1).events()] if torn.rows() else []
+        assert known == list(range(len(known)))
+
+
+# --- clocks
+
+def test_time_since_an_event_is_by_a_clock_that_nobody_sets(monkeypatch: pytest.MonkeyPatch) -> None:
+    mark = json.loads(json.dumps(stamp()))
+    monkeypatch.setattr(time, "time", lambda: 0.0)
+    passed = since(mark)
+    assert passed is not None and 0 <= passed < 10
+    assert since({**mark, "boot": "another"}) is None and since({**mark, "host": "other"}) is None
+
+
+def test_threads_may_share_it(tmp_path: Path) -> None:
+    with open_journal(tmp_path / "j.db") as journal:
+        made = entry(journal, "a")
+        thread = threading.Thread(target=lambda: made.flush(Event(0, "note", "thread", {})))
+        thread.start()
+        thread.join()
+        assert [e.source for e in made.events()] == ["thread"]

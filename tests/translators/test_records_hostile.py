@@ -1,0 +1,70 @@
+"""Whatever comes in: no reader of records raises, and the counts add up."""
+
+from __future__ import annotations
+
+from io import BytesIO
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sssjob.errors import UsageError
+from sssjob.findings import Findings
+from sssjob.model import Document, JobGroup
+from sssjob.reader import read_document
+from sssjob.translators import get
+from sssjob.translators.base import ReadContext
+from sssjob.translators.records.base import REASONS, RecordTranslator
+from sssjob.writer import write_document
+
+FIXTURES = Path(__file__).parents[1] / "fixtures"
+SEEDS = {
+    "sacct": (FIXTURES / "slurm-22.05.8" / "records" / "sacct.psv").read_bytes()[:4000],
+    "sacct-json": (FIXTURES / "slurm-22.05.8" / "records" / "sacct.json").read_bytes()[:7000],
+    "pbs-acct": (FIXTURES / "openpbs-23.06.06" / "records" / "accounting.log").read_bytes()[-9000:],
+    "sge-acct": (FIXTURES / "gridengine-8.1.9" / "records" / "accounting.txt").read_bytes()[:2000],
+    "lsf-acct": b'"JOB_FINISH" "5.1" 1089407406 699195 283 33554482 1 1089290023 0 0 1089406862 "r" "8nm" "" "" "" "h" '
+                b'"d" "" "o" "e" "f" 0 1 "tbed0079" 64 3.3 "" "c" 277.21 17.28 0 0 -1 0 0 9 8 0 0 0 -1 0 0 0 0 0 -1 "" '
+                b'"default" 0 1 "" "" 0 310424 339112 "" "" ""\n',
+    "swf": b"; UnixStartTime: 0\n 184 561553 0 61 16 -1 -1 16 43200 819200 1 6 1 -1 -1 1 -1 -1\n",
+}
+#: Pieces that have hurt readers of numbers, times, lists and text.
+NASTY = (b"", b"-1", b"18446744073709551615", b"9" * 400, b"1e9999", b"nan", b"\xd9\xa3", b"\xef\xbc\x91", b"\0",
+         b"\xff\xfe", b"\x1b[2J",
+         b"\r", b"\n", b"|", b":", b";", b"=", b'"', b"\\", b"[", b"]", b"n[1-99999999]", b"a[1-9]b[1-9]",
+         b"0" * 50 + b"1", b"\xe2\x80\xa8", b"*", b"+", b"(", b"/0-99999999999", b"1-00:00:00", b"{", b"}", b"null",
+         b"2026-02-30T25:61:61", b"99/99/9999 99:99:99", b"1969-12-31T00:00:00", b"\xed\xa0\x80", b"K", b"1.5.5")
+
+
+@pytest.mark.parametrize("name", SEEDS)
+@given(st.data())
+def test_nothing_escapes(name: str, data: st.DataObject) -> None:
+    text = bytearray(SEEDS[name])
+    for _ in range(data.draw(st.integers(0, 6))):
+        at = data.draw(st.integers(0, len(text)))
+        text[at:at + data.draw(st.integers(0, 12))] = data.draw(st.sampled_from(NASTY))
+    raw = bytes(text[:data.draw(st.integers(0, len(text)))] if data.draw(st.booleans()) else text)
+    reader = get(name)
+    assert isinstance(reader, RecordTranslator) and reader.stream is not None
+    context = ReadContext(options={"timezone": "Europe/Berlin"})
+    stream = reader.stream(BytesIO(raw), context)
+    jobs = list(stream)
+    counts = stream.counts
+    assert counts.read == counts.given + counts.rejected and counts.jobs == len(jobs)
+    assert set(counts.reasons) <= set(REASONS) - {"unread"}
+    findings = Findings()
+    written = write_document(Document(JobGroup(jobs)), findings=findings)
+    assert not findings.rejected
+    if jobs:
+        assert not (read_document(written).findings or Findings()).rejected
+
+
+@pytest.mark.parametrize("name", SEEDS)
+@given(st.binary(max_size=300))
+def test_any_bytes(name: str, raw: bytes) -> None:
+    context = ReadContext(options={"timezone": "UTC"})
+    try:
+        get(name).read(raw, context)
+    except UsageError as error:
+        pytest.fail(str(error))

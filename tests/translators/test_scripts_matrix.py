@@ -1,0 +1,111 @@
+"""The laws, for every script format and every script: reading what was written gives the same, writing what was read is
+a fixed point, and what does not carry over is named."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from sssjob.errors import RejectedError
+from sssjob.findings import Findings, Policy
+from sssjob.model import Document, Job, Property
+from sssjob.reader import read_document
+from sssjob.translators import ReadContext, WriteContext, get
+from sssjob.writer import write_document
+
+FORMATS = ("slurm", "pbspro", "torque")
+FIXTURES = Path(__file__).parents[1] / "fixtures" / "scripts"
+
+
+def _samples() -> Iterator[tuple[str, Path]]:
+    """Those of the project, and public ones below ``SSSJOB_SAMPLES``, a folder for each format."""
+    for folder in (FIXTURES, Path(os.environ.get("SSSJOB_SAMPLES") or FIXTURES)):
+        for name in FORMATS:
+            yield from ((name, path) for path in sorted((folder / name).glob("*.sh")))
+
+
+SAMPLES = list(dict.fromkeys(_samples()))
+PAIRS = [pytest.param(name, path, to, id=f"{name}-{path.stem}-{to}") for name, path in SAMPLES for to in FORMATS]
+
+
+def read(name: str, data: bytes) -> Document:
+    return get(name).read(data, ReadContext(policy=Policy.WARN))
+
+
+def sample(name: str, path: Path) -> Document:
+    try:
+        return read(name, path.read_bytes())
+    except RejectedError:
+        pytest.skip(f"{path.name} is refused")
+
+
+def write(name: str, document: Document) -> tuple[str, Findings]:
+    context = WriteContext(Findings("s"))
+    text = get(name).write(document, context)
+    return text, context.findings
+
+
+def job(document: Document) -> Job:
+    return next(j for j, _ in document.jobs())
+
+
+@pytest.mark.parametrize(("name", "path"), SAMPLES, ids=[f"{n}-{p.stem}" for n, p in SAMPLES])
+def test_written_reads_the_same(name: str, path: Path) -> None:
+    document = sample(name, path)
+    text, findings = write(name, document)
+    again = read(name, text.encode("utf-8", "surrogateescape"))
+    if not any(f.kind == "dropped" for f in findings):
+        assert again.root == document.root
+    if document.files["Script"].text.startswith("#!"):
+        assert again.files == document.files
+
+
+@pytest.mark.parametrize(("name", "path"), SAMPLES, ids=[f"{n}-{p.stem}" for n, p in SAMPLES])
+def test_document_goes_through_xml(name: str, path: Path) -> None:
+    document = sample(name, path)
+    again = read_document(write_document(document).encode(), profile="3.1")
+    assert [str(f) for f in again.findings or () if f.rejects] == []
+    assert again.root == document.root and again.files == document.files
+    assert write(name, again)[0] == write(name, document)[0]
+
+
+@pytest.mark.parametrize(("name", "path", "to"), PAIRS)
+def test_writing_is_a_fixed_point(name: str, path: Path, to: str) -> None:
+    text, _ = write(to, sample(name, path))
+    again, _ = write(to, read(to, text.encode("utf-8", "surrogateescape")))
+    assert again == text
+
+
+def leaves(document: Document) -> dict[str, str]:
+    """Option properties by tag and name; amounts are compared by what they come to."""
+    found: dict[str, str] = {}
+    for item in job(document).items:
+        if isinstance(item, Property) and item.tag != "Executable" and item.get("name") != "Dialect":
+            label = " ".join(filter(None, (item.tag, item.get("name"))))
+            found[label] = found.get(label, "") + f"{item.text} {sorted(item.attributes.items())};"
+    return found
+
+
+@pytest.mark.parametrize(("name", "path", "to"), PAIRS)
+def test_there_and_back_loses_what_was_named(name: str, path: Path, to: str) -> None:
+    """Every property of the job that comes back otherwise is the subject of a finding of the first step."""
+    document = sample(name, path)
+    text, findings = write(to, document)
+    back = read(name, write(name, read(to, text.encode("utf-8", "surrogateescape")))[0].encode(
+        "utf-8", "surrogateescape"))
+    told = {f.subject for f in findings}
+    before, after = leaves(document), leaves(back)
+    assert [label for label, value in before.items() if after.get(label) != value
+            and not {label, label.split()[0]} & told] == []
+
+
+@pytest.mark.parametrize(("name", "path", "to"), PAIRS)
+def test_no_line_is_lost(name: str, path: Path, to: str) -> None:
+    document = sample(name, path)
+    text, _ = write(to, document)
+    body = document.files["Script"].content().decode("utf-8", "surrogateescape").splitlines()
+    kept = text.splitlines()
+    assert [line for line in body if line not in kept and f"#{line}" not in kept] == []

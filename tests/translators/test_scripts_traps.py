@@ -1,0 +1,327 @@
+"""Traps of batch-script dialects, each a test of its number; those of dialects that are not there yet are missing."""
+
+from __future__ import annotations
+
+from sssjob.errors import RejectedError
+from sssjob.findings import Findings, Policy
+from sssjob.model import Document, Job
+from sssjob.translators import ReadContext, WriteContext, get
+
+SH = "#!/bin/sh\n"
+
+
+def read(name: str, text: str, policy: Policy | None = None) -> tuple[Document, Findings]:
+    context = ReadContext("job", Findings("job"), policy=policy)
+    try:
+        return get(name).read(text.encode(), context), context.findings
+    except RejectedError:
+        return Document(Job()), context.findings
+
+
+def options(name: str, text: str, to: str = "") -> list[str]:
+    """The directives that a script is written with, without their prefix; ``refused`` where it is refused."""
+    document, findings = read(name, SH + text if not text.startswith("#!") else text)
+    if findings.rejected:
+        return ["refused"]
+    written = get(to or name).write(document, WriteContext(Findings("job")))
+    prefix = "#SBATCH " if (to or name) == "slurm" else "#PBS "
+    return [line.removeprefix(prefix) for line in written.splitlines() if line.startswith(prefix)]
+
+
+def header(name: str, text: str, to: str = "") -> list[str]:
+    """Directives before the first command."""
+    return options(name, text.partition("\necho")[0] + "\n", to)
+
+
+def told(name: str, text: str, to: str = "") -> list[tuple[str, str, int, int]]:
+    """(kind, subject, line, column) of what is found while reading and writing."""
+    document, findings = read(name, SH + text)
+    context = WriteContext(Findings("job"))
+    if to and not findings.rejected:
+        get(to).write(document, context)
+    return [(f.kind, f.subject, f.line, f.column) for f in (*findings, *context.findings)]
+
+
+def test_01_where_reading_stops() -> None:
+    text = "#PBS -q a\necho\n#PBS -q b\n"
+    assert options("pbspro", text)[0] == options("torque", text)[0] == "-q a"
+    assert options("slurm", text)[0] == "--partition=b"
+    assert told("pbspro", text) == [("approximated", "directive", 4, 1)]
+
+
+def test_02_leading_blanks() -> None:
+    assert options("slurm", "  #SBATCH -A x\n") == []
+    assert options("pbspro", "  #PBS -A x\n") == options("torque", "\t#PBS -A x\n") == ["-A x"]
+    assert told("slurm", "  #SBATCH -A x\n") == [("approximated", "directive", 2, 3)]
+
+
+def test_03_commented_out() -> None:
+    for line in ("##SBATCH -A x", "# SBATCH -A x", "# #SBATCH -A x"):
+        assert options("slurm", line + "\n") == [] and told("slurm", line + "\n") == []
+    for line in ("##PBS -A x", "# PBS -A x"):
+        assert options("pbspro", line + "\n") == []
+
+
+def test_04_no_blank_after_the_prefix() -> None:
+    assert options("slurm", "#SBATCH--time=5\n") == ["--time=00:05:00"]
+    assert options("pbspro", "#PBS-N x\n") == ["-N x"]
+
+
+def test_07_a_command_before_the_directives() -> None:
+    assert header("slurm", "set -e\n#SBATCH --time=5\n") == ["--time=5"]      # it stays where it is, dead
+    assert told("slurm", "set -e\n#SBATCH --time=5\n") == [("approximated", "directive", 3, 1)]
+
+
+def test_09_text_is_no_directive() -> None:
+    assert options("slurm", 'echo "#SBATCH --nodes=$N"\n') == []
+
+
+def test_10_conflict_markers() -> None:
+    assert read("slurm", "<<<<<<< HEAD\n#!/bin/sh\n#SBATCH -t 5\n")[1].rejected
+
+
+def test_11_no_shebang() -> None:
+    assert read("slurm", "# Copyright\n#!/bin/sh\n#SBATCH -t 5\n")[1].rejected
+    assert not read("slurm", "# Copyright\n#!/bin/sh\n#SBATCH -t 5\n", Policy.WARN)[1].rejected
+    assert not read("pbspro", "#PBS -N x\n")[1].rejected
+
+
+def test_12_pbs_lines_win_in_slurm() -> None:
+    text = "#SBATCH -t 5\n#PBS -l walltime=1:00:00\n#PBS -N p\n"
+    assert options("slurm", text) == ["--job-name=p", "--time=01:00:00"]
+    assert options("slurm", "#SBATCH --ignore-pbs -J a\n#PBS -N p\n") == ["--job-name=a", "--ignore-pbs"]
+    assert options("slurm", "#BSUB -J b\n#PBS -N p\n") == ["--job-name=b", "--ignore-pbs"]
+
+
+def test_13_slurm_as_prefix() -> None:
+    assert options("slurm", "#SLURM -t 5\n") == ["refused"]
+    document, _ = read("slurm", SH + "#SLURM -t 5\n", Policy.WARN)
+    assert "--time=00:05:00" in get("slurm").write(document, WriteContext())
+
+
+def test_14_trailing_comments() -> None:
+    assert options("slurm", "#SBATCH -N 2 # two\n") == ["--nodes=2"]
+    assert options("pbspro", "#PBS -N x # name\n") == ["refused"]
+    assert options("torque", "#PBS -N x # name\n") == ["-N x"]
+    assert options("pbspro", "#PBS -m n # Don't mail\n") == options("torque", "#PBS -m n # Don't mail\n") == ["refused"]
+
+
+def test_15_hash_within_a_word() -> None:
+    assert options("slurm", "#SBATCH --comment=a#b\n") == ["--comment=a"]
+    assert options("slurm", '#SBATCH --comment="a # b"\n') == ['--comment="a # b"']
+
+
+def test_16_backslash_keeps_no_blank() -> None:
+    assert options("slurm", "#SBATCH --comment=a\\ b\n") == ["refused"]
+    assert options("pbspro", "#PBS -N a\\ b\n") == ['-N "a b"']
+
+
+def test_17_equals_after_a_short_option() -> None:
+    assert options("slurm", "#SBATCH -J=foo\n") == ["--job-name==foo"]
+    assert options("slurm", "#SBATCH -N=2\n") == ["refused"]
+    assert options("pbspro", "#PBS -N=x\n") == ["-N =x"]
+
+
+def test_18_tasks_is_tasks_per_node() -> None:
+    assert options("slurm", "#SBATCH --tasks 8\n") == ["--ntasks-per-node=8"]
+
+
+def test_19_abbreviations() -> None:
+    assert options("slurm", "#SBATCH --nod=2\n") == ["refused"]
+    assert options("slurm", "#SBATCH --job=x\n") == ["--job-name=x"]
+
+
+def test_20_glued_values() -> None:
+    assert options("pbspro", "#PBS -joe -lnodes=1:ppn=4 -ko\n") == [
+        "-l select=1:ncpus=4:mpiprocs=4", "-l place=scatter", "-j oe", "-k o"]
+    assert options("pbspro", "#PBS -oe\n") == ["-o e"]
+
+
+def test_21_several_resources_in_one_option() -> None:
+    assert options("torque", "#PBS -l nodes=1:ppn=4,walltime=1:00:00\n") == ["-l walltime=01:00:00", "-l nodes=1:ppn=4"]
+    assert options("pbspro", "#PBS -l select=2:ncpus=1,place=pack\n") == ["-l select=2:ncpus=1", "-l place=pack"]
+
+
+def test_22_no_value_and_twice() -> None:
+    assert options("pbspro", "#PBS -N\n") == ["refused"]
+    assert options("pbspro", "#PBS -N a\n#PBS -N b\n") == ["-N b"]
+
+
+def test_23_two_options_on_a_line() -> None:
+    assert options("torque", '#PBS -W group_list=g -A a\n#PBS -W x="NACCESSPOLICY:SINGLEJOB"\n') == [
+        "-A a", "-W group_list=g", "-W x=NACCESSPOLICY:SINGLEJOB"]
+
+
+def test_24_quotes_and_plus_in_select() -> None:
+    assert options("pbspro", "#PBS -l select=1:ncpus=2:host='gn4'+1:ncpus=1\n") == [
+        "-l select=1:ncpus=2:host=gn4+1:ncpus=1"]
+
+
+def test_30_dos_and_byte_order_mark() -> None:
+    assert options("slurm", "#SBATCH -t 5\r\n") == options("pbspro", "#PBS -N x\r\n") == ["refused"]
+    assert options("torque", "#PBS -N x\r\n") == ["-N x"]
+    assert read("slurm", "\ufeff#!/bin/sh\n#SBATCH -t 5\n")[1].rejected
+
+
+def test_31_32_33_times() -> None:
+    def seconds(name: str, text: str) -> object:
+        document, _ = read(name, SH + text)
+        requested = next((j for j, _ in document.jobs()), Job()).requested
+        return None if requested is None else requested.value("Duration")
+
+    assert seconds("slurm", "#SBATCH -t 90\n") == 5400 and seconds("pbspro", "#PBS -l walltime=90\n") == 90
+    assert seconds("slurm", "#SBATCH -t 1:30\n") == 120 and seconds("pbspro", "#PBS -l walltime=1:30\n") == 90
+    assert seconds("slurm", "#SBATCH -t 1-12\n") == 129600
+    assert seconds("torque", "#PBS -l walltime=1:00:00:00\n") == 86400
+    assert seconds("pbspro", "#PBS -l walltime=1:00:00:00\n") is None
+    assert seconds("pbspro", "#PBS -l walltime=90.5\n") == 91 and seconds("torque", "#PBS -l walltime=90.5\n") == 90
+
+
+def test_34_no_limit() -> None:
+    assert options("slurm", "#SBATCH --time=0\n") == ["--time=0"]
+    assert header("pbspro", "#PBS -l walltime=29\n", "slurm") == ["--time=00:01:00"]
+
+
+def test_35_all_the_memory() -> None:
+    assert options("slurm", "#SBATCH --mem=0\n") == ["--mem=0"]
+    assert ("dropped", "Extension mem", 2, 9) in told("slurm", "#SBATCH --mem=0\n", "pbspro")
+
+
+def test_36_sizes() -> None:
+    assert options("slurm", "#SBATCH --mem=4GiB\n") == options("slurm", "#SBATCH --mem=1.5G\n") == ["refused"]
+    assert options("slurm", "#SBATCH --mem=500K\n") == ["--mem=1M"]
+
+
+def test_37_memory_of_what() -> None:
+    assert header("pbspro", "#PBS -l select=2:ncpus=4:mem=16gb -l place=scatter\n", "slurm")[-1] == "--mem=16G"
+    assert header("pbspro", "#PBS -l mem=16gb -l nodes=2:ppn=4\n", "slurm")[-1] == "--mem=8G"
+    assert header("slurm", "#SBATCH -n 4 --mem-per-cpu=1G -c 2\n", "pbspro") == [
+        "-l select=4:ncpus=2:mpiprocs=1:mem=2gb"]
+    assert header("slurm", "#SBATCH -N 2 --mem=4G\n", "torque") == ["-l nodes=2", "-l mem=8gb"]
+
+
+def test_41_gpus_of_what() -> None:
+    assert header("slurm", "#SBATCH -N 2 --gres=gpu:4\n", "pbspro")[0] == "-l select=2:ngpus=4"
+    assert header("slurm", "#SBATCH -N 2 --gpus=4\n", "pbspro")[0] == "-l select=2:ngpus=2"
+
+
+def test_42_chunks_are_not_nodes() -> None:
+    assert header("pbspro", "#PBS -l select=4\n", "slurm") == ["--ntasks=4"]
+    assert header("pbspro", "#PBS -l select=4 -l place=scatter\n", "slurm") == ["--nodes=4", "--ntasks-per-node=1"]
+
+
+def test_43_a_host_in_place_of_a_count() -> None:
+    assert header("torque", "#PBS -l nodes=clust7:ppn=39\n", "slurm") == [
+        "--nodes=1", "--ntasks-per-node=39", "--nodelist=clust7"]
+
+
+def test_44_uneven_parts() -> None:
+    made = header("torque", "#PBS -l nodes=4:ppn=32:xe+16:ppn=16:xk\n", "slurm")
+    assert made == ["--nodes=4", "--ntasks-per-node=32", "--constraint=xe", "hetjob",
+                    "--nodes=16", "--ntasks-per-node=16", "--constraint=xk"]
+    assert header("pbspro", "#PBS -l select=1:ncpus=28+0:ncpus=26\n") == ["-l select=1:ncpus=28"]
+
+
+def test_45_no_node_count() -> None:
+    assert header("torque", "#PBS -l procs=96\n", "slurm") == ["--ntasks=96"]
+    assert header("torque", "#PBS -l procs=1,pmem=4gb\n", "slurm") == ["--ntasks=1", "--mem-per-cpu=4G"]
+
+
+def test_46_47_ranges_of_nodes() -> None:
+    assert options("slurm", "#SBATCH -N 2-4\n") == ["--nodes=2-4"]
+    assert options("slurm", "#SBATCH -N 2k\n") == ["--nodes=2048"]
+    assert header("slurm", "#SBATCH -N 2-4\n", "pbspro")[0] == "-l select=2"
+    assert ("approximated", "NodeCount", 0, 0) in told("slurm", "#SBATCH -N 2-4\n", "pbspro")
+
+
+def test_48_signs_of_priority() -> None:
+    assert header("pbspro", "#PBS -p -100\n", "slurm") == ["--nice=100"]
+    assert header("slurm", "#SBATCH --nice=100\n", "torque") == ["-p -100"]
+
+
+def test_49_mail() -> None:
+    assert options("slurm", "#SBATCH --mail-type=abe\n") == ["refused"]
+    assert options("slurm", "#SBATCH --mail-type=START,END\n") == ["--mail-type=END"]
+    assert header("pbspro", "#PBS -m abe\n", "slurm") == ["--mail-type=BEGIN,END,FAIL"]
+    assert ("approximated", "Extension", 2, 6) in told("pbspro", "#PBS -m a\n", "slurm")
+    assert options("pbspro", "#PBS -m n\n") == ["-m n"] and options("pbspro", "#PBS -m a\n") == ["-m a"]
+
+
+def test_50_directories() -> None:
+    assert header("pbspro", "#PBS -o dir/\n", "slurm") == ["--output=dir/%x.o%j"]
+    assert options("pbspro", "#PBS -o dir/\n") == ["-o dir/"]
+
+
+def test_51_what_is_no_pattern() -> None:
+    document, _ = read("slurm", SH + "#SBATCH -o log_$USER_%Y.%%{j}.out\n")
+    job = next(j for j, _ in document.jobs())
+    assert job.output_file is not None and job.output_file.text == "log_$USER_%Y.%{{j}}.out"
+
+
+def test_52_pseudo_variables() -> None:
+    assert header("torque", "#PBS -o x.${PBS_JOBID}.$PBS_ARRAYID\n", "slurm") == ["--output=x.%j.%a"]
+    assert header("pbspro", "#PBS -o x.$PBS_JOBID\n", "slurm") == ['--output="x.$PBS_JOBID"']
+
+
+def test_53_joined_streams() -> None:
+    assert header("pbspro", "#PBS -j oe -o a -e b\n", "slurm") == ["--output=a"]
+    assert header("slurm", "#SBATCH -o a\n", "pbspro") == ["-j oe", "-o a"]
+    assert ("approximated", "ErrorFile", 1, 0) not in told("pbspro", "#PBS -j oe -o a\n", "slurm")
+
+
+def test_55_commas_in_variables() -> None:
+    assert header("pbspro", "#PBS -v A=\"'x,y'\",B=1\n", "slurm") == ["--export=\"A='x,y',B=1\""]
+    assert options("slurm", "#SBATCH --export=ALL,A=\"'x,y'\"\n") == ["--export=\"ALL,A='x,y'\""]
+
+
+def test_56_57_defaults_that_differ() -> None:
+    subjects = [s for _, s, _, _ in told("slurm", "#SBATCH -J a\n", "pbspro")]
+    assert subjects == ["Environment", "InitialWorkingDirectory"]
+    assert [s for _, s, _, _ in told("pbspro", "#PBS -V\n", "torque")] == []
+
+
+def test_58_33_array_forms() -> None:
+    assert header("slurm", "#SBATCH -a 0-9%3\n", "pbspro") == ["-J 0-9%3"]
+    assert header("slurm", "#SBATCH -a 1,3\n", "pbspro") == []
+    assert header("slurm", "#SBATCH -a 1,3\n", "torque") == ["-t 1,3"]
+    assert ("dropped", "Extension", 2, 9) in told("slurm", "#SBATCH -a 1,3\n", "pbspro")
+
+
+def test_59_the_same_letter() -> None:
+    assert header("pbspro", "#PBS -J 1-10\n", "slurm") == ["--array=1-10"]
+    assert header("torque", "#PBS -t 1-10\n", "pbspro") == ["-J 1-10"]
+    assert header("torque", "#PBS -P other -q q\n", "pbspro") == ["-q q"]
+    assert header("slurm", "#SBATCH -q high -N 2\n", "torque") == ["-l nodes=2", "-l qos=high"]
+
+
+def test_60_61_dependencies() -> None:
+    assert header("pbspro", "#PBS -W depend=afterok:1:2,afterany:3\n", "slurm") == [
+        "--dependency=afterok:@JOBID:1@:@JOBID:2@,afterany:@JOBID:3@"]
+    assert header("pbspro", "#PBS -W depend=afterok:1:2,afterany:3\n", "pbspro") == [
+        "-W depend=afterok:1:2,afterany:3"]
+
+
+def test_62_heterogeneous_jobs() -> None:
+    assert options("slurm", "#SBATCH -n 4\n#SBATCH hetjob\n#SBATCH -n 16 --mem-per-cpu=1G\n") == [
+        "--ntasks=4", "hetjob", "--ntasks=16", "--mem-per-cpu=1G"]
+    assert header("slurm", "#SBATCH -n 4\n#SBATCH packjob\n#SBATCH -n 16 --mem-per-cpu=1G\n", "pbspro") == [
+        "-l select=4:ncpus=1:mpiprocs=1+16:ncpus=1:mpiprocs=1:mem=1gb"]
+
+
+def test_63_constraints() -> None:
+    assert options("slurm", '#SBATCH -C "a|b"\n') == ['--constraint="a|b"']
+    assert options("slurm", '#SBATCH -C "[r1*2&r2*4]"\n') == ['--constraint="[r1*2&r2*4]"']
+    assert ("dropped", "Extension constraint", 2, 9) in told("slurm", '#SBATCH -C "a|b"\n', "pbspro")
+    assert header("slurm", '#SBATCH -C "a&b"\n', "pbspro") == ["-l select=1:a=true:b=true"]
+
+
+def test_65_singleton_and_bare_ids() -> None:
+    assert options("slurm", "#SBATCH --dependency=singleton\n") == ["--dependency=singleton"]
+    assert options("slurm", "#SBATCH -d 123\n") == ["--dependency=afterany:123"]
+    assert ("dropped", "Extension", 2, 9) in told("slurm", "#SBATCH -d singleton\n", "pbspro")
+
+
+def test_66_templates() -> None:
+    for value in ("{{nodes}}", "%(n)s", "$${n}", "<my_node_count>", "@N@", "!TBG_n"):
+        assert told("slurm", f"#SBATCH -N '{value}'\n") == [("site-dependent", "--nodes", 2, 9)]
+        assert options("slurm", f"#SBATCH -N '{value}'\n")[0].strip('"').startswith("--nodes=")

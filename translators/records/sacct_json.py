@@ -1,0 +1,201 @@
+"""Format ``sacct-json``: what ``sacct --json`` prints (21.08 and later), read member by member.
+
+    {"jobs": [{"job_id": 12, "user": "alice", "state": {"current": ["COMPLETED"]}, "time": {...}, "tres": {...}}]}
+
+Numbers are plain or ``{set, infinite, number}``, a state is a word or a list of them. Each member becomes the rows
+that the text form has, so both forms give equal jobs; where 22.05 leaves codes and CPU time out (0 for every normal
+exit), they are absent here or summed from the steps. Up to 22.05.7 ``time.start`` holds the eligible time: then the
+start is counted back from the end.
+
+Source: the Slurm OpenAPI documents of dbv0.0.37 to v0.0.42; recorded output of 22.05.8.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any, BinaryIO, Final
+
+from sssjob.model import Job
+from sssjob.translators.records._json import members
+from sssjob.translators.records.base import UNFORESEEN, Rejected, translator, unforeseen
+from sssjob.translators.records.sacct import Rows
+
+__all__ = ["TRANSLATOR"]
+
+#: Column of the text form -> keys of a job.
+_TEXTS: Final[dict[str, tuple[str, ...]]] = {
+    "jobname": ("name",), "cluster": ("cluster",), "user": ("user",), "group": ("group",), "account": ("account",),
+    "wckey": ("wckey", "wckey"), "partition": ("partition",), "qos": ("qos",), "nodelist": ("nodes",),
+    "reservation": ("reservation", "name"), "reason": ("state", "reason"), "comment": ("comment", "job"),
+    "workdir": ("working_directory",), "sluid": ("sluid",),
+}
+_NUMBERS: Final[dict[str, tuple[str, ...]]] = {
+    "submit": ("time", "submission"), "eligible": ("time", "eligible"), "start": ("time", "start"),
+    "end": ("time", "end"), "elapsedraw": ("time", "elapsed"), "suspended": ("time", "suspended"),
+    "timelimitraw": ("time", "limit"), "reqcpus": ("required", "CPUs"), "allocnodes": ("allocation_nodes",),
+    "restarts": ("restart_cnt",),
+}
+
+
+class _Members(Rows):
+    def jobs(self, file: BinaryIO) -> Iterator[Job]:
+        """The jobs of the member ``jobs``; what breaks the document itself ends the reading."""
+        found = members(file, "jobs", self.context.limits.child_bytes)
+        number = 1
+        try:
+            for number, member in found:
+                self.counts.read += 1
+                try:
+                    made = list(self._member(member, number))
+                    self.counts.given += 1
+                except Rejected as why:
+                    self.reject(number, why.reason, str(why))
+                except UNFORESEEN as error:
+                    self.reject(number, "unread", unforeseen(error))
+                else:
+                    yield from made
+        except Rejected as why:
+            self.counts.read += 1
+            self.reject(number, why.reason, str(why))
+        yield from self.rest()
+
+    def _member(self, job: Any, number: int) -> Iterable[Job]:
+        if not isinstance(job, dict):
+            raise Rejected("json", f"a member of jobs is no object but {type(job).__name__}")
+        steps = [("batch" if _at(s, "step", "name") == "batch" else "step", _step_row(s)) for s in _list(job, "steps")]
+        done = self.fold(self._job_row(job, number), number)
+        run = self.run
+        assert run is not None
+        offset = next(reversed(run.records))
+        for name, row in steps:
+            self._step(run, offset, name, row)
+        return done
+
+    def _job_row(self, job: dict[str, Any], number: int) -> dict[str, str]:
+        """The row of the text form."""
+        ident = _number(_at(job, "job_id"))
+        if not ident:
+            raise Rejected("id", "no job_id")
+        row = {column: _text(_at(job, *keys)) for column, keys in _TEXTS.items()}
+        row |= {column: _digits(_number(_at(job, *keys))) for column, keys in _NUMBERS.items()}
+        row |= {"jobid": _ident(job, ident), "jobidraw": str(ident), "state": _state(job),
+                "exitcode": _code(job, "exit_code"), "derivedexitcode": _code(job, "derived_exit_code"),
+                "alloctres": _tres(job, "allocated"), "reqtres": _tres(job, "requested"), "reqmem": _memory(job),
+                "totalcpu": _seconds(_at(job, "time", "total"))}
+        killer = _text(_at(job, "kill_request_user"))
+        if row["state"] == "CANCELLED" and killer:
+            row["state"] += f" by {killer}"
+        if row["state"].startswith("FAILED") and row["exitcode"] == "0:0":
+            row["exitcode"] = ""
+            self.tell("SSS504", "ExitCode", "ExitCode: this release prints 0 for a job that failed; left out", number)
+        self._started(row, number)
+        return row
+
+    def _started(self, row: dict[str, str], number: int) -> None:
+        """Put right a start that is the eligible time."""
+        start, end, elapsed = row["start"], row["end"], row["elapsedraw"]
+        if start == row["eligible"] and start and end and elapsed and int(end) and int(elapsed):
+            back = int(end) - int(elapsed) - int(row["suspended"] or 0)
+            if back > int(start) + 2:
+                self.tell("SSS304", "StartTime", f"StartTime: time.start is the eligible time {start}; {back}, the "
+                          "end less the elapsed time, is taken", number)
+                row["start"] = str(back)
+
+
+def _at(value: Any, *keys: str) -> Any:
+    """What stands under the keys, None where it does not."""
+    for key in keys:
+        if not isinstance(value, dict):
+            return None
+        value = value.get(key)
+    return value
+
+
+def _list(value: Any, *keys: str) -> list[Any]:
+    found = _at(value, *keys)
+    return found if isinstance(found, list) else []
+
+
+def _text(value: Any) -> str:
+    """A text; empty for null and for the 0 that stands for no name."""
+    if value is None or value == 0 or isinstance(value, (dict, list)):
+        return ""
+    return str(value)
+
+
+def _number(value: Any) -> int | None:
+    """A number, plain or with set and infinite. Rejected: number."""
+    if isinstance(value, dict):
+        if not value.get("set", True) or value.get("infinite"):
+            return None
+        value = value.get("number")
+    if value is None or value == "":
+        return None
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not abs(value) < 2**64:
+        raise Rejected("number", f"{str(value)[:40]!r} is no number")
+    return int(value) if abs(value) < 10**18 else None
+
+
+def _digits(value: int | None) -> str:
+    return "" if value is None else str(value)
+
+
+def _ident(job: dict[str, Any], ident: int) -> str:
+    """Id as the text form prints it."""
+    array, task = _number(_at(job, "array", "job_id")), _number(_at(job, "array", "task_id"))
+    het, offset = _number(_at(job, "het", "job_id")), _number(_at(job, "het", "job_offset"))
+    if het:
+        return f"{het}+{offset or 0}"
+    if array and task is not None:
+        return f"{array}_{task}"
+    pending = _text(_at(job, "array", "task"))
+    return f"{array}_[{pending}]" if array and pending else str(ident)
+
+
+def _state(job: Any) -> str:
+    current = _at(job, "state", "current")
+    return _text(current[0] if isinstance(current, list) and current else current)
+
+
+def _code(job: Any, key: str) -> str:
+    """``rc:sig``; empty where neither is there."""
+    code = _number(_at(job, key, "return_code"))
+    signal = _at(job, key, "signal", "id")
+    number = _number(_at(job, key, "signal", "signal_id") if signal is None else signal)
+    return "" if code is None and not number else f"{code or 0}:{number or 0}"
+
+
+def _tres(job: Any, key: str) -> str:
+    """TRES as the text form prints them; memory is in MiB."""
+    found = []
+    for item in _list(job, "tres", key):
+        kind, name, n = _text(_at(item, "type")), _text(_at(item, "name")), _number(_at(item, "count"))
+        if kind and n is not None and "," not in name:
+            found.append(f"{kind}/{name}={n}" if name else f"{kind}={n}{'M' if kind == 'mem' else ''}")
+    return ",".join(found)
+
+
+def _memory(job: Any) -> str:
+    """ReqMem in MiB, a CPU or a node."""
+    per_cpu, per_node = (_number(_at(job, "required", f"memory_per_{x}")) for x in ("cpu", "node"))
+    return f"{per_cpu}Mc" if per_cpu else f"{per_node}Mn" if per_node else ""
+
+
+def _seconds(value: Any) -> str:
+    seconds, part = _number(_at(value, "seconds")), _number(_at(value, "microseconds"))
+    return "" if seconds is None else f"{seconds}.{part or 0:06d}"
+
+
+def _step_row(step: Any) -> dict[str, str]:
+    """The row of a step: what it used stands under ``requested`` in spite of the name, in bytes."""
+    peaks = {_text(_at(t, "type")): _size(_number(_at(t, "count"))) for t in _list(step, "tres", "requested", "max")}
+    return {"totalcpu": _seconds(_at(step, "time", "total")), "maxrss": peaks.get("mem", ""),
+            "maxvmsize": peaks.get("vmem", ""), "exitcode": _code(step, "exit_code")}
+
+
+def _size(value: int | None) -> str:
+    """Bytes as the text form prints them."""
+    return _digits(value) if not value or value % 1024 else f"{value // 1024}K"
+
+
+TRANSLATOR = translator("sacct-json", "Slurm accounting, sacct --json", _Members, (".json",))

@@ -1,0 +1,218 @@
+"""Format ``sge-acct``: the accounting file of Grid Engine and its descendants, colon separated, 45 fields or more.
+
+    all.q:head:alice:alice:exit3.sh:2:sge:0:1795251032:1795251032:1795251032:0:3:0:0.002396:...
+
+Every line is a run; tasks of an array carry their number, slaves of a parallel job (pe_taskid) are gathered until the
+line of their master and become its TaskGroups: their CPU time adds up, their wall time does not. Times in milliseconds
+(Univa from 8.2) are recognised. The file names no machine: option ``machine``.
+
+Source: accounting(5) of 8.1.9; fields from 46 read off lines of Univa 8.x; recorded output of 8.1.9.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from decimal import Decimal
+from typing import Final
+
+from sssjob.element import Property
+from sssjob.findings import escape
+from sssjob.model import Job
+from sssjob.translators.base import ReadContext
+from sssjob.translators.records._lines import Line
+from sssjob.translators.records.base import (
+    Reading,
+    Record,
+    Rejected,
+    count,
+    leaf,
+    micros,
+    number,
+    rounded,
+    translator,
+    words,
+)
+
+__all__ = ["FAILED", "TRANSLATOR"]
+
+#: failed -> reason; those below 100 but for 25, 37 (and later ones that ran) mean that the job did not run properly.
+#: Source: accounting(5) and sge_status(5).
+FAILED: Final[dict[int, str]] = {
+    25: "", 30: "", 37: "timeout", 38: "memory", 39: "", 100: "signal",
+    **dict.fromkeys((1, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 15, 17, 19, 20, 21, 26, 27, 28, 29, 36), "launch"),
+}
+#: Words of the manager for some of them.
+_WORDS: Final = {25: "rescheduled", 30: "asked for an error state", 37: "run time limit exceeded", 100: "killed",
+                 28: "no such working directory"}
+_LEAST: Final = 43
+_SLAVES: Final = 100_000
+_COLONS: Final = 9          # colons in a name or an account
+_EPOCH: Final = 9           # digits of a time
+_OPTION: Final = re.compile(r"(?:^|\s)-(l|pe|q)\s+(\S+)(?:\s+(\d[\d,-]*))?", re.ASCII)
+
+
+class _Reading(Reading):
+    def __init__(self, context: ReadContext) -> None:
+        super().__init__(context)
+        self.slaves: dict[tuple[str, str], list[Record]] = {}
+        self.held = 0
+
+    def skips(self, line: Line) -> bool:
+        return len(line.text.strip()) < 2 or line.text.startswith("#")
+
+    def take(self, line: Line) -> Iterable[Job]:
+        fields = line.text.split(":")
+        if len(fields) < _LEAST:
+            raise Rejected("columns", f"{len(fields)} fields, not {_LEAST} or more")
+        if not (fields[5].isdigit() and fields[8].isdigit()):
+            fields = self._unshifted(fields)
+            if len(fields) < _LEAST:
+                raise Rejected("columns", f"{len(fields)} fields, not {_LEAST} or more")
+        if not fields[5].strip("0"):
+            raise Rejected("id", "job number 0")
+        record = self._record(fields, line.number)
+        key = fields[5], fields[35]
+        if fields[41] not in ("NONE", ""):
+            if self.held >= _SLAVES:
+                raise Rejected("too-long", f"more than {_SLAVES} slaves of parallel jobs wait for their master")
+            record.id, record.requested = fields[41], []
+            self.slaves.setdefault(key, []).append(record)
+            self.held += 1
+            return ()
+        slaves = self.slaves.pop(key, [])
+        if slaves:
+            self.held -= len(slaves)
+            _gather(record, slaves)
+        return (self.given(record),)
+
+    def rest(self) -> Iterable[Job]:
+        for (ident, _), slaves in self.slaves.items():
+            for slave in slaves:
+                self.reject(slave.line, "orphan", f"slave of job {ident}, whose own record is not here", taken=1)
+        self.slaves.clear()
+        return ()
+
+    def _unshifted(self, fields: list[str]) -> list[str]:
+        """Fields of a line with colons in its job name or account: the times say how many."""
+        for names in range(1, _COLONS):
+            for accounts in range(1, _COLONS):
+                at = 4 + names                  # the job number; the account follows, the priority, three times
+                times = at + accounts + 2
+                if (times + 2 < len(fields) and fields[at].strip("0") and len(fields[times]) >= _EPOCH
+                        and all(_digits(fields[i]) for i in (at, times, times + 1, times + 2))):
+                    return [*fields[:4], ":".join(fields[4:at]), fields[at], ":".join(fields[at + 1:times - 1]),
+                            *fields[times - 1:]]
+        raise Rejected("columns", f"job number {escape(fields[5], 40)!r} is no whole number")
+
+    def _record(self, f: list[str], line: int) -> Record:
+        task = f[35]
+        r = Record(line, f[5] if task in ("0", "") else f"{f[5]}.{task}")
+        if task not in ("0", ""):
+            r.array = f[5], task
+        r.queue, r.group, r.user, r.name = (self.name(words(f[i]), n) for i, n in (
+            (0, "qname"), (2, "group"), (3, "owner"), (4, "job_name")))
+        r.project = self.name(words(f[31], "NONE"), "project")
+        if (account := words(f[6], "sge", "NONE")) is not None:
+            r.more.append(("sge", "Account", account))
+        r.machine = self.machine
+        r.submit_host = self.name(words(f[49]), "submit_host") if len(f) > 49 else None
+        r.submit, r.start, r.end = (self.time(f[i], n, line) for i, n in (
+            (8, "submission_time"), (9, "start_time"), (10, "end_time")))
+        self._state(r, f)
+        self._used(r, f)
+        r.requested = list(_requested(f[39]))
+        if words(f[33], "NONE"):
+            r.more.append(("sge", "ParallelEnvironment", f[33]))
+        if len(f) > 43 and f[43].strip("0"):
+            r.reservation = self.name(f[43], "arid")
+        return r
+
+    def _state(self, r: Record, f: list[str]) -> None:
+        """Exit code and signal: above 128 and failed, the signal is what is over 128."""
+        failed, code = count(f[11].partition(" ")[0], "failed"), count(f[12], "exit_status")
+        r.ran = r.start is not None
+        r.native = f"failed={f[11]}"
+        if code is not None and code > 255:
+            raise Rejected("number", f"exit_status {code} is over 255")
+        if failed and code is not None and code > 128:
+            r.signal, r.exit_status = code - 128, str(code)
+        else:
+            r.exit_code = code
+        if failed:
+            why = FAILED.get(failed, "")
+            text = f"failed {failed}" + (f" ({_WORDS[failed]})" if failed in _WORDS else "")
+            r.message = f"{why}: {text}" if why else text
+            if not r.ran:
+                r.message = f"never-ran: {text}"
+
+    def _used(self, r: Record, f: list[str]) -> None:
+        """Wall time is ru_wallclock, but 0 there says nothing where the clock says otherwise."""
+        span = r.end - r.start if r.end is not None and r.start is not None else None
+        wall = rounded(micros(f[13], "ru_wallclock"))
+        r.wall = self.first("Duration", r.line, ("ru_wallclock", wall or None), ("end_time - start_time",
+                            None if span is None else max(0, span)))
+        cpu = rounded(micros(f[36], "cpu"))
+        parts = [number(f[14], "ru_utime"), number(f[15], "ru_stime")]
+        both = None if None in parts else int(sum((p for p in parts if p), Decimal(0)) + Decimal("0.5"))
+        r.cpu = self.first("CpuDuration", r.line, ("cpu", cpu), ("ru_utime + ru_stime", both or None))
+        r.processors = count(f[34], "slots") or None
+        if r.ran and words(f[1], "UNKNOWN"):
+            r.node, _ = self.nodes(f[1], r.line)
+        self._memory(r, f)
+
+    def _memory(self, r: Record, f: list[str]) -> None:
+        """The peak (maxrss of Univa, else ru_maxrss in KB) and the average, which mem holds in GB times CPU seconds."""
+        bytes_ = number(f[47], "maxrss") if len(f) > 47 else None
+        peak = (bytes_, "B") if bytes_ else (number(f[16], "ru_maxrss"), "KB")
+        if peak[0]:
+            r.delivered.append(leaf("Memory", peak[0], {"units": peak[1], "metric": "Max"}))
+        product, cpu = number(f[37], "mem"), number(f[36], "cpu")
+        if product and cpu:
+            average = (product / cpu).quantize(Decimal("0.000001"))
+            r.delivered.append(leaf("Memory", average, {"units": "GB", "metric": "Average"}))
+        if text := words(f[42].partition(".")[0], "0"):
+            r.more.append(("LRM", "MaxVMSize", f"{text} B"))
+
+
+def _digits(text: str) -> bool:
+    return text.isdigit() and text.isascii()
+
+
+def _gather(master: Record, slaves: list[Record]) -> None:
+    """Add to the master's record what its slaves used."""
+    own = Record(master.line, "master", processors=None, wall=master.wall, node=master.node,
+                 delivered=master.delivered)
+    master.cpu = sum(r.cpu or 0 for r in (master, *slaves))
+    for slave in slaves:
+        slave.processors = None         # the slots are those of the whole job
+    master.parts = [own, *slaves]
+    hosts = {p.text: None for r in master.parts for p in (r.node,) if p is not None}
+    master.nodes = len(hosts)
+    master.node = leaf("Node", ",".join(hosts), {"aggregation": "List"}) if len(hosts) > 1 else own.node
+
+
+def _requested(category: str) -> Iterator[Property]:
+    """What the category says: ``-l h_rt=300,mem=50M -pe smp 2 -q short.q``. Lower case suffixes are 1000 based."""
+    for option, value, slots in _OPTION.findall(category):
+        if option == "pe" and _digits(slots):
+            yield leaf("Processors", int(slots))
+        elif option == "l":
+            yield from _limits(value)
+
+
+def _limits(text: str) -> Iterator[Property]:
+    for item in text.split(","):
+        name, _, value = item.partition("=")
+        if name == "h_rt":
+            if limit := rounded(micros(value, "h_rt") if value[:1].isdigit() else None):
+                yield leaf("Duration", limit)
+        elif name in ("h_vmem", "mem_free", "mem", "h_rss") and value[:1].isdigit():
+            yield leaf("Extension", value, {"name": name, "type": "sge"})
+        elif name in ("gpu", "gpus", "ngpus") and _digits(value) and len(value) < 10:
+            yield leaf("Resource", Decimal(value), {"name": "GPU", "metric": "PerSlot"})
+        elif value:
+            yield leaf("Extension", value, {"name": name, "type": "sge"})
+
+
+TRANSLATOR = translator("sge-acct", "Grid Engine accounting file", _Reading)

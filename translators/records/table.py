@@ -1,0 +1,258 @@
+"""Formats ``csv`` and ``jsonl``: one row a job, the columns of ``COLUMNS``, in that order.
+
+A job of several components has one row for each instead, with its id in ``part``. Amounts are those delivered, else
+those that stand bare, as for charging; what is not known is empty (csv) or absent (jsonl). Options: ``fields``, a comma
+list of columns; ``guard=yes`` (csv) puts an apostrophe before text that a spreadsheet would take for a formula.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from decimal import Decimal
+from io import StringIO
+from typing import Final, NamedTuple
+
+from sssjob.element import Container, Property, Value
+from sssjob.errors import UsageError
+from sssjob.findings import Policy, escape
+from sssjob.lexical import LexicalError
+from sssjob.model import Document, Job
+from sssjob.translators.base import WriteContext
+from sssjob.translators.records.base import RecordTranslator, no_reading
+from sssjob.units import to_bytes
+
+__all__ = ["COLUMNS", "Column", "as_csv", "as_jsonl", "table"]
+
+_Cell = str | int | Decimal | None
+
+
+@dataclass(slots=True)
+class _Scope:
+    """A job, or one component of it: where amounts are looked for, nearest first, and those of Requested."""
+
+    job: Job
+    part: Container | None
+    amounts: tuple[Container, ...]
+    asked: Container | None
+
+    def first(self, tag: str) -> Property | None:
+        return next((p for c in self.amounts if (p := c.first(tag)) is not None), None)
+
+    def all(self, tag: str) -> list[Property]:
+        return next((found for c in self.amounts if (found := c.all(tag))), [])
+
+
+class Column(NamedTuple):
+    """name; unit or form of its values; where they come from; how."""
+
+    name: str
+    unit: str
+    source: str
+    cell: Callable[[_Scope], _Cell]
+
+
+def _of_job(tag: str) -> Callable[[_Scope], _Cell]:
+    return lambda s: s.job.value(tag)
+
+
+def _amount(tag: str) -> Callable[[_Scope], _Cell]:
+    return lambda s: None if (p := s.first(tag)) is None else p.value
+
+
+def _asked(tag: str) -> Callable[[_Scope], _Cell]:
+    return lambda s: None if s.asked is None else s.asked.value(tag)
+
+
+def _fact(name: str) -> Callable[[_Scope], _Cell]:
+    """An Extension of type LRM."""
+    return lambda s: next((p.text for p in s.job.all("Extension")
+                           if p.get("name") == name and p.get("type") == "LRM"), None)
+
+
+def _whole(name: str) -> Callable[[_Scope], _Cell]:
+    get = _fact(name)
+    return lambda s: int(text) if isinstance(text := get(s), str) and text.isdecimal() and text.isascii() else None
+
+
+def _bytes(metric: str) -> Callable[[_Scope], _Cell]:
+    def cell(s: _Scope) -> _Cell:
+        for p in s.all("Memory"):
+            if p.get("metric", "Total") == metric and isinstance(p.value, Decimal):
+                try:
+                    return to_bytes(p.value, p.get("units"))
+                except LexicalError:
+                    return None
+        return None
+    return cell
+
+
+def _resource(name: str, attribute: str = "") -> Callable[[_Scope], _Cell]:
+    """The sum of the Resources of that name, or a comma list of one of their attributes."""
+    def cell(s: _Scope) -> _Cell:
+        found = [p for p in s.all("Resource") if p.get("name") == name]
+        if attribute:
+            return ",".join(filter(None, (p.get(attribute) for p in found))) or None
+        return sum((p.value for p in found if isinstance(p.value, Decimal)), Decimal(0)) if found else None
+    return cell
+
+
+#: The columns of a row. Times are epoch seconds UTC.
+COLUMNS: Final = (
+    Column("machine", "name", "Machine", _of_job("Machine")),
+    Column("id", "text", "Id", _of_job("Id")),
+    Column("array_index", "text", "Extension ArrayIndex", _fact("ArrayIndex")),
+    Column("part", "text", "Id of the TaskGroup", lambda s: None if s.part is None else s.part.value("Id")),
+    Column("name", "text", "Name", _of_job("Name")),
+    Column("user", "name", "User", _of_job("User")),
+    Column("group", "name", "Group", _of_job("Group")),
+    Column("project", "name", "Project", _of_job("Project")),
+    Column("queue", "name", "Queue", _of_job("Queue")),
+    Column("qos", "name", "QualityOfService", _of_job("QualityOfService")),
+    Column("reservation", "name", "Reservation", _of_job("Reservation")),
+    Column("submit", "epoch s", "SubmitTime", _of_job("SubmitTime")),
+    Column("eligible", "epoch s", "Extension EligibleStamp", _whole("EligibleStamp")),
+    Column("start", "epoch s", "StartTime", _of_job("StartTime")),
+    Column("end", "epoch s", "EndTime", _of_job("EndTime")),
+    Column("starts", "count", "StartCount", _of_job("StartCount")),
+    Column("wall_s", "s", "Duration, delivered", _amount("Duration")),
+    Column("suspend_s", "s", "SuspendDuration", _of_job("SuspendDuration")),
+    Column("cpu_s", "s", "CpuDuration", _of_job("CpuDuration")),
+    Column("processors", "count", "Processors, delivered", _amount("Processors")),
+    Column("nodes", "count", "NodeCount, delivered", _amount("NodeCount")),
+    Column("node_list", "text", "Node, delivered", _amount("Node")),
+    Column("gpus", "count", "Resource GPU, delivered, all types", _resource("GPU")),
+    Column("gpu_types", "comma list", "types of Resource GPU", _resource("GPU", "type")),
+    Column("mem_total_bytes", "B", "Memory metric=Total, delivered", _bytes("Total")),
+    Column("mem_max_bytes", "B", "Memory metric=Max, delivered", _bytes("Max")),
+    Column("energy_j", "J", "Resource Energy, delivered", _resource("Energy")),
+    Column("billing", "count", "Resource Billing, delivered", _resource("Billing")),
+    Column("requested_wall_s", "s", "Duration, requested", _asked("Duration")),
+    Column("requested_processors", "count", "Processors, requested", _asked("Processors")),
+    Column("requested_nodes", "count", "NodeCount, requested", _asked("NodeCount")),
+    Column("exit_code", "0 to 255", "ExitCode", _of_job("ExitCode")),
+    Column("signal", "number", "Extension ExitSignal", _whole("ExitSignal")),
+    Column("state", "word", "State", _of_job("State")),
+    Column("raw_state", "text", "Extension State: the manager's word", _fact("State")),
+    Column("message", "text", "StatusMessage", _of_job("StatusMessage")),
+    Column("charge", "number", "Charge", _of_job("Charge")),
+)
+_BY_NAME: Final = {c.name: c for c in COLUMNS}
+_TAGS: Final = frozenset(word.strip(",") for c in COLUMNS for word in c.source.split()[:1]) - {"Extension", "types"}
+_FACTS: Final = frozenset(c.source.split()[1].rstrip(":") for c in COLUMNS if c.source.startswith("Extension"))
+
+
+def _chosen(context: WriteContext) -> tuple[Column, ...]:
+    """The columns that the option ``fields`` names, else all."""
+    text = context.options.get("fields")
+    if not text:
+        return COLUMNS
+    unknown = [n for n in text.split(",") if n not in _BY_NAME]
+    if unknown:
+        raise UsageError(f"no column {escape(unknown[0], 60)!r} (known: {', '.join(_BY_NAME)})")
+    return tuple(_BY_NAME[n] for n in text.split(","))
+
+
+def _rows(jobs: Iterable[Job], columns: tuple[Column, ...], context: WriteContext) -> Iterator[list[_Cell]]:
+    told: set[str] = set()
+    for job in jobs:
+        _lost(job, told, context)
+        for scope in _scopes(job):
+            yield [c.cell(scope) for c in columns]
+
+
+def _scopes(job: Job) -> Iterator[_Scope]:
+    parts = [g for g in job.task_groups if g.delivered is not None]
+    own, asked = job.delivered, job.requested
+    if not parts:
+        yield _Scope(job, None, (job,) if own is None else (own, job), asked)
+    for part in parts:
+        delivered = part.delivered
+        assert delivered is not None
+        yield _Scope(job, part, (delivered,), part.requested)
+
+
+def _lost(job: Job, told: set[str], context: WriteContext) -> None:
+    """Tell once of each property that has no column."""
+    for item in job.items:
+        name = item.tag
+        if isinstance(item, Property) and name == "Extension":
+            name = item.get("name", "") or ""
+            if name in _FACTS and item.get("type") == "LRM":
+                continue
+            name = f"Extension {name}"
+        elif name in _TAGS or name in ("Requested", "Delivered", "TaskGroup"):
+            continue
+        if name not in told and len(told) < 1000:
+            told.add(name)
+            context.findings.add("SSS501", name, f"no column for {escape(name, 80)}",
+                                 policy=context.policy or Policy.WARN, line=getattr(job, "line", 0))
+
+
+def _plain(value: Value | None) -> str | int | None:
+    """A number as short as it can be; amounts that are whole as integers."""
+    if isinstance(value, Decimal):
+        return int(value) if value == value.to_integral_value() else format(value.normalize(), "f")
+    return value
+
+
+def as_jsonl(jobs: Iterable[Job], context: WriteContext) -> Iterator[str]:
+    """A JSON object a line; UsageError for an unknown column."""
+    columns = _chosen(context)
+    names = [c.name for c in columns]
+
+    def pieces() -> Iterator[str]:
+        for row in _rows(jobs, columns, context):
+            made = {n: _number(v) for n, v in zip(names, row, strict=True) if v is not None}
+            yield json.dumps(made, ensure_ascii=False, separators=(",", ":")) + "\n"
+    return pieces()
+
+
+def _number(value: _Cell) -> str | int | float | None:
+    if isinstance(value, Decimal):
+        return int(value) if value == value.to_integral_value() else float(value)
+    return value
+
+
+def as_csv(jobs: Iterable[Job], context: WriteContext) -> Iterator[str]:
+    """A line of names, then a line a row; UsageError for an unknown column."""
+    columns = _chosen(context)
+    guard = context.options.get("guard", "no")
+    if guard not in ("yes", "no"):
+        raise UsageError(f"guard is yes or no, not {escape(guard, 40)!r}")
+
+    def pieces() -> Iterator[str]:
+        buffer = StringIO()
+        writer = csv.writer(buffer, lineterminator="\n")
+        writer.writerow([c.name for c in columns])
+        for row in _rows(jobs, columns, context):
+            cells = [_plain(v) for v in row]
+            if guard == "yes":
+                cells = [f"'{c}" if isinstance(c, str) and c.startswith(("=", "+", "-", "@", "\t", "\r")) else c
+                         for c in cells]
+            writer.writerow(cells)
+            if buffer.tell() > 1 << 16:
+                yield buffer.getvalue()
+                buffer.seek(0)
+                buffer.truncate()
+        yield buffer.getvalue()
+    return pieces()
+
+
+def table(name: str, title: str, texts: Callable[[Iterable[Job], WriteContext], Iterator[str]]) -> RecordTranslator:
+    """The translator of a table that is written by ``texts``."""
+
+    def write(document: Document, context: WriteContext) -> str:
+        return "".join(texts(_jobs(document), context))
+
+    return RecordTranslator(name, title, "record", no_reading, write, (f".{name}",), None, texts)
+
+
+def _jobs(document: Document) -> Iterator[Job]:
+    """The jobs with what they inherit from JobDefaults."""
+    from sssjob.inherit import effective
+
+    for job, defaults in document.jobs():
+        yield job if defaults is None else effective(job, defaults).fold()

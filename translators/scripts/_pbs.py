@@ -1,0 +1,367 @@
+"""What PBS Pro and Torque have in common: how qsub finds and splits directives, and most of the options.
+
+Source: qsub(1B), pbs_resources(7B) and qsub.c of OpenPBS and of Torque. ``-l a=1,b=2`` is read as the options
+``-l a`` and ``-l b``, ``-W x=y`` as ``-W x``.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Callable, Iterator, Mapping
+from typing import Final
+
+from sssjob.templates.quoting import Directive, pbs
+from sssjob.translators.scripts.base import (
+    APPROXIMATED,
+    SITE,
+    AnyRow,
+    Asking,
+    Reading,
+    Row,
+    Scan,
+    Special,
+    table,
+)
+from sssjob.translators.scripts.common import (
+    Written,
+    array,
+    dependencies,
+    file_name,
+    mail,
+    merged,
+    read_dependencies,
+    read_mail,
+    read_variables,
+    variables,
+)
+from sssjob.translators.scripts.grammars import (
+    INTEGER,
+    PBS_SECONDS,
+    PBS_SIZE,
+    PBS_TIME,
+    TEXT,
+    YES,
+    Grammar,
+    file_reader,
+)
+from sssjob.translators.scripts.raw import Line, Option, Refusal, Word, pbs_words, split_outside
+
+__all__ = ["ROWS", "arguments", "directive", "live", "rowed", "scanner", "size_text", "special_array"]
+
+_PREFIX: Final = "#PBS"
+
+
+# -- the first stage
+def _header(lines: list[Line]) -> int:
+    """How many lines are read: up to the first that is executable. One that begins with ``:`` is not."""
+    for index, line in enumerate(lines):
+        text = line.text.lstrip()
+        if text and not text.startswith("#") and not line.text.startswith(":"):
+            return index
+    return len(lines)
+
+
+def live(lines: list[Line]) -> list[Line]:
+    """The lines that qsub takes for directives."""
+    return [line for line in lines[:_header(lines)] if line.text.lstrip().startswith(_PREFIX)]
+
+
+def scanner(letters: str, *, strict: bool, dos: bool) -> Callable[[Reading, list[Line]], Scan]:
+    """The first stage. letters: options in the form of getopt; strict: words left over are refused (PBS Pro), else
+    ignored (Torque); dos: DOS line breaks are taken."""
+    def scan(reading: Reading, lines: list[Line]) -> Scan:
+        broken = next((line for line in lines if line.end == "\r\n"), None)
+        if broken is not None:
+            if not dos:
+                reading.refuse("DOS line breaks, which qsub refuses", broken.number, len(broken.text) + 1)
+            lines = [Line(line.number, line.text, "\n" if line.end else "") for line in lines]
+        made = Scan()
+        end, taken = _header(lines), 0
+        for index, line in enumerate(lines):
+            text = line.text.lstrip()
+            if line.number <= taken:
+                continue
+            if index < end and text.startswith(_PREFIX):
+                whole, taken = _continued(lines, index)
+                made.components[0] += _options(reading, line, whole, letters, strict)
+            else:
+                if index >= end and text.startswith(_PREFIX):
+                    reading.dead(line, "qsub stops reading at the first command", len(line.text) - len(text) + 1)
+                made.rest.append(line)
+        return made
+    return scan
+
+
+def _continued(lines: list[Line], index: int) -> tuple[str, int]:
+    """A directive with the lines that a backslash at its end takes up, and the number of the last."""
+    text = lines[index].text
+    while text.endswith("\\") and index + 1 < len(lines):
+        index += 1
+        text = text[:-1] + " " + lines[index].text
+    return text, lines[index].number
+
+
+def _options(reading: Reading, line: Line, text: str, letters: str, strict: bool) -> list[Option]:
+    try:
+        words, _ = pbs_words(text, line.number, text.index(_PREFIX) + len(_PREFIX))
+    except Refusal as error:
+        reading.refuse(str(error), line.number, error.column, "directive", line.text)
+        return []
+    return list(_parse(reading, words, line.text, letters, strict))
+
+
+def _parse(reading: Reading, words: list[Word], text: str, letters: str, strict: bool) -> Iterator[Option]:
+    """Options as getopt finds them."""
+    queue = list(reversed(words))
+    while queue:
+        at = queue.pop()
+        if not at.text.startswith("-") or len(at.text) < 2:
+            message = f"{at.text!r} is no option; a comment cannot follow a directive"
+            if strict:
+                reading.refuse(message, at.line, at.column, at.text, text)
+            else:
+                reading.findings.add(APPROXIMATED, at.text, f"{at.text!r} and what follows are ignored",
+                                     line=at.line, column=at.column, excerpt=text)
+            return
+        rest = at.text[1:]
+        while rest:
+            letter, rest = rest[0], rest[1:]
+            where = letters.find(letter)
+            if where < 0 or letter == ":":
+                reading.refuse(f"-{letter}: no such option", at.line, at.column, at.text, text)
+                return
+            if letters[where + 1:where + 2] != ":":
+                yield Option(f"-{letter}", None, at.line, at.column, text)
+                continue
+            if not rest and not queue:
+                reading.refuse(f"-{letter} wants a value", at.line, at.column, f"-{letter}", text)
+                return
+            yield from _split(Option(f"-{letter}", rest or queue.pop().text, at.line, at.column, text))
+            break
+
+
+def _split(option: Option) -> Iterator[Option]:
+    """``-l a=1,b=2`` and ``-W`` as an option for each name."""
+    if option.name not in ("-l", "-W"):
+        yield option
+        return
+    value, parts = option.value or "", list[str]()
+    for part in split_outside(value, ","):
+        if parts and (not re.match(r"[A-Za-z_][\w.-]*(?:=|\Z)", part) or _open(option.name, parts[-1], part)):
+            parts[-1] += f",{part}"
+        else:
+            parts.append(part)
+    for part in parts:
+        name, sign, said = part.partition("=")
+        if name.strip():
+            yield Option(f"{option.name} {name.strip()}", said if sign else None, option.line, option.column,
+                         option.text)
+
+
+def _open(name: str, before: str, part: str) -> bool:
+    """Whether a comma belongs to the value before it: kinds of depend are no names."""
+    return name == "-W" and before.startswith("depend=") and ":" in part.partition("=")[0]
+
+
+def arguments(letters: str) -> Callable[[Reading, str], list[Option]]:
+    """Options of the command line."""
+    return lambda reading, text: list(_parse(reading, [Word(w, 0, 0) for w in shlex.split(text)], text, letters, True))
+
+
+def directive(name: str, value: str | None) -> str:
+    """``-l walltime=1:00:00``, ``-N name``, ``-V``."""
+    letter, _, resource = name.lstrip("-").partition(" ")
+    if resource:
+        value = resource if value is None else f"{resource}={value}"
+    return pbs(Directive(letter, value, name))
+
+
+# -- the second stage
+def size_text(text: str) -> str:
+    """Bytes as qsub takes them, in the largest unit that is exact."""
+    value, units = int(text), ("b", "kb", "mb", "gb", "tb")
+    power = 0
+    while power < 4 and value and value % 1024 == 0:
+        value, power = value // 1024, power + 1
+    return f"{value}{units[power]}"
+
+
+SIZE: Final = Grammar(PBS_SIZE.read, size_text, "a size such as 4gb")
+
+
+def rowed(row: Row) -> Callable[[Reading, Mapping[str, Option]], None]:
+    """Read as a row does."""
+    return lambda reading, options: reading.row(row, options[row.name])
+
+
+_EVENTS: Final = {"b": "begin", "e": "end", "a": "abort", "n": "none", "j": "array-tasks"}
+_LETTERS: Final = {v: k for k, v in _EVENTS.items()}
+
+
+def _read_mail(reading: Reading, options: Mapping[str, Option]) -> None:
+    option = options.get("-m")
+    if option is not None and not re.fullmatch(r"[abejn]+|p", option.value or ""):
+        reading.misfit(option, "is no list of events", "letters of abejn")
+        option = None
+    events = [_EVENTS[c] for c in dict.fromkeys(option.value or "") if c in _EVENTS] if option is not None else []
+    read_mail(reading, events, options.get("-M"), option)
+
+
+def _write_mail(asking: Asking) -> Written:
+    words, address = mail(asking, _LETTERS, {"fail": "abort"})
+    letters = sorted(set(words), key="abejn".index)
+    made: Written = [("-m", "".join(letters))] if letters else []
+    return [*made, ("-M", address)] if address else made
+
+
+def _read_environment(reading: Reading, options: Mapping[str, Option]) -> None:
+    if "-V" in options:
+        read_variables(reading, "", options["-V"], "true")
+    if "-v" in options:
+        read_variables(reading, options["-v"].value or "", options["-v"], None)
+
+
+def _write_environment(asking: Asking) -> Written:
+    environment = asking.job.environment
+    made = variables(asking)
+    return ([("-V", None)] if environment is not None and environment.export else []) + (
+        [("-v", ",".join(made))] if made else [])
+
+
+def _read_files(reading: Reading, options: Mapping[str, Option]) -> None:
+    join = options["-j"].value if "-j" in options else None
+    if join not in (None, "oe", "eo", "n"):
+        reading.misfit(options["-j"], "is no way to join", "oe, eo or n")
+    read = file_reader({re.sub(r"\W", "", native): token for token, native in reading.dialect.tokens.items()},
+                       r"\^(?P<name>\w+)\^" if "^jobid^" in reading.dialect.tokens.values() else
+                       r"\$(?P<brace>\{)?(?P<name>\w+)(?(brace)\})")
+    for name, tag, merge in (("-o", "OutputFile", "eo"), ("-e", "ErrorFile", "oe")):
+        more = {"redirectList": "Merge"} if join == merge else {}
+        option = options.get(name) or (options["-j"] if more else None)
+        if option is not None:
+            reading.put(tag, read(option.value or "") if option.name == name else "", option, **more)
+    if join == "n":
+        reading.keep(options["-j"])
+
+
+def _write_files(asking: Asking) -> Written:
+    output, error = file_name(asking, "OutputFile"), file_name(asking, "ErrorFile")
+    join = merged(asking, error, output)
+    source = asking.source
+    if not join and error[0] is None and output[0] is not None and source == "slurm":
+        asking.note(APPROXIMATED, None, "ErrorFile: without one Slurm sends both streams to the output file; -j oe "
+                    "says so", "info", "ErrorFile")
+        join = "oe"
+    made: Written = [("-j", join)] if join else []
+    made += [(name, text) for name, text in (("-o", output[0]), ("-e", error[0])) if text is not None]
+    entry = asking.one("InputFile")
+    if entry is not None:
+        asking.dropped(entry, "qsub has no file for standard input; exec < file in the script would do")
+    return made
+
+
+def _write_time(asking: Asking) -> Written:
+    entry = asking.one("EligibleTime")
+    if entry is None:
+        return []
+    if not asking.source:
+        asking.note(SITE, entry, "written in UTC, read by the clock of the site")
+    return [("-a", PBS_TIME.write(entry.text).removesuffix(".00"))]
+
+
+def _read_time(reading: Reading, options: Mapping[str, Option]) -> None:
+    reading.row(Row("-a", "EligibleTime", PBS_TIME), options["-a"])
+    if reading.job.value("EligibleTime") is not None:
+        reading.tell(SITE, options["-a"], "the clock of the site is taken as UTC")
+
+
+def _write_priority(asking: Asking) -> Written:
+    priority, nice = asking.one("Priority"), asking.extension("Nice")
+    if priority is not None:
+        if asking.source == "slurm":
+            asking.dropped(priority, "a priority of Slurm is not on the scale from -1024 to 1023")
+            return []
+        value = int(priority.text)
+        entry = priority
+    elif nice is not None:
+        entry, value = nice, -int(nice.text)
+        asking.note(APPROXIMATED, nice, "larger is later there, sooner here; the sign is turned")
+    else:
+        return []
+    bounded = max(-1024, min(1023, value))
+    if bounded != value:
+        asking.note(APPROXIMATED, entry, f"the range is from -1024 to 1023; {bounded} is taken")
+    return [("-p", str(bounded))]
+
+
+def _write_hold(asking: Asking) -> Written:
+    made: Written = []
+    for e in asking.find("Hold"):
+        if e.text == "User":
+            made = [("-h", None)]
+        else:
+            asking.dropped(e, "a user cannot ask for this hold")
+    return made
+
+
+def _read_depend(reading: Reading, options: Mapping[str, Option]) -> None:
+    read_dependencies(reading, options["-W depend"])
+
+
+def _write_depend(asking: Asking) -> Written:
+    text = dependencies(asking, ("?", "aftercorr", "singleton", "+"))
+    return [("-W depend", text)] if text else []
+
+
+def special_array(letter: str, *, lists: bool, step: bool) -> Special:
+    """The row of an array."""
+    row = Row(letter, "Extension[name=Array,type=Scheduler]", Grammar(_array(lists, step), str, "a range"))
+
+    def write(asking: Asking) -> Written:
+        text = array(asking, lists=lists, step=step)
+        return [(letter, text)] if text else []
+
+    return Special((letter,), rowed(row), write)
+
+
+def _array(lists: bool, step: bool) -> Callable[[str], str]:
+    one = r"\d+-\d+(?::\d+)?" if step else r"\d+(?:-\d+)?"
+    pattern = re.compile(rf"{one}{f'(?:,{one})*' if lists else ''}(?:%\d+)?", re.ASCII)
+
+    def read(text: str) -> str:
+        if not pattern.fullmatch(text):
+            raise ValueError("is no range of indices")
+        return text
+
+    return read
+
+
+_NO_BLANK: Final = Grammar(TEXT.read, str, "a name")
+_SCHEDULER: Final = "Extension[name={},type=Scheduler]"
+
+ROWS: Final[tuple[AnyRow, ...]] = table((
+    Row("-N", "Name"),
+    Row("-A", "Project"),
+    Row("-q", "Queue"),
+    Row("-l walltime", "Requested/Duration", PBS_SECONDS),
+    Row("-l cput", "ResourceLimit[name=CPUTime]", PBS_SECONDS),
+    Row("-l file", "Requested/Disk", SIZE),
+    Row("-l software", "Application"),
+    Row("-W group_list", "Group"),
+    Row("-u", "User"),
+    Special(("-W depend",), _read_depend, _write_depend),
+    Special(("-a",), _read_time, _write_time),
+    Special(("-h",), rowed(Row("-h", "Hold", fixed="User")), _write_hold),
+    Special(("-p",), rowed(Row("-p", "Priority", INTEGER)), _write_priority),
+    Row("-r", "Restartable", YES),
+    Row("-c"),
+    Row("-I", "Interactive", Grammar(lambda text: text == "true", str, "true"), "true"),
+    Row("-S", "Shell"),
+    Row("-W umask", _SCHEDULER.format("Umask")),
+    Special(("-j", "-o", "-e"), _read_files, _write_files),
+    Row("-k"),
+    Special(("-V", "-v"), _read_environment, _write_environment),
+    Special(("-m", "-M"), _read_mail, _write_mail),
+    *(Row(name) for name in ("-C", "-X", "-z")),
+))

@@ -1,0 +1,251 @@
+"""Meanings that several dialects share: dependencies, mail, environment, file names, and what is kept of them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from typing import Final
+
+from sssjob.model import Environment
+from sssjob.translators.scripts.base import (
+    APPROXIMATED,
+    CONTRADICTORY,
+    DROPPED,
+    INVENTED,
+    SITE,
+    Asking,
+    Entry,
+    Reading,
+)
+from sssjob.translators.scripts.grammars import file_writer
+from sssjob.translators.scripts.raw import Option, split_outside
+from sssjob.translators.specs._psij_asked import JOB, NEAREST
+
+__all__ = ["MAIL", "array", "dependencies", "file_name", "mail", "read_dependencies", "read_mail", "read_variables",
+           "variables"]
+
+Written = list[tuple[str, "str | None"]]
+_CONDITIONS: Final = {"afterok": "OnSuccess", "afternotok": "OnFailure", "afterany": "OnExit"}
+_KINDS: Final = {v: k for k, v in _CONDITIONS.items()}
+_ID: Final = re.compile(r"@JOBID:[^@]*@|[^:@]+")
+_SAFE: Final = re.compile(r"@JOBID:[^@]*@|[^\s@:,?+]+")
+_CLAUSE: Final = re.compile(r"(?:@JOBID:[^@]*@|[^,@])+")
+
+
+# -- dependencies
+def read_dependencies(reading: Reading, option: Option) -> None:
+    """``afterok:1:2,afterany:3``; a bare id is afterany. Other kinds are kept as Extension DependencyOther."""
+    text = option.value or ""
+    if "?" in text:
+        reading.top("Extension[name=DependencyOther,type=Scheduler]", text, option)
+        return
+    for clause in _CLAUSE.findall(text):
+        kind, colon, rest = clause.partition(":")
+        if clause.startswith("@JOBID:") or (not colon and clause[:1].isdigit()):
+            kind, rest = "afterany", clause
+        if kind in _CONDITIONS and _ID.search(rest):
+            for job in _ID.findall(rest):
+                reading.top("Dependency", job, option, condition=_CONDITIONS[kind])
+        else:
+            reading.top("Extension[name=DependencyOther,type=Scheduler]", clause, option)
+
+
+def dependencies(asking: Asking, unsaid: Iterable[str] = ()) -> str:
+    """The same text. unsaid: kinds, or signs in them, that the target does not know. Ids of another system become
+    placeholders (decisions 21)."""
+    clauses: list[tuple[str, list[str]]] = []
+    for e in asking.find("Dependency"):
+        e.understood |= {"condition", "designator", "code"}
+        kind = _KINDS.get(e.attributes.get("condition", "OnSuccess"))
+        by_name = e.attributes.get("designator", "JobId") != "JobId"
+        if kind is None or by_name or "code" in e.attributes or not _SAFE.fullmatch(e.text):
+            asking.dropped(e, f"{asking.dialect.title} cannot say this dependency")
+            continue
+        if clauses and clauses[-1][0] == kind:
+            clauses[-1][1].append(_foreign(asking, e))
+        else:
+            clauses.append((kind, [_foreign(asking, e)]))
+    made = [f"{kind}:{':'.join(ids)}" for kind, ids in clauses]
+    for e in asking.find("Extension", NEAREST, name="DependencyOther", type="Scheduler"):
+        if asking.source != asking.dialect.name and (any(u in e.text for u in unsaid) or ":" in e.text):
+            asking.dropped(e, f"{asking.dialect.title} cannot say {e.text}")
+        elif "?" in e.text and made:
+            asking.dropped(e, f"{e.text} cannot stand beside another dependency")
+        else:
+            made.append(e.text)
+    return ",".join(made)
+
+
+def _foreign(asking: Asking, e: Entry) -> str:
+    if e.text.startswith("@JOBID:") or asking.source == asking.dialect.name:
+        return e.text
+    asking.note(SITE, e, f"{e.text} is an id of another system; @JOBID:{e.text}@ stands for its successor")
+    return f"@JOBID:{e.text}@"
+
+
+# -- mail
+#: Event of ours -> word of the job object; others go to Extension MailEvents.
+MAIL: Final = {"begin": "JobStart", "end": "JobEnd", "all": "All", "none": "None"}
+_EVENTS: Final = {v: k for k, v in MAIL.items()}
+
+
+def read_mail(reading: Reading, events: list[str], to: Option | None, option: Option | None) -> None:
+    """Events by our names and an address; an address without events is kept as Extension MailUser."""
+    said = [MAIL[e] for e in events if e in MAIL]
+    others = [e for e in events if e not in MAIL]
+    address = to.value if to is not None else None
+    if said and option is not None:
+        more = {"uri": address} if address else {}
+        reading.put("NotificationList", ",".join(said), option, **more)
+    if others and option is not None:
+        reading.put("Extension[name=MailEvents,type=Scheduler]", ",".join(others), option)
+    if address and to is not None and not said:
+        reading.put("Extension[name=MailUser,type=Scheduler]", address, to)
+
+
+def mail(asking: Asking, words: Mapping[str, str], near: Mapping[str, str]) -> tuple[list[str], str | None]:
+    """Words of the target for the events, and the address. near: event -> one that is close to it."""
+    made: list[str] = []
+    listed = asking.one("NotificationList", carried=("uri",))
+    events = [] if listed is None else [_EVENTS.get(w.strip(), w.strip()) for w in listed.text.split(",") if w.strip()]
+    other = asking.extension("MailEvents")
+    named = [] if other is None else other.text.split(",")
+    for entry, names in ((listed, events), (other, named)):
+        for name in names:
+            if entry is None:
+                continue
+            if name in words:
+                made.append(words[name])
+            elif name == "all":
+                made += [words[n] for n in ("begin", "end", "abort") if n in words]
+                asking.note(APPROXIMATED, entry, f"all events are {', '.join(made)}", "info")
+            elif near.get(name) in words:
+                made.append(words[near[name]])
+                asking.note(APPROXIMATED, entry, f"mail at {name}: {near[name]} is close to it")
+            else:
+                asking.dropped(entry, f"no mail at {name}")
+    user = asking.extension("MailUser")
+    address = listed.attributes.get("uri") if listed is not None else None
+    return list(dict.fromkeys(made)), address or (user.text if user else None)
+
+
+# -- environment
+_NAME: Final = re.compile(r"[A-Za-z_]\w*", re.ASCII)
+
+
+def read_variables(reading: Reading, text: str, option: Option, export: str | None) -> None:
+    """``A=1,B``: variables, and the names alone as Extension ExportNames. Quotes around a value go."""
+    scope = reading.scope(("Environment",))
+    if export is not None:
+        _export(scope, export)
+    names: list[str] = []
+    for part in split_outside(text, ","):
+        name, sign, value = part.strip().partition("=")
+        if not _NAME.fullmatch(name):
+            if part.strip():
+                reading.misfit(option, f"{part!r} is no variable", "NAME or NAME=VALUE")
+                return
+        elif sign:
+            reading.put("Environment/Variable", _bare(value), option, name=name)
+        else:
+            names.append(name)
+    if names:
+        reading.put("Extension[name=ExportNames,type=Scheduler]", ",".join(names), option)
+
+
+def _export(scope: object, value: str) -> None:
+    assert isinstance(scope, Environment)
+    scope.attributes = {"export": value}
+
+
+def _bare(value: str) -> str:
+    return value[1:-1] if len(value) > 1 and value[0] == value[-1] and value[0] in "\"'" else value
+
+
+def variables(asking: Asking) -> list[str]:
+    """``A=1`` and names; values with a comma, a quote or a blank stand in quotes."""
+    made = []
+    for e in asking.entries:
+        if e.slot != "Environment" or e.tag != "Variable" or e.level != JOB:
+            continue
+        e.used = True
+        e.understood.add("name")
+        if not _NAME.fullmatch(e.attributes.get("name", "")):
+            asking.dropped(e, f"{e.attributes.get('name')!r} is no name of a variable")
+            continue
+        value, quote = e.text, "'" if "'" not in e.text else '"'
+        if re.search(r"[,'\"]", value) or value != value.strip():
+            if quote in value or "\\" in value:
+                asking.dropped(e, f"the value of {e.attributes.get('name')} cannot be quoted")
+                continue
+            value = f"{quote}{value}{quote}"
+        made.append(f"{e.attributes.get('name')}={value}")
+    names = asking.extension("ExportNames")
+    return made + ([] if names is None else names.text.split(","))
+
+
+# -- files
+def file_name(asking: Asking, tag: str, literal: Callable[[str], str] = str, *,
+              directory: bool = True) -> tuple[str | None, set[str]]:
+    """The file of a stream in the target's spelling (None: none), and its redirectList."""
+    entry = asking.one(tag, carried=("redirectList",))
+    if entry is None:
+        return None, set()
+    how = {w.strip() for w in entry.attributes.get("redirectList", "").split(",") if w.strip()}
+    text = entry.text
+    if not text:
+        return None, how
+    tokens = dict(asking.dialect.tokens)
+    name = asking.job.value("Name")
+    if "{name}" not in tokens and name is not None:
+        tokens["{name}"] = str(name)
+        if "{name}" in text:
+            asking.note(APPROXIMATED, entry, f"the name stands in the file name as {name}")
+    if text.endswith("/") and not directory:
+        text += "{name}.o{jobid}" if tag == "OutputFile" else "{name}.e{jobid}"
+        asking.note(INVENTED, entry, f"a directory cannot be named; the file in it is {text}")
+    if "{array_jobid}" not in tokens and "{jobid}" in tokens:
+        tokens["{array_jobid}"] = tokens["{jobid}"]
+        if "{array_jobid}" in text:
+            asking.note(APPROXIMATED, entry, f"the id of the array is written as {tokens['{jobid}']}")
+    if re.search(r"\{[a-z_]+:\d+\}", text) and not tokens.get("{jobid}", "").startswith("%"):
+        asking.note(APPROXIMATED, entry, f"{asking.dialect.title} does not pad numbers with zeros")
+        text = re.sub(r"(\{[a-z_]+):\d+\}", r"\1}", text)
+    try:
+        return file_writer(text, tokens, literal), how
+    except LookupError as error:
+        asking.dropped(entry, f"{asking.dialect.title} has no {error.args[0]} in file names")
+        return None, how
+
+
+def merged(asking: Asking, error: tuple[str | None, set[str]], output: tuple[str | None, set[str]]) -> str:
+    """``oe``, ``eo`` or nothing: which streams go into one file."""
+    if "Merge" in error[1]:
+        if "Merge" in output[1]:
+            asking.note(CONTRADICTORY, None, "both streams are merged; the second counts", subject="ErrorFile")
+        return "oe"
+    return "eo" if "Merge" in output[1] else ""
+
+
+def array(asking: Asking, *, lists: bool, step: bool, throttle: bool = True) -> str | None:
+    """The text of Extension Array, when the target can hold it."""
+    entry = asking.extension("Array")
+    if entry is None:
+        return None
+    text = entry.text
+    if not lists and "," in text:
+        asking.dropped(entry, f"{asking.dialect.title} has one range, not {text}")
+        return None
+    if not step and ":" in text:
+        asking.dropped(entry, f"{asking.dialect.title} has no step in arrays")
+        return None
+    if not lists and "-" not in text:
+        asking.note(APPROXIMATED, entry, f"the one index {text} is written as a range")
+        index, percent, most = text.partition("%")
+        text = f"{index}-{index}{percent}{most}"
+    return text
+
+
+def lost(asking: Asking, name: str, message: str) -> None:
+    """A loss that belongs to no single property."""
+    asking.note(DROPPED, None, message, subject=name)

@@ -1,0 +1,187 @@
+"""How values are spelled: each Grammar reads the text of an option into that of a property and writes it back.
+
+A reader raises ValueError for what the resource manager would refuse; the writers print one form only.
+"""
+
+from __future__ import annotations
+
+import re
+from calendar import timegm
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Final
+
+from sssjob.element import Value
+
+__all__ = ["COUNT", "INTEGER", "PBS_SECONDS", "PBS_SIZE", "PBS_TIME", "SLURM_MINUTES", "SLURM_SIZE", "SLURM_TIME",
+           "TEXT", "TORQUE_SECONDS", "YES", "Grammar", "Kept", "Size", "clock", "file_reader", "file_writer"]
+
+
+class Kept(ValueError):
+    """The value is fine, but only its own dialect can say it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Grammar:
+    """read: text to value; write: value (of a property, as text) to text; expected: in words."""
+
+    read: Callable[[str], Value]
+    write: Callable[[str], str]
+    expected: str
+
+
+def clock(seconds: int) -> str:
+    """``HH:MM:SS``, the one form that Slurm, PBS, Grid Engine and Cobalt read alike."""
+    return f"{seconds // 3600:02}:{seconds // 60 % 60:02}:{seconds % 60:02}"
+
+
+def _text(text: str) -> str:
+    if not text:
+        raise ValueError("is empty")
+    return text
+
+
+def _count(text: str) -> int:
+    if not re.fullmatch(r"\d{1,15}", text, re.ASCII):
+        raise ValueError("is no number")
+    return int(text)
+
+
+def _integer(text: str) -> int:
+    if not re.fullmatch(r"[+-]?\d{1,15}", text, re.ASCII):
+        raise ValueError("is no whole number")
+    return int(text)
+
+
+def _slurm_time(text: str) -> int:
+    """Seconds of ``M``, ``M:S``, ``H:M:S``, ``D-H[:M[:S]]``; Slurm keeps whole minutes, rounded up."""
+    if not re.fullmatch(r"(?:\d{1,9}-)?\d{1,9}(?::\d{1,9}){0,2}", text, re.ASCII):
+        raise ValueError("is no time of Slurm")
+    days, dash, rest = text.rpartition("-")
+    fields = [int(f) for f in rest.split(":")]
+    if dash:
+        hours, minutes, seconds = (*fields, 0, 0)[:3]
+    elif len(fields) == 3:
+        hours, minutes, seconds = fields
+    else:
+        hours, (minutes, seconds) = 0, (*fields, 0)[:2]
+    total = int(days or 0) * 86400 + hours * 3600 + minutes * 60 + seconds
+    return -(-total // 60) * 60
+
+
+def _pbs_time(most: int) -> Callable[[str], int]:
+    """Seconds of ``S``, ``M:S``, ``H:M:S`` (Torque: ``D:H:M:S``); a fraction of .5 or more is one second."""
+    pattern = re.compile(rf"\d{{1,12}}(?::\d{{1,9}}){{0,{most - 1}}}(?:\.\d{{1,9}})?", re.ASCII)
+    factors = (1, 60, 3600, 86400)
+
+    def read(text: str) -> int:
+        if not pattern.fullmatch(text):
+            raise ValueError("is no time of PBS")
+        whole, _, part = text.partition(".")
+        total = sum(int(f) * factor for f, factor in zip(reversed(whole.split(":")), factors, strict=False))
+        return total + (most == 3 and part[:1] >= "5")
+
+    return read
+
+
+@dataclass(frozen=True, slots=True)
+class Size:
+    """An amount of memory in bytes; suffixes: what may follow the number -> bytes."""
+
+    suffixes: Mapping[str, int]
+
+    def read(self, text: str) -> int:
+        """Bytes of ``16gb``."""
+        found = re.fullmatch(r"(\d{1,18})([A-Za-z]*)", text, re.ASCII)
+        if found is None or found[2].lower() not in self.suffixes:
+            raise ValueError("is no size")
+        return int(found[1]) * self.suffixes[found[2].lower()]
+
+
+_POWERS: Final = {"k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40, "p": 1 << 50}
+#: MiB where no suffix stands (sbatch(1), --mem).
+SLURM_SIZE: Final = Size({"": 1 << 20} | {s + b: _POWERS[s] for s in "kmgt" for b in ("", "b")})
+#: Bytes where no suffix stands; words have eight bytes (pbs_resources(7)).
+PBS_SIZE: Final = Size({"": 1, "b": 1, "w": 8} | {s + b: _POWERS[s] * (8 if b == "w" else 1)
+                                                for s in "kmgtp" for b in ("", "b", "w")})
+
+
+def _slurm_date(text: str) -> int:
+    """Seconds since 1970 of ``YYYY-MM-DD[THH:MM[:SS]]``, the site's clock taken as UTC."""
+    found = re.fullmatch(r"(\d{4})-(\d\d)-(\d\d)(?:T(\d\d):(\d\d)(?::(\d\d))?)?", text, re.ASCII)
+    return _stamp(found)
+
+
+def _pbs_date(text: str) -> int:
+    """The same of ``CCYYMMDDhhmm[.SS]``."""
+    return _stamp(re.fullmatch(r"(\d{4})(\d\d)(\d\d)(\d\d)(\d\d)(?:\.(\d\d))?", text, re.ASCII))
+
+
+def _stamp(found: re.Match[str] | None) -> int:
+    if found is None:
+        raise Kept("depends on the day of submission")
+    fields = [int(f or 0) for f in found.groups()]
+    return timegm(datetime(*fields).timetuple())  # type: ignore[arg-type]
+
+
+def _dated(form: str) -> Callable[[str], str]:
+    return lambda text: datetime.fromtimestamp(int(text), UTC).strftime(form)
+
+
+def _yes(text: str) -> bool:
+    if text not in ("y", "n"):
+        raise ValueError("is neither y nor n")
+    return text == "y"
+
+
+TEXT: Final = Grammar(_text, str, "text")
+COUNT: Final = Grammar(_count, str, "a number")
+INTEGER: Final = Grammar(_integer, str, "a whole number")
+SLURM_MINUTES: Final = Grammar(_slurm_time, lambda text: clock(-(-int(text) // 60) * 60), "M, M:S, H:M:S or D-H:M:S")
+PBS_SECONDS: Final = Grammar(_pbs_time(3), lambda text: clock(int(text)), "S, M:S or H:M:S")
+TORQUE_SECONDS: Final = Grammar(_pbs_time(4), lambda text: clock(int(text)), "S, M:S, H:M:S or D:H:M:S")
+SLURM_TIME: Final = Grammar(_slurm_date, _dated("%Y-%m-%dT%H:%M:%S"), "YYYY-MM-DDTHH:MM:SS")
+PBS_TIME: Final = Grammar(_pbs_date, _dated("%Y%m%d%H%M.%S"), "CCYYMMDDhhmm.SS")
+YES: Final = Grammar(_yes, lambda text: "y" if text == "true" else "n", "y or n")
+
+
+def file_reader(tokens: Mapping[str, str], pattern: str) -> Callable[[str], str]:
+    """Read a file name: native tokens become canonical ones, literal braces are doubled."""
+    found = re.compile(pattern, re.ASCII)
+
+    def read(text: str) -> str:
+        made, at = [], 0
+        for hit in found.finditer(text):
+            token = tokens.get(hit["name"])
+            if token is None:
+                continue
+            width = hit.groupdict().get("width")
+            made += [_braced(text[at:hit.start()]), token.replace("}", f":{width}}}") if width else token]
+            at = hit.end()
+        return _text("".join(made) + _braced(text[at:]))
+
+    return read
+
+
+def _braced(text: str) -> str:
+    return text.replace("{", "{{").replace("}", "}}")
+
+
+_TOKEN: Final = re.compile(r"\{\{|\}\}|\{(?P<token>[a-z_]+)(?::(?P<width>\d+))?\}", re.ASCII)
+
+
+def file_writer(text: str, tokens: Mapping[str, str], literal: Callable[[str], str] = str) -> str:
+    """Write a file name with canonical tokens. tokens: ``{jobid}`` -> native text; LookupError for one not there."""
+    made, at = [], 0
+    for hit in _TOKEN.finditer(text):
+        made.append(literal(text[at:hit.start()]))
+        at = hit.end()
+        if hit["token"] is None:
+            made.append(literal(hit[0][0]))
+        else:
+            native = tokens["{" + hit["token"] + "}"]
+            if hit["width"] and not native.startswith("%"):
+                raise LookupError(hit[0])
+            made.append(f"%{hit['width']}{native[1:]}" if hit["width"] else native)
+    return "".join(made) + literal(text[at:])

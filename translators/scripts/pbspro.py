@@ -1,0 +1,387 @@
+"""Batch scripts of PBS Pro and OpenPBS.
+
+Source: the reference guide's chapters on qsub, resources and chunks, and qsub.c of OpenPBS.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from decimal import Decimal
+from typing import Final
+
+from sssjob.model import TaskGroup
+from sssjob.translators.scripts import _pbs
+from sssjob.translators.scripts.base import (
+    APPROXIMATED,
+    PARTS,
+    SITE,
+    AnyRow,
+    Asking,
+    Dialect,
+    Reading,
+    Row,
+    Special,
+    table,
+    translator,
+)
+from sssjob.translators.scripts.common import Written
+from sssjob.translators.scripts.grammars import COUNT, PBS_SECONDS
+from sssjob.translators.scripts.layout import Amount, Part, fits, part_of, plain, shared
+from sssjob.translators.scripts.raw import Option, split_outside
+from sssjob.translators.specs._psij_asked import JOB
+from sssjob.units import to_bytes
+
+__all__ = ["DIALECT", "TRANSLATOR", "beside", "chunk_count", "join", "pieces", "read_nodes", "read_process_memory"]
+
+_LETTERS: Final = "a:A:c:C:e:fGhIj:J:k:l:m:M:N:o:p:P:q:r:R:S:u:v:VW:Xz"
+_COUNTED: Final = ("ncpus", "mpiprocs", "ompthreads", "ngpus")
+
+
+# -- reading chunks
+def _read_select(reading: Reading, options: Mapping[str, Option]) -> None:
+    select, place = options.get("-l select"), options.get("-l place")
+    for name in ("-l nodes", "-l ncpus"):
+        if select is not None and name in options:
+            o = options[name]
+            reading.refuse(f"{name} and -l select exclude each other", o.line, o.column, name, o.text)
+    if "-l nodes" in options and select is None:
+        read_nodes(reading, options["-l nodes"])
+    if "-l ncpus" in options and select is None:
+        reading.row(Row("-l ncpus", "Requested/Processors", COUNT), options["-l ncpus"])
+    if "-l mem" in options:
+        reading.row(Row("-l mem", "Requested/Memory", _pbs.SIZE), options["-l mem"])
+    arrangement = _read_place(reading, place) if place is not None else ""
+    if select is not None:
+        _read_chunks(reading, select, arrangement)
+    if "-l pmem" in options:
+        read_process_memory(reading, options["-l pmem"])
+
+
+def read_process_memory(reading: Reading, option: Option) -> None:
+    """Memory of each process: of the one group, or of all."""
+    groups = reading.job.task_groups
+    reading.group = groups[0] if groups else None
+    above = "TaskGroupDefaults" if len(groups) > 1 else "TaskGroup"
+    reading.row(Row("-l pmem", f"{above}/TaskDefaults/Requested/Memory", _pbs.SIZE), option)
+
+
+def _read_place(reading: Reading, option: Option) -> str:
+    """The arrangement; excl and shared become ExclusiveNodeUse."""
+    words = (option.value or "").split(":")
+    for word, value in (("excl", "true"), ("exclhost", "host"), ("shared", "false")):
+        if word in words:
+            reading.put("Extension[name=ExclusiveNodeUse,type=Scheduler]", value, option)
+            words.remove(word)
+    rest = [w for w in words if w not in ("scatter", "pack", "")]
+    if rest:
+        reading.keep(Option(option.name, ":".join(rest), option.line, option.column, option.text))
+    return next((w for w in words if w in ("scatter", "pack")), "")
+
+
+def _read_chunks(reading: Reading, option: Option, arrangement: str) -> None:
+    texts = split_outside(option.value or "", "+")
+    parts = [_chunk(text) for text in texts[:PARTS]]
+    if any(p is None for p in parts) or len(texts) > PARTS:
+        reading.misfit(option, f"is no list of at most {PARTS} chunks", "[N:]ncpus=N[:name=value] parted by +")
+        return
+    if arrangement == "pack":
+        reading.put("Requested/NodeCount", 1, option)
+    for count, resources in filter(None, parts):
+        if not count:
+            reading.tell(APPROXIMATED, option, "a chunk of nothing is left out")
+            continue
+        group = reading.group = TaskGroup()
+        reading.put("TaskGroup/Extension[name=ChunkCount,type=Scheduler]", str(count), option)
+        if arrangement == "scatter":
+            reading.put("TaskGroup/Requested/NodeCount", count, option)
+        _read_resources(reading, option, count, resources)
+        assert reading.group is group
+    reading.group = None
+
+
+def _chunk(text: str) -> tuple[int, list[tuple[str, str]]] | None:
+    """Count and resources of ``2:ncpus=4:mem=1gb``."""
+    words = split_outside(text.strip(), ":")
+    count = 1
+    if words and words[0].isdigit():
+        count, words = int(words[0]), words[1:]
+    pairs = [(name, value.strip("'\"")) for name, sign, value in (w.partition("=") for w in words) if sign]
+    if len(pairs) != len(words) or any(n in _COUNTED and not v.isdigit() for n, v in pairs):
+        return None
+    return count, pairs
+
+
+def _read_resources(reading: Reading, option: Option, count: int, resources: list[tuple[str, str]]) -> None:
+    said = dict(resources)
+    for name, value in resources:
+        if name == "ncpus":
+            reading.put("TaskGroup/Requested/Processors", count * int(value), option)
+        elif name == "mpiprocs":
+            reading.put("TaskGroup/TaskCount", count * int(value), option)
+        elif name == "mem":
+            try:
+                reading.bytes("TaskGroup/Requested/Memory", _pbs.SIZE.read(value), option,  # type: ignore[arg-type]
+                              metric="PerChunk")
+            except ValueError as error:
+                reading.misfit(option, f"mem={value} {error}", _pbs.SIZE.expected)
+        elif name == "ngpus":
+            kind = said.get("gpu_type") or said.get("accelerator_type") or said.get("gpu_model")
+            reading.put("TaskGroup/Requested/Resource", int(value), option, name="GPU", metric="PerChunk",
+                        **({"type": kind} if kind and "gpu_type" in said else {}))
+        elif name == "gpu_type" and "ngpus" in said:
+            continue
+        elif name == "host":
+            reading.put("TaskGroup/Requested/Node", value, option)
+        elif value in ("true", "True"):
+            reading.put("TaskGroup/Requested/Feature", name, option)
+        else:
+            reading.put("TaskGroup/Extension", value, option, name=f"select.{name}", type="pbspro")
+
+
+def read_nodes(reading: Reading, option: Option) -> None:
+    """The older form: each part is so many nodes, with ppn ranks."""
+    texts = split_outside(option.value or "", "+")
+    if len(texts) > PARTS:
+        reading.misfit(option, f"has more than {PARTS} parts", "N[:ppn=P][:property] parted by +")
+        return
+    for text in texts:
+        first, *words = text.strip().split(":")
+        said = dict(w.partition("=")[::2] for w in words)
+        if not re.fullmatch(r"\d{1,9}|[A-Za-z][\w.-]*", first) or not said.get("ppn", "1").isdigit():
+            reading.misfit(option, f"{text!r} is no number of nodes", "N[:ppn=P][:property] parted by +")
+            return
+        if first == "0":
+            reading.tell(APPROXIMATED, option, "a part of no nodes is left out")
+            continue
+        count = int(first) if first.isdigit() else 1
+        reading.group = TaskGroup()
+        reading.put("TaskGroup/Extension[name=ChunkCount,type=Scheduler]", str(count), option)
+        reading.put("TaskGroup/Requested/NodeCount", count, option)
+        if "ppn" in said or said.get("ncpus", "").isdigit():
+            ranks = int(said.get("ppn", "1"))
+            processors = int(said["ncpus"]) if said.get("ncpus", "").isdigit() else ranks
+            reading.put("TaskGroup/Requested/Processors", count * processors, option)
+            reading.put("TaskGroup/TaskCount", count * ranks, option)
+        if not first.isdigit():
+            reading.put("TaskGroup/Requested/Node", first, option)
+        for name, value in said.items():
+            if name == "gpus" and value.isdigit():
+                reading.put("TaskGroup/Requested/Resource", int(value), option, name="GPU", metric="PerNode")
+            elif name not in ("ppn", "ncpus"):
+                reading.put("TaskGroup/Requested/Feature", f"{name}={value}" if value else name, option)
+    reading.group = None
+
+
+# -- writing chunks
+def _write_select(asking: Asking) -> Written:
+    """``-l select`` with a part for each task group; ``-l ncpus`` and ``-l mem`` where nothing else is asked for."""
+    groups = asking.job.task_groups
+    many = [asking.of(g) for g in groups] if len(groups) > 1 else [asking]
+    parts = [(one, part_of(one)) for one in many]
+    packed = _packed(asking, [p for _, p in parts])
+    scattered = not packed and all(p.node_chunks or (p.chunks is None and p.nodes is not None) for _, p in parts)
+    made = _old(asking, parts[0][1]) if len(parts) == 1 else None
+    if made is None:
+        outside = _outside(asking, [p for _, p in parts])
+        texts = [_select(one, part) for one, part in parts]
+        made = [("-l select", "+".join(t for t in texts if t)), *outside]
+        words = ["scatter" if scattered else "pack" if packed else ""]
+    else:
+        words = []
+    for one in many:
+        join(asking, one)
+    return made + _place(asking, words)
+
+
+def _packed(asking: Asking, parts: list[Part]) -> bool:
+    """Whether all chunks are to be on one node: the job says NodeCount 1, the groups say ChunkCount."""
+    if not parts[0].chunks or not any(e.tag == "NodeCount" and e.level == JOB and e.text == "1"
+                                      for e in asking.entries):
+        return False
+    for part in parts:
+        part.nodes = None
+    return True
+
+
+def _outside(asking: Asking, parts: list[Part]) -> Written:
+    """Memory that was said beside the chunks."""
+    made: Written = []
+    amounts = [p.memory for p in parts if p.memory is not None and p.chunks is not None
+               and p.memory.per in ("job", "task")]
+    if amounts:
+        made.append(("-l mem" if amounts[0].per == "job" else "-l pmem", _pbs.size_text(str(amounts[0].value))))
+        for part in parts:
+            if part.memory in amounts:
+                part.memory = None
+    return made + beside(asking, parts[0])
+
+
+def beside(asking: Asking, part: Part) -> Written:
+    """``-l mem`` of the job where another amount of memory is written too."""
+    for e in part.beside:
+        if e.level == JOB and "metric" not in e.attributes:
+            e.understood |= {"units"}
+            return [("-l mem", _pbs.size_text(str(int(to_bytes(Decimal(e.text), e.attributes.get("units"))))))]
+        asking.dropped(e, "another amount of memory is written")
+    return []
+
+
+def _place(asking: Asking, words: list[str]) -> Written:
+    exclusive, kept = asking.extension("ExclusiveNodeUse"), asking.extension("l place", "pbspro")
+    words = [*words, kept.text if kept is not None else ""]
+    if exclusive is not None:
+        words.append({"false": "shared", "host": "exclhost"}.get(exclusive.text, "excl"))
+        if exclusive.text in ("user", "mcs", "topo"):
+            asking.note(APPROXIMATED, exclusive, "the node is asked for whole")
+    text = ":".join(w for w in words if w)
+    return [("-l place", text)] if text else []
+
+
+def join(asking: Asking, one: Asking) -> None:
+    """What a part has carried is carried for the job."""
+    if one is asking:
+        return
+    mine = {id(e.item): e for e in asking.entries}
+    for e in one.entries:
+        if e.used and id(e.item) in mine:
+            mine[id(e.item)].used = True
+            mine[id(e.item)].understood |= e.understood
+
+
+def _old(asking: Asking, part: Part) -> Written | None:
+    """Without select: processors and memory of the whole job; None where more is asked for."""
+    chunks = (part.nodes, part.tasks, part.per_node, part.cpus, part.chunks, part.gpus, asking.find("Feature"),
+              asking.find("Node"))
+    if any(chunks) or (part.memory and part.memory.per not in ("job", "task")):
+        return None
+    made: Written = [("-l ncpus", str(part.processors))] if part.processors else []
+    if part.memory is not None:
+        made.append(("-l mem" if part.memory.per == "job" else "-l pmem", _pbs.size_text(str(part.memory.value))))
+    return made + beside(asking, part)
+
+
+def _select(asking: Asking, part: Part) -> str:
+    count, tasks = chunk_count(part)
+    if count == 0:
+        return ""
+    features = _features(asking)
+    return "+".join(f"{n}{_resources(asking, part, count, ranks, cpus)}{features}"
+                    for n, ranks, cpus in pieces(asking, part, count, tasks))
+
+
+def chunk_count(part: Part) -> tuple[int, int | None]:
+    """How many chunks, and the tasks in all."""
+    tasks = part.tasks
+    if part.chunks is not None:
+        return part.chunks, tasks
+    if part.nodes is not None:
+        return part.nodes, part.per_node * part.nodes if tasks is None and part.per_node else tasks
+    if tasks is not None and part.per_node:
+        return -(-tasks // part.per_node), tasks
+    if tasks is not None:
+        return tasks, tasks
+    if part.per_node:
+        return 1, part.per_node
+    return 1, None
+
+
+def pieces(asking: Asking, part: Part, count: int, tasks: int | None) -> list[tuple[int, int | None, int | None]]:
+    """(chunks, ranks of each, processors of each); ranks that do not divide make two kinds of chunk."""
+    if part.nodes_most is not None:
+        asking.note(APPROXIMATED, None, f"NodeCount: {part.nodes} of {part.nodes} to {part.nodes_most} are asked for",
+                    subject="NodeCount")
+    def cpus(ranks: int | None) -> int | None:
+        if part.processors is not None and part.cpus is None:
+            return -(-part.processors // count)
+        if ranks is None:
+            return part.cpus
+        return ranks * (part.cpus or 1) if part.cpus or ranks > 1 or part.chunks is None else None
+
+    if tasks is None:
+        return [(count, None, cpus(None))]
+    ranks, more = divmod(tasks, count)
+    if not more:
+        return [(count, ranks, cpus(ranks))]
+    return [(more, ranks + 1, cpus(ranks + 1)), *([(count - more, ranks, cpus(ranks))] if ranks else [])]
+
+
+def _resources(asking: Asking, part: Part, count: int, ranks: int | None, cpus: int | None) -> str:
+    words = [] if cpus is None else [f"ncpus={cpus}"]
+    if ranks is not None:
+        words.append(f"mpiprocs={ranks}")
+    threads = asking.extension("select.ompthreads", "pbspro")
+    if threads is not None and fits(asking, threads, threads.text):
+        words.append(f"ompthreads={threads.text}")
+    if part.memory is not None:
+        words.append(f"mem={_pbs.size_text(str(_memory(asking, part.memory, count, ranks or 1, cpus or 1)))}")
+    if part.gpus is not None:
+        words.append(f"ngpus={_gpus(asking, part.gpus, count, ranks or 1)}")
+        if part.gpus.kind:
+            words.append(f"gpu_type={part.gpus.kind}")
+    return "".join(f":{w}" for w in words)
+
+
+def _memory(asking: Asking, memory: Amount, count: int, ranks: int, cpus: int) -> int:
+    """Bytes of a chunk."""
+    if memory.per in ("PerNode", "PerChunk"):
+        return memory.value
+    if memory.per == "task":
+        return memory.value * ranks
+    if memory.per == "PerProcessor":
+        return memory.value * cpus
+    if memory.per == "job":
+        return shared(asking, memory, count, "chunks")
+    asking.note(SITE, memory.entry, f"{memory.per} is written for each chunk")
+    return memory.value
+
+
+def _gpus(asking: Asking, gpus: Amount, count: int, ranks: int) -> int:
+    if gpus.per in ("PerNode", "PerChunk"):
+        return gpus.value
+    return gpus.value * ranks if gpus.per == "task" else shared(asking, gpus, count, "chunks")
+
+
+def _features(asking: Asking) -> str:
+    """Features, host and what else a chunk of ours had."""
+    made = []
+    features = asking.find("Feature")
+    if features and not plain(features):
+        one = asking.one("Feature")
+        features = [one] if one is not None else []
+    for e in features:
+        if re.fullmatch(r"[\w.-]+", e.text):
+            made.append(f"{e.text}=true")
+        elif re.fullmatch(r"[\w.-]+=[\w.-]+", e.text):
+            made.append(e.text)
+        else:
+            asking.dropped(e, f"{e.text} is no name of a resource")
+    for e in asking.find("Node"):
+        if plain([e]) and "aggregation" not in e.attributes and fits(asking, e, e.text):
+            made.append(f"host={e.text}")
+        else:
+            asking.dropped(e, "a chunk names one host")
+    for e in asking.entries:
+        name = e.attributes.get("name", "")
+        if e.tag == "Extension" and e.attributes.get("type") == "pbspro" and name.startswith("select."):
+            e.used = True
+            e.understood |= {"name", "type"}
+            if name != "select.ompthreads" and fits(asking, e, e.text) and fits(asking, e, name):
+                made.append(f"{name.removeprefix('select.')}={e.text}")
+    return "".join(f":{w}" for w in made)
+
+
+ROWS: Final[tuple[AnyRow, ...]] = table((
+    Row("-P"),
+    Special(("-l select", "-l place", "-l nodes", "-l ncpus", "-l mem", "-l pmem"), _read_select, _write_select),
+    Row("-l min_walltime", "Extension[name=MinDuration,type=Scheduler]", PBS_SECONDS),
+    _pbs.special_array("-J", lists=False, step=True),
+    *(Row(name) for name in ("-f", "-G", "-R")),
+), _pbs.ROWS, after="-l walltime")
+
+DIALECT: Final = Dialect(
+    "pbspro", "PBS Pro", "#PBS", ROWS, _pbs.scanner(_LETTERS, strict=True, dos=False), _pbs.directive,
+    _pbs.arguments(_LETTERS), {"{jobid}": "^jobid^", "{array_jobid}": "^array_id^", "{index}": "^array_index^"},
+    ("PBS_",), _pbs.live, (".pbs", ".sh"), starts_in="home", exports=False, merges=False,
+    open=("l ", "W "))
+TRANSLATOR: Final = translator(DIALECT)

@@ -1,0 +1,169 @@
+"""The first stage of reading a script: its lines, and the words of its directives with line and column.
+
+Nothing here knows what an option means. What a resource manager refuses while it splits is a Refusal.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Final
+
+__all__ = ["TEMPLATE", "Line", "Option", "Refusal", "Word", "lines_of", "pbs_words", "slurm_words", "split_outside"]
+
+#: Placeholders of generators, seen in public scripts: ``{{x}}``, ``%(x)s``, ``$${x}``, ``<x>``, ``@X@``, ``!TBG_x``.
+TEMPLATE: Final = re.compile(
+    r"\{\{.{0,200}?\}\}|%\(\w{1,99}\)[sd]|\$\$?\{?\w|<\w{1,99}>|@\w[^@]{0,200}@|!\w", re.ASCII)
+
+
+class Refusal(ValueError):
+    """What the real submit command stops at. column: where in the line, from 1 (0: the whole line)."""
+
+    def __init__(self, message: str, column: int = 0) -> None:
+        super().__init__(message)
+        self.column = column
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """number from 1; text without its end; end: the line break as found."""
+
+    number: int
+    text: str
+    end: str = "\n"
+
+
+@dataclass(frozen=True, slots=True)
+class Word:
+    """A word of a directive after quotes are gone. line 0: of the command line."""
+
+    text: str
+    line: int
+    column: int
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """name: as in the dialect's table; value None: none was given; text: the directive as found."""
+
+    name: str
+    value: str | None
+    line: int
+    column: int
+    text: str
+
+    @property
+    def shown(self) -> str:
+        """``--time 5``: name and value, cut to a length for messages."""
+        value = self.value or ""
+        return f"{self.name} {value[:80]}{'…' if len(value) > 80 else ''}".rstrip()
+
+
+_LINE: Final = re.compile(r"([^\r\n]*(?:\r(?!\n)[^\r\n]*)*)(\r?\n|\Z)")
+
+
+def lines_of(text: str) -> Iterator[Line]:
+    """The lines of a text; together they are the text. A lone carriage return does not end a line."""
+    at = 0
+    number = 1
+    while at < len(text):
+        found = _LINE.match(text, at)
+        assert found is not None
+        yield Line(number, found[1], found[2])
+        at = found.end()
+        number += 1
+
+
+def slurm_words(text: str, line: int, start: int) -> tuple[list[Word], str]:
+    """The words after ``#SBATCH``, and what was ignored at the end of the line.
+
+    Quotes may begin within a word; inside them a backslash takes the next character as it is; ``#`` outside ends the
+    line, and so does an empty word. Seen with sbatch 22.05.8.
+    """
+    words: list[Word] = []
+    at = start
+    while at < len(text):
+        if text[at].isspace():
+            at += 1
+            continue
+        if text[at] == "#":
+            return words, ""
+        word, end, comment = _slurm_word(text, at)
+        if not word:
+            return words, "" if comment else text[at:]
+        words.append(Word(word, line, at + 1))
+        if comment:
+            return words, ""
+        at = end
+    return words, ""
+
+
+def _slurm_word(text: str, start: int) -> tuple[str, int, bool]:
+    """A word, where it ends, and whether a comment begins there."""
+    made: list[str] = []
+    quote, at = "", start
+    while at < len(text):
+        c = text[at]
+        if quote and c == "\\" and at + 1 < len(text):
+            at += 1
+            made.append(text[at])
+        elif quote and c == quote:
+            quote = ""
+        elif quote:
+            made.append(c)
+        elif c in "\"'":
+            quote = c
+        elif c == "#":
+            return "".join(made), at, True
+        elif c.isspace():
+            return "".join(made), at, False
+        elif c != "\\":
+            made.append(c)
+        at += 1
+    if quote:
+        raise Refusal(f"a {quote} is not closed", start + 1)
+    return "".join(made), at, False
+
+
+def pbs_words(text: str, line: int, start: int) -> tuple[list[Word], str]:
+    """The words after ``#PBS``. A backslash takes the next character as it is; there are no comments
+    (qsub.c of OpenPBS)."""
+    words: list[Word] = []
+    at = start
+    while at < len(text):
+        if text[at].isspace():
+            at += 1
+            continue
+        begin, quote, made = at, "", []
+        while at < len(text) and (quote or not text[at].isspace()):
+            c = text[at]
+            if c == "\\" and at + 1 < len(text):
+                at += 1
+                made.append(text[at])
+            elif quote and c == quote:
+                quote = ""
+            elif not quote and c in "\"'":
+                quote = c
+            else:
+                made.append(c)
+            at += 1
+        if quote:
+            raise Refusal(f"a {quote} is not closed", begin + 1)
+        words.append(Word("".join(made), line, begin + 1))
+    return words, ""
+
+
+def split_outside(text: str, sign: str, strip: Callable[[str], str] | None = None) -> list[str]:
+    """The parts of a value at a sign that is not inside quotes; the quotes stay."""
+    parts, quote, begin = [], "", 0
+    for at, c in enumerate(text):
+        if quote:
+            quote = "" if c == quote else quote
+        elif c in "\"'":
+            quote = c
+        elif c == sign:
+            parts.append(text[begin:at])
+            begin = at + 1
+    parts.append(text[begin:])
+    return [strip(p) for p in parts] if strip else parts
