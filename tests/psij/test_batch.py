@@ -915,6 +915,8 @@ NOTHING = Evidence(queue=RUNS, missed=1)
     (replace(NOTHING, records={"acct": JobStatus(F, metadata={"reason": "unknown-exit"})}, exit=ExitFile(0)), C, 0,
      "exit-file"),
     (replace(NOTHING, records={"acct": JobStatus(F, metadata={"reason": "unknown-exit"})}), F, None, None),
+    (replace(NOTHING, records={"acct": JobStatus(F, metadata={"reason": "unknown-exit"})}, canceled=True), X, None,
+     None),
     (replace(NOTHING, records={"acct": FELL}), None, None, None),            # it may have been put back into the queue
     (replace(NOTHING, records={"acct": FELL}, waited_s=11, missed=2), F, None, None),
     (replace(NOTHING, records={"acct": FELL}, waited_s=11, missed=2, in_queue=True), None, None, None),

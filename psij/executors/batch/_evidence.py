@@ -17,7 +17,7 @@ from psij.job_status import JobStatus
 __all__ = ["Evidence", "decide"]
 
 _FINALLY_UNKNOWN = "it is in no queue and in no accounting record, and no exit code of it was found"
-_BY_CANCEL = ("signal", "launch")
+_BY_CANCEL = ("signal", "launch", "unknown-exit")
 _MAY_GO_ON = ("node-failure", "preempted", "boot")      # ends of a run, after which there may be another one
 _NOT_SOURCED = ("native_id", "sources", "confirmed_at", "reason", "requeued")
 
