@@ -65,14 +65,19 @@ class Lab:
 
     def jobs(self) -> list[Record]:
         """All jobs, the oldest first."""
-        return sorted((self._read(path) for path in self.root.glob("[0-9]*.json")), key=lambda job: int(job["number"]))
+        found = []
+        for path in self.root.glob("[0-9]*.json"):
+            with suppress(FileNotFoundError):       # dropped just now
+                found.append(self._read(path))
+        return sorted(found, key=lambda job: int(job["number"]))
 
     def drop(self, job_id: str) -> None:
         """Make a job vanish without a trace."""
         job = self.job(job_id)
         if job is not None:
+            with self._locked():        # first, or somebody sees how it ended
+                (self.root / f"{job['number']}.json").unlink(missing_ok=True)
             self.kill(job)
-            (self.root / f"{job['number']}.json").unlink(missing_ok=True)
 
     def close(self) -> None:
         """End everything that still runs."""
@@ -162,7 +167,7 @@ class Lab:
                                        env={**os.environ, **environment(job)})
         self.update(number, start=time.time(), pid=process.pid)
         code = process.wait()
-        if (self.root / f"{number}.json").exists():
+        with suppress(FileNotFoundError):           # dropped
             self.update(number, end=time.time(), exit=max(code, 0), signal=max(-code, 0))
 
     @contextmanager
