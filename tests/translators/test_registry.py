@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import tomllib
 from pathlib import Path
 
 import pytest
 
 from sssjob.errors import UsageError
 from sssjob.translators import ReadContext, Translator, WriteContext, get, names
-from sssjob.translators.registry import BUILT_IN, GROUP
 
 JOB = b"<Job><Id>j1</Id><Unknown awarenessPolicy='Ignore' a='b'>x</Unknown></Job>"
 MODULE = '''
@@ -69,9 +67,3 @@ def test_a_broken_entry_matters_only_when_asked_for(third_party: None, name: str
 def test_unknown_names_list_the_known_ones() -> None:
     with pytest.raises(UsageError, match=r"unknown format 'sss-jsn' \(known: sss, sss-json, .*did you mean sss-json\?"):
         get("sss-jsn")
-
-
-def test_our_formats_stand_in_both_tables() -> None:
-    """A bare checkout reads BUILT_IN, an installation declares entry points: they must not drift apart."""
-    declared = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())["project"]["entry-points"]
-    assert declared[GROUP] == {name: f"{module}:TRANSLATOR" for name, module in BUILT_IN.items()}

@@ -22,10 +22,10 @@ from sssjob.findings import Policy, Severity
 from sssjob.inherit import effective
 from sssjob.model import CLASSES, Document, File, Job, JobDefaults, Raw, TaskGroup
 from sssjob.templates.quoting import QuotingError, word, words
+from sssjob.translators.asked import AMOUNTS, FACTS, GROUP, NEAREST, TASK, Asked, Entry, Target, policy_of
 from sssjob.translators.base import ReadContext, Translator, WriteContext
 from sssjob.translators.scripts.grammars import TEXT, Grammar, Kept
 from sssjob.translators.scripts.raw import TEMPLATE, Line, Option, lines_of
-from sssjob.translators.specs._psij_asked import AMOUNTS, FACTS, GROUP, NEAREST, TASK, Asked, Entry, Target, policy_of
 from sssjob.units import from_bytes, to_bytes
 
 __all__ = [

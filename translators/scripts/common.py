@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
 from sssjob.model import Environment
+from sssjob.translators.asked import JOB, NEAREST
 from sssjob.translators.scripts.base import (
     APPROXIMATED,
     CONTRADICTORY,
@@ -19,7 +20,6 @@ from sssjob.translators.scripts.base import (
 )
 from sssjob.translators.scripts.grammars import file_writer
 from sssjob.translators.scripts.raw import Option, split_outside
-from sssjob.translators.specs._psij_asked import JOB, NEAREST
 
 __all__ = ["MAIL", "array", "dependencies", "file_name", "mail", "read_dependencies", "read_mail", "read_variables",
            "variables"]

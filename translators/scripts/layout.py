@@ -14,8 +14,8 @@ from typing import Final
 
 from sssjob.lexical import LexicalError
 from sssjob.model import Property
+from sssjob.translators.asked import AMOUNTS, GROUP, GROUPS, TASK
 from sssjob.translators.scripts.base import APPROXIMATED, SITE, Asking, Entry
-from sssjob.translators.specs._psij_asked import AMOUNTS, GROUP, GROUPS, TASK
 from sssjob.units import to_bytes
 
 __all__ = ["Amount", "Part", "fits", "part_of", "plain", "shared", "size", "unknown_factor"]

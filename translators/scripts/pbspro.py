@@ -11,6 +11,7 @@ from decimal import Decimal
 from typing import Final
 
 from sssjob.model import TaskGroup
+from sssjob.translators.asked import JOB
 from sssjob.translators.scripts import _pbs
 from sssjob.translators.scripts.base import (
     APPROXIMATED,
@@ -29,7 +30,6 @@ from sssjob.translators.scripts.common import Written
 from sssjob.translators.scripts.grammars import COUNT, PBS_SECONDS
 from sssjob.translators.scripts.layout import Amount, Part, fits, part_of, plain, shared
 from sssjob.translators.scripts.raw import Option, split_outside
-from sssjob.translators.specs._psij_asked import JOB
 from sssjob.units import to_bytes
 
 __all__ = ["DIALECT", "TRANSLATOR", "beside", "chunk_count", "join", "pieces", "read_nodes", "read_process_memory"]

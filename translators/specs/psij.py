@@ -17,8 +17,8 @@ from sssjob.findings import Findings, Policy
 from sssjob.inherit import effective
 from sssjob.limits import Limits
 from sssjob.model import Document, Job, JobGroup
+from sssjob.translators.asked import FACTS, Target, policy_of
 from sssjob.translators.base import ReadContext, Translator, WriteContext
-from sssjob.translators.specs._psij_asked import FACTS, Target, policy_of
 from sssjob.translators.specs._psij_from_spec import from_spec
 from sssjob.translators.specs._psij_to_spec import to_spec
 
