@@ -29,6 +29,7 @@ from psij.executors._local_records import by_us
 
 __all__ = ["LaunchError", "Spawned", "check_directory", "end_marked", "spawn"]
 
+_Streams = tuple[int | None, int | None, int | None]       # descriptors of stdin, stdout, stderr; None for /dev/null
 _TRANSIENT = {errno.EAGAIN, errno.ENOMEM, errno.EMFILE, errno.ENFILE}
 _MARKERS = (b"_PSI_J_LAUNCHER_DONE", b"_PSIJ_SCRIPT_DONE")
 _TAIL = 4096        # bytes of a launcher's output that are looked at
@@ -136,16 +137,13 @@ def _unlink_on_error(path: str, error: type[BaseException] | None, *_: object) -
             os.unlink(path)
 
 
-def _open_streams(plan: Plan, stack: ExitStack) -> tuple[int, int, int]:
-    """Descriptors of stdin, stdout and stderr; one file named twice is opened once, so that neither overwrites."""
-    null = -1
-    if None in (plan.stdin, plan.stdout, plan.stderr):
-        null = _open(os.devnull, os.O_RDWR, stack, "standard streams")
-    stdin = null if plan.stdin is None else _open(plan.stdin, os.O_RDONLY, stack, "standard input")
-    stdout = null if plan.stdout is None else _open(plan.stdout, _flags(plan.options.append_stdout), stack,
+def _open_streams(plan: Plan, stack: ExitStack) -> _Streams:
+    """The standard streams; one file named twice is opened once, so that neither overwrites."""
+    stdin = None if plan.stdin is None else _open(plan.stdin, os.O_RDONLY, stack, "standard input")
+    stdout = None if plan.stdout is None else _open(plan.stdout, _flags(plan.options.append_stdout), stack,
                                                     "standard output")
     if plan.stderr is None:
-        return stdin, stdout, null
+        return stdin, stdout, None
     if plan.stdout is not None and _same(plan.stderr, plan.stdout):
         return stdin, stdout, stdout
     return stdin, stdout, _open(plan.stderr, _flags(plan.options.append_stderr), stack, "standard error")
@@ -195,7 +193,7 @@ def _as_script(command: Sequence[bytes], plan: Plan) -> list[bytes] | None:
         return None
 
 
-def _start(command: Sequence[bytes], plan: Plan, environment: Mapping[bytes, bytes], streams: Sequence[int],
+def _start(command: Sequence[bytes], plan: Plan, environment: Mapping[bytes, bytes], streams: _Streams,
            stack: ExitStack) -> Spawned:
     chosen = plan.options
     try:
@@ -216,12 +214,13 @@ def _start(command: Sequence[bytes], plan: Plan, environment: Mapping[bytes, byt
         raise LaunchError(f"cannot start{what}: {e.strerror}", e.errno in _TRANSIENT) from e
 
 
-def _start_directly(command: Sequence[bytes], plan: Plan, environment: Mapping[bytes, bytes], streams: Sequence[int],
+def _start_directly(command: Sequence[bytes], plan: Plan, environment: Mapping[bytes, bytes], streams: _Streams,
                     stack: ExitStack) -> Spawned:
     wrapped, read, write = _wrapped(command, plan, environment, stack)
     try:
-        popen = subprocess.Popen(wrapped, cwd=plan.directory, start_new_session=True, env=environment, stdin=streams[0],
-                                 stdout=streams[1], stderr=streams[2], pass_fds=() if write is None else (write,))
+        stdin, stdout, stderr = (subprocess.DEVNULL if fd is None else fd for fd in streams)
+        popen = subprocess.Popen(wrapped, cwd=plan.directory, start_new_session=True, env=environment, stdin=stdin,
+                                 stdout=stdout, stderr=stderr, pass_fds=() if write is None else (write,))
     except BaseException:
         if read is not None:
             os.close(read)

@@ -122,7 +122,10 @@ class Starter:
     def _send(self, request: bytes, streams: Sequence[int]) -> None:
         head = len(request).to_bytes(_HEADER, "little") + request[:_PACKET - _HEADER]
         try:
-            socket.send_fds(self.channel, [head], list(streams), socket.MSG_NOSIGNAL)
+            if streams:
+                socket.send_fds(self.channel, [head], list(streams), socket.MSG_NOSIGNAL)
+            else:
+                self.channel.send(head, socket.MSG_NOSIGNAL)
             for start in range(_PACKET - _HEADER, len(request), _PACKET):
                 self.channel.send(request[start:start + _PACKET], socket.MSG_NOSIGNAL)
         except ConnectionError as e:
@@ -301,20 +304,22 @@ def candidates(program: bytes, environment: Mapping[bytes, bytes]) -> list[bytes
     return [os.path.join(folder, program) for folder in path.split(b":")]
 
 
-def start(command: Sequence[bytes], environment: Mapping[bytes, bytes], directory: str, streams: Sequence[int],
+def start(command: Sequence[bytes], environment: Mapping[bytes, bytes], directory: str, streams: Sequence[int | None],
           limits: Mapping[str, tuple[int, int]], nice: int | None,
           made: Callable[[Starter], None], record: tuple[bytes, bytes] = (b"", b"")) -> tuple[Starter, int] | None:
     """Start a command in a session of its own: the starter that reports its end, and its process id.
 
-    streams: descriptors of stdin, stdout and stderr. limits: by name in ``resource``. made: is told of a starter made
-    for this, so that it listens to its reports and its end. record: file and first line of the job's record, if it is
-    to have one. None: there can be no starter here. Raises StartError.
+    streams: descriptors of stdin, stdout and stderr, None for /dev/null. limits: by name in ``resource``. made: is told
+    of a starter made for this, so that it listens to its reports and its end. record: file and first line of the job's
+    record, if it is to have one. None: there can be no starter here. Raises StartError.
     """
+    given = [fd for fd in dict.fromkeys(streams) if fd is not None]
     request: tuple[Any, ...] = (
-        candidates(command[0], environment), list(command), dict(environment), os.fsencode(directory),
+        [-1 if fd is None else given.index(fd) for fd in streams], candidates(command[0], environment), list(command),
+        dict(environment), os.fsencode(directory),
         [int(number) for number in signal.pthread_sigmask(signal.SIG_BLOCK, ())],
         [(name, getattr(resource, name), *pair) for name, pair in limits.items()], nice, *record)
-    answered = _starters.ask(marshal.dumps(request), streams, made)
+    answered = _starters.ask(marshal.dumps(request), given, made)
     if answered is None:
         return None
     starter, (pid, number, what, text) = answered

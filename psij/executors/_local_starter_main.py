@@ -4,8 +4,9 @@
 built-in and extension modules, because the memory that it has is the least that a job can be measured to have.
 
 CHANNEL: it says ``ready``; then it answers each request. Request: 8 bytes of length and a marshalled tuple (see
-``serve``), in several packets when it is long; the first brings the descriptors of the job's standard streams. Answer:
-a marshalled tuple of process id (0 when there is none), errno, what failed, text.
+``serve``), in several packets when it is long; the first brings the descriptors of those standard streams of the job
+that are not /dev/null, as all of ours are. Answer: a marshalled tuple of process id (0 when there is none), errno, what
+failed, text.
 
 REPORTS: for each process that ended a marshalled tuple of process id, wait status, CPU seconds, peak memory as in
 ru_maxrss, and the time by the monotonic clock.
@@ -48,7 +49,7 @@ def spawn(candidates: "list[bytes]", arguments: "list[bytes]", environment: "dic
           streams: "Sequence[int]") -> int:
     """Start the first candidate that can be executed."""
     errors = []
-    actions = [(posix.POSIX_SPAWN_DUP2, fd, number) for number, fd in enumerate(streams)]
+    actions = [(posix.POSIX_SPAWN_DUP2, fd, number) for number, fd in enumerate(streams) if fd != number]
     for path in candidates:
         try:
             return posix.posix_spawn(path, arguments, environment, file_actions=actions, setsid=True, setsigmask=mask,
@@ -81,7 +82,8 @@ def become(candidates: "list[bytes]", arguments: "list[bytes]", environment: "di
     try:
         posix.setsid()
         for number, fd in enumerate(streams):
-            posix.dup2(fd, number)
+            if fd != number:
+                posix.dup2(fd, number)
         for number in _RESET:
             _signal.signal(number, _signal.SIG_DFL)
         _signal.pthread_sigmask(_signal.SIG_SETMASK, mask)
@@ -111,12 +113,16 @@ def execute(candidates: "list[bytes]", arguments: "list[bytes]", environment: "d
     raise error_of(errors)
 
 
-def serve(request: "tuple[Any, ...]", streams: "Sequence[int]") -> "tuple[int, int, str, str]":
-    """Start a job; the answer to the request. Returns when the executable runs or is known not to."""
-    *said, record, head = request
+def serve(request: "tuple[Any, ...]", given: "Sequence[int]") -> "tuple[int, int, str, str]":
+    """Start a job; the answer to the request. Returns when the executable runs or is known not to.
+
+    given: descriptors; the request begins with the place of each standard stream among them, -1 for /dev/null.
+    """
+    places, *said, record, head = request
     try:
-        if len(streams) != 3:
+        if len(given) <= max(places):
             raise OSError(_EMFILE, "Too many open files")
+        streams = [number if place < 0 else given[place] for number, place in enumerate(places)]
         if not record:
             return start(streams, *said)
         fd = posix.open(record, posix.O_WRONLY | posix.O_CREAT | posix.O_EXCL | posix.O_CLOEXEC, 0o600)
@@ -191,7 +197,7 @@ def take_one(channel: _socket.socket) -> bool:
     packet, extra, _, _ = channel.recvmsg(_PACKET, _socket.CMSG_SPACE(_THREE), _socket.MSG_CMSG_CLOEXEC)
     if not packet:
         return False
-    streams = [fd for _, _, data in extra for fd in memoryview(data).cast("i")]
+    given = [fd for _, _, data in extra for fd in memoryview(data).cast("i")]
     size = int.from_bytes(packet[:_HEADER], "little")
     body = bytearray(packet[_HEADER:])
     while len(body) < size:
@@ -199,8 +205,8 @@ def take_one(channel: _socket.socket) -> bool:
         if not more:
             return False
         body += more
-    channel.send(marshal.dumps(serve(marshal.loads(body), streams)))
-    for fd in streams:
+    channel.send(marshal.dumps(serve(marshal.loads(body), given)))
+    for fd in given:
         posix.close(fd)
     posix.chdir("/")
     return True

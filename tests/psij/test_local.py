@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import resource
 import signal
@@ -357,6 +358,24 @@ def test_jobs_inherit_little(executor: LocalJobExecutor, tmp_path: Path) -> None
     finish(executor, job)
     assert (tmp_path / "out").read_text().split() == ["0", "1", "2", "3"]       # 3: the folder itself
     assert status["NSsid"].strip() not in ("0", str(os.getsid(0)))
+
+
+@pytest.mark.parametrize("custom", [{}, {"local.nice": 1}], ids=["posix_spawn", "fork"])
+@pytest.mark.parametrize("named", list(itertools.product((False, True), repeat=3)), ids=str)
+def test_streams_that_are_not_named_are_dev_null(executor: LocalJobExecutor, tmp_path: Path, custom: dict[str, object],
+                                                 named: tuple[bool, bool, bool]) -> None:
+    """What the starter has itself is not handed over with the job: no place of the three may be mixed up."""
+    paths = {f"{name}_path": tmp_path / name if there else None
+             for name, there in zip(("stdin", "stdout", "stderr"), named, strict=True)}
+    (tmp_path / "stdin").touch()
+    look = " ".join(f"/proc/$$/fd/{number}" for number in range(3))
+    spec = JobSpec("/bin/sh", ["-c", f"readlink {look} > {tmp_path}/seen; :"],
+                   attributes=JobAttributes(custom_attributes=custom))
+    for name, path in paths.items():
+        setattr(spec, name, path)
+    job = Job(spec)
+    finish(executor, job)
+    assert (tmp_path / "seen").read_text().split() == [str(path or "/dev/null") for path in paths.values()]
 
 
 def test_jobs_outlive_the_starter(executor: LocalJobExecutor, tmp_path: Path) -> None:
