@@ -368,8 +368,8 @@ def test_streams_that_are_not_named_are_dev_null(executor: LocalJobExecutor, tmp
     paths = {f"{name}_path": tmp_path / name if there else None
              for name, there in zip(("stdin", "stdout", "stderr"), named, strict=True)}
     (tmp_path / "stdin").touch()
-    look = " ".join(f"/proc/$$/fd/{number}" for number in range(3))
-    spec = JobSpec("/bin/sh", ["-c", f"readlink {look} > {tmp_path}/seen; :"],
+    look = "import os; open('seen', 'w').write(' '.join(os.readlink(f'/proc/self/fd/{i}') for i in range(3)))"
+    spec = JobSpec(sys.executable, ["-ISc", look], directory=tmp_path,
                    attributes=JobAttributes(custom_attributes=custom))
     for name, path in paths.items():
         setattr(spec, name, path)
