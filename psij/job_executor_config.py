@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
+
+if TYPE_CHECKING:
+    from psij.surroundings import Surroundings
 
 __all__ = ["JobExecutorConfig"]
 
@@ -13,13 +16,15 @@ class JobExecutorConfig:
     """Settings that every executor has.
 
     launcher_log_file: where launcher scripts write a log, None for nowhere. work_directory: where psij keeps its own
-    files (launcher scripts, node files), ``~/.psij/work`` by default; made when first needed.
+    files (launcher scripts, node files), ``~/.psij/work`` by default; made when first needed. surroundings: what makes
+    the surroundings of jobs where they run (psij.surroundings), None for none.
     """
 
     DEFAULT: ClassVar[JobExecutorConfig]
     DEFAULT_WORK_DIRECTORY: ClassVar[Path] = Path(os.path.expanduser("~/.psij/work"))
 
     def __init__(self, launcher_log_file: str | Path | None = None, work_directory: str | Path | None = None) -> None:
+        self.surroundings: Surroundings | None = None
         self.launcher_log_file = launcher_log_file
         self.work_directory = self.DEFAULT_WORK_DIRECTORY if work_directory is None else work_directory
 

@@ -17,8 +17,12 @@ class JobStatus:
     exit_code: of the executable, 128 + n when signal n ended it. metadata: only what is known of these keys: native_id,
     native_state, phase, reason, signal, core_dumped, start_time, end_time, submit_time (seconds since the epoch),
     wall_seconds, suspend_seconds, cpu_seconds, nodes (list), node_count, processors, gpus, memory_max_bytes,
-    memory_average_bytes, energy_joules, starts, attempts (for each start a dictionary with some of these keys), queue,
-    sources (key to where its value is from), confirmed_at.
+    memory_average_bytes, energy_joules, gpu_types (name to count), starts, attempts (for each start a dictionary with
+    some of these keys), queue, account, qos, machine (as the resource manager names them), sources (key to where its
+    value is from), others (key to what other sources say: name of the source to its value), confirmed_at, spans
+    ([processors, seconds] of each part, where some of them were given back before the end), pilot (cores_mean,
+    cores_max, kill_waste, draining_waste: what a pilot said of its jobs, Machine/Job Features),
+    hs06_job (the share of the machine's benchmark that the job had).
     """
 
     def __init__(self, state: JobState, time: float | None = None, message: str | None = None,

@@ -31,8 +31,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 __all__ = ["FILTERS", "Directive", "Quoted", "QuotingError", "bsub", "checked", "cobalt", "condor", "condor_path",
-           "condor_string", "condor_word", "expanding_word", "expanding_words", "flux", "flux_path", "nqsv", "pbs",
-           "sbatch", "sge", "slurm_path", "word", "words"]
+           "condor_string", "condor_word", "expanding_word", "expanding_words", "flux", "flux_path", "lines", "nqsv",
+           "pbs", "sbatch", "sge", "slurm_path", "word", "words"]
 
 _PLAIN = re.compile(r"[A-Za-z0-9_@%+=:,./-]+", re.ASCII)
 _ASCII = re.compile(r"[ -~]*", re.ASCII)
@@ -116,6 +116,11 @@ def expanding_word(value: object) -> Quoted:
     parts = _REFERENCE.split(text)      # literal, name, literal, name, ... literal
     return Quoted("".join(f'"${{{part}-}}"' if index % 2 else (_quoted(part) if part else "")
                           for index, part in enumerate(parts)))
+
+
+def lines(text: object) -> Quoted:
+    """Lines of a shell script that were made as such, not of anything that somebody has said."""
+    return Quoted(str(text).rstrip("\n"))
 
 
 def words(values: Iterable[object]) -> Quoted:
@@ -313,7 +318,7 @@ def cobalt(directive: Directive) -> Quoted:
 
 
 FILTERS: dict[str, Callable[..., Quoted]] = {
-    "word": word, "words": words, "expanding_word": expanding_word, "expanding_words": expanding_words,
+    "lines": lines, "word": word, "words": words, "expanding_word": expanding_word, "expanding_words": expanding_words,
     "sbatch": sbatch, "condor": condor, "condor_path": condor_path, "condor_word": condor_word,
     "flux": flux, "cobalt": cobalt, "sge": sge,
     "pbs": pbs, "bsub": bsub, "nqsv": nqsv}

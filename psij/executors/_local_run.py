@@ -33,6 +33,7 @@ from psij.staging import StageOutFlags
 
 if TYPE_CHECKING:
     from psij.executors.local import LocalJobExecutor
+    from psij.surroundings import Entered
 
 __all__ = ["Run"]
 
@@ -47,8 +48,8 @@ _log = logging.getLogger("psij")
 class Run:
     """One local process and the jobs that follow it (the submitted one, and those attached to it)."""
 
-    __slots__ = ("canceled", "command", "ended_for_good", "executor", "jobs", "node_file", "plan", "processors",
-                 "record", "script", "spawned", "staging", "started", "submitted", "watched")
+    __slots__ = ("canceled", "command", "ended_for_good", "entered", "executor", "jobs", "node_file", "plan",
+                 "processors", "record", "script", "spawned", "staging", "started", "submitted", "watched")
 
     def __init__(self, executor: LocalJobExecutor, job: Job, submitted: float) -> None:
         self.executor = executor
@@ -62,6 +63,7 @@ class Run:
         self.staging: Staging | None = None
         self.spawned: Spawned | None = None
         self.node_file: Path | None = None
+        self.entered: Entered | None = None     # its surroundings
         self.processors = 1
         self.canceled = False
         self.ended_for_good = False
@@ -76,12 +78,35 @@ class Run:
         extra = self._node_file(job, spec)
         if spec.inherit_environment:
             self.watched.tag = extra[proc.TAG] = job.id
+        extra |= self._enter(job)
         self.plan = make_plan(spec, extra)
         self.watched.limit = self.plan.limit
         if self.record is not None:
             self._make_record(self.record, self.plan)
         self.staging = staging(spec, self.plan.directory)
         self.command, self.script = self._command(job, spec, self.plan)
+
+    def _enter(self, job: Job) -> Mapping[str, str]:
+        """Make the surroundings of the job; variables of theirs. Raises InvalidJobException."""
+        surroundings = self.executor.config.surroundings
+        if surroundings is None:
+            return {}
+        surroundings.check(job)
+        try:
+            self.entered = surroundings.enter(job, self.processors, job.id)
+            return self.entered.variables
+        except Exception as e:
+            _log.warning("Job %s has no surroundings: %s", job.id, e)
+            return {}
+
+    def _leave(self) -> dict[str, Any]:
+        """Take the surroundings away; keys for the metadata."""
+        entered, self.entered = self.entered, None
+        try:
+            return dict(entered.leave()) if entered is not None else {}
+        except Exception as e:
+            _log.warning("Surroundings of job %s: %s", self.jobs[0].id, e)
+            return {}
 
     def _make_record(self, record: Path, plan: Plan) -> None:
         try:
@@ -192,12 +217,14 @@ class Run:
     def ended(self, outcome: Outcome) -> None:
         """Called by the engine: stage out and clean up, if there is something to; set the final status."""
         trouble, output = None, b""
+        left = self._leave()
         try:
             if self.spawned is not None:
                 trouble, output = self.spawned.launch_error(), self.spawned.launcher_output()
         finally:
             self.release()
         status = self._final(outcome, trouble, output)
+        status.metadata = {**(status.metadata or {}), **left}
         if self.staging is None or not (self.staging.stage_out or self.staging.cleanup):
             self._close(status)
         else:
@@ -225,6 +252,7 @@ class Run:
 
     def release(self) -> None:
         """Let go of files."""
+        self._leave()
         if self.spawned is not None:
             self.spawned.close()
         if self.node_file is not None:

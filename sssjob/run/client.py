@@ -22,12 +22,14 @@ from sssjob.element import new_property
 from sssjob.errors import UsageError
 from sssjob.findings import Findings, Policy
 from sssjob.model import Document, Job
-from sssjob.run.engine import Engine, executor_of, run
+from sssjob.run.engine import Engine
 from sssjob.run.journal import Entry, Event, Journal, Row, make_folder
 from sssjob.run.keeper import keep
 from sssjob.run.plan import Plan, make_plan
 from sssjob.run.progress import Progress
+from sssjob.run.running import executor_of, run
 from sssjob.run.standing import JobOutcome, Outcome, Running, Submission, ended_record, load
+from sssjob.run.starting import RETRIES
 from sssjob.writer import write_document
 
 __all__ = ["LOOK_S", "Client", "backend_of"]
@@ -35,6 +37,7 @@ __all__ = ["LOOK_S", "Client", "backend_of"]
 LOOK_S = 20.0       # how long a resource manager may take to say how jobs stand
 _PACE_S = 0.1       # between two looks at whether it has
 _LOCAL = "local"
+_KEPT = (_LOCAL, "fluxexec")      # executors in a process of ours, which has to stay
 _WAITER = "`sssjob wait`"
 
 
@@ -55,12 +58,14 @@ def _durable(executor: psij.JobExecutor, folder: Path) -> psij.JobExecutor:
 
 @dataclass(slots=True)
 class Client:
-    """One client. config: of executors, the default ones when None. findings: what is to be told."""
+    """One client. config: of executors, the default ones when None. findings: what is to be told. retries: further
+    tries of a submission that failed for a reason that may pass."""
 
     journal: Journal
     findings: Findings = field(default_factory=Findings)
     progress: Progress = field(default_factory=lambda: Progress(shown=False))
     config: psij.JobExecutorConfig | None = None
+    retries: int = RETRIES
     stopped: str | None = None      # the signal that ended a wait
     _backends: dict[str, psij.JobExecutor] = field(default_factory=dict)
 
@@ -71,13 +76,13 @@ class Client:
         Parts that are refused have failed when this returns. Raises UsageError, AccessError; then nothing was
         submitted.
         """
-        executor_of(executor, self.config)
+        backend = executor_of(executor, copy(self.config))
         token = token_hex(8)
         folder = self.journal.folder(token)
         make_folder(folder)
         try:
             plan = make_plan(document, self.findings, executor=executor.lower(), cwd=cwd, policy=policy,
-                             scripts=folder / "scripts", follower=_WAITER)
+                             scripts=folder / "scripts", follower=_WAITER, backend=backend, known=self._known)
             if self.findings.rejected or not (planned is None or planned(self.findings)):
                 shutil.rmtree(folder, ignore_errors=True)
                 return None
@@ -85,14 +90,18 @@ class Client:
         except BaseException:
             shutil.rmtree(folder, ignore_errors=True)
             raise
-        if entry.executor == _LOCAL:
+        if entry.executor in _KEPT:
             keep(entry)
             return self._load(entry)
         submission = Submission(document, lambda: self._backend(entry), entry, time=entry.time)
         submission.take_plan(plan)
         submission.begin()
         submission.owned = entry.take()
-        self._follow([submission, *self._stalled(entry)], lambda engine: engine.idle)
+        mine = [submission, *self._stalled(entry)]
+        connected = self._connected(mine)
+        others = connected[len(mine):]          # a resource manager is told to wait only for what is known to be alive
+        self._follow(connected, lambda engine: engine.answered(others), LOOK_S if others else None,
+                     pace=_PACE_S if others else None)
         return submission
 
     def run(self, document: Document, executor: str = _LOCAL, *, timeout: float | None = None, resume: bool = False,
@@ -111,7 +120,8 @@ class Client:
         try:
             return run(document, executor, findings=self.findings, progress=self.progress, timeout=timeout,
                        resume=resume, cwd=cwd, policy=policy, planned=planned, enter=enter, backend=backend,
-                       scripts=self.journal.folder(token) / "scripts")
+                       scripts=self.journal.folder(token) / "scripts", retries=self.retries, known=self._known,
+                       beside=lambda submission: self._connected([submission])[1:])
         finally:
             folder = self.journal.folder(token)
             if not (folder / "lease").exists():         # it was never begun
@@ -119,7 +129,7 @@ class Client:
 
     def attach(self, executor: str, native_id: str) -> Submission:
         """Take a job that was submitted elsewhere into the journal, and look how it stands."""
-        executor_of(executor, self.config)
+        executor_of(executor, copy(self.config))
         known = [r for r in self.journal.rows() if r.executor == executor.lower() and r.native_id == native_id]
         if known and known[-1].outcome is None:
             return self.look([self.journal.entry(known[-1].submission)])[0][0]
@@ -141,8 +151,8 @@ class Client:
         jobs that have ended is started."""
         submissions = [self._load(entry) for entry in entries]
         for submission in submissions:
-            self._own(submission)
-        return submissions, self._follow(submissions, Engine.answered, seconds, pace=_PACE_S)
+            self.own(submission)
+        return submissions, self._follow(self._connected(submissions), Engine.answered, seconds, pace=_PACE_S)
 
     def wait(self, names: Sequence[str], seconds: float | None = None) -> tuple[list[Running], bool]:
         """The jobs of these names, and whether all of them have ended; the submissions that they belong to are run on.
@@ -151,8 +161,9 @@ class Client:
         """
         submissions, jobs = self._named(names)
         for submission in submissions:
-            self._own(submission)
-        done = self._follow(submissions, lambda engine: all(job.ended for job in jobs), seconds, take_over=True)
+            self.own(submission)
+        done = self._follow(self._connected(submissions), lambda engine: all(job.ended for job in jobs), seconds,
+                            take_over=True)
         return jobs, done
 
     def cancel(self, names: Sequence[str], seconds: float = LOOK_S) -> tuple[list[Running], bool]:
@@ -163,6 +174,12 @@ class Client:
             entry.flush(*(Event(row.job, "cancel", "user", {}) for row in rows
                           if row.submission == number and row.outcome is None))
         return self.wait(names, seconds)
+
+    def kept(self, entry: Entry) -> list[Submission]:
+        """A submission of which we hold the lease, and those whose jobs its jobs depend on."""
+        submission = self._load(entry)
+        submission.owned = True
+        return self._connected([submission])
 
     # -- what they share
     def _named(self, names: Sequence[str]) -> tuple[list[Submission], list[Running]]:
@@ -190,11 +207,40 @@ class Client:
             rows.append(job.row)
             rows[-1].state = "Completed" if job.plan.keep else "Idle"
             rows[-1].outcome = "kept" if job.plan.keep else None
-        kept = [Event(job.number, "ended", "sssjob", ended_record(JobOutcome(job.plan.job, job.plan.label, "kept", 0)))
-                for job in jobs.jobs if job.plan.keep]
+        first = [Event(job.number, "ended", "sssjob", ended_record(JobOutcome(job.plan.job, job.plan.label, "kept", 0)))
+                 for job in jobs.jobs if job.plan.keep]
+        first += [Event(job.number, "after", "sssjob", {"need": need, "keys": keys})
+                  for job in jobs.jobs for need, keys in job.outside.items()]
         group = next((str(g.value("Id")) for g in document.groups() if g.value("Id") is not None), None)
         text = write_document(document, findings=Findings())
-        return self.journal.add(token, executor.lower(), text, cwd or Path.cwd(), policy.value, group, rows, kept)
+        return self.journal.add(token, executor.lower(), text, cwd or Path.cwd(), policy.value, group, rows, first)
+
+    def _known(self, name: str) -> list[str]:
+        """Keys of the jobs in the journal that an id in a document means."""
+        if name.startswith("@"):
+            return []
+        try:
+            return [row.key for row in self.journal.find(name)]
+        except UsageError as error:
+            if "several jobs" in str(error):
+                raise
+            return []
+
+    def _connected(self, submissions: Sequence[Submission]) -> list[Submission]:
+        """These, and after them those whose jobs their jobs depend on, which are looked after as well."""
+        found = {s.entry.number: s for s in submissions if s.entry is not None}
+        rest = list(submissions)
+        for submission in rest:         # grows meanwhile
+            keys = {key for job in submission.jobs if not job.ended
+                    for named in job.outside.values() for key in named if key.startswith("@")}
+            for key in sorted(keys):
+                number, _, job = key.removeprefix("@").partition(".")
+                if int(number) not in found:
+                    found[int(number)] = other = self._load(self.journal.entry(int(number)))
+                    self.own(other)
+                    rest.append(other)
+                submission.outside[key] = found[int(number)].jobs[int(job) - 1]
+        return rest
 
     def _stalled(self, but: Entry) -> list[Submission]:
         """Other submissions of which jobs wait to be submitted and nobody looks after."""
@@ -202,16 +248,16 @@ class Client:
                                 if r.submission != but.number and r.executor == but.executor and r.native_id is None)
         found = [self._load(self.journal.entry(number)) for number in numbers]
         for submission in found:
-            self._own(submission)
+            self.own(submission)
         return [submission for submission in found if submission.owned]
 
-    def _own(self, submission: Submission) -> bool:
+    def own(self, submission: Submission) -> bool:
         """Look after a submission, unless another client does; see that one does, on this machine."""
         entry = submission.entry
         assert entry is not None
         if submission.ended or not self._can_run(submission, entry):
             return False
-        if entry.executor == _LOCAL:
+        if entry.executor in _KEPT:
             if not entry.held():
                 keep(entry)
             submission.catch_up()
@@ -225,7 +271,7 @@ class Client:
 
     def _can_run(self, submission: Submission, entry: Entry) -> bool:
         """Whether this client could look after it: jobs of another machine are that one's."""
-        if entry.executor == _LOCAL and entry.host != socket.gethostname():
+        if entry.executor in _KEPT and entry.host != socket.gethostname():
             return False
         try:
             submission.executor()
@@ -236,7 +282,8 @@ class Client:
 
     def _follow(self, submissions: list[Submission], done: Callable[[Engine], bool], seconds: float | None = None,
                 take_over: bool = False, pace: float | None = None) -> bool:
-        engine = Engine(submissions, self.findings, self.progress, seconds, self._own if take_over else None)
+        engine = Engine(submissions, self.findings, self.progress, seconds, self.own if take_over else None,
+                        self.retries)
         engine.pace = engine.pace if pace is None else pace
         try:
             return engine.follow(lambda: done(engine))
@@ -249,4 +296,4 @@ class Client:
 
 def _key(entry: Entry) -> str:
     """Submissions to a resource manager share an executor, and so its status commands."""
-    return f"{entry.executor}@{entry.number}" if entry.executor == _LOCAL else entry.executor
+    return f"{entry.executor}@{entry.number}" if entry.executor in _KEPT else entry.executor

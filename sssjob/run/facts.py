@@ -1,34 +1,46 @@
 """What a run found out, written into the document: state, times, exit, amounts delivered.
 
 Times are floored, durations rounded half up (decisions 38); a signal is no exit code (decisions 32); amounts go into
-Delivered. Only what is known is written.
+Delivered. Of a job that was run again times are those of the last run, amounts of time are summed, and each run has an
+Extension (decisions 37). Which machine, queue, project and quality of service were given is in Delivered too,
+unless the job has asked for just these (decisions 4). Only what is known is written.
 """
 
 from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import ROUND_HALF_UP, Decimal
-from typing import Any
+from typing import Any, Final
 
 from psij import JobState, JobStatus
 from sssjob.element import Container, Property, new_property
-from sssjob.model import Delivered, Job, TaskGroup
+from sssjob.model import Delivered, Job, Requested, TaskGroup
+from sssjob.run.evidence import is_annotation
 from sssjob.units import from_bytes
 
-__all__ = ["RESULTS", "Seen", "clear", "outcome_of", "record", "record_unstarted", "stated"]
+__all__ = ["RESULTS", "Seen", "clear", "outcome_of", "record", "record_unstarted", "says_more",
+           "stated"]
 
 #: Results of one life of a job, taken away before another one (decisions 19).
 RESULTS = ("State", "StatusMessage", "SubmitTime", "StartTime", "EndTime", "ExitCode", "StartCount", "SuspendDuration",
            "CpuDuration", "Charge")
-#: Fact -> the key of a status' metadata that it is from.
-_KEYS = {"SubmitTime": "submit_time", "StartTime": "start_time", "EndTime": "end_time", "ExitCode": "exit_code",
-         "CpuDuration": "cpu_seconds", "SuspendDuration": "suspend_seconds", "StartCount": "starts",
-         "StatusMessage": "reason", "NativeId": "native_id", "ExitSignal": "signal", "Duration": "wall_seconds",
-         "Processors": "processors", "NodeCount": "node_count", "Node": "nodes", "Memory": "memory_max_bytes"}
-_STATES = {JobState.NEW: "Idle", JobState.QUEUED: "Idle", JobState.STAGE_IN: "Idle"}
+#: Fact -> the keys of a status' metadata that it is from, the first of them that is there.
+_KEYS: Final[Mapping[str, tuple[str, ...]]] = {
+    "SubmitTime": ("submit_time",), "StartTime": ("start_time",), "EndTime": ("end_time",), "ExitCode": ("exit_code",),
+    "CpuDuration": ("cpu_seconds",), "SuspendDuration": ("suspend_seconds",), "StartCount": ("starts", "start_time"),
+    "StatusMessage": ("reason",), "NativeId": ("native_id",), "ExitSignal": ("signal",), "LRM/State": ("native_state",),
+    "Attempt": ("attempts",), "Duration": ("wall_seconds", "end_time"), "Processors": ("processors",),
+    "NodeCount": ("node_count", "nodes"), "Node": ("nodes",), "Memory Max": ("memory_max_bytes",),
+    "Memory Average": ("memory_average_bytes",), "Resource GPU": ("gpus",), "Resource Energy": ("energy_joules",),
+    "Queue": ("queue",), "Project": ("account",), "QualityOfService": ("qos",), "Machine": ("machine",)}
+#: What the resource manager may choose: property -> key of the metadata.
+_PLACES: Final = {"Machine": "machine", "Queue": "queue", "Project": "account", "QualityOfService": "qos"}
+_STATES: Final = {JobState.NEW: "Idle", JobState.QUEUED: "Idle", JobState.STAGE_IN: "Idle"}
+_NOTHING: Final[Mapping[str, Any]] = {}
+_PHASES: Final = {"SUSPENDED": "Suspended", "HELD": "Hold", "ERROR": "Hold"}
 
 
 @dataclass(slots=True)
@@ -45,7 +57,9 @@ class Seen:
         """Take over a new status."""
         known = status.metadata or {}
         self.native_id = known.get("native_id", self.native_id)
-        self.submitted = known.get("submit_time", self.submitted)
+        submitted = known.get("submit_time")
+        if submitted is not None and (self.submitted is None or self.started is None or submitted <= self.started):
+            self.submitted = submitted      # else it is the time at which it was put back into the queue
         self.started = known.get("start_time", self.started)
         if status.state is JobState.ACTIVE and self.started is None:
             self.started = status.time
@@ -75,34 +89,55 @@ def clear(job: Job) -> None:
     job.set("State", "Idle")
 
 
+#: Extensions of an element of an array that say which one it is, and nothing of a life of it.
+IDENTITY = ("ArrayId", "ArrayIndex")
+
+
 def _strip(scope: Container) -> None:
-    """Delivered and the facts of a resource manager, here and in the task groups."""
+    """Delivered, the facts of a resource manager and their sources, here and in the task groups."""
     scope.items = [i for i in scope.items if i.tag != "Delivered" and not (
-        i.tag == "Extension" and isinstance(i, Property) and i.get("type") == "LRM")]
+        isinstance(i, Property) and (is_annotation(i) or (i.tag == "Extension" and i.get("type") == "LRM"
+                                                          and i.get("name") not in IDENTITY)))]
     for child in scope.containers("TaskGroup"):
         _strip(child)
 
 
-def record(job: Job, parts: Sequence[Seen]) -> None:
-    """Write what is known of a job's parts into the job."""
+def record(job: Job, parts: Sequence[Seen], asked: Job | None = None) -> None:
+    """Write what is known of a job's parts into the job. asked: the job with its defaults, as it was submitted."""
     job.set("State", _state(parts))
     _time(job, "SubmitTime", min, (p.submitted for p in parts))
     _time(job, "StartTime", min, (p.started for p in parts))
     _native(job, [p.native_id for p in parts if p.native_id is not None])
     if any(p.started is not None for p in parts):
-        job.set("StartCount", 1)
+        job.set("StartCount", max([int(p.known.get("starts", 1)) for p in parts if p.started is not None]))
     if all(p.final for p in parts):
-        _ended(job, parts)
+        _ended(job, parts, asked or job)
 
 
 def _state(parts: Sequence[Seen]) -> str:
+    """Completed when all have ended, Running when one runs; suspended or held where that is known of all."""
     if parts and all(p.final for p in parts):
         return "Completed"
-    states = {_STATES.get(p.status.state, "Running") if p.status is not None else "Idle" for p in parts}
-    return "Running" if "Running" in states or any(p.final for p in parts) else "Idle"
+    states = {_state_of(p) for p in parts}
+    if "Running" in states or any(p.final for p in parts):
+        return "Running"
+    return states.pop() if len(states) == 1 else "Idle"
 
 
-def _time(job: Job, tag: str, choose: Any, values: Iterable[float | None]) -> None:
+def says_more(status: JobStatus, before: JobStatus) -> bool:
+    """Whether a status of the same state tells of something that the other does not: suspended, put back, released."""
+    known, old = status.metadata or {}, before.metadata or {}
+    return status.state is before.state and not status.final and any(
+        known.get(key) != old.get(key) for key in ("phase", "requeued"))
+
+
+def _state_of(part: Seen) -> str:
+    if part.status is None or part.known.get("requeued"):
+        return "Idle"
+    return _PHASES.get(str(part.known.get("phase"))) or _STATES.get(part.status.state, "Running")
+
+
+def _time(job: Job, tag: str, choose: Callable[[list[float]], float], values: Iterable[float | None]) -> None:
     known = [v for v in values if v is not None]
     if known:
         job.set(tag, math.floor(choose(known)))
@@ -118,25 +153,46 @@ def _native(job: Job, ids: Sequence[str]) -> None:
 
 
 def _extensions(job: Job, name: str, values: Sequence[str]) -> None:
-    kept = [p for p in job.all("Extension") if not (p.get("type") == "LRM" and p.get("name") == name)]
+    before = [p for p in job.all("Extension") if p.get("type") == "LRM" and p.get("name") == name]
+    if [p.text for p in before] == list(values):
+        return
+    kept = [p for p in job.all("Extension") if p not in before]
     made = [new_property("Extension", v, {"type": "LRM", "name": name}) for v in values]
     job.put("Extension", [*kept, *made])
 
 
-def _ended(job: Job, parts: Sequence[Seen]) -> None:
+def _ended(job: Job, parts: Sequence[Seen], asked: Job) -> None:
     ran = [p for p in parts if p.started is not None]
     _time(job, "EndTime", max, (p.known.get("end_time", p.status.time if p.status else None) for p in ran or parts))
     code, signal = outcome_of(parts)
     job.set("ExitCode", code)
     _extensions(job, "ExitSignal", [] if signal is None else [str(signal)])
+    _extensions(job, "State", list(dict.fromkeys(str(p.known["native_state"]) for p in parts
+                                                 if "native_state" in p.known)))
     job.set("StatusMessage", _message(parts))
-    if any("cpu_seconds" in p.known for p in ran):
-        job.set("CpuDuration", _half_up(sum(Decimal(str(p.known.get("cpu_seconds", 0))) for p in ran)))
+    _extensions(job, "Attempt", [attempt for p in ran for attempt in map(_attempt, p.known.get("attempts", ()))])
+    cpu = _values(ran, "cpu_seconds")
+    if cpu:
+        job.set("CpuDuration", _half_up(sum(cpu, Decimal(0))))
+    suspended = _values(ran, "suspend_seconds")
+    if suspended:
+        job.set("SuspendDuration", _half_up(max(suspended)))
     if ran:
         _deliver(job, ran)
         for p in ran:
             if p.group is not None:
                 _deliver(p.group, [p])
+        _pilots(job, ran)
+    _places(job, parts, asked)
+
+
+def _pilots(job: Job, parts: Sequence[Seen]) -> None:
+    """What a pilot said of its use of processors (Machine/Job Features); of several pilots nothing can be said."""
+    found = [p for p in parts if "pilot" in p.known]
+    if len(found) == 1 and len(parts) == 1:
+        from sssjob.mjf.job import record_pilot
+
+        record_pilot(job, found[0].known["pilot"], found[0].failed)
 
 
 def outcome_of(parts: Sequence[Seen]) -> tuple[int | None, int | None]:
@@ -155,32 +211,101 @@ def _message(parts: Sequence[Seen]) -> str | None:
     reason, text = failed.known.get("reason"), failed.status.message
     if failed.status.state is JobState.CANCELED:
         reason = reason or "cancel"
-    return ": ".join(str(x) for x in (reason, text) if x) or None
+    return ": ".join(dict.fromkeys(str(x) for x in (reason, text) if x)) or None
+
+
+def _attempt(known: Mapping[str, Any]) -> str:
+    """One run in words: ``start=1795282977 end=1795282980 exit=0 state=REQUEUED nodes=node1,node2``; signal=N in place
+    of exit where a signal ended it. Only what is known is in it."""
+    said = {"start": known.get("start_time"), "end": known.get("end_time"), "exit": known.get("exit_code"),
+            "signal": known.get("signal")}
+    words = [f"{name}={math.floor(value)}" for name, value in said.items() if value is not None]
+    state = str(known.get("native_state") or "").split(" ")[0]
+    words += [f"state={state}"] if state else []
+    nodes = ",".join(map(str, known.get("nodes", ())))
+    return " ".join(words + ([f"nodes={nodes}"] if nodes else []))
 
 
 def _half_up(seconds: Decimal | int) -> int:
     return int(Decimal(seconds).to_integral_value(ROUND_HALF_UP))
 
 
+def _plain(number: Decimal) -> Decimal:
+    """Without a fraction that is zero."""
+    return number.to_integral_value() if number == number.to_integral_value() else number
+
+
+def _values(parts: Sequence[Seen], key: str) -> list[Decimal]:
+    """The numbers that parts have for a key."""
+    return [Decimal(str(p.known[key])) for p in parts if key in p.known]
+
+
 def _deliver(scope: Job | TaskGroup, parts: Sequence[Seen]) -> None:
     """Write the Delivered block of a job or a task group."""
     block = Delivered()
+    block.add("Duration", _half_up(_duration(parts)))
+    processors = _values(parts, "processors")
+    if any("spans" in p.known for p in parts):
+        for seconds, count in sorted(_spans(parts).items(), reverse=True):
+            block.add("Processors", count, duration=str(seconds), dynamic="true")
+    elif processors:
+        block.add("Processors", _held(parts, int(sum(processors))))
+    _nodes(block, parts)
+    for metric, key in (("Max", "memory_max_bytes"), ("Average", "memory_average_bytes")):
+        if sizes := _values(parts, key):
+            amount, units = from_bytes(int(max(sizes)))
+            block.add("Memory", amount, metric=metric, units=units)
+    for model, count in _gpus(parts).items():
+        block.add("Resource", Decimal(count), name="GPU", type=model or None)
+    if shares := _values(parts, "hs06_job"):
+        block.add("Extension", f"{sum(shares, Decimal(0)).normalize():f}", name="hs06_job", type="MJF")
+    if energy := _values(parts, "energy_joules"):
+        block.add("Resource", _plain(sum(energy, Decimal(0))), name="Energy", units="J")
+    scope.items = [i for i in scope.items if i.tag != "Delivered"] + [block]
+
+
+def _spans(parts: Sequence[Seen]) -> dict[int, int]:
+    """Seconds -> processors that were held so long, where some were given back before the end."""
+    found: dict[int, int] = {}
+    for p in parts:
+        whole = [[p.known.get("processors", 0), _duration([p])]]
+        for count, seconds in p.known.get("spans", whole):
+            held = _half_up(Decimal(str(seconds)))
+            found[held] = found.get(held, 0) + int(count)
+    return found
+
+
+def _duration(parts: Sequence[Seen]) -> Decimal:
+    """Seconds: what the resource manager counted, of several parts and without a count from start to end."""
+    walls = _values(parts, "wall_seconds")
+    if len(parts) == len(walls) == 1:
+        return max(walls[0], Decimal(0))
     start = min(p.started for p in parts if p.started is not None)
     end = max(p.known.get("end_time", p.status.time if p.status else start) for p in parts)
-    wall = parts[0].known.get("wall_seconds") if len(parts) == 1 else None
-    block.add("Duration", _half_up(max(Decimal(str(end - start if wall is None else wall)), Decimal(0))))
-    processors = [int(p.known["processors"]) for p in parts if "processors" in p.known]
-    if processors:
-        block.add("Processors", _held(parts, sum(processors)))
+    suspended = max(_values(parts, "suspend_seconds"), default=Decimal(0))
+    return max(Decimal(str(end - start)) - suspended, Decimal(0))
+
+
+def _nodes(block: Delivered, parts: Sequence[Seen]) -> None:
+    """NodeCount as the resource manager counts; of several parts each node once, where all are named."""
     nodes = list(dict.fromkeys(str(n) for p in parts for n in p.known.get("nodes", ())))
-    if nodes:
+    counts = [int(p.known["node_count"]) for p in parts if "node_count" in p.known]
+    if len(parts) == len(counts) == 1:
+        block.add("NodeCount", counts[0])
+    elif nodes and all("nodes" in p.known for p in parts):
         block.add("NodeCount", len(nodes))
+    if nodes:
         block.add("Node", ",".join(nodes), aggregation="List" if len(nodes) > 1 else None)
-    peaks = [int(p.known["memory_max_bytes"]) for p in parts if "memory_max_bytes" in p.known]
-    if peaks:
-        amount, units = from_bytes(max(peaks))
-        block.add("Memory", amount, metric="Max", units=units)
-    scope.items = [i for i in scope.items if i.tag != "Delivered"] + [block]
+
+
+def _gpus(parts: Sequence[Seen]) -> dict[str, int]:
+    """How many GPUs of each type; the type is empty where it is not named."""
+    found: dict[str, int] = {}
+    for p in parts:
+        typed = p.known.get("gpu_types") or ({"": p.known["gpus"]} if p.known.get("gpus") else {})
+        for model, count in typed.items():
+            found[str(model)] = found.get(str(model), 0) + int(count)
+    return found
 
 
 def _held(parts: Sequence[Seen], total: int) -> int:
@@ -189,16 +314,45 @@ def _held(parts: Sequence[Seen], total: int) -> int:
     return min(total, len(os.sched_getaffinity(0))) if measured else total
 
 
+def _places(job: Job, parts: Sequence[Seen], asked: Job) -> None:
+    """Machine, Queue, Project and QualityOfService: where they are not those asked for they are in Delivered, and a
+    bare name, which says both, moves to Requested. Nothing is given to a job that never ran."""
+    delivered = next(iter(job.containers("Delivered")), None)
+    for tag, key in _PLACES.items():
+        given = next((str(p.known[key]) for p in parts if key in p.known), None)
+        wanted = [p.text for scope in (asked, *asked.containers("Requested")) for p in scope.all(tag)]
+        if given is None or delivered is None or wanted == [given]:
+            continue
+        delivered.set(tag, given)
+        if wanted and not any(scope.first(tag) for scope in job.containers("Requested")):
+            block = next(iter(job.containers("Requested")), None)
+            if block is None:
+                block = Requested()
+                job.items.append(block)
+            block.items += job.all(tag) or [new_property(tag, text) for text in wanted]
+            job.set(tag, None)
+
+
 def record_unstarted(job: Job, message: str) -> None:
     """A job that was not started and never will be: Completed, no times, no code (decisions 22)."""
     job.set("State", "Completed")
     job.set("StatusMessage", message)
 
 
-def stated(job: Job) -> list[tuple[str, str, str]]:
-    """(fact, value, key of the metadata it is from) of every fact that a job holds."""
-    found = [(p.tag, p.text) for tag in RESULTS for p in job.all(tag)]
-    found += [(str(p.get("name")), p.text) for p in job.all("Extension") if p.get("type") == "LRM"]
+def stated(job: Job, known: Mapping[str, Any] = _NOTHING) -> list[tuple[str, str, tuple[str, ...]]]:
+    """(fact, value, keys of the metadata it may be from) of every fact that a job holds.
+
+    known: the metadata. What a user has asked for is a fact where the resource manager says the same.
+    """
+    found = [(p.tag, p.text, _KEYS.get(p.tag, ())) for tag in RESULTS for p in job.all(tag)]
+    found += [(tag, p.text, (key,)) for tag, key in _PLACES.items() for p in job.all(tag) if known.get(key) == p.text]
+    for p in job.all("Extension"):
+        if p.get("type") == "LRM":
+            name = str(p.get("name"))
+            name = f"LRM/{name}" if name in RESULTS else name
+            found.append((name, p.text, _KEYS.get(name, ())))
     for block in job.containers("Delivered"):
-        found += [(f"Delivered/{p.tag}", f"{p.text} {p.get('units') or ''}".strip()) for p in block.properties()]
-    return [(name, value, _KEYS.get(name.rpartition("/")[2], "")) for name, value in found]
+        for p in block.properties():
+            name = " ".join(x for x in (p.tag, p.get("name") or p.get("metric")) if x)
+            found.append((f"Delivered/{name}", f"{p.text} {p.get('units') or ''}".strip(), _KEYS.get(name, ())))
+    return found

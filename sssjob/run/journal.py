@@ -34,20 +34,24 @@ __all__ = ["Entry", "Event", "Journal", "Row", "default_path", "make_folder", "o
            "status_of", "status_record"]
 
 _MARK: Final = 0x5353534A       # application_id: "SSSJ"
-_VERSION: Final = 1             # user_version
+_VERSION: Final = 2             # user_version
 _BUSY_S: Final = 30.0           # another client's transaction takes no longer
 #: Where shared memory between hosts cannot be had, which a write-ahead log needs. Source: sqlite.org/wal.html, 1.
 _NETWORK: Final = ("nfs", "cifs", "smb", "lustre", "gpfs", "beegfs", "ceph", "afs", "glusterfs", "fuse", "9p",
                    "orangefs")
+_CHANGES: Final = {     # version -> what makes the next one of it
+    1: "ALTER TABLE jobs ADD COLUMN array TEXT;\nCREATE INDEX jobs_array ON jobs (array)",
+}
 _SCHEMA: Final = """
 CREATE TABLE submissions (
     number INTEGER PRIMARY KEY AUTOINCREMENT, token TEXT NOT NULL, executor TEXT NOT NULL, document TEXT NOT NULL,
     directory TEXT NOT NULL, policy TEXT NOT NULL, name TEXT, time REAL NOT NULL, client TEXT NOT NULL, ended REAL);
 CREATE TABLE jobs (
     submission INTEGER NOT NULL REFERENCES submissions, job INTEGER NOT NULL, id TEXT, name TEXT, label TEXT NOT NULL,
-    native_id TEXT, state TEXT NOT NULL, outcome TEXT, exit_code INTEGER, PRIMARY KEY (submission, job));
+    native_id TEXT, state TEXT NOT NULL, outcome TEXT, exit_code INTEGER, array TEXT, PRIMARY KEY (submission, job));
 CREATE INDEX jobs_id ON jobs (id);
 CREATE INDEX jobs_native_id ON jobs (native_id);
+CREATE INDEX jobs_array ON jobs (array);
 CREATE TABLE events (
     number INTEGER PRIMARY KEY AUTOINCREMENT, submission INTEGER NOT NULL REFERENCES submissions, job INTEGER NOT NULL,
     part INTEGER NOT NULL, time REAL NOT NULL, kind TEXT NOT NULL, source TEXT NOT NULL, data TEXT NOT NULL);
@@ -65,9 +69,10 @@ def default_path(environment: Mapping[str, str] = os.environ) -> Path:
 class Event:
     """One thing that was done or learnt.
 
-    kind: intent (about to be submitted; tag), unsent (that was not done), native (native_id, reference), status (a psij
-    status), ended (an outcome), cancel (somebody wants its end), release (somebody ends its hold), note (text). source:
-    who said it. time: seconds since the epoch. number: 0 before it is written.
+    kind: after (what a dependency means that is not of the document; need, keys), intent (about to be submitted; tag),
+    unsent (that was not done), native (native_id, reference), status (a psij status), ended (an outcome), cancel
+    (somebody wants its end), release (somebody ends its hold), note (text). source: who said it. time: seconds since
+    the epoch. number: 0 before it is written.
     """
 
     job: int
@@ -83,7 +88,8 @@ class Event:
 class Row:
     """A job as it stands.
 
-    id: the document's, else the native one. outcome: as in JobOutcome.word, None before its end.
+    id: the document's, else the native one. outcome: as in JobOutcome.word, None before its end. array: what the array
+    is called that it is an element of.
     """
 
     submission: int
@@ -96,6 +102,7 @@ class Row:
     state: str = "Idle"
     outcome: str | None = None
     exit_code: int | None = None
+    array: str | None = None
 
     @property
     def key(self) -> str:
@@ -105,7 +112,8 @@ class Row:
     def record(self) -> dict[str, Any]:
         """As a JSON object."""
         return {"id": self.id or self.key, "key": self.key, "native_id": self.native_id, "name": self.name,
-                "executor": self.executor, "state": self.state, "outcome": self.outcome, "exit_code": self.exit_code}
+                "executor": self.executor, "state": self.state, "outcome": self.outcome, "exit_code": self.exit_code,
+                **({"array": self.array} if self.array is not None else {})}
 
 
 def open_journal(path: Path | None = None) -> Journal:
@@ -144,18 +152,26 @@ def make_folder(folder: Path) -> None:
 
 def _prepare(connection: sqlite3.Connection, path: Path) -> None:
     """Check what the file is and bring it to use; a file of nobody's becomes a journal."""
+    connection.execute("BEGIN")         # one look, or another client makes it between two questions
     mark, version, tables = (connection.execute(question).fetchone()[0] for question in (
         "PRAGMA application_id", "PRAGMA user_version", "SELECT count(*) FROM sqlite_master"))
+    connection.execute("COMMIT")
     if mark != _MARK and (mark or tables):
         raise AccessError(str(path), "is an SQLite file, but no journal of sssjob")
-    if mark == _MARK and version != _VERSION:
+    if mark == _MARK and version != _VERSION and version not in _CHANGES:
         raise AccessError(str(path), f"is a journal of version {version}; this sssjob knows version {_VERSION}")
-    connection.execute(f"PRAGMA journal_mode = {'DELETE' if _on_network(path) else 'WAL'}")
+    _set_mode(connection, "delete" if _on_network(path) else "wal")
     connection.execute("PRAGMA synchronous = FULL")
-    if mark == _MARK:
+    if mark == _MARK and version == _VERSION:
         return
     connection.execute("BEGIN IMMEDIATE")
     try:
+        version = connection.execute("PRAGMA user_version").fetchone()[0]     # another client may have been first
+        while version in _CHANGES:
+            for statement in _CHANGES[version].split(";\n"):
+                connection.execute(statement)
+            version += 1
+            connection.execute(f"PRAGMA user_version = {version}")
         if not connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:  # else another client was first
             for statement in _SCHEMA.split(";\n"):
                 connection.execute(statement)
@@ -165,6 +181,18 @@ def _prepare(connection: sqlite3.Connection, path: Path) -> None:
     except BaseException:
         connection.execute("ROLLBACK")
         raise
+
+
+def _set_mode(connection: sqlite3.Connection, mode: str) -> None:
+    """Have that journal mode. SQLite does not wait for its lock here: others may do the same, or end just now."""
+    until = time.monotonic() + _BUSY_S
+    while connection.execute("PRAGMA journal_mode").fetchone()[0] != mode:
+        try:
+            connection.execute(f"PRAGMA journal_mode = {mode}")
+        except sqlite3.OperationalError as error:
+            if "locked" not in str(error) or time.monotonic() > until:
+                raise
+            time.sleep(0.01)
 
 
 def _on_network(path: Path, mounts: str = "/proc/self/mounts") -> bool:
@@ -259,8 +287,9 @@ class Journal:
             for row in rows:
                 row.submission, row.executor = number, executor
             self._connection.executemany(
-                "INSERT INTO jobs (submission, job, id, name, label, state, outcome) VALUES (?, ?, ?, ?, ?, ?, ?)",
-                [(number, r.job, r.id, r.name, r.label, r.state, r.outcome) for r in rows])
+                "INSERT INTO jobs (submission, job, id, name, label, state, outcome, array) "
+                "VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+                [(number, r.job, r.id, r.name, r.label, r.state, r.outcome, r.array) for r in rows])
             self._write_events(number, events)
         return self.entry(number)
 
@@ -285,7 +314,8 @@ class Journal:
     def find(self, name: str) -> list[Row]:
         """The job or jobs that a name means.
 
-        ``@3`` (a submission), ``@3.1``, an id of a document, a native id, ``executor:native id``, an id of a group.
+        ``@3`` (a submission), ``@3.1``, an id of a document, a native id, ``executor:native id``, an id of an array
+        (all of its elements) or of a group.
         Of several jobs of one name that has not ended is meant, else the newest. Raises UsageError for a name that is
         not known or means several jobs.
         """
@@ -315,12 +345,12 @@ class Journal:
             return [r for r in rows if not dot or r.job == int(job) - 1]
         executor, colon, native = name.partition(":")
         return (self._rows("WHERE j.id = ? OR j.native_id = ?", name, name)
-                or self._rows("WHERE s.name = ?", name)
+                or self._rows("WHERE j.array = ?", name) or self._rows("WHERE s.name = ?", name)
                 or (self._rows("WHERE s.executor = ? AND j.native_id = ?", executor.lower(), native) if colon else []))
 
     def _rows(self, where: str, *values: object) -> list[Row]:
         found = self._ask("SELECT j.submission, j.job, j.id, j.name, j.label, j.native_id, s.executor, j.state, "
-                          "j.outcome, j.exit_code FROM jobs j JOIN submissions s ON s.number = j.submission "
+                          "j.outcome, j.exit_code, j.array FROM jobs j JOIN submissions s ON s.number = j.submission "
                           f"{where} ORDER BY j.submission, j.job", *values)
         return [Row(*values) for values in found]
 

@@ -59,12 +59,9 @@ def main() -> None:
     os.set_inheritable(ready, False)
     for ignored in (signal.SIGHUP, signal.SIGINT):
         signal.signal(ignored, signal.SIG_IGN)
-    from sssjob.findings import Findings
-    from sssjob.run.client import backend_of
+    from sssjob.run.client import Client
     from sssjob.run.engine import Engine
     from sssjob.run.journal import open_journal
-    from sssjob.run.progress import Progress
-    from sssjob.run.standing import load
 
     def started() -> None:
         nonlocal ready
@@ -84,13 +81,14 @@ def main() -> None:
         if not _taken(entry):
             started()
             return
-        submission = load(entry, lambda: backend)
-        backend = backend_of(entry)
-        submission.owned = True
-        engine = Engine([submission], Findings(), Progress(shown=False))
+        client = Client(journal)
+        submission, *others = client.kept(entry)
+        engine = Engine([submission, *others], client.findings, client.progress, take_over=client.own)
         engine.follow(done)
         started()
-        entry.release()
+        for one in (submission, *others):
+            if one.entry is not None:
+                one.entry.release()
 
 
 def _taken(entry: Entry) -> bool:

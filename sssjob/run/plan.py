@@ -1,4 +1,4 @@
-"""From a document to what has to be started: a ``Plan`` of jobs, each with its JobSpecs, dependencies and files.
+"""From a document to what has to be started: a ``Plan`` of jobs, each with its JobSpecs and dependencies.
 
 Nothing is started here. Scripts that came with the document are written to a private directory; a plan whose findings
 reject is never run. Where a rule of the run needed deciding, the comment names the row of the decisions.
@@ -6,54 +6,53 @@ reject is never run. Where a rule of the run needed deciding, the comment names 
 
 from __future__ import annotations
 
-import getpass
 import os
-import re
 import shutil
-import socket
-import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, Literal
 
-from psij import JobSpec, ResourceSpecV1
-from sssjob.element import Property
+from psij import JobExecutor, JobSpec
+from sssjob import arrays
+from sssjob.arrays import Array
 from sssjob.findings import Findings, Policy
 from sssjob.graph import Dependencies, Link
 from sssjob.inherit import effective
-from sssjob.model import Container, Document, File, Job, JobDefaults, JobGroup, TaskGroup
+from sssjob.model import Container, Document, Job, JobDefaults, JobGroup, TaskGroup
+from sssjob.run.facts import IDENTITY
+from sssjob.run.specs import Specs, policy_of, stated
 from sssjob.states import job_state
-from sssjob.translators.specs.psij import FACTS, Target, to_spec
+from sssjob.translators.specs.psij import FACTS
 
-__all__ = ["Need", "Part", "Plan", "PlannedJob", "make_plan", "outline"]
+__all__ = ["KINDS", "Member", "Need", "Part", "Plan", "PlannedJob", "make_plan", "outline"]
 
-#: Names that cannot change what a run on this machine does (job object, section 9.0): told, never rejected.
-_NOT_CRITICAL: Final = frozenset((
-    "Application", "Architecture", "Charge", "Checkpointable", "Feature", "GlobalUser", "Group", "Id", "Machine",
-    "NodeCount", "NotificationList", "OperatingSystem", "Partition", "Priority", "Project", "QualityOfService",
-    "Queue", "Quote", "ReservationTime", "ResourceManagerType", "Restartable", "Suspendable", "TimeCategory", "Type",
-    "User",
-))
-#: Looked after by this module or by the engine.
-_HANDLED: Final = frozenset(("Dependency", "EligibleTime", "Hold", "Shell", "ResourceLimit", "NodeCount", "Id", "Name",
-                                "facts"))
-_LIMITS: Final = {      # ResourceLimit name in lower case -> setrlimit's (job object, section 6.3)
-    "corefilesize": "core", "cputime": "cpu", "datasegsize": "data", "filesize": "fsize", "maxmemorysize": "rss",
-    "maxprocesses": "nproc", "maxswap": "as", "maxmemlock": "memlock", "openfiles": "nofile", "stacksize": "stack",
-}
-_TOKEN: Final = re.compile(r"\{\{|\}\}|\{([a-z_]+)\}")
-_DOLLAR: Final = "SSSJOB_DOLLAR"
+#: Condition of a Dependency -> what resource managers call it; none of them compares exit codes.
+KINDS: Final = {"OnSuccess": "ok", "OnFailure": "notok", "OnExit": "any"}
 
 
 @dataclass(frozen=True, slots=True)
 class Need:
-    """What a job waits for: all jobs of ``on`` (places in the plan) must have ended as the condition says."""
+    """What a job waits for: all jobs of ``on`` (places in the plan) must have ended as the condition says.
+
+    outside: jobs that are not of the document: ``@3.1`` in the journal, anything else is a native id.
+    """
 
     on: tuple[int, ...]
     condition: str          # OnSuccess, OnFailure or OnExit
     code: int | None
     text: str       # as shown to a user: ``OnSuccess prepare``
+    outside: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """What makes a job an element of an array. id: names the array; job: the document's own, for all elements."""
+
+    id: str
+    index: int
+    array: Array
+    job: Job
 
 
 @dataclass(slots=True)
@@ -66,11 +65,12 @@ class Part:
 
 @dataclass(slots=True)
 class PlannedJob:
-    """A job of the document, what to start for it and when.
+    """A job of the document, or an element of an array, what to start for it and when.
 
-    job: the document's own object, which the facts are written into. folded: with JobDefaults. label: Id, else Name,
-    else ``job-N``. eligible: epoch seconds before which it must not start. held: not to be started before the user
-    releases it. keep: it has succeeded before (--resume).
+    job: the document's own object, or the element's, which the facts are written into. folded: with JobDefaults. label:
+    Id, else Name, else ``job-N``. together: its parts are one native job. eligible: epoch seconds before which it must
+    not start. held: not to be started before the user releases it; held_there: the resource manager sees to that. keep:
+    it has succeeded before (--resume).
     """
 
     job: Job
@@ -79,10 +79,13 @@ class PlannedJob:
     group: JobGroup | None
     path: str
     policy: Policy = Policy.REJECT      # awarenessPolicy of the job as a whole
+    member: Member | None = None
     parts: list[Part] = field(default_factory=list)
+    together: bool = False
     needs: tuple[Need, ...] = ()
     eligible: int | None = None
     held: bool = False
+    held_there: bool = False
     keep: bool = False
 
 
@@ -106,16 +109,19 @@ class Plan:
 
 def make_plan(document: Document, findings: Findings, *, executor: str = "local", cwd: Path | None = None,
               policy: Policy = Policy.REJECT, resume: bool = False, scripts: Path | None = None,
-              follower: str | None = None) -> Plan:
+              follower: str | None = None, backend: JobExecutor | None = None,
+              known: Callable[[str], Sequence[str]] | None = None) -> Plan:
     """The plan of a document. cwd: what relative directories and default output files refer to.
 
     scripts: a directory of the caller's for scripts that came with the document. follower: who looks after jobs that
-    are held, this process unless stated. Whatever the executor cannot honour is in findings; when one of them rejects
-    the plan holds no scripts and must not be run. policy: the outermost default where the document states none.
+    are held, this process unless stated. backend: the executor, whose own means are used where it is given. known: the
+    keys of jobs in the journal that an id means. Whatever the executor cannot honour is in findings; when one of them
+    rejects the plan holds no scripts and must not be run. policy: the outermost default where the document states none.
     """
-    made = _Planning(document, findings, executor, cwd or Path.cwd(), policy)
+    made = _Planning(document, findings, executor, cwd or Path.cwd(), policy, backend)
     made.plan.scripts, made.plan.keep = scripts, scripts is not None
     made.follower = follower or f"process {os.getpid()}"
+    made.known = known
     made.plan.jobs = made.jobs(resume)
     if findings.rejected:
         made.plan.close()
@@ -124,29 +130,33 @@ def make_plan(document: Document, findings: Findings, *, executor: str = "local"
 
 def outline(document: Document) -> Plan:
     """The jobs of a document that was planned before, with their dependencies and without what is to be started."""
-    return Plan(_Planning(document, Findings(document.path), "", Path(), Policy.REJECT).outline())
+    return Plan(_Planning(document, Findings(document.path), "", Path(), Policy.REJECT, None).outline())
 
 
 class _Planning:
     """The making of one plan."""
 
-    def __init__(self, document: Document, findings: Findings, executor: str, cwd: Path, policy: Policy) -> None:
-        self.document, self.findings, self.executor, self.cwd = document, findings, executor, cwd
-        self.policy = policy
+    def __init__(self, document: Document, findings: Findings, executor: str, cwd: Path, policy: Policy,
+                 backend: JobExecutor | None) -> None:
+        self.document, self.findings, self.executor = document, findings, executor
+        self.policy, self.backend = policy, backend
         self.plan = Plan([])
-        self.told: set[tuple[str, str, str, str]] = set()
-        self.paths: dict[str, str] = {}     # id of a File and shell -> where it lies
+        self.specs = Specs(document, findings, executor, cwd, self.plan, backend)
         self.follower = ""
+        self.known: Callable[[str], Sequence[str]] | None = None
 
     def jobs(self, resume: bool) -> list[PlannedJob]:
         """All jobs of the document."""
         planned = self.outline()
-        if not planned:
+        if not planned and not self.findings.rejected:
             self.findings.add("SSS605", "Job", "there is no job to run")
+        told: set[int] = set()
         for job in planned:
-            job.keep = resume and _succeeded(job.job)
+            whole = job.job if job.member is None else job.member.job
+            job.keep = resume and _succeeded(whole)
             if not job.keep:
-                self._fill(job)
+                self._fill(job, id(whole) in told)
+                told.add(id(whole))
         return planned
 
     def outline(self) -> list[PlannedJob]:
@@ -159,24 +169,32 @@ class _Planning:
 
     def _body(self, body: Container, count: int) -> Iterator[PlannedJob]:
         if isinstance(body, Job):
-            yield self._planned(body, None, None, "/Job", count, self.policy)
+            yield from self._planned(body, None, None, "/Job", count, self.policy)
         elif isinstance(body, JobGroup):
-            policy = _policy_of(body, self.policy)
+            policy, defaults = policy_of(body, self.policy), body.defaults
             for n, job in enumerate(body.jobs, 1):
                 path = f"/JobGroup/Job[{n}]"
                 if job.reference is not None:
                     self._add("SSS411", "Job", f"the job {job.reference} is only referred to; it is not run", path)
                 else:
-                    yield self._planned(job, body.defaults, body, path, count + n - 1, policy)
+                    yield from self._planned(job, defaults, body, path, count + n - 1, policy)
         else:
             self._add("SSS605", body.tag, f"{body.tag} cannot be run: it is no job", f"/{body.tag}")
 
     def _planned(self, job: Job, defaults: JobDefaults | None, group: JobGroup | None, path: str, number: int,
-                 policy: Policy) -> PlannedJob:
+                 policy: Policy) -> Iterator[PlannedJob]:
+        """A job, or all elements of its array (decisions 23)."""
         folded = effective(job, defaults, policy=policy.value).fold()
-        policy = _policy_of(folded, policy)
-        label = str(job.value("Id") or job.value("Name") or f"job-{number + 1}")
-        return PlannedJob(job, folded, label, group, path, policy)
+        policy = policy_of(folded, policy)
+        label, said = arrays.label_of(job, number), arrays.array_of(folded)
+        if said is None:
+            yield PlannedJob(job, folded, label, group, path, policy)
+            return
+        array = arrays.read(said, self.findings, self.findings.limits, f"{path}/Extension")
+        folded = arrays.without_array(folded)
+        for index in array.indices if array is not None else ():
+            member = Member(label, index, array, job) if array is not None else None
+            yield PlannedJob(arrays.element(job, index, label), folded, f"{label}_{index}", group, path, policy, member)
 
     def _add(self, rule: str, subject: str, message: str, path: str, policy: Policy = Policy.REJECT,
              severity: Literal["error", "warning", "info"] | None = None) -> None:
@@ -184,65 +202,84 @@ class _Planning:
 
     # -- dependencies
     def _needs(self, planned: list[PlannedJob]) -> None:
-        """Resolve every Dependency within its group (decisions 21); a cycle or a stranger cannot be run."""
-        places = {id(job.job): n for n, job in enumerate(planned)}
+        """Resolve every Dependency: in its group, else outside (decisions 21). A cycle or a stranger cannot be run."""
+        places: dict[int, list[int]] = {}
+        for n, job in enumerate(planned):
+            places.setdefault(id(job.job if job.member is None else job.member.job), []).append(n)
         for group in self.document.groups():
             graph = Dependencies.of(group)
             cycle = graph.cycle()
             if cycle is not None:
                 self._add("SSS410", "Dependency", f"dependencies form a cycle: {' -> '.join(cycle)}", "/JobGroup")
+            made: dict[tuple[int, str, int | None, str], Need] = {}      # those that are equal are one
             for number, links in graph.links_of().items():
-                job = planned[places[id(graph.jobs[number])]]
-                job.needs = tuple(self._need(job, link, graph, places) for link in links)
+                mine = places.get(id(graph.jobs[number]), ())
+                needs = tuple(self._need(planned[n], link, graph, places, made) for n in mine[:1] for link in links)
+                for n in mine:
+                    planned[n].needs = needs
         for job in planned:
-            if job.group is None and job.folded.first("Dependency") is not None:
-                self._stranger(job, str(job.folded.value("Dependency")))
+            if job.group is None:
+                job.needs = tuple(self._outside(job, p.get("condition") or "OnSuccess", p.get("code"), p.text.strip())
+                                  for p in job.folded.all("Dependency"))
 
-    def _need(self, job: PlannedJob, link: Link, graph: Dependencies, places: Mapping[int, int]) -> Need:
-        on = tuple(places[id(graph.jobs[n])] for n in link.needs if id(graph.jobs[n]) in places)
-        if not on:
-            self._stranger(job, link.target)
-        code = "" if link.code is None else f"({link.code})"
-        return Need(on, link.condition, link.code, f"{link.condition}{code} {link.target}")
+    def _need(self, job: PlannedJob, link: Link, graph: Dependencies, places: Mapping[int, list[int]],
+              made: dict[tuple[int, str, int | None, str], Need]) -> Need:
+        key = (id(link.needs), link.condition, link.code, link.target)
+        if key not in made:
+            on = tuple(n for one in link.needs for n in places.get(id(graph.jobs[one]), ()))
+            code = None if link.code is None else str(link.code)
+            made[key] = Need(on, link.condition, link.code, _said(link.condition, code, link.target)) if on else \
+                self._outside(job, link.condition, code, link.target.strip(), link.by_name)
+        return made[key]
 
-    def _stranger(self, job: PlannedJob, target: str) -> None:
-        self.findings.add("SSS605", "Dependency", f"{job.label} depends on {target}, which is not in the document",
-                          path=f"{job.path}/Dependency", line=job.job.line)
+    def _outside(self, job: PlannedJob, condition: str, code: str | None, target: str, by_name: bool = False) -> Need:
+        """A dependency on a job that is not in the document: one of the journal, else the resource manager's own."""
+        found: Sequence[str] = ()
+        code = code if condition == "OnExit" else None
+        if self.known is not None and not by_name:
+            native = target.partition(":")[2] if target.lower().startswith(f"{self.executor}:") else target
+            found = self.known(target)
+            if found:
+                self._add("SSS504", "Dependency", f"{job.label} depends on {target}, which is {', '.join(found)} in "
+                          "the journal", f"{job.path}/Dependency", severity="info")
+            elif code is None and self._can_wait_for(KINDS.get(condition, ""), native):
+                found = (native,)
+                self._add("SSS504", "Dependency", f"{job.label} depends on {target}, which is left to {self.executor}: "
+                          "it must be one of its job ids", f"{job.path}/Dependency")
+        if not found:
+            self.findings.add("SSS605", "Dependency", f"{job.label} depends on {target}, which is not in the document",
+                              path=f"{job.path}/Dependency", line=job.job.line)
+        return Need((), condition, None if code is None or not code.isdigit() else int(code),
+                    _said(condition, code, target), tuple(found))
+
+    def _can_wait_for(self, kind: str, native_id: str) -> bool:
+        fits, says = (getattr(self.backend, name, None) for name in ("is_native_id", "dependency_attributes"))
+        return bool(kind and fits is not None and says is not None and fits(native_id)
+                    and says({kind: [native_id]}) is not None)
 
     # -- one job
-    def _fill(self, job: PlannedJob) -> None:
-        self._facts(job)
+    def _fill(self, job: PlannedJob, again: bool) -> None:
+        """What has to be started. again: all was told of another element of the same array."""
+        if not again:
+            self._facts(job)
         self._eligible(job)
-        self._hold(job)
-        groups: Sequence[TaskGroup | None] = job.folded.task_groups or [None]
-        for n, group in enumerate(groups, 1):
-            target = self._target(len(groups) > 1)
-            files = self._scripts(job, group)
-            told = Findings(self.findings.file, self.findings.limits)
-            spec = to_spec(job.folded, told, policy=job.policy, files=files, target=target, group=group)
-            self._tell(job, told)
-            self._finish(job, spec, group, n if len(groups) > 1 else 0)
-            job.parts.append(Part(spec, group))
+        self._hold(job, again)
+        groups = self._groups(job)
+        job.together = len(groups) > 1 and self.executor != "local"
+        for n, group in enumerate(groups):
+            job.parts.append(Part(self.specs.of(job, group, n, len(groups)), group))
 
-    def _tell(self, job: PlannedJob, told: Findings) -> None:
-        """Findings of a job, each once although its task groups are translated one by one."""
-        for f in told:
-            path = job.path + f.path.removeprefix("/Job")
-            if (job.path, f.rule, f.message, path) not in self.told:
-                self.told.add((job.path, f.rule, f.message, path))
-                self.findings.add(f.rule, f.subject, f.message, severity=f.severity, line=f.line, path=path)
-
-    def _target(self, several: bool) -> Target:
-        local = self.executor == "local"
-        return Target(rule="SSS602", irrelevant=_NOT_CRITICAL if local else frozenset(("Id",)), handled=_HANDLED,
-                      executor=self.executor, launcher={"local": "multiple", "slurm": "srun"}.get(
-                          self.executor, "mpirun"), word=f"the executor {self.executor} does not honour it",
-                      side_by_side=several, dollar=_DOLLAR)
+    def _groups(self, job: PlannedJob) -> Sequence[TaskGroup | None]:
+        """The task groups that are JobSpecs of their own (decisions 11): side by side on this machine, as one native
+        job where the resource manager has such jobs, else all in one JobSpec (None)."""
+        several = job.folded.task_groups
+        apart = self.executor == "local" or getattr(self.backend, "TOGETHER", False)
+        return several if len(several) == 1 or (several and apart) else [None]
 
     def _facts(self, job: PlannedJob) -> None:
         """One finding for the results of an earlier run (decisions 19)."""
         names = [i.tag for i in job.job.items if i.tag in FACTS - {"SubmitHost"} or i.tag == "Delivered" or (
-            i.tag == "Extension" and i.attributes.get("type") == "LRM")]
+            i.tag == "Extension" and i.attributes.get("type") == "LRM" and i.attributes.get("name") not in IDENTITY)]
         if names:
             self._add("SSS601", job.label, f"{job.label}: left out and written anew: {', '.join(dict.fromkeys(names))}",
                       job.path)
@@ -251,180 +288,28 @@ class _Planning:
         value = job.folded.value("EligibleTime")
         job.eligible = int(value) if isinstance(value, int) else None
 
-    def _hold(self, job: PlannedJob) -> None:
-        """A hold of the user's is waited out; the others only the operators of a system can set (decisions 20)."""
-        for p in _stated(job.folded, "Hold"):
+    def _hold(self, job: PlannedJob, again: bool) -> None:
+        """A hold of the user's is asked for, or waited out; the others only operators can set (decisions 20)."""
+        for p in stated(job.folded, "Hold"):
             if p.text.lower() != "user":
-                self._add("SSS602", "Hold", f"Hold {p.text} is not honoured by the executor {self.executor}: only "
-                          "operators can set it", f"{job.path}/Hold", _policy_of(p, job.policy))
+                if not again:
+                    self._add("SSS602", "Hold", f"Hold {p.text} is not honoured by the executor {self.executor}: only "
+                              "operators can set it", f"{job.path}/Hold", policy_of(p, job.policy))
+            elif self.specs.hold:
+                if not (again or job.held_there):
+                    self._add("SSS502", "Hold", f"{job.label} is submitted with a hold of the user's: it waits until "
+                              f"it is released in {self.executor}", f"{job.path}/Hold", severity="info")
+                job.held_there = True
             elif not job.held:
                 job.held = True
                 self._add("SSS502", "Hold", f"{job.label} is held by the user: it waits until {self.follower} "
                           "gets the signal USR1 or the time limit is over", f"{job.path}/Hold")
 
-    def _finish(self, job: PlannedJob, spec: JobSpec, group: TaskGroup | None, number: int) -> None:
-        """Directory, streams, limits: what only the run knows."""
-        if not spec.executable:
-            self._add("SSS605", "Executable", f"{job.label} has no Executable", job.path)
-        elif "://" in spec.executable:
-            self._add("SSS603", "Executable", f"{spec.executable} would have to be fetched", f"{job.path}/Executable")
-        directory = os.path.join(self.cwd, os.path.expanduser(str(spec.directory or "")))
-        spec.directory = os.path.normpath(directory)
-        if spec.executable and not os.path.isabs(spec.executable) and "/" in spec.executable:
-            spec.executable = os.path.join(directory, spec.executable)
-        self._streams(job, spec, number)
-        if self.executor == "local":
-            self._limits(job, spec, group)
-            self._fit(job, spec)
 
-    def _streams(self, job: PlannedJob, spec: JobSpec, number: int) -> None:
-        custom = (spec.attributes.custom_attributes if spec.attributes is not None else None) or {}
-        tokens = self._tokens(job, spec)
-        for member, tag in (("stdin", "InputFile"), ("stdout", "OutputFile"), ("stderr", "ErrorFile")):
-            path = getattr(spec, f"{member}_path")
-            if path is not None:
-                setattr(spec, f"{member}_path", self._named(job, tag, str(path), tokens))
-        merged = custom.get("local.merge")
-        for member, tag, end in (("stdout", "OutputFile", "out"), ("stderr", "ErrorFile", "err")):
-            closed = any("Close" in p.attributes.get("redirectList", "") for p in _stated(job.folded, tag))
-            if getattr(spec, f"{member}_path") is None and not closed and not str(merged).startswith(member):
-                name = f"job-{_safe(job.label)}{f'.{number}' if number else ''}.{end}"
-                setattr(spec, f"{member}_path", name)
-                self._add("SSS503", tag, f"{job.label}: {member} goes to {name}", job.path, severity="info")
-
-    def _tokens(self, job: PlannedJob, spec: JobSpec) -> dict[str, str]:
-        return {"jobid": job.label, "array_jobid": job.label, "name": str(job.job.value("Name") or job.label),
-                "user": _user(), "host": socket.gethostname(), "workdir": str(spec.directory), "node_rank": "0",
-                "task_rank": "0", "index": "0", "step": "0"}
-
-    def _named(self, job: PlannedJob, tag: str, text: str, tokens: Mapping[str, str]) -> str:
-        """A file name with its tokens filled in (decisions 26)."""
-        def token(found: re.Match[str]) -> str:
-            name = found[1]
-            if name is None:
-                return found[0][0]
-            if name in ("node_rank", "task_rank", "index", "step"):
-                self._add("SSS502", tag, f"{text}: {{{name}}} is 0 for all tasks", f"{job.path}/{tag}")
-            value = tokens.get(name)
-            return found[0] if value is None else value if name == "workdir" else _safe(value)
-
-        return _TOKEN.sub(token, text)
-
-    def _limits(self, job: PlannedJob, spec: JobSpec, group: TaskGroup | None) -> None:
-        found: dict[str, dict[str, str]] = {}
-        for p in _nearest(job.folded, group, "ResourceLimit"):
-            name = _LIMITS.get(str(p.get("name", "")).lower())
-            if name is None or not (p.text.strip().isdigit() or p.text.strip().lower() == "unlimited"):
-                self._add("SSS602", "ResourceLimit", f"ResourceLimit {p.get('name')} = {p.text} is not honoured by the "
-                          "executor local", f"{job.path}/ResourceLimit", _policy_of(p, job.policy))
-                continue
-            for side in ("Soft", "Hard") if p.get("type") is None else (str(p.get("type")),):
-                found.setdefault(name, {})[side] = p.text.strip().lower()
-        for name, sides in found.items():
-            soft, hard = sides.get("Soft"), sides.get("Hard")
-            assert spec.attributes is not None
-            spec.attributes.set_custom_attribute(
-                f"local.rlimit.{name}", f"{soft or hard}:{hard or _hard_limit(name)}")
-
-    def _fit(self, job: PlannedJob, spec: JobSpec) -> None:
-        """Tell where more is asked than this machine has (decisions 39)."""
-        r = spec.resources
-        if not isinstance(r, ResourceSpecV1):
-            return
-        asked = r.computed_process_count * (r.cpu_cores_per_process or 1)
-        have = len(os.sched_getaffinity(0))
-        memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-        for name, wanted, there in (("Processors", asked, have), ("NodeCount", r.computed_node_count, 1),
-                                    ("Memory", r.memory or 0, memory)):
-            if wanted > there:
-                self._add("SSS604", name, f"{job.label} asks for {wanted} ({name}), this machine has {there}", job.path)
-
-    # -- scripts
-    def _scripts(self, job: PlannedJob, group: TaskGroup | None) -> dict[str, str]:
-        """Write the script that the job names to the private directory; id -> path."""
-        found: dict[str, str] = {}
-        for p in [*_nearest(job.folded, group, "Executable")]:
-            name = p.text[1:]
-            if not p.text.startswith("#"):
-                continue
-            if name not in self.document.files:
-                self._add("SSS311", "Executable", f"there is no File {name}", f"{job.path}/Executable")
-                continue
-            shell = next((s.text for s in _nearest(job.folded, group, "Shell")), None)
-            found[name] = self._written(self.document.files[name], shell)
-        return found
-
-    def _written(self, file: File, shell: str | None) -> str:
-        key = f"{file.id}\0{shell}"
-        if key not in self.paths:
-            if self.plan.scripts is None:
-                self.plan.scripts = Path(tempfile.mkdtemp(prefix="sssjob-"))    # mode 0700
-            self.plan.scripts.mkdir(parents=True, exist_ok=True, mode=0o700)
-            path = self.plan.scripts / f"{len(self.paths)}-{_safe(file.id)}"
-            descriptor, fresh = tempfile.mkstemp(prefix=".", dir=self.plan.scripts)
-            with os.fdopen(descriptor, "wb") as stream:
-                stream.write(_with_shell(file.content(), shell))
-            os.chmod(fresh, 0o700)
-            os.replace(fresh, path)     # that of an earlier plan may be running
-            self.paths[key] = str(path)
-        return self.paths[key]
-
-
-def _with_shell(content: bytes, shell: str | None) -> bytes:
-    """The script with the interpreter that is to run it: Shell, else its own ``#!``, else /bin/sh."""
-    has_own = content.startswith(b"#!")
-    if has_own and shell is None:
-        return content
-    chosen = shell or "/bin/sh"
-    line = f"#!{chosen if chosen.startswith('/') else '/usr/bin/env ' + chosen}\n".encode()
-    return line + content.partition(b"\n")[2] if has_own else line + content
-
-
-def _hard_limit(name: str) -> str:
-    import resource
-
-    hard = resource.getrlimit(getattr(resource, f"RLIMIT_{name.upper()}"))[1]
-    return "unlimited" if hard == resource.RLIM_INFINITY else str(hard)
-
-
-def _user() -> str:
-    try:
-        return getpass.getuser()
-    except (OSError, KeyError):
-        return str(os.getuid())
-
-
-def _safe(text: str) -> str:
-    """The text as part of a file name."""
-    return re.sub(r"[^\w.@%+=,-]", "_", text).lstrip(".-") or "_"
-
-
-def _policy_of(item: Container | Property, inherited: Policy) -> Policy:
-    stated = item.attributes.get("awarenessPolicy")
-    return inherited if stated is None else Policy.of(stated) or Policy.REJECT
+def _said(condition: str, code: str | None, target: str) -> str:
+    return f"{condition}{'' if code is None else f'({code})'} {target}"
 
 
 def _succeeded(job: Job) -> bool:
     state = job_state(job.value("State"))
     return state.state == "Completed" and state.message is None and job.value("ExitCode") == 0
-
-
-def _stated(job: Job, tag: str) -> Iterator[Property]:
-    """A property wherever it stands in a job."""
-    stack: list[Container] = [job]
-    while stack:
-        scope = stack.pop()
-        yield from scope.all(tag)
-        stack += scope.containers()
-
-
-def _nearest(job: Job, group: TaskGroup | None, tag: str) -> list[Property]:
-    """The properties of a name that hold for a task group, the nearest scope first (job object, section 2.2)."""
-    groups = [s for s in (group, job.defaults) if s is not None]
-    tasks = [t for s in groups for t in [s.defaults] if t is not None]
-    for scope in [*tasks, *groups, job]:
-        found = [p for r in scope.containers("Requested") for p in r.all(tag)] or scope.all(tag)
-        if found:
-            return found
-    return []
-

@@ -6,7 +6,7 @@ where every fact is from.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
@@ -15,10 +15,12 @@ from sssjob.findings import Findings
 from sssjob.graph import derived_state
 from sssjob.model import Document, Job
 from sssjob.run import facts
+from sssjob.run.elements import gather
+from sssjob.run.evidence import Disagreement, Source, disagreements
 from sssjob.run.journal import Entry, Event, Row, stamp, status_of, status_record
 from sssjob.run.plan import Need, Plan, PlannedJob, outline
 
-__all__ = ["JobOutcome", "Outcome", "Running", "Submission", "Word", "exit_code", "holds", "load"]
+__all__ = ["JobOutcome", "Outcome", "Running", "Submission", "Word", "ended_record", "exit_code", "intent", "load"]
 
 Word = Literal["waiting", "running", "done", "failed", "canceled", "skipped", "kept"]
 Origin = Literal["job", "sssjob"]
@@ -77,8 +79,9 @@ class Outcome:
 class Running:
     """A planned job and what became of it so far.
 
-    number: its place in the document. tags, references: of its parts, in the resource manager and for attaching;
-    intents: where and when each was about to be submitted. parts: those that this process follows.
+    number: its place in the plan. tags, references: of its parts, in the resource manager and for attaching; intents:
+    where and when each was about to be submitted. parts: those that this process follows. outside: what its
+    dependencies mean that are not of the document, by their places.
     """
 
     plan: PlannedJob
@@ -90,10 +93,16 @@ class Running:
     tags: list[str | None] = field(default_factory=list)
     references: list[str | None] = field(default_factory=list)
     intents: list[dict[str, Any]] = field(default_factory=list)
-    evidence: dict[str, tuple[str, float]] = field(default_factory=dict)
+    evidence: dict[str, Source] = field(default_factory=dict)
     cancel: bool = False            # somebody wants its end
     released: bool = False          # somebody has ended its Hold
     asked: bool = False             # by tag, at least once
+    waits: bool = False             # the resource manager knows its dependencies, and starts it when they allow it
+    together: bool = False          # its parts are one native job
+    hold: bool = False              # the resource manager holds it until it is released
+    apart: bool = False             # it does not, after it has refused them or come to an end of its own
+    doomed: Need | None = None      # its end was asked for, because this can no longer hold
+    outside: dict[int, tuple[str, ...]] = field(default_factory=dict)
     outcome: JobOutcome | None = None
 
     @property
@@ -116,12 +125,21 @@ class Running:
         """Its line in a list."""
         job, outcome = self.plan.job, self.outcome
         native = [s.native_id for s in self.seen if s.native_id is not None]
+        if self.together:
+            native = list(dict.fromkeys(one.partition("+")[0] for one in native))
+        member = self.plan.member
         entry = self.of.entry
         number, executor = (0, "") if entry is None else (entry.number, entry.executor)
         return Row(number, self.number, _text(job.value("Id")), _text(job.value("Name")), self.plan.label,
                    "+".join(native) or None, executor, str(job.value("State") or "Idle"),
                    None if outcome is None else outcome.word,
-                   None if outcome is None or outcome.word == "skipped" else outcome.exit_code)
+                   None if outcome is None or outcome.word == "skipped" else outcome.exit_code,
+                   None if member is None else member.id)
+
+    @property
+    def started(self) -> bool:
+        """Whether any part of it has begun."""
+        return any(s.started is not None for s in self.seen)
 
     def prepare(self, parts: int) -> None:
         """Have room for what is learnt of that many parts."""
@@ -135,9 +153,14 @@ class Running:
         for n, seen in enumerate(self.seen):
             seen.group = own[n] if len(own) == len(self.seen) > 1 else None
 
+    def left_out(self, message: str) -> None:
+        """It was not started and never will be; that a resource manager knew of it for a while is no end."""
+        self.plan.job.set("EndTime", None)
+        facts.record_unstarted(self.plan.job, message)
+
     def forget(self) -> None:
         """It was about to be submitted, and certainly was not."""
-        self.word = "waiting"
+        self.word, self.waits, self.doomed = "waiting", False, None
         for of_part in (self.seen, self.parts, self.tags, self.references, self.intents):
             of_part.clear()
 
@@ -145,23 +168,41 @@ class Running:
         """Take over a status of a part; False if it is none that follows the last one."""
         self.prepare(part + 1)
         seen = self.seen[part]
-        if seen.status is not None and not status.state.is_greater_than(seen.status.state):
-            return False
+        before = seen.status
+        if before is not None and not status.state.is_greater_than(before.state):
+            if status.state is not before.state or status.final:
+                return False
+            if not facts.says_more(status, before):
+                seen.take(status)       # it is the one that is kept up to date from now on
+                return False
         seen.take(status)
-        facts.record(self.plan.job, self.seen)
+        facts.record(self.plan.job, self.seen, self.plan.folded)
         metadata = status.metadata or {}
         sources = metadata.get("sources", {})
-        self.evidence["State"] = (_STREAM, when)
+        self.evidence["state"] = Source(str(sources.get("state", _STREAM)), when)
         for key in [*metadata, *(["exit_code"] if status.exit_code is not None else [])]:
-            self.evidence[key] = (str(sources.get(key, _STREAM)), when)
+            self.evidence[key] = Source(str(sources.get(key, _STREAM)), when)
         return True
 
-    def sources(self) -> list[tuple[str, str, str, float]]:
-        """(fact, value, source, when it was learnt) of every fact in the document."""
-        return [(name, value, *self._evidence(key)) for name, value, key in facts.stated(self.plan.job)]
+    def refresh(self) -> None:
+        """Write anew what is known of a job that has not ended: while its state stays the same, psij only changes the
+        metadata of its status."""
+        if self.seen and not self.ended:
+            facts.record(self.plan.job, self.seen, self.plan.folded)
 
-    def _evidence(self, key: str) -> tuple[str, float]:
-        return self.evidence.get(key) or self.evidence.get("State") or ("sssjob", self.of.time)
+    def sources(self) -> list[tuple[str, str, Source]]:
+        """(fact, value, source) of every fact in the document."""
+        known = {key: value for seen in self.seen for key, value in seen.known.items()}
+        return [(name, value, self._source(keys)) for name, value, keys in facts.stated(self.plan.job, known)]
+
+    def _source(self, keys: Sequence[str]) -> Source:
+        found = next((self.evidence[key] for key in (*keys, "state") if key in self.evidence), None)
+        return found or Source("sssjob", self.of.time)
+
+    @property
+    def disagreements(self) -> list[Disagreement]:
+        """Where sources of its facts disagree."""
+        return [one for seen in self.seen if seen.status is not None for one in disagreements(seen.status)]
 
 
 @dataclass(slots=True, eq=False)
@@ -169,6 +210,7 @@ class Submission:
     """A document, its jobs, and its entry in the journal (None: it is not written down).
 
     owned: this process holds the lease, starts the jobs and follows them. last: the number of the last event taken in.
+    outside: jobs of other submissions that jobs of this one depend on, by their keys.
     """
 
     document: Document
@@ -178,10 +220,12 @@ class Submission:
     owned: bool = False
     last: int = 0
     time: float = 0.0
+    outside: dict[str, Running] = field(default_factory=dict)
 
     def take_plan(self, plan: Plan) -> None:
-        """Set out with the jobs of a plan; the results of an earlier life go (decisions 19)."""
-        self.jobs = [Running(p, n, self) for n, p in enumerate(plan.jobs)]
+        """Set out with the jobs of a plan."""
+        self.jobs = [Running(p, n, self, outside={i: need.outside for i, need in enumerate(p.needs) if need.outside})
+                     for n, p in enumerate(plan.jobs)]
 
     def begin(self) -> None:
         """Take away what an earlier run of the document found out."""
@@ -194,7 +238,14 @@ class Submission:
         return all(job.ended for job in self.jobs)
 
     def result(self) -> Document:
-        """The document as it stands."""
+        """The document as it stands, with every array as one job."""
+        arrays: dict[int, tuple[Job, list[Job]]] = {}
+        for job in self.jobs:
+            member = job.plan.member
+            if member is not None and not job.plan.keep:
+                arrays.setdefault(id(member.job), (member.job, []))[1].append(job.plan.job)
+        for whole, elements in arrays.values():
+            gather(whole, elements)
         for group in self.document.groups():
             group.set("State", derived_state(group))
         return self.document
@@ -224,6 +275,8 @@ class Submission:
         """The same for a status."""
         sources = sorted(set((status.metadata or {}).get("sources", {}).values()))
         self.note(job, "status", status_record(status), part, "+".join(map(str, sources)) or _STREAM)
+        for one in disagreements(status):
+            self.note(job, "note", {"text": f"{one.rule}: {one.text}", **one.record()}, part)
 
     def note_outcome(self, job: Running) -> None:
         """The same for an end."""
@@ -246,6 +299,8 @@ def _intent(job: Running, event: Event) -> None:
     job.word = "running"
     job.tags[event.part], job.intents[event.part] = event.data["tag"], event.data
     job.references[event.part] = None
+    job.waits, job.hold = bool(event.data.get("after")), bool(event.data.get("hold"))
+    job.together = bool(event.data.get("together"))
 
 
 def _native(job: Running, event: Event) -> None:
@@ -254,7 +309,7 @@ def _native(job: Running, event: Event) -> None:
     job.references[event.part] = event.data["reference"]
     job.seen[event.part].native_id = event.data["native_id"]
     facts.record(job.plan.job, job.seen)
-    job.evidence["native_id"] = (event.source, event.time)
+    job.evidence["native_id"] = Source(event.source, event.time)
 
 
 def _status(job: Running, event: Event) -> None:
@@ -263,7 +318,9 @@ def _status(job: Running, event: Event) -> None:
 
 def _ended(job: Running, event: Event) -> None:
     known = event.data
-    if known["word"] in ("skipped", "canceled") and not any(s.started for s in job.seen):
+    if known["word"] == "skipped":
+        job.left_out(known["message"])
+    elif known["word"] == "canceled" and not job.started:
         facts.record_unstarted(job.plan.job, known["message"])
     job.outcome = JobOutcome(job.plan.job, job.plan.label, known["word"], known["exit_code"], known["signal"],
                              known["message"], known["origin"])
@@ -272,6 +329,10 @@ def _ended(job: Running, event: Event) -> None:
 
 def _unsent(job: Running, event: Event) -> None:
     job.forget()
+
+
+def _after(job: Running, event: Event) -> None:
+    job.outside[int(event.data["need"])] = tuple(event.data["keys"])
 
 
 def _cancel(job: Running, event: Event) -> None:
@@ -287,8 +348,8 @@ def _ignore(job: Running, event: Event) -> None:
 
 
 _TAKEN: Final[dict[str, Callable[[Running, Event], None]]] = {
-    "intent": _intent, "unsent": _unsent, "native": _native, "status": _status, "ended": _ended, "cancel": _cancel,
-    "release": _release}
+    "after": _after, "intent": _intent, "unsent": _unsent, "native": _native, "status": _status, "ended": _ended,
+    "cancel": _cancel, "release": _release}
 
 
 def load(entry: Entry, executor: Callable[[], psij.JobExecutor]) -> Submission:
@@ -306,18 +367,11 @@ def load(entry: Entry, executor: Callable[[], psij.JobExecutor]) -> Submission:
     return found
 
 
-def intent(tag: str, parts: int) -> dict[str, Any]:
-    """The data of an event ``intent``."""
-    return {"tag": tag, "parts": parts, **stamp()}
-
-
-def holds(need: Need, other: Running) -> bool:
-    """Whether the end of a job is what a dependency asks for."""
-    if other.word == "skipped":
-        return False
-    if need.condition == "OnExit":
-        return need.code is None or (other.known_code is not None and other.known_code == need.code)
-    return other.succeeded == (need.condition == "OnSuccess")
+def intent(tag: str, parts: int, after: Mapping[str, object] | None = None, **said: bool) -> dict[str, Any]:
+    """The data of an event ``intent``. after: with what the resource manager is told to wait. said: ``hold`` (it holds
+    it), ``together`` (all parts are one native job)."""
+    return {"tag": tag, "parts": parts, **({"after": dict(after)} if after else {}),
+            **{name: True for name, true in said.items() if true}, **stamp()}
 
 
 def exit_code(jobs: Sequence[Running]) -> tuple[int, Origin]:

@@ -39,7 +39,8 @@ def condor_submit(lab: Lab, arguments: list[str]) -> int:
     wrapper = path.with_name(f"{path.name}.wrapper")
     wrapper.write_text(f"exec /bin/bash '{words[0]}' \"$FAKE_CONDOR_ID\"\n")
     job = lab.submit(wrapper, lambda number: f"{number}.0", lambda job: {"FAKE_CONDOR_ID": job["id"]}, given=given,
-                     name=given["MY.JobBatchName"], tag=json.loads(given["MY.SssjobId"]), output=given["output"],
+                     played=Path(words[0]), name=given["MY.JobBatchName"], tag=json.loads(given["MY.SssjobId"]),
+                     output=given["output"],
                      held=given.get("hold") == "true")
     wrapper.unlink()
     print(f"{job['id']} - {job['id']}")

@@ -4,9 +4,15 @@ One directory holds ``settings.json``, ``faults/<command>.json`` and a file per 
 programs that read and write these; nothing stays in memory. A stand-in for a resource manager is a module beside this
 one with a function for each of its commands (see ``slurm.py``); ``install`` puts them on a path as programs.
 
-Faults of a command, each for so many calls (``times``, 1 unless stated, -1 for ever): ``sleep`` (seconds), ``stdout``,
-``stderr``, ``exit``: said instead of the truth; ``after``: true to do the work first and lose the answer; ``cut``: put
-out only so many characters of the answer.
+Faults of a command, each for so many calls (``times``, 1 unless stated, -1 for ever) after so many that go well
+(``skip``): ``sleep`` (seconds), ``stdout``, ``stderr``, ``exit``: said instead of the truth; ``after``: true to do the
+work first and lose the answer; ``kill``: ``before`` or ``after`` the work, kill who called. Of the true answer:
+``edit`` (pairs of a pattern and what stands in its place), ``cut`` (put out only so many characters), ``flood`` (repeat
+it up to so many).
+
+With the setting ``virtual`` jobs are no processes. They do what their scripts say by ``sleep`` and ``exit``, begin and
+end when somebody looks (any command, ``tick``), and write their records. With ``inside``, the commands run in the
+process of the test. Both are for tests of many faults, of which the processes would take most of the time.
 """
 
 from __future__ import annotations
@@ -15,12 +21,15 @@ import fcntl
 import io
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, redirect_stdout, suppress
+from contextlib import contextmanager, redirect_stderr, redirect_stdout, suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +41,22 @@ _SETTINGS: Record = {
     "forget": 300.0,        # seconds after its end until the queue does not list a job any more
     "accounting": True,     # whether there is accounting
     "lag": 0.0,             # seconds after its end until accounting knows a job
+    "virtual": False,       # jobs are no processes
+    "clock": 0.0,           # seconds by which the manager's clock is ahead of ours
+    "node_clock": 0.0,      # the same for the clock of the nodes of virtual jobs
+    "late": 0.0,            # seconds after its end until the exit record of a virtual job appears
 }
+_LIKE_THE_TRUTH = ("edit", "cut", "flood")
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a command says, and how many seconds it takes."""
+
+    exit_code: int
+    stdout: str
+    stderr: str
+    seconds: float = 0.0
 
 
 class Lab:
@@ -71,18 +95,66 @@ class Lab:
                 found.append(self._read(path))
         return sorted(found, key=lambda job: int(job["number"]))
 
-    def drop(self, job_id: str) -> None:
-        """Make a job vanish without a trace."""
-        job = self.job(job_id)
-        if job is not None:
-            with self._locked():        # first, or somebody sees how it ended
+    def drop(self, job_id: str) -> Record | None:
+        """Make a job vanish without a trace; what it was."""
+        with self._locked():            # first, or somebody sees how it ended
+            job = self.job(job_id)
+            if job is not None:
                 (self.root / f"{job['number']}.json").unlink(missing_ok=True)
+        if job is not None:
             self.kill(job)
+        return job
 
     def close(self) -> None:
         """End everything that still runs."""
         for job in self.jobs():
             self.kill(job)
+
+    def now(self) -> float:
+        """The time by the manager's clock."""
+        return time.time() + float(self.settings["clock"])
+
+    def tick(self) -> None:
+        """Have virtual jobs begin and end, and write their records."""
+        if self.settings["virtual"]:
+            with self._locked():
+                self._tick()
+
+    def end(self, job_id: str, code: int = 0, number: int = 0) -> None:
+        """Have a virtual job end now, by an exit code or a signal."""
+        with self._locked():
+            job = self._job(job_id)
+            self._end(job, self.now(), code, number)
+
+    def _tick(self) -> None:
+        now, settings = self.now(), self.settings
+        for job in self.jobs():
+            if job["end"] is None and job["start"] is None and not job["held"] and (
+                    now >= job["submit"] + settings["wait"]) and self._turn(job):
+                job = self._change(job["number"], start=now if job.get("after") else job["submit"] + settings["wait"])
+                self._record(job, ".start", f"{job['tag']} {int(self._node_time(job['start']))}\n")
+            if job["end"] is None and job["start"] is not None and now >= job["start"] + job["lasts"]:
+                job = self._end(job, job["start"] + job["lasts"], job["gives"], 0)
+            if job["due"] is not None and now >= job["due"]:
+                self._change(job["number"], due=None)
+                times = (int(self._node_time(job[one])) for one in ("start", "end"))
+                self._record(job, ".ec", "\n".join(map(str, (job["exit"], job["tag"], *times))) + "\n")
+
+    def _end(self, job: Record, when: float, code: int, number: int) -> Record:
+        due = when + float(self.settings["late"]) if job["start"] is not None and not number else None
+        return self._change(job["number"], end=when, exit=code, signal=number, due=due)
+
+    def _node_time(self, when: float) -> float:
+        return when + float(self.settings["node_clock"]) - float(self.settings["clock"])
+
+    def _record(self, job: Record, suffix: str, text: str) -> None:
+        folder = Path(job["command"]).parent
+        with suppress(OSError):
+            fresh = folder / f"{job['id']}{suffix}.new"
+            before = folder / f"{job['id']}{suffix}"
+            fresh.write_text((before.read_text() if suffix == ".start" and before.exists() else "") + text)
+            fresh.chmod(0o600)
+            fresh.replace(before)
 
     # --- what commands use -----------------------------------------------------------------------------------------
 
@@ -95,39 +167,53 @@ class Lab:
         """The job of that id."""
         return next((job for job in self.jobs() if job["id"] == job_id), None)
 
+    def _job(self, job_id: str) -> Record:
+        job = self.job(job_id)
+        assert job is not None, f"there is no job {job_id}"
+        return job
+
     def update(self, number: int, **values: Any) -> Record:
         """Change a job."""
         with self._locked():
-            path = self.root / f"{number}.json"
-            job = {**self._read(path), **values}
-            _write(path, job)
-            return job
+            return self._change(number, **values)
+
+    def _change(self, number: int, **values: Any) -> Record:
+        path = self.root / f"{number}.json"
+        job = {**self._read(path), **values}
+        _write(path, job)
+        return job
 
     def queued(self) -> Iterator[Record]:
         """Jobs that the queue still lists."""
         forget = self.settings["forget"]
         for job in self.jobs():
-            if job["end"] is None or time.time() < job["end"] + forget:
+            if job["end"] is None or self.now() < job["end"] + forget:
                 yield job
 
     def accounted(self) -> Iterator[Record]:
         """Jobs that accounting knows by now."""
         lag = self.settings["lag"]
         for job in self.jobs():
-            if job["end"] is None or time.time() >= job["end"] + lag:
+            if job["end"] is None or self.now() >= job["end"] + lag:
                 yield job
 
     def submit(self, script: Path, make_id: Callable[[int], str], environment: Callable[[Record], Mapping[str, str]],
-               **values: Any) -> Record:
-        """Make a job of a script and a process that runs it. environment: the variables of the running job."""
+               played: Path | None = None, **values: Any) -> Record:
+        """Make a job of a script and a process that runs it. environment: the variables of the running job. played:
+        the script that says what a virtual job does, if it is another one."""
         with self._locked():
-            number = 1 + max((job["number"] for job in self.jobs()), default=0)
+            number = self._next_number()
             kept = self.root / f"script-{number}"
             kept.write_bytes(script.read_bytes())
             kept.chmod(0o700)
             job: Record = {"number": number, "id": make_id(number), "script": str(kept), "command": str(script),
-                           "submit": time.time(), "start": None, "end": None, "exit": None, "signal": 0, "held": False,
+                           "submit": self.now(), "start": None, "end": None, "exit": None, "signal": 0, "held": False,
                            "canceled": False, "pid": None, "output": "/dev/null", **values}
+            if self.settings["virtual"]:
+                job |= _virtual(played or script)
+                _write(self.root / f"{number}.json", job)
+                self._tick()
+                return job
             _write(self.root / f"{number}.json", job)
         if os.fork() == 0:
             os.setsid()
@@ -137,11 +223,18 @@ class Lab:
         os.wait()
         return job
 
+    def _next_number(self) -> int:
+        """No number comes twice, not even that of a job that was dropped."""
+        last = self.root / "last"
+        number = 1 + (int(last.read_text()) if last.exists() else 0)
+        last.write_text(str(number))
+        return number
+
     def cancel(self, job: Record) -> None:
         """End a job as the user's wish."""
         ended = job["end"] is not None
         if not ended:
-            self.update(job["number"], canceled=True, **({} if job["start"] else {"end": time.time()}))
+            self.update(job["number"], canceled=True, **({} if job["start"] else {"end": self.now()}))
             self.kill(job)
 
     def kill(self, job: Record, number: int = signal.SIGTERM) -> None:
@@ -149,6 +242,11 @@ class Lab:
         if job["pid"] is not None and job["end"] is None:
             with suppress(ProcessLookupError):
                 os.killpg(job["pid"], number)
+        elif "lasts" in job:
+            with self._locked(), suppress(FileNotFoundError):
+                job = self._read(self.root / f"{job['number']}.json")
+                if job["end"] is None:
+                    self._end(job, self.now(), 0, number)
 
     def _run_job(self, job: Record, environment: Callable[[Record], Mapping[str, str]]) -> None:
         null = os.open(os.devnull, os.O_RDWR)
@@ -156,7 +254,7 @@ class Lab:
             os.dup2(null, fd)
         number = job["number"]
         begin = job["submit"] + self.settings["wait"]
-        while time.time() < begin or self._read(self.root / f"{number}.json")["held"]:
+        while self.now() < begin or self._read(self.root / f"{number}.json")["held"] or not self._turn(job):
             time.sleep(0.02)
             if self._read(self.root / f"{number}.json")["end"] is not None:
                 return
@@ -165,10 +263,27 @@ class Lab:
             process = subprocess.Popen(["/bin/bash", job["script"]], stdin=subprocess.DEVNULL, stdout=out,
                                        stderr=subprocess.STDOUT, start_new_session=True,
                                        env={**os.environ, **environment(job)})
-        self.update(number, start=time.time(), pid=process.pid)
+        self.update(number, start=self.now(), pid=process.pid)
         code = process.wait()
         with suppress(FileNotFoundError):           # dropped
-            self.update(number, end=time.time(), exit=max(code, 0), signal=max(-code, 0))
+            self.update(number, end=self.now(), exit=max(code, 0), signal=max(-code, 0))
+
+    def _turn(self, job: Record) -> bool:
+        """Whether a job's ``after``, pairs of ``ok``, ``notok`` or ``any`` and an id, lets it start.
+
+        One that never will is ended at once; ids that are not known keep nobody waiting.
+        """
+        for kind, other_id in job.get("after", ()):
+            other = self.job(other_id)
+            if other is None or (other["end"] is not None and kind == "any"):
+                continue
+            if other["end"] is None:
+                return False
+            well = not (other["exit"] or other["signal"] or other["canceled"])
+            if well != (kind == "ok"):
+                self._change(job["number"], canceled=True, end=self.now(), never=True)
+                return False
+        return True
 
     @contextmanager
     def _locked(self) -> Iterator[None]:
@@ -181,42 +296,66 @@ class Lab:
         record: Record = json.loads(path.read_text())
         return record
 
-    def call(self, name: str, command: Command, arguments: list[str]) -> int:
-        """Run a command with its faults; its exit code."""
+    def answer(self, name: str, command: Command, arguments: list[str], caller: int | None = None) -> Answer:
+        """Run a command with its faults. caller: the process to be killed where a fault says so, else this one."""
         with self._locked(), open(self.root / "calls.jsonl", "a") as log:
             log.write(json.dumps([name, *arguments]) + "\n")
-            fault = self._next_fault(name)
-        if fault is not None and not fault.get("after"):
-            return _fail(fault)
-        text = io.StringIO()
-        with redirect_stdout(text):
-            code = command(self, arguments)
-        answer = text.getvalue()
-        if fault is not None and "cut" not in fault:
-            return _fail(fault)
-        sys.stdout.write(answer if fault is None else answer[:fault["cut"]])
-        return code
+            fault = self._next_fault(name) or {}
+        self.tick()
+        if fault.get("kill") == "before":
+            os.kill(caller or os.getpid(), signal.SIGKILL)
+        true = not fault or "kill" in fault or any(key in fault for key in _LIKE_THE_TRUTH)
+        out, err, code = io.StringIO(), io.StringIO(), 0
+        if true or fault.get("after"):
+            with redirect_stdout(out), redirect_stderr(err):
+                code = command(self, arguments)
+        if "kill" in fault:
+            os.kill(caller or os.getpid(), signal.SIGKILL)
+        wait = float(fault.get("sleep", 0))
+        if true:
+            return Answer(code, _changed(out.getvalue(), fault), err.getvalue(), wait)
+        return Answer(int(fault.get("exit", 0)), fault.get("stdout", ""), fault.get("stderr", ""), wait)
+
+    def call(self, name: str, command: Command, arguments: list[str]) -> int:
+        """The same in a process of its own: its answer goes out; its exit code."""
+        answer = self.answer(name, command, arguments, os.getppid())
+        time.sleep(answer.seconds)
+        sys.stdout.write(answer.stdout)
+        sys.stderr.write(answer.stderr)
+        return answer.exit_code
 
     def _next_fault(self, name: str) -> Record | None:
         path = self.root / "faults" / f"{name}.json"
         if not path.exists():
             return None
         fault = self._read(path)
+        if fault.get("skip", 0) > 0:
+            _write(path, {**fault, "skip": fault["skip"] - 1})
+            return None
         if fault["times"] == 0:
             return None
         _write(path, {**fault, "times": fault["times"] - 1})
         return fault
 
 
-def _fail(fault: Record) -> int:
-    time.sleep(fault.get("sleep", 0))
-    sys.stdout.write(fault.get("stdout", ""))
-    sys.stderr.write(fault.get("stderr", ""))
-    return int(fault.get("exit", 0))
+def _virtual(script: Path) -> Record:
+    """What a script does in its life as a virtual job."""
+    lines = [line for line in script.read_text(errors="replace").splitlines() if line.lstrip().startswith("exec ")]
+    lasts, codes = (re.findall(pattern, lines[-1]) for pattern in (r"\bsleep ([\d.]+)", r"\bexit (\d+)"))
+    return {"lasts": float(lasts[0]) if lasts else 0.0, "gives": int(codes[0]) if codes else 0, "tag": script.stem,
+            "due": None}
+
+
+def _changed(answer: str, fault: Record) -> str:
+    for pattern, instead in fault.get("edit", ()):
+        answer = re.sub(pattern, instead, answer, flags=re.MULTILINE)
+    if "flood" in fault:
+        answer = answer * (fault["flood"] // max(len(answer), 1) + 1)
+    return answer[:fault.get("cut", len(answer))]
 
 
 def _write(path: Path, value: Any) -> None:
-    fresh = path.with_name(f".{path.name}.{os.getpid()}")
+    fresh = path.with_name(f".{path.name}.{os.getpid()}.{threading.get_ident()}")
     fresh.write_text(json.dumps(value))
     fresh.replace(path)
 

@@ -77,7 +77,8 @@ def bjobs(lab: Lab, arguments: list[str]) -> int:
                  "SUBMIT_TIME": _time(job["submit"]), "START_TIME": _time(job["start"]),
                  "FINISH_TIME": _time(job["end"]) + " L" if over else "", "CPU_USED": "1 second(s)",
                  "RUN_TIME": f"{int(job['end'] - job['start']) if ran and over else 0} second(s)",
-                 "MAX_MEM": "5.5 Mbytes" if over else "-", "JOB_DESCRIPTION": job["description"]}
+                 "MAX_MEM": "5.5 Mbytes" if over else "-", "JOB_DESCRIPTION": job["description"],
+                 "PROJ_NAME": "default"}
         records.append({field: known[field] for field in fields})
     if not records:
         sys.stderr.write("No job found\n")

@@ -34,7 +34,8 @@ def qsub(lab: Lab, arguments: list[str]) -> int:
         sys.stderr.write('Unable to run job: Job was rejected because job requests unknown queue "nosuch"\nExiting.\n')
         return 1
     job = lab.submit(script, str, _environment, name=values["-N"], options=options, context=values["-ac"],
-                     held="-h" in values, slots=int(values.get("-pe", "x 1").split()[-1]),
+                     held="-h" in values, after=[("any", one) for one in values.get("-hold_jid", "").split(",") if one],
+                     slots=int(values.get("-pe", "x 1").split()[-1]),
                      pe=values.get("-pe", "NONE").split()[0])
     print(job["id"])
     return 0
@@ -63,6 +64,9 @@ def _xml_time(value: float) -> str:
 def qstat(lab: Lab, arguments: list[str]) -> int:
     jobs = [job for job in lab.jobs() if job["end"] is None]
     if arguments == ["-j", "*"]:
+        if not jobs:
+            sys.stderr.write("Following jobs do not exist: \n*\n")
+            return 1
         for job in jobs:
             print(f"{'=' * 62}\njob_number:                 {job['id']}\ncontext:                    {job['context']}")
         return 0
@@ -99,6 +103,13 @@ def qacct(lab: Lab, arguments: list[str]) -> int:
     return 0
 
 
+def qrls(lab: Lab, arguments: list[str]) -> int:
+    job = lab.job(arguments[-1])
+    if job is not None:
+        lab.update(job["number"], held=False)
+    return 0 if job is not None else 1
+
+
 def qdel(lab: Lab, arguments: list[str]) -> int:
     job = lab.job(arguments[-1])
     if job is None or job["end"] is not None:
@@ -118,7 +129,8 @@ def qconf(lab: Lab, arguments: list[str]) -> int:
     return 0
 
 
-COMMANDS: dict[str, Command] = {"qsub": qsub, "qstat": qstat, "qacct": qacct, "qdel": qdel, "qconf": qconf}
+COMMANDS: dict[str, Command] = {"qsub": qsub, "qstat": qstat, "qacct": qacct, "qdel": qdel, "qrls": qrls,
+                                "qconf": qconf}
 
 if __name__ == "__main__":
     main(COMMANDS)

@@ -39,9 +39,15 @@ def sbatch(lab: Lab, arguments: list[str]) -> int:
         return 1
     job = lab.submit(script, str, _environment, name=options.get("job-name", script.name), options=options,
                      comment=options.get("comment", "(null)"), output=options.get("output", "/dev/null"),
-                     held="hold" in options)
+                     held="hold" in options, after=_after(options.get("dependency", "")))
     print(job["id"])
     return 0
+
+
+def _after(text: str) -> list[tuple[str, str]]:
+    """``afterok:1:2,afternotok:3`` as pairs."""
+    words = [word.split(":") for word in filter(None, text.split(","))]
+    return [(kind.removeprefix("after"), one) for kind, *ids in words for one in ids]
 
 
 def _environment(job: Record) -> Mapping[str, str]:
@@ -74,7 +80,8 @@ def squeue(lab: Lab, arguments: list[str]) -> int:
         if job["end"] is not None and "-t" not in arguments:
             continue
         ran = job["start"] is not None
-        values = {"%A": job["id"], "%i": job["id"], "%T": state(job), "%r": "None", "%V": _time(job["submit"]),
+        reason = "DependencyNeverSatisfied" if job.get("never") else "None"
+        values = {"%A": job["id"], "%i": job["id"], "%T": state(job), "%r": reason, "%V": _time(job["submit"]),
                   "%S": _time(job["start"]), "%e": _time(job["end"]), "%C": "1", "%D": "1",
                   "%N": "node1" if ran else "", "%P": "batch", "%k": job["comment"], "%o": job["command"],
                   "%j": job["name"]}
@@ -106,7 +113,8 @@ def sacct(lab: Lab, arguments: list[str]) -> int:
                  "ElapsedRaw": str(int((end or time.time()) - job["start"])) if ran else "0", "Suspended": "00:00:00",
                  "TotalCPU": "00:01.500", "NCPUS": "1", "NNodes": "1", "NodeList": "node1" if ran else "None assigned",
                  "MaxRSS": "", "AveRSS": "", "Partition": "batch", "AllocTRES": "cpu=1,mem=100M,node=1,billing=1",
-                 "ConsumedEnergyRaw": "0", "Comment": "", "SubmitLine": f"sbatch --parsable {job['command']}"}
+                 "ConsumedEnergyRaw": "0", "Account": "physics", "QOS": "normal", "Cluster": "lab", "Comment": "",
+                 "SubmitLine": f"sbatch --parsable {job['command']}"}
         print("|".join(known[field] for field in fields))
         if "MaxRSS" in fields and end is not None and ran:
             step = {**known, "JobID": f"{job['id']}.batch", "MaxRSS": "52424K", "AveRSS": "52424K"}
@@ -118,7 +126,13 @@ def scontrol(lab: Lab, arguments: list[str]) -> int:
     if arguments[:2] == ["show", "hostnames"]:
         print("\n".join(arguments[2].split(",")))
         return 0
+    if arguments == ["show", "config"]:
+        print("Configuration data as of 2026-11-21T20:41:47\nClusterName             = fake")
+        return 0
     job = next((job for job in lab.queued() if job["id"] == arguments[-1]), None)
+    if job is not None and arguments[0] == "release":
+        lab.update(job["number"], held=False)
+        return 0
     if job is None:
         sys.stderr.write("slurm_load_jobs error: Invalid job id specified\n")
         return 1

@@ -14,19 +14,40 @@ from typing import Any
 from psij import Job, JobAttributes, JobSpec, JobState, JobStatus
 from psij.executors.batch._watch import watcher_of
 from psij.executors.batch.batch_scheduler_executor import BatchSchedulerExecutor, BatchSchedulerExecutorConfig
+from tests.fakes.inside import Inside, enter
 from tests.fakes.lab import Lab, install
 
-__all__ = ["FAST", "Stand", "a_job", "ended", "stand_in"]
+__all__ = ["FAST", "FASTEST", "VIRTUAL", "Stand", "a_job", "ended", "hurried", "stand_in"]
 
 FAST: Mapping[str, Any] = {"queue_polling_interval": 0.3, "initial_queue_polling_delay": 0.1, "command_timeout": 5,
                            "accounting_delay": 1.0, "lost_after": 2.0}
+#: For commands that run in this process.
+FASTEST: Mapping[str, Any] = {"queue_polling_interval": 0.05, "initial_queue_polling_delay": 0.02,
+                              "command_timeout": 0.4, "accounting_delay": 0.15, "lost_after": 0.6}
+#: Tests of executors that are as good with commands inside and jobs that are none, and ten times as fast.
+VIRTUAL = ("test_queue_does_not_answer", "test_lost", "test_attach_to_nothing", "test_made_but_not_told",
+           "test_not_made_and_not_told")
+_BATCH = "psij.executors.batch"
+_PAUSES: Mapping[str, Any] = {
+    f"{_BATCH}.batch_scheduler_executor._LOOKUP_S": (0.02, 0.2), f"{_BATCH}._watch._SETTLE_S": (0.05, 0.3),
+    f"{_BATCH}._watch.LOOK_S": 0.05, f"{_BATCH}._lookout.LOOK_S": 0.05, f"{_BATCH}._watch._SOON_S": (0.05, 0.08),
+    f"{_BATCH}._watch._LINGER_S": 0.3, "sssjob.run.engine._TICK_S": 0.05, "sssjob.run.starting.LOOK_AGAIN_S": 0.1,
+    "sssjob.run.adopting.LOOK_AGAIN_S": 0.1, "sssjob.run.starting._PAUSE_S": (0.05, 0.5)}
+
+
+def hurried(patch: Any) -> None:
+    """Shorten the pauses that no configuration names. patch: a pytest.MonkeyPatch."""
+    for name, value in _PAUSES.items():
+        patch.setattr(name, value)
 
 
 class Stand:
-    """An executor with a stand-in beneath it. seen: states by job, as they were told."""
+    """An executor with a stand-in beneath it. seen: states by job, as they were told. inside: what runs its commands
+    in this process, if they do not run as programs."""
 
-    def __init__(self, lab: Lab, executor: BatchSchedulerExecutor) -> None:
+    def __init__(self, lab: Lab, executor: BatchSchedulerExecutor, inside: Inside | None = None) -> None:
         self.lab = lab
+        self.inside = inside
         self.executor = executor
         self.seen: dict[str, list[JobStatus]] = {}
         self._told = threading.Condition()
@@ -51,12 +72,19 @@ class Stand:
 
 @contextmanager
 def stand_in(fake: ModuleType, cls: type[BatchSchedulerExecutor], folder: Path, monkeypatch: Any,
-             **settings: Any) -> Iterator[Stand]:
-    """An executor of that class on the stand-in of that module."""
+             virtual: bool = False, **settings: Any) -> Iterator[Stand]:
+    """An executor of that class on the stand-in of that module. virtual: its commands run in this process, and its jobs
+    are none."""
     lab = install(str(fake.__file__), fake.COMMANDS, folder / "lab", folder / "bin")
     monkeypatch.setenv("PATH", f"{folder / 'bin'}:{os.environ['PATH']}")
-    config = BatchSchedulerExecutorConfig(work_directory=folder / "work", **{**FAST, **settings})
-    stand = Stand(lab, cls(config=config))
+    given = {**(FASTEST if virtual else FAST), **settings}
+    config = BatchSchedulerExecutorConfig(work_directory=folder / "work", **given)
+    inside = None
+    if virtual:
+        hurried(monkeypatch)
+        lab.set(virtual=True)
+        inside = enter(monkeypatch, lab, fake.COMMANDS)
+    stand = Stand(lab, cls(config=config), inside)
     try:
         yield stand
     finally:

@@ -631,7 +631,7 @@ def test_told_before_it_was_followed(tmp_path: Path, monkeypatch: pytest.MonkeyP
         f"{number}|RUNNING|None|1|2|3|1|1|n1|q\n" for number in (1, 2)))
     items = [Followed(executor, Job(), native_id, True) for native_id in ("1", "2")]
     watcher._poll(items[:1], ["1"])
-    watcher._followed = {item.job.id: item for item in items}
+    watcher._followed = {item.job: item for item in items}
     for _ in range(2):
         watcher._poll(items, ["1", "2"])
     assert [item.job.status.state for item in items] == [A, A]
@@ -938,9 +938,10 @@ def test_decide_joins_sources() -> None:
     status = decide(replace(NOTHING, records={"acct": record}, exit=ExitFile(0, "j", 2.0, 8.0)), 10, 60)
     assert status is not None and status.time == 9.0
     assert status.metadata == {
-        "end_time": 9.0, "cpu_seconds": 2.0, "native_state": "RUN", "start_time": 1.0, "sources": {
-            "end_time": "acct", "cpu_seconds": "acct", "native_state": "queue", "start_time": "queue",
-            "exit_code": "exit-file"}}
+        "end_time": 9.0, "cpu_seconds": 2.0, "native_state": "RUN", "start_time": 2.0, "sources": {
+            "state": "acct", "end_time": "acct", "cpu_seconds": "acct", "native_state": "queue",
+            "start_time": "exit-file", "exit_code": "exit-file"},
+        "others": {"end_time": {"exit-file": 8.0}, "start_time": {"queue": 1.0}}}
 
 
 # --- quoting -------------------------------------------------------------------------------------------------------

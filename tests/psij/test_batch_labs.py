@@ -290,6 +290,7 @@ def test_exit_code_that_accounting_has_wrong(executor: BatchSchedulerExecutor) -
 
 
 def test_exit_code_and_signal_are_two_facts(executor: BatchSchedulerExecutor) -> None:
+    """E58."""
     killed, returned = a_job("kill -9 0"), a_job("exit 137")
     for job in (killed, returned):
         executor.submit(job)
@@ -298,7 +299,7 @@ def test_exit_code_and_signal_are_two_facts(executor: BatchSchedulerExecutor) ->
 
 
 def test_put_back_into_the_queue(executor: BatchSchedulerExecutor) -> None:
-    """Every attempt is shown, and what they used together."""
+    """E26: every attempt is shown, and what they used together."""
     seen: list[JobState] = []
     job = a_job("sleep 4; exit 5", attributes=attributes(slurm__requeue=True, sge__r="y"))
     job.set_job_status_callback(lambda _, status: seen.append(status.state))

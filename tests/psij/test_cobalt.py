@@ -23,14 +23,14 @@ from psij.executors import CobaltJobExecutor
 from psij.executors.batch.cobalt import CobaltExecutorConfig, CobaltState, parse_log
 from sssjob.templates.quoting import Directive, QuotingError, cobalt
 from tests.fakes import cobalt as fake
-from tests.psij.batch_support import Stand, a_job, ended, stand_in
+from tests.psij.batch_support import VIRTUAL, Stand, a_job, ended, stand_in
 
 Q, A, C, F, X = (JobState[name] for name in ("QUEUED", "ACTIVE", "COMPLETED", "FAILED", "CANCELED"))
 
 
 @pytest.fixture
-def stand(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Stand]:
-    with stand_in(fake, CobaltJobExecutor, tmp_path, monkeypatch) as made:
+def stand(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Stand]:
+    with stand_in(fake, CobaltJobExecutor, tmp_path, monkeypatch, virtual=request.function.__name__ in VIRTUAL) as made:
         yield made
 
 
@@ -212,7 +212,7 @@ def test_refused(stand: Stand, text: str, transient: bool) -> None:
     assert raised.value.transient is transient and raised.value.message == text and stand.files() == []
 
 
-@pytest.mark.parametrize("script", ["sleep 2; exit 3", "exit 3"])
+@pytest.mark.parametrize("script", ["sleep 0.3; exit 3", "exit 3"])
 def test_made_but_not_told(stand: Stand, script: str) -> None:
     stand.lab.fault("qsub", after=True, exit=1, stderr="Error submitting job")
     job = a_job(script)

@@ -261,6 +261,7 @@ def test_lookup_that_fails_is_no_answer(stand: Stand) -> None:
     """A list that cannot be had must not look like one without the job."""
     stand.lab.fault("flux-batch", after=True, stdout="hm\n")
     stand.lab.fault("flux-jobs", times=-1, exit=1, stderr="no")
+    stand.lab.set(wait=600)         # else its own record that it started would tell
     job = a_job("sleep 5")
     with pytest.raises(SubmitException, match="Nobody knows"):
         stand.executor.submit(job)

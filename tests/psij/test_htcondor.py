@@ -25,14 +25,15 @@ from psij.executors.batch.batch_scheduler_executor import SourceOffError
 from psij.executors.batch.htcondor import HTCondorJobExecutor, parse_history
 from sssjob.templates.quoting import Directive, QuotingError, condor, condor_path, condor_string, condor_word
 from tests.fakes import htcondor as fake
-from tests.psij.batch_support import Stand, a_job, ended, stand_in
+from tests.psij.batch_support import VIRTUAL, Stand, a_job, ended, stand_in
 
 Q, A, C, F, X = (JobState[name] for name in ("QUEUED", "ACTIVE", "COMPLETED", "FAILED", "CANCELED"))
 
 
 @pytest.fixture
-def stand(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Stand]:
-    with stand_in(fake, HTCondorJobExecutor, tmp_path, monkeypatch) as made:
+def stand(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Stand]:
+    virtual = request.function.__name__ in VIRTUAL
+    with stand_in(fake, HTCondorJobExecutor, tmp_path, monkeypatch, virtual=virtual) as made:
         yield made
 
 
@@ -232,7 +233,7 @@ def test_refused(stand: Stand, text: str, transient: bool) -> None:
     assert raised.value.transient is transient and raised.value.message == text and stand.files() == []
 
 
-@pytest.mark.parametrize("script", ["sleep 2; exit 3", "exit 3"])
+@pytest.mark.parametrize("script", ["sleep 0.3; exit 3", "exit 3"])
 def test_made_but_not_told(stand: Stand, script: str) -> None:
     stand.lab.fault("condor_submit", after=True, exit=1, stderr="ERROR: Failed to commit job submission into the queue")
     job = a_job(script)

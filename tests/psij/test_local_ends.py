@@ -73,6 +73,7 @@ def read(path: Path) -> str:
 
 
 def test_cancel_ends_a_daemon(executor: LocalJobExecutor, tmp_path: Path) -> None:
+    """E56."""
     job = Job(JobSpec("/bin/sh", ["-c", f'{sys.executable} -I -S -c "$0" daemon; echo > ready; sleep 60', DAEMON],
                       tmp_path))
     executor.submit(job)
@@ -173,6 +174,7 @@ def test_many_are_canceled_at_once(executor: LocalJobExecutor) -> None:
 
 
 def test_references_that_do_not_fit(executor: LocalJobExecutor) -> None:
+    """E55: pid, time of start and boot name a process; a pid alone may be another one's by now."""
     job = make("sleep 60")
     executor.submit(job)
     pid, start, boot = str(executor.reference(job)).split("@")

@@ -85,11 +85,11 @@ def test_usage() -> None:
     status = LsfJobExecutor().parse_status_output(0, answer(
         STAT="DONE", QUEUE="short", SUBMIT_TIME="Dec  8 19:56:00 2025", START_TIME="Dec  8 19:56:01 2025",
         FINISH_TIME="Dec  8 20:00:01 2025 L", CPU_USED="00:00:01", RUN_TIME="240 second(s)", MAX_MEM="5.5 Gbytes",
-        EXEC_HOST="4*tbi-1:2*tbi-2"))["7"]
+        EXEC_HOST="4*tbi-1:2*tbi-2", PROJ_NAME="chem"))["7"]
     assert status.time == 1765224001 and status.metadata == {
         "native_state": "DONE", "queue": "short", "submit_time": 1765223760, "start_time": 1765223761,
         "end_time": 1765224001, "nodes": ["tbi-1", "tbi-2"], "node_count": 2, "processors": 6, "wall_seconds": 240,
-        "cpu_seconds": 1, "memory_max_bytes": int(5.5 * (1 << 30))}
+        "cpu_seconds": 1, "memory_max_bytes": int(5.5 * (1 << 30)), "account": "chem"}
 
 
 def test_times_without_a_year_are_not_used() -> None:

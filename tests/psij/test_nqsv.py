@@ -26,15 +26,15 @@ from psij.executors.batch.batch_scheduler_executor import InvalidJobStateError
 from psij.executors.batch.nqsv import NQSVJobExecutor, NQSVState
 from sssjob.templates.quoting import Directive, QuotingError, nqsv
 from tests.fakes import nqsv as fake
-from tests.psij.batch_support import Stand, a_job, ended, stand_in
+from tests.psij.batch_support import VIRTUAL, Stand, a_job, ended, stand_in
 
 Q, A, C, F, X = (JobState[name] for name in ("QUEUED", "ACTIVE", "COMPLETED", "FAILED", "CANCELED"))
 GONE = "Batch Request: 9.nqsv does not exist on nqsv.\n"
 
 
 @pytest.fixture
-def stand(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Stand]:
-    with stand_in(fake, NQSVJobExecutor, tmp_path, monkeypatch) as made:
+def stand(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Stand]:
+    with stand_in(fake, NQSVJobExecutor, tmp_path, monkeypatch, virtual=request.function.__name__ in VIRTUAL) as made:
         yield made
 
 
@@ -126,7 +126,7 @@ def test_queue_does_not_answer(stand: Stand, fault: dict[str, object]) -> None:
     job = a_job("sleep 0.3; exit 4")
     stand.executor.submit(job)
     stand.lab.fault("qstat", times=-1, **fault)
-    time.sleep(2.5)
+    time.sleep(1.2)
     assert not job.status.final
     stand.executor.config.command_timeout = 5
     stand.lab.heal("qstat")
@@ -142,6 +142,7 @@ def test_refused(stand: Stand) -> None:
 def test_no_answer_to_qsub(stand: Stand) -> None:
     """There is no way to find the request: that is said, and the job is not made again."""
     stand.lab.fault("qsub", after=True, stdout="")
+    stand.lab.set(wait=600)         # else its own record that it started would tell
     with pytest.raises(SubmitException, match="Nobody knows") as raised:
         stand.executor.submit(a_job("true"))
     assert not raised.value.transient

@@ -26,15 +26,15 @@ from psij.executors.batch.pbs import PBSJobExecutor
 from psij.executors.batch.pbs_base import PBSState
 from sssjob.templates.quoting import Directive, QuotingError, pbs
 from tests.fakes import pbs as fake
-from tests.psij.batch_support import Stand, a_job, ended, stand_in
+from tests.psij.batch_support import VIRTUAL, Stand, a_job, ended, stand_in
 
 Q, A, C, F, X = (JobState[name] for name in ("QUEUED", "ACTIVE", "COMPLETED", "FAILED", "CANCELED"))
 RECORDED = Path(__file__).parents[1] / "fixtures/openpbs-23.06.06"
 
 
 @pytest.fixture
-def stand(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Stand]:
-    with stand_in(fake, PBSJobExecutor, tmp_path, monkeypatch) as made:
+def stand(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Stand]:
+    with stand_in(fake, PBSJobExecutor, tmp_path, monkeypatch, virtual=request.function.__name__ in VIRTUAL) as made:
         yield made
 
 
@@ -57,6 +57,7 @@ def test_recorded_queue(name: str) -> None:
     assert statuses["33.head"].message == "Can Never Run: Insufficient amount of resource: ncpus (R: 64 A: 8 T: 8)"
     assert statuses["23.head"].time == 1795249471 and statuses["23.head"].metadata == {
         "native_state": "R", "queue": "workq", "submit_time": 1795249471, "start_time": 1795249471, "nodes": ["head"],
+        "account": "chem", "machine": "head",
         "node_count": 1, "processors": 2}
 
 
@@ -83,7 +84,7 @@ def test_recorded_usage() -> None:
     assert found["1.head"].time == 1795249226 and found["1.head"].metadata == {
         "native_state": "F", "queue": "workq", "submit_time": 1795249223, "start_time": 1795249223,
         "end_time": 1795249226, "nodes": ["head"], "node_count": 1, "processors": 3, "wall_seconds": 3,
-        "cpu_seconds": 1, "memory_max_bytes": 55148 << 10}
+        "cpu_seconds": 1, "memory_max_bytes": 55148 << 10, "account": "chem", "machine": "head"}
     assert "memory_max_bytes" not in (found["2.head"].metadata or {})       # 0kb: it was over before the first sample
     assert (found["15.head"].metadata or {})["starts"] == 2
     assert "start_time" not in (found["12.head"].metadata or {})
@@ -229,7 +230,7 @@ def test_queue_does_not_answer(stand: Stand, fault: dict[str, object], caplog: p
     job = a_job("sleep 0.3; exit 4")
     stand.executor.submit(job)
     stand.lab.fault("qstat", times=-1, **fault)
-    time.sleep(2.5)
+    time.sleep(1.2)
     assert not job.status.final
     stand.executor.config.command_timeout = 5
     stand.lab.heal("qstat")
@@ -305,7 +306,7 @@ def test_transient(stand: Stand, text: str) -> None:
     assert raised.value.transient and stand.lab.jobs() == []
 
 
-@pytest.mark.parametrize("script", ["sleep 1; exit 3", "exit 3"])
+@pytest.mark.parametrize("script", ["sleep 0.3; exit 3", "exit 3"])
 @pytest.mark.parametrize("fault", [{"stdout": "", "exit": 0}, {"stderr": "qsub: End of File", "exit": 1}])
 def test_made_but_not_told(stand: Stand, fault: dict[str, object], script: str) -> None:
     """E02 to E06: found by its tag, in the queue or in the history, and there is one."""

@@ -23,15 +23,16 @@ from psij import (
 from psij.executors.batch.pbs_classic import PBSClassicJobExecutor
 from sssjob.templates.quoting import pbs
 from tests.fakes import pbs_classic as fake
-from tests.psij.batch_support import Stand, a_job, ended, stand_in
+from tests.psij.batch_support import VIRTUAL, Stand, a_job, ended, stand_in
 
 Q, A, C, F, X = (JobState[name] for name in ("QUEUED", "ACTIVE", "COMPLETED", "FAILED", "CANCELED"))
 RECORDED = Path(__file__).parents[1] / "fixtures/slurm-torque-22.05.8"
 
 
 @pytest.fixture
-def stand(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Stand]:
-    with stand_in(fake, PBSClassicJobExecutor, tmp_path, monkeypatch) as made:
+def stand(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Stand]:
+    virtual = request.function.__name__ in VIRTUAL
+    with stand_in(fake, PBSClassicJobExecutor, tmp_path, monkeypatch, virtual=virtual) as made:
         yield made
 
 
@@ -48,8 +49,8 @@ def test_recorded_queue() -> None:
         "1": (F, "unknown-exit"), "2": (A, None), "7": (A, None), "4": (Q, None), "5": (Q, None),
         "6": (F, "unknown-exit"), "3": (Q, None)}
     assert found["2"].metadata == {
-        "native_state": "R", "queue": "batch", "submit_time": 1795249443, "nodes": ["node1", "node2"], "node_count": 2,
-        "processors": 2}
+        "native_state": "R", "queue": "batch", "account": "chem", "submit_time": 1795249443,
+        "nodes": ["node1", "node2"], "node_count": 2, "processors": 2}
     ends = PBSClassicJobExecutor().parse_status_output(0, recorded("qstat-f-end.txt"))
     assert (ends["4"].state, (ends["4"].metadata or {})["reason"]) == (F, "launch")
 
@@ -159,7 +160,7 @@ def test_queue_does_not_answer(stand: Stand, fault: dict[str, object]) -> None:
     job = a_job("sleep 0.3; exit 4")
     stand.executor.submit(job)
     stand.lab.fault("qstat", times=-1, **fault)
-    time.sleep(2.5)
+    time.sleep(1.2)
     assert not job.status.final
     stand.executor.config.command_timeout = 5
     stand.lab.heal("qstat")

@@ -13,15 +13,15 @@ from psij import InvalidJobException, Job, JobAttributes, JobSpec, JobState, Res
 from psij.executors.batch.sge import SGEExecutorConfig, SGEJobExecutor, parse_qacct, state_of
 from sssjob.templates.quoting import Directive, QuotingError, sge
 from tests.fakes import sge as fake
-from tests.psij.batch_support import Stand, a_job, ended, stand_in
+from tests.psij.batch_support import VIRTUAL, Stand, a_job, ended, stand_in
 
 Q, A, C, F, X = (JobState[name] for name in ("QUEUED", "ACTIVE", "COMPLETED", "FAILED", "CANCELED"))
 RECORDED = Path(__file__).parents[1] / "fixtures/gridengine-8.1.9"
 
 
 @pytest.fixture
-def stand(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Stand]:
-    with stand_in(fake, SGEJobExecutor, tmp_path, monkeypatch) as made:
+def stand(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Stand]:
+    with stand_in(fake, SGEJobExecutor, tmp_path, monkeypatch, virtual=request.function.__name__ in VIRTUAL) as made:
         yield made
 
 
@@ -55,7 +55,8 @@ def test_recorded_ends() -> None:
                   (status.metadata or {}).get("signal")) for key, status in found.items()} == {
         "1": (C, 0, None, None), "2": (F, 3, None, None), "4": (F, 139, "signal", 11), "3": (C, 0, None, None),
         "14": (C, 0, None, None), "11": (F, 137, "signal", 9), "15": (F, None, "launch", None),
-        "8": (F, 137, "timeout", None), "9": (F, 138, "signal", 10), "5": (C, 0, None, None), "20": (F, 1, None, None),
+        "8": (F, 137, "timeout", None), "9": (F, 138, "timeout", None), "5": (C, 0, None, None),
+        "20": (F, 1, None, None),
         "16": (F, None, "launch", None), "27": (C, 0, None, None), "18": (C, 0, None, None), "17": (C, 0, None, None),
         "13": (C, 0, None, None)}
     assert (found["14"].metadata or {})["starts"] == 2
@@ -65,8 +66,9 @@ def test_recorded_usage() -> None:
     status = parse_qacct(0, recorded("qacct-j-1.txt"))["1"]
     assert status.time == 1795251036 and status.metadata == {
         "native_state": "done", "submit_time": 1795251032, "start_time": 1795251032, "end_time": 1795251036,
-        "wall_seconds": 4, "cpu_seconds": 3.707, "memory_max_bytes": int(51.184 * (1 << 20)), "processors": 2,
-        "queue": "all.q"}
+        "wall_seconds": 4, "cpu_seconds": 3.707, "memory_max_bytes": int(47.777 * (1 << 20)), "processors": 2,
+        "memory_average_bytes": int(120.229 * (1 << 20) / 3.707),
+        "queue": "all.q", "account": "physics", "starts": 1}
 
 
 def test_recorded_unknown() -> None:
@@ -200,7 +202,7 @@ def test_refused(stand: Stand, text: str, transient: bool) -> None:
     assert raised.value.transient is transient and raised.value.message == text and stand.files() == []
 
 
-@pytest.mark.parametrize("script", ["sleep 2; exit 3", "exit 3"])
+@pytest.mark.parametrize("script", ["sleep 0.3; exit 3", "exit 3"])
 def test_made_but_not_told(stand: Stand, script: str) -> None:
     """Found by its tag in the queue, or by its exit file when it was faster than the search."""
     stand.lab.fault("qsub", after=True, exit=1, stderr="Unable to run job: Error reading answer list from qmaster")

@@ -284,7 +284,7 @@ def test_recorded_accounting() -> None:
     assert statuses["180"].metadata == {
         "native_state": "COMPLETED", "submit_time": 1795280145, "queue": "batch", "start_time": 1795280146,
         "end_time": 1795280150, "wall_seconds": 4, "cpu_seconds": 1.617, "nodes": ["node1"], "node_count": 1,
-        "processors": 1, "memory_max_bytes": 66236 << 10, "memory_average_bytes": 66236 << 10}
+        "processors": 1, "memory_max_bytes": 66236 << 10, "memory_average_bytes": 66236 << 10, "starts": 1}
     two, suspended, pending = (statuses[key].metadata or {} for key in ("187", "189", "185"))
     assert (two["gpus"], two["processors"], two["nodes"]) == (4, 4, ["node2", "node3"])
     assert (suspended["wall_seconds"], suspended["suspend_seconds"]) == (19, 1)
@@ -299,9 +299,9 @@ def test_recorded_attempts() -> None:
     first, second = (statuses[key].metadata or {} for key in ("11", "21"))
     assert first["attempts"] == [
         {"native_state": "REQUEUED", "start_time": 1795282977, "end_time": 1795282980, "wall_seconds": 3,
-         "nodes": ["node1"]},
+         "exit_code": 0, "nodes": ["node1"]},
         {"native_state": "COMPLETED", "start_time": 1795282993, "end_time": 1795282999, "wall_seconds": 6,
-         "nodes": ["node3"]}]
+         "exit_code": 0, "nodes": ["node3"]}]
     assert (first["starts"], first["wall_seconds"], first["cpu_seconds"], first["start_time"]) == (
         2, 9, 0.008, 1795282993)
     assert first["submit_time"] == 1795282977       # not that of the requeue
@@ -409,11 +409,14 @@ def test_not_made_and_not_told(stand: Stand) -> None:
 
 
 def test_nobody_knows(stand: Stand) -> None:
-    """The manager is silent after a submission without answer: the next submit of this job begins with the search."""
+    """The manager is silent after a submission without answer: the next submit of this job begins with the search.
+
+    The job is held, or its own record that it started would tell.
+    """
     stand.lab.fault("sbatch", after=True, stdout="hm\n")
     stand.lab.fault("squeue", times=-1, exit=1)
     stand.lab.fault("sacct", times=-1, exit=1)
-    job = a_job("sleep 4")
+    job = a_job("exit 0", attributes=JobAttributes(custom_attributes={"slurm.hold": True}))
     with pytest.raises(SubmitException, match="Nobody knows") as raised:
         stand.executor.submit(job)
     assert raised.value.transient and job.status.state is JobState.NEW
@@ -421,7 +424,29 @@ def test_nobody_knows(stand: Stand) -> None:
     stand.lab.heal("sacct")
     stand.executor.submit(job)
     assert native_jobs(stand) == 1 and len(stand.lab.calls("sbatch")) == 1
+    stand.lab.update(1, held=False)
     assert ended(job).state is C
+
+
+def test_its_own_record_tells(stand: Stand) -> None:
+    """Nobody answers, but the job has started and says which it is: it is followed, not submitted again."""
+    stand.lab.fault("sbatch", after=True, stdout="hm\n")
+    stand.lab.fault("squeue", times=-1, exit=1)
+    stand.lab.fault("sacct", times=-1, exit=1)
+    job = a_job("exit 3", attributes=JobAttributes(custom_attributes={"slurm.hold": True}))
+    with pytest.raises(SubmitException, match="Nobody knows"):
+        stand.executor.submit(job)
+    stand.lab.update(1, held=False)
+    end = time.monotonic() + 15
+    while "1.start" not in stand.files():
+        assert time.monotonic() < end
+        stand.lab.tick()
+        time.sleep(0.02)
+    stand.executor.submit(job)
+    assert job.native_id == "1" and native_jobs(stand) == 1 and len(stand.lab.calls("sbatch")) == 1
+    stand.lab.heal("squeue")
+    stand.lab.heal("sacct")
+    assert ended(job).exit_code == 3
 
 
 def test_interrupted(stand: Stand, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -108,7 +108,7 @@ def overwritten(path: Path) -> None:
     (lambda p: p.write_text("this is no database, but a text that is long enough to be looked at" * 20),
      "file is not a database; it is damaged or no journal: move it away to begin a new one"),
     (foreign, "is an SQLite file, but no journal of sssjob"),
-    (newer, "is a journal of version 9; this sssjob knows version 1"),
+    (newer, "is a journal of version 9; this sssjob knows version 2"),
     (cut, "malformed; it is damaged"), (overwritten, "malformed; it is damaged"),
     (lambda p: p.mkdir(), "is no file, and cannot be the journal"),
 ], ids=["text", "foreign", "newer", "cut", "overwritten", "folder"])
@@ -279,7 +279,7 @@ def test_the_folder_goes_after_the_end(tmp_path: Path) -> None:
 
 
 def test_a_torn_end_is_dropped(tmp_path: Path) -> None:
-    """Killed while the log is written: whole transactions are there, the last one is or is not."""
+    """E14: killed while the log is written: whole transactions are there, the last one is or is not."""
     path = tmp_path / "j.db"
     with open_journal(path) as journal:
         made = entry(journal, "a")

@@ -13,9 +13,10 @@ from sssjob.reader import read_document
 from sssjob.run import Plan, make_plan
 
 
-def planned(text: str, where: Path, policy: Policy = Policy.REJECT) -> tuple[Plan, Findings]:
+def planned(text: str, where: Path, policy: Policy = Policy.REJECT,
+            executor: str = "local") -> tuple[Plan, Findings]:
     findings = Findings()
-    return make_plan(read_document(text.encode()), findings, cwd=where, policy=policy), findings
+    return make_plan(read_document(text.encode()), findings, cwd=where, policy=policy, executor=executor), findings
 
 
 def rules(findings: Findings, *severities: str) -> set[tuple[str, str]]:
@@ -51,9 +52,50 @@ def test_what_local_need_not_know_only_warns(tmp_path: Path) -> None:
     assert not findings.rejected
 
 
+@pytest.mark.parametrize("name", ["slurm", "sge", "pbs", "lsf"])
+@pytest.mark.parametrize(("part", "subject"), [
+    ("<Application>x</Application>", "Application"), ("<Quote>x</Quote>", "Quote"),
+    ("<GlobalUser>x</GlobalUser>", "GlobalUser")])
+def test_what_only_describes_never_rejects(name: str, part: str, subject: str, tmp_path: Path) -> None:
+    _, findings = planned(job(part), tmp_path, executor=name)
+    assert rules(findings) == {("SSS602", subject)} and not findings.rejected
+
+
+@pytest.mark.parametrize("name", ["local", "slurm", "sge"])
+@pytest.mark.parametrize("part", [
+    "<User>me</User>", "<User awarenessPolicy='Reject'> me </User>", "<Machine>head</Machine>",
+    "<Machine>HEAD.site.org</Machine>", "<User>me</User><Machine>head</Machine>"])
+def test_what_holds_anyway_is_not_told(name: str, part: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("getpass.getuser", lambda: "me")
+    monkeypatch.setattr("socket.gethostname", lambda: "head")
+    assert rules(planned(job(part), tmp_path, executor=name)[1]) == set()
+
+
+@pytest.mark.parametrize(("part", "subject"), [
+    ("<User>you</User>", "User"), ("<User type='x'>me</User>", "User"),
+    ("<Machine>head.other.org</Machine>", "Machine"), ("<Machine>head2</Machine>", "Machine")])
+def test_another_user_or_machine_rejects(part: str, subject: str, tmp_path: Path,
+                                         monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("getpass.getuser", lambda: "me")
+    monkeypatch.setattr("socket.gethostname", lambda: "head.site.org")
+    _, findings = planned(job(part), tmp_path, executor="sge")
+    assert {(f.rule, f.subject) for f in findings.rejecting()} == {("SSS602", subject)}
+
+
+def test_the_cluster_is_a_machine(tmp_path: Path) -> None:
+    class Backend:
+        def machine(self) -> str | None:
+            return "fake"
+
+    document = read_document(job("<Machine>fake</Machine>").encode())
+    findings = Findings()
+    make_plan(document, findings, executor="slurm", cwd=tmp_path, backend=Backend())    # type: ignore[arg-type]
+    assert rules(findings) == set()
+
+
 @pytest.mark.parametrize("part", [
     "<Hold>System</Hold>", "<Reservation>r</Reservation>", "<Interactive>true</Interactive>",
-    "<DeadlineTime>5</DeadlineTime>", "<Extension type='Scheduler' name='Array'>1-3</Extension>",
+    "<DeadlineTime>5</DeadlineTime>",
     "<Extension type='slurm' name='constraint'>x</Extension>", "<ResourceLimit name='MaxDisk'>1</ResourceLimit>",
     "<Memory context='Configured'>1</Memory>",
 ])

@@ -2,6 +2,9 @@
 
 A final state needs positive evidence: a word of the resource manager, a record of its accounting, the exit file, or a
 cancel that was carried out. A job that only left the queue has no end yet. No process, file or clock in here.
+
+Each fact is taken from the most trusted source that has it: accounting, then the exit file, then the queue. What other
+sources say instead is kept under ``others``; nothing here judges whether it is near enough.
 """
 
 from __future__ import annotations
@@ -20,6 +23,11 @@ _FINALLY_UNKNOWN = "it is in no queue and in no accounting record, and no exit c
 _BY_CANCEL = ("signal", "launch", "unknown-exit")
 _MAY_GO_ON = ("node-failure", "preempted", "boot")      # ends of a run, after which there may be another one
 _NOT_SOURCED = ("native_id", "sources", "confirmed_at", "reason", "requeued")
+#: Facts of which sources may give different values.
+_COMPARED = frozenset((
+    "submit_time", "start_time", "end_time", "wall_seconds", "suspend_seconds", "cpu_seconds", "nodes", "node_count",
+    "processors", "gpus", "memory_max_bytes", "memory_average_bytes", "energy_joules", "starts", "queue", "account",
+    "qos", "machine", "signal"))
 
 
 @dataclass(slots=True)
@@ -29,7 +37,7 @@ class Evidence:
     queue: the last that the queue said of it; in_queue: whether it still does. records: of other sources by name, the
     most trusted first. canceled: we asked for its end and the resource manager agreed. missed: answers of the queue in
     a row without it. waited_s: seconds since it first seemed to have ended; silent_s: those of them in which some
-    source did not answer.
+    source did not answer. shown: exit codes that the resource manager shows as other ones, with these.
     """
 
     queue: JobStatus | None = None
@@ -40,6 +48,7 @@ class Evidence:
     missed: int = 0
     waited_s: float = 0.0
     silent_s: float = 0.0
+    shown: Mapping[int, int] = field(default_factory=dict)
 
 
 def decide(known: Evidence, accounting_s: float, lost_s: float) -> JobStatus | None:
@@ -79,14 +88,23 @@ def _complete(status: JobStatus, source: str, known: Evidence) -> JobStatus:
     """The final status with what the other sources add; each key of the metadata names its source."""
     metadata: dict[str, Any] = {}
     sources: dict[str, str] = {}
+    others: dict[str, dict[str, Any]] = {}
     for name, values in _values(status, source, known):
+        comparable = _COMPARED if _is_about_the_end(name, values, metadata) else frozenset[str]()
         for key, value in values.items():
             if value is not None and key not in metadata:
                 metadata[key] = value
                 if key not in _NOT_SOURCED:
                     sources[key] = name
+            elif value is not None and key in comparable and value != metadata[key]:
+                others.setdefault(key, {})[name] = value
     state, code = _code(status, source, known, metadata, sources)
-    metadata["sources"] = sources
+    if codes := {name: other for name, other in _codes(status, source, known)
+                 if code is not None and other not in (code, known.shown.get(code))}:
+        others["exit_code"] = codes
+    metadata["sources"] = {"state": source, **sources}
+    if others:
+        metadata["others"] = others
     time = metadata.get("end_time")
     return JobStatus(state, time=time if isinstance(time, int | float) else status.time,
                      message=status.message or _queue_message(known) or _message(state, code, metadata),
@@ -94,14 +112,33 @@ def _complete(status: JobStatus, source: str, known: Evidence) -> JobStatus:
 
 
 def _values(status: JobStatus, source: str, known: Evidence) -> Iterable[tuple[str, Mapping[str, Any]]]:
+    """What each source says, the most trusted first; records from before the end last."""
+    others = [(name, record) for name, record in known.records.items() if record is not status]
     yield source, status.metadata or {}
-    for name, record in known.records.items():
-        if record is not status:
-            yield name, record.metadata or {}
-    if known.queue is not None and known.queue is not status:
-        yield "queue", known.queue.metadata or {}
+    yield from ((name, record.metadata or {}) for name, record in others if record.state.final)
     if known.exit is not None:
         yield "exit-file", {"start_time": known.exit.start_time, "end_time": known.exit.end_time}
+    if known.queue is not None and known.queue is not status:
+        yield "queue", known.queue.metadata or {}
+    yield from ((name, record.metadata or {}) for name, record in others if not record.state.final)
+
+
+def _is_about_the_end(name: str, values: Mapping[str, Any], known: Mapping[str, Any]) -> bool:
+    """Whether values can be held against what is known: the queue's last word may be about an earlier run, and that
+    of a job that is being cleaned up about the nodes that are left."""
+    if name != "queue":
+        return True
+    return not known.get("attempts") and "requeued" not in values
+
+
+def _codes(status: JobStatus, source: str, known: Evidence) -> Iterable[tuple[str, int]]:
+    """Exit codes by source, of ends that a program made itself."""
+    said = [(source, status), *known.records.items(), *([("queue", known.queue)] if known.queue is not None else [])]
+    for name, one in said:
+        if one.state.final and one.exit_code is not None and "signal" not in (one.metadata or {}):
+            yield name, one.exit_code
+    if known.exit is not None:
+        yield "exit-file", known.exit.code
 
 
 def _code(status: JobStatus, source: str, known: Evidence, metadata: dict[str, Any],

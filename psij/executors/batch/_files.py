@@ -11,15 +11,17 @@ from __future__ import annotations
 import errno
 import os
 import re
+import shutil
 import stat
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = ["ExitFile", "clear_old", "exit_file", "make_private", "output_tail", "starts", "write_script"]
+__all__ = ["ExitFile", "clear_old", "exit_file", "make_private", "node_names", "output_tail", "starts", "write_script"]
 
 _CODE = re.compile(r"(\d{1,3})", re.ASCII)
 _TIME = re.compile(r"\d{1,12}", re.ASCII)
+_NODE = re.compile(r"[\w.-]{1,255}", re.ASCII)
 _TAIL = 2048
 _LONGEST = 1 << 16     # bytes of a record that are read
 _OLD_S = 30 * 24 * 3600
@@ -55,6 +57,9 @@ def clear_old(directory: Path, now: float) -> None:
     """Remove files that nobody has touched for a month, left by programs that ended before their jobs."""
     for entry in os.scandir(directory):
         if entry.name.endswith(_ENDINGS) and now - entry.stat(follow_symlinks=False).st_mtime > _OLD_S:
+            if entry.is_dir(follow_symlinks=False):
+                shutil.rmtree(entry, ignore_errors=True)
+                continue
             with suppress(OSError):
                 os.unlink(entry)
 
@@ -92,6 +97,13 @@ def starts(path: Path, job_id: str | None) -> list[float]:
     rows = [line.partition(" ") for line in _lines(path) or ()]
     wanted = job_id or (rows[-1][0] if rows else None)
     return [float(time) for name, _, time in rows if name == wanted and _TIME.fullmatch(time)]
+
+
+def node_names(path: Path) -> list[str]:
+    """The hosts in the node file of a job, each once; empty when there is none of ours, or not the whole of it."""
+    lines = _lines(path) or []
+    names = list(dict.fromkeys(line.strip() for line in lines))
+    return names if names and sum(map(len, lines)) + len(lines) < _LONGEST and all(map(_NODE.fullmatch, names)) else []
 
 
 def _lines(path: Path) -> list[str] | None:

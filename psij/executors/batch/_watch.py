@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 from psij.executors.batch._evidence import Evidence, decide
-from psij.executors.batch._files import exit_file, starts
+from psij.executors.batch._files import exit_file, node_names, starts
 from psij.executors.batch._lookout import LOOK_S, Lookout
 from psij.job import Job
 from psij.job_state import JobState
@@ -38,7 +38,9 @@ _SHARE = 10             # a pause is at least this many times as long as the que
 _ENDS_SHARE = 4         # the same for questions about ends, which are about few jobs and mostly wait
 _LINGER_S = 2.0         # how long a thread with nothing to do stays
 _SETTLE_S = (0.4, 5.0)  # shortest and longest pause between questions about ends
+_LASTING = ("submit_time", "start_time", "nodes", "node_count", "processors", "queue", "starts")
 _MISSING = JobStatus(JobState.NEW)      # a job that an answer does not list
+_NAP_S = 60.0           # two questions about ends that lie further apart: in between nobody could ask
 _CANCEL_AGAIN_S = 60.0
 _CANCEL_TRIES = 3
 
@@ -60,7 +62,7 @@ class Followed:
     """A job that is followed, and what is known of it."""
 
     __slots__ = ("answered", "asked_s", "cancel_at", "cancels", "directory", "ended_at", "executor", "job", "missed",
-                 "native_id", "own", "queue", "quiet", "silent_s", "starts")
+                 "native_id", "own", "queue", "quiet", "reread", "silent_s", "starts")
 
     def __init__(self, executor: BatchSchedulerExecutor, job: Job, native_id: str, own: bool) -> None:
         self.executor = executor
@@ -77,6 +79,7 @@ class Followed:
         self.cancel_at: float | None = None     # monotonic time of the last cancel that was accepted
         self.cancels = 0
         self.starts = 0
+        self.reread = False                     # the answer that spoke of it before it was followed
         self.answered = False                   # the resource manager has said that it is alive
 
 
@@ -117,8 +120,8 @@ class Watcher:
         self.key = key
         self.retired = False        # it has nothing to do any more and takes no jobs
         self._changed = threading.Condition()
-        self._followed: dict[str, Followed] = {}        # by id of the job
-        self._ending: dict[str, Followed] = {}          # those of them that seem to have ended
+        self._followed: dict[Job, Followed] = {}        # one id may be attached to by several Jobs
+        self._ending: dict[Job, Followed] = {}          # those of them that seem to have ended
         self._states = Known()
         self._all: tuple[list[Followed], list[str]] | None = None      # all followed and their native ids; made anew
         self._threads: dict[str, threading.Thread] = {}
@@ -129,7 +132,7 @@ class Watcher:
         self._asked_at = 0.0
         self._errors = 0
         self._lookout = Lookout()
-        self._hinted: set[str] = set()                  # ids of jobs with records of which the queue says nothing yet
+        self._hinted: set[Job] = set()                  # jobs with records of which the queue says nothing yet
         self._calm = 0.0                                # the pause before there were such records
         self._ends_due = self._ends_earliest = 0.0      # monotonic times of the next question about ends
         self._ends_pause = _SETTLE_S[0]
@@ -146,7 +149,7 @@ class Watcher:
             if not self._followed:
                 self._due = self._earliest(delay_s)
                 self._pause = delay_s
-            self._followed[followed.job.id] = followed
+            self._followed[followed.job] = followed
             self._all = None
             self._states.forget(followed.native_id)
             self._lookout.want(followed)
@@ -159,7 +162,7 @@ class Watcher:
     def canceled(self, job: Job) -> None:
         """The resource manager has accepted our cancel of a job: look soon."""
         with self._changed:
-            followed = self._followed.get(job.id)
+            followed = self._followed.get(job)
             if followed is not None:
                 followed.cancel_at, followed.quiet = time.monotonic(), None
                 followed.cancels += 1
@@ -168,13 +171,13 @@ class Watcher:
     def settled(self, job: Job) -> bool:
         """Whether it is known how a job stands, by a word of the resource manager since it is followed here."""
         with self._changed:
-            followed = self._followed.get(job.id)
-            return followed is None or (followed.answered and job.id not in self._ending)
+            followed = self._followed.get(job)
+            return followed is None or (followed.answered and job not in self._ending)
 
     def hurry(self, job: Job) -> None:
         """Ask the queue soon."""
         with self._changed:
-            followed = self._followed.get(job.id)
+            followed = self._followed.get(job)
             if followed is not None:
                 self._pause = min(self._pause, followed.executor._first_delay())
                 self._due = min(self._due, self._earliest(self._pause))
@@ -183,9 +186,9 @@ class Watcher:
     def forget(self, job: Job) -> None:
         """Stop following a job."""
         with self._changed:
-            followed = self._followed.pop(job.id, None)
-            self._ending.pop(job.id, None)
-            self._hinted.discard(job.id)
+            followed = self._followed.pop(job, None)
+            self._ending.pop(job, None)
+            self._hinted.discard(job)
             self._all = None
             if followed is not None:
                 self._states.forget(followed.native_id)
@@ -292,9 +295,10 @@ class Watcher:
             self._news(item, status, now)
         elif item.queue is None:        # said in an answer that came before the job was followed
             with self._changed:
-                if item.job.id not in self._hinted:
+                if not item.reread:     # once: of some states nothing follows
+                    item.reread = True
                     self._states.forget(item.native_id)
-                    self._hint({item.job.id})
+                    self._hint({item.job})
             return
         if item.queue is not None and item.queue.state.final:
             item.quiet = None
@@ -307,7 +311,8 @@ class Watcher:
             item.quiet = metadata if item.cancel_at is None else None
 
     def _news(self, item: Followed, status: JobStatus, now: float) -> None:
-        metadata = status.metadata = {"native_id": item.native_id, **(status.metadata or {}), "confirmed_at": now}
+        metadata = status.metadata = {"native_id": item.native_id, **_kept(item.queue, status),
+                                      **(status.metadata or {}), "confirmed_at": now}
         before, ran = item.job.status, item.queue is not None and item.queue.state is JobState.ACTIVE
         item.queue, native_state = status, metadata.get("native_state")
         if isinstance(native_state, str):
@@ -329,7 +334,7 @@ class Watcher:
     def _alive(self, item: Followed) -> None:
         item.answered = True
         with self._changed:
-            if self._ending.pop(item.job.id, None) is not None:
+            if self._ending.pop(item.job, None) is not None:
                 item.ended_at, item.silent_s = None, 0.0
         due = item.cancel_at
         if due is not None and time.monotonic() - due > _CANCEL_AGAIN_S and item.cancels < _CANCEL_TRIES:
@@ -360,7 +365,7 @@ class Watcher:
 
     def _look(self) -> None:
         """Take in the records that have appeared."""
-        hinted: set[str] = set()
+        hinted: set[Job] = set()
         for directory, names in self._lookout.listings():
             with self._changed:
                 found = self._lookout.found(directory, names)
@@ -368,14 +373,14 @@ class Watcher:
                 if name.endswith(".start"):
                     self._guarded(item, self._started, name)
                 if not (item.own and name.endswith(".start")):
-                    hinted.add(item.job.id)
+                    hinted.add(item.job)
         if hinted:
             with self._changed:
                 self._hint(hinted)
 
-    def _hint(self, job_ids: set[str]) -> None:
+    def _hint(self, jobs: set[Job]) -> None:
         """With the lock held: the queue is to be asked soon, and until it has something to say of these jobs."""
-        self._hinted |= job_ids & self._followed.keys()
+        self._hinted |= jobs & self._followed.keys()
         self._calm = self._calm or self._pause
         self._pause = min(self._pause, _SOON_S[0])
         self._due = min(self._due, max(self._earliest(0.0), self._asked_at + _SOON_S[1]))
@@ -395,14 +400,14 @@ class Watcher:
 
     def _settle(self, item: Followed) -> None:
         with self._changed:
-            if item.job.id not in self._followed:
+            if item.job not in self._followed:
                 return
-            self._hinted.discard(item.job.id)
+            self._hinted.discard(item.job)
             if item.ended_at is None:
                 item.ended_at = item.asked_s = time.monotonic()
                 self._ends_pause = _SETTLE_S[0]
                 self._ends_due = min(self._ends_due, self._ends_earliest)
-            self._ending[item.job.id] = item
+            self._ending[item.job] = item
             self._start("ends", self._find_ends)
             self._changed.notify_all()
 
@@ -440,7 +445,7 @@ class Watcher:
     def _decide(self, item: Followed, records: dict[str, JobStatus], silent: bool, now: float) -> None:
         if item.ended_at is None:       # it is alive after all
             return
-        if silent or self._errors:
+        if silent or self._errors or now - item.asked_s > _NAP_S:
             item.silent_s += now - item.asked_s
         item.asked_s = now
         executor = item.executor
@@ -449,7 +454,7 @@ class Watcher:
         began = starts(executor._aux_path(item.native_id, ".start"), ours) if ours is not None else []
         item.starts = max(item.starts, len(began))
         known = Evidence(item.queue, item.missed == 0, records, end, item.cancel_at is not None, item.missed,
-                         now - item.ended_at, item.silent_s)
+                         now - item.ended_at, item.silent_s, executor._SHOWN_CODES)
         status = decide(known, executor._accounting_delay(), executor.config.lost_after)
         if status is None:
             return
@@ -458,15 +463,41 @@ class Watcher:
             self._news(item, status, time.time())
             self._alive(item)
             return
-        if item.starts and "starts" not in status.metadata:
-            status.metadata["starts"] = item.starts
-            status.metadata["sources"]["starts"] = "start-record" if len(began) == item.starts else "queue"
+        _add_starts(status.metadata, item.starts, "start-record" if len(began) == item.starts else "queue")
+        if began:
+            _add_nodes(status.metadata, lambda: node_names(executor._aux_path(item.native_id, ".nodefile")))
         if len(began) > 1:
             attempts = status.metadata.setdefault("attempts", [{} for _ in began])
             for attempt, start in zip(attempts if len(attempts) == len(began) else (), began, strict=False):
                 attempt.setdefault("start_time", start)
         self.forget(item.job)
         executor._finish(item, status)
+
+
+def _kept(before: JobStatus | None, status: JobStatus) -> dict[str, Any]:
+    """What the queue has said of a job that runs and does not say again now that it is being cleaned up."""
+    known, now = (before.metadata or {}) if before is not None else {}, (status.metadata or {})
+    if status.state is JobState.QUEUED or known.get("start_time") != now.get("start_time"):
+        return {}
+    return {key: value for key, value in known.items() if key in _LASTING}
+
+
+def _add_starts(metadata: dict[str, Any], starts: int, source: str) -> None:
+    """How often a job was started: what was seen to happen counts where accounting has fewer records."""
+    told, sources = metadata.get("starts", 0), metadata["sources"]
+    if starts > told:
+        if told:
+            metadata.setdefault("others", {}).setdefault("starts", {})[sources.get("starts", "queue")] = told
+        metadata["starts"], sources["starts"] = starts, source
+
+
+def _add_nodes(metadata: dict[str, Any], names: Callable[[], list[str]]) -> None:
+    """The nodes from the record of the submit script, where nothing else names them."""
+    if "nodes" not in metadata and (found := names()):
+        sources = metadata["sources"]
+        metadata["nodes"], sources["nodes"] = found, "node-file"
+        if "node_count" not in metadata:
+            metadata["node_count"], sources["node_count"] = len(found), "node-file"
 
 
 def _native_ids(items: Iterable[Followed]) -> list[str]:

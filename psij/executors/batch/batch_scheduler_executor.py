@@ -5,7 +5,8 @@ means. Everything else is here: running commands with limits, finding out what b
 answer, following jobs (``_watch``), deciding how they ended (``_evidence``), and the files.
 
 psij-python's hooks keep their names and meaning. Further ones, with defaults: ``_classify_failure``,
-``_lookup_commands``, ``_parse_lookup``, ``_sources``, ``_ask_queue``.
+``_lookup_commands``, ``_parse_lookup``, ``_sources``, ``_ask_queue``; and for what PSI/J itself has no words for,
+``dependency_attributes``, ``hold_attributes``, ``get_release_command``, ``submit_together``, ``machine``.
 """
 
 from __future__ import annotations
@@ -25,7 +26,8 @@ from datetime import timedelta
 from enum import Enum
 from functools import partial
 from pathlib import Path
-from typing import IO, Any
+from types import MappingProxyType
+from typing import IO, Any, ClassVar
 
 from psij.exceptions import InvalidJobException, InvalidStateException, SubmitException
 from psij.executors._local_staging import Staging, in_background, staging
@@ -47,10 +49,12 @@ __all__ = ["UNKNOWN_ERROR", "BatchSchedulerExecutor", "BatchSchedulerExecutorCon
 UNKNOWN_ERROR = "PSIJ: Unknown error"      # what hooks get of a command that failed and said nothing
 
 _log = logging.getLogger("psij")
-_AUX = (".out", ".ec", ".nodefile", ".start", ".ec.new", ".start.new")
+_AUX = (".out", ".ec", ".nodefile", ".start", ".ec.new", ".start.new", ".left")
+_MOST_LEFT = 65_536     # bytes of what surroundings leave behind
 _TRANSIENT = {errno.EAGAIN, errno.ENOMEM, errno.EMFILE, errno.ENFILE, errno.ESTALE, errno.ETXTBSY}
 _LONGEST_WORD = 128 * 1024 - 1      # bytes of an argument or a variable that Linux can hand to a program
 _LOOKUP_S = (0.5, 10.0)             # shortest and longest pause between two questions by tag
+_List = list
 _Words = list[str]                  # the method ``list`` hides the built-in inside the class
 
 
@@ -120,7 +124,9 @@ class BatchSchedulerExecutorConfig(JobExecutorConfig):
         if isinstance(config, BatchSchedulerExecutorConfig):
             return config
         config = config or JobExecutorConfig.DEFAULT
-        return cls(launcher_log_file=config.launcher_log_file, work_directory=config.work_directory)
+        made = cls(launcher_log_file=config.launcher_log_file, work_directory=config.work_directory)
+        made.surroundings = config.surroundings
+        return made
 
 
 class BatchSchedulerExecutor(JobExecutor):
@@ -128,14 +134,22 @@ class BatchSchedulerExecutor(JobExecutor):
 
     config: BatchSchedulerExecutorConfig
     _chunk: int | None = 500        # native ids per status command; None: one command for all
+    _SHOWN_CODES: Mapping[int, int] = {}    # exit codes that accounting or the queue shows as other ones
+    _RECORDS_TELL = False           # the scripts' own records name job and native id, so that they can be searched
+    #: Whether several jobs can be submitted as the parts of one.
+    TOGETHER: ClassVar[bool] = False
+    #: Custom attributes for what PSI/J has no member for, by name (``quality_of_service``).
+    FURTHER_ATTRIBUTES: ClassVar[Mapping[str, str]] = MappingProxyType({})
     _OUTPUT_IS_TROUBLE = False      # all output of the submit script is worth a message, with an end marker or without
 
     def __init__(self, url: str | None = None, config: JobExecutorConfig | None = None) -> None:
         super().__init__(url, BatchSchedulerExecutorConfig._from_config(config))
         self._lock = threading.Lock()
         self._cancel_later: set[str] = set()        # ids of jobs being submitted whose end was asked for
+        self._said: dict[str, dict[str, Any]] = {}  # id of job -> what the answer to its submission said beside the id
         self._unanswered: dict[str, float] = {}     # id of job -> time of a submission of which nothing is known
         self._staged: dict[str, Staging] = {}       # by id of the job: what it stages, once it is staged in
+        self._parts: dict[str, Sequence[Job]] = {}  # by id of the first: jobs that are being submitted together
         self._fetching: set[str] = set()            # ids of jobs that have ended and are staged out
         self._off: set[str] = set()                 # sources that do not exist here
         self.files_removable = False                # keep_files only until remove_files
@@ -204,6 +218,10 @@ class BatchSchedulerExecutor(JobExecutor):
         """Refuse, with InvalidJobException, what this executor cannot do."""
         _check_lengths(spec)
 
+    def _said_of_submission(self, out: str) -> dict[str, Any]:
+        """Metadata of the job, from the output of a submit command that succeeded."""
+        return {}
+
     def _classify_failure(self, exit_code: int, out: str) -> Failure:
         """What it means that the submit command failed in this way."""
         return Failure.REFUSED if exit_code > 0 else Failure.UNKNOWN
@@ -215,6 +233,10 @@ class BatchSchedulerExecutor(JobExecutor):
     def _parse_lookup(self, job: Job, out: str) -> list[str]:
         """Native ids of jobs made for this job, the oldest first."""
         return []
+
+    def _says_none(self, out: str) -> bool:
+        """Whether a lookup command failed because there is no job at all."""
+        return False
 
     def _sources(self, native_ids: list[str]) -> list[Source]:
         """Sources of final states besides the queue, the most trusted first."""
@@ -229,6 +251,29 @@ class BatchSchedulerExecutor(JobExecutor):
         None as a value: listed, and as before.
         """
         return self.parse_status_output(*self._ask(command))
+
+    def dependency_attributes(self, after: Mapping[str, Sequence[str]]) -> dict[str, object] | None:
+        """The custom attributes with which the resource manager starts a job after others; None where it cannot.
+
+        after: native ids by what must have become of all of them: ``ok``, ``notok``, ``any`` (an end of any kind).
+        """
+        return None
+
+    def machine(self) -> str | None:
+        """What the resource manager calls what it submits to; None where it has no name for it or does not say."""
+        return None
+
+    def fit_name(self, name: str) -> str:
+        """The name of a job as the resource manager takes it, which is the same where it does."""
+        return name
+
+    def hold_attributes(self) -> dict[str, object] | None:
+        """The custom attributes with which a job is held until its user releases it; None where it cannot be."""
+        return None
+
+    def get_release_command(self, native_id: str) -> _Words | None:
+        """The command that ends the hold of hold_attributes."""
+        return None
 
     def _watch_key(self) -> tuple[Any, ...]:
         """Executors with the same key share a watcher; the first item is a name for people."""
@@ -276,6 +321,55 @@ class BatchSchedulerExecutor(JobExecutor):
                 return
         self._cancel_native(job, job.native_id)
 
+    def submit_together(self, jobs: Sequence[Job]) -> None:
+        """Submit jobs as the parts of one native job, which start and end together.
+
+        Their native ids are that of the whole with ``part_id``. Ending one ends all. Raises as ``submit``, and
+        InvalidJobException where the resource manager has no such jobs.
+        """
+        if not self.TOGETHER:
+            raise InvalidJobException(f"{self.name} has no jobs of several parts here; submit them one by one")
+        for job in jobs:
+            spec = self._check_job(job)
+            self._check_spec(spec)
+            if _staging_of(spec) is not None:
+                raise InvalidJobException("parts of one native job cannot stage files")
+        bound: _List[Job] = []
+        self._parts[jobs[0].id] = jobs
+        try:
+            for job in jobs:
+                job._bind(self)
+                bound.append(job)
+            native_id, submitted = self._submit(jobs[0])
+        except BaseException:
+            for job in bound:
+                self._cancel_later.discard(job.id)
+                job._unbind()
+            raise
+        finally:
+            del self._parts[jobs[0].id]
+        for number, job in enumerate(jobs):
+            self._submitted(job, self.part_id(native_id, number), submitted)
+
+    def part_id(self, native_id: str, number: int) -> str:
+        """The native id of a part of a job that was submitted together. native_id: of the whole, or of any part."""
+        return native_id
+
+    def release(self, job: Job) -> None:
+        """End the hold of a job. Nothing happens where it has ended or is not held.
+
+        Raises SubmitException when the resource manager could not be asked or refused.
+        """
+        command = None if job.native_id is None or job.status.final else self.get_release_command(job.native_id)
+        if command is None:
+            return
+        try:
+            self._run_command(command)
+        except (subprocess.SubprocessError, OSError) as e:
+            raise SubmitException(f"Job {job.native_id} cannot be released: {_reason(e)}", e, transient=True) from e
+        if watcher := watcher_of(self):
+            watcher.hurry(job)
+
     def attach(self, job: Job, native_id: str) -> None:
         """Follow a job that the resource manager has, or had. One that is known nowhere becomes FAILED, reason lost."""
         job._attach(self)
@@ -287,7 +381,9 @@ class BatchSchedulerExecutor(JobExecutor):
         own = self._script_path(job).exists()       # submitted here, by a process that is gone
         with suppress(OSError):
             if not own:
-                self._aux_path(native_id, ".keep").touch(0o600)
+                keep = self._aux_path(native_id, ".keep")
+                keep.mkdir(0o700, exist_ok=True)
+                (keep / job.id).touch(0o600)
         follow(Followed(self, job, native_id, own), 0.0)
 
     def list(self) -> _Words:
@@ -312,14 +408,20 @@ class BatchSchedulerExecutor(JobExecutor):
     def native_id_of(self, job_id: str) -> str | None:
         """The native id of the job with this id, which may have been submitted by a process that is gone.
 
-        None when the resource manager has no such job. Raises SubmitException when that cannot be found out.
+        None when the resource manager has no such job. Raises SubmitException when that cannot be found out; transient
+        where it may be later, otherwise only a record that the job writes may still tell.
         """
         wanted = Job()
         wanted._id = job_id
-        found = self._look_up(wanted) if self._lookup_commands(wanted) is not None else None
+        found = self._look_up(wanted)
         if found is None:
-            raise SubmitException(f"{self.name} does not say whether there is a job {job_id}", transient=True)
+            raise SubmitException(f"{self.name} does not say whether there is a job {job_id}",
+                                  transient=self._lookup_commands(wanted) is not None)
         return found[0] if found else None
+
+    def may_have_made(self, job: Job) -> bool:
+        """Whether nobody knows what became of a submission of this job that raised."""
+        return job.id in self._unanswered
 
     # --- files -----------------------------------------------------------------------------------------------------
 
@@ -438,6 +540,7 @@ class BatchSchedulerExecutor(JobExecutor):
             return self._search_or_raise(job, f"no job id in the answer {out.strip()[:500]!r}", e)
         if not isinstance(native_id, str) or not self._is_native_id(native_id):
             return self._search_or_raise(job, f"no job id in the answer {out.strip()[:500]!r}", None)
+        self._said[job.id] = self._said_of_submission(out)
         return native_id
 
     def _after_failure(self, job: Job, error: subprocess.CalledProcessError) -> str:
@@ -460,9 +563,10 @@ class BatchSchedulerExecutor(JobExecutor):
 
         Raises SubmitException when that cannot be found out.
         """
-        if self._lookup_commands(job) is None:
-            raise SubmitException(f"Nobody knows whether the job was submitted: {why}", error) from error
         self._unanswered.setdefault(job.id, time.time())
+        can_ask = self._lookup_commands(job) is not None
+        if not (can_ask or self._RECORDS_TELL):
+            raise SubmitException(f"Nobody knows whether the job was submitted: {why}", error) from error
         until, pause, answered = time.monotonic() + self.config.lost_after, _LOOKUP_S[0], False
         while True:
             found = self._look_up(job)
@@ -480,16 +584,22 @@ class BatchSchedulerExecutor(JobExecutor):
         if answered:
             del self._unanswered[job.id]
             return None
-        raise SubmitException(f"Nobody knows whether the job was submitted, {self.name} does not answer: {why}", error,
-                              transient=True) from error
+        silence = f", {self.name} does not answer" if can_ask else ""
+        raise SubmitException(f"Nobody knows whether the job was submitted{silence}: {why}", error,
+                              transient=can_ask) from error
 
     def _look_up(self, job: Job) -> _Words | None:
-        """Native ids of jobs that bear our tag; None when a command gave no answer."""
+        """Native ids of jobs that bear our tag; None when a command gave no answer, or there is none to ask."""
         found: dict[str, None] = {}
-        answered = True
-        for command in self._lookup_commands(job) or ():
+        commands = self._lookup_commands(job)
+        answered = commands is not None
+        for command in commands or ():
             try:
-                found.update(dict.fromkeys(self._parse_lookup(job, self._run_command(command))))
+                code, out = self._ask(command)
+                if code == 0:
+                    found.update(dict.fromkeys(self._parse_lookup(job, out)))
+                elif not self._says_none(out):
+                    answered = False
             except (subprocess.SubprocessError, OSError, ValueError):
                 answered = False
         return list(found) if found or answered else None
@@ -500,13 +610,17 @@ class BatchSchedulerExecutor(JobExecutor):
             cancel = job.id in self._cancel_later
             self._cancel_later.discard(job.id)
         self._set_job_status(job, JobStatus(JobState.QUEUED, time=submitted, metadata={
-            "native_id": native_id, "submit_time": submitted, "confirmed_at": submitted}))
+            "native_id": native_id, "submit_time": submitted, "confirmed_at": submitted, **self._said.pop(job.id, {})}))
         follow(Followed(self, job, native_id, own=True), self._first_delay())
         if cancel:
             try:
                 self._cancel_native(job, native_id)
             except SubmitException as e:
                 _log.warning("Job %s was to be canceled while it was submitted: %s", job.id, e)
+
+    def is_native_id(self, text: str) -> bool:
+        """Whether a text has the form of this resource manager's job ids."""
+        return self._is_native_id(text)
 
     def _is_native_id(self, text: str) -> bool:
         """Whether a text can be a job id: one word, not an option."""
@@ -607,6 +721,7 @@ class BatchSchedulerExecutor(JobExecutor):
             if said and (self._OUTPUT_IS_TROUBLE or not ended):
                 self._explain(status, said)
                 status.message = f"{status.message}: {said}" if status.message else said
+        self._read_left(followed, status)
         staged = self._staged.pop(job.id, None)
         try:
             self._remove_files(followed)
@@ -617,6 +732,19 @@ class BatchSchedulerExecutor(JobExecutor):
                 with self._lock:
                     self._fetching.add(job.id)
                 in_background(partial(self._stage_out, job, staged, status))
+
+    def _read_left(self, followed: Followed, status: JobStatus) -> None:
+        """Put into the metadata what the surroundings of a job have left behind."""
+        if self.config.surroundings is None:
+            return
+        try:
+            with open(self._aux_path(followed.native_id, ".left"), encoding="ascii", errors="replace") as file:
+                status.metadata = {**(status.metadata or {}),
+                                   **self.config.surroundings.read(followed.job, file.read(_MOST_LEFT))}
+        except FileNotFoundError:
+            return
+        except Exception as e:
+            _log.warning("What job %s has left behind cannot be read: %s", followed.job.id, e)
 
     def _stage_out(self, job: Job, staged: Staging, status: JobStatus) -> None:
         """In a staging thread: what a job that has ended wants done, and its final status."""
@@ -649,8 +777,7 @@ class BatchSchedulerExecutor(JobExecutor):
                 for suffix in _AUX:
                     if not (watched and suffix == ".ec"):
                         self._delete_aux_file(followed.job, suffix)
-            elif keep.exists():
-                keep.unlink(missing_ok=True)
+            elif _left_by(keep, followed.job.id):
                 written = exit_file(self._aux_path(followed.native_id, ".ec"), None)
                 script = None if written is None or written.job_id is None else f"{written.job_id}.job"
                 if script is not None and not (self.work_directory / script).exists():
@@ -675,6 +802,15 @@ def _staging_of(spec: JobSpec) -> Staging | None:
     return staging(spec, directory(spec)) if spec.stage_in or spec.stage_out or spec.cleanup else None
 
 
+def _left_by(keep: Path, job_id: str) -> bool:
+    """Take one who is attached to a job out of the directory of those who are; whether it was the last one."""
+    with suppress(OSError):
+        (keep / job_id).unlink(missing_ok=True)
+        keep.rmdir()
+        return True
+    return False
+
+
 def _output_of(command: list[str], timeout_s: float, environment: Mapping[str, str]) -> str:
     result = run(command, timeout_s, environment)
     if result.exit_code != 0:
@@ -687,6 +823,8 @@ def _reason(error: BaseException) -> str:
         return str(error.output or "").strip() or f"exit code {error.returncode}"
     if isinstance(error, FileNotFoundError) and error.filename:
         return f"{error.filename!r} is not found (PATH is {os.environ.get('PATH', '')!r})"
+    if isinstance(error, OSError) and error.filename and error.errno in (errno.EACCES, errno.ENOEXEC):
+        return f"{error.filename!r}: {error.strerror} (PATH is {os.environ.get('PATH', '')!r})"
     return str(error)
 
 

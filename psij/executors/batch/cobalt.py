@@ -18,7 +18,7 @@ import logging
 import os
 import re
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import timedelta
 from enum import Enum
 from pathlib import Path
@@ -33,13 +33,14 @@ from psij.executors.batch.batch_scheduler_executor import (
     Source,
     check_status_exit_code,
 )
-from psij.executors.batch.lrm import LrmExecutor, Row, _needs_env, custom_directives, job_name, number, resources
+from psij.executors.batch.lrm import LrmExecutor, Row, custom_directives, job_name, needs_env, number, resources
 from psij.job import Job
 from psij.job_executor_config import JobExecutorConfig
 from psij.job_spec import JobSpec
 from psij.job_state import JobState
 from psij.job_status import JobStatus
 from psij.resource_spec import ResourceSpecV1
+from psij.surroundings import Told
 from sssjob.templates.quoting import Directive
 
 __all__ = ["CobaltExecutorConfig", "CobaltJobExecutor", "CobaltState", "parse_log"]
@@ -110,6 +111,9 @@ class CobaltJobExecutor(LrmExecutor):
 
     _TEMPLATE = "cobalt.sh.j2"
     _PREFIX = "cobalt"
+    _TOLD = Told("", {
+        "native_id": ("$COBALT_JOBID", 1), "start_time": ("${COBALT_STARTTIME:-}", 1),
+        "wall_seconds": ("$((${COBALT_ENDTIME:-0} - ${COBALT_STARTTIME:-0}))", 1)})
 
     def __init__(self, url: str | None = None, config: JobExecutorConfig | None = None) -> None:
         super().__init__(url, config)
@@ -149,6 +153,10 @@ class CobaltJobExecutor(LrmExecutor):
     def _parse_lookup(self, job: Job, out: str) -> list[str]:
         return sorted((block["JobID"] for block in _blocks(out)
                        if f"SSSJOB_ID={job.id}" in block.get("Envs", "").split()), key=int)
+
+    def dependency_attributes(self, after: Mapping[str, Sequence[str]]) -> dict[str, object] | None:
+        """``--dependencies``, which waits for success and knows nothing else."""
+        return {"cobalt.dependencies": ":".join(after["ok"])} if after.keys() == {"ok"} else None
 
     def _directives(self, job: Job, spec: JobSpec) -> list[Directive]:
         name, folder = job_name(spec, _LONGEST_NAME), str(self.work_directory)
@@ -262,7 +270,7 @@ def _check_resources(asked: ResourceSpecV1, cores_per_node: int | None) -> None:
 def _inherited() -> list[tuple[str, str]]:
     """Our own environment, but for what is set in a job, and what bash cannot hand on."""
     return [(name, value) for name, value in os.environ.items()
-            if not _needs_env(name) and name != "TMPDIR" and not name.startswith("COBALT_")]
+            if not needs_env(name) and name != "TMPDIR" and not name.startswith("COBALT_")]
 
 
 def _blocks(out: str) -> Iterator[dict[str, str]]:

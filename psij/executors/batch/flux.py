@@ -16,7 +16,7 @@ from __future__ import annotations
 import json
 import logging
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import timedelta
 from enum import Enum
 from pathlib import Path
@@ -148,6 +148,11 @@ class FluxJobExecutor(LrmExecutor):
             if user.get("sssjob", {}).get("id") == job.id:
                 found.append(native_id)
         return sorted(found, key=int)
+
+    def dependency_attributes(self, after: Mapping[str, Sequence[str]]) -> dict[str, object] | None:
+        """``--dependency``, which names one job; an attribute cannot say the option twice."""
+        words = [f"after{kind}:{one}" for kind, ids in after.items() for one in ids]
+        return {"flux.dependency": words[0]} if len(words) == 1 else None
 
     def _directives(self, job: Job, spec: JobSpec) -> list[Directive]:
         name = job_name(spec, _LONGEST_NAME)
@@ -286,7 +291,7 @@ def _status(state: str, job: Mapping[str, Any]) -> JobStatus | None:
     native = FluxState[state]
     ran = job.get("t_run") is not None
     metadata: dict[str, Any] = {"native_state": state, "phase": native.phase, "submit_time": job.get("t_submit"),
-                                "queue": job.get("queue")}
+                                "queue": job.get("queue"), "account": job.get("bank")}
     if ran:
         names = hosts(job.get("nodelist") or "")
         metadata |= {"start_time": job["t_run"], "nodes": names or None, "node_count": job.get("nnodes"),

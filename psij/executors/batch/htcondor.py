@@ -37,6 +37,7 @@ from psij.job_spec import JobSpec
 from psij.job_state import JobState
 from psij.job_status import JobStatus
 from psij.resource_spec import ResourceSpecV1
+from psij.surroundings import Told
 from sssjob.templates import render
 from sssjob.templates.quoting import Directive, QuotingError, condor_string
 
@@ -77,7 +78,7 @@ _QUEUE = "ClusterId,ProcId,JobStatus,QDate,JobStartDate,RemoteHost,CpusProvision
 _HISTORY = ("ClusterId,ProcId,JobStatus,QDate,JobStartDate,CompletionDate,EnteredCurrentStatus,LastRemoteHost,"
             "CpusProvisioned,GPUsProvisioned,NumJobStarts,ExitCode,ExitBySignal,ExitSignal,RemoveReason,"
             "RemoteWallClockTime,CumulativeSuspensionTime,RemoteUserCpu,RemoteSysCpu,ResidentSetSize,"
-            "ResidentSetSize_RAW")
+            "ResidentSetSize_RAW,AcctGroup")
 
 _TIME_LIMIT = "JobStatus == 2 && time() - JobCurrentStartDate > {}"
 _BY_POLICY = re.compile(r"(?:job attribute|system macro) \w+ expression", re.IGNORECASE)
@@ -117,6 +118,9 @@ class HTCondorJobExecutor(LrmExecutor):
 
     _TEMPLATE = "htcondor.sh.j2"
     _PREFIX = "htcondor"
+    _TOLD = Told('_psij_ad() { sed -n "s/^$1 = \\([0-9]*\\).*/\\1/p" "${_CONDOR_MACHINE_AD:-/dev/null}"; }\n', {
+        "processors": ("$(_psij_ad Cpus)", 1), "node_processors": ("$(_psij_ad TotalCpus)", 1),
+        "memory_bytes": ("$(_psij_ad Memory)", 1 << 20), "scratch_bytes": ("$(_psij_ad Disk)", 1 << 10)})
 
     def _there(self, command: str, *arguments: str) -> list[str]:
         """A command for the schedd of url."""
@@ -325,7 +329,8 @@ def _ended(ad: Mapping[str, Any]) -> JobStatus:
     removed = native is CondorState.REMOVED
     end = (None if removed else _number(ad, "CompletionDate")) or _number(ad, "EnteredCurrentStatus")
     started = _number(ad, "JobStartDate")
-    metadata: dict[str, Any] = {"native_state": native.name, "submit_time": _number(ad, "QDate"), "end_time": end}
+    metadata: dict[str, Any] = {"native_state": native.name, "submit_time": _number(ad, "QDate"), "end_time": end,
+                                "account": ad.get("AcctGroup")}
     if started is not None:
         user, system = _number(ad, "RemoteUserCpu"), _number(ad, "RemoteSysCpu")
         memory = _number(ad, "ResidentSetSize_RAW") or _number(ad, "ResidentSetSize")

@@ -6,28 +6,34 @@ output, and one template. ``docs`` in the module of each name the sources.
 
 from __future__ import annotations
 
+import logging
 import os
 import re
 from abc import abstractmethod
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import timedelta
 from pathlib import Path
+from types import MappingProxyType
 from typing import IO, Any, ClassVar
 
 from psij.exceptions import InvalidJobException
-from psij.executors.batch._files import exit_file
+from psij.executors.batch._files import exit_file, starts
 from psij.executors.batch._watch import Known
 from psij.executors.batch.batch_scheduler_executor import BatchSchedulerExecutor
 from psij.job import Job
 from psij.job_spec import JobSpec
 from psij.job_status import JobStatus
 from psij.resource_spec import ResourceSpecV1
+from psij.surroundings import Around, Told
 from sssjob.templates import render
 from sssjob.templates.quoting import Directive, QuotingError
 
-__all__ = ["LrmExecutor", "Row", "clock", "custom_directives", "job_name", "number", "whole_lines"]
+__all__ = ["LrmExecutor", "Row", "clock", "custom_directives", "directory", "job_name", "needs_env", "number",
+           "program", "resolved", "resources", "rows_by_header", "share", "whole_lines"]
 
 Row = tuple[str, str, Any]      # native id, native state, and whatever the subclass needs to make a status of it
+
+_log = logging.getLogger("psij")
 
 # Variables that bash sets itself, so that ``export`` cannot hand them on; they go through env(1). Seen with bash 5.2.
 _OF_BASH = frozenset([
@@ -36,6 +42,7 @@ _OF_BASH = frozenset([
     "COMP_WORDBREAKS", "DIRSTACK", "EPOCHREALTIME", "EPOCHSECONDS", "EUID", "FUNCNAME", "GROUPS", "HISTCMD", "IFS",
     "LINENO", "OLDPWD", "OPTERR", "OPTIND", "PPID", "PS4", "PWD", "RANDOM", "SECONDS", "SHELLOPTS", "SHLVL", "SRANDOM",
     "UID", "_"])
+_HERE = '$(grep -cxF -- "$(hostname)" "$PSIJ_NODEFILE")'      # lines of the node file that are this host's
 _UNFIT = re.compile(r"[^\w.+=@-]+")
 
 
@@ -101,8 +108,11 @@ class LrmExecutor(BatchSchedulerExecutor):
     _TEMPLATE: ClassVar[str]        # file name in sssjob.templates; extends job.sh.j2
     _PREFIX: ClassVar[str]          # of custom attributes
     _SEPARATOR: ClassVar[str | None] = None     # set where answers are a header and lines that begin with id, separator
+    _RECORDS_TELL = True
     _OUTPUT_IS_TROUBLE = True       # the program's output goes elsewhere
     _chunk: int | None = None
+    #: What the environment of a job tells of what it was granted (psij.surroundings), beside what all tell.
+    _TOLD: ClassVar[Told] = Told()
 
     @abstractmethod
     def _directives(self, job: Job, spec: JobSpec) -> list[Directive]:
@@ -151,10 +161,11 @@ class LrmExecutor(BatchSchedulerExecutor):
     # --- submissions without an answer -----------------------------------------------------------------------------
 
     def _look_up(self, job: Job) -> list[str] | None:
-        """By tag, and in the exit files: a job that has ended may be in no queue any more."""
+        """By tag, and in the records: a job that has ended may be in no queue any more."""
         found = super()._look_up(job)
-        ended = [path.stem for path in self.work_directory.glob("*.ec") if _names(path, job.id)]
-        return list(dict.fromkeys([*(found or ()), *ended])) or found
+        recorded = [path.stem for suffix, names in (("start", starts), ("ec", _names))
+                    for path in sorted(self.work_directory.glob(f"*.{suffix}")) if names(path, job.id)]
+        return list(dict.fromkeys([*(found or ()), *recorded])) or found
 
     # --- the script ------------------------------------------------------------------------------------------------
 
@@ -168,19 +179,41 @@ class LrmExecutor(BatchSchedulerExecutor):
 
     def _template_context(self, job: Job, spec: JobSpec, context: Mapping[str, Any]) -> dict[str, Any]:
         """What the template may use. launcher: the command up to the program; arguments: what follows it."""
-        launcher, arguments = _split(context["psij"]["launch_command"], _program(spec)[1:])
+        launcher, arguments = _split(context["psij"]["launch_command"], program(spec)[1:])
         return {
+            "around": self._around(job, spec),
             "job_id": job.id, "directives": self._directives(job, spec), "script_dir": self.work_directory,
             "directory": directory(spec), "inherit_environment": spec.inherit_environment,
-            "environment": [item for item in (spec.environment or {}).items() if not _needs_env(item[0])],
+            "environment": [item for item in (spec.environment or {}).items() if not needs_env(item[0])],
             "launcher": launcher, "arguments": arguments}
+
+    def _around(self, job: Job, spec: JobSpec) -> Around:
+        """What is to stand around a job."""
+        surroundings = self.config.surroundings
+        if surroundings is None:
+            return Around("")
+        surroundings.check(job)
+        try:
+            return surroundings.around(job, self._told(spec))
+        except Exception as e:
+            _log.warning("Job %s has no surroundings: %s", job.id, e)
+            return Around("")
+
+    def _told(self, spec: JobSpec) -> Told:
+        """What the job is told, with what is the same everywhere: its id, the processes on this host."""
+        asked = resources(spec) or ResourceSpecV1()
+        common = {"native_id": ("${_psij_files##*/}", 1),
+                  "processors": (_HERE, asked.cpu_cores_per_process or 1)}
+        told = self._TOLD
+        return Told(told.lines, MappingProxyType(common | dict(told.words)), told.each_node)
 
     def _launch_command(self, job: Job) -> list[str]:
         """The command for the job as launchers see it: with absolute paths."""
         assert job.spec is not None
-        if _is_resolved(job.spec):
+        guard = self._around(job, job.spec).guard if job.spec.launcher not in (None, "single") else ()
+        if _is_resolved(job.spec) and not guard:
             return super()._launch_command(job)
-        shown = Job(_resolved(job.spec))
+        shown = Job(resolved(job.spec, guard))
         shown._id, shown.executor = job.id, self
         return super()._launch_command(shown)
 
@@ -203,15 +236,15 @@ def _absolute(base: str, path: Path | None) -> str | None:
     return None if path is None else os.path.join(base, _home(str(path)))
 
 
-def _needs_env(name: str) -> bool:
+def needs_env(name: str) -> bool:
     """Whether bash cannot hand on a variable, so that it goes through env(1)."""
     return name in _OF_BASH or not name.isidentifier()
 
 
-def _program(spec: JobSpec) -> list[str]:
+def program(spec: JobSpec) -> list[str]:
     """Executable and arguments; through env(1) where there are variables that bash cannot hand on."""
     program = [os.fspath(spec.executable or ""), *(spec.arguments or ())]
-    through_env = [f"{name}={value}" for name, value in (spec.environment or {}).items() if _needs_env(name)]
+    through_env = [f"{name}={value}" for name, value in (spec.environment or {}).items() if needs_env(name)]
     if not through_env:
         return program
     if "=" in program[0]:
@@ -220,10 +253,10 @@ def _program(spec: JobSpec) -> list[str]:
     return ["/usr/bin/env", *through_env, *program]
 
 
-def _resolved(spec: JobSpec) -> JobSpec:
-    """The specification for launchers: all paths absolute."""
+def resolved(spec: JobSpec, guard: Sequence[str] = ()) -> JobSpec:
+    """The specification for launchers: all paths absolute. guard: words before the program."""
     base = directory(spec)
-    executable, *arguments = _program(spec)
+    executable, *arguments = *guard, *program(spec)
     return JobSpec(
         executable, arguments, base, spec.name, spec.inherit_environment, spec.environment,
         _absolute(base, spec.stdin_path), _absolute(base, spec.stdout_path), _absolute(base, spec.stderr_path),
@@ -235,7 +268,7 @@ def _is_resolved(spec: JobSpec) -> bool:
     """Whether launchers can take the specification as it is."""
     paths = (spec.stdin_path, spec.stdout_path, spec.stderr_path, spec.pre_launch, spec.post_launch)
     return (all(path is None or path.is_absolute() for path in paths)
-            and not any(map(_needs_env, spec.environment or ())))
+            and not any(map(needs_env, spec.environment or ())))
 
 
 def _split(command: list[str], arguments: list[str]) -> tuple[list[str], list[str]]:

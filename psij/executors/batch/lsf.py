@@ -23,7 +23,7 @@ import os
 import re
 import subprocess
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import timedelta
 from enum import Enum
 from pathlib import Path
@@ -43,6 +43,7 @@ from psij.job_spec import JobSpec
 from psij.job_state import JobState
 from psij.job_status import JobStatus
 from psij.resource_spec import ResourceSpecV1
+from psij.surroundings import Told
 from sssjob.templates.quoting import Directive
 
 __all__ = ["LsfExecutorConfig", "LsfJobExecutor", "LsfState", "parse_bhist"]
@@ -87,7 +88,7 @@ _REASONS = {"RUNLIMIT": "timeout", "DEADLINE": "deadline", "CPULIMIT": "cpu-time
 
 _UTC = ["env", "TZ=UTC0", "LSB_DISPLAY_YEAR=Y"]
 _FIELDS = ("jobid jobindex stat queue exit_code exit_reason exec_host submit_time start_time finish_time cpu_used "
-           "run_time max_mem")
+           "run_time max_mem proj_name")
 _ID = re.compile(r"\d{1,18}(?:\[\d{1,10}\])?", re.ASCII)
 _SUBMITTED = re.compile(r"Job <(\d{1,18})> is submitted to (?:default )?queue <[^>]*>\.?.*", re.ASCII)
 _RECORD = re.compile(r"\{[^{}]*\}")
@@ -131,6 +132,8 @@ class LsfJobExecutor(LrmExecutor):
 
     _TEMPLATE = "lsf.sh.j2"
     _PREFIX = "lsf"
+    _TOLD = Told("", {"native_id": ("$LSB_JOBID", 1),       # LSB_MCPU_HOSTS: this host, its slots, others
+                      "processors": ("$(set -- ${LSB_MCPU_HOSTS:-}; echo \"${2:-}\")", 1)})
 
     # --- submitting ------------------------------------------------------------------------------------------------
 
@@ -160,6 +163,23 @@ class LsfJobExecutor(LrmExecutor):
 
     def _parse_lookup(self, job: Job, out: str) -> list[str]:
         return sorted((one["JOBID"] for one in _records(0, out) if one.get("JOB_DESCRIPTION") == _tag(job)), key=int)
+
+    def dependency_attributes(self, after: Mapping[str, Sequence[str]]) -> dict[str, object] | None:
+        """``-w``, a condition."""
+        words = {"ok": "done", "notok": "exit", "any": "ended"}
+        return {"lsf.w": " && ".join(f"{words[kind]}({one})" for kind, ids in after.items() for one in ids)}
+
+    def hold_attributes(self) -> dict[str, object]:
+        """``-H``."""
+        return {"lsf.H": True}
+
+    def fit_name(self, name: str) -> str:
+        """Without brackets, which begin an array."""
+        return re.sub(r"[\[\]]", "_", name)
+
+    def get_release_command(self, native_id: str) -> list[str]:
+        """bresume."""
+        return ["bresume", native_id]
 
     def _directives(self, job: Job, spec: JobSpec) -> list[Directive]:
         name = job_name(spec, _LONGEST_NAME)
@@ -217,6 +237,7 @@ class LsfJobExecutor(LrmExecutor):
         if native is None or native.state is None:
             return None
         metadata: dict[str, Any] = {"native_state": state, "phase": native.phase, "queue": row.get("QUEUE") or None,
+                                    "account": _account(row.get("PROJ_NAME", "")),
                                     "submit_time": _utc(row.get("SUBMIT_TIME"))}
         if native.state is not JobState.QUEUED:
             metadata |= {"start_time": _utc(row.get("START_TIME")), **_hosts(row.get("EXEC_HOST", ""))}
@@ -329,6 +350,10 @@ def _record(text: str) -> dict[str, str] | None:
     except ValueError:
         return None
     return found
+
+
+def _account(project: str) -> str | None:
+    return None if project in ("", "-") else project
 
 
 def _end(native: LsfState, row: Mapping[str, str], metadata: dict[str, Any]) -> JobStatus:

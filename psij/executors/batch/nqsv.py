@@ -4,7 +4,8 @@ No NQSV and no manual were at hand. What is known: the command lines and state w
 NEC contributed; ``Request 996644.nqsv submitted to queue: gen_S.``, PBS_JOBID ``0:996644.nqsv`` and PBS_NODEFILE with a
 line for each host, from public logs; options of public job scripts. Not known, and done without:
 
-- a way to find a request by something of ours: when qsub gives no answer, nobody knows whether there is a job;
+- a way to find a request by something of ours: when qsub gives no answer, only the job's own record of its start tells
+  that there is one;
 - what qstat says of a request that has ended, beside that it does not exist: the exit file has the code. One that was
   killed has none and becomes ``lost``, or CANCELED after our own qdel;
 - times, hosts and usage;

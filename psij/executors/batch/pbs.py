@@ -22,6 +22,7 @@ from psij.job import Job
 from psij.job_state import JobState
 from psij.job_status import JobStatus
 from psij.resource_spec import ResourceSpecV1
+from psij.surroundings import Told
 from sssjob.templates.quoting import Directive
 
 __all__ = ["PBSExecutorConfig", "PBSJobExecutor"]
@@ -34,10 +35,22 @@ _LOOK_BACK_S = 3600
 _RECENT = 'ids=$(qselect -x -u "$1" -tc.ge."$2" 2>/dev/null) && [ -n "$ids" ] || exit 0; exec qstat -x -f $ids'
 
 
+# Times are hours:minutes:seconds.
+_TOLD_LINES = r"""_psij_list=$(qstat -f "$PBS_JOBID" 2>/dev/null) || _psij_list=
+_psij_of() {
+    printf '%s\n' "$_psij_list" | sed -n "s/^ *Resource_List\.$1 = //p" |
+        awk -F: '{ s = 0; for (i = 1; i <= NF; i++) s = s * 60 + $i; print s; exit }'
+}
+"""
+
+
 class PBSJobExecutor(GenericPBSJobExecutor):
     """Executor ``pbs``. Custom attributes ``pbs.<option>`` are options of qsub, of one letter."""
 
     _FORMS = (["-f", "-F", "json"], ["-f"])
+    _TOLD = Told(_TOLD_LINES, {
+        "native_id": ("$PBS_JOBID", 1), "processors": ("${NCPUS:-}", 1), "wall_seconds": ("$(_psij_of walltime)", 1),
+        "cpu_seconds": ("$(_psij_of cput)", 1)})
     _ID = re.compile(r"\d{1,15}(?:\[\d*\])?\.[\w.-]{1,255}", re.ASCII)
     _NAME = re.compile(r"[\w.+-]+", re.ASCII)
     _DEFAULT_NAME = 60

@@ -18,7 +18,7 @@ import os
 import re
 import time
 from abc import abstractmethod
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import Enum
 from pathlib import Path
 from typing import Any, ClassVar
@@ -188,15 +188,31 @@ class GenericPBSJobExecutor(LrmExecutor):
         return [one for one in found if one.field != "executable" or all(other.option != "N" for other in custom)
                 ] + custom
 
+    def fit_name(self, name: str) -> str:
+        """Without what PBS does not take in a name."""
+        return name if self._NAME.fullmatch(name) else _fitted(name)
+
     def _name_directive(self, spec: JobSpec) -> Directive:
         name = job_name(spec, _LONGEST_NAME)
         value = name.value or ""
         if name.field == "executable":
-            fit = re.sub(r"[^A-Za-z0-9_+-]", "_", value)
-            return Directive("N", (fit if fit[0].isalpha() else f"job_{fit}")[:self._DEFAULT_NAME], name.field)
+            return Directive("N", _fitted(value)[:self._DEFAULT_NAME], name.field)
         if not self._NAME.fullmatch(value):
             raise InvalidJobException(f"name {value!r} has characters, or none, that PBS does not take in a job's name")
         return Directive("N", value, name.field)
+
+    def dependency_attributes(self, after: Mapping[str, Sequence[str]]) -> dict[str, object] | None:
+        """``-W depend=``."""
+        words = [f"after{kind}:{':'.join(ids)}" for kind, ids in after.items()]
+        return {f"{self._PREFIX}.W": f"depend={','.join(words)}"}
+
+    def hold_attributes(self) -> dict[str, object]:
+        """``-h``."""
+        return {f"{self._PREFIX}.h": True}
+
+    def get_release_command(self, native_id: str) -> list[str]:
+        """qrls."""
+        return ["qrls", native_id]
 
     @abstractmethod
     def _reservation(self, reservation_id: str, queue_name: str | None) -> Directive:
@@ -265,7 +281,8 @@ class GenericPBSJobExecutor(LrmExecutor):
             return None
         fields = fields_of(row)
         metadata: dict[str, Any] = {"native_state": state, "phase": native.phase, "queue": fields.get("queue"),
-                                    "submit_time": self._moment(fields, "submit")}
+                                    "submit_time": self._moment(fields, "submit"),
+                                    "account": fields.get("Account_Name"), "machine": fields.get("server")}
         if native.state is not JobState.QUEUED and "exec_host" in fields:
             metadata |= _hosts(fields["exec_host"])
         if native.state is not JobState.QUEUED:
@@ -421,6 +438,11 @@ def _check_custom(custom: Directive, others: list[Directive]) -> None:
 
 def _resources(value: str | None) -> set[str]:
     return {part.partition("=")[0].strip() for part in (value or "").split(",")}
+
+
+def _fitted(name: str) -> str:
+    fit = re.sub(r"[^A-Za-z0-9_+-]", "_", name)
+    return fit if fit[:1].isalpha() else f"job_{fit}"
 
 
 def _hosts(text: str) -> dict[str, Any]:

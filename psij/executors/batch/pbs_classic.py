@@ -24,6 +24,7 @@ from psij.executors.batch.pbs_base import UTC, GenericPBSJobExecutor, PBSExecuto
 from psij.job import Job
 from psij.job_spec import JobSpec
 from psij.resource_spec import ResourceSpecV1
+from psij.surroundings import Told
 from sssjob.templates.quoting import Directive
 
 __all__ = ["PBSClassicJobExecutor", "PBSExecutorConfig"]
@@ -33,6 +34,8 @@ class PBSClassicJobExecutor(GenericPBSJobExecutor):
     """Executor ``pbs_classic``. Custom attributes ``pbs.<option>`` are options of qsub, of one letter."""
 
     _FORMS = (["-f", "-x"], ["-f"])
+    _TOLD = Told("", {"native_id": ("$PBS_JOBID", 1), "processors": ("${PBS_NUM_PPN:-}", 1),
+                      "wall_seconds": ("${PBS_WALLTIME:-}", 1)})
     _ID = re.compile(r"\d{1,15}(?:\[\d*\]|-\d{1,10})?(?:\.[\w.-]{1,255})?", re.ASCII)
     _NAME = re.compile(r"[!-.0-~]+", re.ASCII)
     _DEFAULT_NAME = 15      # bytes that every release takes

@@ -11,10 +11,12 @@ from __future__ import annotations
 
 import calendar
 import re
+import signal
 import subprocess
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from psij.exceptions import InvalidJobException, SubmitException
@@ -32,6 +34,7 @@ from psij.job_spec import JobSpec
 from psij.job_state import JobState
 from psij.job_status import JobStatus
 from psij.resource_spec import ResourceSpecV1
+from psij.surroundings import Told
 from sssjob.templates.quoting import Directive
 
 __all__ = ["SGEExecutorConfig", "SGEJobExecutor", "state_of"]
@@ -53,7 +56,13 @@ _LETTERS: tuple[tuple[str, JobState, str | None], ...] = (
 
 # failed of accounting(5): 0 ran; 25 to be run again; 37 limit; 100 ended by a signal; the others never ran.
 _TIME_LIMIT, _SIGNALED = 37, 100
-_NOT_OVER = (24, 25)
+_RUN_AGAIN = 25
+#: Requests for limits in a record's category, queue_conf(5); signals of the soft ones.
+_ASKED = re.compile(r"(?:^|[\s,])([hs]_(?:rt|cpu|vmem))=([^\s,]+)")
+_SOFT = (("s_rt", signal.SIGUSR1, "timeout"), ("s_cpu", signal.SIGXCPU, "cpu-limit"))
+_WORDS = {"timeout": "the time limit was reached", "cpu-limit": "the limit of CPU time was reached",
+          "memory": "out of memory"}
+_NOT_OVER = (24, _RUN_AGAIN)
 
 _REFUSED = {
     **dict.fromkeys(("t", "tc"), "a PSI/J job is one job"), "o": "use stdout_path", "e": "use stderr_path",
@@ -94,6 +103,15 @@ class SGEJobExecutor(LrmExecutor):
 
     _TEMPLATE = "sge.sh.j2"
     _PREFIX = "sge"
+    # The first line of PE_HOSTFILE is this host. qstat shows seconds; limits of processes are per job: the slots' sum.
+    _TOLD = Told("", {
+        "native_id": ("$JOB_ID", 1),
+        "processors": ("$(sed -n '1s/^[^ ]* *\\([0-9]*\\).*/\\1/p' \"${PE_HOSTFILE:-/dev/null}\" 2>/dev/null | "
+                       "grep . || echo \"${NSLOTS:-}\")", 1),
+        "wall_seconds": ("$(qstat -j \"$JOB_ID\" 2>/dev/null | "
+                         "sed -n 's/^hard resource_list:.*h_rt=\\([0-9]*\\).*/\\1/p')", 1),
+        "cpu_seconds": ("$(ulimit -H -t)", 1), "memory_bytes": ("$(ulimit -H -v)", 1 << 10)})
+    _SHOWN_CODES = MappingProxyType({99: 1, 100: 1})    # by the submit script: Grid Engine would take them for orders
 
     def __init__(self, url: str | None = None, config: JobExecutorConfig | None = None) -> None:
         super().__init__(url, config)
@@ -135,12 +153,32 @@ class SGEJobExecutor(LrmExecutor):
                 found.add(current)
         return sorted(found, key=int)
 
+    def _says_none(self, out: str) -> bool:
+        """qstat -j of an empty cluster fails, seen with 8.1.9."""
+        return out.startswith("Following jobs do not exist")
+
     def _check_spec(self, spec: JobSpec) -> None:
         super()._check_spec(spec)
         asked = resources(spec)
         name = self._environment_name(spec)
         if asked is not None and name is not None and _slots(asked) > 1:
             _check_layout(asked, name, self._allocation_rule(name))
+
+    def dependency_attributes(self, after: Mapping[str, Sequence[str]]) -> dict[str, object] | None:
+        """``-hold_jid``, which waits for ends of any kind and knows no others."""
+        return {"sge.hold_jid": ",".join(after["any"])} if after.keys() == {"any"} else None
+
+    def fit_name(self, name: str) -> str:
+        """Without what Grid Engine does not take in a name."""
+        return _fitted(name)
+
+    def hold_attributes(self) -> dict[str, object]:
+        """``-h``."""
+        return {"sge.h": True}
+
+    def get_release_command(self, native_id: str) -> list[str]:
+        """qrls."""
+        return ["qrls", native_id]
 
     def _allocation_rule(self, name: str) -> str | None:
         """How a parallel environment spreads slots over hosts, asked once; None when the site does not say."""
@@ -291,13 +329,17 @@ def _checked_name(name: Directive) -> str:
     """The name, if Grid Engine can take it. Seen with 8.1.9: it may not begin with a digit."""
     value = name.value or ""
     if name.field == "executable":
-        value = re.sub(r"[^A-Za-z0-9_.+=-]", "_", value)
-        return value if not value[:1].isdigit() else f"_{value}"
+        return _fitted(re.sub(r"[^A-Za-z0-9_.+=-]", "_", value))
     unfit = _NAME_UNFIT.search(value)
     if not value or unfit or value[0].isdigit():
         what = f"contains {unfit[0]!r}" if unfit else "is empty or begins with a digit"
         raise InvalidJobException(f"name {value!r} {what}, which Grid Engine does not take as the name of a job")
     return value
+
+
+def _fitted(name: str) -> str:
+    name = _NAME_UNFIT.sub("_", name)
+    return f"_{name}" if not name or name[0].isdigit() else name
 
 
 def state_of(letters: str) -> tuple[JobState, str | None] | None:
@@ -355,41 +397,122 @@ def parse_qacct(exit_code: int, out: str) -> dict[str, JobStatus]:
     return {native_id: status for native_id, status in statuses if status is not None}
 
 
-def _record(runs: list[dict[str, str]]) -> JobStatus | None:
-    last = runs[-1]
+def _runs(records: list[dict[str, str]]) -> list[list[dict[str, str]]]:
+    """The records of a job by run, in order of time; of each run the one of the job itself last.
+
+    Tasks of a parallel environment that accounts for them one by one (accounting_summary, sge_pe(5)) have records like
+    the job's own, written as they end. qacct does not name them; they lie within the time of the run that they are of.
+    """
+    if len(records) == 1 or all(record.get("granted_pe", "NONE") == "NONE" for record in records):
+        return [[record] for record in records]
+    runs: list[list[dict[str, str]]] = []
+    spans = [(_utc(record.get("start_time"), _ACCT_TIME) or 0.0, _utc(record["end_time"], _ACCT_TIME) or 0.0)
+             for record in records]
+    end = -1.0
+    # the longest first of those that begin together, the last written first of those that also end together
+    for place in sorted(range(len(records)), key=lambda n: (spans[n][0], -spans[n][1], -n)):
+        again = runs and runs[-1][-1]["failed"].split(" ")[0] == str(_RUN_AGAIN)
+        if spans[place][0] and spans[place][1] <= end and not (again and spans[place][0] >= end):
+            runs[-1].insert(0, records[place])
+        else:
+            runs.append([records[place]])
+            end = spans[place][1]
+    return runs
+
+
+def _record(records: list[dict[str, str]]) -> JobStatus | None:
+    runs = _runs(records)
+    last = runs[-1][-1]
     failed, code = (int(re.match(r"\d*", last[name])[0] or -1) for name in ("failed", "exit_status"))  # type: ignore[index]
     if failed in _NOT_OVER:
         return None
     metadata: dict[str, Any] = {"native_state": f"failed {last['failed']}" if failed else "done",
-                                "submit_time": _utc(last.get("qsub_time"), _ACCT_TIME),
-                                "end_time": _utc(last["end_time"], _ACCT_TIME)}
+                                "submit_time": _utc(runs[0][-1].get("qsub_time"), _ACCT_TIME) or None,
+                                "end_time": _utc(last["end_time"], _ACCT_TIME),
+                                "account": last["project"] if last.get("project", "NONE") != "NONE" else None}
     started = _utc(last.get("start_time"), _ACCT_TIME)
     if started is not None and failed in (0, _TIME_LIMIT, _SIGNALED):
-        cpu = [seconds for run in runs if (seconds := _quantity(run.get("cpu", ""))) is not None]
-        walls = [seconds for run in runs if (seconds := _quantity(run.get("ru_wallclock", ""))) is not None]
-        memory = max((_quantity(run.get("maxvmem", "")) or 0 for run in runs), default=0)
+        cpu = [seconds for one in records if (seconds := _quantity(one.get("cpu", ""))) is not None]
+        walls = [seconds for run in runs if (seconds := _quantity(run[-1].get("ru_wallclock", ""))) is not None]
+        memory = max(map(_resident, records), default=0)
         metadata |= {"start_time": started, "wall_seconds": sum(walls) if walls else None,
                      "queue": last.get("qname"), "processors": _whole(last.get("slots", "")),
                      "cpu_seconds": sum(cpu) if cpu else None, "memory_max_bytes": int(memory) if memory else None,
-                     "starts": len(runs) if len(runs) > 1 else None,
-                     "attempts": [_attempt(run) for run in runs] if len(runs) > 1 else None}
+                     "memory_average_bytes": _average(records, sum(cpu)),
+                     "starts": len(runs),
+                     "attempts": [_attempt(run[-1]) for run in runs] if len(runs) > 1 else None}
         if last.get("granted_pe") == "NONE":
             metadata |= {"nodes": [last["hostname"]], "node_count": 1}
     state = JobState.COMPLETED if failed == 0 and code == 0 else JobState.FAILED
-    if failed == _TIME_LIMIT:
-        metadata["reason"] = "timeout"
+    passed = _limit(last, failed, code)
+    if passed is not None:
+        metadata["reason"] = passed
     elif failed == _SIGNALED and code > 128:
         metadata |= {"reason": "signal", "signal": code - 128}
     elif failed not in (0, _SIGNALED):
         metadata["reason"], code = "launch", -1
     return JobStatus(state, time=metadata["end_time"], exit_code=code if code >= 0 else None,
-                     message="the time limit was reached" if failed == _TIME_LIMIT else None,
+                     message=_WORDS.get(passed or "") or _said(metadata.get("reason"), last["failed"]),
                      metadata={key: value for key, value in metadata.items() if value is not None})
+
+
+def _resident(record: Mapping[str, str]) -> float:
+    """The greatest resident size of a process in bytes; 0 for none.
+
+    Univa's ``maxrss`` has a unit. ru_maxrss is in kilobytes, which 8.1.9 takes for bytes when it makes a text of them:
+    ``47.777KB`` are 48924 KB.
+    """
+    return _quantity(record.get("maxrss", "")) or 1024 * (_quantity(record.get("ru_maxrss", "")) or 0)
+
+
+def _average(records: list[dict[str, str]], cpu: float) -> int | None:
+    """``mem``, which is memory integrated over CPU time, by the CPU time; None where it was not sampled."""
+    used = sum(_quantity(one.get("mem", "")) or 0 for one in records)
+    return int(used / cpu) if used and cpu else None
+
+
+def _said(reason: str | None, failed: str) -> str | None:
+    """Grid Engine's own words for a start that failed: ``28  : changing into working directory``."""
+    words = failed.partition(":")[2].strip()
+    return f"Grid Engine says {words}" if reason == "launch" and words else None
+
+
+def _limit(record: Mapping[str, str], failed: int, code: int) -> str | None:
+    """The limit that ended a job: the record says that one did, the requests in it say which.
+
+    A soft limit sends a signal that may also have come from elsewhere, so it counts where the job had used it up.
+    """
+    asked = {name: _limit_value(value) for name, value in _ASKED.findall(record.get("category", ""))}
+    used = {"rt": _quantity(record.get("ru_wallclock", "")), "cpu": _quantity(record.get("cpu", ""))}
+    passed = {name for name, most in asked.items()
+              if most is not None and (has := used.get(name.partition("_")[2])) is not None and has >= most - 1}
+    if failed == _TIME_LIMIT:
+        if "h_rt" in passed or not asked.keys() & {"h_cpu", "h_vmem"}:
+            return "timeout"
+        return "cpu-limit" if "h_cpu" in passed else "memory" if "h_vmem" in asked else "timeout"
+    if failed == _SIGNALED:
+        return next((reason for name, signal, reason in _SOFT if code == 128 + signal and name in passed), None)
+    return None
+
+
+def _limit_value(text: str) -> float | None:
+    """A limit in seconds: a number, or hours:minutes:seconds, of which each part may be empty."""
+    parts = text.split(":")
+    if not all(part == "" or part.replace(".", "", 1).isdecimal() for part in parts) or len(parts) not in (1, 3):
+        return None
+    seconds = 0.0
+    for part in parts:
+        seconds = seconds * 60 + float(part or 0)
+    return seconds
 
 
 def _attempt(run: dict[str, str]) -> dict[str, Any]:
     """One run of a job that was run again."""
+    code = _whole(run["exit_status"].split(" ")[0])
+    signaled = run["failed"].startswith(str(_SIGNALED)) and code is not None and code > 128
     found = {"native_state": f"failed {run['failed']}" if run["failed"] != "0" else "done",
+             "exit_code": None if signaled else code, "signal": code - 128 if signaled and code is not None else None,
+             "nodes": [run["hostname"]] if run.get("granted_pe") == "NONE" else None,
              "start_time": _utc(run.get("start_time"), _ACCT_TIME), "end_time": _utc(run["end_time"], _ACCT_TIME),
              "wall_seconds": _quantity(run.get("ru_wallclock", "")) or None}
     return {key: value for key, value in found.items() if value is not None}

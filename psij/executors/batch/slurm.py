@@ -10,14 +10,17 @@ from __future__ import annotations
 import logging
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping
+import subprocess
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import Enum
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
-from psij.exceptions import SubmitException
+from psij.exceptions import InvalidJobException, SubmitException
 from psij.executors.batch._files import exit_file
 from psij.executors.batch._hosts import hosts
+from psij.executors.batch._slurm_parts import check_part, step
 from psij.executors.batch.batch_scheduler_executor import (
     BatchSchedulerExecutorConfig,
     Failure,
@@ -31,23 +34,43 @@ from psij.executors.batch.lrm import (
     Row,
     clock,
     custom_directives,
+    directory,
     job_name,
+    needs_env,
     number,
+    program,
+    resolved,
     resources,
     rows_by_header,
     share,
     whole_lines,
 )
 from psij.job import Job
+from psij.job_attributes import JobAttributes
 from psij.job_spec import JobSpec
 from psij.job_state import JobState
 from psij.job_status import JobStatus
 from psij.resource_spec import ResourceSpecV1
-from sssjob.templates.quoting import Directive, slurm_path
+from psij.surroundings import Told
+from sssjob.templates.quoting import Directive, Quoted, slurm_path
 
 __all__ = ["SlurmExecutorConfig", "SlurmJobExecutor", "SlurmState"]
 
 _log = logging.getLogger("psij")
+
+
+# Seen with 22.05: StartTime and EndTime are local times; EndTime is Unknown where there is no limit. A job that is an
+# element of an array is asked for by its own id, and may be shown among others.
+_TOLD_LINES = r"""_psij_of() {
+    scontrol show job -o "$SLURM_JOB_ID" 2>/dev/null | grep "^JobId=$SLURM_JOB_ID " |
+        sed -n 's/.* StartTime=\([0-9T:-]*\) EndTime=\([0-9T:-]*\).*/\1 \2/p'
+}
+_psij_span=$(_psij_of) _psij_from= _psij_to=
+if [ -n "$_psij_span" ]; then
+    _psij_from=$(date -d "${_psij_span% *}" +%s 2>/dev/null) || _psij_from=
+    [ -z "${_psij_span#* }" ] || _psij_to=$(date -d "${_psij_span#* }" +%s 2>/dev/null) || _psij_to=
+fi
+"""
 
 
 class SlurmState(Enum):
@@ -98,9 +121,10 @@ _FACTORS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40, "P": 
 
 _QUEUE = "%i|%T|%r|%V|%S|%e|%C|%D|%N|%P"
 _ACCOUNTING = ("JobID", "State", "ExitCode", "Submit", "Start", "End", "ElapsedRaw", "Suspended", "TotalCPU",
-               "NCPUS", "NNodes", "NodeList", "MaxRSS", "AveRSS", "Partition", "AllocTRES", "ConsumedEnergyRaw")
+               "NCPUS", "NNodes", "NodeList", "MaxRSS", "AveRSS", "Partition", "AllocTRES", "ConsumedEnergyRaw",
+               "Account", "QOS", "Cluster")
 _SHOWN = ("JobId", "JobState", "Reason", "Restarts", "ExitCode", "SubmitTime", "StartTime", "EndTime", "Partition",
-          "NodeList", "NumNodes", "NumCPUs")
+          "NodeList", "NumNodes", "NumCPUs", "Account", "QOS", "TRES")
 _EPOCH = ["env", "SLURM_TIME_FORMAT=%s"]     # times in seconds since the epoch
 
 _WORDS = {"timeout": "the time limit was reached", "node-failure": "a node failed", "boot": "a node did not boot",
@@ -108,6 +132,7 @@ _WORDS = {"timeout": "the time limit was reached", "node-failure": "a node faile
 _KILLED_FOR_MEMORY = re.compile(r"^slurmstepd\S*: error: .*(?:exceeded (?:\S+ )?memory limit|oom[-_ ]kill)",
                                 re.IGNORECASE | re.MULTILINE)
 
+_NEVER = "DependencyNeverSatisfied"     # reason of a job whose dependency cannot come true any more
 _LONGEST_NAME = 1024     # bytes; seen with 22.05.8
 _NAMED = (("partition", "queue_name"), ("account", "account"), ("reservation", "reservation_id"))
 
@@ -142,7 +167,17 @@ class SlurmJobExecutor(LrmExecutor):
 
     _TEMPLATE = "slurm.sh.j2"
     _PREFIX = "slurm"
+    _TOLD = Told(_TOLD_LINES, {
+        "native_id": ("$SLURM_JOB_ID", 1), "processors": ("${SLURM_CPUS_ON_NODE:-}", 1),
+        "start_time": ("$_psij_from", 1), "wall_seconds": ("${_psij_to:+$((_psij_to - _psij_from))}", 1),
+        "memory_bytes": ("${SLURM_MEM_PER_NODE:-$((${SLURM_MEM_PER_CPU:-0} * ${SLURM_CPUS_ON_NODE:-0}))}", 1 << 20),
+        "node_processors": ("$(scontrol show node -o \"${SLURMD_NODENAME:-}\" 2>/dev/null | "
+                            "sed -n 's/.* CPUTot=\\([0-9]*\\).*/\\1/p')", 1)},
+        'srun --overlap --quiet --nodes="$SLURM_JOB_NUM_NODES" --ntasks="$SLURM_JOB_NUM_NODES" --ntasks-per-node=1')
     _SEPARATOR = "|"
+    TOGETHER = True
+    FURTHER_ATTRIBUTES = MappingProxyType({"quality_of_service": "slurm.qos"})
+    _SHOWN_CODES = MappingProxyType({code: code - 128 for code in range(128, 256)})     # by sacct; seen with 22.05.8
 
     # --- submitting ------------------------------------------------------------------------------------------------
 
@@ -161,6 +196,11 @@ class SlurmJobExecutor(LrmExecutor):
             raise ValueError(f"sbatch gave no job id: {out!r}")
         return found[0][1]
 
+    def _said_of_submission(self, out: str) -> dict[str, Any]:
+        """The cluster, where sbatch names it."""
+        named = [match[2] for line in out.splitlines() if (match := _SUBMITTED.fullmatch(line.strip())) and match[2]]
+        return {"machine": named[0]} if named else {}
+
     def _classify_failure(self, exit_code: int, out: str) -> Failure:
         if exit_code < 0 or _UNKNOWN_OUTCOME.search(out):
             return Failure.UNKNOWN
@@ -173,15 +213,68 @@ class SlurmJobExecutor(LrmExecutor):
                  "JobID,Comment,SubmitLine"]]
 
     def _parse_lookup(self, job: Job, out: str) -> list[str]:
-        rows = (line.partition("|") for line in whole_lines(out))
-        return sorted({native_id for native_id, _, rest in rows if job.id in rest and native_id.isdecimal()}, key=int)
+        """The comment counts first: all parts of a job have one script."""
+        rows = [[*line.split("|", 2), "", ""][:3] for line in whole_lines(out)]
+        found = [[native_id for native_id, *said in rows if job.id in said[place] and _ID.fullmatch(native_id)]
+                 for place in (0, 1)]
+        return sorted(set(found[0] or found[1]), key=lambda one: [int(part) for part in re.split(r"\D", one)])
 
     def _is_native_id(self, text: str) -> bool:
         return _ID.fullmatch(text) is not None
 
+    def part_id(self, native_id: str, number: int) -> str:
+        """``12+1``, the second component of the heterogeneous job 12."""
+        return f"{native_id.partition('+')[0]}+{number}"
+
+    def _check_spec(self, spec: JobSpec) -> None:
+        super()._check_spec(spec)
+        if isinstance(spec.attributes, JobAttributes) and any(
+                name.lower() == "slurm.hetjob" for name in spec.attributes.custom_attributes or ()):
+            raise InvalidJobException("custom attribute 'slurm.hetjob' cannot be used: use submit_together()")
+
+    def _template_context(self, job: Job, spec: JobSpec, context: Mapping[str, Any]) -> dict[str, Any]:
+        found = super()._template_context(job, spec, context)
+        parts = self._parts.get(job.id, ())
+        for part in parts:
+            check_part(part.spec or JobSpec())
+        found["more_parts"] = [self._directives(part, part.spec) for part in parts[1:] if part.spec is not None]
+        found["step"] = Quoted(step([self._part(part) for part in parts]) if parts else "")
+        return found
+
+    def _part(self, job: Job) -> tuple[Job, dict[str, Any]]:
+        """A part with absolute paths, and what its program's template may use."""
+        assert job.spec is not None
+        spec = job.spec
+        environment = [item for item in (spec.environment or {}).items() if not needs_env(item[0])]
+        return Job(resolved(spec)), {"directory": directory(spec), "inherit_environment": spec.inherit_environment,
+                                     "environment": environment, "program": program(spec)}
+
+    def dependency_attributes(self, after: Mapping[str, Sequence[str]]) -> dict[str, object] | None:
+        """``--dependency``; a job whose turn can no longer come is ended by Slurm and does not wait for ever."""
+        words = [f"after{kind}:{':'.join(ids)}" for kind, ids in after.items()]
+        return {"slurm.dependency": ",".join(words), "slurm.kill-on-invalid-dep": "yes"}
+
+    def machine(self) -> str | None:
+        """The name of the cluster, as sacct has it under Cluster; None where the controller does not say."""
+        try:
+            _, out = self._ask(["scontrol", "show", "config"])
+        except (subprocess.SubprocessError, OSError):
+            return None
+        found = re.search(r"^ClusterName\s*=\s*(\S+)", out, re.MULTILINE)
+        return None if found is None else found[1]
+
+    def hold_attributes(self) -> dict[str, object]:
+        """``--hold``."""
+        return {"slurm.hold": True}
+
+    def get_release_command(self, native_id: str) -> list[str]:
+        """scontrol release."""
+        return ["scontrol", "release", native_id]
+
     def _directives(self, job: Job, spec: JobSpec) -> list[Directive]:
         found = [Directive("job-name", (name := job_name(spec, _LONGEST_NAME)).value, name.field),
-                 Directive("output", f"{slurm_path(self.work_directory)}/%j.out", "work_directory")]
+                 Directive("output", f"{slurm_path(self.work_directory)}/%j{'+0' * (job.id in self._parts)}.out",
+                           "work_directory")]
         attributes = spec.attributes
         if attributes is not None:
             for option, field in _NAMED:
@@ -221,8 +314,9 @@ class SlurmJobExecutor(LrmExecutor):
         reason, submit, start, end, cpus, nodes, names, queue = values
         metadata: dict[str, Any] = {"native_state": state, "submit_time": number(submit), "queue": queue or None}
         if native.state is not JobState.QUEUED and names:
-            metadata |= {"start_time": number(start), "nodes": hosts(names), "node_count": _whole(nodes),
-                         "processors": _whole(cpus)}
+            metadata["start_time"] = number(start)
+            if native.phase != "CLEANUP":       # then it lists what has not been given back yet
+                metadata |= {"nodes": hosts(names), "node_count": _whole(nodes), "processors": _whole(cpus)}
         if native.state.final:
             metadata["end_time"] = number(end)
         return _with_state(native, metadata, reason)
@@ -240,9 +334,11 @@ class SlurmJobExecutor(LrmExecutor):
             known.get("sacct")) and exit_file(self._aux_path(native_id, ".ec"), None) is None]
         if unsure and "scontrol" not in self._off:
             self._ask_source(self._sources(unsure)[1], records)
-        for known in map(records.__getitem__, unsure):
+        for native_id, known in ((native_id, records[native_id]) for native_id in unsure):
             if "scontrol" in known and known["scontrol"].exit_code is not None:
                 known["sacct"].exit_code = None
+            elif native_id not in late and self._aux_path(native_id, ".start").exists():
+                del known["sacct"]          # the script ran here, and its exit file may come yet
             else:
                 code = known["sacct"].exit_code or 0
                 known["sacct"].message = f"exit code {code}, or {code + 128}: sacct does not tell them apart"
@@ -259,7 +355,7 @@ class SlurmJobExecutor(LrmExecutor):
 
     def get_cancel_command(self, native_id: str) -> list[str]:
         """scancel, which is content when the job has ended."""
-        return ["scancel", native_id]
+        return ["scancel", native_id.partition("+")[0]]     # no component ends alone
 
     def process_cancel_command_output(self, exit_code: int, out: str) -> None:
         """Every failure is one, but that of a job that is not there any more."""
@@ -325,6 +421,8 @@ def _with_state(native: SlurmState, metadata: dict[str, Any], said: str | None, 
         metadata["phase"] = native.phase
     if native.reason is not None:
         metadata["reason"] = native.reason
+    elif native is SlurmState.CANCELLED and said == _NEVER:
+        metadata["reason"] = "dependency"
     if signal and native.state is not JobState.COMPLETED:
         metadata["signal"] = signal
         code = 128 + signal
@@ -347,6 +445,10 @@ def _exit(text: str) -> tuple[int | None, int]:
     """Exit code and signal of ``code:signal``."""
     code, _, signal = text.partition(":")
     return (int(code) if code.isdecimal() else None), (int(signal) if signal.isdecimal() else 0)
+
+
+def _stated(text: str | None) -> str | None:
+    return None if text in (None, "", "(null)", "Unknown") else text
 
 
 def _is_unsure(status: JobStatus | None) -> bool:
@@ -401,17 +503,20 @@ def _record(runs: list[Mapping[str, str]], steps: list[Mapping[str, str]]) -> Jo
     if native.state.final and number(row["End"]) is None:       # not all of it is there yet
         return None
     metadata: dict[str, Any] = {"native_state": row["State"], "submit_time": number(runs[0]["Submit"]),
-                                "queue": row["Partition"] or None}
-    ran = row["NodeList"] not in ("", "None assigned")
-    if ran:
-        metadata |= {"start_time": number(row["Start"]), "nodes": hosts(row["NodeList"]),
-                     "node_count": _whole(row["NNodes"]), "processors": _whole(row["NCPUS"]),
-                     "gpus": _gpus(row["AllocTRES"])}
+                                "queue": row["Partition"] or None, "account": row.get("Account") or None,
+                                "qos": _stated(row.get("QOS")), "machine": row.get("Cluster") or None}
+    started = [run for run in runs if _ran(run)]
+    if started and native.state is not JobState.QUEUED:     # of a last run that never had nodes nothing was delivered
+        last = started[-1]
+        metadata |= {"start_time": number(last["Start"]), "nodes": hosts(last["NodeList"]),
+                     "node_count": _whole(last["NNodes"]), "processors": _whole(last["NCPUS"]),
+                     "starts": len(started), **_gpus(last["AllocTRES"])}
     if native.state.final:
         metadata["end_time"] = number(row["End"])
-    started = [run for run in runs if run["NodeList"] not in ("", "None assigned")]
-    if len(runs) > 1:
-        metadata |= {"starts": len(started) or None, "attempts": [_attempt(run) for run in started]}
+    if len(runs) > 1 and started:
+        metadata["starts"] = len(started)
+    if len(started) > 1:
+        metadata["attempts"] = [_attempt(run) for run in started]
     if started and native.state.final:
         metadata |= {"wall_seconds": _sum(number(run["ElapsedRaw"]) for run in started),
                      "cpu_seconds": _sum(_seconds(run["TotalCPU"]) for run in started),
@@ -424,7 +529,9 @@ def _record(runs: list[Mapping[str, str]], steps: list[Mapping[str, str]]) -> Jo
 
 def _attempt(run: Mapping[str, str]) -> dict[str, Any]:
     """One run of a job that was put back into the queue."""
+    code, signal = _exit(run["ExitCode"])
     found = {"native_state": run["State"], "start_time": number(run["Start"]), "end_time": number(run["End"]),
+             "exit_code": None if signal else code, "signal": signal or None,
              "wall_seconds": number(run["ElapsedRaw"]), "nodes": hosts(run["NodeList"])}
     return {key: value for key, value in found.items() if value is not None}
 
@@ -441,9 +548,18 @@ def _memory(steps: list[Mapping[str, str]]) -> dict[str, int]:
     return ({"memory_max_bytes": max(most)} if most else {}) | ({"memory_average_bytes": max(mean)} if mean else {})
 
 
-def _gpus(tres: str) -> int | None:
+def _ran(run: Mapping[str, str]) -> bool:
+    """Whether it had nodes; a job that never ran can have times all the same."""
+    return run["NodeList"] not in ("", "None assigned")
+
+
+def _gpus(tres: str) -> dict[str, Any]:
+    """GPUs of ``gres/gpu=2,gres/gpu:a100=2``: how many, and of which types where all of them are named."""
     match = re.search(r"(?:^|,)gres/gpu=(\d+)", tres)
-    return int(match[1]) if match else None
+    types = {name: int(count) for name, count in re.findall(r"(?:^|,)gres/gpu:([^=,]+)=(\d+)", tres)}
+    if match is None:
+        return {"gpus": sum(types.values()), "gpu_types": types} if types else {}
+    return {"gpus": int(match[1])} | ({"gpu_types": types} if types and sum(types.values()) == int(match[1]) else {})
 
 
 def parse_scontrol(exit_code: int, out: str) -> dict[str, JobStatus]:
@@ -460,12 +576,13 @@ def parse_scontrol(exit_code: int, out: str) -> dict[str, JobStatus]:
             continue        # the same field twice: a name or a comment looks like fields
         names = fields.get("NodeList", "")
         metadata: dict[str, Any] = {"native_state": native.name, "submit_time": number(fields.get("SubmitTime", "")),
-                                    "queue": fields.get("Partition")}
+                                    "queue": fields.get("Partition"), "account": _stated(fields.get("Account")),
+                                    "qos": _stated(fields.get("QOS"))}
         if names not in ("", "(null)") and native.state is not JobState.QUEUED:
             metadata |= {"start_time": number(fields.get("StartTime", "")), "nodes": hosts(names),
                          "node_count": _whole(fields.get("NumNodes", "")),
                          "processors": _whole(fields.get("NumCPUs", "")),
-                         "starts": (_whole(fields.get("Restarts", "")) or 0) + 1 or None}
+                         "starts": (_whole(fields.get("Restarts", "")) or 0) + 1, **_gpus(fields.get("TRES", ""))}
         if native.state.final:
             metadata["end_time"] = number(fields.get("EndTime", ""))
         found[fields["JobId"]] = _with_state(native, metadata, fields.get("Reason"), *_exit(fields.get("ExitCode", "")))

@@ -1,0 +1,197 @@
+"""What submitting a group costs on top of the submit commands themselves, on a real Slurm; and a soak on the stand-in.
+
+``python -m bench.run_slurm [--jobs N] [--repeat N] [--check]`` needs a lab (``SSSJOB_LAB_SLURM`` names the directory of
+its ``env.sh``, docs/labs.md); without one it says so and measures nothing. The jobs are held and cancelled afterwards.
+Ours is what remains of the wall time, and the CPU time of this process, without the time inside the commands; the bare
+commands are run one after another in the same process.
+
+``python -m bench.run_slurm --soak N`` runs N short jobs on the stand-in and prints memory, threads and descriptors on
+the way; status 1 where one of them has grown.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import os
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from bench.run import Measure
+from psij.executors.batch.batch_scheduler_executor import BatchSchedulerExecutorConfig
+from psij.executors.batch.slurm import SlurmJobExecutor
+from sssjob.reader import read_document
+from sssjob.run.client import Client
+from sssjob.run.journal import open_journal
+
+__all__ = ["main", "measures", "soak"]
+
+BAR = 0.10          # of the time of the commands
+_JOB = "<Job><Id>j{}</Id><Environment export='true'/><Executable>/bin/true</Executable>{}</Job>"
+_GROWTH_KB = 1.0    # a finished job may leave behind: its row, its outcome, its facts in the document
+_EVERY = 1000
+
+
+class _Timed(SlurmJobExecutor):
+    """Slurm that keeps count of its submit commands, and of the wall and CPU seconds in them."""
+
+    wall = cpu = 0.0
+    count = 0
+
+    def _run_submit(self, command: list[str]) -> str:
+        wall, cpu = time.perf_counter(), time.process_time()
+        try:
+            return super()._run_submit(command)
+        finally:
+            self.wall += time.perf_counter() - wall
+            self.cpu += time.process_time() - cpu
+            self.count += 1
+
+
+def enter(folder: str) -> None:
+    """Take over the environment of a lab."""
+    shown = subprocess.run(["/bin/bash", "-c", '. "$0/env.sh" && env -0', folder], stdout=subprocess.PIPE, check=True)
+    for variable in shown.stdout.decode().split("\0")[:-1]:
+        key, _, value = variable.partition("=")
+        if key not in ("_", "PWD", "SHLVL", "OLDPWD"):
+            os.environ[key] = value
+
+
+def _submit(jobs: int, folder: Path) -> tuple[float, float, _Timed, list[str]]:
+    """Wall and CPU seconds of a submission, the executor that knows those in the submit commands, and native ids."""
+    text = "".join(_JOB.format(n, "<Hold>User</Hold>") for n in range(jobs))
+    document = read_document(f"<JobGroup><Id>g</Id>{text}</JobGroup>".encode())
+    spent = _Timed(config=BatchSchedulerExecutorConfig(work_directory=folder / "work", queue_polling_interval=600,
+                                                       initial_queue_polling_delay=600, keep_files=True))
+    with open_journal(folder / "journal.db") as journal:
+        client = Client(journal)
+        client._backends["slurm"] = spent
+        wall, cpu = time.perf_counter(), time.process_time()
+        made = client.submit(document, "slurm", cwd=folder)
+        wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
+    assert made is not None and spent.count == jobs, [str(f) for f in client.findings]
+    return wall, cpu, spent, [str(job.row.native_id) for job in made.jobs]
+
+
+def _bare(folder: Path) -> tuple[float, list[str]]:
+    """Wall seconds of the bare commands, one after another, on the scripts that ours left."""
+    scripts = sorted(folder.glob("*.job"))
+    start, ids = time.perf_counter(), []
+    for script in scripts:
+        done = subprocess.run(["sbatch", "--parsable", str(script)], capture_output=True, text=True, check=True)
+        ids.append(done.stdout.strip())
+    return time.perf_counter() - start, ids
+
+
+def measures(jobs: int, repeat: int) -> Iterator[Measure]:
+    """The cost of a submission in parts of that of its commands."""
+    rounds = []
+    for _ in range(repeat):
+        with tempfile.TemporaryDirectory() as name:
+            os.chdir(name)
+            gc.collect()
+            wall, cpu, spent, ids = _submit(jobs, Path(name))
+            bare, more = _bare(spent.work_directory)
+            assert len(more) == jobs
+            for start in range(0, 2 * jobs, 500):
+                subprocess.run(["scancel", *[*ids, *more][start:start + 500]], check=False)
+            os.chdir("/")
+        rounds.append(((wall - spent.wall) / bare, (cpu - spent.cpu) / bare, bare / jobs, wall / bare))
+    best = min(rounds)
+    note = f"{best[2] * 1000:.1f} ms a bare sbatch, the whole takes {best[3]:.2f} times as long"
+    yield Measure(f"submitting {jobs} jobs, our wall time of sbatch's", best[0], BAR, note=note)
+    yield Measure(f"submitting {jobs} jobs, our CPU time of sbatch's", best[1], BAR)
+
+
+# --- the soak -----------------------------------------------------------------------------------------------------
+
+class _Instant(SlurmJobExecutor):
+    """Slurm whose commands are answered from memory: each job has ended by the next question."""
+
+    number = 0
+
+    def _run_submit(self, command: list[str]) -> str:
+        type(self).number += 1
+        return f"{self.number}\n"
+
+    def _run_command(self, cmd: list[str]) -> str:
+        if "squeue" in cmd:
+            return "JOBID|STATE|REASON|SUBMIT_TIME|START_TIME|END_TIME|CPUS|NODES|NODELIST|PARTITION\n"
+        if "sacct" in cmd:
+            fields = cmd[cmd.index("-o") + 1].split(",")
+            wanted = cmd[cmd.index("-j") + 1].split(",")
+            return "\n".join(["|".join(fields), *("|".join(_record(one, fields)) for one in wanted), ""])
+        return ""
+
+
+def _record(native_id: str, fields: list[str]) -> Iterator[str]:
+    known = {"JobID": native_id, "State": "COMPLETED", "ExitCode": "0:0", "Submit": "1795277397", "Start": "1795277398",
+             "End": "1795277399", "ElapsedRaw": "1", "NCPUS": "1", "NNodes": "1", "NodeList": "node1",
+             "TotalCPU": "00:00.010", "Suspended": "00:00:00", "Partition": "batch"}
+    return (known.get(field, "") for field in fields)
+
+
+def _standing() -> tuple[int, int, int]:
+    """Kilobytes of memory in use, threads, descriptors."""
+    gc.collect()
+    pages = int(Path("/proc/self/statm").read_text().split()[1])
+    return pages * os.sysconf("SC_PAGE_SIZE") // 1024, threading.active_count(), len(os.listdir("/proc/self/fd"))
+
+
+def soak(jobs: int) -> int:
+    """Groups of a thousand short jobs, one after another; 1 where something grows with their number."""
+    seen = []
+    with tempfile.TemporaryDirectory() as name:
+        config = BatchSchedulerExecutorConfig(work_directory=Path(name) / "work", queue_polling_interval=0.2,
+                                              initial_queue_polling_delay=0.05, accounting_delay=1)
+        backend = _Instant(config=config)
+        with open_journal(Path(name) / "journal.db") as journal:
+            for start in range(0, jobs, _EVERY):
+                text = "".join(_JOB.format(n, "") for n in range(start, min(start + _EVERY, jobs)))
+                client = Client(journal, config=config)
+                client._backends["slurm"] = backend
+                made = client.submit(read_document(f"<JobGroup><Id>g{start}</Id>{text}</JobGroup>".encode()), "slurm",
+                                     cwd=Path(name))
+                assert made is not None
+                ended, _ = client.wait([f"g{start}"], 600)
+                assert {job.word for job in ended} == {"done"}, [job.outcome for job in ended if job.word != "done"][:1]
+                del made, ended, client
+                seen.append(_standing())
+                kilobytes, threads, descriptors = seen[-1]
+                print(f"after {start + _EVERY} jobs: {kilobytes} KB, {threads} threads, {descriptors} descriptors",
+                      flush=True)
+    first, last = seen[min(2, len(seen) - 1)], seen[-1]
+    grown = (last[0] - first[0]) / max(jobs - 3 * _EVERY, 1)
+    print(f"{grown:.3f} KB a job")
+    return int(grown > _GROWTH_KB or last[1] > first[1] + 2 or last[2] > first[2] + 2)
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """The table; 1 with ``--check`` when a bar is missed."""
+    parser = argparse.ArgumentParser(prog="bench.run_slurm")
+    parser.add_argument("--jobs", type=int, default=1000)
+    parser.add_argument("--repeat", type=int, default=3)
+    parser.add_argument("--check", action="store_true")
+    parser.add_argument("--soak", type=int, metavar="N")
+    options = parser.parse_args(arguments)
+    if options.soak:
+        return soak(options.soak)
+    folder = os.environ.get("SSSJOB_LAB_SLURM")
+    if folder is None:
+        print("submitting to Slurm: skipped, SSSJOB_LAB_SLURM names no lab (docs/labs.md)")
+        return 0
+    enter(folder)
+    missed = False
+    for measure in measures(options.jobs, options.repeat):
+        print(measure)
+        missed |= measure.missed
+    return int(missed and options.check)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,185 @@
+"""Jobs that another client has begun: those that have a native id are followed, the others are looked for by their tag.
+
+What bears the tag is there and followed. What does not, although the resource manager has answered and any submit
+command must have done its work by now, was not submitted and is begun anew.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Final
+
+import psij
+from sssjob.errors import AccessError
+from sssjob.findings import Findings, Policy
+from sssjob.run.journal import since
+from sssjob.run.plan import make_plan
+from sssjob.run.standing import Running, Submission
+from sssjob.run.starting import LOOK_AGAIN_S, finder
+
+if TYPE_CHECKING:
+    from sssjob.run.engine import Engine
+
+__all__ = ["Adopting"]
+
+_LOST_S: Final = 60.0       # how long a job is looked for, unless the executor's lost_after says it
+
+
+class Adopting:
+    """Takes over jobs for an engine."""
+
+    def __init__(self, engine: Engine) -> None:
+        self.engine = engine
+        self.unsure: list[tuple[float, Running, int]] = []      # when to look for a part that may have been submitted
+
+    def fill(self, submission: Submission) -> None:
+        """Plan the jobs of a submission that another client has begun, as that client did."""
+        from sssjob.reader import read_document
+
+        entry = submission.entry
+        if entry is None or not any(job.word == "waiting" and not job.plan.parts for job in submission.jobs):
+            return
+        plan = make_plan(read_document(entry.document), Findings(), executor=entry.executor, cwd=entry.directory,
+                         policy=Policy.of(entry.policy) or Policy.REJECT, scripts=entry.folder / "scripts",
+                         backend=submission.executor())
+        for job, planned in zip(submission.jobs, plan.jobs, strict=True):
+            job.plan.parts, job.plan.together, job.plan.eligible = planned.parts, planned.together, planned.eligible
+            job.plan.held, job.plan.held_there = planned.held, planned.held_there
+
+    def adopt(self, submission: Submission) -> None:
+        """Follow what another client has submitted; look for what it may have submitted; go on with the rest."""
+        self.fill(submission)
+        for job in submission.jobs:
+            self.engine.pend(job)
+            if job.word != "running" or job.ended:
+                continue
+            self.engine.starting.took_over(job)
+            if all(s.final for s in job.seen):
+                self.engine.settle(job)
+                continue
+            for part, seen in enumerate(job.seen):
+                reference = job.references[part]
+                if not seen.final and reference is not None:
+                    self._attach(job, part, reference)
+                elif not seen.final:
+                    self.look_for(job, part)
+
+    def doubt(self, job: Running, part: int) -> None:
+        """Look for a part in a while."""
+        self.unsure.append((time.monotonic() + LOOK_AGAIN_S, job, part))
+
+    def look_again(self, now: float) -> None:
+        """Look for those whose time has come. now: by the monotonic clock."""
+        due = [(job, part) for when, job, part in self.unsure if when <= now]
+        self.unsure = [item for item in self.unsure if item[0] > now]
+        for job, part in due:
+            if not job.ended and job.word == "running" and part < len(job.parts) and job.parts[part] is None:
+                self.look_for(job, part)
+
+    def _attach(self, job: Running, part: int, reference: str) -> None:
+        made = psij.Job()
+        made._id = job.tags[part] or made.id        # by which psij knows the files of the job
+        job.tags[part] = made.id
+        self.engine.listen(job, part, made)
+        job.parts[part] = made
+        try:
+            job.of.executor().attach(made, reference)
+        except psij.SubmitException as error:
+            job.parts[part] = None
+            self.engine.tell(job, f"cannot be followed: {error}")
+            self.doubt(job, part)
+            return
+        if job.cancel:
+            self.engine.cancel(job)
+        elif job.doomed is not None:
+            self.engine.end_natively(job)
+
+    def look_for(self, job: Running, part: int) -> None:
+        """Ask for a part by its tag: it is there and followed, or certainly is not and starts anew, or the question
+        comes again."""
+        reference, tag, find = job.references[part], job.tags[part], finder(job)
+        job.asked = True
+        if job.together and part and reference is None:
+            return                      # known as soon as the first one is
+        if reference is not None:
+            self._attach(job, part, reference)
+            return
+        if find is None or tag is None:
+            self._lost(job, part, f"{job.of.executor().name} cannot say whether it was submitted")
+            return
+        try:
+            found = find(tag)
+        except psij.SubmitException as error:
+            self.engine.tell(job, str(error))
+            if not error.transient and self._grace_over(job, part):
+                self._lost(job, part, f"{error}, and nothing that it writes was found")
+                return
+        else:
+            if found is not None:
+                job.of.note(job, "note", {"text": f"found by its tag {tag}"}, part, job.of.executor().name)
+                self._found(job, part, found)
+                return
+            if getattr(job.of.executor(), "records", None) is not None and since(job.intents[part]) is None:
+                self._lost(job, part, "the machine was started anew, and nobody knows whether it had begun")
+                return
+            if self._grace_over(job, part):
+                self._anew(job, part)
+                return
+        job.parts[part] = None
+        self.doubt(job, part)
+
+    def _found(self, job: Running, part: int, reference: str) -> None:
+        """A part, and with the first of several that are one native job all of them."""
+        parts = [(part, reference)]
+        if job.together:
+            part_id = job.of.executor().part_id  # type: ignore[attr-defined]
+            parts = [(n, part_id(reference, n)) for n in range(len(job.seen))]
+        for n, one in parts:
+            self.engine.starting.known(job, n, one.partition("@")[0], one)
+            self._attach(job, n, one)
+
+    def _grace_over(self, job: Running, part: int) -> bool:
+        """Whether a submit command that was under way must have done its work by now."""
+        made = job.intents[part]
+        passed = since(made)
+        if passed is None:              # another host or another boot: by our own clock
+            passed = time.monotonic() - made.setdefault("_looked", time.monotonic())
+        config = job.of.executor().config
+        return passed >= float(getattr(config, "lost_after", 0.0 if job.of.executor().name == "local" else _LOST_S))
+
+    def _anew(self, job: Running, part: int) -> None:
+        """A part that another client meant to submit and did not."""
+        text = f"nothing bears the tag {job.tags[part]}: it was not submitted"
+        if job.cancel:
+            job.of.note(job, "note", {"text": text}, part, job.of.executor().name)
+            status = psij.JobStatus(psij.JobState.CANCELED, message="on request before it was started",
+                                    metadata={"reason": "cancel"})
+            self.engine.tell_status(job, part, status)
+            return
+        if len(job.seen) == 1 or job.together:
+            job.of.note(job, "unsent", {"text": text}, part, job.of.executor().name)
+            self.engine.starting.left(job)
+            job.forget()
+            self.fill(job.of)
+            self.engine.pend(job)
+            return
+        job.of.note(job, "note", {"text": text}, part, job.of.executor().name)
+        self._part_anew(job, part)
+
+    def _part_anew(self, job: Running, part: int) -> None:
+        if not job.plan.parts:
+            job.word = "waiting"
+            self.fill(job.of)
+            job.word = "running"
+        self.engine.starting.prepare_part(job, part)
+        try:
+            assert job.of.entry is not None
+            job.of.entry.flush()
+        except AccessError as error:
+            self.engine.starting.refused(job, part, error)
+            return
+        self.engine.starting.submit(job, part)
+
+    def _lost(self, job: Running, part: int, message: str) -> None:
+        self.engine.tell_status(job, part, psij.JobStatus(
+            psij.JobState.FAILED, message=message, metadata={"reason": "lost"}))

@@ -1,0 +1,44 @@
+"""Signals that end or release a run, as words on a queue: none strikes between two steps of the book-keeping."""
+
+from __future__ import annotations
+
+import queue
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+from types import FrameType
+from typing import Any, Final
+
+__all__ = ["RELEASE", "STOPS", "interrupts"]
+
+#: Why everything was cancelled -> exit code, 128 + n for signal n; everything else is a time limit, 6.
+STOPS: Final = {"hangup": 128 + signal.SIGHUP, "interrupted": 128 + signal.SIGINT, "terminated": 128 + signal.SIGTERM}
+RELEASE: Final = "release"      # not to stop but to go on: the user releases what is held
+
+
+@contextmanager
+def interrupts(events: queue.SimpleQueue[Any], said: list[str], release: bool = False,
+               once: bool = False) -> Iterator[None]:
+    """Have Ctrl-C, SIGTERM and SIGHUP put a word on the queue; a signal that is ignored stays so. said: gets the word
+    too, for who does not come to the queue for a while. release: SIGUSR1 too. once: the second one ends the process."""
+    def tell(why: str, number: int, frame: FrameType | None) -> None:
+        events.put(why)
+        said.append(why)
+        if once and why != RELEASE:
+            signal.signal(number, signal.SIG_DFL)
+
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = {}
+    words = {code - 128: why for why, code in STOPS.items()} | ({int(signal.SIGUSR1): RELEASE} if release else {})
+    for number, why in words.items():
+        if signal.getsignal(number) is not signal.SIG_IGN:
+            before[number] = signal.signal(number, partial(tell, why))
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, signal.SIG_DFL if handler is None else handler)

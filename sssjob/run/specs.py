@@ -1,0 +1,334 @@
+"""The JobSpecs of a planned job: what only a run knows is filled in.
+
+Directories and streams become paths, scripts that came with the document are written to a private directory, limits of
+processes and the index of an array's element get their places. Where something needed deciding, the comment names the
+row of the decisions.
+"""
+
+from __future__ import annotations
+
+import copy
+import getpass
+import os
+import re
+import socket
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from psij import JobAttributes, JobExecutor, JobSpec, ResourceSpecV1
+from sssjob import arrays
+from sssjob.element import Property
+from sssjob.findings import Findings, Policy
+from sssjob.model import Container, Document, File, Job, TaskGroup
+from sssjob.translators.specs.psij import Target, to_spec
+
+if TYPE_CHECKING:
+    from sssjob.run.plan import Plan, PlannedJob
+
+__all__ = ["Specs", "policy_of", "stated"]
+
+#: Names that only describe a job and cannot change how any executor runs it (job object, section 9.0): told, never
+#: rejected.
+_DESCRIBES: Final = frozenset(("Application", "Charge", "GlobalUser", "Id", "Quote"))
+#: The same for a run on this machine.
+_NOT_CRITICAL: Final = _DESCRIBES | frozenset((
+    "Architecture", "Checkpointable", "Feature", "Group", "Machine", "NodeCount", "NotificationList", "OperatingSystem",
+    "Partition", "Priority", "Project", "QualityOfService", "Queue", "ReservationTime", "ResourceManagerType",
+    "Restartable", "Suspendable", "TimeCategory", "Type", "User",
+))
+#: Looked after by this module, the plan or the engine.
+_HANDLED: Final = frozenset(("Dependency", "EligibleTime", "Hold", "Shell", "NodeCount", "Id", "Name", "facts"))
+#: What PSI/J has no member for -> the name under which executors have a custom attribute for it.
+_FURTHER: Final = {"QualityOfService": "quality_of_service"}
+_LIMITS: Final = {      # ResourceLimit name in lower case -> setrlimit's (job object, section 6.3)
+    "corefilesize": "core", "cputime": "cpu", "datasegsize": "data", "filesize": "fsize", "maxmemorysize": "rss",
+    "maxprocesses": "nproc", "maxswap": "as", "maxmemlock": "memlock", "openfiles": "nofile", "stacksize": "stack",
+}
+_TOKEN: Final = re.compile(r"\{\{|\}\}|\{([a-z_]+)\}")
+_DOLLAR: Final = "SSSJOB_DOLLAR"
+#: What starts several tasks where the job does not say (decisions 10); mpirun everywhere else.
+_LAUNCHERS: Final = {"local": "multiple", "fluxexec": "multiple", "slurm": "srun"}
+#: Keys of Machine/Job Features that only the resource manager knows.
+_GRANTED: Final = dict.fromkeys(("allocated_cpu", "total_cpu", "job_id", "jobstart_secs"))
+_LOCAL: Final = "local"
+_MERGE: Final = "local.merge"
+
+
+class Specs:
+    """Makes the JobSpecs of one plan. backend: the executor that is to take them, where there is one."""
+
+    def __init__(self, document: Document, findings: Findings, executor: str, cwd: Path, plan: Plan,
+                 backend: JobExecutor | None = None) -> None:
+        self.document, self.findings, self.executor, self.cwd = document, findings, executor, cwd
+        self.plan = plan
+        self.further: Mapping[str, str] = getattr(backend, "FURTHER_ATTRIBUTES", {})
+        self.hold = _hook(backend, "hold_attributes")
+        self.fit_name: Callable[[str], str] | None = getattr(backend, "fit_name", None)
+        self.machine: Callable[[], str | None] = getattr(backend, "machine", lambda: None)
+        self.provides = getattr(getattr(backend, "config", None), "surroundings", None) is not None
+        self.told: set[tuple[str, str, str, str]] = set()
+        self.paths: dict[str, str] = {}     # id of a File and shell -> where it lies
+        self.raw: dict[tuple[int, int], JobSpec] = {}       # the document's job and the place of a task group
+
+    def of(self, job: PlannedJob, group: TaskGroup | None, place: int, parts: int) -> JobSpec:
+        """The JobSpec of a job (group None), or of one of its task groups. place: of the group, from 0.
+
+        parts: how many JobSpecs the job has.
+        """
+        key = (id(job.job if job.member is None else job.member.job), place)
+        again = key in self.raw         # another element of the same array
+        if not again:
+            told = Findings(self.findings.file, self.findings.limits)
+            self.raw[key] = to_spec(job.folded, told, policy=job.policy, files=self._scripts(job, group),
+                                    target=self._target(job, parts > 1), group=group)
+            self._tell(job, told)
+        spec = self.raw[key] if job.member is None else copy.deepcopy(self.raw[key])
+        self._finish(job, spec, group, place + 1 if parts > 1 else 0, again)
+        return spec
+
+    def _tell(self, job: PlannedJob, told: Findings) -> None:
+        """Findings of a job, each once although its task groups are translated one by one."""
+        for f in told:
+            path = job.path + f.path.removeprefix("/Job")
+            if (job.path, f.rule, f.message, path) not in self.told:
+                self.told.add((job.path, f.rule, f.message, path))
+                self.findings.add(f.rule, f.subject, f.message, severity=f.severity, line=f.line, path=path)
+
+    def _target(self, job: PlannedJob, several: bool) -> Target:
+        local = self.executor == _LOCAL
+        handled = _HANDLED | self._given(job.folded) | ({"ResourceLimit"} if local else frozenset()) | {
+            tag for tag, name in _FURTHER.items() if name in self.further} | ({"MJF"} if self.provides else frozenset())
+        return Target(rule="SSS602", irrelevant=_NOT_CRITICAL if local else _DESCRIBES, handled=handled,
+                      executor=self.executor, launcher=_LAUNCHERS.get(self.executor, "mpirun"),
+                      word=f"the executor {self.executor} does not honour it", side_by_side=several, dollar=_DOLLAR)
+
+    def _given(self, job: Job) -> frozenset[str]:
+        """What the job states of where it runs and for whom that holds anyway."""
+        ways: tuple[tuple[str, Callable[[str], bool]], ...] = (
+            ("User", lambda text: text == _user()), ("Machine", self._is_here))
+        found = ((tag, holds, list(stated(job, tag))) for tag, holds in ways)
+        return frozenset(tag for tag, holds, items in found if items and all(
+            p.attributes.keys() <= {"awarenessPolicy"} and holds(p.text.strip()) for p in items))
+
+    def _is_here(self, name: str) -> bool:
+        """Whether a Machine is this host, with or without its domain, or what the executor submits to."""
+        wanted, host = name.lower(), socket.gethostname().lower()
+        one_is_short = ("." in wanted) != ("." in host)
+        if wanted == host or (one_is_short and wanted.split(".")[0] == host.split(".")[0]):
+            return True
+        return bool(name) and name == self.machine()
+
+    def _add(self, rule: str, subject: str, message: str, path: str, policy: Policy = Policy.REJECT,
+             severity: Any = None) -> None:
+        self.findings.add(rule, subject, message, path=path, policy=policy, severity=severity)
+
+    def _features(self, job: PlannedJob, spec: JobSpec) -> None:
+        """What a job asks for and states of Machine/Job Features, for an executor that provides them."""
+        from sssjob.mjf.job import values_of
+
+        for name, value in values_of(job.folded, granted=_GRANTED).items():
+            if spec.attributes is None:
+                spec.attributes = JobAttributes(duration=None)
+            spec.attributes.set_custom_attribute(f"mjf.{name}", value)
+
+    def _finish(self, job: PlannedJob, spec: JobSpec, group: TaskGroup | None, number: int, again: bool) -> None:
+        """Directory, streams, limits: what only the run knows. again: it was all told of another element."""
+        if not spec.executable:
+            self._add("SSS605", "Executable", f"{job.label} has no Executable", job.path)
+        elif "://" in spec.executable:
+            self._add("SSS603", "Executable", f"{spec.executable} would have to be fetched", f"{job.path}/Executable")
+        if self.provides:
+            self._features(job, spec)
+        directory = os.path.join(self.cwd, os.path.expanduser(str(spec.directory or "")))
+        spec.directory = os.path.normpath(directory)
+        if spec.executable and not os.path.isabs(spec.executable) and "/" in spec.executable:
+            spec.executable = os.path.join(directory, spec.executable)
+        self._name(job, spec, again)
+        self._streams(job, spec, number, again)
+        self._options(job, spec, group)
+        if job.member is not None:
+            m = job.member
+            spec.environment = {**arrays.variables(m.array, m.index, m.id), **(spec.environment or {})}
+        if self.executor == _LOCAL and not again:
+            self._fit(job, spec)
+        if self.executor == _LOCAL:
+            self._limits(job, spec, group)
+
+    def _name(self, job: PlannedJob, spec: JobSpec, again: bool) -> None:
+        """The name as the resource manager takes it; the document keeps its own."""
+        name = job.folded.value("Name")
+        if self.fit_name is None or not isinstance(name, str) or spec.name != name:
+            return
+        spec.name = self.fit_name(name)
+        if spec.name != name and not again:
+            self._add("SSS502", "Name", f"{self.executor} does not take the name {name!r}; {spec.name} is used there",
+                      f"{job.path}/Name")
+
+    def _options(self, job: PlannedJob, spec: JobSpec, group: TaskGroup | None) -> None:
+        """Custom attributes for what PSI/J has no member for."""
+        assert spec.attributes is not None
+        for tag, name in _FURTHER.items():
+            found = nearest(job.folded, group, tag) if name in self.further else []
+            if found:
+                spec.attributes.set_custom_attribute(self.further[name], found[0].text)
+        for name, value in self.hold.items() if job.held_there else ():
+            spec.attributes.set_custom_attribute(name, value)
+
+    def _streams(self, job: PlannedJob, spec: JobSpec, number: int, again: bool) -> None:
+        custom = (spec.attributes.custom_attributes if spec.attributes is not None else None) or {}
+        for member, tag in (("stdin", "InputFile"), ("stdout", "OutputFile"), ("stderr", "ErrorFile")):
+            path = getattr(spec, f"{member}_path")
+            if path is not None and ("{" in str(path) or "}" in str(path)):
+                setattr(spec, f"{member}_path", self._named(job, tag, str(path), self._tokens(job, spec)))
+        merged = str(custom.get(_MERGE))
+        for member, tag, end in (("stdout", "OutputFile", "out"), ("stderr", "ErrorFile", "err")):
+            closed = any("Close" in p.attributes.get("redirectList", "") for p in stated(job.folded, tag))
+            if getattr(spec, f"{member}_path") is None and not closed and not merged.startswith(member):
+                name = f"job-{_safe(job.label)}{f'.{number}' if number else ''}.{end}"
+                setattr(spec, f"{member}_path", name)
+                if not again:
+                    self._add("SSS503", tag, f"{job.label}: {member} goes to {name}", job.path, severity="info")
+        if _MERGE in custom and self.executor != _LOCAL:     # one file, which both append to
+            member, _, other = merged.partition("-to-")
+            setattr(spec, f"{member}_path", getattr(spec, f"{other}_path"))
+            del custom[_MERGE]
+
+    def _tokens(self, job: PlannedJob, spec: JobSpec) -> dict[str, str]:
+        member = job.member
+        known = {"jobid": job.label, "array_jobid": job.label if member is None else member.id,
+                 "name": str(job.job.value("Name") or job.label), "user": _user(), "host": socket.gethostname(),
+                 "workdir": str(spec.directory), "node_rank": "0", "task_rank": "0", "step": "0"}
+        return known | {"index": "0" if member is None else str(member.index)}
+
+    def _named(self, job: PlannedJob, tag: str, text: str, tokens: Mapping[str, str]) -> str:
+        """A file name with its tokens filled in (decisions 26)."""
+        def token(found: re.Match[str]) -> str:
+            name = found[1]
+            if name is None:
+                return found[0][0]
+            if name in ("node_rank", "task_rank", "step") or (name == "index" and job.member is None):
+                self._add("SSS502", tag, f"{text}: {{{name}}} is 0 for all tasks", f"{job.path}/{tag}")
+            value = tokens.get(name)
+            return found[0] if value is None else value if name == "workdir" else _safe(value)
+
+        return _TOKEN.sub(token, text)
+
+    def _limits(self, job: PlannedJob, spec: JobSpec, group: TaskGroup | None) -> None:
+        found: dict[str, dict[str, str]] = {}
+        for p in nearest(job.folded, group, "ResourceLimit"):
+            name = _LIMITS.get(str(p.get("name", "")).lower())
+            if name is None or not (p.text.strip().isdigit() or p.text.strip().lower() == "unlimited"):
+                self._add("SSS602", "ResourceLimit", f"ResourceLimit {p.get('name')} = {p.text} is not honoured by the "
+                          "executor local", f"{job.path}/ResourceLimit", policy_of(p, job.policy))
+                continue
+            for side in ("Soft", "Hard") if p.get("type") is None else (str(p.get("type")),):
+                found.setdefault(name, {})[side] = p.text.strip().lower()
+        for name, sides in found.items():
+            soft, hard = sides.get("Soft"), sides.get("Hard")
+            assert spec.attributes is not None
+            spec.attributes.set_custom_attribute(
+                f"local.rlimit.{name}", f"{soft or hard}:{hard or _hard_limit(name)}")
+
+    def _fit(self, job: PlannedJob, spec: JobSpec) -> None:
+        """Tell where more is asked than this machine has (decisions 39)."""
+        r = spec.resources
+        if not isinstance(r, ResourceSpecV1):
+            return
+        asked = r.computed_process_count * (r.cpu_cores_per_process or 1)
+        have = len(os.sched_getaffinity(0))
+        memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+        for name, wanted, there in (("Processors", asked, have), ("NodeCount", r.computed_node_count, 1),
+                                    ("Memory", r.memory or 0, memory)):
+            if wanted > there:
+                self._add("SSS604", name, f"{job.label} asks for {wanted} ({name}), this machine has {there}", job.path)
+
+    # -- scripts
+    def _scripts(self, job: PlannedJob, group: TaskGroup | None) -> dict[str, str]:
+        """Write the script that the job names to the private directory; id -> path."""
+        found: dict[str, str] = {}
+        for p in [*nearest(job.folded, group, "Executable")]:
+            name = p.text[1:]
+            if not p.text.startswith("#"):
+                continue
+            if name not in self.document.files:
+                self._add("SSS311", "Executable", f"there is no File {name}", f"{job.path}/Executable")
+                continue
+            shell = next((s.text for s in nearest(job.folded, group, "Shell")), None)
+            found[name] = self._written(self.document.files[name], shell)
+        return found
+
+    def _written(self, file: File, shell: str | None) -> str:
+        key = f"{file.id}\0{shell}"
+        if key not in self.paths:
+            if self.plan.scripts is None:
+                self.plan.scripts = Path(tempfile.mkdtemp(prefix="sssjob-"))    # mode 0700
+            self.plan.scripts.mkdir(parents=True, exist_ok=True, mode=0o700)
+            path = self.plan.scripts / f"{len(self.paths)}-{_safe(file.id)}"
+            descriptor, fresh = tempfile.mkstemp(prefix=".", dir=self.plan.scripts)
+            with os.fdopen(descriptor, "wb") as stream:
+                stream.write(_with_shell(file.content(), shell))
+            os.chmod(fresh, 0o700)
+            os.replace(fresh, path)     # that of an earlier plan may be running
+            self.paths[key] = str(path)
+        return self.paths[key]
+
+def _hook(backend: JobExecutor | None, name: str) -> Mapping[str, object]:
+    """What a hook of an executor gives; nothing where it has none."""
+    hook = getattr(backend, name, None)
+    return (hook() if hook is not None else None) or {}
+
+
+def _with_shell(content: bytes, shell: str | None) -> bytes:
+    """The script with the interpreter that is to run it: Shell, else its own ``#!``, else /bin/sh."""
+    has_own = content.startswith(b"#!")
+    if has_own and shell is None:
+        return content
+    chosen = shell or "/bin/sh"
+    line = f"#!{chosen if chosen.startswith('/') else '/usr/bin/env ' + chosen}\n".encode()
+    return line + content.partition(b"\n")[2] if has_own else line + content
+
+
+def _hard_limit(name: str) -> str:
+    import resource
+
+    hard = resource.getrlimit(getattr(resource, f"RLIMIT_{name.upper()}"))[1]
+    return "unlimited" if hard == resource.RLIM_INFINITY else str(hard)
+
+
+def _user() -> str:
+    try:
+        return getpass.getuser()
+    except (OSError, KeyError):
+        return str(os.getuid())
+
+
+def _safe(text: str) -> str:
+    """The text as part of a file name."""
+    return re.sub(r"[^\w.@%+=,-]", "_", text).lstrip(".-") or "_"
+
+
+def policy_of(item: Container | Property, inherited: Policy) -> Policy:
+    stated = item.attributes.get("awarenessPolicy")
+    return inherited if stated is None else Policy.of(stated) or Policy.REJECT
+
+
+def stated(job: Job, tag: str) -> Iterator[Property]:
+    """A property wherever it stands in a job."""
+    stack: list[Container] = [job]
+    while stack:
+        scope = stack.pop()
+        yield from scope.all(tag)
+        stack += scope.containers()
+
+
+def nearest(job: Job, group: TaskGroup | None, tag: str) -> list[Property]:
+    """The properties of a name that hold for a task group, the nearest scope first (job object, section 2.2)."""
+    groups = [s for s in (group, job.defaults) if s is not None]
+    tasks = [t for s in groups for t in [s.defaults] if t is not None]
+    for scope in [*tasks, *groups, job]:
+        found = [p for r in scope.containers("Requested") for p in r.all(tag)] or scope.all(tag)
+        if found:
+            return found
+    return []

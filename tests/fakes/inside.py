@@ -1,0 +1,70 @@
+"""Commands of a stand-in run in the process of the test, instead of as programs: faults without the price of processes.
+
+What stands in for ``psij.executors.batch._command.run`` has its limits and its errors. Commands that the stand-in does
+not have are run.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from psij.executors.batch import _command
+from tests.fakes.lab import Command, Lab
+
+__all__ = ["Inside", "enter"]
+
+_one_at_a_time = threading.Lock()       # what commands print goes through sys.stdout
+
+
+class Inside:
+    """``run`` for one stand-in. environments: of the calls so far, by command."""
+
+    def __init__(self, lab: Lab, commands: Mapping[str, Command]) -> None:
+        self.lab = lab
+        self.folder = lab.root.with_name("bin")     # where the programs lie, first on the path
+        self.commands = commands
+        self.environments: dict[str, Mapping[str, str]] = {}
+        self.limit = _command.OUTPUT_LIMIT
+
+    def run(self, command: Sequence[str], timeout_s: float, environment: Mapping[str, str] | None = None,
+            limit: int = _command.OUTPUT_LIMIT) -> _command.Result:
+        """Run a command to its end, here where the stand-in has it."""
+        words = _without_env(list(command))
+        path = dict(os.environ if environment is None else environment).get("PATH", "")
+        if words[0] not in self.commands or str(self.folder) not in path.split(":"):
+            return _run(command, timeout_s, environment, limit)
+        self.environments[words[0]] = dict(environment or {})
+        with _one_at_a_time:
+            answer = self.lab.answer(words[0], self.commands[words[0]], words[1:])
+        time.sleep(min(answer.seconds, timeout_s))
+        if answer.seconds > timeout_s:
+            raise subprocess.TimeoutExpired(list(command), timeout_s)
+        if len(answer.stdout) + len(answer.stderr) > min(limit, self.limit):
+            raise _command.OutputLimitError(f"{words!r} put out more than {self.limit} bytes")
+        return _command.Result(answer.exit_code, answer.stdout, answer.stderr)
+
+
+_run = _command.run
+
+
+def _without_env(words: list[str]) -> list[str]:
+    """The command behind ``env``, its options and its variables."""
+    if Path(words[0]).name != "env":
+        return words
+    rest = words[1:]
+    while rest and (rest[0] == "-u" or "=" in rest[0]):
+        rest = rest[2 if rest[0] == "-u" else 1:]
+    return rest
+
+
+def enter(patch: Any, lab: Lab, commands: Mapping[str, Command]) -> Inside:
+    """Have executors run commands here. patch: a pytest.MonkeyPatch."""
+    made = Inside(lab, commands)
+    patch.setattr("psij.executors.batch.batch_scheduler_executor.run", made.run)
+    return made

@@ -1,0 +1,74 @@
+"""A Slurm script runs on the real Slurm, and converted on the real Grid Engine: both print the same."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from sssjob.findings import Findings
+from sssjob.translators import ReadContext, WriteContext, get
+
+pytestmark = pytest.mark.lab
+SCRIPT = """\
+#!/bin/bash
+#SBATCH --job-name=bodies --time=2 {more}
+#SBATCH --output={out}
+
+cd "$SLURM_SUBMIT_DIR" || exit 1
+pwd
+case $SLURM_JOB_ID in *[!0-9]* | '') echo no number ;; *) echo a number ;; esac
+echo "${{SLURM_JOB_NAME:-none}} $((SLURM_NTASKS * 2)) $SLURM_CPUS_PER_TASK"
+echo "$SLURM_JOB_USER $SLURM_JOB_UID $SLURM_NNODES"
+echo "$SLURM_TASKS_PER_NODE ${{SLURM_ARRAY_TASK_ID-unset}} ${{SLURM_ARRAY_TASK_MIN-unset}}"
+echo "${{SLURM_ARRAY_TASK_MAX-unset}} ${{SLURM_ARRAY_TASK_STEP-unset}} ${{SLURM_ARRAY_JOB_ID:+set}}"
+scontrol show hostnames "$SLURM_JOB_NODELIST" | wc -l
+cat <<EOF
+document $SLURM_JOB_NAME
+EOF
+cat <<'EOF'
+quoted $SLURM_JOB_NAME
+EOF
+"""
+
+
+def lab(name: str) -> str:
+    """The directory of a lab, or skip."""
+    variable = f"SSSJOB_LAB_{name.upper()}"
+    folder = os.environ.get(variable)
+    if folder is None:
+        reason = os.environ.get(f"SSSJOB_NO_LAB_{name.upper()}", f"{variable} does not name one (make test-labs)")
+        pytest.skip(f"no {name} lab: {reason}")
+    return folder
+
+
+def printed(folder: str, command: str, text: str, place: Path) -> str:
+    """What the elements of a job print, one after another."""
+    (place / "job.sh").write_text(text)
+    subprocess.run(["/bin/bash", "-c", f'. "$0/env.sh" && {command} job.sh', folder], cwd=place, check=True,
+                   timeout=120, stdout=subprocess.DEVNULL)
+    found = sorted(place.glob("out*"))
+    made = "".join(file.read_text() for file in found)
+    for file in found:
+        file.unlink()
+    return made
+
+
+@pytest.mark.parametrize("body", ["shim", "translate"])
+@pytest.mark.parametrize("more", ["-n 3 -N 1 -c 1", "-n 1 --array=2-4:2"], ids=["tasks", "array"])
+def test_the_job_prints_the_same(more: str, body: str, tmp_path: Path) -> None:
+    slurm, sge = lab("slurm"), lab("sge")
+    text = SCRIPT.format(more=more, out=tmp_path / ("out.%a" if "array" in more else "out"))
+    if body == "translate":     # without what cannot be renamed in its place
+        text = "".join(line for line in text.splitlines(True) if "ARRAY" not in line)
+    findings = Findings("job.sh")
+    document = get("slurm").read(text.encode(), ReadContext("job.sh", findings))
+    made = get("sge").write(document, WriteContext(findings, options={"body": body}))
+    told = {(f.rule, f.subject) for f in findings if "SSS510" <= f.rule <= "SSS516"}
+    assert told <= {("SSS512", "SLURM_JOB_ID"), ("SSS513", "SLURM_JOB_NAME")}
+    original = printed(slurm, "sbatch --wait", text, tmp_path)
+    assert printed(sge, "qsub -sync y", made.replace("@PE@", "smp"), tmp_path) == original
+    assert original.startswith(f"{tmp_path}\na number\nbodies ") and original.endswith(
+        "document bodies\nquoted $SLURM_JOB_NAME\n")

@@ -1,0 +1,190 @@
+"""Arrays: what is one, how its elements run, and what the document says of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sssjob.arrays import Array, expand
+from sssjob.findings import Findings
+from sssjob.limits import LIMITS
+from sssjob.model import Document
+from sssjob.reader import read_document
+from sssjob.run import make_plan
+from sssjob.writer import write_document
+from tests.run.support import Desk, after, desk_on, group, shell
+
+
+def array(text: str) -> str:
+    return f"<Extension type='Scheduler' name='Array'>{text}</Extension>"
+
+
+def read(text: str) -> Document:
+    return read_document(text.encode())
+
+
+# --- the grammar
+
+@pytest.mark.parametrize(("text", "indices", "throttle", "step"), [
+    ("1-3", (1, 2, 3), None, 1), ("0", (0,), None, 1), ("1-10:4", (1, 5, 9), None, 4),
+    ("5,1-3%2", (1, 2, 3, 5), 2, 1), (" 1-2 , 2-3 % 2".replace(" ", ""), (1, 2, 3), 2, 1), ("7-7:3", (7,), None, 3),
+])
+def test_what_is_an_array(text: str, indices: tuple[int, ...], throttle: int | None, step: int) -> None:
+    made = Array.of(text)
+    assert (made.indices, made.throttle, made.step) == (indices, throttle, step)
+
+
+@pytest.mark.parametrize("text", ["", "a", "3-1", "1-3:0", "1-3%", "1-3%0", "1-3%x", "-1", "1,,2", "1-", "1-2-3",
+                                  "\u0661", "1" * 10, "1-3:2:2", "1%2%3"])
+def test_what_is_none(text: str) -> None:
+    with pytest.raises(ValueError, match="is no array"):
+        Array.of(text)
+    findings = Findings()
+    make_plan(read(shell("true", array(text))), findings)
+    assert [f.rule for f in findings.rejecting()] == ["SSS201"]
+
+
+@given(st.lists(st.tuples(st.integers(0, 50), st.integers(0, 50), st.integers(1, 9)), min_size=1, max_size=5))
+def test_indices_are_those_of_all_ranges(ranges: list[tuple[int, int, int]]) -> None:
+    made = Array.of(",".join(f"{first}-{first + more}:{step}" for first, more, step in ranges))
+    assert set(made.indices) == {n for first, more, step in ranges for n in range(first, first + more + 1, step)}
+    assert list(made.indices) == sorted(set(made.indices)) and made.size >= len(made.indices)
+
+
+def test_gigantic_ones_are_refused_before_they_are_counted_out(tmp_path: Path) -> None:
+    for text in ("1-999999999", f"0-{LIMITS.array_elements}"):
+        findings = Findings()
+        made = make_plan(read(shell("true", array(text))), findings, cwd=tmp_path)
+        assert [(f.rule, f.subject) for f in findings.rejecting()] == [("SSS110", "array_elements")]
+        assert made.jobs == []
+        group_ = expand(read(shell("true", array(text))), findings := Findings())
+        assert [f.subject for f in findings.rejecting()] == ["array_elements"]
+        assert group_ == read(shell("true", array(text)))
+
+
+# --- plans
+
+def test_variables_and_files_of_elements(tmp_path: Path) -> None:
+    text = shell("true", "<Name>n</Name><OutputFile>o-{array_jobid}-{index}-{jobid}</OutputFile>", array("2-6:2%1"))
+    findings = Findings()
+    plan = make_plan(read(text), findings, cwd=tmp_path)
+    specs = [job.parts[0].spec for job in plan.jobs]
+    assert [job.label for job in plan.jobs] == ["a_2", "a_4", "a_6"]
+    assert [str(spec.stdout_path) for spec in specs] == ["o-a-2-a_2", "o-a-4-a_4", "o-a-6-a_6"]
+    assert [str(spec.stderr_path) for spec in specs] == ["job-a_2.err", "job-a_4.err", "job-a_6.err"]
+    assert specs[1].environment == {
+        "SLURM_ARRAY_TASK_ID": "4", "PBS_ARRAY_INDEX": "4", "PBS_ARRAYID": "4", "LSB_JOBINDEX": "4", "SGE_TASK_ID": "4",
+        "SLURM_ARRAY_JOB_ID": "a", "PBS_ARRAY_ID": "a", "SLURM_ARRAY_TASK_MIN": "2", "SGE_TASK_FIRST": "2",
+        "SLURM_ARRAY_TASK_MAX": "6", "SGE_TASK_LAST": "6", "LSB_JOBINDEX_END": "6", "SLURM_ARRAY_TASK_STEP": "2",
+        "SGE_TASK_STEPSIZE": "2", "LSB_JOBINDEX_STEP": "2", "SLURM_ARRAY_TASK_COUNT": "3"}
+    assert [(f.rule, f.message) for f in findings] == [
+        ("SSS502", "Arguments: quoted anew as -c true"), ("SSS503", "a_2: stderr goes to job-a_2.err")]
+
+
+def test_what_cannot_be_honoured_is_told_once(tmp_path: Path) -> None:
+    findings = Findings()
+    make_plan(read(shell("true", "<Queue>q</Queue>", array("1-50"))), findings, cwd=tmp_path)
+    assert [f.subject for f in findings if f.severity == "warning"] == ["Queue"]
+
+
+def test_an_array_for_all_jobs_of_a_group(tmp_path: Path) -> None:
+    text = group(f"<JobDefaults>{array('1-2')}</JobDefaults>", shell("true"), shell("true", array("7"), name="b"))
+    plan = make_plan(read(text), Findings(), cwd=tmp_path)
+    assert [job.label for job in plan.jobs] == ["a_1", "a_2", "b_7"]
+
+
+# --- running
+
+@pytest.fixture(params=["local", "slurm", "sge"])
+def desk(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Desk]:
+    with desk_on(request.param, tmp_path, monkeypatch) as made:
+        yield made
+
+
+def test_elements_run_and_the_document_tells_of_each(desk: Desk) -> None:
+    outcome = desk.run(shell("echo $SGE_TASK_ID >> ran; exit $((SLURM_ARRAY_TASK_ID == 3 ? 7 : 0))", array("1-4")))
+    assert sorted(desk.text("ran").split()) == ["1", "2", "3", "4"]
+    assert (outcome.exit_code, [(job.label, job.word) for job in outcome.jobs]) == (
+        7, [("a_1", "done"), ("a_2", "done"), ("a_3", "failed"), ("a_4", "done")])
+    ((job, _),) = outcome.document.jobs()
+    assert [job.value(tag) for tag in ("Id", "State", "ExitCode")] == ["a", "Completed", 7]
+    assert str(job.value("StatusMessage")).startswith("element 3: ")
+    elements = [p.text.split() for p in job.all("Extension") if p.get("name") == "ArrayElement"]
+    assert [words[:2] for words in elements] == [[str(n), "Completed"] for n in (1, 2, 3, 4)]
+    assert "ExitCode=7" in elements[2] and "ExitCode=0" in elements[3]
+    each = [block for one in outcome.jobs for block in one.job.containers("Delivered")]
+    (whole,) = job.containers("Delivered")
+    assert whole.value("Duration") == sum(int(str(block.value("Duration"))) for block in each)
+    assert whole.value("Processors") == 1
+    kept = desk.job("a_3").plan.job
+    assert {(p.get("name"), p.text) for p in kept.all("Extension")} >= {("ArrayId", "a"), ("ArrayIndex", "3")}
+    assert read_document(write_document(outcome.document).encode()).root == outcome.document.root
+
+
+def test_no_more_at_a_time_than_it_says(desk: Desk) -> None:
+    """Each element counts those that run beside it."""
+    desk.submit(shell("mkdir in.$SGE_TASK_ID; ls -d in.* | wc -l >> beside; sleep 0.2; rmdir in.$SGE_TASK_ID",
+                      array("1-6%2")))
+    assert {word for word, _ in desk.wait("a").values()} == {"done"}
+    beside = [int(n) for n in desk.text("beside").split()]
+    assert len(beside) == 6 and max(beside) <= 2
+
+
+def test_another_client_keeps_the_limit(desk: Desk) -> None:
+    gate = "echo x >> ran; while test ! -e go; do sleep 0.05; done"
+    desk.killed(lambda: desk.submit(shell(gate, array("1-4%1"))))
+    client = desk.client()
+    client.wait(["a"], 1.5)
+    assert desk.text("ran") == "x\n"
+    (desk.folder / "go").touch()
+    assert {word for word, _ in desk.wait("a").values()} == {"done"}
+    assert desk.text("ran") == "x\n" * 4
+
+
+def test_jobs_that_wait_for_an_array(desk: Desk) -> None:
+    """It succeeds when all elements do, and fails when one does."""
+    fails = "exit $((SLURM_ARRAY_TASK_ID == 2 ? 1 : 0))"
+    desk.submit(group(shell("echo a >> ran", array("1-3")), shell(fails, array("1-3"), name="b"),
+                      shell("wc -l < ran > c", after("a"), name="c"), shell("true", after("b"), name="d"),
+                      shell("true", after("b", "OnFailure"), name="e"),
+                      shell("true", after("b", "OnExit", 1), name="f"),
+                      shell("true", after("a", "OnFailure"), name="g1"),
+                      shell("true", after("a"), array("1-2"), name="h")))
+    ends = {name: word for name, (word, _) in desk.wait("g").items() if name[0] not in "ab"}
+    assert ends == {"c": "done", "d": "skipped", "e": "done", "f": "done", "g1": "skipped", "h_1": "done",
+                    "h_2": "done"}
+    assert desk.text("c").strip() == "3"
+
+
+def test_one_name_for_all_elements(desk: Desk) -> None:
+    desk.submit(shell("sleep 60", array("1-3")))
+    client = desk.client()
+    jobs, done = client.cancel(["a"], 60)
+    assert done and [(job.plan.label, job.word) for job in jobs] == [(f"a_{n}", "canceled") for n in (1, 2, 3)]
+    assert [row.array for row in client.journal.rows()] == ["a"] * 3
+
+
+# --- as a group
+
+def test_expanded() -> None:
+    text = group(shell("true", array("1,3%1")), shell("true", after("a"), name="b"),
+                 shell("true", after("a", "OnFailure"), name="c"))
+    findings = Findings()
+    made = expand(read(text), findings)
+    jobs = [(job.value("Id"), [(p.text, p.get("condition")) for p in job.all("Dependency")]) for job, _ in made.jobs()]
+    assert jobs == [("a_1", []), ("a_3", []), ("b", [("a_1", "OnSuccess"), ("a_3", "OnSuccess")]),
+                    ("c", [("a_1", "OnFailure"), ("a_3", "OnFailure")])]
+    assert [f.subject for f in findings] == ["Array", "Dependency"] and not findings.rejected
+    assert {p.get("name") for job, _ in made.jobs() for p in job.all("Extension")} == {"ArrayId", "ArrayIndex"}
+    assert expand(made, findings) is made
+    assert made.root != read(text).root
+
+
+def test_a_single_job_becomes_a_group() -> None:
+    made = expand(read(shell("true", array("1-2"))), Findings())
+    (found,) = made.groups()
+    assert (found.value("Id"), [job.value("Id") for job in found.jobs]) == ("a", ["a_1", "a_2"])
