@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from decimal import Decimal
-from typing import Any, ClassVar, Generic, Self, TypeVar, overload
+from typing import Any, ClassVar, Final, Generic, Self, TypeVar, overload
 
 __all__ = [
     "Container", "Item", "Many", "One", "PropertiesOf", "Property", "PropertyOf", "Raw", "TextAttribute",
@@ -98,6 +98,8 @@ class Property:
     def text(self) -> str:
         """The value as the strict writer spells it."""
         value = self.value
+        if type(value) is str:
+            return value
         if value is True:
             return "true"
         if value is False:
@@ -244,9 +246,14 @@ Item = Property | Container | Raw
 
 def new_property(tag: str, value: Value, attributes: dict[str, str] | None = None) -> Property:
     """A Property of the class that belongs to the name (Processors: a Consumable)."""
-    from sssjob.accessors import CLASSES
+    if not _CLASSES:
+        from sssjob.accessors import CLASSES
 
-    return CLASSES.get(tag, Property)(tag, value, attributes or NO_ATTRIBUTES)
+        _CLASSES.update(CLASSES)
+    return _CLASSES.get(tag, Property)(tag, value, attributes or NO_ATTRIBUTES)
+
+
+_CLASSES: Final[dict[str, type[Property]]] = {}     # the accessors import this module
 
 
 class One(Generic[T]):

@@ -60,6 +60,11 @@ CASES: list[tuple[str, list[tuple[str, str]]]] = [
          "</TaskGroup>"), []),
     # identity
     (group(job("<Queue>q</Queue>") + job("<Queue>r</Queue>")), [("SSS308", "/JobGroup")]),
+    # runs of a requeued job share its Id
+    (group(job("<StartTime>5</StartTime>") + job("<StartTime>9</StartTime>") + job("<State>Idle</State>")), []),
+    (group(job("<StartTime>5</StartTime>") * 2), [("SSS308", "/JobGroup")]),
+    (group(job("<State>Idle</State>") + job("<State>Hold</State>")), [("SSS308", "/JobGroup")]),
+    (group(job("<StartTime>5</StartTime>") + job("<Queue>r</Queue>")), [("SSS308", "/JobGroup")]),
     (job("<TaskGroup><Id>a</Id></TaskGroup><TaskGroup><Id>a</Id></TaskGroup>"), [("SSS308", "/Job")]),
     (job("<TaskGroup><Task><Id>a</Id></Task><Task><Id>a</Id></Task></TaskGroup>"), [("SSS308", "/Job/TaskGroup")]),
     (job("<TaskGroup><Id>1</Id><Task><Id>1</Id></Task></TaskGroup>"), []),

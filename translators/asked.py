@@ -6,14 +6,17 @@ Requested (decisions 5 and 12); where it was not asked for just so, a finding sa
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from decimal import Decimal
+from typing import TYPE_CHECKING, Final
 
 from sssjob.element import Container, Property, Raw, Value
 from sssjob.findings import Findings, Policy, Severity
 from sssjob.model import Job, TaskGroup
-from sssjob.requirements import Expression, LeastRequest, Single, least_request, parse
+
+if TYPE_CHECKING:       # imported when an expression takes thought: most take none
+    from sssjob.requirements import Expression, LeastRequest, Single
 
 __all__ = ["AMOUNTS", "FACTS", "GROUP", "GROUPS", "JOB", "JSON", "NEAREST", "TASK", "Asked", "Entry", "Target",
            "policy_of"]
@@ -30,6 +33,8 @@ TASK: Final = (f"{GROUP}/Task", f"{GROUP}/TaskDefaults", f"{GROUPS}/TaskDefaults
 NEAREST: Final = (*TASK, GROUP, GROUPS, JOB)
 AMOUNTS: Final = (GROUP, GROUPS, JOB)
 _CHOICE: Final = frozenset(("op", "conj", "group", "preference"))
+_SLOTS: Final = ("", "Requested")
+_SETS: Final = ("Node", "Feature")      # several of them are no contradiction
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,8 +87,7 @@ class Entry:
 
     @property
     def text(self) -> str:
-        assert isinstance(self.item, Property)
-        return (self.taken or self.item).text
+        return (self.taken or self.item).text  # type: ignore[union-attr]     # no container is asked for
 
 
 def policy_of(item: Property | Raw | Container, inherited: Policy) -> Policy:
@@ -91,25 +95,26 @@ def policy_of(item: Property | Raw | Container, inherited: Policy) -> Policy:
     return inherited if stated is None else Policy.of(stated) or Policy.REJECT
 
 
-def _walk(scope: Container, level: str, slot: str, path: str, policy: Policy,
-          group: TaskGroup | None) -> Iterator[Entry]:
-    """Every leaf and every unknown item below a scope; of the task groups only the one asked for."""
+def _walk(made: list[Entry], scope: Container, level: str, slot: str, path: str, policy: Policy,
+          group: TaskGroup | None) -> None:
+    """Every leaf and every unknown item below a scope, put into a list; of the task groups only the one asked for."""
     policy = policy_of(scope, policy)
     for name in scope.attributes:
         if name not in ("awarenessPolicy", "export"):
-            yield Entry(Raw(f"@{name}"), level, slot, f"{path}/@{name}", policy)
+            made.append(Entry(Raw(f"@{name}"), level, slot, f"{path}/@{name}", policy))
     numbers: dict[str, int] = {}
     for item in scope.items:
         if isinstance(item, Container):
             numbers[item.tag] = numbers.get(item.tag, 0) + 1
             below = f"{path}/{item.tag}" + (f"[{numbers[item.tag]}]" if item.tag in ("TaskGroup", "Task") else "")
             if item.tag in ("Requested", "Delivered", "Environment"):
-                yield from _walk(item, level, item.tag, below, policy, group)
+                _walk(made, item, level, item.tag, below, policy, group)
             elif item.tag != "TaskGroup" or group is None or item is group:
                 other = "+" if item.tag == "Task" and numbers["Task"] > 1 else ""      # only the first one is taken
-                yield from _walk(item, f"{level}/{item.tag}{other}", "", below, policy, group)
+                _walk(made, item, f"{level}/{item.tag}{other}", "", below, policy, group)
         else:
-            yield Entry(item, level, slot, f"{path}/{item.tag}", policy_of(item, policy))
+            made.append(Entry(item, level, slot, f"{path}/{item.tag}",
+                              policy_of(item, policy) if item.attributes else policy))
 
 
 @dataclass(slots=True)
@@ -132,14 +137,20 @@ class Asked:
 
     def __init__(self, job: Job, findings: Findings, policy: Policy, target: Target, group: TaskGroup | None) -> None:
         self.job, self.group, self.findings, self.target = job, group, findings, target
-        self.entries = list(_walk(job, JOB, "", "/Job", policy, group))
+        self.entries: list[Entry] = []
+        _walk(self.entries, job, JOB, "", "/Job", policy, group)
+        self._tagged: dict[str, list[Entry]] = {}       # those that can be asked for, by name
+        for e in self.entries:
+            if e.slot in _SLOTS and isinstance(e.item, Property):
+                self._tagged.setdefault(e.item.tag, []).append(e)
         self._blocks: dict[str, _Block] = {}
+        self._plain: dict[str, bool] = {}
         self._same_tasks()
 
     def _same_tasks(self) -> None:
         """What another task says as the first one does is carried with it."""
         first = [(e.slot, e.item) for e in self.entries if e.level == TASK[0]]
-        for e in self.entries:
+        for e in self.entries if first else ():
             if e.level == f"{TASK[0]}+" and (e.slot, e.item) in first:
                 e.used = True
                 e.understood |= e.attributes.keys()
@@ -163,34 +174,45 @@ class Asked:
     # -- asking
     def find(self, tag: str, levels: Sequence[str] = NEAREST, **attributes: str) -> list[Entry]:
         """The entries that count for a name: the nearest level, there Requested over bare (decisions 5)."""
-        fits = [e for e in self.entries if e.tag == tag and e.slot in ("", "Requested") and e.level in levels
-                and isinstance(e.item, Property) and all(e.attributes.get(k) == v for k, v in attributes.items())]
-        for e in fits:
+        fits = []
+        for e in self._tagged.get(tag, ()):
+            if e.level not in levels:
+                continue
+            if attributes:
+                said = e.item.attributes
+                if any(said.get(k) != v for k, v in attributes.items()):
+                    continue
+                e.understood.update(attributes)
+            if e.slot:
+                e.understood |= _CHOICE
             e.used = True
-            e.understood |= attributes.keys() | (_CHOICE if e.slot else set())
-        for level in levels:
-            for slot in ("Requested", ""):
-                found = [e for e in fits if e.level == level and e.slot == slot]
-                if found:
-                    return found
-        return []
+            fits.append(e)
+        if len(fits) < 2:
+            return fits
+        nearest = min((levels.index(e.level), not e.slot) for e in fits)
+        return [e for e in fits if (levels.index(e.level), not e.slot) == nearest]
 
     def one(self, tag: str, levels: Sequence[str] = NEAREST, *, carried: Iterable[str] = (),
             **attributes: str) -> Entry | None:
         """The one entry that a single value is taken from (decisions 12). carried: attributes that the target holds."""
+        if tag not in self._tagged:
+            return None
         found = self.find(tag, levels, **attributes)
-        for e in found:
-            e.understood |= set(carried)
         if not found:
             return None
+        if carried:
+            for e in found:
+                e.understood.update(carried)
         if found[0].slot:
             return self._least(found, attributes)
-        if any(e.item != found[0].item for e in found):
+        if len(found) > 1 and any(e.item != found[0].item for e in found):
             self.note("SSS502", found[0], f"{tag}: the first of {len(found)} is taken, {found[0].text}")
         return found[0]
 
     def _least(self, found: list[Entry], attributes: Mapping[str, str]) -> Entry | None:
         """What the least request of a Requested says of a name; everything else that was said of it is told."""
+        if len(found) == 1 and self._is_plain(found[0].level):
+            return found[0]
         tag, block = found[0].tag, self._block(found[0])
         lost = [e for e in found if id(e.item) in block.dropped]
         for e in lost:
@@ -213,8 +235,19 @@ class Asked:
                       "info" if plain else None)      # what was asked for, to the letter
         return entry
 
+    def _is_plain(self, level: str) -> bool:
+        """Whether the Requested of a level simply demands one thing after another: then each is its own least
+        request, and the expression needs no thought."""
+        if level not in self._plain:
+            items = [e.item for e in self.entries if e.level == level and e.slot == "Requested"]
+            once = [i.tag for i in items if i.tag not in _SETS]
+            self._plain[level] = len(once) == len(set(once)) and all(map(_demanded, items))
+        return self._plain[level]
+
     def _block(self, entry: Entry) -> _Block:
         """The Requested at the level of an entry."""
+        from sssjob.requirements import least_request, parse
+
         if entry.level not in self._blocks:
             expression = parse(e.item for e in self.entries if e.level == entry.level and e.slot == "Requested"
                                and isinstance(e.item, Property))
@@ -249,6 +282,16 @@ class Asked:
             return entry.value
         self.dropped(entry, f"{entry.text} is no number of things that PSI/J takes")
         return None
+
+
+def _demanded(item: Property | Raw | Container) -> bool:
+    """Whether an item is a value and no condition."""
+    if not isinstance(item, Property):
+        return True
+    value = item.value
+    whole = value >= 0 if isinstance(value, int) else not isinstance(value, Decimal) or (
+        value >= 0 and value.as_tuple().exponent == 0)
+    return whole and _CHOICE.isdisjoint(item.attributes)
 
 
 def _source(single: Single, found: list[Entry]) -> Entry:

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from sssjob.findings import Findings, Policy
 from sssjob.limits import LIMITS, Limits
 from sssjob.model import Document
+
+if TYPE_CHECKING:
+    from sssjob.site import Site
+    from sssjob.translators.recognise import Fit, Sample
 
 __all__ = ["Kind", "ReadContext", "Translator", "WriteContext"]
 
@@ -20,7 +24,7 @@ class ReadContext:
     """What a reader is told: where the text comes from, how strictly to take it, and where findings go.
 
     policy: the outermost default of awarenessPolicy, None for the specification's Reject; options: those of the
-    format, by name.
+    format, by name; site: what only the site knows, None where nobody said.
     """
 
     path: str = "-"
@@ -29,17 +33,22 @@ class ReadContext:
     policy: Policy | None = None
     limits: Limits = LIMITS
     options: Mapping[str, str] = field(default_factory=dict)
+    site: Site | None = None
 
 
 @dataclass(slots=True)
 class WriteContext:
     """What a writer is told: where findings go, the profile of names, the policy for what the target cannot say,
-    and the options of the format, by name."""
+    the options of the format, by name, what only the site knows, the ids that jobs got there (old -> new), and how the
+    file will be called, without a suffix (empty: after the job)."""
 
     findings: Findings = field(default_factory=Findings)
     profile: str = "3.1"
     policy: Policy | None = None
     options: Mapping[str, str] = field(default_factory=dict)
+    site: Site | None = None
+    ids: Mapping[str, str] = field(default_factory=dict)
+    name: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +57,10 @@ class Translator:
 
     read(data, context) and write(document, context) put findings into ``context.findings``; a document's own
     findings are the same object after reading. One that a format does not offer raises UsageError.
+
+    recognise(sample): what shows that a text is of the format, None where nothing does; without it ``--from auto``
+    never finds the format. files(document, context): the files that one job takes, name -> text, where one text does
+    not hold it; the first is what ``write`` gives.
     """
 
     name: str
@@ -56,3 +69,5 @@ class Translator:
     read: Callable[[bytes, ReadContext], Document]
     write: Callable[[Document, WriteContext], str]
     suffixes: tuple[str, ...] = ()
+    recognise: Callable[[Sample], Fit | None] | None = None
+    files: Callable[[Document, WriteContext], Mapping[str, str]] | None = None

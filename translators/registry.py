@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import difflib
 from importlib import import_module
-from importlib.metadata import EntryPoint, entry_points
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from sssjob.errors import UsageError
 from sssjob.translators.base import Translator
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
 
 __all__ = ["BUILT_IN", "GROUP", "get", "names"]
 
@@ -22,22 +24,40 @@ BUILT_IN: Final[dict[str, str]] = {
     "sss": "sssjob.translators.specs.sss",
     "sss-json": "sssjob.translators.specs.sss_json",
     "psij": "sssjob.translators.specs.psij",
+    "flux-jobspec": "sssjob.translators.specs.flux_jobspec",
+    "jsdl": "sssjob.translators.specs.jsdl",
     "slurm": "sssjob.translators.scripts.slurm",
     "pbspro": "sssjob.translators.scripts.pbspro",
     "torque": "sssjob.translators.scripts.torque",
+    "lsf": "sssjob.translators.scripts.lsf",
+    "sge": "sssjob.translators.scripts.sge",
+    "cobalt": "sssjob.translators.scripts.cobalt",
+    "htcondor": "sssjob.translators.scripts.htcondor",
+    "flux": "sssjob.translators.scripts.flux",
     "sacct": "sssjob.translators.records.sacct",
     "sacct-json": "sssjob.translators.records.sacct_json",
     "pbs-acct": "sssjob.translators.records.pbs_acct",
     "sge-acct": "sssjob.translators.records.sge_acct",
     "lsf-acct": "sssjob.translators.records.lsf_acct",
     "swf": "sssjob.translators.records.swf",
+    "ur1": "sssjob.translators.records.ur1",
+    "ur2": "sssjob.translators.records.ur2",
+    "car": "sssjob.translators.records.car",
+    "apel": "sssjob.translators.records.apel",
+    "apel-summary": "sssjob.translators.records.apel_summary",
+    "htcondor-history": "sssjob.translators.records.htcondor_history",
+    "cobalt-acct": "sssjob.translators.records.cobalt_acct",
+    "flux-jobs": "sssjob.translators.records.flux_jobs",
     "csv": "sssjob.translators.records.csv",
     "jsonl": "sssjob.translators.records.jsonl",
+    "parquet": "sssjob.translators.records.parquet",
 }
 _loaded: dict[str, Translator] = {}
 
 
 def _entries() -> dict[str, EntryPoint]:
+    from importlib.metadata import entry_points
+
     return {e.name: e for e in entry_points(group=GROUP) if e.name not in BUILT_IN}
 
 

@@ -1,13 +1,14 @@
-"""``sssjob convert``: a document in another format."""
+"""``sssjob convert``: a document, a script or records in another format; of a directory every file in it."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from io import BytesIO
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import TYPE_CHECKING, BinaryIO
 
 import click
 
@@ -15,24 +16,23 @@ from sssjob.cli._complete import directories, files, formats
 from sssjob.cli._files import emit, file_name, read_bytes, write_file
 from sssjob.cli._findings import record, say
 from sssjob.cli._options import Session, bounded, common, output_option, pairs
-from sssjob.element import Container
-from sssjob.errors import AccessError, SSSJobError, UsageError
-from sssjob.findings import RULES, Finding, Findings, Policy, escape
+from sssjob.cli._profiles import load_ids, load_site, site_option
+from sssjob.conversion import AUTO, Conversion, Options, singles
+from sssjob.errors import AccessError, UsageError
+from sssjob.findings import Findings, Policy, escape
 from sssjob.profiles import PROFILES
 
 if TYPE_CHECKING:
-    from sssjob.element import Property
     from sssjob.model import Document
     from sssjob.translators.base import ReadContext, Translator
-    from sssjob.translators.scripts.raw import Option
 
 __all__ = ["command"]
 
 
 @click.command("convert")
-@click.argument("file", metavar="[FILE]", default="-", shell_complete=files)
+@click.argument("file", metavar="[FILE|DIR]", default="-", shell_complete=files)
 @click.option("-f", "--from", "source", required=True, metavar="FORMAT", shell_complete=formats,
-              help="Format of FILE: sss, sss-json, psij, sacct ...")
+              help="Format of FILE: sss, slurm, psij, sacct ..., or auto: the one that is recognised.")
 @click.option("-t", "--to", "target", required=True, metavar="FORMAT", shell_complete=formats, help="Format to write.")
 @click.option("--to-profile", type=click.Choice(list(PROFILES)), default="3.1", metavar="NAME",
               help="Names to write sss with (default: 3.1).")
@@ -40,15 +40,23 @@ __all__ = ["command"]
               help="An option of a format: indent=N of sss-json (0: one line), timezone=ZONE of records.")
 @click.option("--set", "overrides", multiple=True, metavar="OPTION",
               help="An option of the command line that wins over those of a script: --set '--time=5'.")
-@click.option("--body", type=click.Choice(["keep"]), help="What becomes of the commands of a script: keep.")
+@click.option("--body", type=click.Choice(["keep", "translate", "shim"]),
+              help="What becomes of the commands of a script.")
+@click.option("--comments", is_flag=True, help="Put what a script cannot say into it as comments.")
+@click.option("--id-map", "id_map", metavar="FILE", shell_complete=files,
+              help="New ids of jobs that dependencies name: CSV of OLD,NEW or a JSON object.")
+@site_option
 @click.option("--explain", is_flag=True, help="Also say of every property, or directive, what became of it.")
 @click.option("--out", "directory", metavar="DIR", shell_complete=directories,
-              help="One file a job in DIR, named by Id, else Name.")
+              help="One file a job in DIR, named by Id, else Name; of a directory the tree of results.")
+@click.option("--jobs", type=click.IntRange(1, 1024), metavar="N", help="Processes for a directory (default: cores).")
+@click.option("--report", metavar="FILE", shell_complete=files, help="What became of each file of DIR, as JSON.")
 @output_option
 @common
 def command(session: Session, file: str, source: str, target: str, to_profile: str, options: tuple[str, ...],
-            overrides: tuple[str, ...], body: str | None, explain: bool, directory: str | None, output: str) -> int:
-    """Write FILE (default and -: standard input) in another format.
+            overrides: tuple[str, ...], body: str | None, comments: bool, id_map: str | None, site_file: str | None,
+            explain: bool, directory: str | None, jobs: int | None, report: str | None, output: str) -> int:
+    """Write FILE (default and -: standard input) in another format, or every file of the directory DIR.
 
     What does not carry over is reported; where the policy is to reject it, nothing is written.
     """
@@ -56,151 +64,170 @@ def command(session: Session, file: str, source: str, target: str, to_profile: s
         raise UsageError("--out '' is no directory")
     if directory is not None and output != "-":
         raise UsageError("--out and --output exclude each other")
-    from sssjob.translators.base import ReadContext
-    from sssjob.translators.registry import get
-
+    given = pairs(options, "--option") | ({"set": " ".join(overrides)} if overrides else {}) | (
+        {"body": body} if body else {}) | ({"comments": "yes"} if comments else {})
+    how = Conversion(source, target, session.policy, session.profile, to_profile, Options(given), load_site(site_file),
+                     load_ids(id_map))
+    _ = how.writer                                      # an unknown name is told first
     session.explain = explain
-    reader, writer = get(source), get(target)
-    given = _Options(pairs(options, "--option"))
-    if overrides:
-        given["set"] = " ".join(overrides)
-    if body:
-        given["body"] = body
-    context = ReadContext(file, Findings(file), session.profile, session.policy, options=given)
-    if reader.kind == "record" and directory is None and not explain:
-        status = _streamed(_Work(session, writer, to_profile, given), reader, context, output)
-        if status is not None:
-            return status
-    with bounded(file):
-        document = reader.read(read_bytes(file), context)
-    session.report(context.findings)
-    if session.errors:
-        return 1
-    lenient = Policy.WARN if reader.kind in ("script", "record") else None      # they carry no policy of their own
-    work = _Work(session, writer, to_profile, given, session.policy or lenient)
-    if directory is not None:
-        return _each(work, document, directory)
-    text = work.text(document)
-    if explain:
-        work.explain(document)
-    if session.errors:
-        return 1
-    given.check(source, target)
-    emit(text, output)
-    return session.status()
+    if _is_tree(file):
+        if explain:
+            raise UsageError("--explain is for one file")
+        if directory is None:
+            raise AccessError(escape(file), "is a directory; --out names the one for the results")
+        from sssjob.cli._trees import Tree, convert_tree
+
+        return convert_tree(session, Tree(Path(file), Path(directory), how), jobs, report)
+    if jobs is not None or report is not None:
+        raise UsageError(f"{'--jobs' if jobs is not None else '--report'} is for a directory")
+    return _One(session, how, file, explain).run(directory, output)
 
 
-class _Options(dict[str, str]):
-    """The options of formats, which remembers those that were asked for: all others do not exist."""
-
-    def __init__(self, given: dict[str, str]) -> None:
-        super().__init__(given)
-        self.asked: set[str] = set()
-
-    def get(self, key: str, default: Any = None) -> Any:
-        self.asked.add(key)
-        return super().get(key, default)
-
-    def __getitem__(self, key: str) -> str:
-        self.asked.add(key)
-        return super().__getitem__(key)
-
-    def check(self, *formats: str) -> None:
-        """Refuse an option that no format has asked for."""
-        for name in self:
-            if name not in self.asked:
-                raise UsageError(f"no option {name!r} of {' or '.join(dict.fromkeys(formats))}")
-
-
-class _Ways(dict[str, tuple[str, str]]):
-    """Name of a property -> (kind of the first finding about it, message); places: the same by line and column."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.places: dict[tuple[int, int], tuple[str, str]] = {}
-
-    def note(self, kind: str, subject: str, message: str, path: str) -> None:
-        for name in (path.rpartition("/")[2].partition("[")[0], subject):
-            self.setdefault(name, (kind, message))
-
-
-class _Heard(Findings):
-    """Findings that are noted even where the document's own policy is silent."""
-
-    def __init__(self, ways: _Ways) -> None:
-        super().__init__()
-        self.ways = ways
-
-    def add(self, rule: str, subject: str, message: str, **more: Any) -> Finding | None:
-        self.ways.note(RULES[rule].kind, subject, message, more.get("path", ""))
-        if more.get("column"):
-            self.ways.places.setdefault((more["line"], more["column"]), (RULES[rule].kind, message))
-        return super().add(rule, subject, message, **more)
+def _is_tree(name: str) -> bool:
+    """Whether a directory is named."""
+    try:
+        return name != "-" and Path(name).is_dir()
+    except (OSError, ValueError):
+        return False
 
 
 @dataclass(slots=True)
-class _Work:
-    """Writing one format."""
+class _One:
+    """Converting one file."""
 
     session: Session
-    writer: Translator
-    profile: str
-    options: _Options
-    policy: Policy | None = None
+    how: Conversion
+    name: str
+    explain: bool
 
-    def text(self, document: Document) -> str:
+    def run(self, directory: str | None, output: str) -> int:
+        """All of it; gives the exit status."""
+        how, session = self.how, self.session
+        data = read_bytes(self.name) if how.source == AUTO else None
+        reader, why = how.reader(data or b"", self.name)
+        if why and not session.quiet:
+            if session.as_json:
+                record({"type": "recognised", "file": self.name, "format": reader.name, "message": why})
+            else:
+                say(escape(f"{self.name}: {reader.name}: {why}", 1000))
+        context = how.reading(reader, self.name)
+        if reader.kind == "record" and directory is None and not self.explain:
+            status = self._streamed(reader, data, context, output)
+            if status is not None:
+                return status
+        with bounded(self.name):
+            document = how.read(reader, read_bytes(self.name) if data is None else data, context)
+        session.report(context.findings)
+        if session.errors:
+            return 1
+        policy = how.carrying(reader)
+        if directory is not None:
+            return self._each(document, policy, directory)
+        text = self._blob(document, policy) or self._text(document, policy, output)
+        if self.explain:
+            self._explained(document)
+        if session.errors:
+            return 1
+        how.options.check(how.source, how.target)
+        emit(text, output)
+        return session.status()
+
+    def _text(self, document: Document, policy: Policy | None, output: str) -> str:
         """The document in the format, its findings reported."""
         findings = Findings(document.path)
-        text = self._written(document, findings, self.policy)
+        name = "" if output == "-" else Path(output).stem
+        text = self.how.text(document, self.how.writing(findings, policy, name))
         self.session.report(findings)
-        return text if text.endswith("\n") else text + "\n"
+        return text
 
-    def _written(self, document: Document, findings: Findings, policy: Policy | None) -> str:
-        from sssjob.translators.base import WriteContext
+    def _blob(self, document: Document, policy: Policy | None) -> bytes | None:
+        """The same of a format that is no text; None for all others."""
+        from sssjob.translators.records.base import RecordTranslator, effective_jobs
 
+        writer = self.how.writer
+        if not isinstance(writer, RecordTranslator) or writer.blobs is None:
+            return None
+        findings = Findings(document.path)
+        data = b"".join(writer.blobs(effective_jobs(document), self.how.writing(findings, policy)))
+        self.session.report(findings)
+        return data
+
+    def _explained(self, document: Document) -> None:
+        from sssjob.cli._ways import explain
+
+        explain(self.how, document, as_json=self.session.as_json)
+
+    def _each(self, document: Document, policy: Policy | None, directory: str) -> int:
+        """All jobs are translated before the first file is written: under Reject there is none."""
+        session, how = self.session, self.how
+        findings = Findings(document.path)
+        for group in document.groups():
+            findings.add("SSS501", "JobGroup", "the files of single jobs have no place for "
+                         f"{', '.join(dict.fromkeys(p.tag for p in group.properties()))} of the group",
+                         policy=session.policy or Policy.WARN, line=group.line, path="/JobGroup")
+        session.report(findings)
+        taken: set[str] = set()
+        made: dict[str, str] = {}
+        for name, single in singles(document):
+            findings = Findings(document.path)
+            made |= how.files(single, how.writing(findings, policy, file_name(name, taken, "")))
+            session.report(findings)
+            if self.explain:
+                self._explained(single)
+        if session.errors:
+            return 1
+        how.options.check(how.target)
         try:
-            return self.writer.write(document, WriteContext(findings, self.profile, policy, self.options))
-        except ValueError as error:
-            if isinstance(error, SSSJobError) or not self.options:
-                raise
-            raise UsageError(f"--option: {error}") from error
+            Path(directory).mkdir(mode=0o700, exist_ok=True)
+        except OSError as error:
+            raise AccessError(escape(directory), error.strerror or str(error)) from None
+        for name, text in made.items():
+            runs = how.writer.files is not None and text.startswith("#!")      # the manager starts it as it is
+            write_file(str(Path(directory) / name), text.encode("utf-8", "surrogateescape"),
+                       mode=0o700 if runs else 0o600)
+            emit(f"{Path(directory) / name}\n")
+        return session.status()
 
-    def explain(self, document: Document) -> None:
-        """The way of every property on standard error: the kind of what was found about it, else exact."""
-        ways = _Ways()
-        self._written(document, _Heard(ways), Policy.WARN)
-        if (script := getattr(document, "origins", None)) is not None:
-            self._directives(script, ways)
-            return
-        for finding in document.findings or ():
-            ways.note(finding.kind, finding.subject, finding.message, finding.path)
-        for name in dict.fromkeys(name for body in document.bodies() for name in _names(body)):
-            above, _, tag = name.rpartition("/")
-            way, why = ways.get("JobGroup" if above == "JobGroup" else tag, ("exact", ""))
-            if self.session.as_json:
-                record({"type": "way", "name": name, "way": way} | ({"message": why} if why else {}))
-            else:
-                say(escape(f"{name}: {way}{f' ({why})' if why else ''}", 1000))
+    def _streamed(self, reader: Translator, data: bytes | None, context: ReadContext, output: str) -> int | None:
+        """Records converted job by job, then their counts; None where one of the formats cannot be streamed."""
+        from sssjob.translators.records.stream import opened, pieces, streams
 
-    def _directives(self, origins: Mapping[int, tuple[Property, Option]], ways: _Ways) -> None:
-        """The way of every directive of a script, in the order in which they stand there."""
-        said: dict[Option, list[str]] = {}
-        for prop, option in origins.values():
-            said.setdefault(option, []).append(" ".join([prop.tag, *filter(None, [prop.attributes.get("name")])]))
-        for option in sorted(said, key=lambda o: (o.line, o.column)):
-            way, why = ways.places.get((option.line, option.column), ("exact", ""))
-            names = ", ".join(dict.fromkeys(said[option]))
-            if self.session.as_json:
-                record({"type": "way", "line": option.line, "column": option.column, "directive": option.shown,
-                        "name": names, "way": way} | ({"message": why} if why else {}))
-            else:
-                say(escape(f"{option.line}:{option.column}: {option.shown} -> {names}: {way}"
-                           f"{f' ({why})' if why else ''}", 1000))
+        session, how = self.session, self.how
+        writing = how.writing(context.findings, session.policy)
+        if not streams(reader, how.writer, writing):
+            return None
+        kept: list[bytes] = []
+        with _source(self.name, data) as source:
+            stream = opened(reader, source, context)
+            made = pieces(stream, how.writer, writing, context.path)
+            how.options.check(reader.name, how.writer.name)
+            for piece in made:
+                session.report(context.findings)
+                if session.errors:
+                    return 1
+                if output == "-":
+                    emit(piece)
+                else:
+                    kept.append(piece if isinstance(piece, bytes) else piece.encode("utf-8", "surrogateescape"))
+        session.report(context.findings)
+        counts = stream.counts
+        if session.as_json:
+            record({"type": "counts", "file": context.path} | counts.record())
+        elif not session.quiet:
+            say(escape(f"{context.path}: {counts}", 1000))
+        if session.errors or (counts.read and not counts.given):
+            return 1
+        if output != "-":
+            emit(b"".join(kept), output)
+        return session.status()
 
 
 @contextmanager
-def _source(name: str) -> Iterator[BinaryIO]:
-    """A file or (``-``) standard input, to read piece by piece."""
+def _source(name: str, data: bytes | None) -> Iterator[BinaryIO]:
+    """A file or (``-``) standard input, to read piece by piece; data: what was read of it already."""
+    if data is not None:
+        yield BytesIO(data)
+        return
     if name == "-":
         yield sys.stdin.buffer
         return
@@ -210,85 +237,3 @@ def _source(name: str) -> Iterator[BinaryIO]:
         except (OSError, ValueError) as error:
             raise AccessError(escape(name) or "''", getattr(error, "strerror", None) or str(error)) from None
         yield file
-
-
-def _streamed(work: _Work, reader: Translator, context: ReadContext, output: str) -> int | None:
-    """Records converted job by job, then their counts; None where one of the formats cannot be streamed."""
-    from sssjob.translators.base import WriteContext
-    from sssjob.translators.records.stream import opened, streams, texts
-
-    session = work.session
-    writing = WriteContext(context.findings, work.profile, session.policy, work.options)
-    if not streams(reader, work.writer, writing):
-        return None
-    kept: list[str] = []
-    with _source(context.path) as source:
-        stream = opened(reader, source, context)
-        pieces = texts(stream, work.writer, writing, context.path)
-        work.options.check(reader.name, work.writer.name)
-        for piece in pieces:
-            session.report(context.findings)
-            if session.errors:
-                return 1
-            if output == "-":
-                emit(piece)
-            else:
-                kept.append(piece)
-    session.report(context.findings)
-    counts = stream.counts
-    if session.as_json:
-        record({"type": "counts", "file": context.path} | counts.record())
-    elif not session.quiet:
-        say(escape(f"{context.path}: {counts}", 1000))
-    if session.errors or (counts.read and not counts.given):
-        return 1
-    if output != "-":
-        emit("".join(kept), output)
-    return session.status()
-
-
-def _names(container: Container, above: str = "") -> Iterator[str]:
-    """Every property of a container and of those in it, as ``Job/Requested/Memory``."""
-    path = f"{above}{container.tag}/"
-    for item in container.items:
-        if isinstance(item, Container):
-            yield from _names(item, path)
-        else:
-            yield path + item.tag
-
-
-def _each(work: _Work, document: Document, directory: str) -> int:
-    """All jobs are translated before the first file is written: under Reject there is none."""
-    taken: set[str] = set()
-    session, suffixes = work.session, work.writer.suffixes
-    findings = Findings(document.path)
-    for group in document.groups():
-        findings.add("SSS501", "JobGroup", "the files of single jobs have no place for "
-                     f"{', '.join(dict.fromkeys(p.tag for p in group.properties()))} of the group",
-                     policy=session.policy or Policy.WARN, line=group.line, path="/JobGroup")
-    session.report(findings)
-    made = [(file_name(name, taken, suffixes[0] if suffixes else ".txt"), work.text(single))
-            for name, single in _singles(document)]
-    if session.explain:
-        work.explain(document)
-    if session.errors:
-        return 1
-    work.options.check(work.writer.name)
-    try:
-        Path(directory).mkdir(mode=0o700, exist_ok=True)
-    except OSError as error:
-        raise AccessError(escape(directory), error.strerror or str(error)) from None
-    for name, text in made:
-        write_file(str(Path(directory) / name), text.encode("utf-8"))
-        emit(f"{Path(directory) / name}\n")
-    return session.status()
-
-
-def _singles(document: Document) -> Iterator[tuple[str, Document]]:
-    """(name, document) of every job, defaults folded in."""
-    from sssjob.inherit import effective
-
-    for number, (job, defaults) in enumerate(document.jobs(), 1):
-        name = job.value("Id") or job.value("Name") or f"job-{number}"
-        whole = job if defaults is None else effective(job, defaults).fold()
-        yield str(name), replace(document, root=whole, findings=None)

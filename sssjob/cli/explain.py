@@ -1,27 +1,35 @@
-"""``sssjob explain``: the page of a rule, or what a document asks for."""
+"""``sssjob explain``: the page of a rule, or what a document or a script asks for."""
 
 from __future__ import annotations
 
 import difflib
 import json
 import re
+import sys
 import textwrap
 from typing import TYPE_CHECKING, Final
 
 import click
 
-from sssjob.cli._complete import rules_or_files
-from sssjob.cli._files import emit
-from sssjob.cli._options import Session, common
+from sssjob.cli._complete import formats, rules_or_files
+from sssjob.cli._files import emit, read_bytes
+from sssjob.cli._findings import width
+from sssjob.cli._options import Session, bounded, common
+from sssjob.cli._profiles import load_site, site_option
+from sssjob.cli._tables import table
+from sssjob.cli._ways import ALONE, again, replaced
+from sssjob.conversion import AUTO, Conversion
+from sssjob.element import Container, Property
 from sssjob.errors import UsageError
 from sssjob.findings import RULES, Rule, escape
 from sssjob.limits import LIMITS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from sssjob.element import Property
     from sssjob.model import Document, TaskGroup
+    from sssjob.translators.base import Translator
+    from sssjob.translators.scripts.raw import Option
 
 __all__ = ["command", "sentences"]
 
@@ -34,14 +42,41 @@ _RELATIONS: Final = {"And": "and", "Or": "or", "Nand": "and not", "Nor": "or not
 
 @click.command("explain")
 @click.argument("subject", metavar="RULE|FILE", shell_complete=rules_or_files)
+@click.option("-f", "--from", "source", default=AUTO, metavar="FORMAT", shell_complete=formats,
+              help="Format of FILE (default: auto, the one that is recognised).")
+@site_option
 @common
-def command(session: Session, subject: str) -> int:
-    """Explain a rule (SSS123), or say in words what a document asks for (FILE, - is standard input)."""
+def command(session: Session, subject: str, source: str, site_file: str | None) -> int:
+    """Explain a rule (SSS123), or say what a document or a script asks for (FILE, - is standard input)."""
     if _RULE.fullmatch(subject):
         rule = _rule(subject.upper())
         emit(json.dumps(_record(rule)) + "\n" if session.as_json else page(rule))
         return 0
-    return _document(session, subject)
+    data = read_bytes(subject)
+    how = Conversion(source, "sss", session.policy, session.profile, site=load_site(site_file))
+    reader = how.reader(data, subject)[0] if source != AUTO else _recognised(data, subject)
+    if reader is None or reader.name == "sss":
+        return _document(session, session.read(subject, data))
+    with bounded(subject):
+        context = how.reading(reader, subject)
+        document = how.read(reader, data, context)
+    session.report(f for f in context.findings if f.kind != "dead")
+    if session.errors:
+        return 1
+    if getattr(document, "origins", None) is None:
+        return _document(session, document)
+    return _script(session, reader.title, document)
+
+
+def _recognised(data: bytes, path: str) -> Translator | None:
+    """The one format of a text, None where it shows none. UsageError where several fit."""
+    from sssjob.translators.recognise import Sample, guess, recognise
+    from sssjob.translators.registry import get
+
+    ours = get("sss")
+    if ours.recognise is not None and ours.recognise(Sample(data, path)) is not None:
+        return ours                     # nothing else needs to be imported
+    return guess(data, path)[0] if recognise(data, path) else None
 
 
 def _rule(name: str) -> Rule:
@@ -70,8 +105,70 @@ def page(rule: Rule) -> str:
     ])
 
 
-def _document(session: Session, name: str) -> int:
-    document = session.read(name)
+def _script(session: Session, title: str, document: Document) -> int:
+    """Every directive of a script that is live, with what it asks for, and those that are dead."""
+    origins: Mapping[int, tuple[Property, Option]] = document.origins  # type: ignore[attr-defined]
+    dead = [(f.line, f.excerpt, f.message.removeprefix("the directive is dead: "))
+            for f in document.findings or () if f.kind == "dead"]
+    used = {option for _, option in origins.values()}
+    options: Sequence[Option] = document.options  # type: ignore[attr-defined]
+    lone = {o: replaced(o, options) for o in options if o not in used}
+    dead += [(o.line, o.shown, again(after)) for o, after in lone.items() if after is not None]
+    said = [(scope, p, origins[id(p)][1]) for job, _ in document.jobs() for scope, p in _leaves(job, "job")
+            if id(p) in origins]
+    said.sort(key=lambda row: (row[2].line, row[2].column))
+    if session.as_json:
+        emit(json.dumps({"format": title, "asks": [
+            *({"line": o.line, "directive": o.shown, "of": scope, "property": _called(p), "value": p.text}
+              | ({"units": p.get("units")} if p.get("units") else {}) for scope, p, o in said),
+            *({"line": o.line, "directive": o.shown, "of": "job"} for o, after in lone.items() if after is None)],
+            "dead": [{"line": line, "text": text, "message": why} for line, text, why in sorted(dead)]}) + "\n")
+        return session.status()
+    found = [(o, scope, _called(p), _value(p)) for scope, p, o in said]
+    found += [(o, "job", ALONE, o.value or "") for o, after in lone.items() if after is None]
+    found.sort(key=lambda row: (row[0].line, row[0].column))
+    rows = [[str(o.line) if o.line else "--set", o.shown, *rest] for o, *rest in found]
+    if rows:
+        emit("\n".join(table(rows, ("line", title.removesuffix(" batch script"), "of", "property", "value"),
+                             width(sys.stdout))) + "\n")
+    else:
+        emit(f"{title}: asks for nothing\n")
+    if dead:
+        emit("\n" + "\n".join(table([[str(line), text, why] for line, text, why in sorted(dead)],
+                                     ("line", "dead", "why"), width(sys.stdout))) + "\n")
+    return session.status()
+
+
+def _leaves(scope: Container, where: str) -> Iterator[tuple[str, Property]]:
+    """(scope in words, property) of everything in a job."""
+    numbers: dict[str, int] = {}
+    for item in scope.items:
+        if isinstance(item, Property):
+            yield where, item
+        elif isinstance(item, Container):
+            numbers[item.tag] = numbers.get(item.tag, 0) + 1
+            words = {"TaskGroup": f"task group {numbers[item.tag]}", "TaskDefaults": "each task",
+                     "TaskGroupDefaults": "each task group"}
+            inner = words.get(item.tag)
+            yield from _leaves(item, where if inner is None else inner if where == "job" else f"{where}, {inner}")
+
+
+def _called(p: Property) -> str:
+    """``Resource GPU PerNode``."""
+    return " ".join([p.tag, *(p.attributes[n] for n in ("type", "name", "metric", "condition") if n in p.attributes)])
+
+
+def _value(p: Property) -> str:
+    """The value; an amount of seconds also as a clock shows it."""
+    from sssjob.compare import shown
+
+    operation = _OPERATIONS.get(p.op or "EQ", "")
+    if p.tag == "Duration" and isinstance(p.value, int):
+        return f"{operation}{p.value} s ({p.value // 3600}:{p.value // 60 % 60:02}:{p.value % 60:02})"
+    return operation + shown(p)
+
+
+def _document(session: Session, document: Document) -> int:
     records = []
     for title, properties in _asking(document):
         wanted = sentences(properties)

@@ -146,9 +146,9 @@ _TEXT: Final[dict[str, tuple[_Row, ...]]] = {
     ),
     "5.1 ResourceLimit Element": (
         ("MUST", "ResourceLimit has name", _ELEMENTS),
-        ("MUST", "@name of ResourceLimit is supported", "sssjob/run/plan.py::_Planning._limits"),
+        ("MUST", "@name of ResourceLimit is supported", "sssjob/run/specs.py::Specs._limits"),
         ("MAY", "ResourceLimit has type, Hard or Soft; without it both are set",
-         "sssjob/run/plan.py::_Planning._limits"),
+         "sssjob/run/specs.py::Specs._limits"),
     ),
     "5.1 Environment Element": (
         ("MAY", "Environment has export: the submitter's variables go along", "sssjob/inherit.py::View.export"),
@@ -272,7 +272,7 @@ _TEXT: Final[dict[str, tuple[_Row, ...]]] = {
         ("SHOULD", "a rejection names the element or attribute", "sssjob/findings.py::Finding"),
         ("MAY", "awarenessPolicy stands on any property and container", "sssjob/vocabulary.py::AWARENESS"),
         ("must", "Reject refuses what is not supported, element or attribute, name or value", _FINDINGS),
-        ("may", "what is not critical is ignored", "sssjob/run/plan.py::_Planning._target"),
+        ("may", "what is not critical is ignored", "sssjob/run/specs.py::Specs._target"),
         ("may", "Ignore accepts in silence", _FINDINGS),
         ("must", "absent, the policy is Reject", _READER),
         ("must", "an element overrides the policy of what contains it", _READER),

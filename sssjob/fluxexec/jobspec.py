@@ -1,7 +1,8 @@
 """Flux jobspec V1 and R as far as running a job needs them, and a jobspec as a PSI/J specification.
 
-Reading is strict about what is run (command, counts, streams) and silent about what is not (unknown attributes).
-Sources: RFC 14 and 25 (jobspec), RFC 20 (R). Not here: constraints and dependencies, which are over when a job starts.
+Reading is strict about what is run (command, counts, streams) and silent about what is not (unknown attributes);
+``faults`` judges a whole jobspec. Sources: RFC 14 and 25 (jobspec), RFC 20 (R). Not here: constraints and dependencies,
+which are over when a job starts (the format ``flux-jobspec`` has them).
 """
 
 from __future__ import annotations
@@ -12,11 +13,13 @@ from datetime import timedelta
 from typing import Any
 
 from psij import JobAttributes, JobSpec, ResourceSpecV1
+from sssjob.fluxexec._jobspec_rules import Level, faults
 from sssjob.fluxexec.errors import EXEC_LIMITS, ExecLimitError, JobspecError
 from sssjob.fluxexec.idset import Idset
 from sssjob.lexical import LexicalError
 
-__all__ = ["Jobspec", "Resources", "read_jobspec", "read_r", "shares", "spec_of", "write_r"]
+__all__ = ["Jobspec", "Layout", "Level", "Resources", "faults", "read_jobspec", "read_layout", "read_r", "read_task",
+           "shares", "spec_of", "write_r"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,22 +85,26 @@ def read_jobspec(value: object) -> Jobspec:
         raise JobspecError("jobspec has not version 1")
     attributes = _object(top.get("attributes") or {}, "attributes")
     system = _object(attributes.get("system") or {}, "attributes.system")
-    command, count = _task(top.get("tasks"))
-    nodes, slots, cores, gpus, exclusive = _slots(top.get("resources"))
-    tasks = count["total"] if "total" in count else slots * count.get("per_slot", 1)
+    command, count = read_task(top.get("tasks"))
+    layout = read_layout(top.get("resources"))
+    if not layout.cores:
+        raise JobspecError("a slot without core")
+    tasks = count["total"] if "total" in count else layout.total * count.get("per_slot", 1)
     if tasks > EXEC_LIMITS.tasks:
         raise ExecLimitError(f"jobspec has {tasks} tasks", "tasks")
     shell = _object(system.get("shell") or {}, "shell")
     user = _object(attributes.get("user") or {}, "attributes.user")
     return Jobspec(
-        command, tasks, cores, gpus, nodes, exclusive, _seconds(system, "duration"), _maybe(system, "cwd"),
+        command, tasks, layout.cores, layout.gpus, layout.nodes, layout.exclusive, _seconds(system, "duration"),
+        _maybe(system, "cwd"),
         _environment(system.get("environment")), _maybe(_object(system.get("job") or {}, "job"), "name"),
         _maybe(system, "queue"), _maybe(system, "bank") or _maybe(system, "project"),
         _streams(_object(shell.get("options") or {}, "shell.options")),
         _object(user.get("simulate") or {}, "attributes.user.simulate"))
 
 
-def _task(value: object) -> tuple[tuple[str, ...], dict[str, int]]:
+def read_task(value: object) -> tuple[tuple[str, ...], dict[str, int]]:
+    """(command, count by kind) of the key ``tasks``. Raises JobspecError."""
     tasks = _list(value, "tasks")
     if len(tasks) != 1:
         raise JobspecError("tasks has not exactly one entry")
@@ -109,8 +116,33 @@ def _task(value: object) -> tuple[tuple[str, ...], dict[str, int]]:
     return command, {key: _count(count[key], f"count.{key}") for key in ("per_slot", "total") if key in count}
 
 
-def _slots(value: object) -> tuple[int | None, int, int, int, bool]:
-    """(nodes, slots in all, cores of a slot, GPUs of a slot, exclusive) of the resources."""
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """The resources of a jobspec. slots: of each node where there are nodes, else in all; cores, gpus: of a slot."""
+
+    slots: int = 1
+    cores: int = 1
+    gpus: int = 0
+    nodes: int | None = None
+    exclusive: bool = False
+    label: str = "task"
+
+    @property
+    def total(self) -> int:
+        """Slots in all."""
+        return self.slots * (self.nodes or 1)
+
+    def vertices(self) -> list[dict[str, Any]]:
+        """As the key ``resources`` holds them."""
+        inside = [{"type": kind, "count": count} for kind, count in (("core", self.cores), ("gpu", self.gpus)) if count]
+        slot = {"type": "slot", "count": self.slots, "with": inside, "label": self.label}
+        if self.nodes is None:
+            return [slot]
+        return [{"type": "node", "count": self.nodes, "with": [slot]} | ({"exclusive": True} if self.exclusive else {})]
+
+
+def read_layout(value: object) -> Layout:
+    """The resources of a jobspec: a slot, or a node with a slot in it. Raises JobspecError for all else."""
     nodes, exclusive = None, False
     vertices = _list(value, "resources")
     for _ in range(2):
@@ -118,17 +150,26 @@ def _slots(value: object) -> tuple[int | None, int, int, int, bool]:
             raise JobspecError("resources is no single node or slot")
         vertex = _object(vertices[0], "resource")
         if vertex.get("type") == "slot":
-            inside = [_object(v, "resource") for v in _list(vertex.get("with"), "with")]
-            found = {v.get("type"): _count(v.get("count"), "count") for v in inside}
-            if "core" not in found:
-                raise JobspecError("a slot without core")
-            return (nodes, (nodes or 1) * _count(vertex.get("count"), "count"), found["core"], found.get("gpu", 0),
-                    exclusive)
+            found = _inside(vertex.get("with"))
+            return Layout(_count(vertex.get("count"), "count"), found.get("core", 0), found.get("gpu", 0), nodes,
+                          exclusive, _text(vertex.get("label", "task"), "label"))
         if vertex.get("type") != "node" or nodes is not None:
             break
         nodes, exclusive = _count(vertex.get("count"), "count"), vertex.get("exclusive") is True
         vertices = _list(vertex.get("with"), "with")
     raise JobspecError("resources is no slot, and no node with a slot in it")
+
+
+def _inside(value: object) -> dict[str, int]:
+    """What a slot has, by type."""
+    found: dict[str, int] = {}
+    for item in _list(value, "with"):
+        vertex = _object(item, "resource")
+        kind, count = vertex.get("type"), vertex.get("count")
+        if kind == "gpu" and count == 0:
+            continue
+        found[_text(kind, "type")] = _count(count, "count")
+    return found
 
 
 def _environment(value: object) -> dict[str, str]:

@@ -197,7 +197,7 @@ def test_a_bad_pbs_line_concerns_one_job(line: bytes, reason: str) -> None:
     good = STAMP + b"E;2.s;start=100 end=110 Exit_status=0 exec_host=n/0\n"
     jobs, counts, findings = jobs_of(pbs_acct.TRANSLATOR, good + line)
     assert [j.id for j in jobs] == ["2.s"] and counts.reasons == {reason: 1}
-    assert any(f.startswith("-:2: SSS201") for f in findings)
+    assert any(f.startswith("-:2: SSS540") for f in findings)
 
 
 # --- Grid Engine --------------------------------------------------------------------------------------------------

@@ -166,7 +166,7 @@ def test_options_of_the_command_line_win() -> None:
     made, _ = written("slurm", script("slurm", "#!/bin/sh\n#SBATCH -t 5 -N 2\n", set="-t 7 --comment='a b'"))
     assert made[1:] == ['#SBATCH --comment="a b"', "#SBATCH --time=00:07:00", "#SBATCH --nodes=2"]
     with pytest.raises(ValueError, match="body"):
-        written("slurm", script("slurm", "#!/bin/sh\n"), body="shim")
+        written("slurm", script("slurm", "#!/bin/sh\n"), body="mend")
 
 
 def test_places_of_findings() -> None:
@@ -273,7 +273,7 @@ def test_a_dialect_of_a_third_party(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert list(findings) == [] and script("acme", "\n".join(made) + "\n").root == document.root
     made, findings = written("slurm", document)
     assert made[1:4] == ["#SBATCH --job-name=x", "#SBATCH --time=00:02:00", "#SBATCH --nodes=2"]
-    assert [(f.subject, f.line) for f in findings] == [("Duration", 4), ("ACME_ID", 5)]
+    assert [(f.subject, f.line) for f in findings] == [("ACME_ID", 5), ("Duration", 4)]
 
 
 # --- the command
@@ -282,8 +282,10 @@ def test_convert_explains_the_way_of_each_directive(tmp_path: Path) -> None:
     made = subprocess.run([sys.executable, "-m", "sssjob", "convert", "-f", "slurm", "-t", "torque", "--explain",
                            "--set", "-J b", "job.sh"], cwd=tmp_path, capture_output=True, text=True)
     assert (made.returncode, made.stdout) == (0, "#!/bin/sh\n#PBS -N b\n#PBS -l nodes=2\n")
-    assert made.stderr.splitlines()[-3:] == [
+    assert made.stderr.splitlines()[-5:] == [
         "0:0: --job-name b -> Name: exact",
+        "2:9: --job-name a -> no property of its own: replaced (--set says it again)",
         "2:14: --hint x -> Extension hint: dropped (--hint x: Extension hint: Torque has no place for it)",
         "2:23: --nodes 2 -> NodeCount: exact",
+        "3:9: --export NONE -> no property of its own: exact",
     ]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
+
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -9,8 +11,13 @@ from sssjob.errors import RejectedError
 from sssjob.findings import Findings, Policy
 from sssjob.model import Document, Environment, Job, Requested, TaskGroup, new_property
 from sssjob.translators import ReadContext, WriteContext, get
+from sssjob.units import to_bytes
 
-FORMATS = st.sampled_from(["slurm", "pbspro", "torque"])
+FORMATS = st.sampled_from(["slurm", "pbspro", "torque", "lsf", "sge", "cobalt", "flux"])
+#: Those that say nodes and tasks, and those that count slots.
+SIZED = st.sampled_from(["slurm", "pbspro", "torque", "flux"])
+SLOTTED = st.sampled_from(["sge", "lsf"])
+PREFIXES = {"sge": "#$ ", "lsf": "#BSUB ", "cobalt": "#COBALT ", "slurm": "#SBATCH ", "flux": "#FLUX: "}
 LINES = st.lists(st.text(" #$-'\"\\=:,abnNPBSATCHtl1{}%", max_size=30), max_size=8)
 
 
@@ -27,13 +34,13 @@ def test_texts(name: str, label: str, value: str) -> None:
     job = Job([new_property("Name", label), Environment([new_property("Variable", value, {"name": "A"})])])
     back, findings = there_and_back(name, job)
     told = {f.subject for f in findings}
-    assert back.name == label or not label or {"Name", "-N", "--job-name"} & told
+    assert back.name == label or not label or {"Name", "-N", "-J", "--job-name"} & told
     assert (back.environment is not None and back.environment.variables() == {"A": value}) or {
-        "Variable", "-v", "--export"} & told
+        "Variable", "-v", "-env", "--export", "--env"} & told
 
 
 @settings(max_examples=60)
-@given(FORMATS, st.integers(1, 50), st.integers(1, 64), st.integers(1, 8), st.integers(1, 10**6))
+@given(SIZED, st.integers(1, 50), st.integers(1, 64), st.integers(1, 8), st.integers(1, 10**6))
 def test_amounts(name: str, nodes: int, tasks: int, cpus: int, minutes: int) -> None:
     """All nodes, tasks and processors that are asked for stand in the script."""
     job = Job([Requested([new_property("NodeCount", nodes), new_property("Duration", minutes * 60)]),
@@ -48,11 +55,29 @@ def test_amounts(name: str, nodes: int, tasks: int, cpus: int, minutes: int) -> 
     assert list(findings) == []
 
 
+@settings(max_examples=60)
+@given(SLOTTED, st.integers(1, 50), st.integers(1, 64), st.integers(1, 2**50))
+def test_slots(name: str, nodes: int, tasks: int, size: int) -> None:
+    """As many slots as tasks, and no less memory than was asked for; what changes is told."""
+    job = Job([Requested([new_property("NodeCount", nodes), new_property("Memory", size, {
+        "units": "B", "metric": "PerNode"})]), TaskGroup([new_property("TaskCount", tasks * nodes)])])
+    back, findings = there_and_back(name, job)
+    assert back.requested is not None
+    slots = back.requested.first("Processors")      # a job has one slot when nothing is said
+    assert (slots is None) == (nodes * tasks == 1 and name == "sge")
+    assert slots is None or slots.value == nodes * tasks
+    memory = back.requested.first("Memory")
+    assert memory is not None
+    total = to_bytes(Decimal(memory.text), memory.get("units")) * (nodes * tasks if name == "sge" else nodes)
+    assert total >= size * nodes
+    assert total == size * nodes or "Memory" in {f.subject for f in findings}
+
+
 @settings(max_examples=150)
 @given(FORMATS, LINES, st.booleans())
 def test_any_text_is_read_or_refused(name: str, lines: list[str], prefixed: bool) -> None:
     """Never another exception; what was read can be written, and that is a fixed point."""
-    prefix = ("#SBATCH " if name == "slurm" else "#PBS ") if prefixed else ""
+    prefix = PREFIXES.get(name, "#PBS ") if prefixed else ""
     text = "#!/bin/sh\n" + "".join(f"{prefix}{line}\n" for line in lines)
     try:
         document = get(name).read(text.encode(), ReadContext(policy=Policy.WARN))

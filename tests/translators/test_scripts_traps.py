@@ -46,13 +46,13 @@ def test_01_where_reading_stops() -> None:
     text = "#PBS -q a\necho\n#PBS -q b\n"
     assert options("pbspro", text)[0] == options("torque", text)[0] == "-q a"
     assert options("slurm", text)[0] == "--partition=b"
-    assert told("pbspro", text) == [("approximated", "directive", 4, 1)]
+    assert told("pbspro", text) == [("dead", "directive", 4, 1)]
 
 
 def test_02_leading_blanks() -> None:
     assert options("slurm", "  #SBATCH -A x\n") == []
     assert options("pbspro", "  #PBS -A x\n") == options("torque", "\t#PBS -A x\n") == ["-A x"]
-    assert told("slurm", "  #SBATCH -A x\n") == [("approximated", "directive", 2, 3)]
+    assert told("slurm", "  #SBATCH -A x\n") == [("dead", "directive", 2, 3)]
 
 
 def test_03_commented_out() -> None:
@@ -69,7 +69,7 @@ def test_04_no_blank_after_the_prefix() -> None:
 
 def test_07_a_command_before_the_directives() -> None:
     assert header("slurm", "set -e\n#SBATCH --time=5\n") == ["--time=5"]      # it stays where it is, dead
-    assert told("slurm", "set -e\n#SBATCH --time=5\n") == [("approximated", "directive", 3, 1)]
+    assert told("slurm", "set -e\n#SBATCH --time=5\n") == [("dead", "directive", 3, 1)]
 
 
 def test_09_text_is_no_directive() -> None:
@@ -323,5 +323,5 @@ def test_65_singleton_and_bare_ids() -> None:
 
 def test_66_templates() -> None:
     for value in ("{{nodes}}", "%(n)s", "$${n}", "<my_node_count>", "@N@", "!TBG_n"):
-        assert told("slurm", f"#SBATCH -N '{value}'\n") == [("site-dependent", "--nodes", 2, 9)]
+        assert told("slurm", f"#SBATCH -N '{value}'\n") == [("template", "--nodes", 2, 9)]
         assert options("slurm", f"#SBATCH -N '{value}'\n")[0].strip('"').startswith("--nodes=")

@@ -11,11 +11,11 @@ import re
 from collections.abc import Callable, Iterator
 from typing import BinaryIO, Final, NamedTuple
 
-__all__ = ["Line", "lines"]
+__all__ = ["UNFIT", "Line", "lines", "pieces"]
 
 _PIECE: Final = 1 << 20
 _UTF16: Final = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
-_UNFIT: Final = re.compile("[\x00-\x08\x0a-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
+UNFIT: Final = re.compile("[\x00-\x08\x0a-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
 
 
 class Line(NamedTuple):
@@ -31,13 +31,13 @@ class Line(NamedTuple):
 
 def lines(file: BinaryIO, most: int) -> Iterator[Line]:
     """The lines of a stream of UTF-8, or of UTF-16 with a byte order mark; most: bytes of a line."""
-    for number, (raw, whole, long) in enumerate(_parted(_pieces(file), most), 1):
+    for number, (raw, whole, long) in enumerate(_parted(pieces(file), most), 1):
         if raw.isascii():
             text, note = raw.decode("ascii"), ""
         else:
             text, note = _decoded(raw)
         if not text.isprintable():
-            text, unfit = _UNFIT.subn(lambda m: f"\\x{ord(m[0]):02x}", text)
+            text, unfit = UNFIT.subn(lambda m: f"\\x{ord(m[0]):02x}", text)
             note = note or ("control characters" if unfit else "")
         yield Line(number, text, note, whole, long)
 
@@ -49,7 +49,7 @@ def _decoded(raw: bytes) -> tuple[str, str]:
         return raw.decode("utf-8", "backslashreplace"), "bytes that are no UTF-8"
 
 
-def _pieces(file: BinaryIO) -> Iterator[bytes]:
+def pieces(file: BinaryIO) -> Iterator[bytes]:
     """The bytes as they come, without a byte order mark; UTF-16 as UTF-8."""
     read: Callable[[int], bytes] = getattr(file, "read1", file.read)
     first = read(_PIECE)

@@ -16,7 +16,7 @@ from decimal import Decimal
 from functools import lru_cache
 from itertools import chain
 from pathlib import PurePosixPath
-from typing import BinaryIO, Final, Protocol, TypeVar
+from typing import TYPE_CHECKING, BinaryIO, Final, Protocol, TypeVar
 from zoneinfo import ZoneInfo
 
 from sssjob.accessors import CLASSES
@@ -29,10 +29,13 @@ from sssjob.nodeset import NodeSet
 from sssjob.translators.base import ReadContext, Translator, WriteContext
 from sssjob.translators.records._lines import Line, lines
 
+if TYPE_CHECKING:
+    from sssjob.translators.recognise import Fit, Sample
+
 __all__ = [
     "BYTES", "REASONS", "UNFORESEEN", "Counts", "Reading", "Record", "RecordTranslator", "Rejected", "Stream",
-    "amount", "as_job", "count", "group", "group_id", "leaf", "micros", "moment", "no_reading", "no_writing",
-    "node", "number", "prop", "recall", "rounded", "thousands", "translator", "unforeseen", "words",
+    "amount", "as_job", "count", "effective_jobs", "group", "group_id", "leaf", "micros", "moment", "no_reading",
+    "no_writing", "node", "number", "prop", "recall", "rounded", "thousands", "translator", "unforeseen", "words",
 ]
 
 #: Why a record is rejected.
@@ -45,19 +48,21 @@ REASONS: Final[dict[str, str]] = {
     "number": "a number that is none",
     "part": "told already by another record of its job",
     "orphan": "part of a job whose own record is not here",
+    "summary": "a sum over many jobs, no job",
     "time": "a time that is none",
     "too-long": "longer than a limit",
     "torn": "the input ends inside it",
     "type": "a kind of record that is not known",
     "unread": "no reader has foreseen it; worth a report",
+    "xml": "not the XML that it should be",
     "zone": "a time without zone, and no zone was named",
 }
 # The rules that findings about records go under.
-_REJECTED: Final = "SSS201"
-_DISAGREE: Final = "SSS304"
-_REPAIRED: Final = "SSS202"
-_ORDER: Final = "SSS412"
-_TWICE: Final = "SSS504"
+_REJECTED: Final = "SSS540"
+_DISAGREE: Final = "SSS541"
+_REPAIRED: Final = "SSS542"
+_ORDER: Final = "SSS543"
+_OPEN: Final = "SSS544"
 
 #: What a counter holds that was never set (Slurm's NO_VAL and INFINITE, -1 without sign).
 _UNSET: Final = frozenset({2**32 - 2, 2**32 - 1, 2**64 - 2, 2**64 - 1})
@@ -80,11 +85,11 @@ def unforeseen(error: BaseException) -> str:
 
 
 class Rejected(Exception):
-    """This record cannot be taken. reason: one of REASONS."""
+    """This record cannot be taken. reason: one of REASONS; line: where the record begins, 0 for the line at hand."""
 
-    def __init__(self, reason: str, message: str) -> None:
+    def __init__(self, reason: str, message: str, line: int = 0) -> None:
         super().__init__(message)
-        self.reason = reason
+        self.reason, self.line = reason, line
 
 
 @dataclass(slots=True)
@@ -272,7 +277,8 @@ class Record:
 
     begin: the start asked for; native: the state in the manager's word; message: why it ended, for StatusMessage;
     ran: whether it used the machine; requested and delivered: the amounts but Processors, NodeCount, Node, Duration
-    of the delivered ones; limits: ResourceLimits; more: Extensions as (type, name, text); parts: components.
+    of the delivered ones; limits: ResourceLimits; more: Extensions as (type, name, text); others: properties of the job
+    that have no field here; parts: components.
     """
 
     line: int
@@ -312,6 +318,7 @@ class Record:
     delivered: list[Property] = field(default_factory=list)
     limits: list[Property] = field(default_factory=list)
     more: list[tuple[str, str, str]] = field(default_factory=list)
+    others: list[Property] = field(default_factory=list)
     parts: list[Record] = field(default_factory=list)
 
 
@@ -333,6 +340,7 @@ def as_job(r: Record) -> Job:
     for attribute, tag in _HEAD:
         if (text := getattr(r, attribute)) is not None:
             items.append(prop(tag, text) if len(text) < _LONG else leaf(tag, text))
+    items += r.others
     items.append(prop("State", r.state))
     if r.hold:
         items.append(prop("Hold", r.hold))
@@ -395,6 +403,8 @@ class Reading:
         self.zone = _zone(context.options.get("timezone"))
         self.machine = words(context.options.get("machine"))
         self.counts = Counts()
+        self.keeping = False            # whether the log goes on another time
+        self.kept: list[str] = []       # then: what has to come again before its next part
         self._nameless = False
         self._epochs: dict[str, tuple[int, bool]] = {}
 
@@ -411,6 +421,10 @@ class Reading:
         """The jobs that the end of the input completes."""
         return ()
 
+    def unfinished(self) -> Iterable[str]:
+        """The lines, in their order, of jobs that later lines of the log may complete; needs ``keeping``."""
+        return ()
+
     # -- for all
     def jobs(self, file: BinaryIO) -> Iterator[Job]:
         """The jobs of a stream, in bounded memory."""
@@ -421,12 +435,14 @@ class Reading:
             try:
                 made = self._taken(line)
             except Rejected as why:
-                self.reject(line.number, "torn" if not line.whole and why.reason != "no-job" else why.reason,
+                self.reject(why.line or line.number, "torn" if not line.whole and why.reason != "no-job" else why.reason,
                             str(why), line.text)
             except UNFORESEEN as error:
                 self.reject(line.number, "unread", unforeseen(error), line.text)
             else:
                 yield from made
+        if self.keeping:
+            self.kept = list(self.unfinished())
         yield from self.rest()
 
     def _taken(self, line: Line) -> list[Job]:
@@ -445,7 +461,7 @@ class Reading:
         self.check(record)
         if record.machine is None and not self._nameless:
             self._nameless = True
-            self.findings.add(_TWICE, "Machine", "the records name no machine; the option machine does",
+            self.findings.add(_OPEN, "Machine", "the records name no machine; the option machine does",
                               severity="info", line=record.line)
         self.counts.jobs += 1
         return as_job(record)
@@ -514,7 +530,7 @@ class Reading:
                 self._epochs.clear()
             known = self._epochs[key] = _epoch(minute, zone, name)
         if known[1]:
-            self.tell(_TWICE, name, f"{name} {minute} occurs twice in its zone (end of summer time); the first one "
+            self.tell(_OPEN, name, f"{name} {minute} occurs twice in its zone (end of summer time); the first one "
                       "is taken", number)
         return known[0]
 
@@ -574,6 +590,15 @@ class Stream:
         """What has become of the records so far."""
         return self._reading.counts
 
+    def keep(self) -> None:
+        """Have ``kept`` filled: for a log that is read in parts. Before the first job is taken."""
+        self._reading.keeping = True
+
+    @property
+    def kept(self) -> list[str]:
+        """After the last job: the lines that have to come again before the next part of the log."""
+        return self._reading.kept
+
     def __iter__(self) -> Iterator[Job]:
         return self._jobs
 
@@ -582,10 +607,12 @@ class Stream:
 
 @dataclass(frozen=True, slots=True)
 class RecordTranslator(Translator):
-    """A format of records. stream(file, context) reads job by job; texts(jobs, context) writes so; None: cannot."""
+    """A format of records. stream(file, context) reads job by job; texts(jobs, context) writes so, blobs(jobs, context)
+    what is no text; None: cannot."""
 
     stream: Callable[[BinaryIO, ReadContext], Stream] | None = None
     texts: Callable[[Iterable[Job], WriteContext], Iterator[str]] | None = None
+    blobs: Callable[[Iterable[Job], WriteContext], Iterator[bytes]] | None = None
 
 
 def no_reading(data: bytes, context: ReadContext) -> Document:
@@ -601,6 +628,7 @@ def no_writing(document: Document, context: WriteContext) -> str:
 def translator(
     name: str, title: str, reading: type[Reading], suffixes: tuple[str, ...] = (),
     texts: Callable[[Iterable[Job], WriteContext], Iterator[str]] | None = None,
+    recognise: Callable[[Sample], Fit | None] | None = None,
 ) -> RecordTranslator:
     """The translator of a format that is read by ``reading``."""
 
@@ -615,10 +643,18 @@ def translator(
 
     def write(document: Document, context: WriteContext) -> str:
         assert texts is not None
-        return "".join(texts((job for job, _ in document.jobs()), context))
+        return "".join(texts(effective_jobs(document), context))
 
-    return RecordTranslator(name, title, "record", read, no_writing if texts is None else write, suffixes, stream,
-                            texts)
+    return RecordTranslator(name, title, "record", read, no_writing if texts is None else write, suffixes, recognise,
+                            stream=stream, texts=texts)
+
+
+def effective_jobs(document: Document) -> Iterator[Job]:
+    """The jobs of a document with what they inherit from JobDefaults."""
+    from sssjob.inherit import effective
+
+    for job, defaults in document.jobs():
+        yield job if defaults is None else effective(job, defaults).fold()
 
 
 def group(jobs: Stream, context: ReadContext) -> Document:

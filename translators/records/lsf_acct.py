@@ -21,6 +21,7 @@ from sssjob.findings import escape
 from sssjob.lexical import LexicalError
 from sssjob.model import Job
 from sssjob.nodeset import fold
+from sssjob.translators.recognise import by_beginning
 from sssjob.translators.records._lines import Line
 from sssjob.translators.records.base import (
     Reading,
@@ -189,4 +190,7 @@ def _node(hosts: list[str]) -> Property | None:
         return leaf("Node", ",".join(hosts), {"aggregation": "List"})
 
 
-TRANSLATOR = translator("lsf-acct", "LSF accounting, lsb.acct", _Reading)
+_FIRST: Final = re.compile(r'"[A-Z_]+" "[\d.]+" \d+ ', re.ASCII)
+
+TRANSLATOR = translator("lsf-acct", "LSF accounting, lsb.acct", _Reading,
+                        recognise=lambda sample: by_beginning(sample, _FIRST, "an event, a release and a time"))

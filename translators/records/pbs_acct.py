@@ -26,6 +26,7 @@ from sssjob.lexical import LexicalError
 from sssjob.model import Job
 from sssjob.nodeset import fold
 from sssjob.translators.base import ReadContext
+from sssjob.translators.recognise import by_beginning
 from sssjob.translators.records._lines import Line
 from sssjob.translators.records.base import (
     Reading,
@@ -73,7 +74,8 @@ _LIMITS: Final = {"cput": "CPUTime", "pmem": "MaxMemorySize", "vmem": "MaxSwap"}
 
 @dataclass(slots=True)
 class _Open:
-    """A job so far: its attributes, the line of its first record, and what the types told. seconds: suspended."""
+    """A job so far: its attributes, the line of its first record, and what the types told. seconds: suspended; texts:
+    its lines, where they are kept."""
 
     line: int
     facts: dict[str, str] = field(default_factory=dict)
@@ -85,6 +87,7 @@ class _Open:
     since: int | None = None
     seconds: int = 0
     suspended: bool = False
+    texts: list[tuple[int, str]] = field(default_factory=list)
 
 
 class _Reading(Reading):
@@ -110,7 +113,10 @@ class _Reading(Reading):
         said = attributes(rest)
         stamp = f"{year}-{month}-{day}T{clock}"
         if does == "tells":
-            return self._tell(kind, ident, said, rest, stamp, line.number)
+            done = self._tell(kind, ident, said, rest, stamp, line.number)
+            if self.keeping:
+                self.open[ident].texts.append((line.number, line.text))
+            return done
         old = self.open.get(ident) or _Open(line.number)
         record = self._record(ident, kind, old, old.facts | said, stamp, line.number)
         if ident in self.open:
@@ -118,8 +124,14 @@ class _Reading(Reading):
         if kind == "R":
             again = {k: v for k, v in old.facts.items() if k in ("user", "group", "account", "project", "jobname",
                      "queue", "ctime", "qtime", "owner") or k.startswith("Resource_List.")}
-            self.open[ident] = _Open(line.number, again, "Q", 0)
+            new = self.open[ident] = _Open(line.number, again, "Q", 0)
+            if self.keeping:        # what it was before the run that has ended is told by those lines only
+                new.texts = [*old.texts, (line.number, line.text)]
         return (self.given(record),)
+
+    def unfinished(self) -> Iterable[str]:
+        lines = (line for job in self.open.values() for line in job.texts)
+        return (text for _, text in sorted(lines))
 
     def _tell(self, kind: str, ident: str, said: dict[str, str], rest: str, stamp: str, number: int) -> Iterable[Job]:
         done: list[Job] = []
@@ -249,7 +261,7 @@ class _Reading(Reading):
         chunks = recall(vnodes, get("exec_vnode", ""))
         hosts, slots, wrong = recall(exec_host, get("exec_host", ""))
         if wrong:
-            self.tell("SSS304", "exec_host", f"exec_host: {wrong}", number)
+            self.tell("SSS541", "exec_host", f"exec_host: {wrong}", number)
         asked = count(get("Resource_List.ncpus", ""), "Resource_List.ncpus")
         by_nodes, gpus_asked = nodes_spec(get("Resource_List.nodes", ""))
         nodes = count(get("Resource_List.nodect", ""), "Resource_List.nodect")
@@ -426,4 +438,7 @@ def _requested(facts: dict[str, str], cpus: int | None, nodes: int | None, gpus:
             yield leaf("Extension", text, {"name": name, "type": "torque" if name == "nodes" else "pbspro"})
 
 
-TRANSLATOR = translator("pbs-acct", "PBS accounting log (OpenPBS, PBS Pro, Torque)", _Reading)
+_FIRST: Final = re.compile(r"\d\d/\d\d/\d{4} \d\d:\d\d:\d\d;[A-Za-z]{1,2};", re.ASCII)
+
+TRANSLATOR = translator("pbs-acct", "PBS accounting log (OpenPBS, PBS Pro, Torque)", _Reading,
+                        recognise=lambda sample: by_beginning(sample, _FIRST, "a stamp, a type of record and an id"))

@@ -15,6 +15,7 @@ which 22.05 prints less 128.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from decimal import Decimal
@@ -25,6 +26,7 @@ from sssjob.errors import UsageError
 from sssjob.findings import escape
 from sssjob.model import Job
 from sssjob.translators.base import ReadContext
+from sssjob.translators.recognise import by_beginning
 from sssjob.translators.records._lines import Line
 from sssjob.translators.records._slurm import CODED, TRES, ending, merged, tres
 from sssjob.translators.records.base import (
@@ -145,7 +147,7 @@ class Rows(Reading):
         elif extra > 0 and self.free >= 0:
             end = self.free + extra + 1
             fields[self.free:end] = [self.delimiter.join(fields[self.free:end])]
-            self.tell("SSS202", self.columns[self.free], f"the delimiter stands in {self.columns[self.free]}, which "
+            self.tell("SSS542", self.columns[self.free], f"the delimiter stands in {self.columns[self.free]}, which "
                       "takes it", line.number)
         elif extra:
             raise Rejected("columns", f"{len(fields)} columns, not {len(self.columns)}")
@@ -253,7 +255,7 @@ class Rows(Reading):
                                  ("AllocTRES", allocated.nodes), ("NNodes", nodes), ("NodeList", listed))
             r.delivered += _held(allocated, row)
             if allocated.gpus_differ:
-                self.tell("SSS304", "Resource", f"GPU: AllocTRES {allocated.gpus_differ}", number)
+                self.tell("SSS541", "Resource", f"GPU: AllocTRES {allocated.gpus_differ}", number)
             cpus = nodes = None         # while a job waits they are what it asks for
         r.requested = self._requested(row, asked, cpus or None, nodes or None, number)
 
@@ -398,4 +400,7 @@ def _sizes(row: dict[str, str]) -> dict[str, tuple[Decimal, str]]:
     return found
 
 
-TRANSLATOR = translator("sacct", "Slurm accounting, sacct --parsable2", Rows, (".psv",))
+_HEADER: Final = re.compile(r"(?=[^\n]*\bJobID(?:Raw)?\b)[A-Z]\w*+(?:\|[A-Z]\w*+)*+\|?\r?(?:\n|\Z)", re.IGNORECASE)
+
+TRANSLATOR = translator("sacct", "Slurm accounting, sacct --parsable2", Rows, (".psv",),
+                        recognise=lambda sample: by_beginning(sample, _HEADER, "columns of sacct, one of them JobID"))

@@ -16,6 +16,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any, BinaryIO, Final
 
 from sssjob.model import Job
+from sssjob.translators.recognise import by_keys
 from sssjob.translators.records._json import members
 from sssjob.translators.records.base import UNFORESEEN, Rejected, translator, unforeseen
 from sssjob.translators.records.sacct import Rows
@@ -87,7 +88,7 @@ class _Members(Rows):
             row["state"] += f" by {killer}"
         if row["state"].startswith("FAILED") and row["exitcode"] == "0:0":
             row["exitcode"] = ""
-            self.tell("SSS504", "ExitCode", "ExitCode: this release prints 0 for a job that failed; left out", number)
+            self.tell("SSS544", "ExitCode", "ExitCode: this release prints 0 for a job that failed; left out", number)
         self._started(row, number)
         return row
 
@@ -97,7 +98,7 @@ class _Members(Rows):
         if start == row["eligible"] and start and end and elapsed and int(end) and int(elapsed):
             back = int(end) - int(elapsed) - int(row["suspended"] or 0)
             if back > int(start) + 2:
-                self.tell("SSS304", "StartTime", f"StartTime: time.start is the eligible time {start}; {back}, the "
+                self.tell("SSS541", "StartTime", f"StartTime: time.start is the eligible time {start}; {back}, the "
                           "end less the elapsed time, is taken", number)
                 row["start"] = str(back)
 
@@ -198,4 +199,5 @@ def _size(value: int | None) -> str:
     return _digits(value) if not value or value % 1024 else f"{value // 1024}K"
 
 
-TRANSLATOR = translator("sacct-json", "Slurm accounting, sacct --json", _Members, (".json",))
+TRANSLATOR = translator("sacct-json", "Slurm accounting, sacct --json", _Members, (".json",),
+                        recognise=lambda sample: by_keys(sample, frozenset(("jobs",)), frozenset(("meta", "errors"))))

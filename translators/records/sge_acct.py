@@ -20,6 +20,7 @@ from sssjob.element import Property
 from sssjob.findings import escape
 from sssjob.model import Job
 from sssjob.translators.base import ReadContext
+from sssjob.translators.recognise import by_beginning
 from sssjob.translators.records._lines import Line
 from sssjob.translators.records.base import (
     Reading,
@@ -57,6 +58,7 @@ class _Reading(Reading):
         super().__init__(context)
         self.slaves: dict[tuple[str, str], list[Record]] = {}
         self.held = 0
+        self.texts: dict[tuple[str, str], list[tuple[int, str]]] = {}
 
     def skips(self, line: Line) -> bool:
         return len(line.text.strip()) < 2 or line.text.startswith("#")
@@ -79,8 +81,11 @@ class _Reading(Reading):
             record.id, record.requested = fields[41], []
             self.slaves.setdefault(key, []).append(record)
             self.held += 1
+            if self.keeping:
+                self.texts.setdefault(key, []).append((line.number, line.text))
             return ()
         slaves = self.slaves.pop(key, [])
+        self.texts.pop(key, None)
         if slaves:
             self.held -= len(slaves)
             _gather(record, slaves)
@@ -92,6 +97,9 @@ class _Reading(Reading):
                 self.reject(slave.line, "orphan", f"slave of job {ident}, whose own record is not here", taken=1)
         self.slaves.clear()
         return ()
+
+    def unfinished(self) -> Iterable[str]:
+        return (text for _, text in sorted(line for lines in self.texts.values() for line in lines))
 
     def _unshifted(self, fields: list[str]) -> list[str]:
         """Fields of a line with colons in its job name or account: the times say how many."""
@@ -215,4 +223,7 @@ def _limits(text: str) -> Iterator[Property]:
             yield leaf("Extension", value, {"name": name, "type": "sge"})
 
 
-TRANSLATOR = translator("sge-acct", "Grid Engine accounting file", _Reading)
+_FIRST: Final = re.compile(rf"(?:#[^\n]*\n)*+(?:[\w.@-]*+:){{2}}(?:[^:\n]*+:){{{_LEAST - 3},}}", re.ASCII)
+
+TRANSLATOR = translator("sge-acct", "Grid Engine accounting file", _Reading,
+                        recognise=lambda sample: by_beginning(sample, _FIRST, f"{_LEAST} fields parted by colons"))

@@ -12,7 +12,7 @@ from sssjob.translators.base import ReadContext, Translator, WriteContext
 from sssjob.translators.records.base import RecordTranslator, Stream, group_id, prop
 from sssjob.writer import write_document
 
-__all__ = ["opened", "streams", "texts"]
+__all__ = ["opened", "pieces", "streams", "texts"]
 
 _BATCH: Final = 256     # jobs written at once
 _ENDS: Final = ("<JobGroup>\n", "</JobGroup>\n")
@@ -24,13 +24,20 @@ def streams(reader: Translator, writer: Translator, context: WriteContext) -> bo
         return False
     if writer.name == "sss":
         return "JobGroup" not in profile(context.profile).refused
-    return isinstance(writer, RecordTranslator) and writer.texts is not None
+    return isinstance(writer, RecordTranslator) and (writer.texts is not None or writer.blobs is not None)
 
 
 def opened(reader: Translator, file: BinaryIO, context: ReadContext) -> Stream:
     """The jobs of a stream of records; ask ``streams`` before."""
     assert isinstance(reader, RecordTranslator) and reader.stream is not None
     return reader.stream(file, context)
+
+
+def pieces(jobs: Iterable[Job], writer: Translator, context: WriteContext, path: str) -> Iterator[str] | Iterator[bytes]:
+    """As ``texts``, and the pieces of what is no text."""
+    if isinstance(writer, RecordTranslator) and writer.blobs:
+        return writer.blobs(jobs, context)
+    return texts(jobs, writer, context, path)
 
 
 def texts(jobs: Iterable[Job], writer: Translator, context: WriteContext, path: str) -> Iterator[str]:

@@ -13,6 +13,7 @@ Source: the definition of the format, Parallel Workloads Archive, swf.html.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from decimal import Decimal
 from typing import Final
@@ -23,6 +24,7 @@ from sssjob.findings import Policy, escape
 from sssjob.lexical import LexicalError
 from sssjob.model import Job
 from sssjob.translators.base import ReadContext, WriteContext
+from sssjob.translators.recognise import by_beginning
 from sssjob.translators.records._lines import Line
 from sssjob.translators.records.base import Reading, Record, Rejected, leaf, moment, number, translator, words
 from sssjob.units import to_bytes
@@ -81,7 +83,7 @@ class _Reading(Reading):
             raise Rejected("part", f"status {int(status)}: a part of job {ident}")
         if self.origin is None:
             self.origin = 0
-            self.tell("SSS504", "SubmitTime", "the header names no UnixStartTime, and the option origin is not there: "
+            self.tell("SSS544", "SubmitTime", "the header names no UnixStartTime, and the option origin is not there: "
                       "times count from 1970", line.number)
         return (self.given(self._record(values, line.number)),)
 
@@ -241,4 +243,7 @@ def _texts(jobs: Iterable[Job], context: WriteContext) -> Iterator[str]:
     return _Writing(context).pieces(jobs)
 
 
-TRANSLATOR = translator("swf", "Standard Workload Format 2.2", _Reading, (".swf",), _texts)
+_FIRST: Final = re.compile(r"(?:;[^\n]*\n|\s+)*+(?:-?\d+(?:\.\d+)?[ \t]+){17}-?\d", re.ASCII)
+
+TRANSLATOR = translator("swf", "Standard Workload Format 2.2", _Reading, (".swf",), _texts,
+                        lambda sample: by_beginning(sample, _FIRST, f"{len(FIELDS)} numbers a line"))

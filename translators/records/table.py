@@ -21,10 +21,10 @@ from sssjob.findings import Policy, escape
 from sssjob.lexical import LexicalError
 from sssjob.model import Document, Job
 from sssjob.translators.base import WriteContext
-from sssjob.translators.records.base import RecordTranslator, no_reading
+from sssjob.translators.records.base import RecordTranslator, effective_jobs, no_reading
 from sssjob.units import to_bytes
 
-__all__ = ["COLUMNS", "Column", "as_csv", "as_jsonl", "table"]
+__all__ = ["COLUMNS", "Column", "as_csv", "as_jsonl", "chosen", "rows", "table"]
 
 _Cell = str | int | Decimal | None
 
@@ -55,7 +55,8 @@ class Column(NamedTuple):
 
 
 def _of_job(tag: str) -> Callable[[_Scope], _Cell]:
-    return lambda s: s.job.value(tag)
+    """What was delivered, else what stands bare (decisions 4, 5)."""
+    return lambda s: next((b.value(tag) for b in s.job.containers("Delivered") if b.first(tag)), s.job.value(tag))
 
 
 def _amount(tag: str) -> Callable[[_Scope], _Cell]:
@@ -144,7 +145,7 @@ _TAGS: Final = frozenset(word.strip(",") for c in COLUMNS for word in c.source.s
 _FACTS: Final = frozenset(c.source.split()[1].rstrip(":") for c in COLUMNS if c.source.startswith("Extension"))
 
 
-def _chosen(context: WriteContext) -> tuple[Column, ...]:
+def chosen(context: WriteContext) -> tuple[Column, ...]:
     """The columns that the option ``fields`` names, else all."""
     text = context.options.get("fields")
     if not text:
@@ -155,7 +156,8 @@ def _chosen(context: WriteContext) -> tuple[Column, ...]:
     return tuple(_BY_NAME[n] for n in text.split(","))
 
 
-def _rows(jobs: Iterable[Job], columns: tuple[Column, ...], context: WriteContext) -> Iterator[list[_Cell]]:
+def rows(jobs: Iterable[Job], columns: tuple[Column, ...], context: WriteContext) -> Iterator[list[_Cell]]:
+    """The cells of each row; what has no column is told."""
     told: set[str] = set()
     for job in jobs:
         _lost(job, told, context)
@@ -200,11 +202,11 @@ def _plain(value: Value | None) -> str | int | None:
 
 def as_jsonl(jobs: Iterable[Job], context: WriteContext) -> Iterator[str]:
     """A JSON object a line; UsageError for an unknown column."""
-    columns = _chosen(context)
+    columns = chosen(context)
     names = [c.name for c in columns]
 
     def pieces() -> Iterator[str]:
-        for row in _rows(jobs, columns, context):
+        for row in rows(jobs, columns, context):
             made = {n: _number(v) for n, v in zip(names, row, strict=True) if v is not None}
             yield json.dumps(made, ensure_ascii=False, separators=(",", ":")) + "\n"
     return pieces()
@@ -218,7 +220,7 @@ def _number(value: _Cell) -> str | int | float | None:
 
 def as_csv(jobs: Iterable[Job], context: WriteContext) -> Iterator[str]:
     """A line of names, then a line a row; UsageError for an unknown column."""
-    columns = _chosen(context)
+    columns = chosen(context)
     guard = context.options.get("guard", "no")
     if guard not in ("yes", "no"):
         raise UsageError(f"guard is yes or no, not {escape(guard, 40)!r}")
@@ -227,7 +229,7 @@ def as_csv(jobs: Iterable[Job], context: WriteContext) -> Iterator[str]:
         buffer = StringIO()
         writer = csv.writer(buffer, lineterminator="\n")
         writer.writerow([c.name for c in columns])
-        for row in _rows(jobs, columns, context):
+        for row in rows(jobs, columns, context):
             cells = [_plain(v) for v in row]
             if guard == "yes":
                 cells = [f"'{c}" if isinstance(c, str) and c.startswith(("=", "+", "-", "@", "\t", "\r")) else c
@@ -245,14 +247,6 @@ def table(name: str, title: str, texts: Callable[[Iterable[Job], WriteContext], 
     """The translator of a table that is written by ``texts``."""
 
     def write(document: Document, context: WriteContext) -> str:
-        return "".join(texts(_jobs(document), context))
+        return "".join(texts(effective_jobs(document), context))
 
-    return RecordTranslator(name, title, "record", no_reading, write, (f".{name}",), None, texts)
-
-
-def _jobs(document: Document) -> Iterator[Job]:
-    """The jobs with what they inherit from JobDefaults."""
-    from sssjob.inherit import effective
-
-    for job, defaults in document.jobs():
-        yield job if defaults is None else effective(job, defaults).fold()
+    return RecordTranslator(name, title, "record", no_reading, write, (f".{name}",), texts=texts)

@@ -14,7 +14,6 @@ from typing import Final
 from sssjob.templates.quoting import Directive, pbs
 from sssjob.translators.scripts.base import (
     APPROXIMATED,
-    SITE,
     AnyRow,
     Asking,
     Reading,
@@ -33,6 +32,7 @@ from sssjob.translators.scripts.common import (
     read_dependencies,
     read_mail,
     read_variables,
+    source_merges,
     variables,
 )
 from sssjob.translators.scripts.grammars import (
@@ -141,14 +141,20 @@ def _parse(reading: Reading, words: list[Word], text: str, letters: str, strict:
             break
 
 
+#: What begins another name after a comma.
+_ALONE: Final = {"-l": re.compile(r"[A-Za-z_][\w.-]*(?:=|\Z)"), "-W": re.compile(r"\s*[A-Za-z_][\w.-]*\s*=")}
+
+
 def _split(option: Option) -> Iterator[Option]:
-    """``-l a=1,b=2`` and ``-W`` as an option for each name."""
-    if option.name not in ("-l", "-W"):
+    """``-l a=1,b=2`` and ``-W`` as an option for each name. What has no ``=`` belongs to the value before it in ``-W``
+    (parse_equal_string of qsub): ``-W group_list=a,b,umask=022`` has two names."""
+    if option.name not in _ALONE:
         yield option
         return
     value, parts = option.value or "", list[str]()
+    alone = _ALONE[option.name]
     for part in split_outside(value, ","):
-        if parts and (not re.match(r"[A-Za-z_][\w.-]*(?:=|\Z)", part) or _open(option.name, parts[-1], part)):
+        if parts and not alone.match(part):
             parts[-1] += f",{part}"
         else:
             parts.append(part)
@@ -157,11 +163,6 @@ def _split(option: Option) -> Iterator[Option]:
         if name.strip():
             yield Option(f"{option.name} {name.strip()}", said if sign else None, option.line, option.column,
                          option.text)
-
-
-def _open(name: str, before: str, part: str) -> bool:
-    """Whether a comma belongs to the value before it: kinds of depend are no names."""
-    return name == "-W" and before.startswith("depend=") and ":" in part.partition("=")[0]
 
 
 def arguments(letters: str) -> Callable[[Reading, str], list[Option]]:
@@ -188,6 +189,9 @@ def size_text(text: str) -> str:
 
 
 SIZE: Final = Grammar(PBS_SIZE.read, size_text, "a size such as 4gb")
+
+
+_SCHEDULER: Final = "Extension[name={},type=Scheduler]"
 
 
 def rowed(row: Row) -> Callable[[Reading, Mapping[str, Option]], None]:
@@ -248,10 +252,9 @@ def _read_files(reading: Reading, options: Mapping[str, Option]) -> None:
 def _write_files(asking: Asking) -> Written:
     output, error = file_name(asking, "OutputFile"), file_name(asking, "ErrorFile")
     join = merged(asking, error, output)
-    source = asking.source
-    if not join and error[0] is None and output[0] is not None and source == "slurm":
-        asking.note(APPROXIMATED, None, "ErrorFile: without one Slurm sends both streams to the output file; -j oe "
-                    "says so", "info", "ErrorFile")
+    if not join and not asking.find("ErrorFile") and output[0] is not None and source_merges(asking):
+        asking.note(APPROXIMATED, None, f"ErrorFile: without one {asking.source} sends both streams to one file; "
+                    "-j oe says so", "info", "ErrorFile")
         join = "oe"
     made: Written = [("-j", join)] if join else []
     made += [(name, text) for name, text in (("-o", output[0]), ("-e", error[0])) if text is not None]
@@ -262,25 +265,19 @@ def _write_files(asking: Asking) -> Written:
 
 
 def _write_time(asking: Asking) -> Written:
-    entry = asking.one("EligibleTime")
-    if entry is None:
-        return []
-    if not asking.source:
-        asking.note(SITE, entry, "written in UTC, read by the clock of the site")
-    return [("-a", PBS_TIME.write(entry.text).removesuffix(".00"))]
+    text = asking.moment("EligibleTime", PBS_TIME)
+    return [] if text is None else [("-a", text.removesuffix(".00"))]
 
 
 def _read_time(reading: Reading, options: Mapping[str, Option]) -> None:
-    reading.row(Row("-a", "EligibleTime", PBS_TIME), options["-a"])
-    if reading.job.value("EligibleTime") is not None:
-        reading.tell(SITE, options["-a"], "the clock of the site is taken as UTC")
+    reading.moment("EligibleTime", PBS_TIME, options["-a"])
 
 
 def _write_priority(asking: Asking) -> Written:
     priority, nice = asking.one("Priority"), asking.extension("Nice")
     if priority is not None:
-        if asking.source == "slurm":
-            asking.dropped(priority, "a priority of Slurm is not on the scale from -1024 to 1023")
+        if asking.source in ("slurm", "lsf"):
+            asking.dropped(priority, f"a priority of {asking.source} is not on the scale from -1024 to 1023")
             return []
         value = int(priority.text)
         entry = priority
@@ -303,6 +300,26 @@ def _write_hold(asking: Asking) -> Written:
         else:
             asking.dropped(e, "a user cannot ask for this hold")
     return made
+
+
+def _read_groups(reading: Reading, options: Mapping[str, Option]) -> None:
+    """One group; of several, or of one for each host (``a,b@host``), the text is kept as it is."""
+    option = options["-W group_list"]
+    text = option.value or ""
+    reading.put(_SCHEDULER.format("GroupList") if re.search("[,@]", text) else "Group", text, option)
+
+
+def _write_groups(asking: Asking) -> Written:
+    listed, group = asking.extension("GroupList"), asking.one("Group")
+    if listed is not None and group is not None:
+        asking.dropped(group, "a list of groups is written")
+    entry = listed or group
+    if entry is None or not entry.text:
+        return []
+    if re.search(r"[=\s]", entry.text) or ("," in entry.text and listed is None):
+        asking.dropped(entry, f"{entry.text!r} is no name of a group")
+        return []
+    return [("-W group_list", entry.text)]
 
 
 def _read_depend(reading: Reading, options: Mapping[str, Option]) -> None:
@@ -338,7 +355,6 @@ def _array(lists: bool, step: bool) -> Callable[[str], str]:
 
 
 _NO_BLANK: Final = Grammar(TEXT.read, str, "a name")
-_SCHEDULER: Final = "Extension[name={},type=Scheduler]"
 
 ROWS: Final[tuple[AnyRow, ...]] = table((
     Row("-N", "Name"),
@@ -348,7 +364,7 @@ ROWS: Final[tuple[AnyRow, ...]] = table((
     Row("-l cput", "ResourceLimit[name=CPUTime]", PBS_SECONDS),
     Row("-l file", "Requested/Disk", SIZE),
     Row("-l software", "Application"),
-    Row("-W group_list", "Group"),
+    Special(("-W group_list",), _read_groups, _write_groups),
     Row("-u", "User"),
     Special(("-W depend",), _read_depend, _write_depend),
     Special(("-a",), _read_time, _write_time),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Final
 
 from sssjob.model import Environment
@@ -17,18 +17,20 @@ from sssjob.translators.scripts.base import (
     Asking,
     Entry,
     Reading,
+    dialect_of,
 )
 from sssjob.translators.scripts.grammars import file_writer
 from sssjob.translators.scripts.raw import Option, split_outside
 
-__all__ = ["MAIL", "array", "dependencies", "file_name", "mail", "read_dependencies", "read_mail", "read_variables",
-           "variables"]
+__all__ = ["MAIL", "array", "dependencies", "file_name", "foreign_id", "mail", "named_variables", "read_dependencies",
+           "read_mail", "read_variables", "source_merges", "variables"]
 
 Written = list[tuple[str, "str | None"]]
 _CONDITIONS: Final = {"afterok": "OnSuccess", "afternotok": "OnFailure", "afterany": "OnExit"}
 _KINDS: Final = {v: k for k, v in _CONDITIONS.items()}
 _ID: Final = re.compile(r"@JOBID:[^@]*@|[^:@]+")
 _SAFE: Final = re.compile(r"@JOBID:[^@]*@|[^\s@:,?+]+")
+_PLACEHOLDER: Final = re.compile(r"@JOBID:([^@]*)@")
 _CLAUSE: Final = re.compile(r"(?:@JOBID:[^@]*@|[^,@])+")
 
 
@@ -62,9 +64,9 @@ def dependencies(asking: Asking, unsaid: Iterable[str] = ()) -> str:
             asking.dropped(e, f"{asking.dialect.title} cannot say this dependency")
             continue
         if clauses and clauses[-1][0] == kind:
-            clauses[-1][1].append(_foreign(asking, e))
+            clauses[-1][1].append(foreign_id(asking, e))
         else:
-            clauses.append((kind, [_foreign(asking, e)]))
+            clauses.append((kind, [foreign_id(asking, e)]))
     made = [f"{kind}:{':'.join(ids)}" for kind, ids in clauses]
     for e in asking.find("Extension", NEAREST, name="DependencyOther", type="Scheduler"):
         if asking.source != asking.dialect.name and (any(u in e.text for u in unsaid) or ":" in e.text):
@@ -72,13 +74,14 @@ def dependencies(asking: Asking, unsaid: Iterable[str] = ()) -> str:
         elif "?" in e.text and made:
             asking.dropped(e, f"{e.text} cannot stand beside another dependency")
         else:
-            made.append(e.text)
+            made.append(_PLACEHOLDER.sub(lambda hit: asking.context.ids.get(hit[1], hit[0]), e.text))
     return ",".join(made)
 
 
-def _foreign(asking: Asking, e: Entry) -> str:
-    if e.text.startswith("@JOBID:") or asking.source == asking.dialect.name:
-        return e.text
+def foreign_id(asking: Asking, e: Entry) -> str:
+    known = asking.context.ids.get(_PLACEHOLDER.sub(r"\1", e.text))
+    if known is not None or e.text.startswith("@JOBID:") or asking.source == asking.dialect.name:
+        return known or e.text
     asking.note(SITE, e, f"{e.text} is an id of another system; @JOBID:{e.text}@ stands for its successor")
     return f"@JOBID:{e.text}@"
 
@@ -91,7 +94,7 @@ _EVENTS: Final = {v: k for k, v in MAIL.items()}
 
 def read_mail(reading: Reading, events: list[str], to: Option | None, option: Option | None) -> None:
     """Events by our names and an address; an address without events is kept as Extension MailUser."""
-    said = [MAIL[e] for e in events if e in MAIL]
+    said = [MAIL[e] for e in MAIL if e in events]
     others = [e for e in events if e not in MAIL]
     address = to.value if to is not None else None
     if said and option is not None:
@@ -162,17 +165,23 @@ def _bare(value: str) -> str:
     return value[1:-1] if len(value) > 1 and value[0] == value[-1] and value[0] in "\"'" else value
 
 
-def variables(asking: Asking) -> list[str]:
-    """``A=1`` and names; values with a comma, a quote or a blank stand in quotes."""
-    made = []
+def named_variables(asking: Asking) -> Iterator[Entry]:
+    """The variables of the job whose names are such, each with its name in the attribute."""
     for e in asking.entries:
         if e.slot != "Environment" or e.tag != "Variable" or e.level != JOB:
             continue
         e.used = True
         e.understood.add("name")
-        if not _NAME.fullmatch(e.attributes.get("name", "")):
+        if _NAME.fullmatch(e.attributes.get("name", "")):
+            yield e
+        else:
             asking.dropped(e, f"{e.attributes.get('name')!r} is no name of a variable")
-            continue
+
+
+def variables(asking: Asking) -> list[str]:
+    """``A=1`` and names; values with a comma, a quote or a blank stand in quotes."""
+    made = []
+    for e in named_variables(asking):
         value, quote = e.text, "'" if "'" not in e.text else '"'
         if re.search(r"[,'\"]", value) or value != value.strip():
             if quote in value or "\\" in value:
@@ -185,13 +194,16 @@ def variables(asking: Asking) -> list[str]:
 
 
 # -- files
-def file_name(asking: Asking, tag: str, literal: Callable[[str], str] = str, *,
-              directory: bool = True) -> tuple[str | None, set[str]]:
-    """The file of a stream in the target's spelling (None: none), and its redirectList."""
+def file_name(asking: Asking, tag: str, literal: Callable[[str], str] = str, *, directory: bool = True,
+              holds: Iterable[str] = ("Merge",)) -> tuple[str | None, set[str]]:
+    """The file of a stream in the target's spelling (None: none), and its redirectList. holds: the words of that list
+    that the target can say."""
     entry = asking.one(tag, carried=("redirectList",))
     if entry is None:
         return None, set()
     how = {w.strip() for w in entry.attributes.get("redirectList", "").split(",") if w.strip()}
+    for lost in sorted(how.difference(holds)):
+        asking.note(DROPPED, entry, f"{asking.dialect.title} cannot say {lost} of a file")
     text = entry.text
     if not text:
         return None, how
@@ -208,7 +220,7 @@ def file_name(asking: Asking, tag: str, literal: Callable[[str], str] = str, *,
         tokens["{array_jobid}"] = tokens["{jobid}"]
         if "{array_jobid}" in text:
             asking.note(APPROXIMATED, entry, f"the id of the array is written as {tokens['{jobid}']}")
-    if re.search(r"\{[a-z_]+:\d+\}", text) and not tokens.get("{jobid}", "").startswith("%"):
+    if re.search(r"\{[a-z_]+:\d+\}", text) and not asking.dialect.pads:
         asking.note(APPROXIMATED, entry, f"{asking.dialect.title} does not pad numbers with zeros")
         text = re.sub(r"(\{[a-z_]+):\d+\}", r"\1}", text)
     try:
@@ -225,6 +237,12 @@ def merged(asking: Asking, error: tuple[str | None, set[str]], output: tuple[str
             asking.note(CONTRADICTORY, None, "both streams are merged; the second counts", subject="ErrorFile")
         return "oe"
     return "eo" if "Merge" in output[1] else ""
+
+
+def source_merges(asking: Asking) -> bool:
+    """Whether the source puts both streams into one file unless two are named."""
+    source = dialect_of(asking.source)
+    return source is not None and source.merges
 
 
 def array(asking: Asking, *, lists: bool, step: bool, throttle: bool = True) -> str | None:

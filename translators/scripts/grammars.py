@@ -42,21 +42,27 @@ def _text(text: str) -> str:
     return text
 
 
+_COUNT: Final = re.compile(r"\d{1,15}", re.ASCII)
+_INTEGER: Final = re.compile(r"[+-]?\d{1,15}", re.ASCII)
+_SLURM_TIME: Final = re.compile(r"(?:\d{1,9}-)?\d{1,9}(?::\d{1,9}){0,2}", re.ASCII)
+_SIZE: Final = re.compile(r"(\d{1,18})([A-Za-z]*)", re.ASCII)
+
+
 def _count(text: str) -> int:
-    if not re.fullmatch(r"\d{1,15}", text, re.ASCII):
+    if not _COUNT.fullmatch(text):
         raise ValueError("is no number")
     return int(text)
 
 
 def _integer(text: str) -> int:
-    if not re.fullmatch(r"[+-]?\d{1,15}", text, re.ASCII):
+    if not _INTEGER.fullmatch(text):
         raise ValueError("is no whole number")
     return int(text)
 
 
 def _slurm_time(text: str) -> int:
     """Seconds of ``M``, ``M:S``, ``H:M:S``, ``D-H[:M[:S]]``; Slurm keeps whole minutes, rounded up."""
-    if not re.fullmatch(r"(?:\d{1,9}-)?\d{1,9}(?::\d{1,9}){0,2}", text, re.ASCII):
+    if not _SLURM_TIME.fullmatch(text):
         raise ValueError("is no time of Slurm")
     days, dash, rest = text.rpartition("-")
     fields = [int(f) for f in rest.split(":")]
@@ -93,7 +99,7 @@ class Size:
 
     def read(self, text: str) -> int:
         """Bytes of ``16gb``."""
-        found = re.fullmatch(r"(\d{1,18})([A-Za-z]*)", text, re.ASCII)
+        found = _SIZE.fullmatch(text)
         if found is None or found[2].lower() not in self.suffixes:
             raise ValueError("is no size")
         return int(found[1]) * self.suffixes[found[2].lower()]

@@ -15,10 +15,11 @@ from typing import Final
 from sssjob.lexical import LexicalError
 from sssjob.model import Property
 from sssjob.translators.asked import AMOUNTS, GROUP, GROUPS, TASK
-from sssjob.translators.scripts.base import APPROXIMATED, SITE, Asking, Entry
+from sssjob.translators.scripts.base import APPROXIMATED, DROPPED, SITE, Asking, Entry
 from sssjob.units import to_bytes
 
-__all__ = ["Amount", "Part", "fits", "part_of", "plain", "shared", "size", "unknown_factor"]
+__all__ = ["Amount", "Part", "fits", "join", "nodes_of", "one_part", "part_of", "plain", "shared", "size", "spread",
+           "task_processors", "unknown_factor"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +42,7 @@ class Part:
     per_node: int | None = None
     cpus: int | None = None
     processors: int | None = None
+    processors_most: int | None = None
     chunks: int | None = None
     memory: Amount | None = None
     gpus: Amount | None = None
@@ -52,15 +54,18 @@ class Part:
         return self.chunks is not None and self.chunks == self.nodes
 
 
-def part_of(asking: Asking) -> Part:
-    """The layout of the job, or of the group asked for."""
+def part_of(asking: Asking, *, ranges: bool = False) -> Part:
+    """The layout of the job, or of the group asked for. ranges: the target has ranges of processors."""
     part = Part()
-    part.nodes, part.nodes_most = _nodes(asking)
+    part.nodes, part.nodes_most = _span(asking, "NodeCount")
     part.tasks = _number(asking, asking.one("TaskCount", (GROUP, GROUPS)))
     part.chunks = _number(asking, asking.one("Extension", AMOUNTS, type="Scheduler", name="ChunkCount"))
     cpus = asking.one("Processors", TASK)
     part.cpus = _number(asking, cpus)
-    part.processors = _number(asking, asking.one("Processors", AMOUNTS))
+    if ranges:
+        part.processors, part.processors_most = _span(asking, "Processors")
+    else:
+        part.processors = _number(asking, asking.one("Processors", AMOUNTS))
     _distribution(asking, part)
     part.memory = _amount(asking, "Memory")
     if part.memory is not None:
@@ -70,14 +75,14 @@ def part_of(asking: Asking) -> Part:
     return part
 
 
-def _nodes(asking: Asking) -> tuple[int | None, int | None]:
+def _span(asking: Asking, tag: str) -> tuple[int | None, int | None]:
     """Least and most; ``op`` GE with LE is a range."""
-    found = asking.find("NodeCount", AMOUNTS)
+    found = asking.find(tag, AMOUNTS)
     ops = {e.attributes.get("op", "EQ"): e for e in found}
     if len(found) == 2 and ops.keys() == {"GE", "LE"} and not any(
             e.attributes.keys() & {"conj", "group", "preference"} for e in found):
         return int(ops["GE"].text), int(ops["LE"].text)
-    entry = asking.one("NodeCount", AMOUNTS)
+    entry = asking.one(tag, AMOUNTS)
     return _number(asking, entry), None
 
 
@@ -104,7 +109,8 @@ def _distribution(asking: Asking, part: Part) -> None:
 
 
 _NAME: Final = re.compile(r"[^\s,:;+=&|@'\"\\#*()<>]{1,255}")
-_PER: Final = {"Total": "job", "": "job"}
+#: A slot is a processor (decisions 8).
+_PER: Final = {"Total": "job", "": "job", "PerSlot": "PerProcessor"}
 
 
 def _amount(asking: Asking, tag: str, **attributes: str) -> Amount | None:
@@ -128,11 +134,111 @@ def _amount(asking: Asking, tag: str, **attributes: str) -> Amount | None:
     return Amount(int(value.to_integral_value(ROUND_CEILING)), per, entry, kind)
 
 
+def join(asking: Asking, one: Asking) -> None:
+    """What a part has carried is carried for the job."""
+    if one is asking:
+        return
+    mine = {id(e.item): e for e in asking.entries}
+    for e in one.entries:
+        if e.used and id(e.item) in mine:
+            mine[id(e.item)].used = True
+            mine[id(e.item)].understood |= e.understood
+
+
+def one_part(asking: Asking, *, ranges: bool = False) -> Part:
+    """The layout for a target that knows one kind of part: equal task groups are added up, of others the first one
+    counts (decisions 11)."""
+    groups = asking.job.task_groups
+    if len(groups) < 2:
+        return part_of(asking, ranges=ranges)
+    many = [asking.of(group) for group in groups]
+    parts = [part_of(one) for one in many]
+    for one in many:
+        join(asking, one)
+    first = parts[0]
+    if all(_alike(part) == _alike(first) for part in parts):
+        first.tasks = sum(part.tasks or part.chunks or 1 for part in parts)
+        asking.note(APPROXIMATED, None, f"TaskGroup: {len(groups)} groups are asked for as one of {first.tasks} tasks",
+                    subject="TaskGroup")
+        for name in ("nodes", "processors", "chunks"):
+            if any(_of_group(one, name) for one in many):
+                setattr(first, name, sum(getattr(part, name) or 0 for part in parts) or None)
+    else:
+        asking.note(DROPPED, None, f"TaskGroup: {asking.dialect.title} holds one kind of task, the job has "
+                    f"{len(groups)}; only the first is carried", subject="TaskGroup")
+    return first
+
+
+_AT_GROUP: Final = {"nodes": "NodeCount", "processors": "Processors", "chunks": "Extension"}
+
+
+def _of_group(asking: Asking, name: str) -> bool:
+    return any(e.tag == _AT_GROUP[name] and e.level == GROUP for e in asking.entries)
+
+
+def _alike(part: Part) -> tuple[object, ...]:
+    """What parts have in common that can be added up."""
+    per = [(a.value, a.per, a.kind) if a is not None else None for a in (part.memory, part.gpus)]
+    return part.per_node, part.cpus, *per
+
+
+def task_processors(asking: Asking, part: Part) -> int | None:
+    """Processors of a task; fills in the tasks of chunks and processors (decisions 7, 8)."""
+    if part.chunks is not None:
+        tasks = part.tasks or part.chunks
+        cpus = part.processors / tasks if part.processors else None
+        if part.node_chunks and tasks % part.chunks == 0:
+            part.per_node, part.tasks = tasks // part.chunks, None
+        else:
+            part.tasks = tasks
+    elif part.processors is not None and part.tasks is None and (part.per_node is None or part.nodes is None):
+        part.tasks, cpus = part.processors, None
+    elif part.processors is not None and part.cpus is None:
+        tasks = part.tasks or (part.per_node or 1) * (part.nodes or 1)
+        cpus = part.processors / tasks
+    else:
+        return part.cpus
+    if cpus is None:
+        return part.cpus
+    if cpus != int(cpus):
+        asking.note(APPROXIMATED, None, f"Processors: {part.processors} cannot be shared out evenly, rounded up",
+                    subject="Processors")
+    whole = -int(-cpus // 1)
+    return whole if whole != 1 else part.cpus
+
+
 def shared(asking: Asking, amount: Amount, parts: int, what: str) -> int:
     """An amount shared out, rounded up, with a finding where that is more."""
     if amount.value % parts:
         asking.note(APPROXIMATED, amount.entry, f"shared out among {parts} {what}, rounded up")
     return -(-amount.value // parts)
+
+
+def nodes_of(asking: Asking, part: Part) -> int | None:
+    """How many nodes a part takes: as it says, else by the cores of a node that the site profile gives."""
+    site = asking.context.site
+    count = part.processors or (part.tasks or 0) * (part.cpus or 1)
+    if part.nodes is not None or part.chunks is not None or not count or site is None or site.cores_per_node is None:
+        return part.nodes
+    return -(-count // site.cores_per_node)
+
+
+def spread(asking: Asking, part: Part) -> None:
+    """Give a part that has amounts per node but no nodes those that follow from the site profile, for a target that
+    asks for tasks one by one; without a profile a finding says what is not known."""
+    amounts = [a for a in (part.memory, part.gpus) if a is not None and a.per == "PerNode"]
+    alone = (part.processors or part.tasks or 1) == 1
+    if not amounts or alone or part.nodes is not None or part.chunks is not None or part.per_node is not None:
+        return
+    nodes = nodes_of(asking, part)
+    if nodes is None:
+        for amount in amounts:
+            asking.note(SITE, amount.entry, f"the {amount.entry.tag} of a node is written for each task: how many "
+                        "share a node the job does not say, cores_per_node of a site profile would")
+        return
+    part.nodes = nodes
+    asking.note(APPROXIMATED, None, f"NodeCount: {nodes}, by the cores of a node in the site profile",
+                subject="NodeCount")
 
 
 def unknown_factor(asking: Asking, amount: Amount, what: str) -> None:

@@ -28,11 +28,11 @@ from sssjob.translators.scripts.base import (
 )
 from sssjob.translators.scripts.common import Written
 from sssjob.translators.scripts.grammars import COUNT, PBS_SECONDS
-from sssjob.translators.scripts.layout import Amount, Part, fits, part_of, plain, shared
+from sssjob.translators.scripts.layout import Amount, Part, fits, join, part_of, plain, shared, spread
 from sssjob.translators.scripts.raw import Option, split_outside
 from sssjob.units import to_bytes
 
-__all__ = ["DIALECT", "TRANSLATOR", "beside", "chunk_count", "join", "pieces", "read_nodes", "read_process_memory"]
+__all__ = ["DIALECT", "TRANSLATOR", "beside", "chunk_count", "pieces", "read_nodes", "read_process_memory"]
 
 _LETTERS: Final = "a:A:c:C:e:fGhIj:J:k:l:m:M:N:o:p:P:q:r:R:S:u:v:VW:Xz"
 _COUNTED: Final = ("ncpus", "mpiprocs", "ompthreads", "ngpus")
@@ -179,6 +179,8 @@ def _write_select(asking: Asking) -> Written:
     groups = asking.job.task_groups
     many = [asking.of(g) for g in groups] if len(groups) > 1 else [asking]
     parts = [(one, part_of(one)) for one in many]
+    for one, part in parts:
+        spread(one, part)
     packed = _packed(asking, [p for _, p in parts])
     scattered = not packed and all(p.node_chunks or (p.chunks is None and p.nodes is not None) for _, p in parts)
     made = _old(asking, parts[0][1]) if len(parts) == 1 else None
@@ -238,17 +240,6 @@ def _place(asking: Asking, words: list[str]) -> Written:
     return [("-l place", text)] if text else []
 
 
-def join(asking: Asking, one: Asking) -> None:
-    """What a part has carried is carried for the job."""
-    if one is asking:
-        return
-    mine = {id(e.item): e for e in asking.entries}
-    for e in one.entries:
-        if e.used and id(e.item) in mine:
-            mine[id(e.item)].used = True
-            mine[id(e.item)].understood |= e.understood
-
-
 def _old(asking: Asking, part: Part) -> Written | None:
     """Without select: processors and memory of the whole job; None where more is asked for."""
     chunks = (part.nodes, part.tasks, part.per_node, part.cpus, part.chunks, part.gpus, asking.find("Feature"),
@@ -275,6 +266,8 @@ def chunk_count(part: Part) -> tuple[int, int | None]:
     tasks = part.tasks
     if part.chunks is not None:
         return part.chunks, tasks
+    if tasks is None and part.nodes is None and part.per_node and part.processors:
+        tasks = part.processors
     if part.nodes is not None:
         return part.nodes, part.per_node * part.nodes if tasks is None and part.per_node else tasks
     if tasks is not None and part.per_node:
@@ -344,7 +337,7 @@ def _gpus(asking: Asking, gpus: Amount, count: int, ranks: int) -> int:
 
 def _features(asking: Asking) -> str:
     """Features, host and what else a chunk of ours had."""
-    made = []
+    made, valued = [], []
     features = asking.find("Feature")
     if features and not plain(features):
         one = asking.one("Feature")
@@ -353,7 +346,7 @@ def _features(asking: Asking) -> str:
         if re.fullmatch(r"[\w.-]+", e.text):
             made.append(f"{e.text}=true")
         elif re.fullmatch(r"[\w.-]+=[\w.-]+", e.text):
-            made.append(e.text)
+            valued.append(e.text)
         else:
             asking.dropped(e, f"{e.text} is no name of a resource")
     for e in asking.find("Node"):
@@ -367,8 +360,8 @@ def _features(asking: Asking) -> str:
             e.used = True
             e.understood |= {"name", "type"}
             if name != "select.ompthreads" and fits(asking, e, e.text) and fits(asking, e, name):
-                made.append(f"{name.removeprefix('select.')}={e.text}")
-    return "".join(f":{w}" for w in made)
+                valued.append(f"{name.removeprefix('select.')}={e.text}")
+    return "".join(f":{w}" for w in made + valued)
 
 
 ROWS: Final[tuple[AnyRow, ...]] = table((
@@ -383,5 +376,5 @@ DIALECT: Final = Dialect(
     "pbspro", "PBS Pro", "#PBS", ROWS, _pbs.scanner(_LETTERS, strict=True, dos=False), _pbs.directive,
     _pbs.arguments(_LETTERS), {"{jobid}": "^jobid^", "{array_jobid}": "^array_id^", "{index}": "^array_index^"},
     ("PBS_",), _pbs.live, (".pbs", ".sh"), starts_in="home", exports=False, merges=False,
-    open=("l ", "W "))
+    open=("l ", "W "), foreign=("-l procs", "-l feature", "-l naccesspolicy", "-l advres", "-l qos", "-W x"))
 TRANSLATOR: Final = translator(DIALECT)

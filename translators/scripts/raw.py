@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from typing import Final
+from itertools import chain, count, repeat
+from typing import Final, NamedTuple
 
 __all__ = ["TEMPLATE", "Line", "Option", "Refusal", "Word", "lines_of", "pbs_words", "slurm_words", "split_outside"]
 
@@ -25,8 +25,7 @@ class Refusal(ValueError):
         self.column = column
 
 
-@dataclass(frozen=True, slots=True)
-class Line:
+class Line(NamedTuple):
     """number from 1; text without its end; end: the line break as found."""
 
     number: int
@@ -34,8 +33,7 @@ class Line:
     end: str = "\n"
 
 
-@dataclass(frozen=True, slots=True)
-class Word:
+class Word(NamedTuple):
     """A word of a directive after quotes are gone. line 0: of the command line."""
 
     text: str
@@ -43,8 +41,7 @@ class Word:
     column: int
 
 
-@dataclass(frozen=True, slots=True)
-class Option:
+class Option(NamedTuple):
     """name: as in the dialect's table; value None: none was given; text: the directive as found."""
 
     name: str
@@ -60,19 +57,28 @@ class Option:
         return f"{self.name} {value[:80]}{'…' if len(value) > 80 else ''}".rstrip()
 
 
-_LINE: Final = re.compile(r"([^\r\n]*(?:\r(?!\n)[^\r\n]*)*)(\r?\n|\Z)")
-
-
 def lines_of(text: str) -> Iterator[Line]:
     """The lines of a text; together they are the text. A lone carriage return does not end a line."""
-    at = 0
-    number = 1
-    while at < len(text):
-        found = _LINE.match(text, at)
-        assert found is not None
-        yield Line(number, found[1], found[2])
-        at = found.end()
-        number += 1
+    *ended, last = text.split("\n")
+    rest = (Line(len(ended) + 1, last, ""),) if last else ()
+    if "\r\n" in text:
+        return chain((Line(number, line.removesuffix("\r"), "\r\n" if line.endswith("\r") else "\n")
+                      for number, line in enumerate(ended, 1)), rest)
+    return chain(map(Line._make, zip(count(1), ended, repeat("\n"))), rest)     # none of this is Python's own loop
+
+
+#: Words of a directive without any sign of the dialect are parted by blanks alone: nearly all are.
+_SLURM_SIGN: Final = re.compile("[\"'\\\\#]")
+_PBS_SIGN: Final = re.compile("[\"'\\\\]")
+
+
+def _parted(text: str, line: int, at: int) -> list[Word]:
+    words = []
+    for word in text[at:].split():
+        at = text.index(word, at)
+        words.append(Word(word, line, at + 1))
+        at += len(word)
+    return words
 
 
 def slurm_words(text: str, line: int, start: int) -> tuple[list[Word], str]:
@@ -82,6 +88,8 @@ def slurm_words(text: str, line: int, start: int) -> tuple[list[Word], str]:
     line, and so does an empty word. Seen with sbatch 22.05.8.
     """
     words: list[Word] = []
+    if not _SLURM_SIGN.search(text, start):
+        return _parted(text, line, start), ""
     at = start
     while at < len(text):
         if text[at].isspace():
@@ -130,6 +138,8 @@ def pbs_words(text: str, line: int, start: int) -> tuple[list[Word], str]:
     """The words after ``#PBS``. A backslash takes the next character as it is; there are no comments
     (qsub.c of OpenPBS)."""
     words: list[Word] = []
+    if not _PBS_SIGN.search(text, start):
+        return _parted(text, line, start), ""
     at = start
     while at < len(text):
         if text[at].isspace():

@@ -47,7 +47,17 @@ from sssjob.translators.scripts.grammars import (
     Kept,
     file_reader,
 )
-from sssjob.translators.scripts.layout import Amount, Part, fits, part_of, plain, shared, size, unknown_factor
+from sssjob.translators.scripts.layout import (
+    Amount,
+    Part,
+    fits,
+    part_of,
+    plain,
+    shared,
+    size,
+    task_processors,
+    unknown_factor,
+)
 from sssjob.translators.scripts.raw import Line, Option, Refusal, Word, slurm_words
 
 __all__ = ["DIALECT", "TRANSLATOR"]
@@ -135,7 +145,7 @@ def _dead(reading: Reading, line: Line, late: bool) -> None:
 
 
 def _words(reading: Reading, line: Line) -> list[Word]:
-    prefix = next(p for p in _PREFIXES if line.text.startswith(p))
+    prefix = _PREFIXES[0] if line.text.startswith(_PREFIXES[0]) else _PREFIXES[1]
     if prefix == "#SLURM":
         reading.refuse("#SLURM is read as #SBATCH, with an error message", line.number, 1, "#SLURM", line.text)
     try:
@@ -365,7 +375,7 @@ def _read_gres(reading: Reading, option: Option, gpus_said: bool) -> None:
 def _write_layout(asking: Asking) -> Written:
     part = part_of(asking)
     made: Written = []
-    cpus = _tasks(asking, part)
+    cpus = task_processors(asking, part)
     if part.nodes is not None:
         made.append(("--nodes", f"{part.nodes}-{part.nodes_most}" if part.nodes_most else str(part.nodes)))
     for name, count in (("--ntasks", part.tasks), ("--ntasks-per-node", part.per_node), ("--cpus-per-task", cpus)):
@@ -379,31 +389,6 @@ def _write_layout(asking: Asking) -> Written:
     if part.gpus is not None:
         made.append(_gpus(part, part.gpus))
     return made + _gres(asking)
-
-
-def _tasks(asking: Asking, part: Part) -> int | None:
-    """Processors of a task; fills in the tasks of chunks and processors (decisions 7, 8)."""
-    if part.chunks is not None:
-        tasks = part.tasks or part.chunks
-        cpus = part.processors / tasks if part.processors else None
-        if part.node_chunks and tasks % part.chunks == 0:
-            part.per_node, part.tasks = tasks // part.chunks, None
-        else:
-            part.tasks = tasks
-    elif part.processors is not None and part.tasks is None and part.per_node is None:
-        part.tasks, cpus = part.processors, None
-    elif part.processors is not None and part.cpus is None:
-        tasks = part.tasks or (part.per_node or 1) * (part.nodes or 1)
-        cpus = part.processors / tasks
-    else:
-        return part.cpus
-    if cpus is None:
-        return part.cpus
-    if cpus != int(cpus):
-        asking.note(APPROXIMATED, None, f"Processors: {part.processors} cannot be shared out evenly, rounded up",
-                    subject="Processors")
-    whole = -int(-cpus // 1)
-    return whole if whole != 1 else part.cpus
 
 
 def _memory(asking: Asking, part: Part, memory: Amount, cpus: int) -> tuple[str, int]:
@@ -609,20 +594,29 @@ _PATH: Final = Grammar(_path, str, "a file name")
 
 
 def _read_files(reading: Reading, options: Mapping[str, Option]) -> None:
+    """sbatch looks at the first letter of ``--open-mode``; where no file is named the option is kept."""
+    mode = options.get("--open-mode")
+    appends = mode is not None and (mode.value or "")[:1] in ("a", "A") and ("--output" in options
+                                                                            or "--error" in options)
+    if mode is not None and not appends:
+        reading.keep(mode)
     for name, tag in (("--input", "InputFile"), ("--output", "OutputFile"), ("--error", "ErrorFile")):
         if name in options:
-            reading.row(Row(name, tag, _PATH), options[name])
+            more = "[redirectList=Append]" if appends and tag != "InputFile" else ""
+            reading.row(Row(name, tag + more, _PATH), options[name])
 
 
 def _literal(text: str) -> str:
+    if "\\" in text:
+        raise LookupError("way to say a backslash")
     return text.replace("%", "%%")
 
 
 def _write_files(asking: Asking) -> Written:
     made: Written = []
     source, _ = file_name(asking, "InputFile", _literal)
-    output, error = file_name(asking, "OutputFile", _literal, directory=False), file_name(
-        asking, "ErrorFile", _literal, directory=False)
+    output, error = (file_name(asking, tag, _literal, directory=False, holds=("Merge", "Append"))
+                     for tag in ("OutputFile", "ErrorFile"))
     join = merged(asking, error, output)
     out, err = output[0], error[0]
     if join and (join == "eo" or out is None):
@@ -639,6 +633,10 @@ def _write_files(asking: Asking) -> Written:
     for name, text in (("--input", source), ("--output", out), ("--error", err)):
         if text is not None:
             made.append((name, _local(asking, text)))
+    if "Append" in output[1] | error[1]:
+        if "Append" in output[1] ^ error[1] and None not in (out, err):
+            asking.note(APPROXIMATED, None, "ErrorFile: Slurm appends to both files or to none", subject="ErrorFile")
+        made.append(("--open-mode", "append"))
     return made
 
 
@@ -733,20 +731,15 @@ def _write_guard(asking: Asking) -> Written:
 def _read_deadline(reading: Reading, options: Mapping[str, Option]) -> None:
     for name, where in (("--begin", "EligibleTime"), ("--deadline", "DeadlineTime")):
         if name in options:
-            before = len(reading.job.items)
-            reading.row(Row(name, where, SLURM_TIME), options[name])
-            if reading.job.items[before:] and reading.job.items[-1].tag == where:
-                reading.tell(SITE, options[name], "the clock of the site is taken as UTC")
+            reading.moment(where, SLURM_TIME, options[name])
 
 
 def _write_deadline(asking: Asking) -> Written:
     made: Written = []
     for name, where in (("--begin", "EligibleTime"), ("--deadline", "DeadlineTime")):
-        entry = asking.one(where)
-        if entry is not None:
-            if not asking.source:
-                asking.note(SITE, entry, "written in UTC, read by the clock of the site")
-            made.append((name, SLURM_TIME.write(entry.text)))
+        text = asking.moment(where, SLURM_TIME)
+        if text is not None:
+            made.append((name, text))
     return made
 
 
@@ -787,8 +780,7 @@ ROWS: Final[tuple[AnyRow, ...]] = table((
     Row("--no-requeue", "Restartable", _REQUEUE, "false"),
     Row("--signal", _SCHEDULER.format("Signal")),
     Row("--chdir", "InitialWorkingDirectory"),
-    Special(("--input", "--output", "--error"), _read_files, _write_files),
-    Row("--open-mode"),
+    Special(("--input", "--output", "--error", "--open-mode"), _read_files, _write_files),
     Special(("--export",), _read_export, _write_export),
     Special(("--mail-type", "--mail-user"), _read_mail, _write_mail),
     Special(("--ignore-pbs",), _read_guard, _write_guard),
@@ -806,5 +798,5 @@ _OTHER: Final = tuple(Row(f"--{name}") for name in sorted(_LONG) if name not in 
 
 DIALECT: Final = Dialect(
     "slurm", "Slurm", "#SBATCH", (*ROWS, *_OTHER), scan, _directive, _arguments, _TOKENS,
-    ("SLURM_", "SBATCH_"), _live, (".sbatch", ".slurm", ".sh"), separator="hetjob")
+    ("SLURM_", "SBATCH_"), _live, (".sbatch", ".slurm", ".sh"), separator="hetjob", pads=True)
 TRANSLATOR: Final = translator(DIALECT)

@@ -24,8 +24,8 @@ from sssjob.translators.scripts.base import (
 )
 from sssjob.translators.scripts.common import Written
 from sssjob.translators.scripts.grammars import COUNT, TORQUE_SECONDS
-from sssjob.translators.scripts.layout import Part, fits, part_of, plain
-from sssjob.translators.scripts.pbspro import beside, chunk_count, join, pieces, read_nodes, read_process_memory
+from sssjob.translators.scripts.layout import Part, fits, join, part_of, plain, spread
+from sssjob.translators.scripts.pbspro import beside, chunk_count, pieces, read_nodes, read_process_memory
 from sssjob.translators.scripts.raw import Option
 
 __all__ = ["DIALECT", "TRANSLATOR"]
@@ -56,6 +56,8 @@ def _write_layout(asking: Asking) -> Written:
     groups = asking.job.task_groups
     many = [asking.of(g) for g in groups] if len(groups) > 1 else [asking]
     parts = [(one, part_of(one)) for one in many]
+    for one, part in parts:
+        spread(one, part)
     first = parts[0][1]
     features = any(one.find(tag) for one in many for tag in ("Feature", "Node"))
     made: Written = []
@@ -158,5 +160,6 @@ ROWS: Final[tuple[AnyRow, ...]] = table((
 DIALECT: Final = Dialect(
     "torque", "Torque", "#PBS", ROWS, _pbs.scanner(_LETTERS, strict=False, dos=True), _pbs.directive,
     _pbs.arguments(_LETTERS), {"{jobid}": "${PBS_JOBID}", "{index}": "${PBS_ARRAYID}", "{name}": "${PBS_JOBNAME}"},
-    ("PBS_",), _pbs.live, (".torque", ".pbs"), starts_in="home", exports=False, merges=False, open=("l ", "W "))
+    ("PBS_",), _pbs.live, (".torque", ".pbs"), starts_in="home", exports=False, merges=False, open=("l ", "W "),
+    foreign=("-l select", "-l place", "-J"))
 TRANSLATOR: Final = translator(DIALECT)

@@ -180,7 +180,7 @@ class _Writing(Asked):
                 setattr(self.spec, f"{member}_path", None)
             elif word == "Append" and member != "stdin" and self.target.executor == "local":
                 self.attribute(f"local.{member}_mode", "append")
-            elif word == "Merge" and member != "stdin" and self.target.executor == "local":
+            elif word == "Merge" and member != "stdin" and self.target.executor:
                 other = "stdout" if member == "stderr" else "stderr"
                 self.attribute("local.merge", f"{member}-to-{other}")
             elif word == "Keep" and self.target.executor == "local":
@@ -210,6 +210,8 @@ class _Writing(Asked):
             kind, name = e.attributes.get("type", ""), e.attributes.get("name", "")
             if kind in ("Scheduler", "PSIJ"):
                 e.used = self._known(e, kind, name)
+            elif kind == "MJF" and kind in self.target.handled:
+                e.used = True
             elif kind not in _EXTENSION_CONTEXTS and self.target.executor in ("", kind.lower()):
                 self.attribute(f"{kind}.{name}" if kind else name, e.text)
                 e.used = True

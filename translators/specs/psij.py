@@ -19,10 +19,17 @@ from sssjob.limits import Limits
 from sssjob.model import Document, Job, JobGroup
 from sssjob.translators.asked import FACTS, Target, policy_of
 from sssjob.translators.base import ReadContext, Translator, WriteContext
+from sssjob.translators.recognise import by_keys
 from sssjob.translators.specs._psij_from_spec import from_spec
 from sssjob.translators.specs._psij_to_spec import to_spec
 
 __all__ = ["FACTS", "TRANSLATOR", "Target", "from_spec", "read", "to_spec", "write"]
+
+
+#: Members of a JobSpec, one of which stands beside the executable in what is recognised as one.
+_MEMBERS: Final = frozenset((
+    "arguments", "directory", "inherit_environment", "environment", "stdin_path", "stdout_path", "stderr_path",
+    "resources", "attributes", "pre_launch", "post_launch", "launcher"))
 
 
 def read(data: bytes, context: ReadContext) -> Document:
@@ -151,4 +158,5 @@ def _text(job: Job, findings: Findings, policy: Policy) -> str:
     return JSONSerializer().dumps(to_spec(job, findings, policy=policy))
 
 
-TRANSLATOR = Translator("psij", "PSI/J JobSpec (JSON)", "spec", read, write, (".psij", ".jsonl"))
+TRANSLATOR = Translator("psij", "PSI/J JobSpec (JSON)", "spec", read, write, (".psij", ".jsonl"),
+                        lambda sample: by_keys(sample, frozenset(("executable",)), _MEMBERS))

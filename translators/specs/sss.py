@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from sssjob.model import Document
 from sssjob.reader import read_document
 from sssjob.translators.base import ReadContext, Translator, WriteContext
+from sssjob.translators.recognise import Fit, Sample, by_root
 from sssjob.writer import write_document
 
 __all__ = ["TRANSLATOR", "read", "write"]
@@ -25,4 +28,13 @@ def write(document: Document, context: WriteContext) -> str:
     return write_document(document, profile=context.profile, findings=context.findings, policy=context.policy)
 
 
-TRANSLATOR = Translator("sss", "SSS job object 3.1.0 (XML)", "document", read, write, (".xml", ".sss"))
+_ROOTS: Final = frozenset(("JobGroup", "Job", "TaskGroup", "Requested", "Delivered", "Request", "Response",
+                           "Envelope", "job"))
+
+
+def _recognise(sample: Sample) -> Fit | None:
+    """By the root: the UsageRecord of others is in a namespace."""
+    return by_root(sample, _ROOTS) or by_root(sample, frozenset(("UsageRecord",)), frozenset(("",)))
+
+
+TRANSLATOR = Translator("sss", "SSS job object 3.1.0 (XML)", "document", read, write, (".xml", ".sss"), _recognise)

@@ -7,7 +7,8 @@ from typing import Final
 from sssjob.errors import UsageError
 from sssjob.model import Document
 from sssjob.translators.base import ReadContext, Translator, WriteContext
-from sssjob.twin import from_json, to_json
+from sssjob.translators.recognise import by_keys
+from sssjob.twin import ROOTS, from_json, to_json
 
 __all__ = ["TRANSLATOR", "read", "write"]
 
@@ -31,4 +32,5 @@ def write(document: Document, context: WriteContext) -> str:
     return to_json(document, indent=int(indent) or None)
 
 
-TRANSLATOR = Translator("sss-json", "SSS job object 3.1.0, JSON twin", "document", read, write, (".json",))
+TRANSLATOR = Translator("sss-json", "SSS job object 3.1.0, JSON twin", "document", read, write, (".json",),
+                        lambda sample: by_keys(sample, frozenset(), frozenset(ROOTS)))

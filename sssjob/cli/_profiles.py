@@ -1,0 +1,89 @@
+"""What ``convert`` and others are told about a site: its profile, and the ids that jobs got there."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from sssjob.cli._complete import files
+from sssjob.cli._files import read_bytes
+from sssjob.errors import SSSJobError
+from sssjob.findings import escape
+
+if TYPE_CHECKING:
+    from sssjob.site import Site
+
+__all__ = ["IdMapError", "load_ids", "load_site", "site_option"]
+
+#: An id as dependencies can name it.
+_ID: Final = re.compile(r"[^\s@:,?+\"'\\]{1,1024}")
+
+
+class IdMapError(SSSJobError, ValueError):
+    """A list of ids that is wrong; the message names the line or the key."""
+
+
+def site_option(function: Callable[..., int]) -> Callable[..., int]:
+    """``--site FILE``."""
+    return click.option("--site", "site_file", metavar="FILE", shell_complete=files,
+                        help="What only the site knows (TOML): names, time zone, units, parallel environments ...")(
+                            function)
+
+
+def load_site(name: str | None) -> Site | None:
+    """The site of a file, None without one. Raises SiteError, AccessError."""
+    if name is None:
+        return None
+    from sssjob.site import read_site
+
+    return read_site(read_bytes(name), escape(name))
+
+
+def load_ids(name: str | None) -> Mapping[str, str]:
+    """Old id -> new id, from a JSON object or from CSV of two columns. Raises IdMapError, AccessError."""
+    if name is None:
+        return {}
+    shown = escape(name)
+    try:
+        text = read_bytes(name).decode("utf-8-sig")
+    except UnicodeDecodeError:
+        raise IdMapError(f"{shown}: not UTF-8") from None
+    made: dict[str, str] = {}
+    for where, old, new in _object(text, shown) if text.lstrip().startswith("{") else _rows(text, shown):
+        old = old[7:-1] if old.startswith("@JOBID:") and old.endswith("@") else old
+        for one in (old, new):
+            if not _ID.fullmatch(one):
+                raise IdMapError(f"{shown}:{where}: {escape(one, 80)!r} is no id of a job")
+        if made.setdefault(old, new) != new:
+            raise IdMapError(f"{shown}:{where}: {escape(old, 80)} has two new ids, {made[old]} and {escape(new, 80)}")
+    return made
+
+
+def _object(text: str, shown: str) -> Iterator[tuple[str, str, str]]:
+    try:
+        pairs = json.loads(text, object_pairs_hook=list, parse_int=str)
+    except (ValueError, RecursionError) as error:
+        raise IdMapError(f"{shown}: not JSON: {error}") from None
+    for old, new in pairs:
+        if not isinstance(new, str):
+            raise IdMapError(f"{shown}: {escape(old, 80)}: an id is a text or a whole number")
+        yield escape(old, 80), old, new
+
+
+def _rows(text: str, shown: str) -> Iterator[tuple[int, str, str]]:
+    reader: Any = csv.reader(io.StringIO(text), strict=True)
+    try:
+        for row in reader:
+            if not row or row == ["old", "new"] or row[0].startswith("#"):
+                continue
+            if len(row) != 2:
+                raise IdMapError(f"{shown}:{reader.line_num}: a line is OLD,NEW and not of {len(row)} fields")
+            yield reader.line_num, row[0].strip(), row[1].strip()
+    except csv.Error as error:
+        raise IdMapError(f"{shown}:{reader.line_num}: not CSV: {error}") from None

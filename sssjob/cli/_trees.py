@@ -1,0 +1,411 @@
+"""``convert`` of a directory: every file in it on its own, in several processes, each result whole or not at all.
+
+What cannot be read or converted is told and the rest goes on. Nothing outside of the two directories is read or
+written: links that lead out are left alone on both sides.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import stat
+import sys
+import tempfile
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from sssjob.cli._app import status_of
+from sssjob.cli._files import emit, file_name, read_bytes, write_file
+from sssjob.cli._findings import problem
+from sssjob.cli._tables import table
+from sssjob.conversion import Conversion, singles
+from sssjob.errors import AccessError, RejectedError, UsageError
+from sssjob.findings import Finding, Findings, escape
+
+if TYPE_CHECKING:
+    from sssjob.cli._options import Session
+    from sssjob.model import Document
+    from sssjob.translators.base import Translator
+
+__all__ = ["OUTCOMES", "Outcome", "Tree", "convert_tree"]
+
+#: What becomes of a file -> what it adds to the exit status.
+OUTCOMES: Final = {"converted": 0, "rejected": 1, "collision": 1, "unreadable": 3, "failed": 3, "skipped": 0}
+_BATCH: Final = 50          # files that a process gets at once
+_WORTH: Final = 64          # files for which a second process is worth its start
+_MOST: Final = 20           # kinds of findings in the summary
+_REFRESH: Final = 0.1       # seconds between two looks of the bar
+
+
+@dataclass(slots=True)
+class Outcome:
+    """What became of one file, named from its tree. message: why, where there is no finding; usage: the command line
+    is to blame, not the file."""
+
+    file: str
+    outcome: str
+    outputs: list[str] = field(default_factory=list)
+    findings: list[Finding] = field(default_factory=list)
+    overflow: int = 0
+    message: str = ""
+    format: str = ""
+    usage: bool = False
+
+    def record(self) -> dict[str, Any]:
+        """As JSON, without what is empty."""
+        shown = {"file": self.file, "outcome": self.outcome, "format": self.format, "outputs": self.outputs,
+                 "message": self.message, "findings": [f.record() for f in self.findings],
+                 "more_findings": self.overflow}
+        return {k: v for k, v in shown.items() if v}
+
+
+@dataclass(slots=True)
+class Tree:
+    """The two directories, and how files are converted."""
+
+    root: Path
+    out: Path
+    how: Conversion
+    suffixes: frozenset[str] = field(default_factory=lambda: all_suffixes())
+
+    # -- in this process
+    def found(self) -> Iterator[Outcome | str]:
+        """The files in order of their names, or what became of them already; hidden ones and the output left out."""
+        within, out = self.root.resolve(), self.out.resolve()
+        folders = [self.root]
+        while folders:
+            folder = folders.pop()
+            try:
+                entries = sorted(os.scandir(folder), key=lambda e: e.name)
+            except OSError as error:
+                yield Outcome(self.named(folder), "unreadable", message=error.strerror or str(error))
+                continue
+            below = []
+            for entry in entries:
+                path = Path(entry.path)
+                if entry.name.startswith("."):
+                    continue
+                if entry.is_dir(follow_symlinks=False):
+                    if path.resolve() != out:
+                        below.append(path)
+                elif not entry.is_file(follow_symlinks=False) and (why := _left_alone(path, within)):
+                    yield Outcome(self.named(path), "skipped", message=why)
+                else:
+                    yield self.named(path)
+            folders += reversed(below)
+
+    def named(self, path: Path) -> str:
+        """A path from the root of the tree."""
+        return str(path.relative_to(self.root))
+
+    # -- in any process
+    def convert(self, file: str) -> Outcome:
+        """One file, read, converted and written."""
+        findings = Findings(file)
+        made = Outcome(file, "converted")
+        try:
+            self._convert(file, findings, made)
+        except (RejectedError, UsageError) as error:
+            made.outcome = "rejected"
+            made.message = "" if isinstance(error, RejectedError) else str(error)
+        except (Exception, RecursionError) as error:
+            status, why = status_of(error)
+            made.outcome = "unreadable" if isinstance(error, OSError) else "rejected" if status == 1 else "failed"
+            made.message = why
+        made.findings, made.overflow = list(findings), findings.overflow
+        return made
+
+    def _convert(self, file: str, findings: Findings, made: Outcome) -> None:
+        how = self.how
+        path = self.root / file
+        data = read_bytes(str(path))
+        reader, _ = how.reader(data, file)
+        made.format = reader.name
+        context = how.reading(reader, file)
+        context.findings = findings
+        document = how.read(reader, data, context)
+        findings.raise_if_rejected()
+        try:
+            texts = self._texts(document, file, how, findings, reader)
+            how.options.check(how.source, how.target)
+        except UsageError:
+            made.usage = True
+            raise
+        findings.raise_if_rejected()
+        mode = stat.S_IMODE(path.stat().st_mode) & 0o777
+        for name, text in texts.items():
+            runs = how.writer.files is not None and text.startswith("#!")
+            self._write(name, text, mode | 0o100 if runs else mode)
+            made.outputs.append(name)
+
+    def _texts(self, document: Document, file: str, how: Conversion, findings: Findings, reader: Translator
+               ) -> dict[str, str]:
+        """Names of files, from the output directory -> texts."""
+        policy = how.carrying(reader)
+        name = output_name(file, how.writer, self.suffixes)
+        if how.writer.kind == "script" and len(jobs := list(singles(document))) > 1:
+            above, taken = os.path.splitext(file)[0], set[str]()
+            return {f"{above}/{n}": text for job, single in jobs
+                    for n, text in how.files(single, how.writing(
+                        findings, policy, file_name(job, taken, ""))).items()}
+        if how.writer.files is not None:
+            stem = os.path.basename(os.path.splitext(file)[0])
+            made = how.files(document, how.writing(findings, policy, stem))
+            return {os.path.join(os.path.dirname(file), n): text for n, text in made.items()}
+        return {name: how.text(document, how.writing(findings, policy, os.path.splitext(os.path.basename(name))[0]))}
+
+    def _write(self, name: str, text: str, mode: int) -> None:
+        path = self.out / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        within = os.path.realpath(self.out)
+        if os.path.commonpath((within, os.path.realpath(path.parent))) != within:
+            raise AccessError(escape(str(path)), "a link leads out of the output directory")
+        write_file(str(path), text.encode("utf-8", "surrogateescape"), mode=mode, durable=False)
+
+
+def _left_alone(path: Path, within: Path) -> str:
+    """Why a file is not looked at."""
+    try:
+        target = path.resolve(strict=True)
+        kind = target.stat().st_mode
+    except (OSError, RuntimeError):
+        return "a link that leads nowhere"
+    if not target.is_relative_to(within):
+        return "a link that leads out of the tree"
+    if stat.S_ISDIR(kind):
+        return "a link to a directory"
+    return "" if stat.S_ISREG(kind) else "no regular file"
+
+
+def output_name(file: str, writer: Translator, suffixes: frozenset[str]) -> str:
+    """What a file is called afterwards: as before, but for a suffix that says another format. suffixes: of all."""
+    stem, suffix = os.path.splitext(file)
+    if writer.files is not None:
+        return stem + writer.suffixes[0]
+    known = suffix == ".sh" or suffix in suffixes
+    if writer.kind == "script" and (not known or suffix == ".sh" or suffix in writer.suffixes):
+        return file
+    return (stem if known else file) + (writer.suffixes[0] if writer.suffixes else ".txt")
+
+
+def all_suffixes() -> frozenset[str]:
+    """The suffixes of all formats that can be loaded."""
+    from sssjob.translators.registry import get, names
+
+    found: set[str] = set()
+    for name in names():
+        try:
+            found.update(get(name).suffixes)
+        except UsageError:
+            continue
+    return frozenset(found)
+
+
+# -- several processes
+def _begin(tree: Tree) -> None:
+    global _tree
+    signal.signal(signal.SIGINT, signal.SIG_IGN)        # the first process ends the others
+    _tree = tree
+
+
+def _batch(files: Sequence[str]) -> list[Outcome]:
+    assert _tree is not None
+    return [_tree.convert(file) for file in files]
+
+
+_tree: Tree | None = None
+
+
+def _outcomes(tree: Tree, files: Sequence[str], jobs: int) -> Iterator[Outcome]:
+    """What becomes of the files, in their order."""
+    size = max(1, min(_BATCH, len(files) // (jobs * 4) or 1))
+    batches = [files[i:i + size] for i in range(0, len(files), size)]
+    if jobs == 1:
+        for batch in batches:
+            yield from (tree.convert(file) for file in batch)
+        return
+    done = 0
+    while done < len(batches):
+        for made in _pooled(tree, batches[done:], jobs):
+            done += 1
+            yield from made
+        if done < len(batches):         # a process died over one of the batches that were under way
+            yield from _one_by_one(tree, batches[done])
+            done += 1
+
+
+def _pooled(tree: Tree, batches: Sequence[Sequence[str]], jobs: int) -> Iterator[list[Outcome]]:
+    """The outcomes of batch after batch; ends early where a process dies."""
+    from concurrent.futures import ProcessPoolExecutor
+    from concurrent.futures.process import BrokenProcessPool
+    from multiprocessing import get_context
+
+    alone = sys.platform == "linux" and threading.active_count() == 1       # a copy of this process can be taken
+    pool = ProcessPoolExecutor(jobs, get_context("fork" if alone else "spawn"), _begin, (tree,))
+    try:
+        yield from pool.map(_batch, batches)
+    except BrokenProcessPool:
+        return
+    finally:
+        pool.shutdown(wait=True, cancel_futures=True)
+
+
+def _one_by_one(tree: Tree, files: Sequence[str]) -> Iterator[Outcome]:
+    """Each file in a process of its own: one of them ends it."""
+    for file in files:
+        made = next(_pooled(tree, [[file]], 1), None)
+        yield from made if made is not None else [Outcome(file, "failed", message="the process that converted it died")]
+
+
+def processes(asked: int | None, files: int) -> int:
+    """How many processes to use: those asked for, else as many as there are cores and as are worth it."""
+    return min(asked or min(len(os.sched_getaffinity(0)), 1 + files // _WORTH), max(files, 1))
+
+
+# -- telling
+def convert_tree(session: Session, tree: Tree, jobs: int | None, report: str | None) -> int:
+    """All files of a tree; the summary on standard output, findings on standard error; gives the exit status."""
+    _apart(tree)
+    found = list(tree.found())
+    left = [made for made in found if isinstance(made, Outcome)]
+    named = {file: output_name(file, tree.how.writer, tree.suffixes) for file in found if isinstance(file, str)}
+    times = Counter(named.values())
+    left += [Outcome(file, "collision", message=f"{name} would be the result of another file too")
+             for file, name in named.items() if times[name] > 1]
+    files = [file for file, name in named.items() if times[name] == 1]
+    try:
+        tree.out.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise AccessError(escape(str(tree.out)), error.strerror or str(error)) from None
+    tally = _Tally()
+    with _Report(report, tree) as written, _bar(session, len(files)) as advance:
+        for made in left:
+            _tell(session, made, tally, written)
+        for made in _outcomes(tree, files, processes(jobs, len(files))):
+            if made.usage:
+                raise UsageError(made.message)
+            _tell(session, made, tally, written)
+            advance()
+        written.counts = dict(tally.outcomes)
+    _summary(session, tally)
+    status = max((OUTCOMES[name] for name in tally.outcomes), default=0)
+    return status or (1 if session.strict and session.warnings else 0)
+
+
+def _apart(tree: Tree) -> None:
+    """Refuse an output directory that the tree lies in: results would replace what is still to be read."""
+    if tree.root.resolve().is_relative_to(tree.out.resolve()):
+        raise UsageError(f"--out {escape(str(tree.out))}: {escape(str(tree.root))} lies in it")
+
+
+@dataclass(slots=True)
+class _Tally:
+    outcomes: Counter[str] = field(default_factory=Counter)
+    findings: Counter[tuple[str, str, str]] = field(default_factory=Counter)
+    files: Counter[tuple[str, str, str]] = field(default_factory=Counter)
+
+
+def _tell(session: Session, made: Outcome, tally: _Tally, report: _Report) -> None:
+    tally.outcomes[made.outcome] += 1
+    kinds = [(f.rule, f.kind, f.subject) for f in made.findings if f.kind != "exact"]
+    tally.findings.update(kinds)
+    tally.files.update(set(kinds))
+    report.add(made)
+    session.report(made.findings)
+    if made.overflow and not session.quiet:
+        problem(f"{made.file}: {made.overflow} more findings are not shown", as_json=session.as_json)
+    if made.message and (OUTCOMES[made.outcome] or not session.quiet):
+        message = made.message if made.message.startswith(made.file) else f"{made.file}: {made.message}"
+        problem(message, as_json=session.as_json, status=OUTCOMES[made.outcome])
+    if session.as_json:
+        emit(json.dumps({"type": "file"} | made.record()) + "\n")
+
+
+def _summary(session: Session, tally: _Tally) -> None:
+    total = sum(tally.outcomes.values())
+    if session.as_json:
+        emit(json.dumps({"type": "summary", "files": total, "outcomes": dict(tally.outcomes)}) + "\n")
+        return
+    rows = [[name, str(tally.outcomes[name])] for name in OUTCOMES if tally.outcomes[name]]
+    emit("\n".join(table([*rows, ["all", str(total)]], ("outcome", "files"))) + "\n")
+    found = [[rule, kind, subject, str(times), str(tally.files[rule, kind, subject])]
+             for (rule, kind, subject), times in tally.findings.most_common(_MOST)]
+    if found and not session.quiet:
+        emit("\n" + "\n".join(table(found, ("rule", "kind", "about", "times", "files"))) + "\n")
+        if len(tally.findings) > _MOST:
+            emit(f"and {len(tally.findings) - _MOST} more\n")
+
+
+class _Report:
+    """The report of a run as one JSON object, written as it goes and put in its place in the end."""
+
+    def __init__(self, name: str | None, tree: Tree) -> None:
+        self.name, self.tree = name, tree
+        self.counts: dict[str, int] = {}
+        self.separator = "\n"
+
+    def __enter__(self) -> _Report:
+        if self.name is None:
+            return self
+        try:
+            folder = os.path.dirname(os.path.abspath(self.name))
+            handle, self.temporary = tempfile.mkstemp(prefix=".sssjob-", dir=folder)
+        except (OSError, ValueError) as error:
+            raise AccessError(escape(self.name) or "''", getattr(error, "strerror", None) or str(error)) from None
+        self.file = open(handle, "w", encoding="utf-8")
+        head = {"from": self.tree.how.source, "to": self.tree.how.target, "tree": str(self.tree.root),
+                "out": str(self.tree.out)}
+        self.file.write(json.dumps(head)[:-1] + ', "files": [')
+        return self
+
+    def add(self, made: Outcome) -> None:
+        if self.name is not None:
+            self.file.write(self.separator + json.dumps(made.record()))
+            self.separator = ",\n"
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
+        if self.name is None:
+            return
+        try:
+            self.file.write(f"\n], \"outcomes\": {json.dumps(self.counts)}}}\n")
+            self.file.close()
+            if kind is None:
+                os.replace(self.temporary, self.name)
+        except OSError as failed:
+            raise AccessError(escape(self.name), failed.strerror or str(failed)) from None
+        finally:
+            if os.path.lexists(self.temporary):
+                os.unlink(self.temporary)
+
+
+@contextmanager
+def _bar(session: Session, total: int) -> Iterator[Any]:
+    """A progress bar on a terminal; gives what is called after each file."""
+    if session.quiet or session.as_json or not sys.stderr.isatty() or os.environ.get("TERM") == "dumb":
+        yield lambda: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns: Iterable[Any] = (TextColumn("converting"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    shown = 0.0
+
+    def advance() -> None:
+        nonlocal shown
+        progress.advance(task)
+        if time.monotonic() - shown > _REFRESH:
+            progress.refresh()
+            shown = time.monotonic()
+
+    # without a thread of its own, so that processes can be copies of this one
+    with Progress(*columns, console=Console(stderr=True), redirect_stdout=False, transient=True,
+                  auto_refresh=False) as progress:
+        task = progress.add_task("", total=total)
+        yield advance

@@ -1,0 +1,78 @@
+"""``sssjob diff``: two documents or scripts of any formats, compared by what they mean."""
+
+from __future__ import annotations
+
+import json
+import sys
+from difflib import unified_diff
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from sssjob.cli._complete import files, formats
+from sssjob.cli._files import emit, once, read_bytes
+from sssjob.cli._findings import width
+from sssjob.cli._options import Session, bounded, common
+from sssjob.cli._profiles import load_site, site_option
+from sssjob.cli._tables import table
+from sssjob.conversion import AUTO, Conversion
+from sssjob.errors import UsageError
+
+if TYPE_CHECKING:
+    from sssjob.compare import Difference
+    from sssjob.model import Document
+
+__all__ = ["command"]
+
+
+@click.command("diff")
+@click.argument("one", metavar="A", shell_complete=files)
+@click.argument("other", metavar="B", shell_complete=files)
+@click.option("-f", "--from", "sources", multiple=True, metavar="FORMAT", shell_complete=formats,
+              help="Format of A and B, or of each if given twice (default: auto, the one that is recognised).")
+@click.option("--no-script", is_flag=True, help="Do not compare the commands of scripts.")
+@site_option
+@common
+def command(session: Session, one: str, other: str, sources: tuple[str, ...], no_script: bool,
+            site_file: str | None) -> int:
+    """Compare A and B by what they mean: properties by level, units and layouts made equal.
+
+    Exit status 0: they mean the same; 1: they do not, or one of them is refused.
+    """
+    if len(sources) > 2:
+        raise UsageError("--from is given once for both, or twice")
+    once([one, other])
+    from sssjob.compare import differences
+
+    first, *rest = sources or (AUTO,)
+    site = load_site(site_file)
+    a, b = (_read(session, name, Conversion(source, "sss", session.policy, session.profile, site=site))
+            for name, source in ((one, first), (other, rest[0] if rest else first)))
+    if session.errors:
+        return 1
+    found, same = differences(a, b, script=not no_script)
+    if session.as_json:
+        emit(json.dumps({"equal": not found, "same": same, "differences": [
+            {"subject": d.subject, "a": d.one, "b": d.other} for d in found]}) + "\n")
+    elif found:
+        rows = [[d.subject, *_cells(d)] for d in found]
+        emit("\n".join(table(rows, ("about", one, other), width(sys.stdout))) + "\n")
+    return 1 if found else session.status()
+
+
+def _read(session: Session, name: str, how: Conversion) -> Document:
+    with bounded(name):
+        data = read_bytes(name)
+        reader, _ = how.reader(data, name)
+        context = how.reading(reader, name)
+        document = how.read(reader, data, context)
+    session.report(context.findings)
+    return document
+
+
+def _cells(d: Difference) -> tuple[Any, Any]:
+    """The two values; of texts of several lines those that differ."""
+    if d.one is None or d.other is None or "\n" not in d.one + d.other:
+        return tuple("-" if text is None else text.split("\n") for text in (d.one, d.other))  # type: ignore[return-value]
+    lines = list(unified_diff(d.one.split("\n"), d.other.split("\n"), n=0, lineterm=""))[2:]
+    return [line[1:] for line in lines if line[0] == "-"] or "-", [line[1:] for line in lines if line[0] == "+"] or "-"

@@ -1,0 +1,127 @@
+"""``sssjob diff``: two texts of any formats compared by what they mean."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from sssjob.compare import Difference, differences
+from sssjob.reader import read_document
+from tests.cli.conftest import Command
+
+SLURM = ("#!/bin/sh\n#SBATCH --nodes=2\n#SBATCH --ntasks-per-node=8\n#SBATCH --mem=2G\n#SBATCH --time=60\n"
+         "#SBATCH --job-name=a\ndate\n")
+PBS = ("#!/bin/sh\n#PBS -N a\n#PBS -l walltime=1:00:00\n#PBS -l select=2:ncpus=8:mpiprocs=8:mem=2048mb\n"
+       "#PBS -l place=scatter\n# a comment\n\ndate\n")
+
+
+def job(inside: str) -> str:
+    return f"<Job>{inside}</Job>"
+
+
+def compared(one: str, other: str, **more: bool) -> list[Difference]:
+    return differences(read_document(one.encode()), read_document(other.encode()), **more)[0]
+
+
+@pytest.mark.parametrize(("one", "other"), [
+    # amounts in one unit
+    ("<Requested><Memory units='GB'>1</Memory></Requested>", "<Requested><Memory>1024</Memory></Requested>"),
+    ("<Requested><Disk units='GB'>1</Disk></Requested>", "<Requested><Disk units='MB'>1024</Disk></Requested>"),
+    ("<Requested><Duration>3600</Duration></Requested>", "<Requested><Duration>PT1H</Duration></Requested>"),
+    # what follows from what is said
+    ("<Requested><NodeCount>2</NodeCount></Requested><TaskGroup><TaskDistribution>4</TaskDistribution></TaskGroup>",
+     "<Requested><NodeCount>2</NodeCount></Requested><TaskGroup><TaskCount>8</TaskCount></TaskGroup>"),
+    ("<Requested><Processors>8</Processors></Requested>", "<TaskGroup><TaskCount>8</TaskCount></TaskGroup>"),
+    ("<Requested><NodeCount>2</NodeCount><Memory metric='PerNode' units='GB'>4</Memory></Requested>",
+     "<Requested><NodeCount>2</NodeCount><Memory metric='Total' units='GB'>8</Memory></Requested>"),
+    ("<Requested><Processors op='EQ' conj='And'>8</Processors></Requested>",
+     "<Requested><Processors>8</Processors></Requested>"),
+    # sets have no order
+    ("<Requested><Feature>a</Feature><Feature>b</Feature></Requested>",
+     "<Requested><Feature>b</Feature><Feature>a</Feature></Requested>"),
+    ("<Requested><Node aggregation='Range'>n[1-2]</Node></Requested>",
+     "<Requested><Node aggregation='List'>n2,n1</Node></Requested>"),
+    ("<NotificationList>JobStart,JobEnd</NotificationList>", "<NotificationList>JobEnd, JobStart</NotificationList>"),
+    ("<Extension type='Scheduler' name='Array'>1-10:1%2</Extension>",
+     "<Extension type='Scheduler' name='Array'>1-10%2</Extension>"),
+    # where a document comes from is no part of its meaning
+    ("<Extension type='Scheduler' name='Dialect'>slurm</Extension>",
+     "<Extension type='Scheduler' name='Dialect'>pbspro</Extension>"),
+])
+def test_the_same_in_other_words(one: str, other: str) -> None:
+    assert compared(job(one), job(other)) == []
+
+
+@pytest.mark.parametrize(("one", "other", "expected"), [
+    ("<Queue>a</Queue>", "<Queue>b</Queue>", Difference("job: Queue", "a", "b")),
+    ("<Queue>a</Queue>", "", Difference("job: Queue", "a", None)),
+    # the same number, but a bound
+    ("<Requested><Processors op='GE'>8</Processors></Requested>", "<Requested><Processors>8</Processors></Requested>",
+     Difference("job: Processors", "[GE] 8", None)),
+    ("<Requested><NodeCount op='GE'>2</NodeCount><NodeCount op='LE'>4</NodeCount></Requested>",
+     "<Requested><NodeCount>2</NodeCount></Requested>", Difference("job: nodes", "2 to 4", "2")),
+    # amounts of another "per" that nothing makes equal
+    ("<Requested><Memory metric='PerNode' units='GB'>4</Memory></Requested>",
+     "<Requested><Memory units='GB'>4</Memory></Requested>",
+     Difference("job: memory", "4 GB a node", "4 GB in all")),
+    ("<TaskGroup><TaskCount>4</TaskCount></TaskGroup>", "<TaskGroup><TaskCount>2</TaskCount></TaskGroup>",
+     Difference("job: tasks", "4", "2")),
+    ("<Dependency condition='OnSuccess'>1</Dependency>", "<Dependency condition='OnExit'>1</Dependency>",
+     Difference("job: Dependency OnSuccess", "1", None)),
+    ("<Environment><Variable name='A'>1</Variable></Environment>",
+     "<Environment><Variable name='A'>2</Variable></Environment>", Difference("job: Variable A", "1", "2")),
+    ("<Delivered><Duration>5</Duration></Delivered>", "<Delivered><Duration>6</Duration></Delivered>",
+     Difference("job, Delivered: Duration", "5", "6")),
+])
+def test_what_differs(one: str, other: str, expected: Difference) -> None:
+    assert expected in compared(job(one), job(other))
+    turned = Difference(expected.subject, expected.other, expected.one)
+    assert turned in compared(job(other), job(one))
+
+
+def test_jobs_of_a_group_are_matched_by_their_ids() -> None:
+    """With the defaults folded in, and in any order."""
+    one = ("<JobGroup><JobDefaults><Queue>q</Queue></JobDefaults>"
+           "<Job><Id>a</Id><Name>x</Name></Job><Job><Id>b</Id></Job></JobGroup>")
+    other = ("<JobGroup><Job><Id>b</Id><Queue>q</Queue></Job>"
+             "<Job><Id>a</Id><Name>y</Name><Queue>q</Queue></Job></JobGroup>")
+    assert compared(one, other) == [Difference("job a: Name", "x", "y")]
+
+
+def test_two_scripts_of_two_systems(sssjob: Command, tmp_path: Path) -> None:
+    """60 minutes are an hour, 2 GB are 2048 MB, 2 nodes of 8 tasks are 2 chunks on nodes of their own."""
+    (tmp_path / "a.sh").write_text(SLURM)
+    (tmp_path / "b.pbs").write_text(PBS)
+    code, out, _ = sssjob("diff", "-q", tmp_path / "a.sh", tmp_path / "b.pbs")
+    assert (code, out) == (0, "")
+    (tmp_path / "b.pbs").write_text(PBS.replace("2048mb", "3gb").replace("date", "date; true"))
+    code, out, _ = sssjob("diff", "-q", "-f", "slurm", "-f", "pbspro", "--json", tmp_path / "a.sh", tmp_path / "b.pbs")
+    assert code == 1 and json.loads(out) == {"equal": False, "same": 6, "differences": [
+        {"subject": "job: memory", "a": "4 GB in all", "b": "6 GB in all"},
+        {"subject": "job: commands", "a": "date", "b": "date; true"}]}
+    table = sssjob("diff", "-q", "--no-script", tmp_path / "a.sh", tmp_path / "b.pbs").out.splitlines()
+    assert table[-1].split() == ["job:", "memory", "4", "GB", "in", "all", "6", "GB", "in", "all"]
+
+
+def test_a_script_and_what_it_was_converted_to(sssjob: Command, tmp_path: Path) -> None:
+    """The lines that the conversion put in are no part of the commands."""
+    (tmp_path / "a.sh").write_text(SLURM + "echo $SLURM_JOB_ID\n")
+    assert sssjob("convert", "-q", "-f", "slurm", "-t", "pbspro", tmp_path / "a.sh", "-o", tmp_path / "b").code == 0
+    assert "SLURM_JOB_ID=" in (tmp_path / "b").read_text()
+    assert sssjob("diff", "-q", tmp_path / "a.sh", tmp_path / "b").code == 0
+
+
+@pytest.mark.parametrize(("arguments", "code", "said"), [
+    (["-f", "a", "-f", "b", "-f", "c", "x", "y"], 2, "--from is given once for both, or twice"),
+    (["-", "-"], 2, "standard input (-) can be read only once"),
+    (["job.xml", "nothing"], 3, "No such file"),
+    (["job.xml", "broken.xml"], 1, ""),
+    (["-f", "nonsense", "job.xml", "job.xml"], 2, "unknown format 'nonsense'"),
+    (["job.xml", "empty"], 2, "no format is recognised in it"),
+])
+def test_what_cannot_be_compared(sssjob: Command, place: Path, arguments: list[str], code: int, said: str) -> None:
+    (place / "empty").write_text("")
+    answer = sssjob("diff", *arguments)
+    assert answer.code == code and answer.out == "" and said in answer.err

@@ -1,0 +1,512 @@
+"""Script bodies: what a job prints under the target is what it printed under the source; the rest is told."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from pwd import getpwuid
+from types import MappingProxyType
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from sssjob.errors import UsageError
+from sssjob.findings import Findings
+from sssjob.limits import LIMITS
+from sssjob.translators import ReadContext, WriteContext, get
+from sssjob.translators.bodies import shell as grammar
+from sssjob.translators.bodies.carry import Body, carried
+from sssjob.translators.bodies.facts import FACTS, MODES, Facts, Mode
+from sssjob.translators.bodies.shell import interpreter
+
+Told = list[tuple[str, str, int, int]]
+#: What the job of ``machine`` asks for.
+ASKED = {"tasks": "4", "nodes": "2", "tasks_per_node": "2", "cpus_per_task": "1", "walltime": "600"}
+WIDE = {"tasks": "4", "cpus_per_task": "2"}
+ARRAY = {"array": "2-6:2", "array_first": "2", "array_last": "6", "array_step": "2", "array_count": "3"}
+
+
+def carry(text: str, source: str, target: str, mode: Mode = "shim", asked: Mapping[str, str] = MappingProxyType({}),
+          program: str = "sh", seconds: float = LIMITS.shell_seconds) -> tuple[str, Told]:
+    """The body for the target, and (rule, subject, line, column) of each finding but those of what was carried."""
+    told: Told = []
+    made = carried(Body(text, program, lambda: asked), FACTS[source], FACTS[target], mode,
+                   lambda rule, subject, message, line, column, _: told.append((rule, subject, line + 1, column)),
+                   replace(LIMITS, shell_seconds=seconds), FACTS.get)
+    return made, [t for t in told if t[0] != "SSS517"]
+
+
+# --- the same job on eight systems
+class Machine:
+    """A job 4242 of two nodes with two tasks each, as each resource manager shows it to a script."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        (folder / "bin").mkdir()
+        self.work = folder / "a b"                                  # where it was submitted
+        self.work.mkdir()
+        self.program("scontrol", 'test "$1 $2" = "show hostnames" && printf "n1\\nn2\\n"')
+        self.program("hostname", "echo n1")
+        self.program("flux", 'case "$*" in "getattr jobid") echo 4242;; "getattr hostlist") echo n1,n2;; '
+                     '"resource list -n -o {nnodes}") echo 2;; "hostlist -e local") echo "n1 n2";; esac')
+        (folder / "slots").write_text("n1\nn1\nn2\nn2\n")
+        (folder / "nodes").write_text("n1\nn2\n")
+        (folder / "pe").write_text("n1 2 UNDEFINED UNDEFINED\nn2 2 UNDEFINED UNDEFINED\n")
+        (folder / "ad").write_text(f'Args = ""\nClusterId = 4242\nProcId = 4\nRequestCpus = 2\nIwd = "{self.work}"\n')
+
+    def program(self, name: str, text: str) -> None:
+        """A command of a resource manager."""
+        file = self.folder / "bin" / name
+        file.write_text(f"#!/bin/sh\n{text}\n")
+        file.chmod(0o755)
+
+    def environment(self, name: str, array: bool) -> dict[str, str]:
+        """The variables of the job."""
+        at, work = str(self.folder), str(self.work)
+        home, user = os.environ.get("HOME", "/"), getpwuid(os.getuid()).pw_name
+        pbs = {"PBS_JOBID": "4242[4].srv" if array else "4242.srv", "PBS_JOBNAME": "fit", "PBS_O_WORKDIR": work,
+               "PBS_O_HOST": "login", "PBS_QUEUE": "long", "PBS_O_QUEUE": "long", "PBS_NODEFILE": f"{at}/slots",
+               "PBS_ENVIRONMENT": "PBS_BATCH", "PBS_O_HOME": home, "PBS_O_LOGNAME": user}
+        whole: dict[str, dict[str, str]] = {
+            "slurm": {"SLURM_JOB_ID": "4242", "SLURM_JOBID": "4242", "SLURM_JOB_NAME": "fit",
+                      "SLURM_SUBMIT_DIR": work, "SLURM_SUBMIT_HOST": "login", "SLURM_JOB_PARTITION": "long",
+                      "SLURM_JOB_ACCOUNT": "physics", "SLURM_JOB_NODELIST": "n1,n2", "SLURM_NODELIST": "n1,n2",
+                      "SLURM_JOB_NUM_NODES": "2", "SLURM_NNODES": "2", "SLURM_NTASKS": "4", "SLURM_NPROCS": "4",
+                      "SLURM_NTASKS_PER_NODE": "2", "SLURM_TASKS_PER_NODE": "2(x2)", "SLURM_CPUS_PER_TASK": "1",
+                      "SLURM_CPUS_ON_NODE": "2", "SLURMD_NODENAME": "n1", "SLURM_JOB_USER": user,
+                      "SLURM_JOB_UID": str(os.getuid())},
+            "pbspro": pbs | {"PBS_ACCOUNT": "physics", "NCPUS": "2"},
+            "torque": pbs | {"PBS_NUM_NODES": "2", "PBS_NP": "4", "PBS_NUM_PPN": "2", "PBS_WALLTIME": "600"},
+            "lsf": {"LSB_JOBID": "4242", "LSB_JOBNAME": "fit[4]" if array else "fit", "LS_SUBCWD": work,
+                    "LSB_SUB_HOST": "login", "LSB_SUB_USER": user, "LSB_QUEUE": "long", "LSB_PROJECT_NAME": "physics",
+                    "LSB_HOSTS": "n1 n1 n2 n2", "LSB_MCPU_HOSTS": "n1 2 n2 2", "LSB_DJOB_HOSTFILE": f"{at}/slots",
+                    "LSB_DJOB_NUMPROC": "4", "LSB_JOBINDEX": "4" if array else "0"},
+            "sge": {"JOB_ID": "4242", "JOB_NAME": "fit", "REQUEST": "fit", "SGE_O_WORKDIR": work,
+                    "SGE_O_HOST": "login", "SGE_O_HOME": home, "SGE_O_LOGNAME": user,
+                    "QUEUE": "long", "SGE_ACCOUNT": "physics", "PE_HOSTFILE": f"{at}/pe",
+                    "NHOSTS": "2", "NSLOTS": "4", "ENVIRONMENT": "BATCH"} | dict.fromkeys(
+                        ("SGE_TASK_ID", "SGE_TASK_FIRST", "SGE_TASK_LAST", "SGE_TASK_STEPSIZE"), "undefined"),
+            "cobalt": {"COBALT_JOBID": "4242", "COBALT_NODEFILE": f"{at}/nodes", "COBALT_JOBSIZE": "2",
+                       "COBALT_PARTSIZE": "2"},
+            "htcondor": {"_CONDOR_JOB_AD": f"{at}/ad"},
+            "flux": {"FLUX_URI": "local:///x"},
+        }
+        if array:
+            for name_, more in {
+                "slurm": {"SLURM_ARRAY_TASK_ID": "4", "SLURM_ARRAY_JOB_ID": "4242", "SLURM_ARRAY_TASK_MIN": "2",
+                          "SLURM_ARRAY_TASK_MAX": "6", "SLURM_ARRAY_TASK_STEP": "2", "SLURM_ARRAY_TASK_COUNT": "3"},
+                "pbspro": {"PBS_ARRAY_INDEX": "4", "PBS_ARRAY_ID": "4242"},
+                "torque": {"PBS_ARRAYID": "4"},
+                "lsf": {"LSB_JOBINDEX_END": "6", "LSB_JOBINDEX_STEP": "2"},
+                "sge": {"SGE_TASK_ID": "4", "SGE_TASK_FIRST": "2", "SGE_TASK_LAST": "6", "SGE_TASK_STEPSIZE": "2"},
+            }.items():
+                whole[name_] |= more
+        users = {"HOME": home, "PATH": f"{at}/bin:{os.environ['PATH']}", "TMPDIR": at}
+        return users | whole[name]
+
+    def printed(self, text: str, name: str, program: str = "sh", array: bool = False) -> str:
+        """What a body prints as a job of a resource manager."""
+        made = subprocess.run([program, "-c", text], env=self.environment(name, array), capture_output=True, text=True,
+                              timeout=20, cwd=self.work)
+        return made.stdout + made.stderr
+
+
+@pytest.fixture
+def machine(tmp_path: Path) -> Machine:
+    return Machine(tmp_path)
+
+
+def variables(facts: Facts) -> list[str]:
+    return [*facts.variables, *facts.constants]
+
+
+def shown(name: str, facts: Facts) -> str:
+    """A line that prints a variable: a file by its text, a job id of PBS as scripts cut it."""
+    if facts.variables.get(name, "").endswith("_file"):
+        return f'echo "{name}:" $(cat "${{{name}:-/dev/null}}")\n'
+    cut = "%%[!0-9]*" if name == "PBS_JOBID" else ""
+    return f'echo "{name}: ${{{name}{cut}}}"\n'
+
+
+PAIRS = [(a, b) for a in FACTS for b in FACTS if a != b]
+DASHES = [s for s in ("sh", "bash", "dash", "ksh", "zsh") if shutil.which(s)]
+
+
+@pytest.mark.parametrize("array", [False, True], ids=["", "array"])
+@pytest.mark.parametrize(("source", "target"), PAIRS)
+def test_a_shimmed_job_prints_the_same(source: str, target: str, array: bool, machine: Machine) -> None:
+    """Every variable of the source, but for those that a finding names."""
+    facts, asked = FACTS[source], ASKED | (ARRAY if array else {})
+    told = {t[1] for t in carry("".join(shown(n, facts) for n in variables(facts)), source, target, asked=asked)[1]}
+    text = "".join(shown(n, facts) for n in variables(facts) if n not in told)
+    made, none = carry(text, source, target, asked=asked)
+    assert none == []
+    for program in ("sh", "bash"):
+        assert machine.printed(made, target, program, array) == machine.printed(text, source, program, array)
+
+
+@pytest.mark.parametrize(("source", "target"), PAIRS)
+def test_a_translated_job_prints_the_same(source: str, target: str, machine: Machine) -> None:
+    """Those that can be renamed, in every kind of expansion that they can be renamed in."""
+    facts = FACTS[source]
+    lines: list[str] = []
+    for name in variables(facts):
+        number = facts.variables.get(name) in ("tasks", "nodes")
+        for line in (f'echo "{name}: ${name}|${{{name}}}_x"\n', f"echo {name} ${name}\n",
+                     f"cat <<EOF\n a ${name} ${{{name}:-none}}\nEOF\n", f'x="${{{name}:+set}}"; echo "$x"\n',
+                     f"echo $((${name} + 1)) $(({name} * 2)) `echo ${name}`\n" if number else ""):
+            if line and not carry(line, source, target, "translate", asked=ASKED)[1] and name != "PBS_JOBID":
+                lines.append(line)
+    text = "".join(lines)
+    made, told = carry(text, source, target, "translate", asked=ASKED)
+    assert told == []
+    left = {n for n in variables(facts) if f"${n}|" in made}
+    there = {*variables(FACTS[target]), *(n for n, m in facts.variables.items() if m in facts.asked)}
+    assert left <= there
+    assert machine.printed(made, target) == machine.printed(text, source)
+
+
+@pytest.mark.parametrize("program", DASHES)
+@pytest.mark.parametrize("array", [False, True], ids=["", "array"])
+def test_what_is_unset_stays_unset(program: str, array: bool, machine: Machine) -> None:
+    """Also under -eu, where a line of the shim that fails would end the job."""
+    text = "set -eu\necho ${SLURM_ARRAY_TASK_ID-unset} ${SLURM_ARRAY_TASK_MAX-unset} ${SLURM_CPUS_PER_TASK-unset}\n"
+    for target in ("sge", "lsf", "pbspro"):
+        made, told = carry(text, "slurm", target, program=program, asked=ARRAY if array else {})
+        assert told == ([] if array or target != "pbspro" else [("SSS510", "SLURM_ARRAY_TASK_MAX", 2, 35)])
+        assert machine.printed(f"set -eu\n{made}", target, program, array) == \
+            ("4 6 unset\n" if array else "unset unset unset\n")
+
+
+def test_what_says_nothing_says_it_in_the_other_words(machine: Machine) -> None:
+    """A job that is no element has SGE_TASK_ID undefined and LSB_JOBINDEX 0."""
+    for source, text, out in (("sge", "echo $SGE_TASK_ID\n", "undefined\n"), ("lsf", "echo $LSB_JOBINDEX\n", "0\n")):
+        for target in ("slurm", "pbspro", "torque"):
+            made, told = carry(text, source, target)
+            assert told == [] and machine.printed(made, target) == out
+            assert carry(text, source, target, "translate")[0] == text
+            made, _ = carry(text, source, target, "translate", asked=ARRAY)
+            assert machine.printed(made, target, array=True) == "4\n"
+
+
+# --- what is written
+BODY = """\
+# $SLURM_JOB_ID in a comment
+cd "$SLURM_SUBMIT_DIR" || exit 1
+echo "$SLURM_JOB_ID_x${SLURM_JOB_NAME:-none} $SLURM_CPUS_PER_TASK"x$SLURM_JOB_NAME"_"
+echo '$SLURM_JOB_ID' "it's ${SLURM_JOB_ID}" # $SLURM_NNODES
+cat > x.$SLURM_JOB_ID <<'EOF'
+$SLURM_SUBMIT_DIR
+EOF
+for h in $(scontrol show hostnames "$SLURM_JOB_NODELIST"); do echo $h; done
+time srun -n $SLURM_NTASKS ./a.out --x=$SLURM_PROCID
+srun --mpi=pmi2 ./b; srun hostname
+scancel $SLURM_JOB_ID
+sbatch next.sh
+echo srun sbatch; ls srun.log ./sbatch/x
+"""
+TRANSLATED = """\
+# $SLURM_JOB_ID in a comment
+cd "$PBS_O_WORKDIR" || exit 1
+echo "$SLURM_JOB_ID_x${PBS_JOBNAME:-none} 2"x$PBS_JOBNAME"_"
+echo '$SLURM_JOB_ID' "it's ${PBS_JOBID%%[!0-9]*}" # $SLURM_NNODES
+cat > x.${PBS_JOBID%%[!0-9]*} <<'EOF'
+$SLURM_SUBMIT_DIR
+EOF
+for h in $({ awk '!seen[$0]++' "$PBS_NODEFILE"; }); do echo $h; done
+time mpirun -np $(wc -l < "$PBS_NODEFILE") ./a.out --x=$SLURM_PROCID
+srun --mpi=pmi2 ./b; mpirun hostname
+qdel ${PBS_JOBID%%[!0-9]*}
+sbatch next.sh
+echo srun sbatch; ls srun.log ./sbatch/x
+"""
+SHIM = """\
+# >>> sssjob shim: slurm on pbspro, 476673cd
+if [ -n "${PBS_O_WORKDIR+x}" ]; then export SLURM_SUBMIT_DIR="${PBS_O_WORKDIR}"; fi
+if [ -n "${PBS_JOBNAME+x}" ]; then export SLURM_JOB_NAME="${PBS_JOBNAME}"; fi
+export SLURM_CPUS_PER_TASK=2
+if [ -n "${PBS_JOBID+x}" ]; then export SLURM_JOB_ID="${PBS_JOBID%%[!0-9]*}"; fi
+scontrol() {
+    case "${1:-} ${2:-}" in
+    "show hostnames" | "show hostname") awk '!seen[$0]++' "$PBS_NODEFILE" ;;
+    *) command scontrol "$@" ;;
+    esac
+}
+if [ -n "${PBS_NODEFILE+x}" ]; then export SLURM_JOB_NODELIST=\\
+"$(awk '!seen[$0]++' "$PBS_NODEFILE" | paste -s -d , -)"; fi
+if [ -n "${PBS_NODEFILE+x}" ]; then export SLURM_NTASKS="$(wc -l < "$PBS_NODEFILE")"; fi
+# <<< sssjob shim
+"""
+
+
+def test_translate() -> None:
+    made, told = carry(BODY, "slurm", "pbspro", "translate", asked=WIDE)
+    assert made == TRANSLATED
+    assert sorted(told, key=lambda t: t[2:]) == [
+        ("SSS510", "SLURM_JOB_ID_x", 3, 7), ("SSS513", "SLURM_JOB_ID", 4, 8), ("SSS513", "SLURM_SUBMIT_DIR", 6, 2),
+        ("SSS512", "srun", 9, 6), ("SSS510", "SLURM_PROCID", 9, 40), ("SSS511", "srun", 10, 1),
+        ("SSS512", "srun", 10, 22), ("SSS511", "sbatch", 12, 1)]
+
+
+def test_shim() -> None:
+    made, told = carry(BODY, "slurm", "pbspro", asked=WIDE)
+    assert made == SHIM.replace("=\\\n", "=") + BODY
+    assert [t[:3] for t in told] == [
+        ("SSS510", "SLURM_JOB_ID_x", 3), ("SSS511", "srun", 9), ("SSS510", "SLURM_PROCID", 9), ("SSS511", "srun", 10),
+        ("SSS511", "srun", 10), ("SSS511", "scancel", 11), ("SSS511", "sbatch", 12)]
+
+
+def test_keep_tells_each_use() -> None:
+    made, told = carry('echo $SLURM_JOB_ID "${SLURM_JOB_ID}" # $SLURM_NNODES\nsrun x\n', "slurm", "lsf", "keep")
+    assert made == 'echo $SLURM_JOB_ID "${SLURM_JOB_ID}" # $SLURM_NNODES\nsrun x\n'
+    assert told == [("SSS510", "SLURM_JOB_ID", 1, 6), ("SSS510", "SLURM_JOB_ID", 1, 21), ("SSS511", "srun", 2, 1)]
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize(("source", "target"), PAIRS)
+def test_without_a_use_nothing_changes(source: str, target: str, mode: Mode) -> None:
+    text = "echo $X ${HOME} 'x' \"y\" \\\n\tz # SLURM\xe9\nmpirun -n 4 ./a\n"
+    assert carry(text, source, target, mode) == (text, [])
+
+
+def test_nothing_is_parsed_without_a_use(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(grammar, "_parser", lambda: pytest.fail("parsed"))
+    carry("echo $X\n" * 1000, "slurm", "pbspro", "translate")
+
+
+def test_a_variable_of_the_body_s_own() -> None:
+    """QUEUE and JOB_ID are names that a script may well use itself."""
+    text = "QUEUE=x\nfor JOB_ID in 1 2; do echo $JOB_ID $QUEUE; done\necho QUEUE REQUEST\n"
+    for mode in MODES:
+        assert carry(text, "sge", "slurm", mode) == (text, [])
+
+
+def test_pbs_and_torque_share() -> None:
+    assert carry("cd $PBS_O_WORKDIR; qsub x; qdel $PBS_JOBID; cat $PBS_NODEFILE\n", "pbspro", "torque") == (
+        "cd $PBS_O_WORKDIR; qsub x; qdel $PBS_JOBID; cat $PBS_NODEFILE\n", [])
+    made, told = carry("qsub x; qdel 5\n", "pbspro", "sge", "translate")
+    assert (made, told) == ("qsub x; qdel 5\n", [("SSS511", "qsub", 1, 1)])
+
+
+@pytest.mark.parametrize(("line", "source", "target", "out"), [
+    ("srun -n4 -N 2 ./a -n 5", "slurm", "flux", "flux run -n 4 -N 2 ./a -n 5"),
+    ("srun --ntasks=4 --cpus-per-task 2 ./a", "slurm", "cobalt", "aprun -n 4 -d 2 ./a"),
+    ("aprun -n 8 -N 4 -d 2 ./a", "cobalt", "slurm", "srun -n 8 --ntasks-per-node=4 -c 2 ./a"),
+    ("aprun ./a", "cobalt", "slurm", "srun -n 1 ./a"),
+    ("jsrun -n 4 -a 2 -c 8 ./a", "lsf", "slurm", "srun -n 8 -c 4 ./a"),
+    ("flux run -n 4 ./a", "flux", "slurm", "srun -n 4 ./a"),
+    ("srun -n $(($SLURM_NNODES * 2)) ./a", "slurm", "flux",
+     "flux run -n $(($(flux resource list -n -o {nnodes}) * 2)) ./a"),
+    ("FOO=1 exec srun -n 2 ./a > $SLURM_JOB_ID", "slurm", "sge", "FOO=1 exec mpirun -np 2 ./a > $JOB_ID"),
+    ("scontrol hold 5; scontrol release 5 6", "slurm", "sge", "qhold 5; qrls 5 6"),
+    ("bkill $LSB_JOBID", "lsf", "htcondor", "condor_rm $(sed -n 's/^ClusterId = //p' \"$_CONDOR_JOB_AD\")"),
+])
+def test_commands(line: str, source: str, target: str, out: str) -> None:
+    made, told = carry(line + "\n", source, target, "translate")
+    assert made == out + "\n" and {t[0] for t in told} <= {"SSS512"}
+
+
+@pytest.mark.parametrize("text", [
+    "((SLURM_NTASKS++))", "((SLURM_NTASKS += 2))", "((--SLURM_NTASKS))", "(( SLURM_NTASKS = 3 ))"])
+def test_what_arithmetic_sets_stays(text: str) -> None:
+    assert carry(text + "\n", "slurm", "pbspro", "translate")[0] == text + "\n"
+
+
+@pytest.mark.parametrize(("line", "source", "target"), [
+    ("srun -N 2 ./a", "slurm", "sge"), ("srun ./a", "slurm", "flux"), ("srun", "slurm", "sge"),
+    ("srun --multi-prog x", "slurm", "pbspro"), ("srun -n", "slurm", "pbspro"), ("jsrun ./a", "lsf", "slurm"),
+    ("jsrun -n 3 -a 2 -c 3 ./a", "lsf", "slurm"), ("scancel -u $USER", "slurm", "sge"), ("scancel", "slurm", "sge"),
+    ("condor_hold 5", "htcondor", "flux"), ("scontrol show job 5", "slurm", "sge"),
+    ("ls | xargs /usr/bin/srun x", "slurm", "sge"),
+])
+def test_commands_that_stay(line: str, source: str, target: str) -> None:
+    made, told = carry(line + "\n", source, target, "translate")
+    assert made == line + "\n" and len(told) == (0 if "xargs" in line else 1)
+
+
+def test_slots_are_no_tasks_where_a_task_has_several_processors() -> None:
+    assert carry("echo $SLURM_NTASKS\n", "slurm", "sge", asked=WIDE)[1] == [
+        ("SSS512", "SLURM_NTASKS", 1, 6)]
+    assert carry("echo $SLURM_NTASKS\n", "slurm", "sge", asked={"tasks": "4"})[1] == []
+    assert carry("echo $SLURM_NTASKS\n", "slurm", "sge", "translate", asked=WIDE)[0] == "echo $((NSLOTS / 2))\n"
+    assert carry("echo $NSLOTS\n", "sge", "slurm", "translate", asked=WIDE)[0] == "echo $((SLURM_NTASKS * 2))\n"
+    assert carry("cat $PE_HOSTFILE\n", "sge", "pbspro", asked=WIDE)[1] == [("SSS512", "PE_HOSTFILE", 1, 5)]
+
+
+def test_elements_of_an_array_have_one_id_on_some() -> None:
+    assert carry("echo $SLURM_JOB_ID\n", "slurm", "sge", asked=ARRAY)[1] == [("SSS512", "SLURM_JOB_ID", 1, 6)]
+
+
+def test_a_job_that_starts_elsewhere_does_not_know_where_it_was_submitted() -> None:
+    assert 'SLURM_SUBMIT_DIR="${PWD}"' in carry("cd $SLURM_SUBMIT_DIR\n", "slurm", "flux")[0]
+    assert carry("cd $SLURM_SUBMIT_DIR\n", "slurm", "flux", asked={"directory": "/x"})[1] == [
+        ("SSS510", "SLURM_SUBMIT_DIR", 1, 4)]
+
+
+# --- there and back
+@pytest.mark.parametrize(("source", "target"), PAIRS)
+def test_the_shim_goes_where_it_is_not_needed(source: str, target: str) -> None:
+    names = [n for n in variables(FACTS[source]) if n not in variables(FACTS[target])]
+    text = "".join(f"echo ${n}\n" for n in names)
+    there, _ = carry(text, source, target, asked=ASKED)
+    assert carry(there, target, target) == (there, [])              # a fixed point
+    assert carry(there, target, source, asked=ASKED)[0] == text         # and back
+    third = next(n for n in FACTS if n not in (source, target))
+    assert carry(there, target, third, asked=ASKED)[0] == carry(text, source, third, asked=ASKED)[0]
+
+
+def test_a_shim_for_two() -> None:
+    """A body that was given a shim, and then commands of the system that it came to."""
+    there, _ = carry("echo $SLURM_JOB_NAME\n", "slurm", "sge")
+    mixed = there + "echo $SGE_O_HOST\n"
+    made, told = carry(mixed, "sge", "pbspro")
+    assert made.startswith("# >>> sssjob shim: slurm+sge on pbspro, ") and told == []
+    assert made.endswith("# <<< sssjob shim\necho $SLURM_JOB_NAME\necho $SGE_O_HOST\n")
+    assert carry(made, "pbspro", "lsf")[0].startswith("# >>> sssjob shim: slurm+sge on lsf, ")
+
+
+def test_an_edited_shim_stays() -> None:
+    there, _ = carry("echo $SLURM_JOB_NAME\n", "slurm", "sge")
+    edited = there.replace("${JOB_NAME}", "my-${JOB_NAME}")
+    made, told = carry(edited, "sge", "slurm")
+    assert made.endswith(edited) and ("SSS518", "shim", 1, 1) in told
+    assert carry("# >>> sssjob shim: slurm on sge, 00000000\necho\n", "sge", "slurm") == (
+        "# >>> sssjob shim: slurm on sge, 00000000\necho\n", [])            # no end
+
+
+def test_places_below_a_shim_are_those_of_the_script() -> None:
+    there, _ = carry("echo $SLURM_JOB_NAME $SLURM_FOO\n", "slurm", "sge")
+    assert there.count("\n") == 4
+    assert carry(there, "sge", "pbspro")[1] == [("SSS510", "SLURM_FOO", 4, 22)]
+
+
+# --- other languages, bad input
+@pytest.mark.parametrize(("line", "name"), [
+    ("#!/bin/bash -l", "bash"), ("#! /usr/bin/env python3", "python3"), ("#!/usr/bin/env -S bash -eu", "bash"),
+    ("#!/usr/bin/env A=b zsh", "zsh"), ("#!", "sh"), ("", "sh"), ("#!/bin/csh -f", "csh")])
+def test_interpreter(line: str, name: str) -> None:
+    assert interpreter(line) == name
+
+
+@pytest.mark.parametrize(("program", "text"), [
+    ("python3", "import os\nprint(os.environ['SLURM_JOB_ID'])\n# SLURM_NNODES\nx = os.environ['SLURM_JOB_ID']\n"),
+    ("csh", "echo y\nif ($?SLURM_JOB_ID) echo x\n"), ("perl", "print\n$ENV{SLURM_JOB_ID};\n")])
+def test_other_languages_are_kept(program: str, text: str) -> None:
+    for mode in MODES:
+        made, told = carry(text, "slurm", "sge", mode, program=program)
+        assert made == text and [t[:3] for t in told] == [("SSS515", "SLURM_JOB_ID", 2)]
+
+
+@pytest.mark.parametrize("text", [
+    "echo $SLURM_JOB_ID\nif [ ; then ((\n", "echo \"$SLURM_JOB_ID\n", "$(" * 500 + "$SLURM_JOB_ID",
+    "cat <<EOF\n$SLURM_JOB_ID\n", "case x in $SLURM_JOB_ID", "\x01\udc80 ${SLURM_JOB_ID\n",
+    "${SLURM_JOB_ID:-${A:-$(srun}\n",
+    "|é" * 15_000 + "$SLURM_JOB_ID", "<<" * 400 + "$SLURM_JOB_ID", "((((" * 3000 + "SLURM_JOB_ID"])
+def test_broken_shell_is_kept_and_told(text: str) -> None:
+    made, told = carry(text, "slurm", "sge", "translate", seconds=0.1)
+    assert told or "SLURM" not in made
+    made, _ = carry(text, "slurm", "sge", "shim", seconds=0.1)
+    assert made.endswith(text)
+
+
+@pytest.mark.parametrize("text", [
+    "echo $SLURM_JOB_ID\n" * 70_000,                            # more bytes than are parsed
+    "<<" * 50_000 + "$SLURM_JOB_ID",                            # takes time by its square
+    "|é" * 20_000 + "$SLURM_JOB_ID",
+    "(" * 70_000 + "echo $SLURM_JOB_ID", "\"$(" * 30_000 + "$SLURM_JOB_ID", "$SLURM_JOB_ID " * 3000])
+def test_large_bodies_are_not_looked_at_in_whole(text: str) -> None:
+    _, told = carry(text, "slurm", "sge", "translate", seconds=0.1)
+    assert "SSS516" in {t[0] for t in told}
+    assert len(told) <= LIMITS.shell_uses + 2
+
+
+def test_without_the_library(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(grammar, "_parser", lambda: None)
+    with pytest.raises(UsageError, match=r"sssjob\[shell\]"):
+        carry("echo $SLURM_JOB_NAME\n", "slurm", "sge", "translate")
+    made, told = carry("# $SLURM_NNODES\necho $SLURM_JOB_NAME\n", "slurm", "sge")
+    assert "SLURM_JOB_NAME=" in made and "SLURM_NNODES=" not in made and told == []
+
+
+def test_the_tables_hold_together() -> None:
+    meanings = {m for f in FACTS.values() for m in f.variables.values()}
+    for name, facts in FACTS.items():
+        assert facts.name == name
+        assert set(facts.gives) <= meanings | {"array_id"} and set(facts.absent) <= set(facts.variables)
+        assert set(facts.words) <= {"cancel", "hold", "release", "launch"}
+        for value in facts.gives.values():
+            assert subprocess.run(["sh", "-n", "-c", f'x="{value.text}"'], check=False).returncode == 0
+
+
+
+
+# --- by way of whole scripts
+def converted(text: str, source: str, target: str, **options: str) -> tuple[str, list[tuple[str, int]]]:
+    """The script of the target, and (rule, line) of the findings about its body."""
+    document = get(source).read(text.encode(), ReadContext("x", Findings("x")))
+    context = WriteContext(Findings("x"), options=options)
+    made = get(target).write(document, context)
+    return made, [(f.rule, f.line) for f in context.findings if "SSS510" <= f.rule <= "SSS516"]
+
+
+SCRIPT = """\
+#!/bin/bash
+# a comment
+#SBATCH --job-name=fit
+
+cd "$SLURM_SUBMIT_DIR"
+# another
+srun ./a > $SLURM_JOB_ID
+"""
+
+
+@pytest.mark.parametrize("target", ["pbspro", "torque"])
+def test_there_and_back(target: str) -> None:
+    there, told = converted(SCRIPT, "slurm", target)
+    assert told == [("SSS511", 7)]
+    assert "".join(there.partition("# <<< sssjob shim\n")[2]) == SCRIPT.replace("#SBATCH --job-name=fit\n", "").replace(
+        "#!/bin/bash\n", "")
+    assert converted(there, target, target) == (there, [])
+    back, _ = converted(there, target, "slurm")
+    assert back == "#!/bin/bash\n#SBATCH --job-name=fit\n" + SCRIPT.replace("#SBATCH --job-name=fit\n", "").replace(
+        "#!/bin/bash\n", "")
+
+
+def test_the_job_s_own_amounts_are_known() -> None:
+    made, told = converted("#!/bin/sh\n#SBATCH -n 4 -c 3 --mem=2G\necho $SLURM_CPUS_PER_TASK $SLURM_MEM_PER_NODE\n",
+                           "slurm", "pbspro")
+    assert told == []
+    assert "export SLURM_CPUS_PER_TASK=3\nexport SLURM_MEM_PER_NODE=2048\n" in made
+
+
+def test_the_shell_of_the_directives_counts() -> None:
+    """-S /bin/csh: the #! line is not what runs it."""
+    text = "#!/bin/sh\n#PBS -S /bin/csh\ncd $PBS_O_WORKDIR\n"
+    made, told = converted(text, "pbspro", "slurm")
+    assert told == [("SSS515", 3)] and "shim" not in made
+
+
+# --- any text
+PIECES = st.sampled_from([
+    "echo ", "$SLURM_JOB_ID", "${SLURM_NTASKS}", "${SLURM_JOB_NAME:-x}", "$((SLURM_NNODES+1))", "'", '"', "`", "$(",
+    ")", "{ ", "; }", "\n", " ", ";", "|", "# ", "srun -n 2 ./a", "scancel $SLURM_JOB_ID", "<<EOF\n", "EOF\n",
+    "<<'E'\n", "E\n", "if ", "then ", "fi\n", "SLURM_JOB_ID", "=", "\\", "é", "\udc80", "${", "}", "[[ ", " ]]", "((",
+    "))", "case x in x) ", "esac"])
+
+
+@settings(max_examples=100)
+@given(st.lists(PIECES, max_size=25).map("".join), st.sampled_from(list(FACTS)))
+def test_any_text(text: str, target: str) -> None:
+    """Never an exception; what a shell can read it can still read; a shim only stands before the text."""
+    made, _ = carry(text, "slurm", target, "translate", asked=ASKED)
+    assert carry(text, "slurm", target, "keep")[0] == text
+    assert carry(text, "slurm", target, asked=ASKED)[0].endswith(text)
+    if made != text:
+        before, after = (subprocess.run(["bash", "-n"], input=t.encode("utf-8", "surrogateescape"), capture_output=True,
+                                        check=False) for t in (text, made))
+        assert before.returncode != 0 or after.returncode == 0

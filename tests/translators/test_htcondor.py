@@ -1,0 +1,293 @@
+"""Submit descriptions of HTCondor: as its own parser reads them, queue statements, and what goes beside them."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from sssjob.errors import RejectedError
+from sssjob.findings import Findings, Policy
+from sssjob.model import Document, Job
+from sssjob.translators import ReadContext, WriteContext, get
+from sssjob.translators.scripts._condor_values import read_arguments, read_environment, read_requirements
+
+SEEN: dict[str, Any] = json.loads(
+    (Path(__file__).parents[1] / "fixtures" / "scripts" / "htcondor-23.0.json").read_text())["cases"]
+
+
+def read(text: str, policy: Policy | None = Policy.WARN, **options: str) -> tuple[Document, Findings]:
+    context = ReadContext("/x/sweep.sub", Findings("d"), policy=policy, options=options)
+    return get("htcondor").read(text.encode("utf-8", "surrogateescape"), context), context.findings
+
+
+def jobs(text: str) -> list[Job]:
+    return [job for job, _ in read(text)[0].jobs()]
+
+
+def convert(data: str, source: str, target: str) -> tuple[list[str], list[tuple[str, str]]]:
+    context = ReadContext("job", Findings("job"), policy=Policy.WARN)
+    document = get(source).read(data.encode(), context)
+    writing = WriteContext(Findings("job"), policy=Policy.WARN)
+    return get(target).write(document, writing).splitlines(), [(f.kind, f.subject) for f in writing.findings]
+
+
+def commands(text: str) -> dict[str, str]:
+    """What a description is written as."""
+    lines = convert(text, "htcondor", "htcondor")[0]
+    return {name: value for name, _, value in (line.partition(" = ") for line in lines)}
+
+
+def megabytes(job: Job, tag: str) -> float:
+    assert job.requested is not None
+    found = job.requested.first(tag)
+    assert found is not None
+    return float(found.text) * {"KB": 1 / 1024, "MB": 1, "GB": 1024}[found.attributes["units"]]
+
+
+def as_value(text: str) -> str:
+    """The new syntax of a job ad as that of a description."""
+    doubled = text.replace('"', '""')
+    return f'"{doubled}"'
+
+
+def words_of(ad: dict[str, Any]) -> list[str]:
+    """Arguments of a job ad: the old syntax is split at blanks, the new one has single quotes."""
+    return read_arguments(as_value(ad["Arguments"])) if "Arguments" in ad else str(ad.get("Args", "")).split()
+
+
+@pytest.mark.parametrize("name", SEEN)
+def test_read_as_its_own_parser_reads(name: str) -> None:
+    """The parser of the 23.0 bindings made job ads of these; it refused those without."""
+    case = SEEN[name]
+    if "jobs" not in case:
+        with pytest.raises(RejectedError):
+            read(case["description"], None)
+        return
+    made = jobs(case["description"])
+    array = made[0].value("Extension") if len(made) == 1 else None
+    ads = case["jobs"][:1] if array is not None and len(made) == 1 else case["jobs"]
+    assert len(made) == len(ads)
+    for job, ad in zip(made, ads, strict=True):
+        said = [w.replace("$(PROCESS)", "0") for w in shlex.split(str(job.value("Arguments") or ""))]
+        assert said == words_of(ad)
+        if "Environment" in ad:
+            assert job.environment is not None
+            assert job.environment.variables() == read_environment(as_value(ad["Environment"]))
+        if "RequestMemory" in ad:
+            assert megabytes(job, "Memory") == ad["RequestMemory"]
+        if "RequestDisk" in ad:
+            assert megabytes(job, "Disk") * 1024 == ad["RequestDisk"]
+        if "JobBatchName" in ad:
+            assert job.name == ad["JobBatchName"]
+        for attribute in ("X", "Y"):
+            if attribute in ad:
+                assert [p.text for p in job.all("Extension") if p.get("name") == f"MY.{attribute}"] == [
+                    str(ad[attribute])]
+
+
+@pytest.mark.parametrize(("queue", "array"), [
+    ("queue", None), ("queue 1", None), ("queue 4", "0-3"), ("n = 2\nqueue $(n)*2", "0-3"),
+    ("max_materialize = 2\nqueue 4", "0-3%2"), ("array_index = $(Process) * 3 + 1\nqueue 4", "1-10:3")])
+def test_queue_numbers_are_arrays(queue: str, array: str | None) -> None:
+    document, _ = read(f"executable = a\noutput = o.$(Cluster).$(Process)\n{queue}\n")
+    job = next(j for j, _ in document.jobs())
+    assert next((p.text for p in job.all("Extension") if p.get("name") == "Array"), None) == array
+    text = get("htcondor").write(document, WriteContext())
+    assert read(text)[0].root == document.root
+
+
+def test_items_are_a_group_with_the_values_filled_in() -> None:
+    text = ("executable = a\narguments = $(v) $(Process)\noutput = $(v).$(Process).out\n"
+            "queue 2 v in (x, y)\nv = z\nqueue\n")
+    document, findings = read(text)
+    group = next(iter(document.groups()))
+    assert group.id == "sweep.sub" and [f.subject for f in findings if f.kind == "invented"] == ["Id"]
+    made = [(j.arguments, j.output_file.value if j.output_file else None,
+             [p.text for p in j.all("Extension") if p.get("name") == "Array"]) for j in group.jobs]
+    assert made == [("x '$(Process)'", "x.{index}.out", ["0-1"]), ("y '$(Process)'", "y.{index}.out", ["2-3"]),
+                    ("z 4", "z.4.out", [])]
+
+
+def test_a_group_is_written_with_one_queue_statement_a_job() -> None:
+    text = "executable = a\narguments = 1\nrequest_cpus = 2\nqueue\nexecutable = b\narguments =\nqueue\n"
+    document, _ = read(text)
+    again = get("htcondor").write(document, WriteContext())
+    assert again == ("executable = a\narguments = 1\nrequest_cpus = 2\nqueue\n\n"
+                     "executable = b\nrequest_cpus = 2\narguments =\nqueue\n")
+    assert read(again)[0].root == document.root
+
+
+@pytest.mark.parametrize("statement", ["queue f from list.txt", "queue f matching files *.dat", "queue f from ls |"])
+def test_files_are_not_read(statement: str) -> None:
+    document, findings = read(f"executable = a\narguments = $(f)\n{statement}\n")
+    assert ("dropped", "queue", 3) in [(f.kind, f.subject, f.line) for f in findings]
+    assert get("htcondor").write(document, WriteContext()) == f"executable = a\narguments = $(f)\n{statement}\n"
+
+
+def test_included_files_are_not_read() -> None:
+    _, findings = read("include : /etc/passwd\ninclude command : rm -rf /\nuse feature:x\nexecutable = a\nqueue\n")
+    assert [(f.kind, f.subject) for f in findings] == [("dropped", "include"), ("dropped", "include"),
+                                                       ("dropped", "use")]
+
+
+@pytest.mark.parametrize("text", [
+    "executable = a\n", "queue 1 2\n", "queue x in (a\n", "if true\nqueue\n", "endif\nqueue\n",
+    "if maybe\nendif\nqueue\n",
+    "x = $(y)\ny = $(x)\narguments = $(x)\nqueue\n", "queue -1\n", "queue 99999999999\n", "x @=end\nqueue\n",
+    "executable = a\x00\nqueue\n", "arguments = \"it's\"\nqueue\n", "environment = A\nqueue\n",
+    "notification = Sometimes\nqueue\n"])
+def test_what_is_refused(text: str) -> None:
+    with pytest.raises(RejectedError):
+        read(text, None)
+
+
+def test_macros_that_grow_without_end() -> None:
+    bomb = "".join(f"m{n} = $(m{n + 1})$(m{n + 1})$(m{n + 1})\n" for n in range(40))
+    bomb += "m40 = x\narguments = $(m0)\nqueue\n"
+    with pytest.raises(RejectedError, match="grows beyond"):
+        read(bomb, None)
+    deep = "".join(f"d{n} = $(d{n + 1})\n" for n in range(2000)) + "arguments = $(d0)\nqueue\n"
+    with pytest.raises(RejectedError, match="within one another"):
+        read(deep, None)
+    with pytest.raises(RejectedError, match="array_elements"):
+        read("queue in (" + "a " * 20_000 + ")\n", None)
+    assert jobs("queue 2000000000\n")[0].value("Extension")
+
+
+@pytest.mark.parametrize("text", ["a = " + "$(" * 50_000, "a = " + "(" * 100_000, "x\\\n" * 20_000,
+                                  "requirements = " + "(" * 50_000, "requirements = " + "a&&" * 30_000,
+                                  "queue " + "a," * 50_000, "arguments = \"" + "'" * 99_999 + "\""])
+def test_long_lines_end(text: str) -> None:
+    try:
+        document, _ = read(f"{text}\nqueue\n")
+    except RejectedError:
+        return
+    get("htcondor").write(document, WriteContext(policy=Policy.WARN))
+
+
+@pytest.mark.parametrize(("text", "found", "others"), [
+    ('OpSys == "LINUX" && (Arch == "X86_64")',
+     [("OperatingSystem", "EQ", "LINUX"), ("Architecture", "EQ", "X86_64")], []),
+    ('Machine != "n1" && HasDocker && TARGET.HasX =?= True',
+     [("Node", "NE", "n1"), ("Feature", "EQ", "HasDocker"), ("Feature", "EQ", "HasX")], []),
+    ("(Memory >= 1024) && (Cpus >= 4)", [("Memory", "GE", "1024"), ("Processors", "GE", "4")], []),
+    ('A || OpSys == "LINUX"', [], ['A || OpSys == "LINUX"']),
+    ('(A || B) && X > 3 && OpSys == "a && b"', [("OperatingSystem", "EQ", "a && b")], ["(A || B)", "X > 3"]),
+])
+def test_requirements(text: str, found: list[tuple[str, str, str]], others: list[str]) -> None:
+    assert read_requirements(text) == (found, others)
+    written = commands(f"executable = a\nrequirements = {text}\nqueue\n")
+    again = "".join(f"{k} = {v}\n" if v else f"{k}\n" for k, v in written.items())
+    assert commands(again) == written
+
+
+def test_29_a_comment_is_part_of_the_value() -> None:
+    assert jobs("Executable = /bin/sleep\nArguments = 300 # to sleep\nqueue\n")[0].arguments == "300 '#' to sleep"
+
+
+def test_40_memory_is_mebibytes_disk_kibibytes() -> None:
+    made = jobs("request_memory = 1024\nrequest_disk = 1024\nqueue\n")[0]
+    assert megabytes(made, "Memory") == 1024 and megabytes(made, "Disk") == 1
+
+
+def test_command_line_wins() -> None:
+    document, _ = read("executable = a\narguments = $(X)\nqueue\n", set="X=3 request_cpus=2")
+    assert get("htcondor").write(document, WriteContext()) == "executable = a\narguments = 3\nrequest_cpus = 2\nqueue\n"
+
+
+def test_expressions_and_late_macros_stay() -> None:
+    text = ("executable = a\narguments = $$(Arch) $ENV(HOME) $RANDOM_INTEGER(1,9)\n"
+            "request_memory = ifthenelse(X, 1, 2)\nqueue\n")
+    document, findings = read(text)
+    assert get("htcondor").write(document, WriteContext()) == text
+    assert [(f.kind, f.subject) for f in findings] == [("site-dependent", "arguments"),
+                                                       ("site-dependent", "request_memory")]
+
+
+def test_dollar_signs_of_others_are_no_macros() -> None:
+    made, _ = convert("#!/bin/sh\n#SBATCH -o a$(x).%j\n#SBATCH --export=A=$HOME\necho\n", "slurm", "htcondor")
+    assert "output = a$(DOLLAR)(x).$(Cluster)" in made and 'environment = "A=$(DOLLAR)HOME"' in made
+
+
+def test_a_script_goes_beside_the_description() -> None:
+    script = ("#!/bin/bash\n#SBATCH -J cfd -t 90 -c 4 --mem=8G --gpus=2 -a 1-9:2%3 -o %x.%A_%a.out --mail-type=END\n"
+              "#SBATCH -p batch --dependency=afterok:1\n./run\n")
+    document = get("slurm").read(script.encode(), ReadContext())
+    context = WriteContext(Findings("job"), policy=Policy.WARN)
+    text = get("htcondor").write(document, context)
+    assert text.splitlines() == [
+        "batch_name = cfd", "executable = cfd.sh", "output = cfd.$(Cluster)_$INT(array_index).out",
+        "request_cpus = 4", "request_memory = 8GB", "request_gpus = 2", "allowed_execute_duration = 5400",
+        "notification = Complete", "array_index = $(Process) * 2 + 1", "max_materialize = 3", "queue 5"]
+    told = [(f.kind, f.subject) for f in context.findings]
+    assert {("dropped", "Queue"), ("dropped", "Dependency"), ("site-dependent", "Executable")} <= set(told)
+    beside = get("htcondor").files
+    assert beside is not None
+    made = dict(beside(document, WriteContext(Findings("job"), policy=Policy.WARN)))
+    assert list(made) == ["cfd.sub", "cfd.sh"] and made["cfd.sub"] == text
+    assert made["cfd.sh"] == "#!/bin/bash\n./run\n"
+
+
+def test_hosts_are_alternatives_and_nice_turns_its_sign() -> None:
+    made, told = convert("#!/bin/sh\n#SBATCH -w a,b -x c --nice=5\necho\n", "slurm", "htcondor")
+    assert made[1:] == ["priority = -5", 'requirements = Machine != "c" && (Machine == "a" || Machine == "b")', "queue"]
+    assert {("approximated", "Node"), ("approximated", "Extension")} <= set(told)
+
+
+def test_several_machines_want_the_parallel_universe() -> None:
+    made, told = convert("#!/bin/sh\n#SBATCH -N 2 -n 8 -c 2 --mem-per-cpu=1G\necho\n", "slurm", "htcondor")
+    assert made[1:] == ["universe = parallel", "machine_count = 2", "request_cpus = 8", "request_memory = 8GB", "queue"]
+    assert {("site-dependent", "NodeCount"), ("approximated", "TaskCount")} <= set(told)
+
+
+@pytest.mark.parametrize("words", [["a", "b c", "it's", 'say "hi"', "", "a=b", "\\", "#x"], ["plain", "words"], ["$x"]])
+def test_arguments_there_and_back(words: list[str]) -> None:
+    job = Job()
+    job.set("Executable", "x")
+    job.set("Arguments", shlex.join(words))
+    text = get("htcondor").write(Document(job), WriteContext())
+    assert shlex.split(jobs(text)[0].arguments or "") == words
+
+
+@settings(max_examples=60)
+@given(st.lists(st.text(st.characters(codec="utf-8", exclude_categories=["Cc", "Zl", "Zp", "Cs"]), max_size=10),
+                max_size=4), st.text("ab '\";=$(){}\\#,", max_size=12))
+def test_any_words_and_values_come_back_or_are_told(words: list[str], value: str) -> None:
+    from sssjob.model import Environment, new_property
+
+    job = Job([new_property("Executable", "x"), new_property("Arguments", shlex.join(words)),
+               Environment([new_property("Variable", value, {"name": "A"})])])
+    context = WriteContext(Findings("d"), policy=Policy.WARN)
+    text = get("htcondor").write(Document(job), context)
+    told = {f.subject for f in context.findings}
+    back = jobs(text)[0]
+    assert shlex.split(back.arguments or "") == words or told & {"arguments", "macro"}
+    found = back.environment.variables() if back.environment is not None else {}
+    assert found == {"A": value} or told & {"environment", "Variable", "macro"}
+
+
+LINES = st.lists(st.text("queuifxn =$():\"'\\#+@\t1,.", max_size=24), max_size=8)
+
+
+@settings(max_examples=80)
+@given(LINES)
+def test_any_text_is_read_or_refused(lines: list[str]) -> None:
+    try:
+        document, _ = read("\n".join([*lines, "queue"]))
+        first = get("htcondor").write(document, WriteContext(policy=Policy.WARN))
+        again, _ = read(first)
+    except RejectedError:
+        return
+    assert get("htcondor").write(again, WriteContext(policy=Policy.WARN)) == first
+
+
+def test_recognised() -> None:
+    from sssjob.translators.recognise import guess
+
+    assert guess(b"Universe = vanilla\nexecutable = a\nQueue 3\n")[0].name == "htcondor"

@@ -1,0 +1,160 @@
+"""Scripts for their own resource manager: each doubt by the input that shows it, and scripts that give none."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from pathlib import Path
+
+import pytest
+
+from sssjob.cli import main
+from sssjob.errors import RejectedError, UsageError
+from sssjob.findings import Policy
+from sssjob.limits import LIMITS
+from sssjob.rules import RULES
+from sssjob.translators.lint import CHECKS, lint
+
+SAMPLES = Path(os.environ.get("SSSJOB_SAMPLES") or "/nowhere") / "scripts-corpus"
+FIXTURES = Path(__file__).parents[1] / "fixtures" / "scripts"
+no_samples = pytest.mark.skipif(not SAMPLES.is_dir(), reason="SSSJOB_SAMPLES names no folder with scripts-corpus")
+
+
+def told(name: str, text: str, policy: Policy | None = None) -> list[tuple[str, str, int, int]]:
+    """(rule, severity, line, column) of each finding."""
+    found = lint(name, text.encode("utf-8", "surrogateescape"), "x", policy)
+    return [(f.rule, f.severity, f.line, f.column) for f in found]
+
+
+S, P, B = "#!/bin/sh\n#SBATCH ", "#!/bin/sh\n#PBS ", "#!/bin/sh\n"
+CASES: list[tuple[str, str, list[tuple[str, str, int, int]]]] = [
+    # what the readers say
+    ("slurm", B + "set -e\n#SBATCH --time=5:00:00\n", [("SSS506", "warning", 3, 1)]),
+    ("slurm", S + "--mem=1G --mem-per-cpu=1G\n", [("SSS505", "error", 2, 18)]),
+    ("slurm", "#SBATCH -N 1\n", [("SSS505", "error", 1, 0)]),
+    ("slurm", "#!/bin/sh\r\n#SBATCH -N 1\r\n", [("SSS505", "error", 1, 10)]),
+    ("slurm", B + "#PBS -N x\n", [("SSS304", "warning", 2, 1)]),
+    ("slurm", S + "--nodes=many\n", [("SSS505", "error", 2, 9)]),
+    ("pbspro", P + "-N x # name\n", [("SSS505", "error", 2, 11)]),
+    ("torque", P + "-N x # name\n", [("SSS502", "warning", 2, 11)]),
+    # commented out, late, ignored
+    ("slurm", B + "##SBATCH -N 1\n# SBATCH -N 1\n# #SBATCH -n 2\n# SBATCHES\n",
+     [("SSS520", "info", 2, 1), ("SSS520", "info", 3, 1), ("SSS520", "info", 4, 1)]),
+    ("pbspro", B + "##PBS -q a\n", [("SSS520", "info", 2, 1)]),
+    ("pbspro", P + "-q a\n#SBATCH -N 1\n#SBATCH -n 1\n", [("SSS526", "info", 3, 1)]),
+    # times
+    ("slurm", S + "-t 1:30\n", [("SSS522", "warning", 2, 9)]),
+    ("slurm", S + "-t 1:30:00\n#SBATCH --time-min=90\n", []),
+    ("pbspro", P + "-l walltime=24:00\n", [("SSS522", "warning", 2, 6)]),
+    ("slurm", S + "--time=0\n", [("SSS523", "warning", 2, 9)]),
+    # options
+    ("slurm", S + "-N 1\n#SBATCH -N 2 -J a\n#SBATCH -J a\n", [("SSS524", "warning", 3, 9)]),
+    ("slurm", S + "-n 1\n#SBATCH hetjob\n#SBATCH -n 2\n", []),
+    ("slurm", S + "--tasks 8\n", [("SSS525", "warning", 2, 9)]),
+    ("slurm", S + "--job=x\n", [("SSS525", "info", 2, 9)]),
+    ("slurm", S + "--ntasks-pre-node=2\n", [("SSS505", "error", 2, 9)]),
+    ("pbspro", P + "-l waltime=1:00:00\n", [("SSS529", "warning", 2, 6)]),
+    ("torque", P + "-l pvmem=1gb,matlab=2\n", []),
+    ("slurm", S + "-o log_$USER_%j.out\n", [("SSS531", "warning", 2, 9)]),
+    ("torque", P + "-o $PBS_JOBID.out -v X=1\n", []),
+    ("slurm", S + "-o log_%Y.%j.%%Y\n", [("SSS532", "warning", 2, 9)]),
+    ("slurm", S + "-J “a” # ”\n", [("SSS533", "warning", 2, 12)]),
+    # lines
+    ("torque", "#!/bin/sh\r\n#PBS -N x\r\n", [("SSS527", "warning", 1, 10)]),
+    ("pbspro", "#PBS -N x\n", [("SSS528", "warning", 1, 1)]),
+    ("sge", "#!/bin/sh\n#$ -N a\ncat > x <<EOF\n#$ -N inner\nEOF\n",
+     [("SSS521", "warning", 4, 1), ("SSS524", "warning", 4, 4)]),
+    ("slurm", B + "<<<<<<< HEAD\n#SBATCH -N 1\n", [("SSS534", "error", 2, 1), ("SSS506", "warning", 3, 1)]),
+    ("slurm", S + "-J {{name}}\necho {{ x }} {% if y %} @FOO@ a@B.c %(n)s $${x} ${x} %s\n",
+     [("SSS530", "info", 2, 12), ("SSS530", "info", 3, 25), ("SSS530", "info", 3, 37), ("SSS530", "info", 3, 43)]),
+    # the body
+    ("slurm", S + "-N 1\ncd $PBS_O_WORKDIR; echo ${PBS_O_WORKDIR} '$PBS_JOBID' # $LSB_JOBID\n",
+     [("SSS535", "info", 3, 4)]),
+    ("slurm", S + "-N 1\nx=$SLURM_CPUS_PER_TASK; y=${SLURM_CPUS_PER_TASK:-1}\n", [("SSS536", "warning", 3, 3)]),
+    ("slurm", S + "-c 4\nx=$SLURM_CPUS_PER_TASK\n", []),
+    ("slurm", "#!/usr/bin/env python3\n#SBATCH -c 4\nx = '$PBS_JOBID'\n", []),
+]
+
+
+@pytest.mark.parametrize(("name", "text", "found"), CASES)
+def test_cases(name: str, text: str, found: list[tuple[str, str, int, int]]) -> None:
+    assert told(name, text) == found
+
+
+def test_each_rule_has_a_page_and_each_check_a_case() -> None:
+    shown = {rule for *_, found in CASES for rule, *_ in found}
+    rules = {check.rule for check in CHECKS}
+    assert rules == {rule for rule in RULES if "SSS520" <= rule <= "SSS539"}
+    assert rules <= shown
+
+
+def test_hints() -> None:
+    assert [f.hint for f in lint("slurm", (S + "--ntasks-pre-node=2\n").encode())] == [
+        "did you mean --ntasks-per-node?"]
+    assert [f.hint for f in lint("slurm", (S + "--image=2\n").encode())] == [""]
+
+
+def test_a_policy_makes_refusals_warnings() -> None:
+    assert told("slurm", "#SBATCH -N 1\n", Policy.WARN) == [("SSS505", "warning", 1, 0)]
+
+
+def test_no_script() -> None:
+    assert told("slurm", "#!/bin/sh\n\0\xff") == [("SSS505", "error", 2, 0)]
+    with pytest.raises(RejectedError, match="SSS110"):
+        lint("slurm", b"#" * (LIMITS.script_bytes + 1))
+    with pytest.raises(UsageError):
+        lint("sacct", b"")
+
+
+@pytest.mark.parametrize("text", ["", "\n" * 100_000, "#SBATCH " * 20_000, "#!/bin/sh\n" + "#SBATCH -J x\n" * 20_000,
+                                  "#!/bin/sh\n" + "{{ " * 100_000, "#!/bin/sh\necho " + "$PBS_JOBID" * 100_000,
+                                  "#!/bin/sh\n#SBATCH -o " + "%" * 50_000 + "$a" * 50_000])
+def test_hostile_text(text: str) -> None:
+    assert len(told("slurm", text)) <= LIMITS.findings + 1
+
+
+@pytest.mark.parametrize("path", sorted(FIXTURES.glob("slurm/*.sh")), ids=lambda p: p.stem)
+def test_our_own_scripts_give_no_errors_but_those_of_the_reader(path: Path) -> None:
+    text = path.read_text()
+    assert {rule for rule, severity, *_ in told("slurm", text) if severity == "error"} <= {"SSS505"}
+
+
+@no_samples
+def test_public_scripts() -> None:
+    """Nothing but what the real command refuses is an error; few scripts in ten get a warning of a check."""
+    warned = 0
+    paths = [p for name in ("slurm", "pbspro", "torque") for p in sorted((SAMPLES / name).glob("*.sh"))]
+    for path in paths:
+        found = told(path.parent.name, path.read_bytes().decode("utf-8", "surrogateescape"))
+        assert {r for r, severity, *_ in found if severity == "error"} <= {"SSS505", "SSS534"}
+        warned += any(r >= "SSS520" and severity == "warning" for r, severity, *_ in found)
+    assert 0 < warned < len(paths) // 2
+
+
+# --- the command
+def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    good, bad = tmp_path / "good.sh", tmp_path / "bad.sh"
+    good.write_text("#!/bin/sh\n#SBATCH -t 1:30\necho\n")
+    bad.write_text("#!/bin/sh\n#SBATCH --nodes=many\n")
+    assert main(["lint", str(good)]) == 0
+    assert capsys.readouterr().err == (
+        f"{good}:2:9: SSS522 warning --time 1:30 is 1 minutes and 30 seconds, not 1 hours and 30 minutes\n")
+    assert main(["lint", "--strict", str(good)]) == 1
+    assert main(["lint", "--quiet", str(good)]) == 0
+    capsys.readouterr()
+    assert main(["lint", "--json", "-f", "slurm", str(good), str(bad), str(tmp_path / "none")]) == 3
+    out, err = capsys.readouterr()
+    assert [(r["ok"], r["errors"], r["warnings"]) for r in map(json.loads, out.splitlines())] == [
+        (True, 0, 1), (False, 1, 0), (False, 0, 0)]
+    assert [r.get("rule") for r in map(json.loads, err.splitlines())] == ["SSS522", "SSS505", None]
+    assert main(["lint", "--policy", "warn", str(bad)]) == 0
+
+
+def test_the_command_and_what_it_does_not_know(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    plain = tmp_path / "plain.sh"
+    plain.write_text("#!/bin/sh\necho\n")
+    assert main(["lint", str(plain)]) == 2 and "--from" in capsys.readouterr().err
+    assert main(["lint", "-f", "sacct", str(plain)]) == 2 and "batch scripts" in capsys.readouterr().err
+    assert main(["lint", "-f", "slrum", str(plain)]) == 2 and "did you mean slurm" in capsys.readouterr().err
+    assert main(["explain", "SSS522"]) == 0 and re.search("minutes and seconds", capsys.readouterr().out)

@@ -1,0 +1,83 @@
+"""Accounting logs of Cobalt: records of one job gathered, times with fractions, quoted values, bad lines."""
+
+from __future__ import annotations
+
+import os
+from io import BytesIO
+from pathlib import Path
+
+import pytest
+
+from sssjob.model import Job
+from sssjob.translators import get
+from sssjob.translators.base import ReadContext
+from sssjob.translators.records.base import Counts, RecordTranslator
+
+SAMPLES = os.environ.get("SSSJOB_SAMPLES")
+Q = "11/21/2026 09:00:00;Q;7;queue=prod"
+S = "11/21/2026 09:00:10;S;7;account=chem resource=mira start=1795251010.25 user=alice"
+E = ('11/21/2026 09:10:10;E;7;Exit_status=2 Resource_List.ncpus=64 Resource_List.nodect=4 Resource_List.walltime=0:20:00 '
+     'account="my \\"big\\" project" args=None ctime=1795251000.5 end=1795251610.75 exec_host=n1,n2,n3,n4 jobname=N/A '
+     'queue=prod resource=mira resources_used.nodect=4 resources_used.walltime=600.5 start=1795251010.25 user=alice')
+
+
+def read(*lines: str, keep: bool = False) -> tuple[list[Job], Counts, list[str], list[str]]:
+    reader = get("cobalt-acct")
+    assert isinstance(reader, RecordTranslator) and reader.stream is not None
+    context = ReadContext()
+    stream = reader.stream(BytesIO("".join(f"{line}\n" for line in lines).encode()), context)
+    if keep:
+        stream.keep()
+    jobs = list(stream)
+    assert stream.counts.read == stream.counts.given + stream.counts.rejected
+    return jobs, stream.counts, [f"{f.line} {f.rule} {f.message}" for f in context.findings], stream.kept
+
+
+def test_a_job() -> None:
+    (job,), counts, findings, _ = read(Q, S, E)
+    assert {t: job.value(t) for t in ("Id", "Name", "User", "Project", "Machine", "Queue", "SubmitTime", "StartTime",
+                                      "EndTime", "ExitCode", "State")} == {
+        "Id": "7", "Name": None, "User": "alice", "Project": 'my "big" project', "Machine": "mira", "Queue": "prod",
+        "SubmitTime": 1795251000, "StartTime": 1795251010, "EndTime": 1795251610, "ExitCode": 2, "State": "Completed"}
+    assert job.delivered is not None and job.requested is not None
+    assert {p.tag: p.text for p in job.delivered.properties()} == {
+        "Processors": "64", "NodeCount": "4", "Duration": "601", "Node": "n1,n2,n3,n4"}
+    assert {p.tag: p.text for p in job.requested.properties()} == {
+        "Processors": "64", "NodeCount": "4", "Duration": "1200"}
+    assert (counts.read, counts.jobs, findings) == (3, 1, [])
+
+
+def test_jobs_without_an_end() -> None:
+    (waiting, running), *_ = read(Q.replace(";7;", ";6;"), S)
+    assert (waiting.value("State"), waiting.value("StartTime"), waiting.delivered) == ("Idle", None, None)
+    assert (running.value("State"), running.value("Project")) == ("Running", "chem")
+    assert read(Q, S, keep=True)[3] == [Q, S]
+
+
+@pytest.mark.parametrize(("end", "message"), [
+    ("11/21/2026 09:00:30;D;7;resource=mira", "cancel: deleted"), ("11/21/2026 09:00:30;A;7;", "launch: aborted")])
+def test_jobs_that_were_stopped(end: str, message: str) -> None:
+    (job,), *_ = read(Q, end)
+    assert (job.value("StatusMessage"), job.value("Queue"), job.delivered) == (message, "prod", None)
+
+
+def test_evidence_that_disagrees() -> None:
+    assert any("SSS541 Duration" in f for f in read(E.replace("walltime=600.5", "walltime=300.5"))[2])
+
+
+@pytest.mark.parametrize(("line", "reason"), [
+    ("11/21/2026 09:10:10;TE;7;task=1", "part"), ("11/21/2026 09:10:10;B;7;x=1", "no-job"),
+    ("11/21/2026 09:10:10;XX;7;x=1", "type"), ("11/21/2026 09:10:10;E;x;", "id"), ("nothing", "columns"),
+    ("11/21/2026 09:10:10;E;7;start=soon", "number"), ("11/21/2026 09:10:10;E;7;start=9e15", "time"),
+    ("11/21/2026 09:10:10;E;7;user=" + "x" * 2000, "too-long"),
+])
+def test_what_is_rejected(line: str, reason: str) -> None:
+    jobs, counts, _, _ = read(line, E)
+    assert counts.record()["reasons"] == {reason: 1} and len(jobs) == 1
+
+
+@pytest.mark.skipif(SAMPLES is None, reason="SSSJOB_SAMPLES names no folder of samples")
+def test_samples() -> None:
+    text = (Path(SAMPLES or "") / "accounting-samples" / "cobalt" / "cobalt.log").read_text()
+    jobs, counts, _, _ = read(*text.splitlines())
+    assert [(j.value("Id"), j.delivered) for j in jobs] == [("123", None), ("123", None)] and counts.rejected == 0

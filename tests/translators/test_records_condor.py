@@ -1,0 +1,131 @@
+"""Job ClassAds of HTCondor: how ads are parted, what of them counts, universes beside the machine, bad lines."""
+
+from __future__ import annotations
+
+import os
+from io import BytesIO
+from pathlib import Path
+
+import pytest
+
+from sssjob.model import Job
+from sssjob.translators import get
+from sssjob.translators.base import ReadContext
+from sssjob.translators.records.base import Counts, RecordTranslator
+
+SAMPLES = os.environ.get("SSSJOB_SAMPLES")
+AD = """\
+ClusterId = 12
+ProcId = 3
+GlobalJobId = "head.example.org#12.3#1795251000"
+Owner = "alice"
+User = "alice@example.org"
+AcctGroup = "group_chem"
+QDate = 1795251000
+JobStartDate = 1795251100
+CompletionDate = 1795252100
+JobStatus = 4
+RemoteWallClockTime = 1000.0
+CumulativeSuspensionTime = 100
+RemoteUserCpu = 500.0
+RemoteSysCpu = 20.5
+ExitBySignal = false
+ExitCode = 3
+JobUniverse = 5
+NumJobStarts = 1
+RequestCpus = 4
+RequestMemory = ifThenElse(MemoryUsage =!= undefined, MemoryUsage, 1)
+MachineAttrCpus0 = 2
+GPUsProvisioned = 1
+ResidentSetSize_RAW = 2048
+ImageSize_RAW = 4096
+LastRemoteHost = "slot1_1@n1.example.org"
+"""
+BANNER = "*** Offset = 0 ClusterId = 12 ProcId = 3 Owner = \"alice\" CompletionDate = 1795252100\n"
+
+
+def read(text: str | bytes) -> tuple[list[Job], Counts, list[str]]:
+    reader = get("htcondor-history")
+    assert isinstance(reader, RecordTranslator) and reader.stream is not None
+    context = ReadContext(options={"machine": "pool"})
+    stream = reader.stream(BytesIO(text.encode() if isinstance(text, str) else text), context)
+    jobs = list(stream)
+    assert stream.counts.read == stream.counts.given + stream.counts.rejected
+    return jobs, stream.counts, [f"{f.line} {f.rule} {f.message}" for f in context.findings]
+
+
+def delivered(job: Job) -> dict[str, str]:
+    return {} if job.delivered is None else {p.tag: p.text for p in job.delivered.properties()}
+
+
+def test_an_ad() -> None:
+    (job,), _, findings = read(AD)
+    assert {t: job.value(t) for t in ("Id", "GlobalJob", "User", "Project", "Machine", "SubmitTime", "StartTime",
+                                      "EndTime", "StartCount", "ExitCode", "SuspendDuration", "CpuDuration")} == {
+        "Id": "12.3", "GlobalJob": "head.example.org#12.3#1795251000", "User": "alice", "Project": "group_chem",
+        "Machine": "pool", "SubmitTime": 1795251000, "StartTime": 1795251100, "EndTime": 1795252100, "StartCount": 1,
+        "ExitCode": 3, "SuspendDuration": 100, "CpuDuration": 521}
+    assert delivered(job) == {"Processors": "2", "NodeCount": "1", "Duration": "900", "Node": "n1.example.org",
+                              "Resource": "1", "Memory": "2048"}
+    assert findings == []
+
+
+def test_names_of_any_case_and_the_last_counts() -> None:
+    (job,), *_ = read(AD + "REMOTEWALLCLOCKTIME = 1001.5\nowner = \"b\\\"ob\"\nexitcode = 0\n")
+    assert (job.value("User"), job.value("ExitCode"), delivered(job)["Duration"]) == ('b"ob', 0, "902")
+
+
+@pytest.mark.parametrize("mark", ["\n", BANNER, "\r\n\r\n"])
+def test_what_parts_ads(mark: str) -> None:
+    jobs, counts, _ = read(mark + AD + mark + AD.replace("ProcId = 3", "ProcId = 4") + mark)
+    assert [j.value("Id") for j in jobs] == ["12.3", "12.4"] and counts.read == 2
+
+
+@pytest.mark.parametrize(("more", "state", "message", "code", "signal"), [
+    ("ExitBySignal = TRUE\nExitSignal = 9\n", "Completed", "signal: 9", None, "9"),
+    ('JobStatus = 3\nCompletionDate = 0\nEnteredCurrentStatus = 1795252000\nRemoveReason = "by alice"\n', "Completed",
+     "cancel: by alice", None, None),
+    ('JobStatus = 5\nHoldReason = "no file"\n', "Hold", "no file", None, None),
+    ("JobStatus = 2\n", "Running", None, None, None),
+])
+def test_states(more: str, state: str, message: str | None, code: int | None, signal: str | None) -> None:
+    (job,), *_ = read(AD + more)
+    found = next((p.text for p in job.all("Extension") if p.get("name") == "ExitSignal"), None)
+    assert (job.value("State"), job.value("StatusMessage"), job.value("ExitCode"), found) == (state, message, code, signal)
+
+
+@pytest.mark.parametrize("universe", [7, 12])
+def test_universes_beside_the_machine_deliver_nothing(universe: int) -> None:
+    (job,), *_ = read(AD + f"JobUniverse = {universe}\n")
+    assert job.delivered is None
+    assert ("htcondor", "RemoteWallClockTime", "1000") in [
+        (p.get("type"), p.get("name"), p.text) for p in job.all("Extension")]
+
+
+def test_evidence_that_disagrees() -> None:
+    assert any("SSS541 Duration" in f for f in read(AD + "RemoteWallClockTime = 500.0\n")[2])
+    assert not read(AD + "RemoteWallClockTime = 500.0\nNumJobStarts = 2\n")[2]
+    assert any("SSS541 Processors" in f for f in read(AD + "CpusProvisioned = 8\n")[2])
+    assert any("SSS541 CpuDuration" in f for f in read(AD + "RemoteUserCpu = 99999999.0\n")[2])
+
+
+def test_bad_ads_cost_themselves_only() -> None:
+    text = (AD + "\n" + AD + "no attribute\n\n" + AD + "JobStatus = 99\n\n" + AD.replace("ClusterId", "C") + "\n" + AD
+            + "QDate = 99999999999999999\n\n" + "".join(f"a{n} = 1\n" for n in range(10_001)) + "\n" + AD + "x")
+    jobs, counts, findings = read(text)
+    assert len(jobs) == 1
+    assert counts.record()["reasons"] == {"columns": 1, "id": 1, "number": 1, "time": 1, "too-long": 1, "torn": 1}
+    assert [f.split()[0] for f in findings] == ["27", "54", "81", "107", "134", "10136"]
+
+
+def test_other_encodings() -> None:
+    (job,), _, findings = read(AD.replace("alice", "Jos\u00e9").encode("latin-1"))
+    assert job.value("User") == "Jos\\xe9" and "SSS542" in findings[0]
+
+
+@pytest.mark.skipif(SAMPLES is None, reason="SSSJOB_SAMPLES names no folder of samples")
+def test_samples() -> None:
+    folder = Path(SAMPLES or "") / "accounting-samples" / "htcondor"
+    found = {path.name[-8:]: [(j.value("Id"), delivered(j).get("Duration")) for j in read(path.read_bytes())[0]]
+             for path in sorted(folder.glob("gratia-*"))}
+    assert found["377260.0"] == [("377260.0", "910")] and all(len(jobs) == 1 for jobs in found.values())

@@ -1,0 +1,101 @@
+"""``flux jobs --json``: the recorded jobs of a real broker, GPUs, absent members, bad members."""
+
+from __future__ import annotations
+
+import json
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sssjob.model import Job
+from sssjob.translators import get
+from sssjob.translators.base import ReadContext
+from sssjob.translators.recognise import recognise
+from sssjob.translators.records.base import Counts, RecordTranslator
+from sssjob.translators.records.flux_jobs import gpus_of
+
+RECORDED = Path(__file__).parents[1] / "fixtures" / "flux-0.88" / "jobs-end.json"
+JOB: dict[str, Any] = {
+    "jobid": "\u0192S8Lq1y", "id": 7, "name": "run", "username": "alice", "bank": "chem", "queue": "gpu",
+    "t_submit": 1795251000.9, "t_sched": 1795251001.5, "t_run": 1795251010.75, "t_cleanup": 1795251020.5,
+    "runtime": 9.75, "duration": 60.0, "ncores": 4, "nnodes": 2, "nodelist": "n[1-2]", "state": "INACTIVE",
+    "result": "COMPLETED", "returncode": 0,
+    "annotations": {"sched": {"resource_summary": "rank[0-1]/core[0-1],gpu[0-2]"}}}
+
+
+def read(data: bytes) -> tuple[list[Job], Counts, list[str]]:
+    reader = get("flux-jobs")
+    assert isinstance(reader, RecordTranslator) and reader.stream is not None
+    context = ReadContext(options={"machine": "m"})
+    stream = reader.stream(BytesIO(data), context)
+    jobs = list(stream)
+    assert stream.counts.read == stream.counts.given + stream.counts.rejected
+    return jobs, stream.counts, [f"{f.rule} {f.message}" for f in context.findings]
+
+
+def of(**more: Any) -> bytes:
+    made = {k: v for k, v in (JOB | more).items() if v is not ...}
+    return json.dumps({"jobs": [made]}).encode()
+
+
+def test_a_job() -> None:
+    (job,), _, findings = read(of())
+    assert {t: job.value(t) for t in ("Id", "Name", "User", "Project", "Queue", "Machine", "SubmitTime", "StartTime",
+                                      "EndTime", "ExitCode", "State")} == {
+        "Id": "\u0192S8Lq1y", "Name": "run", "User": "alice", "Project": "chem", "Queue": "gpu", "Machine": "m",
+        "SubmitTime": 1795251000, "StartTime": 1795251010, "EndTime": 1795251020, "ExitCode": 0, "State": "Completed"}
+    assert job.delivered is not None
+    assert {p.tag: p.text for p in job.delivered.properties()} == {
+        "Processors": "4", "NodeCount": "2", "Duration": "10", "Node": "n[1-2]", "Resource": "6"}
+    assert findings == []
+
+
+def test_recorded_jobs() -> None:
+    jobs, counts, findings = read(RECORDED.read_bytes())
+    ends = [(j.value("Name"), j.value("ExitCode"), str(j.value("StatusMessage") or "").partition(":")[0],
+             j.delivered is not None) for j in jobs]
+    assert counts.read == counts.jobs == 16 and findings == []
+    assert ends == [
+        ("true", None, "cancel", False), ("sleep", 0, "", True), ("inbatch", 0, "", True),
+        ("program", 127, "failed", True), ("true", None, "launch", False), ("sleep", 0, "", True),
+        ("sleep", 0, "", True), ("sleep", 0, "", True), ("true", None, "cancel", False), ("sleep", None, "cancel", False),
+        ("sleep", 142, "timeout", True), ("true", None, "launch", False), ("true", 0, "", True),
+        ("python3", 0, "", True), ("sh", 139, "failed", True), ("sh", 3, "failed", True)]
+
+
+@pytest.mark.parametrize(("more", "state", "signal"), [
+    ({"state": "SCHED", "result": ..., "t_run": ..., "t_cleanup": ..., "returncode": ...}, "Idle", None),
+    ({"state": "SCHED", "result": ..., "t_run": ..., "t_cleanup": ..., "urgency": 0}, "Hold", None),
+    ({"state": "RUN", "result": ..., "t_cleanup": ...}, "Running", None),
+    ({"result": "FAILED", "returncode": -9}, "Completed", "9"),
+])
+def test_states(more: dict[str, Any], state: str, signal: str | None) -> None:
+    (job,), *_ = read(of(**more))
+    found = next((p.text for p in job.all("Extension") if p.get("name") == "ExitSignal"), None)
+    assert (job.value("State"), found) == (state, signal)
+
+
+@pytest.mark.parametrize(("summary", "count"), [
+    ("rank0/core0", 0), ("rank[0-1,4]/core[0-3],gpu0", 3), ("rank0/core0,gpu[0-1] rank1/core0,gpu3", 3), ("gpu", 0)])
+def test_gpus(summary: str, count: int) -> None:
+    assert gpus_of(summary) == count
+
+
+@pytest.mark.parametrize(("more", "reason"), [
+    ({"jobid": ..., "id": ...}, "id"), ({"t_run": "soon"}, "number"), ({"t_run": 1e17}, "time"),
+    ({"ncores": True}, "number"), ({"returncode": 300}, "number"), ({"name": "x" * 2000}, "too-long"),
+])
+def test_what_is_rejected(more: dict[str, Any], reason: str) -> None:
+    assert read(of(**more))[1].record()["reasons"] == {reason: 1}
+
+
+def test_a_document_that_is_cut_gives_what_is_whole() -> None:
+    jobs, counts, _ = read(RECORDED.read_bytes()[:3000])
+    assert len(jobs) == counts.given == 3 and counts.record()["reasons"] == {"torn": 1}
+    assert read(b'{"jobs": [5, {}]}')[1].record()["reasons"] == {"id": 1, "json": 1}
+
+
+def test_it_is_not_taken_for_sacct() -> None:
+    assert [t.name for t, _ in recognise(RECORDED.read_bytes())] == ["flux-jobs"]

@@ -1,0 +1,267 @@
+"""Batch scripts of Grid Engine: read as the real qsub reads them, and what carries over."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sssjob.errors import RejectedError
+from sssjob.findings import Findings, Policy
+from sssjob.model import Document, Job
+from sssjob.reader import read_document
+from sssjob.site import Site, read_site
+from sssjob.translators import ReadContext, WriteContext, get
+from tests.translators.sge_listing import canonical, said
+
+FIXTURES = Path(__file__).parents[1] / "fixtures" / "scripts"
+RECORDED: dict[str, Any] = json.loads((FIXTURES / "qsub-8.1.9.json").read_text())["cases"]
+#: ``qsub -verify`` takes them, qmaster refuses them: seen with submitted jobs.
+LATER = (
+    "arr0", "name_digit", "pe-9", "l-22", "l-29", "N-83", "N-85", "N-86", "N-87", "N-88", "N-141", "N-142", "t-190")
+#: Refused by qsub, but placeholders of templates for us, or a question of a file that is not there.
+LENIENT = ("t-187", "pe-195", "jsv-109")
+#: The listing shows one of several files.
+LISTED = ("o-66",)
+SH = "#!/bin/sh\n"
+SITE = read_site('name = "x"\ntimezone = "Europe/Berlin"\n[sge.pe.shm]\nallocation_rule = "$pe_slots"\n'
+                 '[sge.pe.mpi]\nallocation_rule = "$fill_up"\n[sge.pe.mpi8]\nallocation_rule = 8\n')
+
+
+def read(text: str, name: str = "sge", site: Site | None = None, **options: str) -> tuple[Document, Findings]:
+    context = ReadContext("job", Findings("job"), policy=Policy.WARN, options=options, site=site)
+    return get(name).read(text.encode(), context), context.findings
+
+
+def convert(text: str, source: str, target: str, site: Site | None = None, *,
+            defaults: bool = False) -> tuple[list[str], list[tuple[str, str]]]:
+    """The directives that come out, and (kind, subject) of what writing tells; of defaults that differ where asked."""
+    document, _ = read(SH + text, source, site)
+    context = WriteContext(Findings("job"), policy=Policy.WARN, site=site)
+    lines = get(target).write(document, context).splitlines()
+    return [line.split(" ", 1)[1] for line in lines[1:] if line.startswith("#")], [
+        (f.kind, f.subject) for f in context.findings if f.severity != "info" and (
+            defaults or f.subject not in ("Environment", "InitialWorkingDirectory"))]
+
+
+def sge(text: str, **options: str) -> list[str]:
+    """The directives that a script of Grid Engine is written with."""
+    document, _ = read(SH + text, "sge", None, **options)
+    lines = get("sge").write(document, WriteContext()).splitlines()
+    return [line.removeprefix("#$ ") for line in lines if line.startswith("#$")]
+
+
+def job(text: str) -> Job:
+    return next(j for j, _ in read(SH + text)[0].jobs())
+
+
+# --- beside the real command
+@pytest.mark.parametrize("case", RECORDED)
+def test_qsub_reads_the_same(case: str) -> None:
+    recorded = RECORDED[case]
+    context = ReadContext(case, Findings(case), options={"set": shlex.join(recorded.get("arguments", ()))})
+    if recorded["accepted"] if case in LATER + LENIENT else not recorded["accepted"]:
+        with pytest.raises(RejectedError):
+            get("sge").read(recorded["script"].encode(), context)
+        return
+    made = get("sge").write(get("sge").read(recorded["script"].encode(), context), WriteContext()).splitlines()
+    if case not in LISTED + LENIENT:
+        assert canonical(said(line for line in made if line.startswith("#$"))) == canonical(recorded["reading"])
+
+
+# --- traps, by number
+def test_01_07_08_reading_never_stops() -> None:
+    text = "set -e\n#$ -q a\ncat > x <<EOF\n#$ -N inner\nEOF\n"
+    assert sge(text) == ["-N inner", "-q a"]
+    document, _ = read(SH + text)
+    assert document.files["Script"].text == SH + "set -e\ncat > x <<EOF\nEOF\n"
+
+
+def test_02_03_blanks_and_comments() -> None:
+    assert sge(" #$ -N a\n##$ -N b\n# $ -N c\n") == []
+    _, findings = read(SH + " #$ -N a\n##$ -N b\n")
+    assert [(f.kind, f.line, f.column) for f in findings] == [("dead", 2, 2)]
+
+
+def test_04_05_glued_to_the_prefix() -> None:
+    assert sge("#$-N x\n") == ["-N x"]
+    with pytest.raises(RejectedError):
+        get("sge").read(b"#!/bin/sh\n#$VAR holds the path\n", ReadContext("job", Findings("job")))
+
+
+def test_11_no_first_line() -> None:
+    assert not read("#$ -N a\necho\n")[1].rejected
+
+
+def test_15_comment_inside_quotes() -> None:
+    assert sge('#$ -v "A=x#y" -N b\n') == ["-v A=x"]
+
+
+def test_a_quote_takes_the_rest_of_the_line() -> None:
+    """Seen with 8.1.9: whatever closes it."""
+    document, findings = read(SH + "#$ -N 'a' -q x\n")
+    assert next(document.jobs())[0].name == "a -q x"
+    assert [(f.kind, f.line, f.column) for f in findings] == [("approximated", 2, 11)]
+
+
+def test_soft_ends_with_its_line() -> None:
+    assert sge("#$ -soft\n#$ -l a=1\n#$ -soft -l b=1 -hard -l c=1\n") == ["-l a=1", "-l c=1", "-soft -l b=1"]
+
+
+def test_30_dos_line_breaks() -> None:
+    document, findings = read("#!/bin/sh\r\n#$ -N a\r\necho\r\n")
+    assert document.files["Script"].content() == b"#!/bin/sh\necho\n" and next(document.jobs())[0].name == "a"
+    assert [f.kind for f in findings] == ["approximated"]
+
+
+@pytest.mark.parametrize(("text", "seconds"), [
+    ("90", 90), ("1:30:00", 5400), ("::30", 30), ("1::", 3600), ("0x10", 16), ("010", 8), ("1.5", 2),
+    ("1:30:90", 5490)])
+def test_31_times(text: str, seconds: int) -> None:
+    requested = job(f"#$ -l h_rt={text}\n").requested
+    assert requested is not None and requested.duration == seconds
+
+
+def test_32_two_fields_are_no_time() -> None:
+    _, findings = read(SH + "#$ -l h_rt=1:30\n")
+    assert [(f.kind, f.subject) for f in findings] == [("refused", "-l h_rt")]
+
+
+@pytest.mark.parametrize(("text", "written"), [
+    ("4G", "4G"), ("4g", "3906250K"), ("1.5G", "1536M"), ("0x400K", "1M"), ("512", "512"), ("INFINITY", "INFINITY")])
+def test_39_sizes(text: str, written: str) -> None:
+    assert sge(f"#$ -l h_vmem={text}\n") == [f"-l h_vmem={written}"]
+
+
+def test_37_memory_is_that_of_a_slot() -> None:
+    assert convert("#$ -l h_vmem=2G\n#$ -pe mpi 8\n", "sge", "slurm")[0] == ["--ntasks=8", "--mem-per-cpu=2G"]
+    assert convert("#$ -l h_vmem=2G\n#$ -pe mpi 8\n", "sge", "pbspro")[0] == [
+        "-l select=1:ncpus=8:mem=16gb"]
+    assert convert("#SBATCH -N 2 -n 8 --mem=4G\n", "slurm", "sge", SITE)[0][:2] == ["-pe mpi 8", "-l h_vmem=1G"]
+    document, findings = read(SH + "#$ -l mem_free=2G -pe smp 2\n")
+    assert [(f.kind, f.subject) for f in findings] == [("site-dependent", "-l mem_free")]
+    assert get("sge").write(document, WriteContext()).splitlines()[1:] == ["#$ -pe smp 2", "#$ -l mem_free=2G"]
+
+
+def test_41_gpus_are_counted_as_the_site_counts() -> None:
+    assert sge("#$ -l gpu=2\n") == ["-l gpu=2"]
+    made, told = convert("#SBATCH -n 2 --gpus=4\n", "slurm", "sge", SITE)
+    assert made == ["-pe mpi 2", "-l gpu=2"] and ("site-dependent", "Resource") in told
+
+
+def test_46_ranges_of_slots() -> None:
+    for text, written in (("4-8", "4-8"), ("-8", "1-8"), ("4-", "4-"), ("16,8,4-1", "16,8,4-1"), ("8-4", "4-8")):
+        assert sge(f"#$ -pe pvm {text}\n") == [f"-pe pvm {written}"]
+    made, told = convert("#$ -pe mpi 4-8\n", "sge", "slurm")
+    assert made == ["--ntasks=4"] and ("approximated", "Processors") in told
+
+
+def test_49_mail() -> None:
+    assert sge("#$ -m be\n#$ -m n\n#$ -m sa\n") == ["-m as"]
+    assert sge("#$ -m bea -M a@b,c@d\n") == ["-m bea", "-M a@b,c@d"]
+    assert convert("#$ -m a -M a@b\n", "sge", "slurm")[0] == ["--mail-type=FAIL", "--mail-user=a@b"]
+
+
+def test_50_52_files() -> None:
+    assert convert("#$ -o out.$JOB_ID.$TASK_ID -e err/\n", "sge", "slurm")[0][:2] == [
+        "--output=out.%j.%a", "--error=err/%x.e%j"]
+    assert sge("#$ -o $HOME/$JOB_IDx.$USER -e host:/x\n") == ["-o $HOME/$JOB_IDx.$USER", "-e host:/x"]
+    assert next(read(SH + "#$ -o $JOB_IDx\n")[0].jobs())[0].value("OutputFile") == "{jobid}x"
+
+
+def test_colons_and_commas_in_file_names() -> None:
+    assert sge("#$ -o host:/x -e :/y -i :a:b\n") == ["-i :a:b", "-o host:/x", "-e /y"]
+    assert convert("#SBATCH -o a:b -e c,d\n", "slurm", "sge") == (["-o :a:b"], [("dropped", "ErrorFile")])
+    assert convert("#PBS -o host:/x\n", "torque", "sge")[0] == ["-o host:/x"]
+
+
+def test_53_joined_streams() -> None:
+    assert sge("#$ -j y -e e -o o\n") == ["-o o", "-e e", "-j y"]
+    assert convert("#SBATCH -o o\n", "slurm", "sge")[0] == ["-o o", "-j y"]
+    assert convert("#PBS -o o\n", "torque", "sge")[0] == ["-o o"]
+    assert convert("#PBS -e e -j eo\n", "torque", "sge")[0] == ["-o e", "-j y"]
+
+
+def test_55_values_with_a_comma() -> None:
+    made, told = convert("#SBATCH --export=ALL,A=1,B=\"'x,y'\"\n", "slurm", "sge")
+    assert made == ["-V", "-v A=1"] and told == [("dropped", "Variable")]
+    assert sge('#$ -v A="x  y",B\n#$ -v A=2\n') == ["-v A=2,B"]
+
+
+def test_56_57_defaults_differ() -> None:
+    assert convert("#$ -N a\n", "sge", "slurm", defaults=True)[1] == [
+        ("approximated", "Environment"), ("approximated", "InitialWorkingDirectory")]
+    assert sge("#$ -wd /x -cwd\n") == ["-cwd"] and sge("#$ -cwd -wd /x\n") == ["-wd /x"]
+
+
+def test_58_arrays_begin_at_one() -> None:
+    assert convert("#SBATCH -a 0-9:3%2\n", "slurm", "sge") == (["-t 1-10:3", "-tc 2"], [("approximated", "Extension")])
+    assert convert("#SBATCH -a 1,3,5\n", "slurm", "sge")[0] == ["-t 1-5:2"]
+    assert convert("#SBATCH -a 1,3,6\n", "slurm", "sge") == ([], [("dropped", "Extension")])
+    assert convert("#$ -t 7 -tc 2\n", "sge", "slurm")[0] == ["--array=7%2"]
+
+
+def test_60_61_dependencies() -> None:
+    made, told = convert("#SBATCH -d afterany:1:2,afterok:3,afternotok:4\n", "slurm", "sge")
+    assert made == ["-hold_jid @JOBID:1@,@JOBID:2@,@JOBID:3@"]
+    assert told == [("site-dependent", "Dependency")] * 2 + [("approximated", "Dependency"), (
+        "site-dependent", "Dependency"), ("dropped", "Dependency")]
+    assert sge("#$ -hold_jid 12,prep,x*\n#$ -hold_jid 13\n") == ["-hold_jid 12,prep,13,x*"]
+    assert convert("#$ -hold_jid 12,prep\n", "sge", "slurm")[0] == ["--dependency=afterany:@JOBID:12@"]
+
+
+@pytest.mark.parametrize("value", ["{{n}}", "%(n)s", "$nruns", "@N@", "<my_count>"])
+def test_66_templates(value: str) -> None:
+    _, findings = read(SH + f"#$ -t {value}\n")
+    assert [(f.kind, f.line, f.column) for f in findings] == [("template", 2, 4)]
+    assert sge(f"#$ -t {value}\n") == [f"-t {value}"]
+
+
+# --- the command line, sites
+def test_options_of_the_command_line() -> None:
+    assert sge("#$ -q a\n#$ -l h_rt=2,a=1\n", set="-q b -l h_rt=3 -soft -l c=1") == [
+        "-q b", "-l h_rt=00:00:03", "-l a=1", "-soft -l c=1"]
+    assert sge("#% -N a\n#$ -N b\n", set="-C '#%'")[0] == "-N a"
+    assert sge("#$ -N a\n", set="-C ''") == []
+
+
+def test_the_name_of_a_parallel_environment() -> None:
+    text = "#SBATCH -N {} -n {}\n"
+    assert convert(text.format(1, 4), "slurm", "sge", SITE)[0] == ["-pe shm 4"]
+    assert convert("#SBATCH -N 2 --ntasks-per-node=8\n", "slurm", "sge", SITE) == (["-pe mpi8 16"], [])
+    made, told = convert(text.format(2, 4), "slurm", "sge")
+    assert made == ["-pe @PE@ 4"] and {("site-dependent", "Processors"), ("site-dependent", "NodeCount")} <= set(told)
+    assert convert("#$ -pe @PE@ 4\n", "sge", "slurm")[0] == ["--ntasks=4"]
+    assert convert(text.format(1, 1), "slurm", "sge")[0] == []
+
+
+def test_amounts_of_a_site() -> None:
+    site = read_site('name = "x"\n[sge]\nh_vmem_per_slot = false\n')
+    assert convert("#$ -l h_vmem=8G -pe smp 4\n", "sge", "pbspro", site)[0] == ["-l ncpus=4", "-l mem=8gb"]
+    document, findings = read(SH + "#$ -a 202607011200\n", site=SITE)
+    assert next(document.jobs())[0].value("EligibleTime") == 1782900000 and list(findings) == []
+
+
+def test_groups_are_added_up_or_told() -> None:
+    group = "<TaskGroup><TaskCount>{}</TaskCount>{}</TaskGroup>"
+    gpu = "<Requested><Resource name='GPU'>1</Resource></Requested>"
+    for second, made, kind in ((group.format(2, ""), "-pe mpi 4", "approximated"),
+                               (group.format(2, gpu), "-pe mpi 2", "dropped")):
+        context = WriteContext(Findings("x"), policy=Policy.WARN, site=SITE)
+        text = f"<Job><Executable>x</Executable>{group.format(2, '')}{second}</Job>"
+        assert made in get("sge").write(read_document(text.encode()), context)
+        assert (kind, "TaskGroup") in [(f.kind, f.subject) for f in context.findings]
+
+
+def test_names_that_qmaster_refuses_are_not_written() -> None:
+    assert convert("#SBATCH -J 1abc\n", "slurm", "sge") == ([], [("dropped", "Name")])
+    assert convert("#SBATCH -C 'a' -w n1 -x n2 -L m:2\n", "slurm", "sge")[0] == ["-l a", "-l h=n1", "-l m=2"]
+
+
+def test_what_only_grid_engine_says_is_kept() -> None:
+    text = "#$ -clear -R y -notify -binding pe linear:2 -ac a=1 -ac b=2 -masterq m.q -A acct -js 3 -w e\n"
+    assert sge(text) == ["-clear", "-A acct", "-masterq m.q", "-binding pe linear:2", "-js 3", "-R y", "-notify",
+                         "-ac a=1,b=2", "-w e"]

@@ -1,0 +1,329 @@
+"""A script body on its way from one resource manager to another: kept, translated, or with a shim before it.
+
+Nothing is dropped: what has no equal stays and is told with line and column, and so is what the grammar does not
+understand. Only a shell's variables in expansions and arithmetic are ever renamed, and only commands whose words and
+options all have an equal; text in single quotes, quoted here-documents and comments stays as it is.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from typing import Final
+
+from sssjob.errors import UsageError
+from sssjob.limits import LIMITS, Limits
+from sssjob.translators.bodies import shim
+from sssjob.translators.bodies.commands import Edit, act_of, hosts_asked, replaced, same_command
+from sssjob.translators.bodies.facts import Facts, Given, Mode
+from sssjob.translators.bodies.shell import SHELLS, Shell, Use
+from sssjob.translators.bodies.values import FILES, given
+
+__all__ = ["Body", "Tell", "carried", "pattern"]
+
+#: rule, subject, message, line of the body from 0, column from 1, the line
+Tell = Callable[[str, str, str, int, int, str], None]
+
+LEFT_VARIABLE: Final = "SSS510"
+LEFT_COMMAND: Final = "SSS511"
+CLOSE: Final = "SSS512"
+TEXT: Final = "SSS513"
+UNKNOWN: Final = "SSS514"
+LANGUAGE: Final = "SSS515"
+UNREAD: Final = "SSS516"
+CARRIED: Final = "SSS517"
+EDITED: Final = "SSS518"
+
+
+@dataclass(frozen=True, slots=True)
+class Body:
+    """A body without its ``#!`` line, the interpreter that runs it, and asked, which says what its job asks for by
+    meaning (``tasks``, ``cpus_per_task``, ``array``, ``directory`` ...)."""
+
+    text: str
+    interpreter: str = "sh"
+    asked: Callable[[], Mapping[str, str]] = dict
+
+
+def carried(body: Body, source: Facts, target: Facts, mode: Mode, tell: Tell, limits: Limits = LIMITS,
+            facts: Callable[[str], Facts | None] = lambda name: None) -> str:
+    """The body for the target. facts: those of another dialect, whose shim is found in the body.
+
+    Raises UsageError where mode is translate and the library for it is not installed.
+    """
+    text = body.text
+    if mode != "keep":
+        text, sources, cuts = _unshimmed(body.text, source, target, tell, facts)
+    else:
+        sources, cuts = [source] * (source.name != target.name), []
+    work = _Work(text, cuts, body, target, mode, tell, limits)
+    for one in sources:
+        work.look(one)
+    return work.done()
+
+
+def _unshimmed(text: str, source: Facts, target: Facts, tell: Tell,
+               facts: Callable[[str], Facts | None]) -> tuple[str, list[Facts], list[tuple[int, int]]]:
+    """The body without our shims for others than the target, the dialects that it is written for, and the lines that
+    went (the line of the new body before which they stood, how many)."""
+    cuts: list[tuple[int, int]] = []
+    sources = {} if source.name == target.name else {source.name: source}
+    for one in reversed(list(shim.found(text))):
+        said = [f for f in map(facts, one.sources) if f is not None]
+        if one.target == target.name:
+            for f in said:
+                sources.pop(f.name, None)
+            continue
+        if not one.intact:
+            at = text.count("\n", 0, one.start)
+            tell(EDITED, "shim", "the shim was edited since sssjob wrote it; it is kept", at, 1,
+                 text[one.start:text.index("\n", one.start)])
+            continue
+        lines = text.count("\n", one.start, one.end)
+        cuts = [(text.count("\n", 0, one.start), lines), *((at - lines, n) for at, n in cuts)]
+        text = text[:one.start] + text[one.end:]
+        sources = {f.name: f for f in said if f.name != target.name} | sources
+    return text, list(sources.values()), cuts
+
+
+@lru_cache(maxsize=64)
+def pattern(facts: Facts) -> re.Pattern[bytes]:
+    """Everything that a body may use of a dialect."""
+    names = [rf"{re.escape(n)}\w+" if n in facts.prefixes else re.escape(n) for n in facts.names]
+    return re.compile(rf"(?<!\w)(?:{'|'.join(names)})(?!\w)".encode(), re.ASCII)
+
+
+class _Work:
+    """One body: its uses, and what is made of them."""
+
+    def __init__(self, text: str, cuts: Sequence[tuple[int, int]], body: Body, target: Facts, mode: Mode, tell: Tell,
+                 limits: Limits) -> None:
+        self.text, self.cuts, self.body, self.target, self.mode = text, cuts, body, target, mode
+        self._tell, self.limits = tell, limits
+        self.data = text.encode("utf-8", "surrogateescape")
+        self.sources: list[str] = []                    # those of which something is used
+        self.claimed: dict[str, str] = {}               # name -> the source that it was taken for
+        self.given: dict[str, Given | None] = {}
+        self.edits: list[Edit] = []
+        self.lines: dict[str, list[str]] = {}           # of the shim, by what they define
+        self.made: list[tuple[Use, Edit]] = []          # commands
+
+    @cached_property
+    def known(self) -> Mapping[str, str]:
+        """What the job asks for."""
+        return self.body.asked()
+
+    # -- telling
+    def tell(self, rule: str, use: Use, message: str) -> None:
+        line, column, text = self.place(use.outer[0] if use.kind in ("simple", "braced", "operated") else use.start)
+        self._tell(rule, use.name, message, line, column, text)
+
+    def place(self, at: int) -> tuple[int, int, str]:
+        """(line of the body from 0, column from 1, line)."""
+        begin = self.data.rfind(b"\n", 0, at) + 1
+        end = self.data.find(b"\n", at)
+        row = self.data[begin:len(self.data) if end < 0 else end]
+        before = self.data[begin:at].decode("utf-8", "surrogateescape")
+        line = self.data.count(b"\n", 0, at)
+        line += sum(lines for begin, lines in self.cuts if begin <= line)
+        return line, len(before) + 1, row.decode("utf-8", "surrogateescape")
+
+    # -- looking
+    def look(self, source: Facts) -> None:
+        """Everything that the body uses of a source."""
+        if len(self.data) > self.limits.script_bytes:
+            self._tell(UNREAD, "script", f"the script is kept and not looked at: it is longer than "
+                       f"{self.limits.script_bytes} bytes", *self.place(0))
+            return
+        if not source.in_text(self.text):
+            return
+        names = pattern(source)
+        if self.body.interpreter not in SHELLS:
+            self._foreign(source, names)
+            return
+        shell = Shell(self.data, self.limits)
+        uses: list[Use] = []
+        for use in shell.uses(names):
+            if len(uses) == self.limits.shell_uses:
+                self._tell(UNREAD, "script", f"the script uses more than {len(uses)} names of {source.title}; the rest "
+                           "is kept and not looked at", *self.place(use.start))
+                break
+            uses.append(use)
+        if self.mode == "translate" and shell.why:
+            if "not installed" in shell.why:
+                raise UsageError(f"--body translate: {shell.why}")
+            self._tell(UNREAD, "script", f"the script is kept: {shell.why}", *self.place(0))
+        own = {u.name for u in uses if u.kind == "assigned" and not source.own(u.name)}
+        before = dict(self.claimed)
+        for use in uses:
+            named = use.name in source.variables or use.name in source.constants or source.own(use.name)
+            if use.name in own or use.kind == "assigned" or use.name in before:
+                continue
+            self.claimed[use.name] = source.name
+            if named and (source.own(use.name) or use.kind != "text") and not self._there(use.name, source):
+                self.sources += [source.name] * (source.name not in self.sources)
+                self._variable(use, source)
+            elif not named and (use.kind == "command" or (use.kind == "unknown" and self.mode == "translate")):
+                self._command(use, source)
+
+    def _foreign(self, source: Facts, names: re.Pattern[bytes]) -> None:
+        """A body in another language: names that tell whose they are, found as text."""
+        seen: set[str] = set()
+        for hit in names.finditer(self.data):
+            name = hit[0].decode()
+            row = self.data[self.data.rfind(b"\n", 0, hit.start()) + 1:hit.start()].lstrip()
+            if name in seen or not source.own(name) or row[:1] == b"#" or self._there(name, source):
+                continue
+            seen.add(name)
+            self.tell(LANGUAGE, Use(name, "text", *hit.span()), f"the script uses {name} of {source.title}; a script "
+                      f"for {self.body.interpreter} is kept as it is")
+
+    def _there(self, name: str, source: Facts) -> bool:
+        """Whether the target sets the same variable to the same."""
+        target = self.target
+        if name in source.constants:
+            return target.constants.get(name) == source.constants[name]
+        return name in target.variables and target.variables[name] == source.variables.get(name, "") \
+            and target.absent.get(name) == source.absent.get(name)
+
+    # -- variables
+    def _variable(self, use: Use, source: Facts) -> None:
+        if use.name in self.lines:
+            return
+        if self.mode == "keep":
+            self.tell(LEFT_VARIABLE, use, f"the script uses {use.name} of {source.title}, which {self.target.title} "
+                      "does not set; the line is kept")
+            return
+        value = Given(source.constants[use.name]) if use.name in source.constants else \
+            self._given_by(source, use.name)
+        if value is None:
+            if source.variables.get(use.name) not in source.asked:      # unset there, unset here
+                self.tell(LEFT_VARIABLE, use, f"the script uses {use.name} of {source.title}, for which "
+                          f"{self.target.title} has nothing; the line is kept")
+        elif self.mode == "shim":
+            self._define(use, source, value)
+        else:
+            self._rename(use, source, value)
+
+    def _given_by(self, source: Facts, name: str) -> Given | None:
+        if name not in self.given:
+            self.given[name] = given(source.variables.get(name, ""), source, self.target, self.known)
+        return self.given[name]
+
+    def _define(self, use: Use, source: Facts, value: Given) -> None:
+        meaning = source.variables.get(use.name, "")
+        if meaning in FILES and not value.name:
+            made = shim.file_definition(use.name, value, b"trap" not in self.data)
+        else:
+            made = shim.definition(use.name, value, source.absent.get(use.name, ""))
+        self.lines[use.name] = made
+        self._given(use, value, f"the shim gives {use.name} of {source.title} as {value.text.partition(chr(10))[0]}")
+
+    def _given(self, use: Use, value: Given, what: str) -> None:
+        """What became of a variable."""
+        if value.close:
+            self.tell(CLOSE, use, f"{what}, which is only close: {value.close}")
+        else:
+            self.tell(CARRIED, use, what)
+
+    def _rename(self, use: Use, source: Facts, value: Given) -> None:
+        why = _fixed(use, source, value, self.known)
+        if why:
+            rule = {"text": TEXT, "unknown": UNKNOWN}.get(use.kind, LEFT_VARIABLE)
+            self.tell(rule, use, f"{use.name} of {source.title} is kept: {why}")
+            return
+        text = value.text
+        if value.name and use.kind != "simple":
+            start, end, text = use.start, use.end, value.name
+        elif value.name:
+            start, end, text = *use.outer, self._plain(use, value.name)
+        else:
+            start, end = use.outer
+        self.edits.append(Edit(start, end, (text,)))
+        self._given(use, value, f"{use.name} of {source.title} became {value.text}")
+
+    def _plain(self, use: Use, name: str) -> str:
+        """``$NAME``, with braces where what follows would run into it."""
+        after = self.data[use.end:use.end + 1]
+        return f"${{{name}}}" if after.isalnum() or after == b"_" else f"${name}"
+
+    # -- commands
+    def _command(self, use: Use, source: Facts) -> None:
+        act, said = act_of(use, source)
+        shown = " ".join([use.name, *(w.text.decode("utf-8", "replace") for w in use.words[1:said])])
+        if same_command(use, act, source, self.target):
+            return
+        if use.kind == "unknown":
+            self.tell(UNKNOWN, use, f"{use.name} of {source.title} is kept: this part of the script does not parse")
+            return
+        if self.mode == "shim" and act == "hosts" and hosts_asked(use) and self.target.hosts:
+            self.lines.setdefault("scontrol", [
+                "scontrol() {", '    case "${1:-} ${2:-}" in', f'    "show hostnames" | "show hostname") '
+                f"{self.target.hosts} ;;", '    *) command scontrol "$@" ;;', "    esac", "}"])
+            self.tell(CARRIED, use, "the shim gives scontrol show hostnames")
+            return
+        why = ""
+        if self.mode == "translate":
+            made = replaced(use, source, self.target, self.known)
+            if isinstance(made, Edit):
+                self.made.append((use, made))
+                return
+            why = f": {made}" if made else ""
+        self.tell(LEFT_COMMAND, use, f"{shown} is a command of {source.title}; the line is kept{why}")
+
+    # -- the end
+    def done(self) -> str:
+        """The body as it is to be written."""
+        if self.mode == "shim":
+            if not self.lines:
+                return self.text
+            lines = [line for made in self.lines.values() for line in made]
+            return shim.marked("\n".join(lines).split("\n"), self.sources, self.target.name) + self.text
+        if not self.edits and not self.made:
+            return self.text
+        for use, edit in self.made:
+            self._told(use, edit)
+        edits = [e for e in self.edits if not any(m.start <= e.start and e.end <= m.end for _, m in self.made)]
+        return self._applied(0, len(self.data), [*edits, *(m for _, m in self.made)]).decode("utf-8", "surrogateescape")
+
+    def _told(self, use: Use, edit: Edit) -> None:
+        word = edit.pieces[0]
+        if word == "mpirun":
+            self.tell(CLOSE, use, f"{use.name} became mpirun, which is the MPI's and starts its tasks in its own way")
+        else:
+            self.tell(CARRIED, use, f"{use.name} became {word}")
+
+    def _applied(self, start: int, end: int, edits: Sequence[Edit]) -> bytes:
+        """The bytes of a range with the edits in it."""
+        made, at = list[bytes](), start
+        for edit in sorted(edits, key=lambda e: e.start):
+            if edit.start < at or edit.end > end:
+                continue
+            made.append(self.data[at:edit.start])
+            for piece in edit.pieces:
+                made.append(piece.encode() if isinstance(piece, str) else
+                            self._applied(*piece, [e for e in self.edits if piece[0] <= e.start and e.end <= piece[1]]))
+            at = edit.end
+        made.append(self.data[at:end])
+        return b"".join(made)
+
+
+def _fixed(use: Use, source: Facts, value: Given, known: Mapping[str, str]) -> str:
+    """Why a use cannot be renamed, or nothing."""
+    meaning = source.variables.get(use.name, "")
+    if use.kind == "text":
+        return "it stands in text that this shell does not expand"
+    if use.kind == "unknown":
+        return "this part of the script does not parse"
+    if use.kind in ("odd", "command"):
+        return "it is not a plain expansion (--body shim defines it)"
+    if value.top or "\n" in value.text or (meaning in FILES and not value.name):
+        return "the target gives it only at the top of the script (--body shim)"
+    array = meaning.startswith("array_") and "array" in known
+    if (value.none or source.absent.get(use.name, "") != value.none) and not array:
+        return "where there is nothing to say, the two hold different values (--body shim)"
+    if use.kind == "operated" and not value.name:
+        return "the target gives no variable that an operator could stand in (--body shim)"
+    return ""

@@ -1,0 +1,206 @@
+"""Where a script uses names, by the grammar of the shell.
+
+A search for the names finds candidates; the tree of tree-sitter-bash tells what each one is. Without candidates nothing
+is parsed. Positions are bytes.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache, cached_property
+from typing import TYPE_CHECKING, Final, Literal
+
+from sssjob.limits import Limits
+
+if TYPE_CHECKING:
+    from tree_sitter import Node, Parser
+
+__all__ = ["SHELLS", "Kind", "Shell", "Use", "Word", "interpreter"]
+
+_PIECE: Final = 1 << 16
+#: Nodes around a name; real scripts have less than 50.
+_DEPTH: Final = 400
+#: Interpreters whose scripts this grammar reads.
+SHELLS: Final = ("sh", "bash", "dash", "ash", "ksh", "ksh93", "mksh", "zsh")
+#: Words that may stand before a command and change nothing about it.
+_WRAPPERS: Final = (b"time", b"exec", b"nohup", b"command", b"env", b"nice", b"timeout", b"stdbuf")
+#: simple: $X; braced: ${X}; operated: ${X:-a}; arithmetic: X in $((X)); assigned: X=; text: quoted, or a bare word;
+#: odd: ${!X}, ${X[1]}, export X; unknown: inside what does not parse.
+Kind = Literal["simple", "braced", "operated", "arithmetic", "assigned", "text", "odd", "comment", "unknown",
+               "command"]
+
+
+@dataclass(frozen=True, slots=True)
+class Word:
+    """A word of a command: its text as written, and where."""
+
+    text: bytes
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class Use:
+    """A name: what it is there, where it stands, the expansion around it, and the words of the command from it on."""
+
+    name: str
+    kind: Kind
+    start: int
+    end: int
+    outer: tuple[int, int] = (0, 0)
+    words: tuple[Word, ...] = ()
+
+
+def interpreter(first: str) -> str:
+    """The program of a ``#!`` line without its folder (``bash``), past ``env``; ``sh`` where there is none."""
+    if not first.startswith("#!"):
+        return "sh"
+    words = [w for w in first[2:].split() if "=" not in w]
+    names = [w.rpartition("/")[2] for w in words]
+    if names[:1] == ["env"]:
+        names = [n for n in names[1:] if not n.startswith("-")]
+    return names[0] if names else "sh"
+
+
+@cache
+def _parser() -> Parser | None:
+    try:
+        import tree_sitter
+        import tree_sitter_bash
+    except ImportError:
+        return None
+    return tree_sitter.Parser(tree_sitter.Language(tree_sitter_bash.language()))
+
+
+class Shell:
+    """A script in a shell; parsed when the first use is asked for.
+
+    why: why it is not parsed (a limit, the library is not there), else empty.
+    """
+
+    def __init__(self, data: bytes, limits: Limits) -> None:
+        self.data, self.limits = data, limits
+        self.why = self._trouble()
+
+    def _trouble(self) -> str:
+        if len(self.data) > self.limits.shell_bytes:
+            return f"it is longer than {self.limits.shell_bytes} bytes"
+        return "" if _parser() is not None else "tree-sitter and tree-sitter-bash are not installed (sssjob[shell])"
+
+    @cached_property
+    def root(self) -> Node | None:
+        """The tree; None, and why says why, where there is none. What is no shell can take time by its square."""
+        parser = _parser()
+        if parser is None or self.why:
+            return None
+        end = time.thread_time() + self.limits.shell_seconds
+        try:
+            root = parser.parse(lambda at, _: self.data[at:at + _PIECE],
+                                progress_callback=lambda at, error: time.thread_time() > end).root_node
+        except ValueError:          # stopped by the callback
+            parser.reset()
+            self.why = f"it takes longer than {self.limits.shell_seconds} s to parse"
+            return None
+        if root.has_error and len(self.data) > self.limits.shell_broken_bytes:
+            self.why = f"it does not parse, and is longer than {self.limits.shell_broken_bytes} bytes"
+            return None
+        return root
+
+    def uses(self, names: re.Pattern[bytes]) -> Iterator[Use]:
+        """Every use of the names that is no comment; without a tree all count as text."""
+        for found in names.finditer(self.data):
+            use = self.use(*found.span())
+            if use.kind != "comment":
+                yield use
+
+    def _commented(self, at: int) -> bool:
+        """Whether a line is a comment by its first sign."""
+        return self.data[self.data.rfind(b"\n", 0, at) + 1:at].lstrip()[:1] == b"#"
+
+    def use(self, start: int, end: int) -> Use:
+        """What stands at a place."""
+        name = self.data[start:end].decode()
+        if self.root is None:
+            return Use(name, "comment" if self._commented(start) else "text", start, end)
+        path = self._path(self.root, start, end)
+        return Use(name, "unknown", start, end) if path is None else _classified(name, path, start, end)
+
+    def _path(self, root: Node, start: int, end: int) -> list[Node] | None:
+        """The nodes around a place, the innermost first, four at most; None where it does not parse or nests too deep.
+
+        From the root inward: a node looks for its parent from the root each time it is asked.
+        """
+        cursor = root.walk()
+        around: list[Node] = []
+        for _ in range(_DEPTH):
+            node = cursor.node
+            if node is None or node.start_byte > start or node.end_byte < end:
+                break
+            if node.type == "ERROR" or node.is_missing:
+                return None
+            around.append(node)
+            if cursor.goto_first_child_for_byte(start) is None:
+                break
+        else:
+            return None
+        return around[:-5:-1]
+
+
+def _classified(name: str, path: list[Node], start: int, end: int) -> Use:
+    node = path[0]
+    if node.type == "comment":
+        return Use(name, "comment", start, end)
+    if node.type == "variable_name" and (node.start_byte, node.end_byte) == (start, end):
+        return _variable(name, node, path[1])
+    if node.type == "word" and node.end_byte == end:
+        return _command(name, path, start)
+    return Use(name, "text", start, end)
+
+
+_ARITHMETIC: Final = ("binary_expression", "unary_expression", "parenthesized_expression", "ternary_expression",
+                      "arithmetic_expansion", "compound_statement", "c_style_for_statement")
+_STEPS: Final = (b"++", b"--")
+_SETS: Final = re.compile(rb"\A\w+\s*(?:[-+*/%&|^]|<<|>>)?=(?!=)")
+
+
+def _variable(name: str, node: Node, above: Node) -> Use:
+    """A name of a variable. The grammar may count blanks before an expansion to it; they are left out."""
+    start, end = node.start_byte, node.end_byte
+    text, before = above.text or b"", start - above.start_byte
+    if above.type == "simple_expansion" and text[:before].endswith(b"$"):
+        return Use(name, "simple", start, end, (start - 1, end))
+    if above.type == "expansion" and text[:before].endswith(b"${"):
+        kind: Kind = "braced" if above.end_byte - end == 1 else "operated"
+        return Use(name, kind, start, end, (start - 2, above.end_byte))
+    if above.type in ("variable_assignment", "for_statement", "select_statement"):
+        return Use(name, "assigned", start, end, (start, end))
+    if above.type in _ARITHMETIC and _SETS.match(text[before:]) is None and text[:before].rstrip()[-2:] not in _STEPS:
+        return Use(name, "arithmetic", start, end, (start, end))
+    return Use(name, "odd", start, end, (start, end))
+
+
+def _command(name: str, path: list[Node], start: int) -> Use:
+    """A word that may be the name of a command, perhaps with a folder before it and after words such as time."""
+    node = path[0]
+    text: bytes = node.text or b""
+    plain = Use(name, "text", start, node.end_byte)
+    if text.rpartition(b"/")[2].decode("utf-8", "replace") != name:
+        return plain
+    whole = path[2 if path[1].type == "command_name" else 1]
+    if whole.type != "command":
+        return plain
+    words = [Word(c.text or b"", c.start_byte, c.end_byte) for c in whole.children
+             if c.type not in ("variable_assignment", "file_redirect", "herestring_redirect")]
+    at = next((i for i, w in enumerate(words) if w.start == node.start_byte), None)
+    if at is None or not _wrapped(words[:at]):
+        return plain
+    return Use(name, "command", node.start_byte, node.end_byte, (whole.start_byte, whole.end_byte), tuple(words[at:]))
+
+
+def _wrapped(before: list[Word]) -> bool:
+    """Whether what stands before a word leaves it a command."""
+    return not before or (before[0].text in _WRAPPERS and all(
+        w.text in _WRAPPERS or w.text.startswith(b"-") or b"=" in w.text or w.text[:1].isdigit() for w in before))

@@ -1,0 +1,81 @@
+"""The shim: lines between the directives and the commands that define the source's variables from the target's.
+
+It stands between two marker lines, the first of which names the dialects and sums up the lines between, so that our own
+shim is known again and one that somebody edited is kept.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+import zlib
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from sssjob.translators.bodies.facts import Given
+
+__all__ = ["Shim", "definition", "file_definition", "found", "marked"]
+
+_BEGIN: Final = "# >>> sssjob shim: "
+_END: Final = "# <<< sssjob shim\n"
+_MARK: Final = re.compile(
+    rf"^{re.escape(_BEGIN)}([a-z][a-z0-9-]{{0,40}}(?:\+[a-z][a-z0-9-]{{0,40}}){{0,8}}) on ([a-z][a-z0-9-]{{0,40}}), "
+    r"([0-9a-f]{8})\n", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True)
+class Shim:
+    """A shim in a body: where it stands, the dialects that the commands below are written for, the one that it was
+    made for, and whether it is as it was made."""
+
+    start: int
+    end: int
+    sources: tuple[str, ...]
+    target: str
+    intact: bool
+
+
+def found(body: str) -> Iterator[Shim]:
+    """The shims of a body."""
+    if _BEGIN not in body:
+        return
+    for mark in _MARK.finditer(body):
+        end = body.find(_END, mark.end())
+        if end >= 0:
+            yield Shim(mark.start(), end + len(_END), tuple(mark[1].split("+")), mark[2],
+                       _sum(body[mark.end():end]) == mark[3])
+
+
+def marked(lines: Iterable[str], sources: Sequence[str], target: str) -> str:
+    """The shim with its marker lines."""
+    inner = "".join(f"{line}\n" for line in lines)
+    return f"{_BEGIN}{'+'.join(sources)} on {target}, {_sum(inner)}\n{inner}{_END}"
+
+
+def _sum(text: str) -> str:
+    return f"{zlib.crc32(text.encode('utf-8', 'surrogateescape')):08x}"
+
+
+def definition(name: str, value: Given, absent: str = "") -> list[str]:
+    """The lines that export a variable; where the target has nothing to say it stays unset, or gets the value that
+    means so."""
+    line = f'export {name}="{value.text}"'
+    if value.needs and value.none:
+        guard = f'[ "${{{value.needs}:-{value.none}}}" != "{value.none}" ]'
+    elif value.needs:
+        guard = f'[ -n "${{{value.needs}+x}}" ]'
+    else:
+        return [line] if not value.text.isalnum() else [f"export {name}={shlex.quote(value.text)}"]
+    if absent:
+        return [f"if {guard}; then {line}; else export {name}={shlex.quote(absent)}; fi"]
+    return [f"if {guard}; then {line}; fi"]
+
+
+def file_definition(name: str, value: Given, clean: bool) -> list[str]:
+    """The lines that make a file and export its name. clean: it is removed when the job ends."""
+    made = [f'if [ -n "${{{value.needs}+x}}" ]; then', f'    export {name}="$(mktemp)"',
+            *f'    {value.text} > "${name}"'.split("\n")]
+    if clean:
+        made.append(f"    trap 'rm -f \"${name}\"' 0")
+    return [*made, "fi"]

@@ -1,0 +1,94 @@
+"""How a target gives what a variable of the source means: by a variable of its own, else from its list of nodes, else
+by the operating system, else as the amount that the job asks for."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Final
+
+from sssjob.translators.bodies.facts import Facts, Given
+
+__all__ = ["FILES", "given"]
+
+_COUNT: Final = "$({} | wc -l)"
+#: Meaning -> text made of the lines of hosts or slots; POSIX tools only.
+_FROM_HOSTS: Final = {"node_list": "$({} | paste -s -d , -)", "nodes": _COUNT}
+_TALLY: Final = "awk '{ if (!($1 in n)) order[++last] = $1; n[$1]++ } END { for (i = 1; i <= last; i++) "
+_FROM_SLOTS: Final = {
+    "tasks": _COUNT,
+    "slot_hosts": "$({} | paste -s -d ' ' -)",
+    "host_counts": "$({} | " + _TALLY + "printf \"%s%s %d\", (i > 1 ? \" \" : \"\"), order[i], n[order[i]] }')",
+    "task_map": "$({} | " + _TALLY + "{ for (j = i; n[order[j + 1]] == n[order[i]] && j < last; ) j++; "
+                "printf \"%s%d\", (i > 1 ? \",\" : \"\"), n[order[i]]; if (j > i) printf \"(x%d)\", j - i + 1; "
+                "i = j } }')",
+}
+#: Meaning -> (hosts or slots, what follows): a file that has to be made.
+FILES: Final = {
+    "node_file": ("hosts", ""),
+    "slot_file": ("slots", ""),
+    "pe_file": ("slots", " | " + _TALLY + "print order[i], n[order[i]], \"UNDEFINED\", \"UNDEFINED\" }'"),
+}
+#: What any machine tells.
+_ANYWHERE: Final = {"home": Given("${HOME}", "HOME"), "user": Given("$(id -un)"), "uid": Given("$(id -u)"),
+                    "host": Given("$(hostname -s)")}
+_FROM_ZERO: Final = re.compile(r"0-\d+(?:%\d+)?", re.ASCII)
+_SLOTTED: Final = ("tasks", "slot_hosts", "host_counts", "task_map", "slot_file", "pe_file")
+
+
+def given(meaning: str, source: Facts, target: Facts, known: Mapping[str, str]) -> Given | None:
+    """How a job of the target gives a meaning of the source; None: it does not. known: what the job asks for."""
+    if not meaning:
+        return None
+    if meaning == "element_name":
+        found = given("job_name", source, target, known)
+        return replace(found, close="the name of an element carries its index there") if found and "array" in known \
+            else found
+    found = _plain(meaning, target) or _derived(meaning, target)
+    if found is not None and ((found.top and "directory" in known) or (found.array and "array" not in known)):
+        found = None
+    if found is not None and meaning == "array_index" and _FROM_ZERO.fullmatch(known.get("array", "")):
+        found = replace(found, close="")
+    if found is None and meaning in known:
+        return Given(known[meaning], close="" if meaning in source.asked or meaning.startswith("array_") else
+                     "it is what the job asks for")
+    return None if found is None else _doubtful(found, meaning, source, target, known)
+
+
+def _plain(meaning: str, target: Facts) -> Given | None:
+    if meaning in target.gives:
+        return target.gives[meaning]
+    for name, said in target.variables.items():
+        if said == meaning:
+            return Given(f"${{{name}}}", name, target.absent.get(name, ""))
+    return None
+
+
+def _derived(meaning: str, target: Facts) -> Given | None:
+    for table, lines in ((_FROM_HOSTS, target.hosts), (_FROM_SLOTS, target.slots)):
+        if meaning in table and lines:
+            text = table[meaning].replace("{}", lines, 1)
+            file = lines.removeprefix("cat ")
+            return Given(f"$(wc -l < {file})" if text == f"$(cat {file} | wc -l)" else text, target.hosts_need)
+    if meaning in FILES:
+        lines = target.hosts if FILES[meaning][0] == "hosts" else target.slots
+        return Given(lines + FILES[meaning][1], target.hosts_need) if lines else None
+    return _ANYWHERE.get(meaning)
+
+
+def _doubtful(found: Given, meaning: str, source: Facts, target: Facts, known: Mapping[str, str]) -> Given:
+    """The same, with what makes it only close in this job."""
+    cpus = known.get("cpus_per_task", "1")
+    if meaning in _SLOTTED and source.counts != target.counts and cpus != "1":
+        if meaning == "tasks" and found.name and cpus.isdigit():
+            sign = "/" if target.counts == "slots" else "*"
+            return replace(found, text=f"$(({found.name} {sign} {cpus}))",
+                           close=f"it is counted in {target.counts}, {cpus} processors a task")
+        return replace(found, close=f"it counts {target.counts}, not {source.counts}, and a task has {cpus} processors")
+    if meaning == "tasks" and meaning in source.asked and meaning not in known:
+        return replace(found, close=f"{source.title} sets it only where the job asks for a number of tasks")
+    if meaning == "job_id" and "array" in known and source.unique != target.unique:
+        return replace(found, close="in an array each element has its own id there" if target.unique else
+                       "all elements of an array have one id there")
+    return found

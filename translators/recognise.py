@@ -1,0 +1,138 @@
+"""Which format a text is in: every format says what it sees of itself in there, and why.
+
+A format's ``recognise`` gets a ``Sample`` and gives a ``Fit`` or None; nothing here knows any format. Where two fit,
+nothing is guessed: the caller is told of both.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Final
+
+from sssjob.errors import UsageError
+from sssjob.findings import escape
+from sssjob.limits import LIMITS
+from sssjob.translators.base import Translator
+from sssjob.translators.registry import get, names
+
+__all__ = ["Fit", "Sample", "by_beginning", "by_keys", "by_root", "guess", "recognise"]
+
+#: Bytes of a document or of records that are looked at.
+_HEAD: Final = 1 << 16
+
+
+@dataclass(frozen=True, slots=True)
+class Fit:
+    """Why a text is of a format. against: what its own reader would not take; claims: the lines that show it: of two
+    formats that claim the same lines, one with nothing against it is meant."""
+
+    why: str
+    against: str = ""
+    claims: frozenset[int] = frozenset()
+
+
+class Sample:
+    """A text that nobody has named the format of."""
+
+    def __init__(self, data: bytes, path: str = "-") -> None:
+        self.data, self.path = data, path
+        self.memory: dict[str, Any] = {}        # what one format worked out and another of its family can use
+
+    @cached_property
+    def head(self) -> str:
+        """The beginning, without a byte order mark."""
+        return self.data[:_HEAD].decode("utf-8-sig", "replace")
+
+    @cached_property
+    def text(self) -> str:
+        """All of it, as a script is read; the beginning of what is too large for one."""
+        return self.data[:LIMITS.script_bytes].decode("utf-8", "surrogateescape")
+
+    @cached_property
+    def root(self) -> tuple[str, str] | None:
+        """Local name and namespace of the root element of XML."""
+        found = _ROOT.match(self.head)
+        if found is None:
+            return None
+        prefix, _, local = found["name"].rpartition(":")
+        named = re.search(rf"""\sxmlns{':' if prefix else ''}{re.escape(prefix)}\s*=\s*["']([^"']*)""", found["more"])
+        return local, named[1] if named else ""
+
+    @cached_property
+    def keys(self) -> frozenset[str] | None:
+        """The keys of a JSON object, of the first one of an array or of JSON Lines; None: this is none."""
+        if not re.match(r"\s*(?:\[\s*)?\{", self.head):
+            return None
+        found: set[str] = set()
+        depth = 0
+        for hit in _TOKEN.finditer(self.head, self.head.index("{")):
+            sign = hit[0][0]
+            if sign in "{[":
+                depth += 1
+            elif sign in "}]":
+                depth -= 1
+                if not depth:
+                    break
+            elif hit["colon"] and depth == 1:
+                found.add(hit["text"])
+        return frozenset(found)
+
+
+_ROOT: Final = re.compile(r"(?:\s++|<\?[^>]*+>|(?><!--.*?-->)|<!DOCTYPE[^>\[]*+>)*+"
+                          r"<(?P<name>[A-Za-z_][\w.:-]*+)(?P<more>[^>]*+)", re.DOTALL)
+_TOKEN: Final = re.compile(r'[{}\[\]]|"(?P<text>(?:[^"\\]|\\.)*+)"(?P<colon>\s*:)?', re.DOTALL)
+
+
+# -- what formats use
+def by_root(sample: Sample, roots: frozenset[str], namespaces: frozenset[str] | None = None) -> Fit | None:
+    """By the root element: one of these names, in one of these namespaces (None: any)."""
+    root = sample.root
+    if root is None or root[0] not in roots or (namespaces is not None and root[1] not in namespaces):
+        return None
+    return Fit(f"the root element is {root[0]}{f' of {root[1]}' if namespaces is not None and root[1] else ''}")
+
+
+def by_keys(sample: Sample, all_of: frozenset[str], any_of: frozenset[str] = frozenset()) -> Fit | None:
+    """By keys of JSON: all of the first, and one of the second if there are any."""
+    keys = sample.keys
+    if keys is None or not all_of <= keys or (any_of and not any_of & keys):
+        return None
+    shown = sorted(all_of | (any_of & keys))[:4]
+    return Fit(f"a JSON object with {', '.join(shown)}")
+
+
+def by_beginning(sample: Sample, pattern: re.Pattern[str], what: str) -> Fit | None:
+    """By the form of the first lines, blank ones left out."""
+    return Fit(f"it begins with {what}") if pattern.match(sample.head.lstrip()) else None
+
+
+# -- asking all
+def recognise(data: bytes, path: str = "-") -> list[tuple[Translator, Fit]]:
+    """The formats that a text may be in, in the order of the registry; a third party's that cannot be loaded is left
+    out."""
+    sample = Sample(data, path)
+    found: list[tuple[Translator, Fit]] = []
+    for name in names():
+        try:
+            translator = get(name)
+        except UsageError:
+            continue
+        fit = translator.recognise(sample) if translator.recognise is not None else None
+        if fit is not None:
+            found.append((translator, fit))
+    clean = {fit.claims for _, fit in found if fit.claims and not fit.against}
+    return [(t, fit) for t, fit in found if not (fit.against and fit.claims in clean)]
+
+
+def guess(data: bytes, path: str = "-") -> tuple[Translator, Fit]:
+    """The one format of a text; UsageError where none or more than one fits, with the reasons."""
+    found = recognise(data, path)
+    if len(found) == 1:
+        return found[0]
+    shown = escape(path) or "-"
+    if not found:
+        raise UsageError(f"{shown}: no format is recognised in it; name one with --from")
+    reasons = "; ".join(f"{t.name} ({fit.why}{f', but {fit.against}' if fit.against else ''})" for t, fit in found)
+    raise UsageError(f"{shown}: fits {len(found)} formats, name one with --from: {reasons}")

@@ -1,0 +1,235 @@
+"""What usage records (``ur1``, ``ur2``, ``car``, ``apel``) have in common: words of a Status, names of Extensions, and
+``Taking``, by which a writer takes the properties of a job one by one. What no writer has taken is told, so nothing is
+lost in silence.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from decimal import ROUND_HALF_UP, Decimal
+from typing import Final
+
+from sssjob.element import Item, Property
+from sssjob.errors import UsageError
+from sssjob.findings import Policy, escape
+from sssjob.lexical import LexicalError
+from sssjob.model import Job
+from sssjob.nodeset import NodeSet
+from sssjob.translators.base import WriteContext
+from sssjob.translators.records.base import Record, prop
+from sssjob.units import to_bytes
+
+__all__ = ["GRID", "STATES", "Taking", "Telling", "outcome", "status", "whole"]
+
+#: type of the Extensions that hold what only usage records know: Site, VO, Infrastructure ...
+GRID: Final = "Grid"
+#: Status -> State. Source: GFD.98, section 5.8.
+STATES: Final = {"aborted": "Completed", "completed": "Completed", "failed": "Completed", "held": "Hold",
+                 "queued": "Idle", "started": "Running", "suspended": "Suspended"}
+_STATUS: Final = {"Hold": "held", "Idle": "queued", "Running": "started", "Suspended": "suspended"}
+_NODES: Final = 10_000          # names of a node list that are written one by one
+
+
+class Telling:
+    """Where a writer says what a target cannot hold: of each subject once."""
+
+    def __init__(self, context: WriteContext) -> None:
+        self.context = context
+        self.told: set[tuple[str, str]] = set()
+
+    def tell(self, rule: str, subject: str, message: str, line: int = 0) -> None:
+        """A finding, if it is the first of its rule about this subject."""
+        if (rule, subject) not in self.told and len(self.told) < 1000:
+            self.told.add((rule, subject))
+            self.context.findings.add(rule, subject, message, policy=self.context.policy or Policy.WARN, line=line)
+
+    def created(self) -> int:
+        """When the records were made: option ``created``, else now."""
+        text = self.context.options.get("created")
+        if text is None:
+            return int(time.time())
+        if not (text.isdigit() and text.isascii() and len(text) < 12):
+            raise UsageError(f"created is a time in epoch seconds, not {escape(text, 40)!r}")
+        return int(text)
+
+
+class Taking:
+    """The properties of one job that have not been written yet."""
+
+    def __init__(self, job: Job, telling: Telling) -> None:
+        self.job, self.telling = job, telling
+        self.delivered = job.delivered
+        self.line = getattr(job, "line", 0)
+        self.left: list[tuple[str, Item]] = []
+        for item in job.items:
+            if item is self.delivered and self.delivered is not None:
+                self.left += (("Delivered", p) for p in self.delivered.items)
+            else:
+                self.left.append(("", item))
+
+    def lost(self, rule: str, subject: str, message: str) -> None:
+        """Tell of this job."""
+        self.telling.tell(rule, subject, message, self.line)
+
+    # -- taking
+    def property(self, tag: str, *attributes: str) -> Property | None:
+        """The first property of that name; attributes: those that the target has too, all others are told."""
+        found = self.job.first(tag)
+        if found is not None:
+            self.use(found, *attributes)
+        return found
+
+    def use(self, found: Property, *attributes: str, place: str = "") -> None:
+        """Mark as written."""
+        at = self.find(found, place)
+        if at is not None:
+            del self.left[at]
+        for name in found.attributes.keys() - set(attributes):
+            self.lost("SSS501", found.tag, f"no place for attribute {name} of {found.tag}")
+
+    def find(self, found: Property, place: str = "") -> int | None:
+        """Where a property stands among those that are left; equal ones may be one object."""
+        return next((n for n, (where, item) in enumerate(self.left) if item is found and where == place), None)
+
+    def text(self, tag: str, *attributes: str) -> str | None:
+        """The text of a property of the job, without blanks around it."""
+        found = self.property(tag, *attributes)
+        return None if found is None else self.clean(found.text, tag)
+
+    def clean(self, text: str, subject: str) -> str | None:
+        """A text on one line without blanks around it, which is told where it changes; None where nothing is left."""
+        plain = " ".join(text.split())
+        if plain != text:
+            self.lost("SSS502", subject, f"blanks and line breaks of {subject} are not kept")
+        return plain or None
+
+    def number(self, tag: str) -> int | None:
+        """The value of a property of the job that is a whole number, not negative."""
+        found = self.job.first(tag)
+        if found is None or not isinstance(found.value, int) or found.value < 0:
+            return None
+        self.use(found)
+        return found.value
+
+    def amount(self, tag: str, *attributes: str, least: int = 0) -> Property | None:
+        """What was delivered, else what stands bare in a job, which is told: both are read as delivered."""
+        found = own = None if self.delivered is None else self.delivered.first(tag)
+        if found is None and (found := self.job.first(tag)) is not None and isinstance(found.value, int):
+            self.lost("SSS502", tag, f"{tag} that stands bare in the job is written as what was delivered")
+        if found is None or not isinstance(found.value, int) or found.value < least:
+            return None
+        self.use(found, *attributes, place="" if found is not own else "Delivered")
+        return found
+
+    def fact(self, kind: str, name: str) -> str | None:
+        """The text of an Extension."""
+        for p in self.job.all("Extension"):
+            if p.get("type") == kind and p.get("name") == name and self.find(p) is not None:
+                self.use(p, "name", "type")
+                return self.clean(p.text, f"Extension {name}")
+        return None
+
+    def sizes(self, tag: str, *metrics: str) -> Iterator[tuple[int, str]]:
+        """(bytes, metric) of the delivered amounts with one of these metrics, zero left out; fractions are told."""
+        for p in () if self.delivered is None else self.delivered.all(tag):
+            metric = p.get("metric", "Total") or "Total"
+            if metric not in metrics or not isinstance(p.value, Decimal) or self.find(p, "Delivered") is None:
+                continue
+            try:
+                exact = to_bytes(p.value, p.get("units"))
+            except LexicalError:
+                continue
+            n = int(exact.quantize(Decimal(1), ROUND_HALF_UP)) if exact < 10**30 else 0
+            if n <= 0:
+                continue
+            self.use(p, "units", "metric", place="Delivered")
+            if p.get("metric") is None:
+                self.lost("SSS502", tag, f"{tag} without metric is written as {metric}")
+            if n != exact:
+                self.lost("SSS502", tag, f"fractions of a byte of {tag} are rounded")
+            yield n, metric
+
+    def hosts(self) -> list[str]:
+        """The names of the delivered nodes; those of a pattern, or too many, are not taken."""
+        found = None if self.delivered is None else self.delivered.first("Node")
+        if found is None:
+            return []
+        kind, text = found.get("aggregation"), found.text
+        try:
+            names = (NodeSet.parse_range(text) if kind == "Range" else
+                     NodeSet.parse_list(text, found.get("delimiter") or ",") if kind == "List" else None)
+        except LexicalError:
+            return []
+        if kind == "Pattern" or (names is not None and names.count > _NODES):
+            return []
+        if (found.get("count") or "1") != "1":
+            return []
+        self.use(found, "aggregation", "delimiter", "count", place="Delivered")
+        shown = [text] if names is None else list(names)
+        if any(c in name for name in shown for c in ",[] \t\n") or not all(shown):
+            self.lost("SSS502", "Node", "a name of a node holds signs that part names")
+        return shown
+
+    # -- facts of all formats
+    def global_id(self) -> str:
+        """GlobalJob, else one made of Machine, Id and StartTime, which is told."""
+        found = self.text("GlobalJob")
+        if found is not None:
+            return found
+        self.lost("SSS503", "GlobalJob", "a job without GlobalJob gets one of Machine, Id and StartTime")
+        parts = (self.job.value("Machine"), self.job.value("Id"), self.job.value("StartTime"))
+        return ":".join("" if part is None else " ".join(str(part).split()) for part in parts)
+
+    def status(self) -> str | None:
+        """The word of Status; None for a State that none stands for."""
+        found = self.property("State")
+        if found is None:
+            self.lost("SSS503", "State", "a job without State gets the one that its times tell")
+            return ("completed" if self.job.first("EndTime") else "started" if self.job.first("StartTime") else
+                    "queued")
+        return status(self.job)
+
+    def rest(self) -> None:
+        """Tell of all that has not been taken."""
+        for name in {**self.job.attributes, **(self.delivered.attributes if self.delivered else {})}:
+            self.lost("SSS501", name, f"no place for attribute {escape(name, 80)}")
+        for place, item in self.left:
+            subject = item.tag
+            if isinstance(item, Property):
+                if item.tag == "Extension":
+                    subject = f"Extension {item.get('name', '')}"
+                elif item.tag == "Resource":
+                    subject = f"Resource {item.get('name', '')}"
+            shown = f"{place}/{subject}" if place else subject
+            self.lost("SSS501", subject, f"no place for {escape(shown, 80)}")
+
+
+def status(job: Job) -> str | None:
+    """The Status of a job: of one that has ended completed, failed or aborted (cancelled)."""
+    state = job.value("State")
+    if state != "Completed":
+        return _STATUS.get(str(state))
+    if str(job.value("StatusMessage") or "").startswith("cancel"):
+        return "aborted"
+    signal = any(p.get("name") == "ExitSignal" and p.get("type") == "LRM" for p in job.all("Extension"))
+    return "failed" if signal or job.value("ExitCode") not in (None, 0) else "completed"
+
+
+def outcome(r: Record, word: str | None, message: str | None) -> None:
+    """State and StatusMessage of a Status; message: what the record says beside it, None where nothing."""
+    state = STATES.get((word or "").lower())
+    if state is None:
+        r.native = word or ""
+    else:
+        r.state = state
+    if message is not None and state is not None:
+        r.message = message
+    elif (word or "").lower() in ("aborted", "failed"):
+        r.message = "cancel: aborted" if word and word.lower() == "aborted" else "failed"
+
+
+def whole(r: Record, tag: str, value: str | None) -> None:
+    """A property of the job that has no field in a Record, if there is text for it."""
+    if value:
+        r.others.append(prop(tag, value))

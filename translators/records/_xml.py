@@ -1,0 +1,276 @@
+"""Records out of an XML document of any size, one at a time: what is wrong with one costs that one only.
+
+The text is cut at the tags of the records, outside comments and CDATA; each record is parsed alone, inside a root that
+declares the prefixes of the document's own root. So a document that ends early, or has one broken record, gives all the
+others, and memory holds one record. A document type declaration is refused before a parser sees anything.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import UTC, datetime
+from decimal import ROUND_HALF_UP, Decimal
+from typing import Any, BinaryIO, ClassVar, Final
+from xml.sax.saxutils import escape as escaped
+from xml.sax.saxutils import quoteattr
+
+from lxml import etree
+
+from sssjob.findings import escape
+from sssjob.model import Job
+from sssjob.translators.base import ReadContext
+from sssjob.translators.records._lines import UNFIT, pieces
+from sssjob.translators.records.base import UNFORESEEN, Reading, Record, Rejected, unforeseen
+from sssjob.xmlio import clean_bytes, crowded, long_tag, parser
+
+__all__ = ["XMLReading", "element", "fit", "instant", "local", "seconds", "stamp", "text_of"]
+
+_HEAD: Final = 1 << 20          # bytes before the first record
+_SHORT: Final = 300             # bytes of a tag's name with its prefix
+_SPANS: Final = {b"<!--": b"-->", b"<![CDATA[": b"]]>", b"<?": b"?>"}
+_ROOT: Final = re.compile(rb"<([A-Za-z_][\w.:-]*)((?:[^<>\"']|\"[^\"<]*\"|'[^'<]*')*)>")
+_COMMENT: Final = re.compile(rb"<!--.*?-->|<\?.*?\?>", re.DOTALL)
+_NAMESPACE: Final = re.compile(rb"""xmlns(?::[\w.-]+)?\s*=\s*(?:"[^"<]*"|'[^'<]*')""")
+_ENCODING: Final = re.compile(rb"""^\s*<\?xml\s[^>]*?encoding\s*=\s*["']([\w.:-]+)["'][^>]*?\?>""")
+_PREFIX: Final = re.compile(r"Namespace prefix (\S+) ")
+_PREFIXES: Final = 8            # undeclared prefixes of one record
+
+
+class _Cutter:
+    """The texts of the records of a document; most: bytes of one."""
+
+    def __init__(self, reading: XMLReading, file: BinaryIO) -> None:
+        self.reading, self.most = reading, reading.context.limits.child_bytes
+        names = b"|".join(name.encode() for name in sorted(reading.records))
+        self.token = re.compile(rb"<(?:!--|!\[CDATA\[|\?|!DOCTYPE|(?P<end>/?)(?:[\w.-]{1,200}:)?(?:" + names
+                                + rb")(?=[\s/>]))")
+        self.pieces = pieces(file)
+        self.text = bytearray()
+        self.at = 0             # what comes before is done with
+        self.line = 1           # of the first byte of text
+        self.head: bytes | None = None
+
+    def more(self) -> bool:
+        """Have more text; False at its end."""
+        piece = next(self.pieces, b"")
+        self.text += piece
+        return bool(piece)
+
+    def drop(self, until: int) -> None:
+        """Forget the text before."""
+        self.line += self.text.count(b"\n", 0, until)
+        del self.text[:until]
+        self.at = max(0, self.at - until)
+
+    def number(self, at: int) -> int:
+        return self.line + self.text.count(b"\n", 0, at)
+
+    def cut(self) -> Iterator[tuple[int, bytes | Rejected]]:
+        """(line, text of a record or why there is none)."""
+        start: int | None = None
+        skipping = False
+        self._first()
+        while True:
+            hit = self.token.search(self.text, self.at)
+            if hit is None:
+                self.at = max(self.at, len(self.text) - _SHORT)
+                if start is None and self.head is None and len(self.text) > _HEAD:
+                    self.head = b""
+                if start is not None and len(self.text) - start > self.most:
+                    yield self.number(start), Rejected("too-long", f"longer than the limit child_bytes ({self.most})")
+                    start, skipping = None, True
+                if start is None and self.head is not None:
+                    self.drop(self.at)
+                elif start:
+                    self.drop(start)
+                    start = 0
+                if not self.more():
+                    break
+                continue
+            opening = bytes(hit[0])
+            if opening in _SPANS:
+                if not self._past(_SPANS[opening], hit.end()):
+                    break
+            elif opening == b"<!DOCTYPE":
+                if start is None:
+                    clean_bytes(opening, self.reading.findings, whole=False)
+                self.at = hit.end()
+            elif hit["end"]:
+                self.at = hit.end()
+                begin, start = start, None
+                if not self._past(b">", hit.end()):
+                    start = begin
+                    break
+                if begin is not None:
+                    yield self.number(begin), bytes(self.text[begin:self.at])
+                elif not skipping:
+                    yield self.number(hit.start()), Rejected("xml", "an end without a beginning")
+                skipping = False
+                self.drop(self.at)
+            else:
+                if start is not None:
+                    yield self.number(start), Rejected("xml", "another record begins before its end")
+                if self.head is None:
+                    self.head = bytes(self.text[:hit.start()])
+                start, skipping = hit.start(), False
+                if not self._past(b">", hit.end()):
+                    break
+                if self.text[self.at - 2] == 0x2f:         # <Record/>
+                    yield self.number(start), bytes(self.text[start:self.at])
+                    start = None
+        if start is not None:
+            yield self.number(start), Rejected("torn", "the input ends inside it")
+
+    def _past(self, mark: bytes, at: int) -> bool:
+        """Go on behind a mark; False: the input ends before it, or it is too far away."""
+        while (found := self.text.find(mark, at)) < 0:
+            at = max(at, len(self.text) - len(mark))
+            if len(self.text) - self.at > self.most or not self.more():
+                return False
+        self.at = found + len(mark)
+        return True
+
+    def _first(self) -> None:
+        """Look at the beginning: how the text is encoded."""
+        self.more()
+        first = bytes(self.text[:_HEAD])
+        found = _ENCODING.match(first)
+        self.declaration = b""
+        if found and found[1].lower().startswith(b"utf-16") and b"\0" not in first:     # came as such, is UTF-8 now
+            return
+        clean_bytes(first, self.reading.findings, whole=False)
+        if found:
+            self.declaration = b'<?xml version="1.0" encoding="' + found[1] + b'"?>'
+
+
+class XMLReading(Reading):
+    """One pass over an XML document: ``record`` makes a Record of an element."""
+
+    records: ClassVar[frozenset[str]] = frozenset()
+    """Local names of the elements that are records."""
+
+    def __init__(self, context: ReadContext) -> None:
+        super().__init__(context)
+        self._told: set[str] = set()
+
+    def record(self, element: Any, number: int) -> Record:
+        """The record of an element. Raises Rejected."""
+        raise NotImplementedError
+
+    def jobs(self, file: BinaryIO) -> Iterator[Job]:
+        cutter = _Cutter(self, file)
+        for number, found in cutter.cut():
+            self.counts.read += 1
+            try:
+                if isinstance(found, Rejected):
+                    raise found
+                job = self.given(self.record(self._parsed(found, cutter, number), number))
+                self.counts.given += 1
+            except Rejected as why:
+                self.reject(number, why.reason, str(why))
+            except UNFORESEEN as error:
+                self.reject(number, "unread", unforeseen(error))
+            else:
+                yield job
+        if not self.counts.read and not (cutter.head is None and _root(bytes(cutter.text)).endswith(b"Records")):
+            self.counts.read += 1
+            self.reject(1, "xml", f"there is no {' or '.join(sorted(self.records))} in it")
+
+    def _parsed(self, text: bytes, cutter: _Cutter, number: int) -> Any:
+        """The element of a record. Rejected: xml, too-long."""
+        limits = self.context.limits
+        declared = b" ".join(_NAMESPACE.findall(_head_tag(cutter.head or b"")))
+        for _ in range(_PREFIXES):
+            whole = b"%b<r %b>%b</r>" % (cutter.declaration, declared, text)
+            try:
+                root = etree.fromstring(whole, parser())
+            except etree.XMLSyntaxError as error:
+                prefix = _PREFIX.match(str(error.msg))
+                if prefix is None:
+                    raise Rejected("xml", escape(re.sub(r", line \d+, column .*", "", str(error.msg)))) from None
+                declared += f' xmlns:{prefix[1]}="urn:undeclared:{prefix[1]}"'.encode()
+                self.once("SSS542", prefix[1], f"prefix {escape(prefix[1], 40)} is declared nowhere; taken for one of "
+                          "this format", number)
+                continue
+            if long_tag(text, limits) and crowded(root, limits):
+                raise Rejected("too-long", f"an element has more than the limit attributes ({limits.attributes})")
+            return root[0]
+        raise Rejected("xml", "too many prefixes that are not declared")
+
+    def no_id(self) -> Rejected:
+        """What to raise for a record without identifier."""
+        return Rejected("id", f"{' or '.join(sorted(self.records))} without an identifier of the job")
+
+    def once(self, rule: str, subject: str, message: str, number: int) -> None:
+        """A finding that is told once of one input."""
+        if subject not in self._told and len(self._told) < 1000:
+            self._told.add(subject)
+            self.tell(rule, subject, message, number)
+
+
+def _head_tag(head: bytes) -> bytes:
+    """The attributes of the root's start tag."""
+    found = _ROOT.search(_COMMENT.sub(b"", head)) if head else None
+    return found[2] if found else b""
+
+
+def _root(head: bytes) -> bytes:
+    """The name of the root element."""
+    found = _ROOT.search(_COMMENT.sub(b"", head[:_HEAD]))
+    return found[1].rstrip(b"/") if found else b""
+
+
+# --- texts --------------------------------------------------------------------------------------------------------
+
+_DURATION: Final = re.compile(r"P(?:(\d{1,9})D)?(?:T(?:(\d{1,9})H)?(?:(\d{1,9})M)?(?:(\d{1,12}(?:\.\d{1,12})?)S)?)?",
+                              re.ASCII)
+_ATTRIBUTE: Final = {"\r": "&#13;"}
+
+
+def local(element: Any) -> str:
+    """The name of an element without its namespace."""
+    name: str = element.tag.rpartition("}")[2]
+    return name
+
+
+def text_of(element: Any) -> str | None:
+    """The text of an element; None where there is none."""
+    return (element.text or "").strip() or None
+
+
+def seconds(text: str, name: str) -> int | None:
+    """Whole seconds, half up, of an xs:duration; None where it is negative. Rejected: number."""
+    found = _DURATION.fullmatch(text)
+    if found and any(found.groups()):
+        days, hours, minutes, rest = found.groups()
+        total = int(days or 0) * 86_400 + int(hours or 0) * 3600 + int(minutes or 0) * 60 + Decimal(rest or 0)
+        return int(Decimal(total).quantize(Decimal(1), ROUND_HALF_UP))
+    if text.startswith("-P"):
+        return None
+    raise Rejected("number", f"{name} {escape(text, 40)!r} is no duration of days, hours, minutes and seconds")
+
+
+def instant(epoch: int) -> str | None:
+    """The xs:dateTime of epoch seconds, UTC; None where a year of four digits does not hold it."""
+    try:
+        return datetime.fromtimestamp(epoch, UTC).strftime("%Y-%m-%dT%H:%M:%SZ") if epoch >= 0 else None
+    except (ValueError, OverflowError, OSError):
+        return None
+
+
+def stamp(value: int) -> str:
+    """The xs:duration of seconds."""
+    return f"PT{value}S"
+
+
+def fit(text: str) -> str:
+    """The text as XML can hold it: control characters as \\x and their code."""
+    return UNFIT.sub(lambda m: m[0] if m[0] in "\n\r" else f"\\x{ord(m[0]):02x}", text)
+
+
+def element(tag: str, content: str | Iterable[str], attributes: Mapping[str, str | None] | None = None) -> str:
+    """An element: text, or elements inside."""
+    more = "".join(f" {name}={quoteattr(value)}" for name, value in (attributes or {}).items() if value is not None)
+    inside = escaped(content, _ATTRIBUTE) if isinstance(content, str) else "".join(content)
+    return f"<{tag}{more}>{inside}</{tag}>" if inside else f"<{tag}{more}/>"

@@ -1,0 +1,134 @@
+"""Format ``apel-summary``: jobs added up by month as APEL's summary messages v0.2, v0.3 and v0.4; written only.
+
+    APEL-summary-job-message: v0.2
+    Site: SITE-A
+    Month: 11
+    Year: 2026
+    ...
+    NumberOfJobs: 100
+    %%
+
+A sum for each site, month and year (of EndTime, UTC), user, VO, group, role, submit host, infrastructure, benchmark,
+number of nodes and of processors. v0.3 is the normalised form: durations times the benchmark, Si2k over 250. Options:
+``version`` (0.2, the default, 0.3 or 0.4), ``site`` and ``benchmark`` (``HEPscore23 15.3``) where the job names none.
+A sum is no job: reading gives none, each summary is rejected so.
+
+Source: the message formats of APEL; its published test messages.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from decimal import ROUND_HALF_UP, Decimal
+from typing import Final
+
+from sssjob.model import Job
+from sssjob.translators.base import WriteContext
+from sssjob.translators.recognise import by_beginning
+from sssjob.translators.records._usage import GRID, Taking, Telling
+from sssjob.translators.records.apel import MESSAGE, MessageReading, benchmarks, option
+from sssjob.translators.records.base import translator
+from sssjob.translators.records.car import invented, site_of
+
+__all__ = ["TRANSLATOR"]
+
+_SI2K: Final = 250      # Si2k of one HEPSPEC
+
+
+@dataclass(slots=True)
+class _Sum:
+    """The jobs of one key. normal: wall and CPU time times the benchmark."""
+
+    jobs: int = 0
+    wall: int = 0
+    cpu: int = 0
+    earliest: int = 1 << 62
+    latest: int = 0
+    normal_wall: Decimal = Decimal(0)
+    normal_cpu: Decimal = Decimal(0)
+
+
+_Key = tuple[tuple[str, str], ...]
+
+
+def _texts(jobs: Iterable[Job], context: WriteContext) -> Iterator[str]:
+    version = option(context, "version", "0.2", "0.3", "0.4")
+    telling = Telling(context)
+    context.options.get("site"), context.options.get("benchmark")
+
+    def pieces() -> Iterator[str]:
+        sums: dict[_Key, _Sum] = {}
+        for job in jobs:
+            _add(sums, Taking(job, telling), version)
+        for n, (key, total) in enumerate(sums.items()):
+            yield (f"APEL-summary-job-message: v{version}\n" if n % MESSAGE == 0 else "") + "".join(
+                f"{name}: {value}\n" for name, value in (*key, *_amounts(total, version))) + "%%\n"
+    return pieces()
+
+
+def _add(sums: dict[_Key, _Sum], t: Taking, version: str) -> None:
+    """Add a job to the sum of its key."""
+    site = site_of(t)
+    if site is None or t.job.value("State") not in ("Completed", None):
+        t.lost("SSS546", "Job", "a job is left out that has not ended, or without a site, which the option site can "
+               "name")
+        return
+    levels = benchmarks(t)
+    if version == "0.3" and not levels:
+        t.lost("SSS546", "Job", "a job without a benchmark cannot be normalised and is left out; the option benchmark "
+               "can name it")
+        return
+    used = invented(t)
+    if used is None:
+        return
+    _, end, wall, cpu = used
+    total = sums.setdefault(_key(t, site, end, levels, version), _Sum())
+    if not total.jobs:
+        t.lost("SSS502", "Job", "jobs are added up: no job can be read back from a sum")
+    total.jobs += 1
+    total.wall += wall
+    total.cpu += cpu
+    total.earliest, total.latest = min(total.earliest, end), max(total.latest, end)
+    if levels:
+        kind, figure = levels[0]
+        factor = figure / _SI2K if kind.lower() == "si2k" else figure
+        total.normal_wall += wall * factor
+        total.normal_cpu += cpu * factor
+
+
+def _key(t: Taking, site: str, end: int, levels: list[tuple[str, Decimal]], version: str) -> _Key:
+    """What a sum is of, as the lines that say so."""
+    month = datetime.fromtimestamp(end, UTC)
+    amounts = [(tag, None if (p := t.amount(tag, least=1)) is None else p.text) for tag in ("NodeCount", "Processors")]
+    shown = [(kind, format(figure, "f")) for kind, figure in levels]
+    level: list[tuple[str, str | None]] = []
+    if version == "0.4" and shown:
+        level = [("ServiceLevel", "{" + ", ".join(f"{k}: {v}" for k, v in shown) + "}")]
+    elif version == "0.2" and shown:
+        level = [("ServiceLevelType", shown[0][0]), ("ServiceLevel", shown[0][1])]
+    infrastructure = "Infrastructure" if version == "0.3" else "InfrastructureType"
+    lines = (("Site", site), ("Month", str(month.month)), ("Year", str(month.year)),
+             ("GlobalUserName", t.text("GlobalUser")), ("VO", t.fact(GRID, "VO")), ("VOGroup", t.fact(GRID, "VOGroup")),
+             ("VORole", t.fact(GRID, "VORole")), ("SubmitHost", t.text("SubmitHost")),
+             (infrastructure, t.fact(GRID, "Infrastructure")), *level, *amounts)
+    return tuple((name, value) for name, value in lines if value is not None)
+
+
+def _amounts(total: _Sum, version: str) -> Iterator[tuple[str, str]]:
+    yield "EarliestEndTime", str(total.earliest)
+    yield "LatestEndTime", str(total.latest)
+    yield "WallDuration", str(total.wall)
+    yield "CpuDuration", str(total.cpu)
+    if version == "0.3":
+        for name, value in (("NormalisedWallDuration", total.normal_wall), ("NormalisedCpuDuration", total.normal_cpu)):
+            yield name, format(value.quantize(Decimal(1), ROUND_HALF_UP), "f")
+    yield "NumberOfJobs", str(total.jobs)
+
+
+_FIRST: Final = re.compile("APEL-(?:normalised-)?summary(?:-job)?-message:")
+
+TRANSLATOR = translator("apel-summary", "APEL summary messages", MessageReading, (), _texts,
+                        lambda sample: by_beginning(sample, _FIRST, "a header of APEL's summaries"))

@@ -1,0 +1,226 @@
+"""Format ``car``: the Compute Accounting Record of EMI, which APEL takes as XML, read and written.
+
+    <UsageRecords xmlns="http://eu-emi.eu/namespaces/2012/11/computerecord" ...><UsageRecord>...</UsageRecord>
+
+What only the grid knows stands in Extensions of type Grid: Site, Infrastructure, Middleware, VO, VOGroup, VORole, FQAN,
+ServiceLevel (``HEPSPEC 10.5``). Options of writing: ``site``, where the job names none; ``created``, the epoch seconds
+that stand in createTime (default: now). Group and role are read under both names that are in use, ``group`` and
+``vo-group``. Aggregated records (SummaryRecord) are sums over many jobs and are rejected so.
+
+Source: EMI Compute Accounting Record 1.2, its schema; records of ARC and of APEL.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, ClassVar, Final
+
+from sssjob.model import Job
+from sssjob.translators.base import WriteContext
+from sssjob.translators.recognise import by_root
+from sssjob.translators.records._usage import GRID, Taking, Telling, whole
+from sssjob.translators.records._xml import element, fit, instant, local, stamp, text_of
+from sssjob.translators.records.base import Record, Rejected, number, translator
+from sssjob.translators.records.ur1 import UsageReading, attribute, moment_of
+from sssjob.units import from_bytes
+
+__all__ = ["NAMESPACE", "TRANSLATOR", "invented", "site_of"]
+
+NAMESPACE: Final = "http://eu-emi.eu/namespaces/2012/11/computerecord"
+_SUMMARIES: Final = "http://eu-emi.eu/namespaces/2012/11/aggregatedcomputerecord"
+_HEAD: Final = f'<UsageRecords xmlns="{NAMESPACE}" xmlns:urf="{NAMESPACE}">\n'
+#: type of a GroupAttribute -> name of an Extension of type Grid.
+_GROUPS: Final = {"FQAN": "FQAN", "vo-group": "VOGroup", "group": "VOGroup", "vo-role": "VORole", "role": "VORole"}
+_LEVELS: Final = ("Si2K", "HEPSPEC", "HEPscore23")
+
+
+class _Reading(UsageReading):
+    records: ClassVar[frozenset[str]] = frozenset(("UsageRecord", "SummaryRecord"))
+    context_type: ClassVar[str] = "car"
+    texts: ClassVar[Mapping[str, str]] = {"JobName": "name", "MachineName": "machine", "SubmitHost": "submit_host",
+                                          "Queue": "queue"}
+
+    def record(self, element: Any, number: int) -> Record:
+        if local(element) == "SummaryRecord":
+            raise Rejected("summary", "an aggregated record is a sum over many jobs")
+        return super().record(element, number)
+
+    def _who(self, r: Record, item: Any, text: str | None) -> None:
+        for part in item:
+            name, found = local(part), self.name(text_of(part), local(part))
+            if name == "LocalUserId":
+                r.user = found
+            elif name == "LocalGroup":
+                r.group = found
+            elif name == "GlobalUserName":
+                whole(r, "GlobalUser", found)
+            elif name == "GroupAttribute" and found:
+                kind = attribute(part, "type") or "GroupAttribute"
+                if kind == "project":
+                    r.project = found
+                else:
+                    r.more.append((GRID, _GROUPS.get(kind, kind), found))
+            elif found:
+                r.more.append((GRID, "VO" if name == "Group" else name, found))
+
+    def _level(self, r: Record, item: Any, text: str | None) -> None:
+        if number(text or "", "ServiceLevel") is not None:
+            r.more.append((GRID, "ServiceLevel", f"{attribute(item, 'type') or 'custom'} {text}"))
+
+    def _site(self, r: Record, item: Any, text: str | None) -> None:
+        if text:
+            r.more.append((GRID, "Site", text))
+
+    def _infrastructure(self, r: Record, item: Any, text: str | None) -> None:
+        for key, name in (("type", "Infrastructure"), ("description", "InfrastructureDescription")):
+            if value := attribute(item, key):
+                r.more.append((GRID, name, value))
+
+    def _middleware(self, r: Record, item: Any, text: str | None) -> None:
+        for key, name in (("name", "Middleware"), ("version", "MiddlewareVersion"),
+                          ("description", "MiddlewareDescription")):
+            if value := attribute(item, key):
+                r.more.append((GRID, name, value))
+
+    elements: ClassVar[Mapping[str, str]] = {
+        **UsageReading.elements, "UserIdentity": "_who", "ServiceLevel": "_level", "Site": "_site",
+        "Infrastructure": "_infrastructure", "Middleware": "_middleware", "ExitStatus": "_exit",
+    }
+
+
+# --- writing ------------------------------------------------------------------------------------------------------
+
+def site_of(t: Taking) -> str | None:
+    """The name of the site: what the job says, else the option."""
+    return t.fact(GRID, "Site") or _given(t)
+
+
+def _given(t: Taking) -> str | None:
+    text = t.telling.context.options.get("site")
+    if text:
+        t.lost("SSS503", "Extension Site", "the site is the one that the option names")
+    return text or None
+
+
+def invented(t: Taking) -> tuple[int, int, int, int] | None:
+    """(start, end, wall, CPU) that a record must have; None, which is told, where the job has no times. A wall time
+    that is not stated is what lies between; CPU time that was not measured is zero: both are told."""
+    start, end = t.job.value("StartTime"), t.job.value("EndTime")
+    if not (isinstance(start, int) and isinstance(end, int) and instant(start) and instant(end) and start and end):
+        t.lost("SSS546", "Job", "a job without StartTime and EndTime has no usage and is left out")
+        return None
+    t.number("StartTime"), t.number("EndTime")
+    wall, cpu = t.amount("Duration"), t.number("CpuDuration")
+    if wall is None:
+        t.lost("SSS503", "Duration", "a Duration that is not stated is the time between StartTime and EndTime")
+    if cpu is None:
+        t.lost("SSS503", "CpuDuration", "CPU time that was not measured is written as 0")
+    return start, end, max(0, end - start) if wall is None else int(wall.text), cpu or 0
+
+
+def _texts(jobs: Iterable[Job], context: WriteContext) -> Iterator[str]:
+    telling = Telling(context)
+    created = instant(telling.created())
+
+    def pieces() -> Iterator[str]:
+        yield f'<?xml version="1.0" encoding="UTF-8"?>\n{_HEAD}'
+        for job in jobs:
+            text = "".join(_elements(Taking(job, telling), created))
+            yield f"<UsageRecord>{fit(text)}</UsageRecord>\n" if text else ""
+        yield "</UsageRecords>\n"
+    return pieces()
+
+
+def _elements(t: Taking, created: str | None) -> Iterator[str]:
+    """The elements of a record in the order of the schema; nothing for a job that cannot be one."""
+    status, ident, site = t.status(), t.text("Id"), site_of(t)
+    if status is None or ident is None or site is None:
+        t.lost("SSS546", "Job", "a job is left out without Id, a State that Status has a word for, and a site, which "
+               "the option site can name")
+        return
+    used = invented(t)
+    if used is None:
+        return
+    start, end, wall, cpu = used
+    record = t.fact(GRID, "RecordId")
+    if record is None:
+        t.lost("SSS503", "Extension RecordId", "recordId is made of what identifies the job")
+    known = t.global_id()
+    yield element("RecordIdentity", "", {"urf:createTime": created, "urf:recordId": record or known})
+    yield element("JobIdentity", (element("GlobalJobId", known), element("LocalJobId", ident)))
+    if users := list(_user(t)):
+        yield element("UserIdentity", users)
+    if (name := t.text("Name")) is not None:
+        yield element("JobName", name)
+    yield element("Status", status, {"urf:description": t.text("StatusMessage") or ""})
+    if (code := t.number("ExitCode")) is not None:
+        yield element("ExitStatus", str(code))
+    yield from _grid(t)
+    yield element("WallDuration", stamp(wall))
+    yield element("CpuDuration", stamp(cpu), {"urf:usageType": "all"})
+    yield from _level(t)
+    for size, metric in t.sizes("Memory", "Average", "Max", "Total"):
+        value, unit = from_bytes(size, highest="GB")
+        yield element("Memory", format(value, "f"), {"urf:type": "Physical", "urf:metric": metric.lower(),
+                                                     "urf:storageUnit": unit})
+    if (submitted := t.number("SubmitTime")) is not None:
+        yield from moment_of(t, "TimeInstant", submitted, {"urf:type": "submit"}, "SubmitTime")
+    for tag, least in (("NodeCount", 1), ("Processors", 1)):
+        if (found := t.amount(tag, least=least)) is not None:
+            yield element(tag, found.text)
+    yield element("EndTime", instant(end) or "")
+    yield element("StartTime", instant(start) or "")
+    for tag, source in (("MachineName", "Machine"), ("SubmitHost", "SubmitHost"), ("Queue", "Queue")):
+        if (text := t.text(source)) is not None:
+            yield element(tag, text)
+    yield element("Site", site)
+    for host in t.hosts():
+        yield element("Host", host)
+    t.rest()
+
+
+def _user(t: Taking) -> Iterator[str]:
+    if (text := t.text("GlobalUser")) is not None:
+        yield element("GlobalUserName", text, {"urf:type": "opensslCompat"} if text.startswith("/") else None)
+    if (text := t.fact(GRID, "VO")) is not None:
+        yield element("Group", text)
+    for kind, name in (("FQAN", "FQAN"), ("vo-group", "VOGroup"), ("vo-role", "VORole")):
+        while (text := t.fact(GRID, name)) is not None:
+            yield element("GroupAttribute", text, {"urf:type": kind})
+    if (text := t.text("Project")) is not None:
+        yield element("GroupAttribute", text, {"urf:type": "project"})
+    for tag, source in (("LocalUserId", "User"), ("LocalGroup", "Group")):
+        if (text := t.text(source)) is not None:
+            yield element(tag, text)
+
+
+def _grid(t: Taking) -> Iterator[str]:
+    kind, about = t.fact(GRID, "Infrastructure"), t.fact(GRID, "InfrastructureDescription")
+    if kind is None:
+        kind = "local"
+        t.lost("SSS503", "Extension Infrastructure", "an Infrastructure that is not stated is local")
+    yield element("Infrastructure", "", {"urf:type": kind, "urf:description": about})
+    names = [t.fact(GRID, n) for n in ("Middleware", "MiddlewareVersion", "MiddlewareDescription")]
+    if any(names):
+        yield element("Middleware", "", dict(zip(("urf:name", "urf:version", "urf:description"), names, strict=True)))
+
+
+def _level(t: Taking) -> Iterator[str]:
+    text = t.fact(GRID, "ServiceLevel")
+    if text is None:
+        return
+    kind, _, value = text.partition(" ")
+    try:
+        number(value, "ServiceLevel")
+    except Rejected:
+        value = ""
+    if value and not value.startswith("-"):
+        yield element("ServiceLevel", value, {"urf:type": kind})
+    else:
+        t.lost("SSS501", "Extension ServiceLevel", "a ServiceLevel is a name and a number")
+
+
+_ROOTS: Final = frozenset(("UsageRecord", "UsageRecords", "SummaryRecord", "SummaryRecords"))
+
+TRANSLATOR = translator("car", "EMI Compute Accounting Record", _Reading, (), _texts,
+                        lambda sample: by_root(sample, _ROOTS, frozenset((NAMESPACE, _SUMMARIES))))

@@ -1,0 +1,203 @@
+"""Format ``cobalt-acct``: accounting logs of Cobalt, whose lines look like those of PBS.
+
+    11/21/2026 09:00:00;E;123;Exit_status=0 Resource_List.ncpus=64 ctime=1.5 start=9.5 end=42.0 resource=mira ...
+
+Times are seconds with fractions, values with blanks stand in quotes, None is no value. Records of a job are gathered
+until its E, A or D; jobs without one are given at the end, as they stand. Records of tasks (TS, TE), of holds and of
+nodes are told already by the others.
+
+Source: the accounting module of Cobalt; its published test lines.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from decimal import ROUND_HALF_UP, Decimal
+from typing import Final
+
+from sssjob.element import Property
+from sssjob.findings import escape
+from sssjob.model import Job
+from sssjob.translators.base import ReadContext
+from sssjob.translators.recognise import by_beginning
+from sssjob.translators.records._lines import Line
+from sssjob.translators.records.base import (
+    Reading,
+    Record,
+    Rejected,
+    count,
+    leaf,
+    micros,
+    moment,
+    number,
+    rounded,
+    translator,
+)
+from sssjob.translators.records.pbs_acct import attributes
+
+__all__ = ["TRANSLATOR", "TYPES"]
+
+#: Type of record -> what it does: ends the job, tells of it, concerns a part of it, concerns no job.
+TYPES: Final[dict[str, str]] = {
+    **dict.fromkeys(("E", "A", "D"), "ends"),
+    **dict.fromkeys(("Q", "S", "R", "C", "T", "M", "P", "HA", "HR", "QA", "UA", "UR"), "tells"),
+    **dict.fromkeys(("TS", "TE"), "part"),
+    **dict.fromkeys(("B", "F", "K", "U", "Y", "YA", "k", "NU", "ND", "L"), "no job"),
+}
+_OPEN: Final = 200_000          # jobs that wait for their end
+_HELD: Final = 64 << 20         # characters of their lines
+_ABSENT: Final = ("None", "N/A", "NOTSET", "unknown")
+_LINE: Final = re.compile(r"\d\d/\d\d/\d{4} \d\d:\d\d:\d\d;([A-Za-z]{1,2});([^;]*);(.*)", re.ASCII | re.DOTALL)
+
+
+@dataclass(slots=True)
+class _Told:
+    """What has been told of a job: facts, types, the number of records and their lines."""
+
+    line: int
+    facts: dict[str, str] = field(default_factory=dict)
+    types: str = ""
+    records: int = 0
+    length: int = 0
+    texts: list[tuple[int, str]] = field(default_factory=list)
+
+
+class _Reading(Reading):
+    def __init__(self, context: ReadContext) -> None:
+        super().__init__(context)
+        self.open: dict[str, _Told] = {}
+        self.length = 0
+
+    def take(self, line: Line) -> Iterable[Job]:
+        found = _LINE.fullmatch(line.text.strip())
+        if not found:
+            raise Rejected("columns", "not of the form MM/DD/YYYY HH:MM:SS;TYPE;ID;attributes")
+        kind, ident, rest = found.groups()
+        does = TYPES.get(kind)
+        if does is None:
+            raise Rejected("type", f"type {kind} is not known")
+        if does == "no job":
+            raise Rejected("no-job", f"type {kind} (reservation or nodes)")
+        if does == "part":
+            raise Rejected("part", f"type {kind}: a task of job {escape(ident, 40)}")
+        ident = self.name(ident.strip(), "id") or ""
+        if not ident[:1].isdigit():
+            raise Rejected("id", f"{escape(ident, 40)!r} is no job id")
+        said = {k: v for k, v in attributes(rest).items() if v not in _ABSENT and v}
+        if does == "tells":
+            return self._tell(kind, ident, said, line)
+        old = self._left(ident) or _Told(line.number)
+        return (self.given(self._record(ident, kind, old.facts | said, line.number)),)
+
+    def rest(self) -> Iterator[Job]:
+        """Jobs that have not ended in this log, in the order in which they began."""
+        while self.open:
+            yield from self._stands(next(iter(self.open)))
+
+    def unfinished(self) -> Iterable[str]:
+        return (text for _, text in sorted(line for told in self.open.values() for line in told.texts))
+
+    def _tell(self, kind: str, ident: str, said: dict[str, str], line: Line) -> list[Job]:
+        done: list[Job] = []
+        while ident not in self.open and self.open and (len(self.open) >= _OPEN or self.length > _HELD):
+            done += self._stands(next(iter(self.open)))
+        told = self.open.setdefault(ident, _Told(line.number))
+        told.facts |= said
+        told.types += kind[:1] if len(told.types) < 64 else ""
+        told.records += 1
+        told.length += len(line.text)
+        self.length += len(line.text)
+        if self.keeping:
+            told.texts.append((line.number, line.text))
+        return done
+
+    def _left(self, ident: str) -> _Told | None:
+        told = self.open.pop(ident, None)
+        self.length -= 0 if told is None else told.length
+        return told
+
+    def _stands(self, ident: str) -> list[Job]:
+        """The job of one that has no E."""
+        told = self._left(ident)
+        assert told is not None
+        try:
+            return [self.given(self._record(ident, "S" if "S" in told.types else "Q", told.facts, told.line))]
+        except Rejected as why:
+            self.reject(told.line, why.reason, str(why), taken=told.records)
+            return []
+
+    def _record(self, ident: str, kind: str, facts: dict[str, str], line: int) -> Record:
+        get = facts.get
+        r = Record(line, ident, machine=self.machine or self.name(get("resource"), "resource"))
+        for name, tag in (("jobname", "name"), ("user", "user"), ("group", "group"), ("account", "project"),
+                          ("queue", "queue"), ("cwd", "directory")):
+            setattr(r, tag, self.name(get(name), name))
+        times = {name: self._exact(get(name, ""), name) for name in ("ctime", "etime", "start", "end")}
+        r.submit, r.eligible, r.start, r.end = (None if v is None else int(v) for v in times.values())
+        self._state(r, kind, facts)
+        begun, ended = times["start"], times["end"]
+        span = None if begun is None or ended is None else max(Decimal(0), ended - begun)
+        used = rounded(micros(get("resources_used.walltime", ""), "resources_used.walltime"))
+        r.wall = self.first("Duration", line, ("resources_used.walltime", used or None), (
+            "end - start", None if span is None else int(span.quantize(Decimal(1), ROUND_HALF_UP))))
+        self._amounts(r, facts)
+        for name in ("mode", "priority_core_hours", "exe", "args", "session"):
+            if text := get(name):
+                r.more.append(("cobalt", name, text))
+        return r
+
+    def _exact(self, text: str, name: str) -> Decimal | None:
+        """A time with its fraction; None where it is absent or not positive. Rejected: number, time."""
+        value = number(text, name)
+        if not value or value < 1:
+            return None
+        moment(int(value), name)
+        return value
+
+    def _state(self, r: Record, kind: str, facts: dict[str, str]) -> None:
+        r.native = kind
+        r.ran = r.start is not None
+        if kind in "QS":
+            r.state = "Running" if kind == "S" and r.ran else "Idle"
+            return
+        text = facts.get("Exit_status", "")
+        code = count(text, "Exit_status")
+        if code is not None and code < 256:
+            r.exit_code = code
+        elif text:
+            r.exit_status = text
+            r.signal = code - 256 if code is not None and code < 512 else None
+        if kind in "AD":
+            r.message = "cancel: deleted" if kind == "D" else "launch: aborted"
+        elif r.signal is not None:
+            r.message = f"signal: Exit_status {text}"
+
+    def _amounts(self, r: Record, facts: dict[str, str]) -> None:
+        get = facts.get
+        asked, nodes = (count(get(f"Resource_List.{n}", ""), n) for n in ("ncpus", "nodect"))
+        if r.ran:
+            r.processors = self.first("Processors", r.line, (
+                "resources_used.ncpus", count(get("resources_used.ncpus", ""), "resources_used.ncpus") or None),
+                ("Resource_List.ncpus", asked or None))
+            place = get("exec_host") or get("resources_used.location") or ""
+            r.node, n = self.nodes(place.replace(":", ","), r.line) if re.fullmatch(r"[\w.:,\[\]-]+", place) else (
+                None, None)
+            r.nodes = count(get("resources_used.nodect", ""), "resources_used.nodect") or n or nodes
+        r.requested = list(_requested(asked, nodes, facts))
+
+
+def _requested(cpus: int | None, nodes: int | None, facts: dict[str, str]) -> Iterator[Property]:
+    if cpus:
+        yield leaf("Processors", cpus)
+    if nodes:
+        yield leaf("NodeCount", nodes)
+    if limit := rounded(micros(facts.get("Resource_List.walltime", ""), "Resource_List.walltime")):
+        yield leaf("Duration", limit)
+
+
+_FIRST: Final = re.compile(r"\d\d/\d\d/\d{4} \d\d:\d\d:\d\d;[A-Z]{1,2};\d+;[^\n]*\bresource=", re.ASCII)
+
+TRANSLATOR = translator("cobalt-acct", "Cobalt accounting log", _Reading,
+                        recognise=lambda sample: by_beginning(sample, _FIRST, "records of jobs with resource="))

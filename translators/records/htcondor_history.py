@@ -1,0 +1,246 @@
+"""Format ``htcondor-history``: job ClassAds as ``condor_history -long`` prints them and history files hold them.
+
+    ClusterId = 377260
+    Owner = "alice"
+    RemoteWallClockTime = 910.0
+    *** Offset = 0 ClusterId = 377260 ...
+
+A line is an attribute, names are of any case, of one that stands twice the last counts; a blank line or one of stars
+ends a job. RemoteWallClockTime is that of all runs and holds suspended time, which Duration does not. Jobs of the
+scheduler and local universe (7, 12) run beside the machine: they have nothing delivered. Attributes that have no
+property and are not told of are how the job was submitted and matched. Ads name no machine: option ``machine``.
+
+Source: the job ClassAd attributes of the HTCondor manual, appendix A; job history files of 7.4.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from decimal import ROUND_HALF_UP, Decimal
+from typing import Final
+
+from sssjob.findings import escape
+from sssjob.model import Job
+from sssjob.translators.base import ReadContext
+from sssjob.translators.recognise import by_beginning
+from sssjob.translators.records._lines import Line
+from sssjob.translators.records._usage import GRID, whole
+from sssjob.translators.records.base import Reading, Record, Rejected, count, leaf, number, translator
+
+__all__ = ["TRANSLATOR"]
+
+_FIELDS: Final = 10_000         # attributes of one job
+_STATES: Final = {1: "Idle", 2: "Running", 3: "Completed", 4: "Completed", 5: "Hold", 6: "Running", 7: "Suspended"}
+_WORDS: Final = {1: "Idle", 2: "Running", 3: "Removed", 4: "Completed", 5: "Held", 6: "Transferring", 7: "Suspended"}
+_BESIDE: Final = (7, 12)        # universes that use no slot
+_ATTRIBUTE: Final = re.compile(r"([A-Za-z_][\w.]{0,255})\s*=\s*(.*)", re.ASCII | re.DOTALL)
+_STRING: Final = re.compile(r'"((?:[^"\\]|\\.)*+)"', re.DOTALL)
+
+
+class _Reading(Reading):
+    def __init__(self, context: ReadContext) -> None:
+        super().__init__(context)
+        self.said: dict[str, str] = {}
+        self.begins = 0
+        self.wrong: Rejected | None = None
+        self.whole = True
+        self.texts: list[str] = []
+
+    def skips(self, line: Line) -> bool:
+        """Gathers the attributes of a job; the line that ends it is the record."""
+        text = line.text.strip()
+        if not text or text.startswith("***"):
+            return not self.said and self.wrong is None
+        self.begins = self.begins or line.number
+        self.whole = line.whole
+        if self.keeping:
+            self.texts.append(line.text)
+        found = _ATTRIBUTE.fullmatch(text)
+        if line.note:
+            self.tell("SSS542", "encoding", f"{line.note}, written as \\x and their code", line.number)
+        if line.long or len(self.said) >= _FIELDS:
+            self.wrong = self.wrong or Rejected("too-long", f"a line is longer than the limit text "
+                                                f"({self.context.limits.text} bytes)" if line.long else
+                                                f"more than {_FIELDS} attributes")
+        elif found is None:
+            self.wrong = self.wrong or Rejected("columns", f"{escape(text, 60)!r} is not of the form Attribute = value")
+        else:
+            self.said[found[1].lower()] = found[2].strip()
+        return True
+
+    def take(self, line: Line) -> Iterable[Job]:
+        return (self._ended(),)
+
+    def rest(self) -> Iterable[Job]:
+        """A job at the end of the input: it is whole where its last line is."""
+        if not self.said and self.wrong is None:
+            return ()
+        begins, torn = self.begins, not self.whole
+        self.counts.read += 1
+        try:
+            job = self._ended()
+        except Rejected as why:
+            self.reject(begins, "torn" if torn else why.reason, str(why))
+            return ()
+        self.counts.given += 1
+        if torn:
+            self.tell("SSS542", "torn", "the last line has no end and may be cut", begins)
+        return (job,)
+
+    def unfinished(self) -> Iterable[str]:
+        """The job that the end of this part of the log may have cut: it comes again, so it is not given now."""
+        texts, self.texts = self.texts, []
+        self.said, self.wrong, self.begins = {}, None, 0
+        return texts
+
+    def _ended(self) -> Job:
+        said, wrong, begins = self.said, self.wrong, self.begins
+        self.said, self.wrong, self.begins, self.texts = {}, None, 0, []
+        try:
+            if wrong is not None:
+                raise wrong
+            return self.given(self._record(_Ad(said), begins))
+        except Rejected as why:
+            why.line = begins
+            raise
+
+    def _record(self, ad: _Ad, line: int) -> Record:
+        cluster, proc = ad.count("ClusterId"), ad.count("ProcId")
+        if cluster is None:
+            raise Rejected("id", "no ClusterId")
+        r = Record(line, f"{cluster}.{proc or 0}", machine=self.machine)
+        known = ad.text("GlobalJobId")
+        whole(r, "GlobalJob", self.name(known, "GlobalJobId"))
+        whole(r, "GlobalUser", self.name(ad.text("x509userproxysubject"), "x509userproxysubject"))
+        r.user = self.name(ad.text("Owner"), "Owner")
+        r.name = self.name(ad.text("JobBatchName"), "JobBatchName")
+        r.project = self.name(ad.text("ProjectName") or ad.text("AcctGroup") or ad.text("AccountingGroup"), "AcctGroup")
+        r.submit_host = self.name((known or "").partition("#")[0], "GlobalJobId")
+        r.directory = self.name(ad.text("Iwd"), "Iwd")
+        for name, kind, shown in (("User", "htcondor", "User"), ("JobUniverse", "htcondor", "JobUniverse"),
+                                  ("x509UserProxyVOName", GRID, "VO"), ("x509UserProxyFirstFQAN", GRID, "FQAN")):
+            if text := ad.text(name):
+                r.more.append((kind, shown, text))
+        self._state(r, ad)
+        self._times(r, ad)
+        self._used(r, ad)
+        _requested(r, ad)
+        return r
+
+    def _state(self, r: Record, ad: _Ad) -> None:
+        status = ad.count("JobStatus")
+        if status is not None and status not in _STATES:
+            raise Rejected("number", f"JobStatus {status} is not known")
+        r.state = _STATES.get(status or 0, "Completed" if ad.count("CompletionDate") else "Idle")
+        r.native = _WORDS.get(status or 0, "")
+        if status == 5:
+            r.hold = "User" if ad.count("HoldReasonCode") == 1 else "System"
+            r.message = ad.text("HoldReason") or ""
+        if status == 3:
+            r.message = f"cancel: {escape(ad.text('RemoveReason') or 'removed', 500)}"
+        if (ad.text("ExitBySignal") or "").lower() == "true":
+            r.signal = ad.count("ExitSignal")
+            r.message = r.message or f"signal: {r.signal}"
+        elif status == 4 and (code := ad.count("ExitCode")) is not None:
+            r.exit_code, r.exit_status = (code, "") if code < 256 else (None, str(code))
+
+    def _times(self, r: Record, ad: _Ad) -> None:
+        get = {n: self.time(ad.number_text(n), n, r.line) for n in (
+            "QDate", "JobStartDate", "JobCurrentStartDate", "CompletionDate", "EnteredCurrentStatus")}
+        r.submit = get["QDate"]
+        r.start = get["JobStartDate"] or get["JobCurrentStartDate"]
+        if r.state == "Completed":
+            r.end = get["CompletionDate"] or get["EnteredCurrentStatus"]
+        if get["JobCurrentStartDate"] not in (None, r.start):
+            r.more.append(("htcondor", "JobCurrentStartDate", str(get["JobCurrentStartDate"])))
+        starts = ad.count("NumJobStarts")
+        r.starts = starts or ad.count("NumShadowStarts")
+        r.ran = r.start is not None
+        if not r.ran and r.state == "Completed":
+            r.message = f"never-ran: {r.message}" if r.message else "never-ran"
+        r.suspended = ad.count("CumulativeSuspensionTime") or None
+
+    def _used(self, r: Record, ad: _Ad) -> None:
+        """Wall and CPU time of all runs; a slot's amounts."""
+        seconds = ad.seconds("RemoteWallClockTime")
+        away = r.suspended or 0
+        wall = None if seconds is None else max(0, seconds - away)
+        if ad.count("JobUniverse") in _BESIDE:
+            if seconds is not None:
+                r.more.append(("htcondor", "RemoteWallClockTime", str(seconds)))
+            return
+        span = None if r.end is None or r.start is None or (r.starts or 0) > 1 else max(0, r.end - r.start - away)
+        r.wall = self.first("Duration", r.line, ("RemoteWallClockTime", wall or None), (
+            "CompletionDate - JobStartDate", span))
+        for names in (("CumulativeRemoteUserCpu", "CumulativeRemoteSysCpu"), ("RemoteUserCpu", "RemoteSysCpu")):
+            parts = [ad.number(n) for n in names]
+            if r.cpu is None and parts[0] is not None and parts[1] is not None:
+                r.cpu = _rounded(parts[0] + parts[1])
+        r.processors = self.first("Processors", r.line, ("CpusProvisioned", ad.count("CpusProvisioned") or None), (
+            "MachineAttrCpus0", ad.count("MachineAttrCpus0") or None))
+        if r.processors is None:
+            r.processors = ad.count("RequestCpus") or None
+        gpus = ad.count("GPUsProvisioned")
+        if gpus := ad.count("RequestGpus") if gpus is None else gpus:
+            r.delivered.append(leaf("Resource", Decimal(gpus), {"name": "GPU"}))
+        peak = ad.number("ResidentSetSize_RAW") or ad.number("ResidentSetSize")
+        memory = (peak, "KB") if peak else (ad.number("MemoryUsage"), "MB")
+        if memory[0]:
+            r.delivered.append(leaf("Memory", memory[0], {"units": memory[1], "metric": "Max"}))
+        if image := ad.number("ImageSize_RAW") or ad.number("ImageSize"):
+            r.more.append(("LRM", "MaxVMSize", f"{image} KB"))
+        host = (ad.text("LastRemoteHost") or "").rpartition("@")[2]
+        if host:
+            r.node, r.nodes = self.nodes(host, r.line)
+
+
+class _Ad:
+    """The attributes of a job, by names in lower case."""
+
+    def __init__(self, said: dict[str, str]) -> None:
+        self.said = said
+
+    def text(self, name: str) -> str | None:
+        """A string without its quotes, or what else stands there; None for undefined."""
+        raw = self.said.get(name.lower(), "")
+        found = _STRING.fullmatch(raw)
+        text = found[1].replace('\\"', '"').replace("\\\\", "\\") if found else raw
+        return None if not text or text.lower() in ("undefined", "error") else text
+
+    def number_text(self, name: str) -> str:
+        """The digits of a number; empty for an expression, which nobody has evaluated."""
+        raw = self.said.get(name.lower(), "")
+        return raw if raw[:1].isdigit() or raw[:1] == "-" else ""
+
+    def number(self, name: str) -> Decimal | None:
+        """A number, not negative. Rejected: number."""
+        return number(self.number_text(name), name)
+
+    def count(self, name: str) -> int | None:
+        """A whole number, not negative. Rejected: number."""
+        return count(self.number_text(name), name)
+
+    def seconds(self, name: str) -> int | None:
+        value = self.number(name)
+        return None if value is None else _rounded(value)
+
+
+def _rounded(value: Decimal) -> int:
+    return int(value.quantize(Decimal(1), ROUND_HALF_UP))
+
+
+def _requested(r: Record, ad: _Ad) -> None:
+    if cpus := ad.count("RequestCpus"):
+        r.requested.append(leaf("Processors", cpus))
+    for name, tag, units in (("RequestMemory", "Memory", "MB"), ("RequestDisk", "Disk", "KB")):
+        if value := ad.number(name):
+            r.requested.append(leaf(tag, value, {"units": units, "metric": "Total"}))
+    if gpus := ad.count("RequestGpus"):
+        r.requested.append(leaf("Resource", Decimal(gpus), {"name": "GPU"}))
+
+
+_FIRST: Final = re.compile(r"(?:[A-Za-z_]\w*+ = [^\n]*\n){1,400}?(?:ClusterId|JobStatus|MyType) = ", re.ASCII | re.I)
+
+TRANSLATOR = translator("htcondor-history", "HTCondor job history, ClassAds", _Reading,
+                        recognise=lambda sample: by_beginning(sample, _FIRST, "attributes of a job ClassAd"))

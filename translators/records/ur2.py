@@ -1,0 +1,270 @@
+"""Format ``ur2``: OGF Usage Record 2.0, read and written.
+
+    <UsageRecords xmlns="http://schema.ogf.org/urf/2013/04/urf" ...><UsageRecord><RecordIdentityBlock>...
+
+Properties stand in blocks. Each component of a job is a ComputeUsageBlock of its own; reading gives a TaskGroup for
+each where there are several. The project is a GlobalGroupAttribute of type ``project``. A MemoryUsageBlock of class RAM
+or Swap states the capacity used: the peak, else the total. Storage, network and cloud blocks are not carried over.
+Options of writing: ``site``; ``created``, the epoch seconds that stand in CreateTime (default: now).
+
+Source: GFD.204, sections 5 to 12.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, ClassVar, Final
+
+from sssjob.model import Delivered, Job, TaskGroup
+from sssjob.translators.base import WriteContext
+from sssjob.translators.recognise import by_root
+from sssjob.translators.records._usage import GRID, Taking, Telling, outcome, whole
+from sssjob.translators.records._xml import element, fit, instant, local, seconds, stamp, text_of
+from sssjob.translators.records.base import Record, leaf, number, translator
+from sssjob.translators.records.car import invented, site_of
+from sssjob.translators.records.ur1 import UsageReading, attribute, moment_of
+
+__all__ = ["NAMESPACE", "TRANSLATOR"]
+
+NAMESPACE: Final = "http://schema.ogf.org/urf/2013/04/urf"
+_HEAD: Final = f'<UsageRecords xmlns="{NAMESPACE}" xmlns:urf="{NAMESPACE}">\n'
+_BLOCKS: Final = ("RecordIdentityBlock", "SubjectIdentityBlock", "JobUsageBlock")
+#: MemoryClass -> tag.
+_CLASSES: Final = {"RAM": "Memory", "Swap": "Swap"}
+
+
+class _Reading(UsageReading):
+    records: ClassVar[frozenset[str]] = frozenset(("UsageRecord",))
+    context_type: ClassVar[str] = "ur2"
+    texts: ClassVar[Mapping[str, str]] = {
+        "JobName": "name", "MachineName": "machine", "SubmitHost": "submit_host", "Queue": "queue",
+        "ServiceLevel": "qos", "LocalUserId": "user", "LocalGroupId": "group"}
+
+    def record(self, element: Any, number: int) -> Record:
+        r = Record(number, "", machine=self.machine)
+        self.word: str | None = None
+        parts: list[Record] = []
+        for block in element:
+            name = local(block)
+            if name in _BLOCKS:
+                for item in block:
+                    self._item(r, item, local(item), text_of(item))
+            elif name == "ComputeUsageBlock":
+                parts.append(self._compute(block, number, len(parts)))
+            elif name == "MemoryUsageBlock":
+                self._memory(r, block)
+            else:
+                self.once("SSS545", name, f"no place for {name}", number)
+        r.id = r.id or next((p.text for p in r.others if p.tag == "GlobalJob"), "")
+        if not r.id:
+            raise self.no_id()
+        self._together(r, parts)
+        outcome(r, self.word, None)
+        return r
+
+    def _compute(self, block: Any, number: int, at: int) -> Record:
+        """One component."""
+        part = Record(number, str(at))
+        hosts: list[str] = []
+        for item in block:
+            name, text = local(item), text_of(item)
+            if name == "ExecutionHost":
+                hosts += [t for h in item if local(h) == "Hostname" and (t := text_of(h))]
+            elif name == "HostType" and text:
+                part.more.append(("ur2", "HostType", text))
+            else:
+                self._item(part, item, name, text)
+        if hosts:
+            part.node, _ = self.nodes(",".join(hosts), number)
+        return part
+
+    def _together(self, r: Record, parts: list[Record]) -> None:
+        """A job of one component has its amounts; of several their sums, the first start and the last end."""
+        if not parts:
+            return
+        r.start = min((p.start for p in parts if p.start is not None), default=None)
+        r.end = max((p.end for p in parts if p.end is not None), default=None)
+        r.exit_code = next((p.exit_code for p in parts if p.exit_code), parts[0].exit_code)
+        r.exit_status = next((p.exit_status for p in parts if p.exit_status), "")
+        r.wall = max((p.wall for p in parts if p.wall is not None), default=None)
+        for name in ("cpu", "processors", "nodes"):
+            values = [v for p in parts if (v := getattr(p, name)) is not None]
+            setattr(r, name, sum(values) if values else None)
+        for p in parts:
+            r.others += p.others
+            r.more += p.more
+        if len(parts) == 1:
+            r.node, r.delivered = parts[0].node, [*parts[0].delivered, *r.delivered]
+        else:
+            r.parts = parts
+
+    def _memory(self, r: Record, block: Any) -> None:
+        said = {local(item): text_of(item) for item in block}
+        kind = said.get("MemoryClass") or ""
+        value = number(said.get("MemoryResourceCapacityUsed") or "", "MemoryResourceCapacityUsed")
+        if kind in _CLASSES and value:
+            r.delivered.append(leaf(_CLASSES[kind], value, {"units": "B", "metric": "Max"}))
+        elif value:
+            r.more.append(("ur2", f"Memory {kind}".strip(), f"{value} B"))
+
+    # -- elements
+    def _local(self, r: Record, item: Any, text: str | None) -> None:
+        r.id = self.name(text, "LocalJobId") or ""
+
+    def _global(self, r: Record, item: Any, text: str | None) -> None:
+        whole(r, "GlobalJob", self.name(text, "GlobalJobId"))
+
+    def _person(self, r: Record, item: Any, text: str | None) -> None:
+        whole(r, "GlobalUser", self.name(text, "GlobalUserId"))
+
+    def _status(self, r: Record, item: Any, text: str | None) -> None:
+        self.word = text
+
+    def _cpu(self, r: Record, item: Any, text: str | None) -> None:
+        r.cpu = seconds(text, "CpuDuration") if text else None
+
+    def _group(self, r: Record, item: Any, text: str | None) -> None:
+        kind = attribute(item, "type") or "GlobalGroupAttribute"
+        if kind == "project":
+            r.project = self.name(text, kind)
+        elif text:
+            r.more.append((GRID, kind, text))
+
+    def _grid(self, r: Record, item: Any, text: str | None) -> None:
+        if text:
+            r.more.append((GRID, {"GlobalGroupId": "VO"}.get(local(item), local(item)), text))
+        if about := attribute(item, "description"):
+            r.more.append((GRID, f"{local(item)}Description", about))
+
+    def _nothing(self, r: Record, item: Any, text: str | None) -> None:
+        """CreateTime is no fact of the job."""
+
+    elements: ClassVar[Mapping[str, str]] = {
+        **{k: v for k, v in UsageReading.elements.items() if k in (
+            "Charge", "WallDuration", "NodeCount", "Processors", "StartTime", "EndTime", "TimeInstant")},
+        "RecordId": "_grid", "Site": "_grid", "Infrastructure": "_grid", "GlobalGroupId": "_grid",
+        "CreateTime": "_nothing", "LocalJobId": "_local", "GlobalJobId": "_global", "GlobalUserId": "_person",
+        "Status": "_status", "CpuDuration": "_cpu", "GlobalGroupAttribute": "_group", "ExitStatus": "_exit",
+    }
+
+
+# --- writing ------------------------------------------------------------------------------------------------------
+
+def _texts(jobs: Iterable[Job], context: WriteContext) -> Iterator[str]:
+    telling = Telling(context)
+    created = instant(telling.created())
+
+    def pieces() -> Iterator[str]:
+        yield f'<?xml version="1.0" encoding="UTF-8"?>\n{_HEAD}'
+        for job in jobs:
+            text = "".join(_blocks(Taking(job, telling), created))
+            yield f"<UsageRecord>{fit(text)}</UsageRecord>\n" if text else ""
+        yield "</UsageRecords>\n"
+    return pieces()
+
+
+def _blocks(t: Taking, created: str | None) -> Iterator[str]:
+    """The blocks of a record; nothing for a job that cannot be one."""
+    status, ident = t.status(), t.text("Id")
+    if status is None or ident is None:
+        t.lost("SSS546", "Job", f"a job with {'no Id' if ident is None else 'a State that no Status stands for'} is "
+               "left out")
+        return
+    record, known, site = t.fact(GRID, "RecordId"), t.global_id(), site_of(t)
+    if record is None:
+        t.lost("SSS503", "Extension RecordId", "RecordId is made of what identifies the job")
+    if status in ("failed", "aborted") and t.job.first("StatusMessage") is None:
+        t.lost("SSS502", "StatusMessage", f"Status {status} is read as a StatusMessage")
+    kind = t.fact(GRID, "Infrastructure")
+    about = t.fact(GRID, "InfrastructureDescription") if kind is not None else None
+    yield _block("RecordIdentityBlock", ("RecordId", record or known), ("CreateTime", created), ("Site", site),
+                 more=() if kind is None else (element("Infrastructure", kind, {"urf:description": about}),))
+    yield _subject(t)
+    yield from _compute(t)
+    instants = [text for tag, kind in (("SubmitTime", "submit"), ("EligibleTime", "begin"))
+                if (value := t.number(tag)) is not None
+                for text in moment_of(t, "TimeInstant", value, {"urf:type": kind}, tag)]
+    yield _block("JobUsageBlock", ("GlobalJobId", known), ("LocalJobId", ident), *(
+        (tag, t.text(source)) for tag, source in (("JobName", "Name"), ("MachineName", "Machine"),
+                                                  ("SubmitHost", "SubmitHost"), ("Queue", "Queue"))),
+        more=(*instants, *_plain(("ServiceLevel", t.text("QualityOfService")), ("Status", status))))
+    yield from _memory(t)
+    t.rest()
+
+
+def _plain(*pairs: tuple[str, str | None]) -> Iterator[str]:
+    return (element(tag, text) for tag, text in pairs if text is not None)
+
+
+def _block(name: str, *pairs: tuple[str, str | None], more: Iterable[str] = ()) -> str:
+    """A block of elements; nothing where it has none."""
+    inside = "".join((*_plain(*pairs), *more))
+    return f"<{name}>{inside}</{name}>" if inside else ""
+
+
+def _subject(t: Taking) -> str:
+    project = t.text("Project")
+    groups = [element("GlobalGroupAttribute", text, {"urf:type": name}) for name in ("FQAN", "VOGroup", "VORole")
+              if (text := t.fact(GRID, name)) is not None]
+    return _block("SubjectIdentityBlock", ("LocalUserId", t.text("User")), ("LocalGroupId", t.text("Group")),
+                  ("GlobalUserId", t.text("GlobalUser")), ("GlobalGroupId", t.fact(GRID, "VO")),
+                  more=(*groups, *(() if project is None else (
+                      element("GlobalGroupAttribute", project, {"urf:type": "project"}),))))
+
+
+def _compute(t: Taking) -> Iterator[str]:
+    """A block for each component, else one for the job; none without the times that each must have."""
+    start, end = t.job.value("StartTime"), t.job.value("EndTime")
+    if not (isinstance(start, int) and isinstance(end, int) and start and end and instant(start) and instant(end)):
+        return
+    used = invented(t)
+    assert used is not None
+    _, _, wall, cpu = used
+    code, charge = t.number("ExitCode"), t.property("Charge", "units")
+    ends = [("StartTime", instant(start)), ("EndTime", instant(end))]
+    own = [*_plain(("ExitStatus", None if code is None else str(code)))] + (
+        [] if charge is None else [element("Charge", charge.text, {"urf:unit": charge.get("units")})])
+    parts = [g for g in t.job.task_groups if g.delivered is not None]
+    if parts:
+        yield from _parts(t, parts, ends, cpu, wall, own)
+        return
+    held, nodes = t.amount("Processors", "consumptionRate", least=1), t.amount("NodeCount", least=1)
+    yield _block("ComputeUsageBlock", ("CpuDuration", stamp(cpu)), ("WallDuration", stamp(wall)), *ends, more=(
+        *(element("ExecutionHost", [element("Hostname", h)]) for h in t.hosts()),
+        *(() if held is None else (element("Processors", held.text, {
+            "urf:consumptionRate": held.get("consumptionRate")}),)),
+        *(() if nodes is None else (element("NodeCount", nodes.text),)), *own))
+
+
+def _parts(t: Taking, parts: list[TaskGroup], ends: list[tuple[str, str | None]], cpu: int, wall: int, own: list[str],
+           ) -> Iterator[str]:
+    """Components: amounts of their own, the CPU time of the job in the first."""
+    for tag in ("TaskGroup", "Processors", "NodeCount", "Node", "Duration"):
+        t.lost("SSS502", tag, "components are written with Processors, NodeCount and Duration; those of the job are "
+               "read as their sums")
+    for n, part in enumerate(parts):
+        inside = Taking(Job([d for d in part.containers("Delivered") if isinstance(d, Delivered)][:1]), t.telling)
+        held, nodes, time = (inside.amount(tag) for tag in ("Processors", "NodeCount", "Duration"))
+        yield _block("ComputeUsageBlock", ("CpuDuration", stamp(0 if n else cpu)),
+                     ("WallDuration", stamp(wall if time is None else int(time.text))), *ends, more=(
+            *(element("ExecutionHost", [element("Hostname", h)]) for h in inside.hosts()),
+            *_plain(*((p.tag, p.text) for p in (held, nodes) if p is not None)),
+            *(() if n else own)))
+        inside.rest()
+
+
+def _memory(t: Taking) -> Iterator[str]:
+    """The peak, else the total, in bytes."""
+    ends = [(tag, instant(v)) for tag in ("StartTime", "EndTime") if isinstance(v := t.job.value(tag), int) and v]
+    for name, tag in _CLASSES.items() if len(ends) == 2 else ():
+        found = next(((n, m) for m in ("Max", "Total") for n, _ in t.sizes(tag, m)), None)
+        if found is None:
+            continue
+        if found[1] != "Max":
+            t.lost("SSS502", tag, f"the capacity that was used does not tell total from peak: {tag} is read as Max")
+        yield _block("MemoryUsageBlock", ("MemoryClass", name), ("MemoryResourceCapacityUsed", str(found[0])), *ends)
+
+
+TRANSLATOR = translator("ur2", "OGF Usage Record 2.0", _Reading, (), _texts,
+                        lambda sample: by_root(sample, frozenset(("UsageRecord", "UsageRecords")),
+                                               frozenset((NAMESPACE,))))

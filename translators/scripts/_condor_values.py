@@ -1,0 +1,171 @@
+"""Values of HTCondor's submit commands with a grammar of their own: arguments, environment, requirements.
+
+Source: condor_submit(1); both syntaxes of arguments and environment were seen with the parser of the 23.0 bindings.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Final
+
+__all__ = ["read_arguments", "read_environment", "read_requirements", "write_arguments", "write_environment"]
+
+
+def _new(text: str) -> list[str]:
+    """Words of the new syntax, in double quotes as a whole. ValueError."""
+    inner = text[1:-1]
+    if re.search(r'(?<!")(?:"")*"(?!")', inner):
+        raise ValueError("has a double quote that is not doubled")
+    inner = inner.replace('""', '"')
+    words: list[str] = []
+    made: list[str] | None = None
+    at, quoted = 0, False
+    while at < len(inner):
+        c = inner[at]
+        if c == "'" and quoted and inner[at + 1:at + 2] == "'":
+            at += 1
+            assert made is not None
+            made.append("'")
+        elif c == "'":
+            quoted, made = not quoted, made or []
+        elif c.isspace() and not quoted:
+            if made is not None:
+                words.append("".join(made))
+            made = None
+        else:
+            made = made or []
+            made.append(c)
+        at += 1
+    if quoted:
+        raise ValueError("has a single quote that is not closed")
+    return words if made is None else [*words, "".join(made)]
+
+
+def _is_new(text: str) -> bool:
+    return len(text) > 1 and text[0] == text[-1] == '"'
+
+
+def read_arguments(text: str) -> list[str]:
+    """The words of ``arguments``. ValueError for a malformed value."""
+    if _is_new(text):
+        return _new(text)
+    if re.search(r'(?<!\\)"', text):
+        raise ValueError("has a double quote inside; the old syntax wants a backslash before it")
+    return [word.replace('\\"', '"') for word in text.split()]
+
+
+def write_arguments(words: list[str], raw: Callable[[str], str]) -> str:
+    """The value of ``arguments``; raw: a text with its dollar signs as they should be."""
+    if all(re.fullmatch(r"[^\s'\"\\]+", word) for word in words):
+        return " ".join(map(raw, words))
+    return '"' + " ".join(_quoted(raw(word)) for word in words) + '"'
+
+
+def _quoted(word: str) -> str:
+    text = word.replace('"', '""')
+    return "'" + text.replace("'", "''") + "'" if not word or re.search(r"[\s']", word) else text
+
+
+def read_environment(text: str) -> dict[str, str]:
+    """The variables of ``environment``. ValueError for a malformed value."""
+    words = _new(text) if _is_new(text) else [part for part in text.split(";") if part.strip()]
+    made: dict[str, str] = {}
+    for word in words:
+        name, sign, value = word.partition("=")
+        if not sign or not re.fullmatch(r"[A-Za-z_]\w*", name.strip(), re.ASCII):
+            raise ValueError(f"{word[:60]!r} is no NAME=VALUE")
+        made[name.strip()] = value
+    return made
+
+
+def write_environment(variables: dict[str, str], raw: Callable[[str], str]) -> str:
+    """The value of ``environment``, in the new syntax."""
+    return '"' + " ".join(_quoted(f"{name}={raw(value)}") for name, value in variables.items()) + '"'
+
+
+#: Attribute of a machine -> property.
+_PLACES: Final = {"opsys": "OperatingSystem", "arch": "Architecture", "machine": "Node", "memory": "Memory",
+                  "cpus": "Processors"}
+_COMPARISON: Final = re.compile(
+    r"(?:target\.)?(\w+)\s*(==|!=|>=|<=|=\?=|=!=)\s*(\"[^\"\\]*\"|\d+|true|false)", re.IGNORECASE)
+_NAMES: Final = ("OperatingSystem", "Architecture", "Node")
+_BARE: Final = re.compile(r"(?:target\.)?([A-Za-z_]\w*)", re.IGNORECASE)
+
+
+def read_requirements(text: str) -> tuple[list[tuple[str, str, str]], list[str]]:
+    """(tag, op, value) of the conditions that are understood, and the others, all of which are demanded."""
+    found: list[tuple[str, str, str]] = []
+    others: list[str] = []
+    for term in _terms(text):
+        said = _condition(term)
+        if said is None:
+            others.append(term)
+        else:
+            found.append(said)
+    return found, others
+
+
+def _condition(term: str) -> tuple[str, str, str] | None:
+    hit = _COMPARISON.fullmatch(term)
+    if hit is None:
+        bare = _BARE.fullmatch(term)
+        return None if bare is None or bare[1].lower() in ("true", "false") else ("Feature", "EQ", bare[1])
+    name, sign, value = hit.groups()
+    tag = _PLACES.get(name.lower())
+    if value.lower() == "true" and sign in ("==", "=?="):
+        return "Feature", "EQ", name
+    if tag is None:
+        return None
+    if value.startswith('"') and tag in _NAMES and sign in ("==", "!=", "=?=", "=!="):
+        return (tag, "NE" if "!" in sign else "EQ", value[1:-1]) if value != '""' else None
+    return (tag, "GE", value) if value.isdigit() and sign == ">=" and tag in ("Memory", "Processors") else None
+
+
+def _terms(text: str) -> list[str]:
+    """The parts of an expression at ``&&`` outside of brackets and quotes; brackets around one go."""
+    text = text.strip()
+    while text.startswith("(") and _end(text) == len(text) - 1:
+        text = text[1:-1].strip()
+    parts, depth, quoted, begin, at = [], 0, False, 0, 0
+    while at < len(text):
+        c = text[at]
+        if c == "\\" and quoted:
+            at += 1
+        elif c == '"':
+            quoted = not quoted
+        elif not quoted:
+            depth += (c in "([{") - (c in ")]}")
+            if not depth and text.startswith("||", at):
+                return [text]
+            if not depth and text.startswith("&&", at):
+                parts.append(text[begin:at])
+                begin = at + 2
+                at += 1
+        at += 1
+    parts.append(text[begin:])
+    stripped = [p.strip() for p in parts if p.strip()]
+    if len(stripped) > 1:
+        return [inner for p in stripped for inner in _alone(p)]
+    return stripped
+
+
+def _alone(part: str) -> list[str]:
+    """A part without the brackets around it, where it is one simple condition."""
+    inner = part
+    while inner.startswith("(") and _end(inner) == len(inner) - 1:
+        inner = inner[1:-1].strip()
+    return [inner if _COMPARISON.fullmatch(inner) or _BARE.fullmatch(inner) else part]
+
+
+def _end(text: str) -> int:
+    """Where the bracket at the beginning closes; -1: nowhere."""
+    depth, quoted = 0, False
+    for at, c in enumerate(text):
+        if c == '"':
+            quoted = not quoted
+        elif not quoted:
+            depth += (c == "(") - (c == ")")
+            if not depth:
+                return at
+    return -1

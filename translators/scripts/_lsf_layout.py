@@ -1,0 +1,459 @@
+"""The size of a job of LSF: slots, resource requirements, GPUs, hosts.
+
+A slot is a processor (decisions 8). Of ``-R`` everything that another dialect can say becomes properties, the rest is
+kept as ``Extension type="lsf" name="R"``. A number without a unit is memory only where a site profile knows the unit
+(decisions 17).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+from decimal import ROUND_CEILING, Decimal
+from typing import Final
+
+from sssjob.element import Container
+from sssjob.findings import Findings
+from sssjob.model import TaskGroup
+from sssjob.translators.scripts._lsf_expressions import compound, names_of, sections
+from sssjob.translators.scripts.base import APPROXIMATED, PARTS, SITE, Asking, Entry, Reading
+from sssjob.translators.scripts.common import Written
+from sssjob.translators.scripts.layout import (
+    Amount,
+    Part,
+    fits,
+    join,
+    one_part,
+    part_of,
+    plain,
+    shared,
+    size,
+    task_processors,
+    unknown_factor,
+)
+from sssjob.translators.scripts.raw import Option, split_outside
+from sssjob.units import byte_factor, to_bytes
+
+__all__ = ["NAMES", "read_layout", "write_layout"]
+
+NAMES: Final = ("-n", "-nnodes", "-R", "-M", "-gpu", "-m")
+_HOST: Final = re.compile(r"[A-Za-z0-9][\w.-]*", re.ASCII)
+
+
+# -- reading
+def read_layout(reading: Reading, options: Mapping[str, Option]) -> None:
+    """The options of ``NAMES``."""
+    slots = options.get("-n")
+    apart = _apart(reading, slots) if "-R" in options and "-nnodes" not in options else []
+    if slots is not None and not apart:
+        _read_slots(reading, slots)
+    if (nodes := options.get("-nnodes")) is not None:
+        if re.fullmatch(r"0*[1-9]\d{0,8}", nodes.value or "", re.ASCII):
+            reading.put("Requested/NodeCount", int(nodes.value or ""), nodes)
+            reading.put("Extension[name=nnodes,type=lsf]", "true", nodes)
+        else:
+            reading.misfit(nodes, "is no number of nodes", "a number")
+    if "-R" in options and not apart:
+        _read_requirements(reading)
+    if (limit := options.get("-M")) is not None:
+        _read_memory_limit(reading, limit)
+    if (gpus := options.get("-gpu")) is not None:
+        _read_gpus(reading, gpus)
+    if (hosts := options.get("-m")) is not None:
+        if _HOST.fullmatch(hosts.value or ""):
+            reading.put("Requested/Node", hosts.value or "", hosts)
+        else:
+            reading.keep(hosts)
+
+
+def _read_slots(reading: Reading, option: Option) -> None:
+    found = re.fullmatch(r"\s*(\d{1,9})\s*(?:,\s*(\d{1,9})\s*)?", option.value or "", re.ASCII)
+    if found is None or not int(found[1]) or (found[2] and int(found[2]) < int(found[1])):
+        reading.misfit(option, "is no number of slots", "N or MIN,MAX")
+    elif found[2] is None or int(found[2]) == int(found[1]):
+        reading.put("Requested/Processors", int(found[1]), option)
+    else:
+        reading.put("Requested/Processors", int(found[1]), option, op="GE")
+        reading.put("Requested/Processors", int(found[2]), option, op="LE")
+
+
+def _given(reading: Reading) -> list[Option]:
+    """All ``-R`` of the script, or all of the command line."""
+    given = [o for o in reading.options if o.name == "-R"]
+    return [o for o in given if not o.line] or given
+
+
+def _apart(reading: Reading, slots: Option | None) -> list[tuple[int, str]]:
+    """The parts of a compound requirement, each put as a task group; none where something in it only LSF can say."""
+    given = _given(reading)
+    try:
+        parts = compound(given[0].value or "") if len(given) == 1 else None
+        if not parts or len(parts) > PARTS or (slots is not None and slots.value != str(sum(n for n, _ in parts))):
+            return []
+        trial = Reading(reading.dialect, replace(reading.context, findings=Findings("trial")))
+        if any(_put_part(trial, given[0], *part) for part in parts):
+            return []
+    except ValueError:
+        return []
+    for part in parts:
+        _put_part(reading, given[0], *part)
+    reading.several, reading.group = False, None
+    return parts
+
+
+def _put_part(reading: Reading, option: Option, count: int, text: str) -> str:
+    """One task group; what no property can hold."""
+    reading.several, reading.group = True, TaskGroup()
+    reading.put("Requested/Processors", count, option)
+    left = ""
+    for name, inside in sorted(sections(text), key=lambda one: _ORDER.get(one[0], len(_ORDER))):
+        reader = _SECTIONS.get(name)
+        left += inside if reader is None else reader(reading, option, inside)
+    return left
+
+
+def _read_requirements(reading: Reading) -> None:
+    """What all requirements come to."""
+    given = _given(reading)
+    found: list[tuple[str, str, Option]] = []
+    for option in given:
+        try:
+            found += [(name, text, option) for name, text in sections(option.value or "")]
+        except ValueError as error:
+            reading.misfit(option, str(error), "select[...] rusage[...] span[...]")
+    kept: list[str] = []
+    for name, text, option in sorted(found, key=lambda one: _ORDER.get(one[0], len(_ORDER))):
+        reader = _SECTIONS.get(name)
+        left = text if reader is None else reader(reading, option, text)
+        if left:
+            kept.append(left if name == "" else f"{name}[{left}]")
+    _hosts_last(reading)
+    if kept:
+        reading.put("Extension[name=R,type=lsf]", " ".join(kept), given[-1])
+
+
+def _said(reading: Reading, tag: str) -> bool:
+    """Whether the part being read has said it."""
+    root: Container = reading.group if reading.several and reading.group is not None else reading.job
+    return any(_walked(item, tag) for item in root.items)
+
+
+def _walked(item: object, tag: str) -> bool:
+    return any(_walked(i, tag) for i in item.items) if isinstance(item, Container) else getattr(item, "tag", "") == tag
+
+
+def _span(reading: Reading, option: Option, text: str) -> str:
+    found = re.fullmatch(r"(hosts|ptile)\s*=\s*(\d{1,9})", text, re.ASCII)
+    if found is None or not int(found[2]) or (found[1] == "hosts" and found[2] != "1"):
+        return text
+    if found[1] == "hosts":
+        if _said(reading, "NodeCount"):
+            return text
+        reading.put("Requested/NodeCount", 1, option)
+    elif _said(reading, "TaskDistribution"):
+        return text
+    else:
+        reading.put("TaskGroup/TaskDistribution[type=TasksPerNode]", found[2], option)
+    return ""
+
+
+def _affinity(reading: Reading, option: Option, text: str) -> str:
+    found = re.fullmatch(r"core(?:\(\s*(\d{1,6})\s*\))?(?:\s*\*\s*1)?", text, re.ASCII)
+    tasks = None if reading.group is None else next(reading.group.containers("TaskDefaults"), None)
+    if found is None or not int(found[1] or 1) or (tasks is not None and _walked(tasks, "Processors")):
+        return text
+    reading.put("TaskGroup/TaskDefaults/Requested/Processors", int(found[1] or 1), option)
+    return ""
+
+
+_AMOUNT: Final = re.compile(r"(\w+)\s*=\s*(\d{1,15}(?:\.\d{1,9})?)\s*([KMGTPE]B?)?(?:/(host|task|job))?", re.ASCII
+                            | re.IGNORECASE)
+_PLACES: Final = {None: "Requested/Memory[metric=PerNode]", "host": "Requested/Memory[metric=PerNode]",
+                  "job": "Requested/Memory", "task": "TaskGroup/TaskDefaults/Requested/Memory"}
+
+
+def _usage(reading: Reading, option: Option, text: str) -> str:
+    """Memory and scratch space of a known unit; everything else is left."""
+    if "||" in text or re.search(r"\b(?:duration|decay)\s*=", text):
+        return text
+    left = []
+    for part in split_outside(text, ",", str.strip):
+        for one in part.split(":"):
+            found = _AMOUNT.fullmatch(one.strip())
+            if one.strip() and (found is None or not _amount(reading, option, found)):
+                left.append(one.strip())
+    return ",".join(left)
+
+
+def _amount(reading: Reading, option: Option, found: re.Match[str]) -> bool:
+    """Whether an amount was put."""
+    name, number, suffix, per = found[1], found[2], found[3], found[4] and found[4].lower()
+    if name not in ("mem", "tmp") or _said(reading, "Memory" if name == "mem" else "Disk"):
+        return False
+    site = reading.context.site
+    unit = f"{suffix[0].upper()}B" if suffix else None if site is None else site.lsf.unit_for_limits
+    if unit is None or (name == "tmp" and per not in (None, "host")):
+        reading.tell(SITE, option, f"{name}={number}: the unit is the site's; kept as it is")
+        return False
+    where = "Requested/Disk[metric=PerNode]" if name == "tmp" else _PLACES[per]
+    reading.bytes(where, int(to_bytes(Decimal(number), unit).to_integral_value(ROUND_CEILING)), option)
+    return True
+
+
+def _selection(reading: Reading, option: Option, text: str) -> str:
+    terms = names_of(text)
+    if terms is None or any(value and (name != "hname" or sign == "==") for name, sign, value in terms):
+        return text
+    for name, _, value in terms:
+        if value:
+            reading.put("Requested/Node", value, option, op="NE")
+        else:
+            reading.put("Requested/Feature", name, option)
+    return ""
+
+
+#: In the order of writing.
+_SECTIONS: Final = {"select": _selection, "span": _span, "rusage": _usage, "affinity": _affinity}
+_ORDER: Final = {name: at for at, name in enumerate(_SECTIONS)}
+
+
+def _hosts_last(reading: Reading) -> None:
+    """Hosts that are not wanted after the features, as they are written."""
+    if reading.job.requested is not None:
+        reading.job.requested.items.sort(key=lambda item: item.tag == "Node")
+
+
+def _read_gpus(reading: Reading, option: Option) -> None:
+    """``num=2/task:gmodel=V100``; how they are shared is kept for LSF."""
+    said = [part.partition("=") for part in (option.value or "").split(":")]
+    values = {name.strip(): value for name, sign, value in said if sign}
+    found = re.fullmatch(r"(\d{1,9})(?:/(task|host))?", values.pop("num", "1"), re.ASCII)
+    if found is None or not all(name.strip() and sign for name, sign, _ in said):
+        reading.keep(option)
+        return
+    where = "TaskGroup/TaskDefaults/Requested/Resource[name=GPU]" if found[2] == "task" else \
+        "Requested/Resource[name=GPU,metric=PerNode]"
+    kind = values.pop("gmodel", "")
+    reading.put(where, int(found[1]), option, **({"type": kind} if kind else {}))
+    if values:
+        reading.put("Extension[name=gpu,type=lsf]", ":".join(f"{k}={v}" for k, v in values.items()), option)
+
+
+_LIMIT: Final = re.compile(r"(\d{1,15})([KMGTPE]?)B?", re.ASCII | re.IGNORECASE)
+
+
+def _read_memory_limit(reading: Reading, option: Option) -> None:
+    """``-M``: its unit is the site's where it has none; it is the memory where nothing else says that."""
+    found = _LIMIT.fullmatch(option.value or "")
+    if found is None:
+        reading.misfit(option, "is no size", "a number with KB, MB, GB ...")
+        return
+    site = reading.context.site
+    unit = f"{found[2].upper()}B" if found[2] else None if site is None else site.lsf.unit_for_limits
+    said = any(p.tag == "Memory" or (p.get("name") == "R" and "mem=" in p.text) for p, _ in reading.origins.values())
+    if unit is None or said:
+        reading.keep(option)
+        if unit is None:
+            reading.tell(SITE, option, "the unit is the site's; kept as it is")
+        return
+    reading.group = next(iter(reading.job.task_groups), None)
+    reading.bytes("TaskGroup/TaskDefaults/Requested/Memory", int(found[1]) * byte_factor(unit), option)
+    reading.put("Extension[name=memory,type=lsf]", "M", option)
+
+
+# -- writing
+def write_layout(asking: Asking) -> Written:
+    """Slots and requirements of the job, one ``-R`` a section; of several task groups a compound one."""
+    if len(asking.job.task_groups) > 1:
+        return _write_groups(asking)
+    part = one_part(asking, ranges=True)
+    most = part.processors_most
+    cpus = task_processors(asking, part)
+    if part.tasks is None and part.per_node and part.nodes:
+        part.tasks = part.per_node * part.nodes
+    made, spans = _slots(asking, part, most)
+    requirements = [*_select(asking), *spans]
+    requirements += _rusage(asking, part, cpus or 1, made)
+    if cpus is not None and cpus > 1:
+        requirements.append(f"affinity[core({cpus})*1]")
+    counted = [text for e in asking.find("Resource") if (text := _counted(asking, e))]
+    made += [("-R", text) for text in requirements + ([f"rusage[{','.join(counted)}]"] if counted else [])]
+    kept = asking.extension("R", "lsf")
+    if kept is not None:
+        made.append(("-R", kept.text))
+    if part.gpus is not None:
+        made.append(("-gpu", _gpus(asking, part, part.gpus)))
+    return made + _hosts(asking)
+
+
+def _write_groups(asking: Asking) -> Written:
+    """``-R "2*{...}+1*{...}"``."""
+    texts, slots = [], 0
+    for group in asking.job.task_groups:
+        one = asking.of(group)
+        part = part_of(one)
+        cpus = task_processors(one, part)
+        if part.tasks is None and part.per_node and part.nodes:
+            part.tasks = part.per_node * part.nodes
+        made, spans = _slots(one, part, None)
+        words = [*_select(one), *spans, *_rusage(one, part, cpus or 1, made)]
+        words += [f"affinity[core({cpus})*1]"] if cpus is not None and cpus > 1 else []
+        if part.gpus is not None:
+            one.dropped(part.gpus.entry, "-gpu is the same for all parts of a job")
+        tasks = part.tasks or next((int(value or 1) for name, value in made if name == "-n"), 1)
+        slots += tasks
+        texts.append(f"{tasks}*{{{' '.join(words)}}}")
+        join(asking, one)
+    kept = asking.extension("R", "lsf")
+    if kept is not None:
+        asking.dropped(kept, "it cannot stand beside a compound requirement")
+    return [("-n", str(slots)), ("-R", "+".join(texts)), *_hosts(asking)]
+
+
+def _slots(asking: Asking, part: Part, most: int | None) -> tuple[Written, list[str]]:
+    """``-n`` or ``-nnodes``, and the span."""
+    marked = asking.extension("nnodes", "lsf")
+    made: Written = []
+    tasks, nodes, per_node = part.tasks, part.nodes, part.per_node
+    if marked is not None and nodes:
+        made.append(("-nnodes", str(nodes)))
+        nodes = None
+    elif nodes and tasks is None and nodes > 1:
+        asking.note(APPROXIMATED, None, f"NodeCount: {nodes} nodes are written as {nodes} slots, one on each",
+                    subject="NodeCount")
+        tasks, per_node, nodes = nodes, 1, None
+    if tasks is not None:
+        made.append(("-n", f"{tasks},{most}" if most else str(tasks)))
+    spans = ["span[hosts=1]"] if nodes == 1 else []
+    if per_node and nodes != 1:
+        spans.append(f"span[ptile={per_node}]")
+    elif per_node and per_node != tasks:
+        asking.note(APPROXIMATED, None, f"TaskDistribution: all on one host, not {per_node}",
+                    subject="TaskDistribution")
+    if nodes is not None and nodes > 1 and tasks is not None:
+        if per_node is None and tasks % nodes == 0:
+            spans.append(f"span[ptile={tasks // nodes}]")
+        elif per_node is None or -(-tasks // per_node) != nodes:
+            asking.note(APPROXIMATED, None, f"NodeCount: {nodes} nodes are not asked for, only {tasks} slots",
+                        subject="NodeCount")
+        if part.nodes_most:
+            asking.note(APPROXIMATED, None, f"NodeCount: {nodes} of {nodes} to {part.nodes_most}", subject="NodeCount")
+    return made, spans
+
+
+def _select(asking: Asking) -> list[str]:
+    """Features, and hosts that are not wanted."""
+    terms = []
+    features = asking.find("Feature")
+    if features and not plain(features):
+        one = asking.one("Feature")
+        features = [one] if one is not None else []
+    for e in features:
+        if re.fullmatch(r"[A-Za-z_]\w*", e.text, re.ASCII):
+            terms.append(e.text)
+        else:
+            asking.dropped(e, f"{e.text[:80]!r} is no name of a resource")
+    for e in asking.find("Node"):
+        if e.attributes.get("op") == "NE" and _HOST.fullmatch(e.text) and "aggregation" not in e.attributes:
+            e.understood |= {"op"}
+            terms.append(f"hname!={e.text}" if re.fullmatch(r"[A-Za-z_]\w*", e.text) else f"hname!='{e.text}'")
+    return [f"select[{' && '.join(terms)}]"] if terms else []
+
+
+_SIZE: Final = size(",KB,MB,GB,TB", 1024)
+
+
+def _number(asking: Asking, value: int) -> str:
+    """An amount with its unit, or in the unit of a release that reads none."""
+    lsf = None if asking.context.site is None else asking.context.site.lsf
+    if lsf is not None and lsf.suffixes is False and lsf.unit_for_limits:
+        return str(-(-value // byte_factor(lsf.unit_for_limits)))
+    return _SIZE(value)
+
+
+def _rusage(asking: Asking, part: Part, cpus: int, made: Written) -> list[str]:
+    """Memory and scratch space."""
+    words = []
+    if part.memory is not None:
+        marked = asking.extension("memory", "lsf")
+        if marked is not None and part.memory.per == "task":
+            made.append(("-M", _number(asking, part.memory.value)))
+        else:
+            words.append(f"mem={_memory(asking, part, part.memory, cpus)}")
+        for e in part.beside:
+            asking.dropped(e, "another amount of memory is written")
+    if (disk := asking.one("Disk", carried=("units", "metric"))) is not None:
+        if disk.attributes.get("metric") != "PerNode":
+            asking.note(APPROXIMATED, disk, "written for each host")
+        bytes_ = int(to_bytes(Decimal(disk.text), disk.attributes.get("units")).to_integral_value(ROUND_CEILING))
+        words.append(f"tmp={_number(asking, bytes_)}")
+    return [f"rusage[{','.join(words)}]"] if words else []
+
+
+def _memory(asking: Asking, part: Part, memory: Amount, cpus: int) -> str:
+    """Of a host, a task or the job."""
+    if memory.value % 1024:
+        asking.note(APPROXIMATED, memory.entry, "rounded up to whole KB")
+    if memory.per in ("PerNode", "job", "task"):
+        return _number(asking, memory.value) + {"PerNode": "", "job": "/job", "task": "/task"}[memory.per]
+    if memory.per == "PerProcessor":
+        if cpus > 1:
+            asking.note(APPROXIMATED, memory.entry, f"written for each task of {cpus} processors")
+        return f"{_number(asking, memory.value * cpus)}/task"
+    if memory.per == "PerChunk":
+        if part.node_chunks:
+            return _number(asking, memory.value)
+        asking.note(APPROXIMATED, memory.entry, f"written for the whole job, {part.chunks or 1} times as much")
+        return f"{_number(asking, memory.value * (part.chunks or 1))}/job"
+    unknown_factor(asking, memory, f"memory {memory.per} is written for each task")
+    return f"{_number(asking, memory.value)}/task"
+
+
+def _counted(asking: Asking, e: Entry) -> str:
+    """Licences and other things that are counted."""
+    name = e.attributes.get("name", "")
+    if name == "GPU":
+        e.used = bool(e.understood & {"units"})
+        return ""
+    e.understood |= {"name", "type", "metric"}
+    name = e.attributes.get("type", "license") if name == "License" else name
+    if not fits(asking, e, name) or not re.fullmatch(r"[A-Za-z_]\w*", name, re.ASCII) or name in ("mem", "tmp", "swp"):
+        if e.used:
+            asking.dropped(e, f"{name[:80]!r} is no name of a resource")
+        return ""
+    asking.note(SITE, e, f"asked for as the resource {name}, a name that the site has to know")
+    return f"{name}={int(float(e.text))}"
+
+
+def _gpus(asking: Asking, part: Part, gpus: Amount) -> str:
+    kept = asking.extension("gpu", "lsf")
+    value, per = gpus.value, ""
+    if gpus.per == "task":
+        per = "/task"
+    elif gpus.per == "job" and part.nodes and part.nodes > 1:
+        value = shared(asking, gpus, part.nodes, "hosts")
+    elif gpus.per == "job" and part.nodes is None and part.tasks and part.tasks > 1:
+        if gpus.value % part.tasks:
+            unknown_factor(asking, gpus, f"{gpus.value} GPUs of the job are written for each host")
+        else:
+            value, per = gpus.value // part.tasks, "/task"
+            asking.note(APPROXIMATED, gpus.entry, f"written for each of {part.tasks} tasks")
+    elif gpus.per == "PerChunk" and not part.node_chunks:
+        unknown_factor(asking, gpus, "GPUs of a chunk are written for each host")
+    words = [f"num={value}{per}", f"gmodel={gpus.kind}" if gpus.kind else "", kept.text if kept is not None else ""]
+    return ":".join(w for w in words if w)
+
+
+def _hosts(asking: Asking) -> Written:
+    wanted = [e for e in asking.find("Node") if not (e.attributes.get("op") == "NE" and "op" in e.understood and
+                                                     _HOST.fullmatch(e.text) and "aggregation" not in e.attributes)]
+    names = []
+    for e in wanted:
+        if "op" in e.attributes or "aggregation" in e.attributes or not _HOST.fullmatch(e.text):
+            asking.dropped(e, "bsub takes names of hosts")
+        else:
+            names.append(e.text)
+    if len(names) > 1:
+        asking.note(APPROXIMATED, None, "Node: any of the hosts, not all of them", subject="Node")
+    return [("-m", " ".join(names))] if names else []

@@ -1,0 +1,132 @@
+"""How bsub of LSF finds and splits directives: the first stage.
+
+Source: the command reference of LSF 10.1, bsub, and sub_parse of openlava, which is of the same line: blanks may stand
+before ``#`` and between it and ``BSUB``, what follows must begin with a dash, all of the file is read, a backslash at
+the end of a directive takes up the next line, and a word that begins with ``#`` ends it.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterator
+from typing import Final
+
+from sssjob.templates.quoting import Directive, bsub
+from sssjob.translators.scripts.base import APPROXIMATED, Reading, Scan
+from sssjob.translators.scripts.raw import Line, Option, Refusal, Word
+
+__all__ = ["FLAGS", "VALUES", "arguments", "directive", "live", "scan"]
+
+FLAGS: Final = frozenset((
+    "ar", "B", "datachk", "H", "hl", "I", "IS", "ISp", "ISs", "IX", "Ip", "Is", "K", "N", "Nd", "Ne", "r", "rn", "ti",
+    "tty", "ul", "V", "x", "XF", "Zs"))
+VALUES: Final = frozenset((
+    "a", "alloc_flags", "app", "b", "C", "c", "clusters", "cn_cu", "cn_mem", "core_isolation", "csm", "cwd", "D",
+    "data", "E", "e", "env", "eo", "Ep", "eptl", "ext", "extsched", "F", "f", "freq", "G", "g", "gpu", "i", "is", "J",
+    "Jd", "Jm", "jobaff", "json", "jsdl", "jsdl_strict", "k", "L", "ln_mem", "ln_slots", "Lp", "M", "m", "mig", "n",
+    "network", "nnodes", "notify", "o", "oo", "outdir", "P", "p", "pack", "ptl", "Q", "q", "R", "rcacct", "rnc", "S",
+    "s", "sla", "smt", "sp", "stage", "step_cgroup", "T", "t", "U", "u", "v", "W", "We", "w", "wa", "wt", "yaml"))
+_START: Final = re.compile(r"\s*#\s*BSUB\s*(?=-)")
+_SHOWN: Final = re.compile(r"\s*#\s*BSUB\b\s*(\S)")
+
+
+def live(lines: list[Line]) -> list[Line]:
+    """The lines that bsub takes for directives."""
+    return [line for line in lines if _START.match(line.text)]
+
+
+def scan(reading: Reading, lines: list[Line]) -> Scan:
+    """The directives of a script, wherever they stand."""
+    broken = next((line for line in lines if line.end == "\r\n"), None)
+    if broken is not None:
+        reading.findings.add(APPROXIMATED, "script", "DOS line breaks, which a shell does not take; plain ones are put",
+                             line=broken.number, column=len(broken.text) + 1)
+        lines = [Line(line.number, line.text, "\n" if line.end else "") for line in lines]
+    made, taken = Scan(), 0
+    for index, line in enumerate(lines):
+        if index < taken:
+            continue
+        begin = _START.match(line.text)
+        if begin is None:
+            if (shown := _SHOWN.match(line.text)) is not None and shown[1] in "–—−":     # noqa: RUF001
+                reading.dead(line, "what follows begins with another dash than -", shown.start(1) + 1)
+            made.rest.append(line)
+            continue
+        text, taken = _continued(lines, index)
+        try:
+            found = _words(text, line.number, begin.end())
+        except Refusal as error:
+            reading.refuse(str(error), line.number, error.column, "directive", line.text)
+            continue
+        made.components[0] += _parse(reading, found, line.text)
+    return made
+
+
+def _continued(lines: list[Line], index: int) -> tuple[str, int]:
+    """A directive with the lines that a backslash takes up, and the index of the one after them."""
+    text = [lines[index].text]
+    while text[-1].endswith("\\") and index + 1 < len(lines):
+        index += 1
+        text[-1] = text[-1][:-1]
+        text.append(lines[index].text)
+    return "".join(text), index + 1
+
+
+def _words(text: str, line: int, start: int) -> list[Word]:
+    """Words; quotes of both kinds keep blanks, and nothing else has a meaning in them."""
+    made: list[Word] = []
+    at = start
+    while at < len(text):
+        if text[at].isspace():
+            at += 1
+            continue
+        if text[at] == "#":
+            break
+        begin, quote, word = at, "", []
+        while at < len(text) and (quote or not text[at].isspace()):
+            c = text[at]
+            if c == quote:
+                quote = ""
+            elif not quote and c in "\"'":
+                quote = c
+            else:
+                word.append(c)
+            at += 1
+        if quote:
+            raise Refusal(f"a {quote} is not closed", begin + 1)
+        made.append(Word("".join(word), line, begin + 1))
+    return made
+
+
+def arguments(reading: Reading, text: str) -> list[Option]:
+    """Options of the command line."""
+    return list(_parse(reading, [Word(w, 0, 0) for w in shlex.split(text)], text))
+
+
+def _parse(reading: Reading, found: list[Word], text: str) -> Iterator[Option]:
+    """Options out of words; a value may be glued to an option of one letter."""
+    queue = list(reversed(found))
+    while queue:
+        at = queue.pop()
+        name = at.text[1:]
+        if not at.text.startswith("-"):
+            reading.findings.add(APPROXIMATED, at.text, f"{at.text[:80]!r} and what follows are no options; left out",
+                                 line=at.line, column=at.column, excerpt=text)
+            return
+        if name in FLAGS:
+            yield Option(at.text, None, at.line, at.column, text)
+        elif name in VALUES or name[:1] in VALUES:
+            glued = "" if name in VALUES else name[1:]
+            if not glued and not queue:
+                reading.refuse(f"{at.text} wants a value", at.line, at.column, at.text, text)
+                return
+            yield Option(f"-{name[:1] if glued else name}", glued or queue.pop().text, at.line, at.column, text)
+        else:
+            reading.refuse(f"{at.text[:80]}: no such option", at.line, at.column, at.text, text)
+            return
+
+
+def directive(name: str, value: str | None) -> str:
+    """``-n 4``, ``-R "span[hosts=1]"``."""
+    return bsub(Directive(name.lstrip("-"), value, name))

@@ -1,0 +1,339 @@
+"""The size of a job of Grid Engine: slots and their parallel environment, memory, and resources of the site.
+
+A slot is a processor (decisions 8). Amounts of memory are those of a slot unless a site profile says otherwise.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from decimal import ROUND_CEILING, Decimal
+from typing import Final
+
+from sssjob.translators.scripts._sge_lines import RESOURCES
+from sssjob.translators.scripts.base import APPROXIMATED, DROPPED, SITE, Asking, Entry, Reading, Row
+from sssjob.translators.scripts.common import Written
+from sssjob.translators.scripts.grammars import Grammar, Kept
+from sssjob.translators.scripts.layout import (
+    Amount,
+    Part,
+    fits,
+    nodes_of,
+    one_part,
+    plain,
+    shared,
+    size,
+    unknown_factor,
+)
+from sssjob.translators.scripts.raw import Option
+
+__all__ = ["NAMES", "every", "number", "read_slots", "write_slots"]
+
+#: Stands for a parallel environment whose name only the site knows; no name may hold the sign, so that qmaster says so.
+_ANY_PE: Final = "@PE@"
+_MEMORY: Final = ("-l h_vmem", "-l m_mem_free", "-l mem_free")
+#: What ``4-`` is read as.
+_MOST: Final = 9999999
+NAMES: Final = ("-pe", *_MEMORY, "-l")
+
+
+def every(reading: Reading, name: str) -> list[Option]:
+    """All of an option, also those that another one replaces."""
+    return [o for o in reading.options if o.name == name]
+
+
+# -- sizes
+def number(text: str) -> Decimal | None:
+    """A decimal, hexadecimal or octal constant (sge_types(5))."""
+    if re.fullmatch(r"0[xX][0-9a-fA-F]{1,12}", text):
+        return Decimal(int(text, 16))
+    if re.fullmatch(r"0[0-7]{1,15}", text):
+        return Decimal(int(text, 8))
+    return Decimal(text) if re.fullmatch(r"\d{1,15}(?:\.\d{0,9})?|\.\d{1,9}", text, re.ASCII) else None
+
+
+_POWERS: Final = {"k": 1, "m": 2, "g": 3, "t": 4}
+
+
+def _bytes(text: str) -> int:
+    if text.upper() == "INFINITY":
+        raise Kept("no limit")
+    letter = text[-1:] if text[-1:].lower() in _POWERS else ""
+    amount = number(text.removesuffix(letter)) if letter else number(text)
+    if amount is None:
+        raise ValueError("is no size")
+    factor = (1000 if letter.islower() else 1024) ** _POWERS[letter.lower()] if letter else 1
+    return int((amount * factor).to_integral_value(ROUND_CEILING))
+
+
+_SIZE: Final = size(",K,M,G,T")
+_SPACE: Final = Grammar(_bytes, lambda text: _SIZE(int(text)), "a size such as 4G")
+
+
+# -- slots
+_SLOTS: Final = re.compile(r"(\d{0,7})(?:([-:])(\d{0,7}))?", re.ASCII)
+
+
+def _range(text: str) -> tuple[int, int] | None:
+    """Least and most of ``4``, ``4-8``, ``-8``, ``4-``, and of a list of such."""
+    found = [_SLOTS.fullmatch(part) for part in text.split(",")]
+    ends: list[int] = []
+    for hit in found:
+        if hit is None or not (hit[1] or hit[3]):
+            return None
+        first = int(hit[1] or 1)
+        ends += (first, first if hit[2] is None else int(hit[3] or _MOST))
+    return (min(ends), max(ends)) if min(ends) > 0 else None
+
+
+def read_slots(reading: Reading, options: Mapping[str, Option]) -> None:
+    """The options of ``NAMES``."""
+    option = options.get("-pe")
+    if option is not None:
+        name, _, text = (option.value or "").partition(" ")
+        span = _range(text)
+        if span is None:
+            reading.misfit(option, f"{text} is no number of slots", "NAME N[-M][,...]")
+        else:
+            several = name if "," not in text else f"{name} {text}"
+            if name != _ANY_PE:
+                reading.put("Extension[name=pe,type=sge]", several, option)
+            if span[0] == span[1]:
+                reading.put("Requested/Processors", span[0], option)
+            else:
+                reading.put("Requested/Processors", span[0], option, op="GE")
+                reading.put("Requested/Processors", span[1], option, op="LE")
+    memory = [options[name] for name in _MEMORY if name in options]
+    if memory:
+        _read_memory(reading, memory[0], option is not None)
+    for other in memory[1:]:
+        reading.keep(other)
+        reading.tell(SITE, other, f"kept for Grid Engine; {memory[0].name[3:]} is taken for the memory", "info")
+    _read_resources(reading)
+
+
+def _read_memory(reading: Reading, option: Option, parallel: bool) -> None:
+    site = reading.context.site
+    per_slot = None if site is None else site.sge.h_vmem_per_slot
+    where = "Requested/Memory" if per_slot is False else "Requested/Memory[metric=PerSlot]"
+    reading.row(Row(option.name, where, _SPACE), option)
+    if reading.job.requested is None or reading.job.requested.first("Memory") is None:
+        return
+    if option.name != _MEMORY[0]:
+        reading.put("Extension[name=memory,type=sge]", option.name[3:], option)
+    if parallel and per_slot is None:
+        reading.tell(SITE, option, "taken as an amount for each slot; what it is the site knows")
+
+
+def write_slots(asking: Asking) -> Written:
+    """The same of a job."""
+    part = one_part(asking, ranges=True)
+    slots = _slots(asking, part)
+    made = _environment(asking, part, slots)
+    if part.memory is not None:
+        name = asking.extension("memory", "sge")
+        resource = "h_vmem" if name is None or not fits(asking, name, name.text) else name.text
+        made.append((f"-l {resource}", _SIZE(_memory(asking, part, part.memory, slots or 1))))
+        for e in part.beside:
+            asking.dropped(e, "another amount of memory is written")
+    resources = _resources(asking)
+    if part.gpus is not None:
+        resources.append(f"gpu={_gpus(asking, part, part.gpus, slots or 1)}")
+    return made + [("-l", text) for text in _once(asking, sorted(resources, reverse=True))]
+
+
+def _slots(asking: Asking, part: Part) -> int | None:
+    """Slots in all (decisions 8); None: nothing says."""
+    tasks = part.tasks
+    if part.processors is not None:
+        return part.processors
+    if tasks is None and part.per_node:
+        tasks = part.per_node * (part.nodes or 1)
+    if tasks is None and part.chunks:
+        tasks = part.chunks
+    if tasks is None and part.nodes:
+        tasks = part.nodes
+        asking.note(APPROXIMATED, None, f"NodeCount: {tasks} nodes are written as {tasks} slots", subject="NodeCount")
+    if part.cpus and part.cpus > 1:
+        asking.note(APPROXIMATED, None, f"Processors: {tasks or 1} tasks of {part.cpus} processors are written as "
+                    f"{(tasks or 1) * part.cpus} slots", subject="Processors")
+        return (tasks or 1) * part.cpus
+    return tasks
+
+
+def _environment(asking: Asking, part: Part, slots: int | None) -> Written:
+    """``-pe`` with its name: the one that was read, else that of the site profile, else a placeholder."""
+    named = asking.extension("pe", "sge")
+    most = part.processors_most if part.processors is not None else None
+    _nodes(asking, part, slots)
+    if slots is None or (slots == 1 and most is None and named is None):
+        if named is not None:
+            asking.dropped(named, "nothing says how many slots")
+        return []
+    text = str(slots) if most is None else f"{slots}-" if most == _MOST else f"{slots}-{most}"
+    if named is not None:
+        name, _, kept = named.text.partition(" ")
+        if kept and _range(kept) == (slots, most or slots):
+            text = kept
+        return [("-pe", f"{name} {text}")]
+    return [("-pe", f"{_named(asking, part)} {text}")]
+
+
+def _named(asking: Asking, part: Part) -> str:
+    site = asking.context.site
+    found = None if site is None else site.sge.smp() if part.nodes == 1 else site.sge.spread(part.per_node)
+    if found is not None:
+        return found
+    asking.note(SITE, None, f"Processors: {_ANY_PE} stands for the parallel environment, whose name the site knows",
+                subject="Processors")
+    return _ANY_PE
+
+
+def _nodes(asking: Asking, part: Part, slots: int | None) -> None:
+    """The finding for nodes, which a parallel environment decides."""
+    site = asking.context.site
+    if site is not None and (site.sge.smp() if part.nodes == 1 else part.per_node and site.sge.spread(part.per_node)):
+        return
+    for tag, said in (("NodeCount", part.nodes), ("TaskDistribution", part.per_node)):
+        if said is not None:
+            asking.note(SITE, None, f"{tag}: how slots are spread over hosts is up to the parallel environment",
+                        "info" if slots in (None, 1) else None, tag)
+
+
+def _memory(asking: Asking, part: Part, memory: Amount, slots: int) -> int:
+    """Bytes of a slot."""
+    if memory.per == "PerProcessor":
+        return memory.value
+    if memory.per == "task":
+        return shared(asking, memory, part.cpus or 1, "slots of a task")
+    site = asking.context.site
+    if memory.per == "job" and site is not None and site.sge.h_vmem_per_slot is False:
+        return memory.value
+    nodes = nodes_of(asking, part) or (1 if slots == 1 else None)
+    times = {"job": 1, "PerNode": nodes, "PerChunk": part.chunks}.get(memory.per)
+    if times is None:
+        unknown_factor(asking, memory, f"memory {memory.per} is written for each slot")
+        return memory.value
+    asking.note(APPROXIMATED, memory.entry, f"written for each of {slots} slots")
+    return -(-memory.value * times // slots)
+
+
+def _gpus(asking: Asking, part: Part, gpus: Amount, slots: int) -> int:
+    total = gpus.value * {"PerNode": part.nodes or 1, "PerChunk": part.chunks or 1, "task": part.tasks or 1}.get(
+        gpus.per, 1)
+    kind = f"; type {gpus.kind} is left out" if gpus.kind else ""
+    what = "whole job" if total % slots else "slot"
+    asking.note(SITE, gpus.entry, f"the resource is called gpu and counted for each {what}, both are the site's{kind}")
+    return total if total % slots else total // slots
+
+
+# -- resources of the site
+_SIMPLE: Final = re.compile(r"[A-Za-z_][\w.-]*", re.ASCII)
+_HOST: Final = re.compile(r"!?[\w.-]{1,255}", re.ASCII)
+_HOSTS: Final = ("h", "hostname")
+_TRUE: Final = ("", "1", "true", "TRUE", "True")
+
+
+def _read_resources(reading: Reading) -> None:
+    """A host, resources that are simply wanted, and what only the site can tell: each name by its last value."""
+    last = {(o.value or "").partition("=")[0]: o for o in every(reading, "-l")}
+    for name, option in sorted(last.items()):
+        text = (option.value or "").partition("=")[2]
+        if not name:
+            reading.stumble(option, "has a value without a name", "NAME=VALUE,...")
+        elif name in _HOSTS and _HOST.fullmatch(text):
+            reading.put("Requested/Node", text.lstrip("!"), option, **({"op": "NE"} if text[0] == "!" else {}))
+        elif name == "exclusive" and text in _TRUE:
+            reading.put("Extension[name=ExclusiveNodeUse,type=Scheduler]", "true", option)
+        elif _SIMPLE.fullmatch(name) and "=" not in (option.value or "") and name not in _HOSTS:
+            reading.put("Requested/Feature", name, option)
+        else:
+            reading.keep(Option(f"-l {name}", text if "=" in (option.value or "") else None, option.line, option.column,
+                                option.text))
+
+
+def _resources(asking: Asking) -> list[str]:
+    """``name`` or ``name=value`` of all that is asked for by a name of the site's."""
+    made = [text for e in _wanted(asking) if (text := _feature(asking, e))]
+    made += [text for e in asking.find("Resource") if (text := _counted(asking, e))]
+    exclusive = asking.extension("ExclusiveNodeUse")
+    if exclusive is not None and exclusive.text != "false":
+        _theirs(asking, exclusive, "exclusive")
+        made.append("exclusive=true")
+    return made + _hosts(asking) + _kept(asking)
+
+
+def _kept(asking: Asking) -> list[str]:
+    """Resources that were kept as they are, but for those with an option of their own."""
+    made = []
+    for e in asking.entries:
+        name = e.attributes.get("name", "") if e.tag == "Extension" and e.attributes.get("type") == "sge" else ""
+        if name.startswith("l ") and name[2:] not in RESOURCES:
+            e.used = True
+            e.understood |= {"name", "type"}
+            made.append(name[2:] if e.text == f"-{name}" else f"{name[2:]}={e.text}")
+    return made
+
+
+def _once(asking: Asking, texts: list[str]) -> list[str]:
+    """Each resource once, for the last one of a name counts; the one with a value stays."""
+    made: dict[str, str] = {}
+    for text in texts:
+        name = text.partition("=")[0]
+        if name in made:
+            asking.note(DROPPED, None, f"{text}: another request for {name} is written", subject=name)
+        made.setdefault(name, text)
+    return [made[name] for name in sorted(made)]
+
+
+def _theirs(asking: Asking, e: Entry, name: str) -> None:
+    if asking.source != "sge":
+        asking.note(SITE, e, f"asked for as the resource {name}, a name that the site has to know")
+
+
+def _wanted(asking: Asking) -> list[Entry]:
+    features = asking.find("Feature")
+    if not features or plain(features):
+        return features
+    one = asking.one("Feature")
+    return [] if one is None else [one]
+
+
+def _feature(asking: Asking, e: Entry) -> str:
+    name, sign, value = e.text.partition("=")
+    fit = _SIMPLE.fullmatch(name) and (not sign or _SIMPLE.fullmatch(value))
+    if not fit or name in (*_HOSTS, *RESOURCES, "exclusive"):
+        asking.dropped(e, f"{e.text} is no name of a resource")
+        return ""
+    _theirs(asking, e, name)
+    return e.text
+
+
+def _counted(asking: Asking, e: Entry) -> str:
+    """Licences and other things that are counted."""
+    name = e.attributes.get("name", "")
+    if name == "GPU":
+        e.used = bool(e.understood & {"units"})
+        return ""
+    e.understood |= {"name", "type", "metric"}
+    name = e.attributes.get("type", "license") if name == "License" else name
+    if not fits(asking, e, name):
+        return ""
+    if e.attributes.get("metric"):
+        asking.note(APPROXIMATED, e, f"{name} {e.attributes['metric']} is counted as the site counts it")
+    else:
+        _theirs(asking, e, name)
+    return f"{name}={int(float(e.text))}"
+
+
+def _hosts(asking: Asking) -> list[str]:
+    """One host, for Grid Engine knows any of several and not all of them."""
+    made: list[str] = []
+    for e in asking.find("Node"):
+        op = e.attributes.get("op", "EQ")
+        e.understood |= {"op"}
+        if op not in ("EQ", "NE") or made or not _HOST.fullmatch(e.text) or e.attributes.keys() - {"op"}:
+            asking.dropped(e, "Grid Engine names one host")
+        else:
+            made.append(f"h={'!' if op == 'NE' else ''}{e.text}")
+    return made

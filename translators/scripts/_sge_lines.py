@@ -1,0 +1,202 @@
+"""How qsub of Grid Engine finds and splits directives: the first stage.
+
+Source: submit(1) of Son of Grid Engine 8.1.9, and what its ``qsub -verify`` listed for small cases. A directive may
+stand anywhere in the file, here-documents included. Once a quote has begun, all that follows on the line is one word,
+whatever closes it; the quotes themselves go. ``-l h_rt=1,b=2`` is read as the options ``-l h_rt`` and ``-l``, for only
+some resources have a meaning of their own; after ``-soft`` as ``-soft -l b``, and that ends with its line.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterator
+from typing import Final
+
+from sssjob.templates.quoting import Directive, QuotingError, checked
+from sssjob.translators.scripts.base import APPROXIMATED, SITE, Reading, Scan
+from sssjob.translators.scripts.raw import Line, Option, Word
+
+__all__ = ["PREFIX", "RESOURCES", "arguments", "directive", "live", "scan", "words"]
+
+PREFIX: Final = "#$"
+#: Resources that have a row of their own.
+RESOURCES: Final = ("h_rt", "h_cpu", "h_vmem", "m_mem_free", "mem_free")
+_NONE: Final = frozenset(("V", "clear", "cwd", "h", "hard", "notify", "soft", "terse", "verify"))
+_ONE: Final = frozenset((
+    "@", "A", "C", "M", "N", "P", "R", "S", "a", "ac", "ar", "b", "c", "ckpt", "dc", "dl", "e", "hold_jid",
+    "hold_jid_ad", "i", "j", "js", "jsv", "l", "m", "masterq", "now", "o", "p", "pty", "q", "r", "sc", "shell", "sync",
+    "t", "tc", "u", "v", "w", "wd"))
+#: What values of options without a meaning elsewhere look like, or qsub stops while it reads them.
+_FORMS: Final = {
+    **dict.fromkeys(("R", "b", "now", "pty", "shell", "sync"), (r"y(?:es)?|n(?:o)?", "y or n")),
+    "js": (r"\d{1,9}", "a number"), "w": (r"[envpw]", "one of e, n, p, v, w"),
+    "c": (r"[nsmxr]+|\d*(?::\d*:\d*)?", "letters of nsmxr or a time"),
+    "binding": (r"(?:(?:env|pe|set) )?(?:linear|striding|explicit)(?::[\w,:]*)?", "linear, striding or explicit")}
+
+
+def _prefix(reading: Reading) -> str:
+    """That of ``-C`` on the command line; empty: nothing is read."""
+    given = shlex.split(reading.context.options.get("set") or "")
+    at = max((i for i, text in enumerate(given[:-1]) if text == "-C"), default=-1)
+    return PREFIX if at < 0 else given[at + 1]
+
+
+def live(lines: list[Line]) -> list[Line]:
+    """The lines that qsub takes for directives."""
+    return [line for line in lines if line.text.startswith(PREFIX)]
+
+
+def scan(reading: Reading, lines: list[Line]) -> Scan:
+    """The directives of a script, wherever they stand."""
+    broken = next((line for line in lines if line.end == "\r\n"), None)
+    if broken is not None:
+        reading.findings.add(APPROXIMATED, "script", "qsub takes DOS line breaks, a shell does not; plain ones are put",
+                             line=broken.number, column=len(broken.text) + 1)
+        lines = [Line(line.number, line.text, "\n" if line.end else "") for line in lines]
+    made, prefix = Scan(), _prefix(reading)
+    for line in lines:
+        if prefix and line.text.startswith(prefix):
+            found = _line(reading, line, prefix)
+            made.components[0] += found
+            if any(o.name == "-clear" for o in found):
+                _cleared(reading, made)
+        else:
+            made.rest.append(line)
+            text = line.text.lstrip()
+            if text.startswith(PREFIX + " -") and text != line.text:
+                reading.dead(line, "blanks stand before it", len(line.text) - len(text) + 1)
+    return made
+
+
+def _cleared(reading: Reading, made: Scan) -> None:
+    """``-clear`` discards what was said before it."""
+    options = made.components[0]
+    at = max(i for i, o in enumerate(options) if o.name == "-clear")
+    if any(o.name != "-clear" for o in options[:at]):
+        reading.tell(APPROXIMATED, options[at], f"qsub forgets {at} options that were said before it")
+    del options[:at]
+
+
+def words(text: str, line: int, start: int) -> tuple[list[Word], int]:
+    """The words after the prefix, and where (from 1) options stand that a quote has swallowed (0: nowhere). ``#`` ends
+    the line, even inside quotes."""
+    end = text.find("#", start)
+    text = text.rstrip() if end < 0 else text[:end].rstrip()
+    made: list[Word] = []
+    at = start
+    while at < len(text):
+        if text[at] in " \t":
+            at += 1
+            continue
+        begin = at
+        while at < len(text) and text[at] not in " \t" and text[at] not in "\"'":
+            at += 1
+        if at < len(text) and text[at] in "\"'":
+            closed = text.find(text[at], at + 1)
+            after = re.compile(r"[ \t]-[A-Za-z]").search(text, closed + 1) if closed > 0 else None
+            made.append(Word(re.sub("[\"']", "", text[begin:]), line, begin + 1))
+            return made, after.start() + 2 if after else 0
+        made.append(Word(text[begin:at], line, begin + 1))
+    return made, 0
+
+
+def _line(reading: Reading, line: Line, prefix: str) -> list[Option]:
+    found, swallowed = words(line.text, line.number, len(prefix))
+    if swallowed:
+        reading.findings.add(APPROXIMATED, "directive", "after a quote the rest of the line belongs to the value, for "
+                             "qsub no option follows", line=line.number, column=swallowed, excerpt=line.text)
+    return list(_parse(reading, found, line.text))
+
+
+def arguments(reading: Reading, text: str) -> list[Option]:
+    """Options of the command line; what is soft stays so to the end of it."""
+    made = list(_parse(reading, [Word(w, 0, 0) for w in shlex.split(text)], text))
+    return [o for o in made if o.name not in ("-C", "-clear")]
+
+
+def _parse(reading: Reading, found: list[Word], text: str) -> Iterator[Option]:
+    """Options out of words."""
+    queue, soft = list(reversed(found)), False
+    while queue:
+        at = queue.pop()
+        name = at.text[1:]
+        if not at.text.startswith("-") or name not in _NONE | _ONE | {"pe", "binding"}:
+            reading.refuse(f"{at.text!r}: no such option", at.line, at.column, at.text, text)
+            return
+        if name in ("soft", "hard"):
+            soft = name == "soft"
+        elif name in _NONE:
+            yield Option(at.text, None, at.line, at.column, text)
+        else:
+            value = _value(name, queue)
+            if value is None:
+                reading.refuse(f"-{name} wants a value", at.line, at.column, at.text, text)
+                return
+            option = Option(at.text, value, at.line, at.column, text)
+            _check(reading, option)
+            if name == "C" and at.line:
+                continue
+            yield from _split(reading, option, "-soft " if soft and name in ("l", "q") else "")
+
+
+def _value(name: str, queue: list[Word]) -> str | None:
+    """The value of an option, parted by blanks where it has two words."""
+    taken = [queue.pop().text] if queue else []
+    if taken and (name == "pe" or (name == "binding" and taken[0] in ("env", "pe", "set"))):
+        if not queue:
+            return None
+        taken.append(queue.pop().text)
+    return " ".join(taken) if taken else None
+
+
+def _check(reading: Reading, option: Option) -> None:
+    """The findings for a value that qsub stops at, and for what is not seen here."""
+    name, value = option.name[1:], option.value or ""
+    form, expected = _FORMS.get(name, (".*", ""))
+    if name == "@":
+        reading.tell(SITE, option, "the options of that file are not seen here")
+    elif not re.fullmatch(form, value, re.ASCII | re.DOTALL):
+        reading.stumble(option, "is not what qsub takes", expected)
+
+
+def _split(reading: Reading, option: Option, soft: str) -> Iterator[Option]:
+    """``-l a=1,b`` as an option for each resource."""
+    if option.name != "-l":
+        yield Option(f"{soft}{option.name}", option.value, option.line, option.column, option.text)
+        return
+    for part in re.split(r"[,\s]+", option.value or ""):
+        name, sign, value = part.partition("=")
+        if not part:
+            continue
+        if name in RESOURCES or soft:
+            yield Option(f"{soft}-l {name}", value if sign else None, option.line, option.column, option.text)
+        else:
+            yield Option("-l", part, option.line, option.column, option.text)
+
+
+_UNFIT: Final = re.compile("[\"'#]")
+_TWO: Final = re.compile(r"(?:pe \S+|binding (?:env|pe|set)) \S+", re.ASCII)      # options of two words
+
+
+def directive(name: str, value: str | None) -> str:
+    """``-l h_rt=01:00:00``, ``-N "a b"``, ``-soft -l a=1``. Raises QuotingError for what no directive can hold."""
+    soft = name.startswith("-soft ")
+    option, _, resource = name.removeprefix("-soft ").lstrip("-").partition(" ")
+    if resource:
+        if re.search(r"[\s,=]", resource):
+            raise QuotingError(name, resource, "is no name of a resource")
+        value = resource if value is None else f"{resource}={value}"
+    text = checked(Directive(option, value, name), plain=True) if option != "@" else value or ""
+    if unfit := _UNFIT.search(text):
+        raise QuotingError(name, text, f"contains {unfit[0]!r}, which a directive of Grid Engine cannot hold")
+    if value is None:
+        return f"-{option}"
+    blank = re.search(r"\s", text) is not None
+    if _TWO.fullmatch(f"{option} {text}"):
+        return f"-{option} {text}"
+    if not text or text != text.strip() or (blank and (resource or option == "pe")):
+        raise QuotingError(name, text, "is empty or has a blank where a directive of Grid Engine cannot hold one")
+    if blank:
+        text = f'"{text}"'
+    return f"{'-soft ' if soft else ''}-{option} {text}"

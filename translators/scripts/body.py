@@ -1,0 +1,128 @@
+"""The body of a job's script on its way into another dialect: what the job asks for that a body may ask in turn, and
+where its lines stood."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from decimal import ROUND_CEILING, Decimal
+from functools import cache
+from typing import TYPE_CHECKING, Final
+
+from sssjob.element import Property
+from sssjob.limits import LIMITS
+from sssjob.model import Job
+from sssjob.translators.bodies.facts import FACTS, MODES, Facts, Mode
+from sssjob.units import to_bytes
+
+if TYPE_CHECKING:
+    from sssjob.translators.scripts.base import Asking, Dialect
+
+__all__ = ["asked", "carry", "facts_of", "mode_of"]
+
+_DEFAULT: Final[Mode] = "shim"      # decisions 48
+_SHIM: Final = "# >>> sssjob shim: "
+
+
+def mode_of(options: object) -> Mode:
+    """What is to become of bodies. Raises ValueError for another word."""
+    if options not in (None, *MODES):
+        raise ValueError(f"body is {', '.join(MODES[:-1])} or {MODES[-1]}")
+    return next((m for m in MODES if m == options), _DEFAULT)
+
+
+@cache
+def facts_of(dialect: Dialect | None) -> Facts | None:
+    """What the jobs of a dialect find; of one that brings no table only the beginnings of variables are known."""
+    if dialect is None:
+        return None
+    if dialect.body is not None or dialect.name in FACTS:
+        return dialect.body or FACTS[dialect.name]
+    return Facts(dialect.name, dialect.title, dialect.variables or ("\n",), {}, {}, {})
+
+
+def carry(asking: Asking, shebang: str, body: str, first: int) -> str:
+    """The body for the target. first: lines of the script before it."""
+    from sssjob.translators.scripts.base import ScriptDocument, dialect_of
+
+    body = _with_modules(asking, body, first)
+    source, target = facts_of(dialect_of(asking.source)), facts_of(asking.dialect)
+    if source is None or target is None:
+        return body
+    if source is target and _SHIM not in body:
+        return body
+    if len(body) <= LIMITS.script_bytes and not source.in_text(body) and _SHIM not in body:
+        return body
+    from sssjob.translators.bodies.carry import Body, carried
+    from sssjob.translators.bodies.shell import interpreter
+
+    stood = asking.document.lines if isinstance(asking.document, ScriptDocument) else []
+
+    def tell(rule: str, subject: str, message: str, line: int, column: int, text: str) -> None:
+        at = line + first
+        asking.findings.add(rule, subject, message, line=stood[at] if at < len(stood) else at + 1, column=column,
+                            excerpt=text)
+
+    shell = asking.job.first("Shell")
+    program = interpreter(f"#!{shell.text}" if shell is not None and shell.text else shebang)
+    return carried(Body(body, program, lambda: dict(asked(asking.job))), source, target,
+                   mode_of(asking.context.options.get("body")), tell,
+                   facts=lambda name: facts_of(dialect_of(name)))
+
+
+def _with_modules(asking: Asking, body: str, first: int) -> str:
+    """The body with this site's names of environment modules, where a site profile says them."""
+    site = asking.context.site
+    if site is None or not site.modules or mode_of(asking.context.options.get("body")) == "keep":
+        return body
+    from sssjob.translators.bodies.modules import renamed
+
+    stood = getattr(asking.document, "lines", [])
+
+    def tell(rule: str, subject: str, message: str, line: int, column: int, text: str) -> None:
+        at = line + first
+        asking.findings.add(rule, subject, message, line=stood[at] if at < len(stood) else at + 1, column=column,
+                            excerpt=text)
+
+    return renamed(body, site.modules, tell)
+
+
+_PLACES: Final = {
+    "NodeCount": "nodes", "TaskCount": "tasks", "Duration": "walltime", "Queue": "queue", "Project": "account",
+    "InitialWorkingDirectory": "directory",
+}
+_MEMORY: Final = {"PerNode": "memory_per_node", "PerProcessor": "memory_per_cpu"}
+_RANGE: Final = re.compile(r"(\d{1,12})(?:-(\d{1,12})(?::(\d{1,12}))?)?(?:%\d+)?", re.ASCII)
+
+
+def asked(job: Job) -> Iterator[tuple[str, str]]:
+    """Meaning and value of what the job states, where it states one value."""
+    groups = job.task_groups
+    if len(groups) > 1:
+        groups = []
+    bodies = [job, *([job.requested] if job.requested is not None else [])]
+    for group in groups:
+        bodies += [group, *([group.requested] if group.requested is not None else [])]
+    for item in (i for body in bodies for i in body.items if isinstance(i, Property) and i.get("op", "EQ") == "EQ"):
+        if item.tag in _PLACES and item.text:
+            yield _PLACES[item.tag], item.text
+        elif item.tag == "TaskDistribution" and item.get("type") == "TasksPerNode":
+            yield "tasks_per_node", item.text
+        elif item.tag == "Memory" and item.get("metric") in _MEMORY:
+            amount = to_bytes(Decimal(item.text), item.get("units")) / (1 << 20)
+            yield _MEMORY[item.get("metric") or ""], str(int(amount.to_integral_value(ROUND_CEILING)))
+        elif item.tag == "Extension" and item.get("name") == "Array":
+            yield from _array(item.text)
+    for group in groups:
+        for wanted in (r for d in group.containers("TaskDefaults") for r in d.containers("Requested")):
+            yield from (("cpus_per_task", p.text) for p in wanted.all("Processors") if p.get("op", "EQ") == "EQ")
+
+
+def _array(text: str) -> Iterator[tuple[str, str]]:
+    yield "array", text
+    found = _RANGE.fullmatch(text)
+    if found is not None:
+        first, step = int(found[1]), int(found[3] or 1) or 1
+        last = int(found[2] or first)
+        yield from (("array_first", str(first)), ("array_last", str(last)), ("array_step", str(step)),
+                    ("array_count", str(max(0, last - first) // step + 1)))

@@ -1,0 +1,465 @@
+"""Batch scripts of Cobalt, as qsub of Cobalt reads them.
+
+Source: qsub(1) and qsub.py of Cobalt. There are no quotes and no comments: a line is split at blanks, and the options
+are parsed as Python's optparse does it.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+from sssjob.model import Environment
+from sssjob.templates.quoting import Directive, cobalt
+from sssjob.translators.scripts.base import (
+    APPROXIMATED,
+    SITE,
+    AnyRow,
+    Asking,
+    Dialect,
+    Reading,
+    Row,
+    Scan,
+    Special,
+    translator,
+)
+from sssjob.translators.scripts.common import (
+    Written,
+    file_name,
+    foreign_id,
+    mail,
+    merged,
+    named_variables,
+    read_mail,
+    source_merges,
+)
+from sssjob.translators.scripts.grammars import COUNT, Grammar, Kept, clock, file_reader
+from sssjob.translators.scripts.layout import Part, one_part, plain, task_processors
+from sssjob.translators.scripts.raw import Line, Option, Word
+
+__all__ = ["DIALECT", "TRANSLATOR"]
+
+# -- the first stage
+PREFIX: Final = "#COBALT"
+#: Long option -> whether it takes a value.
+_LONG: Final = dict.fromkeys(("debug", "disable_preboot", "held", "interactive", "preemptable", "version"), False) | \
+    dict.fromkeys((
+        "attrs", "cwd", "debuglog", "dependencies", "env", "error", "geometry", "inputfile", "ion_kernel",
+        "ion_kerneloptions", "jobname", "kernel", "kerneloptions", "mode", "nodecount", "notify", "output",
+        "outputprefix", "proccount", "project", "queue", "run_project", "run_users", "time", "umask", "user_list"),
+        True)
+_SHORT: Final = {"A": "project", "E": "error", "I": "interactive", "K": "kerneloptions", "M": "notify",
+                 "O": "outputprefix", "d": "debug", "e": "error", "h": "held", "i": "inputfile", "n": "nodecount",
+                 "o": "output", "q": "queue", "t": "time", "u": "umask"}
+
+
+def live(lines: list[Line]) -> list[Line]:
+    """The lines that qsub takes for directives: those that follow the first one, without a gap."""
+    if not lines or not lines[0].text.startswith("#!"):
+        return []
+    made = []
+    for line in lines[1:]:
+        if not line.text.startswith(PREFIX + " "):
+            break
+        made.append(line)
+    return made
+
+
+def scan(reading: Reading, lines: list[Line]) -> Scan:
+    """The directives below the first line; all others are dead."""
+    broken = next((line for line in lines if line.end == "\r\n"), None)
+    if broken is not None:
+        reading.refuse("DOS line breaks: the last word of each directive would end in one", broken.number,
+                       len(broken.text) + 1)
+        lines = [Line(line.number, line.text, "\n" if line.end else "") for line in lines]
+    made, found = Scan(), {line.number for line in live(lines)}
+    for line in lines:
+        if line.number in found:
+            words = [Word(hit[0], line.number, hit.start() + 1)
+                     for hit in re.finditer(r"\S+", line.text) if hit.start() >= len(PREFIX)]
+            made.components[0] += _parse(reading, words, line.text)
+            continue
+        made.rest.append(line)
+        text = line.text.lstrip()
+        if text.startswith(PREFIX) and text[len(PREFIX):len(PREFIX) + 1] in ("", " ", "-"):
+            why = "qsub wants a blank after #COBALT" if text[len(PREFIX):len(PREFIX) + 1] == "-" else \
+                "qsub reads only the lines that follow #! without a gap"
+            reading.dead(line, why, len(line.text) - len(text) + 1)
+    return made
+
+
+def _parse(reading: Reading, words: list[Word], text: str) -> Iterator[Option]:
+    """Options as optparse finds them; words that are left over would be arguments of the script."""
+    queue = list(reversed(words))
+
+    def refuse(message: str, at: Word) -> None:
+        reading.refuse(message, at.line, at.column, at.text, text)
+
+    while queue:
+        at = queue.pop()
+        if at.text.startswith("--") and len(at.text) > 2:
+            said, sign, value = at.text[2:].partition("=")
+            fits_ = [said] if said in _LONG else [name for name in _LONG if name.startswith(said)]
+            if len(fits_) != 1:
+                refuse(f"{at.text[:80]}: {'may be several options' if fits_ else 'no such option'}", at)
+            elif not _LONG[fits_[0]]:
+                yield Option(f"--{fits_[0]}", None, at.line, at.column, text)
+            elif not sign and not queue:
+                refuse(f"{at.text[:80]} wants a value", at)
+            else:
+                yield Option(f"--{fits_[0]}", value if sign else queue.pop().text, at.line, at.column, text)
+        elif at.text.startswith("-") and len(at.text) > 1 and at.text != "--":
+            yield from _short(at, queue, text, refuse)
+        else:
+            reading.findings.add(APPROXIMATED, at.text, f"{at.text[:80]!r} and what follows are no options; as "
+                                 "arguments of the script they are left out", line=at.line, column=at.column,
+                                 excerpt=text)
+            return
+
+
+def _short(at: Word, queue: list[Word], text: str, refuse: object) -> Iterator[Option]:
+    letters = at.text[1:]
+    while letters:
+        name, letters = _SHORT.get(letters[0]), letters[1:]
+        if name is None or (_LONG[name] and not letters and not queue):
+            refuse(f"{at.text[:80]}: {'no such option' if name is None else 'wants a value'}", at)  # type: ignore[operator]
+            return
+        if _LONG[name]:
+            yield Option(f"--{name}", letters or queue.pop().text, at.line, at.column, text)
+            return
+        yield Option(f"--{name}", None, at.line, at.column, text)
+
+
+def arguments(reading: Reading, text: str) -> list[Option]:
+    """Options of the command line."""
+    return list(_parse(reading, [Word(w, 0, 0) for w in shlex.split(text)], text))
+
+
+_LETTERS: Final = {"project": "A", "queue": "q", "nodecount": "n", "time": "t", "output": "o", "error": "e",
+                   "inputfile": "i", "outputprefix": "O", "notify": "M", "kerneloptions": "K", "interactive": "I"}
+
+
+def directive(name: str, value: str | None) -> str:
+    """``-n 4``, ``--attrs a=b``: one letter where people use it."""
+    option = name.lstrip("-")
+    return cobalt(Directive(_LETTERS.get(option, option), value, name))
+
+
+# -- values
+def _minutes(text: str) -> int:
+    """Seconds of ``M``, ``H:M``, ``H:M:S``, ``D:H:M:S``; Cobalt keeps whole minutes."""
+    if not re.fullmatch(r"\d{1,9}(?::\d{1,9}){0,3}", text, re.ASCII):
+        raise ValueError("is no time of Cobalt")
+    fields = [int(f) for f in text.split(":")]
+    if len(fields) < 3:
+        fields = [0] * (2 - len(fields)) + [*fields, 0]
+    days, hours, minutes, seconds = [0, *fields][-4:]
+    total = days * 86400 + hours * 3600 + minutes * 60 + seconds
+    if not total:
+        raise Kept("the longest that the queue allows")
+    return total
+
+
+_TIME: Final = Grammar(_minutes, lambda text: clock(int(text)), "minutes, H:M, H:M:S or D:H:M:S")
+
+
+def _write_time(asking: Asking) -> Written:
+    entry = asking.at("Requested/Duration")
+    if entry is None:
+        return []
+    if int(entry.text) <= 0:
+        asking.dropped(entry, "0 would be the longest that the queue allows")
+        return []
+    return [("--time", clock(int(entry.text)))]
+
+
+def _every(reading: Reading, name: str) -> list[Option]:
+    return [o for o in reading.options if o.name == name]
+
+
+def _pairs(text: str) -> list[tuple[str, str]]:
+    """``a=1:b=2``; a backslash keeps the sign that follows."""
+    made = []
+    for part in re.findall(r"(?:\\.|[^\\:])+", text):
+        name, _, value = part.partition("=")
+        made.append((name, re.sub(r"\\([:=\\])", r"\1", value)))
+    return made
+
+
+def _read_environment(reading: Reading, options: Mapping[str, Option]) -> None:
+    """All ``--env`` are taken together, the last of a name counts."""
+    said: dict[str, tuple[str, Option]] = {}
+    given = _every(reading, "--env")
+    if bad := [o for o in given if not re.fullmatch(r"(?:[^\\:=]+=(?:\\.|[^\\:])*(?::|\Z))+", o.value or "")]:
+        reading.misfit(bad[-1], "is no list of variables", "NAME=VALUE:NAME=VALUE")
+        given = []
+    for option in given:
+        for name, value in _pairs(option.value or ""):
+            said[name] = (value, option)
+    assert isinstance(reading.scope(("Environment",)), Environment)
+    for name, (value, option) in said.items():
+        reading.put("Environment/Variable", value, option, name=name)
+
+
+def _write_environment(asking: Asking) -> Written:
+    made = []
+    for e in named_variables(asking):
+        if re.search(r"\s", e.text) or not e.text:
+            asking.dropped(e, f"the value of {e.attributes.get('name')} is empty or holds a blank")
+            continue
+        text = re.sub(r"([:=\\])", r"\\\1", e.text)
+        made.append(f"{e.attributes.get('name')}={text}")
+    names = asking.extension("ExportNames")
+    if names is not None:
+        asking.dropped(names, "Cobalt cannot pass the submitter's variables on")
+    environment = asking.job.environment
+    if environment is not None and environment.export:
+        asking.note(APPROXIMATED, None, "Environment: Cobalt cannot pass the submitter's variables on",
+                    subject="Environment")
+    return [("--env", ":".join(made))] if made else []
+
+
+# -- layout
+def _read_layout(reading: Reading, options: Mapping[str, Option]) -> None:
+    for row in (Row("--nodecount", "Requested/NodeCount", COUNT), Row("--proccount", "TaskGroup/TaskCount", COUNT)):
+        if (option := options.get(row.name)) is not None:
+            if re.fullmatch(r"0+", option.value or ""):
+                reading.misfit(option, "is no number", "a number from 1")
+            else:
+                reading.row(row, option)
+    if (mode := options.get("--mode")) is not None:
+        _read_mode(reading, mode)
+
+
+def _read_mode(reading: Reading, option: Option) -> None:
+    """``cN`` of Blue Gene/Q is N ranks on each node; other modes are kept."""
+    found = re.fullmatch(r"c([1-9]\d{0,4})", option.value or "", re.ASCII)
+    if found is None:
+        reading.keep(option)
+    else:
+        reading.put("TaskGroup/TaskDistribution[type=TasksPerNode]", found[1], option)
+
+
+def _write_layout(asking: Asking) -> Written:
+    part = one_part(asking)
+    cpus = task_processors(asking, part)
+    nodes = _nodes(asking, part)
+    made: Written = [("--nodecount", str(nodes))] if nodes else []
+    if part.nodes_most:
+        asking.note(APPROXIMATED, None, f"NodeCount: {part.nodes} of {part.nodes} to {part.nodes_most} are asked for",
+                    subject="NodeCount")
+    if part.tasks is not None:
+        made.append(("--proccount", str(part.tasks)))
+    if part.per_node is not None:
+        if asking.source in ("", "cobalt"):
+            made.append(("--mode", f"c{part.per_node}"))
+        else:
+            asking.note(APPROXIMATED, None, "TaskDistribution: the launcher in the script says how many tasks a node "
+                        "has", subject="TaskDistribution")
+    if cpus is not None and cpus > 1:
+        asking.note(APPROXIMATED, None, "Processors: nodes are given whole; the launcher in the script says how many "
+                    "processors a task has", subject="Processors")
+    for amount in filter(None, (part.memory, part.gpus)):
+        asking.dropped(amount.entry)
+    for e in part.beside:
+        asking.dropped(e)
+    return made
+
+
+def _nodes(asking: Asking, part: Part) -> int | None:
+    """Nodes, as far as the job says how many (rosetta: tasks shared out, or chunks that are nodes)."""
+    if part.nodes is not None:
+        return part.nodes
+    if part.tasks is not None and part.per_node:
+        return -(-part.tasks // part.per_node)
+    if part.tasks is not None or part.chunks is not None or part.per_node is not None:
+        asking.note(SITE, None, "NodeCount: the job does not say how many nodes, which Cobalt wants to know",
+                    subject="NodeCount")
+    return None
+
+
+# -- attributes
+_NAME: Final = re.compile(r"[A-Za-z_][\w.-]*", re.ASCII)
+
+
+def _read_attrs(reading: Reading, options: Mapping[str, Option]) -> None:
+    """``name=value`` pairs are features, ``location`` is a node."""
+    option = options["--attrs"]
+    pairs = [part.partition("=") for part in (option.value or "").split(":") if part]
+    if not all(_NAME.fullmatch(name) and re.fullmatch(r"[^\s=]+", value) and sign for name, sign, value in pairs):
+        reading.keep(option)
+        return
+    for name, _, value in pairs:
+        if name != "location":
+            reading.put("Requested/Feature", f"{name}={value}", option)
+        elif re.fullmatch(r"[\d,-]*\d-\d[\d,-]*", value, re.ASCII):
+            reading.put("Requested/Node", value, option, aggregation="Range")
+        else:
+            reading.put("Requested/Node", value, option, **({"aggregation": "List"} if "," in value else {}))
+
+
+def _write_attrs(asking: Asking) -> Written:
+    made = []
+    features = asking.find("Feature")
+    if features and not plain(features):
+        one = asking.one("Feature")
+        features = [one] if one is not None else []
+    for e in features:
+        name, _, value = e.text.partition("=")
+        if not _NAME.fullmatch(name) or not re.fullmatch(r"[^\s=:]+", value) or name == "location":
+            asking.dropped(e, f"{e.text[:80]} is no attribute with a value")
+        else:
+            made.append(e.text)
+    places = []
+    for e in asking.find("Node"):
+        e.understood |= {"aggregation"}
+        if plain([e]) and e.attributes.get("aggregation") != "Pattern" and re.fullmatch(r"[\w.,-]+", e.text, re.ASCII):
+            places.append(e.text)
+        else:
+            asking.dropped(e, "location takes names and ranges of nodes")
+    made += [f"location={','.join(places)}"] if places else []
+    return [("--attrs", ":".join(made))] if made else []
+
+
+# -- dependencies
+_ID: Final = re.compile(r"\d+|@JOBID:[^@]*@", re.ASCII)
+
+
+def _read_dependencies(reading: Reading, options: Mapping[str, Option]) -> None:
+    option = options["--dependencies"]
+    found = re.findall(r"@JOBID:[^@]*@|[^:@]+", option.value or "")
+    if (option.value or "").lower() == "none":
+        reading.keep(option)
+    elif not found or not all(_ID.fullmatch(text) for text in found):
+        reading.misfit(option, "is no list of jobs", "ID:ID")
+    else:
+        for text in found:
+            reading.put("Dependency", text, option, condition="OnSuccess")
+
+
+def _write_dependencies(asking: Asking) -> Written:
+    made = []
+    for e in asking.find("Dependency"):
+        e.understood |= {"condition", "designator", "code"}
+        if e.attributes.get("condition", "OnSuccess") != "OnSuccess" or "code" in e.attributes or e.attributes.get(
+                "designator", "JobId") != "JobId" or not _ID.fullmatch(text := foreign_id(asking, e)):
+            asking.dropped(e, "Cobalt waits only for the success of jobs")
+        else:
+            made.append(text)
+    return [("--dependencies", ":".join(made))] if made else []
+
+
+# -- files, mail
+_path = file_reader({"jobid": "{jobid}", "COBALT_JOBID": "{jobid}"}, r"\$(?P<name>COBALT_JOBID|jobid)(?!\w)")
+_FILES: Final = {"--inputfile": "InputFile", "--output": "OutputFile", "--error": "ErrorFile"}
+
+
+def _read_files(reading: Reading, options: Mapping[str, Option]) -> None:
+    """``-O prefix`` stands for ``-o prefix.output -e prefix.error``."""
+    for name, tag in _FILES.items():
+        if name in options:
+            reading.row(Row(name, tag, Grammar(_path, str, "a file name")), options[name])
+    prefix = options.get("--outputprefix")
+    if prefix is None:
+        return
+    if "--output" in options or "--error" in options:
+        reading.keep(prefix)
+        return
+    for tag, suffix in (("OutputFile", "output"), ("ErrorFile", "error")):
+        reading.put(tag, _path(f"{prefix.value}.{suffix}"), prefix)
+
+
+def _write_files(asking: Asking) -> Written:
+    source, _ = file_name(asking, "InputFile")
+    output, error = (file_name(asking, tag, directory=asking.source == "cobalt") for tag in ("OutputFile", "ErrorFile"))
+    join = merged(asking, error, output)
+    out, err = output[0], error[0]
+    if join:
+        out = err = (out or err) if join == "oe" else (err or out)
+        for tag in ("OutputFile", "ErrorFile"):
+            asking.note(APPROXIMATED, None, f"{tag}: both streams are sent to the same file", "info", tag)
+    elif out is not None and "ErrorFile" not in asking.tags and source_merges(asking):
+        asking.note(APPROXIMATED, None, f"ErrorFile: without one {asking.source} sends both streams to one file; it is "
+                    "named twice", "info", "ErrorFile")
+        err = out
+    prefix = (out or "").removesuffix(".output")
+    if out and err and out == f"{prefix}.output" and err == f"{prefix}.error" and prefix:
+        made: Written = [("--outputprefix", prefix)]
+    else:
+        made = [(name, text) for name, text in (("--output", out), ("--error", err)) if text]
+    return [("--inputfile", source), *made] if source else made
+
+
+def _read_mail(reading: Reading, options: Mapping[str, Option]) -> None:
+    """Whoever is named gets mail at begin and end."""
+    read_mail(reading, ["begin", "end"], options["--notify"], options["--notify"])
+
+
+def _write_mail(asking: Asking) -> Written:
+    words, address = mail(asking, {"begin": "begin", "end": "end", "none": "none"}, {})
+    if address is not None and set(words) == {"begin", "end"}:
+        return [("--notify", address)]
+    writes = address is not None and words != ["none"]
+    for entry in (asking.one("NotificationList"), asking.extension("MailUser")):
+        if entry is not None:
+            asking.note(APPROXIMATED, entry, "Cobalt sends mail at begin and end, and only to a stated address"
+                        + ("" if writes else "; none is sent"))
+    return [("--notify", address)] if writes else []
+
+
+def _write_hold(asking: Asking) -> Written:
+    made: Written = []
+    for e in asking.find("Hold"):
+        if e.text == "User":
+            made = [("--held", None)]
+        else:
+            asking.dropped(e, "a user cannot ask for this hold")
+    return made
+
+
+def _write_directory(asking: Asking) -> Written:
+    entry = asking.one("InitialWorkingDirectory")
+    return [] if entry is None else [("--cwd", entry.text)]
+
+
+_SCHEDULER: Final = "Extension[name={},type=Scheduler]"
+_TRUE: Final = Grammar(lambda text: text == "true", str, "true")
+
+
+def _umask(text: str) -> str:
+    if not re.fullmatch("[0-7]{1,4}", text):
+        raise ValueError("is no mask")
+    return text
+
+
+_UMASK: Final = Grammar(_umask, _umask, "octal digits")
+
+ROWS: Final[tuple[AnyRow, ...]] = (
+    Row("--jobname", "Name"),
+    Row("--project", "Project"),
+    Row("--queue", "Queue"),
+    Special(("--time",), lambda reading, options: reading.row(Row("--time", "Requested/Duration", _TIME),
+                                                              options["--time"]), _write_time),
+    Special(("--nodecount", "--proccount", "--mode"), _read_layout, _write_layout),
+    Special(("--attrs",), _read_attrs, _write_attrs),
+    Special(("--dependencies",), _read_dependencies, _write_dependencies),
+    Special(("--held",), lambda reading, options: reading.row(Row("--held", "Hold", fixed="User"), options["--held"]),
+            _write_hold),
+    Special(("--cwd",), lambda reading, options: reading.row(Row("--cwd", "InitialWorkingDirectory"),
+                                                             options["--cwd"]), _write_directory),
+    Special(("--outputprefix", *_FILES), _read_files, _write_files),
+    Special(("--env",), _read_environment, _write_environment),
+    Special(("--notify",), _read_mail, _write_mail),
+    Row("--umask", _SCHEDULER.format("Umask"), _UMASK),
+    Row("--interactive", "Interactive", _TRUE, "true"),
+    *(Row(f"--{name}") for name in (
+        "debug", "debuglog", "disable_preboot", "geometry", "ion_kernel", "ion_kerneloptions", "kernel",
+        "kerneloptions", "preemptable", "run_project", "run_users", "user_list", "version")),
+)
+
+DIALECT: Final = Dialect(
+    "cobalt", "Cobalt", PREFIX, ROWS, scan, directive, arguments, {"{jobid}": "$jobid"}, ("COBALT_",), live,
+    (".cobalt", ".sh"), exports=False, merges=False)
+TRANSLATOR: Final = translator(DIALECT)

@@ -1,0 +1,283 @@
+"""Submit descriptions of HTCondor.
+
+A description has no script in it: it names an executable. ``queue N`` is an array, a queue over items is a JobGroup
+(decisions 62). Sources and the meaning of the commands: ``_condor_rows``.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+import shlex
+from collections.abc import Mapping
+from typing import Final
+
+from sssjob.element import Container, Property, new_property
+from sssjob.findings import Policy
+from sssjob.inherit import effective
+from sssjob.model import Document, Job, JobGroup
+from sssjob.templates.quoting import Directive, QuotingError, condor
+from sssjob.translators.asked import policy_of
+from sssjob.translators.base import ReadContext, Translator, WriteContext
+from sssjob.translators.recognise import Fit, Sample
+from sssjob.translators.scripts._condor_lines import Command, MacroError, Macros, Submission, submissions
+from sssjob.translators.scripts._condor_rows import ALIASES, ROWS, TOKENS, kept_as_it_is, name_of
+from sssjob.translators.scripts.base import (
+    APPROXIMATED,
+    DROPPED,
+    INVENTED,
+    SITE,
+    Dialect,
+    Reading,
+    Scan,
+    ScriptDocument,
+    asking_for,
+    express,
+    leftovers,
+    script_of,
+    translator,
+    understand,
+)
+from sssjob.translators.scripts.raw import Line, Option, lines_of
+
+__all__ = ["DIALECT", "TRANSLATOR"]
+
+
+def _nowhere(reading: Reading, lines: list[Line]) -> Scan:
+    """A description is read whole, by ``submissions``."""
+    return Scan([[]], list(lines))
+
+
+def _directive(name: str, value: str | None) -> str:
+    return condor(Directive(name.removeprefix("-"), value, name))
+
+
+DIALECT: Final = Dialect(
+    "htcondor", "HTCondor", "", ROWS, _nowhere, _directive, lambda reading, text: [], TOKENS, ("_CONDOR_",),
+    lambda lines: [], (".sub", ".submit", ".condor", ".jdf"), starts_in="scratch", exports=False, merges=False,
+    open=("MY.",))
+
+
+# -- the document
+def read(data: bytes, context: ReadContext) -> Document:
+    """A Job for ``queue`` and ``queue N``, a JobGroup for items and for several queue statements.
+
+    Raises RejectedError when condor_submit would refuse the description.
+    """
+    reading = Reading(DIALECT, context)
+    text = _text(reading, data)
+    more = _given(context.options.get("set") or "")
+    made: list[Job] = []
+    origins: dict[int, tuple[Property, Option]] = {}
+    found = submissions(reading, list(lines_of(text)), more)
+    context.findings.raise_if_rejected()
+    alone = len(found) == 1 and found[0].items is None
+    for one in found:
+        for number, item in enumerate(one.items or [()]):
+            each = Reading(DIALECT, context)
+            made.append(_job(each, one, number, item, alone))
+            origins |= each.origins
+    context.findings.raise_if_rejected()
+    if alone or not made:
+        return ScriptDocument(made[0] if made else Job(), {}, context.path, context.profile, context.findings, origins)
+    name = context.path.rpartition("/")[2] or "-"
+    context.findings.add(INVENTED, "Id", f"Id: the group is named after its source, {name}", path="/JobGroup/Id")
+    return ScriptDocument(JobGroup([new_property("Id", name), *made]), {}, context.path, context.profile,
+                          context.findings, origins)
+
+
+def _text(reading: Reading, data: bytes) -> str:
+    limits, findings = reading.context.limits, reading.findings
+    if len(data) > limits.script_bytes:
+        findings.add("SSS110", "script_bytes", f"more than {limits.script_bytes} bytes (limit script_bytes)")
+        findings.raise_if_rejected()
+    text = data.decode("utf-8", "replace")
+    bad = re.search("[\0-\x08\x0b\x0c\x0e-\x1f\x7f\ufffd\ufffe\uffff]", text)
+    if bad is not None:
+        findings.add("SSS505", "description", "is no text in UTF-8", line=text.count("\n", 0, bad.start()) + 1)
+        findings.raise_if_rejected()
+    return text
+
+
+def _given(text: str) -> dict[str, str]:
+    """``NAME=VALUE`` of the command line, parted by blanks."""
+    try:
+        words = shlex.split(text)
+    except ValueError:
+        words = text.split()
+    pairs = [word.partition("=") for word in words]
+    return {name.strip().lower(): value.strip() for name, sign, value in pairs if sign}
+
+
+def _job(reading: Reading, one: Submission, number: int, item: tuple[str, ...], alone: bool) -> Job:
+    """The job, or array, of one item."""
+    values = dict(zip(one.names, item, strict=False)) | ({"itemindex": str(number), "row": str(number)} if item else {})
+    first = one.first + number * one.count
+    if not alone and one.count == 1 and not one.unread:
+        values |= {"process": str(first), "procid": str(first), "step": "0"}
+    macros = Macros(one.commands)
+    if one.unread:
+        macros.late = macros.late | set(one.names)
+    options: dict[str, Option] = {}
+    for command in one.commands.values():
+        option = _option(reading, command, macros, values)
+        if option is not None and (command.name == option.name or option.name not in one.commands):
+            options[option.name] = option
+    _macros_told(reading, one, options, macros)
+    if one.unread:
+        options["queue from"] = Option("queue from", one.unread, one.line.number, 1, one.line.text)
+    elif one.count > 1 or (alone and _shift(one) is not None):
+        options["queue"] = Option("queue", _range(one, first, alone, options), one.line.number, 1, one.line.text)
+    job = understand(reading, [list(options.values())])
+    job.items.sort(key=lambda i: isinstance(i, Container))
+    return job
+
+
+_SHIFT: Final = re.compile(r"\$\(Process\)(?: \* (\d{1,9}))?(?: \+ (\d{1,9}))?", re.IGNORECASE | re.ASCII)
+
+
+def _shift(one: Submission) -> re.Match[str] | None:
+    """How ``array_index`` is made of the number of a job, where it is written as here."""
+    shift = one.commands.get("array_index")
+    return _SHIFT.fullmatch(shift.value) if shift is not None else None
+
+
+def _range(one: Submission, first: int, alone: bool, options: dict[str, Option]) -> str:
+    """The indices of an array; ``array_index`` shifts them, ``max_materialize`` says how many at once."""
+    found = _shift(one)
+    most = options.pop("max_materialize", None)
+    options.pop("array_index", None)
+    step = int(found[1] or 1) if found is not None else 1
+    begin = int(found[2] or 0) if found is not None else 0 if alone else first
+    text = f"{begin}-{begin + (one.count - 1) * step}" + (f":{step}" if step != 1 else "")
+    if most is not None and re.fullmatch(r"\d{1,9}", most.value or "", re.ASCII):
+        return f"{text}%{most.value}"
+    if most is not None:
+        options["max_materialize"] = most
+    return text
+
+
+_KNOWN: Final = frozenset(DIALECT.known) - {"queue from", "restart", "request_resource", "array_index"}
+
+
+def _option(reading: Reading, command: Command, macros: Macros, values: dict[str, str]) -> Option | None:
+    """A command with its macros replaced; None for what is only a macro of other commands."""
+    name = ALIASES.get(command.name, command.name)
+    if name not in _KNOWN and not name.startswith("MY.") and not re.fullmatch(r"request_[a-z]\w*", name):
+        return Option(name, command.value, command.line.number, 1, command.line.text)
+    try:
+        value = macros.expand(command.value, values)
+    except MacroError as error:
+        reading.refuse(f"{command.name}: {error}", command.line.number, 1, command.name, command.line.text)
+        return None
+    return Option(name, value.strip(), command.line.number, 1, command.line.text)
+
+
+def _macros_told(reading: Reading, one: Submission, options: dict[str, Option], macros: Macros) -> None:
+    """Takes out what only other commands use; what nothing uses is kept and told."""
+    for name in list(options):
+        if name in _KNOWN or name.startswith("MY."):
+            if not options[name].value and not name.startswith("MY."):
+                del options[name]
+        elif (found := re.fullmatch(r"request_([a-z]\w*)", name)) is not None:
+            option = options.pop(name)
+            if re.fullmatch(r"\d{1,9}", option.value or "", re.ASCII):
+                reading.put("Requested/Resource", int(option.value or ""), option, name=found[1])
+            else:
+                kept_as_it_is(reading, option)
+        elif name in one.used or name == "array_index":
+            del options[name]
+        else:
+            option = options[name]
+            reading.tell(APPROXIMATED, option, "no command that is known here, and nothing uses it as a macro; kept")
+    for name in sorted(macros.undefined):
+        reading.findings.add(APPROXIMATED, name, f"$({name}) is not defined; nothing stands for it",
+                             line=one.line.number, severity="info")
+
+
+# -- writing
+def write(document: Document, context: WriteContext) -> str:
+    """The description of the jobs in a document; the script of a job belongs into a file beside it."""
+    text, scripts = _written(document, context)
+    for name in scripts:
+        context.findings.add(SITE, "Executable", f"the script of the job belongs into {name}, beside the description "
+                             "(--out writes both)", policy=context.policy or Policy.WARN)
+    return text
+
+
+def files(document: Document, context: WriteContext) -> Mapping[str, str]:
+    """``NAME.sub`` and the script ``NAME.sh`` of one job."""
+    text, scripts = _written(document, context)
+    stem = next((name.removesuffix(".sh") for name in scripts), context.name or "job")
+    return {f"{stem}.sub": text, **scripts}
+
+
+def _written(document: Document, context: WriteContext) -> tuple[str, dict[str, str]]:
+    jobs = list(document.jobs())
+    if len(jobs) == 1:
+        return _single(document, context)
+    if not jobs:
+        asking_for(DIALECT, document, context)      # refuses
+    texts: list[str] = []
+    said: set[str] = set()
+    scripts: dict[str, str] = {}
+    policy = context.policy or (Policy.WARN if isinstance(document, ScriptDocument) else Policy.REJECT)
+    for group in document.groups():
+        labels = [p.tag for p in group.properties() if p.tag != "Id"]
+        if labels:
+            context.findings.add(DROPPED, "JobGroup", f"a description has no place for {', '.join(labels)} of a group",
+                                 severity="warning", path="/JobGroup", line=group.line)
+    for number, (job, defaults) in enumerate(jobs, 1):
+        whole = job if defaults is None else effective(job, defaults, policy=policy_of(job, policy).value).fold()
+        name = f"{context.name or 'job'}-{number}"
+        single = dataclasses.replace(document, root=whole, findings=None)
+        text, more = _single(single, dataclasses.replace(context, policy=policy, name=name))
+        scripts |= more
+        *lines, queue = text.splitlines()
+        names = {line.partition(" = ")[0] for line in lines}
+        texts += [*lines, *(f"{n} =" for n in sorted(said - names)), queue, ""]
+        said |= names
+    return "\n".join(texts[:-1]) + "\n", scripts
+
+
+def _single(document: Document, context: WriteContext) -> tuple[str, dict[str, str]]:
+    """The description of the one job, and its script by name."""
+    asked = asking_for(DIALECT, document, context)
+    asking = asked[0]
+    entry = next(iter(asking.find("Executable")), None)
+    scripts: dict[str, str] = {}
+    if entry is not None and entry.text.startswith("#") and entry.text[1:] in document.files:
+        scripts[f"{name_of(asking)}.sh"] = script_of(asking)
+    else:
+        asking.extension("Dialect")
+        if asking.source not in ("", "htcondor"):
+            script_of(asking)       # for what it tells of defaults
+    lines: list[str] = []
+    queue = "queue"
+    for name, value, _ in express(asked):
+        if name == "queue":
+            queue = f"queue {value}" if value else "queue"
+            continue
+        if name == "request_resource":
+            name, _, value = f"request_{value}".partition(" = ")
+        try:
+            lines.append(_directive(name, value))
+        except QuotingError as error:
+            asking.note(DROPPED, None, f"{name}: {error}", subject=name.removeprefix("-"))
+    leftovers(asked)
+    return "\n".join([*lines, queue]) + "\n", scripts
+
+
+_BEGINNING: Final = re.compile(r"(?im)^\s*queue\b(?!\s*=)[^\n]*$")
+_EXECUTABLE: Final = re.compile(r"(?im)^\s*(executable|universe|container_image|docker_image)\s*=")
+
+
+def _recognise(sample: Sample) -> Fit | None:
+    text = sample.text
+    if text.startswith("#!") or not (_BEGINNING.search(text) and _EXECUTABLE.search(text)):
+        return None
+    return Fit("commands of a submit description and a queue statement")
+
+
+TRANSLATOR: Final[Translator] = dataclasses.replace(
+    translator(DIALECT), title="HTCondor submit description", read=read, write=write, recognise=_recognise, files=files)

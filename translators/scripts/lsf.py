@@ -1,0 +1,438 @@
+"""Batch scripts of LSF, as bsub reads them from standard input.
+
+Source: the command reference of LSF 10.1 (bsub), lsf.conf(5), Administering LSF; what bsub does while it splits lines
+from openlava, which is of the same line.
+"""
+
+from __future__ import annotations
+
+import re
+from calendar import timegm
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from typing import Final
+
+from sssjob.translators.scripts._lsf_expressions import conditions
+from sssjob.translators.scripts._lsf_layout import NAMES, read_layout, write_layout
+from sssjob.translators.scripts._lsf_lines import FLAGS, VALUES, arguments, directive, live, scan
+from sssjob.translators.scripts.base import (
+    APPROXIMATED,
+    SITE,
+    AnyRow,
+    Asking,
+    Dialect,
+    Entry,
+    Reading,
+    Row,
+    Special,
+    translator,
+)
+from sssjob.translators.scripts.common import (
+    Written,
+    file_name,
+    foreign_id,
+    mail,
+    merged,
+    read_mail,
+    read_variables,
+    source_merges,
+    variables,
+)
+from sssjob.translators.scripts.grammars import COUNT, INTEGER, TEXT, Grammar, Kept, file_reader
+from sssjob.translators.scripts.raw import Option, split_outside
+
+__all__ = ["DIALECT", "TRANSLATOR"]
+
+_SCHEDULER: Final = "Extension[name={},type=Scheduler]"
+
+
+def _rowed(row: Row, write: Callable[[Asking], Written]) -> Special:
+    """Read as a row does."""
+    return Special((row.name,), lambda reading, options: reading.row(row, options[row.name]), write)
+
+
+# -- times
+def _minutes(text: str) -> int:
+    """Seconds of ``[hour:]minute``; of a host or model after a slash the time depends on it."""
+    found = re.fullmatch(r"(?:(\d{1,7}):)?(\d{1,9})(/.+)?", text, re.ASCII)
+    if found is None:
+        raise ValueError("is no time of LSF")
+    if found[3]:
+        raise Kept("counted on a host of that speed")
+    return int(found[1] or 0) * 3600 + int(found[2]) * 60
+
+
+def _shown(text: str) -> str:
+    minutes = -(-int(text) // 60)
+    return f"{minutes // 60:02}:{minutes % 60:02}"
+
+
+_TIME: Final = Grammar(_minutes, _shown, "[hour:]minute")
+
+
+def _read_limit(reading: Reading, options: Mapping[str, Option]) -> None:
+    option = options["-W"]
+    text, slash, host = (option.value or "").partition("/")
+    reading.row(Row("-W", "Requested/Duration", _TIME), Option("-W", text, option.line, option.column, option.text))
+    if slash and host:
+        reading.put("Extension[name=host_spec,type=lsf]", host, option)
+        reading.tell(SITE, option, f"the time is counted on a host such as {host}, here on any")
+
+
+def _write_limit(asking: Asking) -> Written:
+    entry = asking.at("Requested/Duration")
+    if entry is None:
+        return []
+    if int(entry.text) <= 0:
+        asking.dropped(entry, "0 is no limit to ask for")
+        return []
+    if int(entry.text) % 60:
+        asking.note(APPROXIMATED, entry, "LSF counts whole minutes; rounded up")
+    host = asking.extension("host_spec", "lsf")
+    return [("-W", _shown(entry.text) + (f"/{host.text}" if host is not None else ""))]
+
+
+def _date(text: str) -> int:
+    found = re.fullmatch(r"(?:(?:(?:(\d{4}):)?(\d{1,2}):)?(\d{1,2}):)?(\d{1,2}):(\d{1,2})", text, re.ASCII)
+    if found is None:
+        raise ValueError("is no time of LSF")
+    if not found[1]:
+        raise Kept("depends on the day of submission")
+    return timegm(datetime(*(int(f) for f in found.groups())).timetuple())  # type: ignore[arg-type]
+
+
+_DATE: Final = Grammar(_date, lambda text: datetime.fromtimestamp(int(text), UTC).strftime("%Y:%m:%d:%H:%M"),
+                       "[[[year:]month:]day:]hour:minute")
+
+
+def _moment(name: str, tag: str) -> Special:
+    def write(asking: Asking) -> Written:
+        text = asking.moment(tag, _DATE)
+        if text is not None and (entry := asking.one(tag)) is not None and int(entry.text) % 60:
+            asking.note(APPROXIMATED, entry, "LSF counts whole minutes")
+        return [] if text is None else [(name, text)]
+
+    return Special((name,), lambda reading, options: reading.moment(tag, _DATE, options[name]), write)
+
+
+# -- name and array
+_NAMED: Final = re.compile(r"(?P<name>[^\[\]]*)(?:\[(?P<list>[^\[\]]*)\](?:%(?P<most>\d{1,9}))?)?", re.ASCII)
+_RANGE: Final = r"\d{1,10}(?:-\d{1,10}(?::\d{1,10})?)?"
+_INDICES: Final = re.compile(f"{_RANGE}(?:,{_RANGE})*", re.ASCII)
+
+
+def _read_name(reading: Reading, options: Mapping[str, Option]) -> None:
+    option = options["-J"]
+    found = _NAMED.fullmatch(option.value or "")
+    indices = re.sub(r"\s+", "", found["list"] or "") if found is not None else ""
+    if found is None or (found["list"] is not None and not _INDICES.fullmatch(indices)):
+        reading.misfit(option, "is no name with a list of indices", "NAME[1-10:2,20]%4")
+        return
+    if any(int(n) == 0 for n in re.findall(r"\d+", indices)):
+        reading.misfit(option, "indices are counted from 1", "NAME[1-10]")
+        return
+    if found["name"]:
+        reading.put("Name", found["name"], option)
+    if indices:
+        reading.put(_SCHEDULER.format("Array"), indices + (f"%{found['most']}" if found["most"] else ""), option)
+
+
+def _write_name(asking: Asking) -> Written:
+    entry, indices = asking.one("Name"), _indices(asking)
+    name = "" if entry is None else entry.text
+    if entry is not None and not _NAMED.fullmatch(name.replace("[", "]")):
+        asking.dropped(entry, "a name cannot hold brackets")
+        name = ""
+    return [("-J", name + indices)] if name or indices else []
+
+
+def _indices(asking: Asking) -> str:
+    """``[1-10]%3``; LSF counts from 1."""
+    entry = asking.extension("Array")
+    if entry is None:
+        return ""
+    ranges, _, most = entry.text.partition("%")
+    if not _INDICES.fullmatch(ranges) or (most and not most.isdigit()):
+        asking.dropped(entry, f"{entry.text[:80]} is no list of indices")
+        return ""
+    if any(int(n) == 0 for n in re.findall(r"(?<!:)\b\d+", ranges)):
+        ranges = re.sub(r"(?<!:)\b\d+", lambda hit: str(int(hit[0]) + 1), ranges)
+        asking.note(APPROXIMATED, entry, f"indices are counted from 1: {ranges}, each one more than was asked for")
+    return f"[{ranges}]" + (f"%{most}" if most else "")
+
+
+# -- queues, dependencies
+_QUEUES: Final = Grammar(lambda text: ",".join(str(TEXT.read(text)).split()) or "?",
+                         lambda text: " ".join(text.replace(",", " ").split()), "a queue, or several parted by blanks")
+_PLAIN: Final = re.compile(r"[A-Za-z_][\w.-]*", re.ASCII)
+_ID: Final = re.compile(r"\d+|@JOBID:[^@]*@", re.ASCII)
+_CONDITIONS: Final = {"done": "OnSuccess", "ended": "OnExit", "exit": "OnFailure"}
+_STATES: Final = {v: k for k, v in _CONDITIONS.items()}
+
+
+def _read_depend(reading: Reading, options: Mapping[str, Option]) -> None:
+    """Jobs of which all are waited for; any other condition is kept as it is."""
+    option = options["-w"]
+    try:
+        terms = conditions(option.value or "")
+    except ValueError as error:
+        reading.misfit(option, str(error), "done(ID) && ended(NAME) ...")
+        return
+    made = [_term(*term) for term in terms or ()]
+    if terms is None or any(one is None for one in made):
+        reading.keep(option)
+        return
+    for one in filter(None, made):
+        if "after" in one:
+            reading.put(_SCHEDULER.format("DependencyOther"), f"after:{one['after']}", option)
+        else:
+            more = {k: v for k, v in one.items() if k != "job"}
+            reading.put("Dependency", one["job"], option, **more)
+
+
+def _term(state: str, job: str, number: str) -> dict[str, str] | None:
+    """What a term comes to; None where only LSF can say it."""
+    name = job.strip("\"'")
+    by_name = {} if _ID.fullmatch(name) and name == job else {"designator": "JobName"}
+    if by_name and not re.fullmatch(r"[^\s*\[\]]+(?: [^\s*\[\]]+)*", name):
+        return None
+    if state == "started" and not by_name and "@" not in name:
+        return {"after": name}
+    if state not in _CONDITIONS:
+        return None
+    if not number or re.fullmatch(r"!=\s*0", number):
+        return {"job": name, "condition": _CONDITIONS[state], **by_name}
+    found = re.fullmatch(r"(?:==)?\s*(\d{1,3})", number, re.ASCII)
+    return None if found is None else {"job": name, "condition": "OnExit", "code": found[1], **by_name}
+
+
+def _write_depend(asking: Asking) -> Written:
+    made = []
+    for e in asking.find("Dependency"):
+        e.understood |= {"condition", "designator", "code"}
+        job = _job(asking, e)
+        if not job:
+            continue
+        code = e.attributes.get("code")
+        state = _STATES.get(e.attributes.get("condition", "OnSuccess"), "done")
+        made.append(f"exit({job},{code})" if code is not None and state == "ended" else f"{state}({job})")
+    for e in asking.find("Extension", name="DependencyOther", type="Scheduler"):
+        kind, _, ids = e.text.partition(":")
+        if kind != "after" or not re.fullmatch(r"\d+(?::\d+)*", ids):
+            asking.dropped(e, f"LSF cannot say {e.text}")
+            continue
+        made += [f"started({one if asking.source == 'lsf' else f'@JOBID:{one}@'})" for one in ids.split(":")]
+        if asking.source != "lsf":
+            asking.note(SITE, e, f"{ids} are ids of another system; @JOBID:...@ stands for a successor")
+    kept = asking.extension("w", "lsf")
+    if kept is not None:
+        made.append(f"({kept.text})" if made else kept.text)
+    return [("-w", " && ".join(made))] if made else []
+
+
+def _job(asking: Asking, e: Entry) -> str:
+    """The job inside the brackets; a name stands in quotes unless it is a plain word."""
+    if e.attributes.get("designator", "JobId") == "JobId":
+        if not _ID.fullmatch(foreign := foreign_id(asking, e)):
+            asking.dropped(e, f"{e.text[:80]!r} is no id of a job")
+            return ""
+        return foreign
+    if _PLAIN.fullmatch(e.text):
+        return e.text
+    if not re.fullmatch(r"[^\s*\[\]\"']+(?: [^\s*\[\]\"']+)*", e.text):
+        asking.dropped(e, f"{e.text[:80]!r} is no name that a condition can hold")
+        return ""
+    return f'"{e.text}"'
+
+
+# -- files
+_TOKENS: Final = {"{jobid}": "%J", "{index}": "%I"}
+_path = file_reader({"J": "{jobid}", "I": "{index}"}, r"%(?P<name>[JI])")
+_FILE: Final = Grammar(_path, str, "a file name")
+_FILES: Final = (("-o", "OutputFile", True), ("-oo", "OutputFile", False), ("-e", "ErrorFile", True),
+                 ("-eo", "ErrorFile", False))
+
+
+def _read_files(reading: Reading, options: Mapping[str, Option]) -> None:
+    """``-o`` appends, ``-oo`` overwrites; the last of the two counts."""
+    if "-i" in options:
+        reading.row(Row("-i", "InputFile", _FILE), options["-i"])
+    for tag in ("OutputFile", "ErrorFile"):
+        names = {name: appends for name, of, appends in _FILES if of == tag}
+        option = next((o for o in reversed(reading.options) if o.name in names), None)
+        if option is None:
+            continue
+        try:
+            reading.put(tag, _path(option.value or ""), option, **(
+                {"redirectList": "Append"} if names[option.name] else {}))
+        except ValueError as error:
+            reading.misfit(option, str(error), "a file name")
+
+
+def _literal(text: str) -> str:
+    if re.search("%[JI]", text):
+        raise LookupError("literal %J or %I")
+    return text
+
+
+def _write_files(asking: Asking) -> Written:
+    source, _ = file_name(asking, "InputFile", _literal)
+    output, error = (file_name(asking, tag, _literal, holds=("Merge", "Append")) for tag in ("OutputFile", "ErrorFile"))
+    join = merged(asking, error, output)
+    if join == "eo" or (join and output[0] is None):
+        for tag in ("OutputFile", "ErrorFile"):
+            asking.note(APPROXIMATED, None, f"{tag}: LSF has both streams in one file unless two are named", "info",
+                        tag)
+    if join:
+        output, error = (error, (None, set())) if join == "eo" else (output, (None, set()))
+        if asking.source != "lsf":
+            asking.note(APPROXIMATED, None, "ErrorFile: without one the error stream goes into the file of output",
+                        "info", "ErrorFile")
+    elif output[0] is not None and error[0] is None and asking.source not in ("", "lsf") and not source_merges(asking):
+        asking.note(APPROXIMATED, None, "ErrorFile: without a file of its own the error stream goes into that of the "
+                    "output", subject="ErrorFile")
+    made: Written = [("-i", source)] if source is not None else []
+    for letter, (text, how) in (("o", output), ("e", error)):
+        if text is not None:
+            made.append((f"-{letter}" if "Append" in how else f"-{letter}o", text))
+    return made
+
+
+# -- environment, mail
+def _read_environment(reading: Reading, options: Mapping[str, Option]) -> None:
+    option = options["-env"]
+    first, *rest = split_outside(option.value or "", ",", str.strip)
+    export = {"all": "true", "none": "false"}.get(first)
+    if any(part.startswith("~") for part in (first, *rest)):
+        reading.keep(option)
+        return
+    read_variables(reading, ",".join(rest if export else (first, *rest)), option, export or "false")
+
+
+def _write_environment(asking: Asking) -> Written:
+    made = variables(asking)
+    environment = asking.job.environment
+    export = environment.export if environment is not None else None
+    if export is None and not made:
+        return []
+    if export is None:
+        asking.note(APPROXIMATED, None, "Environment: the submitter's other variables go along too", "info",
+                    "Environment")
+    return [("-env", ", ".join(["none" if export is False else "all", *made]))]
+
+
+def _read_mail(reading: Reading, options: Mapping[str, Option]) -> None:
+    said = [(event, options[name]) for name, event in (("-B", "begin"), ("-N", "end"), ("-Ne", "fail"))
+            if name in options]
+    read_mail(reading, [event for event, _ in said], options.get("-u"), said[0][1] if said else None)
+
+
+def _write_mail(asking: Asking) -> Written:
+    words, address = mail(asking, {"begin": "-B", "end": "-N", "fail": "-Ne"}, {"abort": "fail"})
+    made: Written = [(word, None) for word in words]
+    return [*made, ("-u", address)] if address else made
+
+
+# -- priority, hold, signal
+def _write_priority(asking: Asking) -> Written:
+    priority, nice = asking.one("Priority"), asking.extension("Nice")
+    if priority is not None and asking.source in ("", "lsf") and int(priority.text) > 0:
+        return [("-sp", priority.text)]
+    for entry in (priority, nice):
+        if entry is not None:
+            asking.dropped(entry, f"a priority of {asking.source or 'that kind'} is not on the site's scale from 1")
+    return []
+
+
+def _write_hold(asking: Asking) -> Written:
+    made: Written = []
+    for e in asking.find("Hold"):
+        if e.text == "User":
+            made = [("-H", None)]
+        else:
+            asking.dropped(e, "a user cannot ask for this hold")
+    return made
+
+
+def _read_signal(reading: Reading, options: Mapping[str, Option]) -> None:
+    action, ahead = options.get("-wa"), options.get("-wt")
+    try:
+        seconds = _minutes(ahead.value or "") if ahead is not None else 0
+    except ValueError:
+        seconds = 0
+    if action is not None and seconds and re.fullmatch(r"[A-Z]\w*", action.value or "", re.ASCII):
+        reading.put(_SCHEDULER.format("Signal"), f"{action.value}@{seconds}", action)
+        return
+    for option in filter(None, (action, ahead)):
+        reading.keep(option)
+
+
+def _write_signal(asking: Asking) -> Written:
+    entry = asking.extension("Signal")
+    found = re.fullmatch(r"([A-Z]\w*)@(\d{1,9})", entry.text, re.ASCII) if entry is not None else None
+    if entry is not None and found is None:
+        asking.dropped(entry, f"LSF cannot say {entry.text[:80]}")
+    if entry is None or found is None:
+        return []
+    if int(found[2]) % 60:
+        asking.note(APPROXIMATED, entry, "LSF counts whole minutes; rounded up")
+    return [("-wa", found[1]), ("-wt", _shown(found[2]))]
+
+
+def _read_rerun(reading: Reading, options: Mapping[str, Option]) -> None:
+    """The last of the two counts."""
+    option = next(o for o in reversed(reading.options) if o.name in options)
+    reading.put("Restartable", option.name == "-r", option)
+
+
+def _write_rerun(asking: Asking) -> Written:
+    entry = asking.one("Restartable")
+    return [] if entry is None else [("-r" if entry.value else "-rn", None)]
+
+
+def _write_exclusive(asking: Asking) -> Written:
+    entry = asking.extension("ExclusiveNodeUse")
+    if entry is None or entry.text == "false":
+        return []
+    if asking.source not in ("", "lsf"):
+        asking.note(APPROXIMATED, entry, "hosts are asked for whole; how many follows from the slots", "info")
+    return [("-x", None)]
+
+
+_TRUE: Final = Grammar(lambda text: text == "true", str, "true or false")
+
+_MEANT: Final[tuple[AnyRow, ...]] = (
+    Special(("-J",), _read_name, _write_name),
+    Row("-Jd", _SCHEDULER.format("Comment")),
+    Row("-P", "Project"),
+    Row("-G", "Group"),
+    Row("-q", "Queue", _QUEUES),
+    Row("-app", "Application"),
+    Row("-U", "Reservation"),
+    Special(("-W",), _read_limit, _write_limit),
+    Row("-We"),
+    Row("-c", "ResourceLimit[name=CPUTime]", _TIME),
+    Special(NAMES, read_layout, write_layout),
+    Row("-p", "ResourceLimit[name=MaxProcesses]", COUNT),
+    _rowed(Row("-x", _SCHEDULER.format("ExclusiveNodeUse"), _TRUE, "true"), _write_exclusive),
+    Special(("-w",), _read_depend, _write_depend),
+    _moment("-b", "EligibleTime"),
+    _moment("-t", "DeadlineTime"),
+    _rowed(Row("-H", "Hold", fixed="User"), _write_hold),
+    _rowed(Row("-sp", "Priority", INTEGER), _write_priority),
+    Special(("-r", "-rn"), _read_rerun, _write_rerun),
+    Special(("-wa", "-wt"), _read_signal, _write_signal),
+    Row("-I", "Interactive", _TRUE, "true"),
+    Row("-L", _SCHEDULER.format("LoginShell")),
+    Row("-cwd", "InitialWorkingDirectory"),
+    Special(("-i", "-o", "-oo", "-e", "-eo"), _read_files, _write_files),
+    Special(("-env",), _read_environment, _write_environment),
+    Special(("-B", "-N", "-Ne", "-u"), _read_mail, _write_mail),
+)
+_OTHER: Final = tuple(Row(f"-{name}") for name in sorted(FLAGS | VALUES)
+                      if f"-{name}" not in {n for row in _MEANT for n in row.names})
+
+DIALECT: Final = Dialect(
+    "lsf", "LSF", "#BSUB", (*_MEANT, *_OTHER), scan, directive, arguments, _TOKENS, ("LSB_", "LS_", "LSF_"), live,
+    (".lsf", ".bsub", ".sh"))
+TRANSLATOR: Final = translator(DIALECT)

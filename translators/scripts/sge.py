@@ -1,0 +1,436 @@
+"""Batch scripts of Grid Engine, as qsub of Son of Grid Engine 8.1.9 reads them.
+
+Source: submit(1), sge_types(5), complex(5), sge_pe(5), and what ``qsub -verify`` and qmaster 8.1.9 made of small cases.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from decimal import ROUND_CEILING
+from itertools import pairwise
+from typing import Final
+
+from sssjob.translators.scripts._sge_layout import NAMES, every, number, read_slots, write_slots
+from sssjob.translators.scripts._sge_lines import PREFIX, arguments, directive, live, scan
+from sssjob.translators.scripts.base import (
+    APPROXIMATED,
+    AnyRow,
+    Asking,
+    Dialect,
+    Reading,
+    Row,
+    Special,
+    translator,
+)
+from sssjob.translators.scripts.common import (
+    Written,
+    file_name,
+    foreign_id,
+    mail,
+    merged,
+    named_variables,
+    read_mail,
+    source_merges,
+)
+from sssjob.translators.scripts.grammars import INTEGER, PBS_TIME, Grammar, Kept, clock, file_reader
+from sssjob.translators.scripts.raw import Option
+
+__all__ = ["DIALECT", "TRANSLATOR"]
+
+
+def _joined(options: list[Option], *, wins: bool = False) -> Option:
+    """Options that add up as one. wins: those of the command line replace those of the script."""
+    told = [o for o in options if not o.line] if wins else []
+    last = options[-1]
+    return Option(last.name, ",".join(o.value or "" for o in told or options), last.line, last.column, last.text)
+
+
+# -- times and sizes
+def _seconds(text: str) -> int:
+    if text.upper() == "INFINITY":
+        raise Kept("no limit")
+    if found := re.fullmatch(r"(\d{0,9}):(\d{0,9}):(\d{0,9})", text, re.ASCII):
+        hours, minutes, seconds = (int(f or 0) for f in found.groups())
+        return hours * 3600 + minutes * 60 + seconds
+    amount = number(text)
+    if amount is None:
+        raise ValueError("is no time of Grid Engine")
+    return int(amount.to_integral_value(ROUND_CEILING))
+
+
+def _date(text: str) -> int:
+    """``[[CC]YY]MMDDhhmm[.SS]``; years below 70 are of this century (sge_types(5))."""
+    found = re.fullmatch(r"(?:(\d\d)?(\d\d))?(\d{8})(?:\.(\d\d))?", text, re.ASCII)
+    if found is None:
+        raise ValueError("is no date of Grid Engine")
+    century, year, rest, seconds = found.groups()
+    if year is None:
+        PBS_TIME.read(f"2000{rest}.{seconds or '00'}")
+        raise Kept("depends on the day of submission")
+    century = century or ("20" if int(year) < 70 else "19")
+    stamp = PBS_TIME.read(f"{century}{year}{rest}.{seconds or '00'}")
+    assert isinstance(stamp, int)
+    return stamp
+
+
+_TIME: Final = Grammar(_seconds, lambda text: clock(int(text)), "seconds or H:M:S")
+_DATE: Final = Grammar(_date, lambda text: PBS_TIME.write(text).removesuffix(".00"), "[[CC]YY]MMDDhhmm[.SS]")
+
+
+def _yes(text: str) -> bool:
+    if text not in ("y", "yes", "n", "no"):
+        raise ValueError("is neither y nor n")
+    return text[0] == "y"
+
+
+def _priority(text: str) -> int:
+    value = INTEGER.read(text)
+    if not isinstance(value, int) or not -1023 <= value <= 1024:
+        raise ValueError("is no priority")
+    return value
+
+
+_YES: Final = Grammar(_yes, lambda text: "y" if text == "true" else "n", "y or n")
+_PRIORITY: Final = Grammar(_priority, str, "-1023 to 1024")
+
+
+# -- queue, dependencies
+def _read_queue(reading: Reading, options: Mapping[str, Option]) -> None:
+    reading.row(Row("-q", "Queue"), _joined(every(reading, "-q"), wins=True))
+
+
+def _write_queue(asking: Asking) -> Written:
+    return asking.row(Row("-q", "Queue"))
+
+
+_ID: Final = re.compile(r"\d+|@JOBID:[^@]*@", re.ASCII)
+_PATTERN: Final = re.compile(r"[*?\[\]]")
+
+
+def _read_hold(reading: Reading, options: Mapping[str, Option]) -> None:
+    option = _joined(every(reading, "-hold_jid"))
+    patterns = []
+    for text in re.split(r"[,\s]+", option.value or ""):
+        if _ID.fullmatch(text):
+            reading.put("Dependency", text, option, condition="OnExit")
+        elif _PATTERN.search(text):
+            patterns.append(text)
+        elif text:
+            reading.put("Dependency", text, option, condition="OnExit", designator="JobName")
+    if patterns:
+        reading.put("Extension[name=hold_jid,type=sge]", ",".join(patterns), option)
+
+
+def _write_hold(asking: Asking) -> Written:
+    made = []
+    for e in asking.find("Dependency"):
+        e.understood |= {"condition", "designator", "code"}
+        condition = e.attributes.get("condition", "OnSuccess")
+        named = e.attributes.get("designator", "JobId") == "JobName"
+        if condition == "OnFailure" or "code" in e.attributes or (named and _ID.fullmatch(e.text)) or not (
+                _ID.fullmatch(e.text) or re.fullmatch(r"[^\s,*?@\[\]\"'#]+", e.text)):
+            asking.dropped(e, "Grid Engine waits only for the end of jobs")
+            continue
+        if condition != "OnExit":
+            asking.note(APPROXIMATED, e, "Grid Engine waits for the end of the job, not for its success")
+        made.append(e.text if named else foreign_id(asking, e))
+    kept = asking.extension("hold_jid", "sge")
+    made += [kept.text] if kept is not None else []
+    return [("-hold_jid", ",".join(made))] if made else []
+
+
+def _adding(name: str) -> Special:
+    """An option that adds up and that only Grid Engine knows."""
+    return Special((name,), lambda reading, options: reading.keep(_joined(every(reading, name))), lambda asking: [])
+
+
+# -- arrays
+_TASKS: Final = re.compile(r"(\d{1,10})(?:-(\d{1,10})(?::(\d{1,10}))?)?", re.ASCII)
+
+
+def _read_array(reading: Reading, options: Mapping[str, Option]) -> None:
+    option, most = options.get("-t"), options.get("-tc")
+    if most is not None and not re.fullmatch(r"\+?\d{1,9}", most.value or "", re.ASCII):
+        reading.misfit(most, "is no number of tasks", "a number")
+        most = None
+    found = _TASKS.fullmatch(option.value or "") if option is not None else None
+    if option is not None and found is None:
+        text = _even((option.value or "").split(","))
+        if not text:
+            reading.misfit(option, "is no range of tasks", "N[-M[:S]]")
+            option = None
+    elif found is not None:
+        first, last, step = (found[1], found[2] or found[1], found[3] or "1")
+        ends = sorted((int(first), int(last)))
+        text = str(ends[0]) if found[2] is None else f"{ends[0]}-{ends[1]}{f':{int(step)}' if int(step) > 1 else ''}"
+        if not ends[0] or not int(step):
+            reading.misfit(option, "tasks are counted from 1, with a step", "N[-M[:S]]")  # type: ignore[arg-type]
+            option = None
+    if option is None:
+        if most is not None:
+            reading.keep(most)
+        return
+    throttle = int(most.value or 0) if most is not None else 0
+    reading.put("Extension[name=Array,type=Scheduler]", text + (f"%{throttle}" if throttle else ""), option)
+
+
+def _even(texts: list[str]) -> str:
+    """The range of ``1,3,5``; empty where the numbers are not that far apart."""
+    if len(texts) < 2 or not all(re.fullmatch(r"\d{1,10}", t, re.ASCII) for t in texts):
+        return ""
+    numbers = [int(t) for t in texts]
+    steps = {b - a for a, b in pairwise(numbers)}
+    step = steps.pop()
+    if steps or step < 1:
+        return ""
+    return f"{numbers[0]}-{numbers[-1]}{f':{step}' if step > 1 else ''}"
+
+
+def _write_array(asking: Asking) -> Written:
+    entry = asking.extension("Array")
+    if entry is None:
+        return []
+    ranges, _, most = entry.text.partition("%")
+    ranges = _even(ranges.split(",")) or ranges
+    found = _TASKS.fullmatch(ranges)
+    if found is None:
+        asking.dropped(entry, f"Grid Engine has one range, not {ranges}")
+        return []
+    if int(found[1]) == 0:
+        last = f"-{int(found[2]) + 1}" if found[2] else ""
+        ranges = f"1{last}{f':{found[3]}' if found[3] else ''}"
+        asking.note(APPROXIMATED, entry, f"tasks are counted from 1: {ranges}, each one more than was asked for")
+    return [("-t", ranges.removesuffix(":1")), *([("-tc", most)] if most else [])]
+
+
+# -- files
+_TOKENS: Final = {"{jobid}": "$JOB_ID", "{index}": "$TASK_ID", "{name}": "$JOB_NAME", "{user}": "$USER",
+                  "{host}": "$HOSTNAME"}
+_path = file_reader({v[1:]: k for k, v in _TOKENS.items()}, r"\$(?P<name>JOB_ID|TASK_ID|JOB_NAME|USER|HOSTNAME)")
+
+
+def _file(text: str) -> str:
+    """A colon at the beginning says that there is no host before the path."""
+    return _path(text if ":" in text[1:] else text.removeprefix(":"))
+
+
+_FILE: Final = Grammar(_file, str, "a file name")
+
+
+def _read_files(reading: Reading, options: Mapping[str, Option]) -> None:
+    join = options.get("-j")
+    if join is not None and join.value not in ("y", "yes", "n", "no"):
+        reading.misfit(join, "is neither y nor n", "y or n")
+        join = None
+    merge = join is not None and (join.value or "").startswith("y")
+    for name, tag in (("-i", "InputFile"), ("-o", "OutputFile"), ("-e", "ErrorFile")):
+        option = options.get(name)
+        if name == "-e" and merge and join is not None:
+            reading.put(tag, _path(option.value or "") if option is not None and option.value else "", option or join,
+                        redirectList="Merge")
+        elif option is not None:
+            reading.row(Row(name, tag, _FILE), option)
+    if join is not None and not merge:
+        reading.keep(join)
+
+
+def _write_files(asking: Asking) -> Written:
+    def literal(text: str) -> str:
+        if "," in text and asking.source != "sge":
+            raise LookupError("way to say a comma")
+        return text
+
+    source, _ = file_name(asking, "InputFile", literal)
+    output, error = file_name(asking, "OutputFile", literal), file_name(asking, "ErrorFile", literal)
+    join = merged(asking, error, output)
+    out, err = output[0], error[0]
+    if join == "eo":
+        for tag in ("OutputFile", "ErrorFile"):
+            asking.note(APPROXIMATED, None, f"{tag}: both streams go into the file of output, now that of errors",
+                        "info", tag)
+        out, err = err, None
+    elif not join and "ErrorFile" not in asking.tags and out is not None and source_merges(asking):
+        asking.note(APPROXIMATED, None, f"ErrorFile: without one {asking.source} sends both streams to one file; -j y "
+                    "says so", "info", "ErrorFile")
+        join = "oe"
+    hosts = asking.source in ("", "sge", "pbspro", "torque")      # a colon parts a host from the path
+    made: Written = [(name, text if hosts or ":" not in text else f":{text}")
+                     for name, text in (("-i", source), ("-o", out), ("-e", err)) if text is not None]
+    return [*made, ("-j", "y")] if join else made
+
+
+def _read_directory(reading: Reading, options: Mapping[str, Option]) -> None:
+    """``-cwd`` and ``-wd`` replace each other."""
+    option = next(o for o in reversed(reading.options) if o.name in options)
+    reading.put("InitialWorkingDirectory", option.value or ".", option)
+
+
+def _write_directory(asking: Asking) -> Written:
+    entry = asking.one("InitialWorkingDirectory")
+    if entry is None:
+        return []
+    return [("-cwd", None)] if entry.text == "." else [("-wd", entry.text)]
+
+
+# -- environment
+def _read_environment(reading: Reading, options: Mapping[str, Option]) -> None:
+    if "-V" in options:
+        reading.scope(("Environment",)).attributes = {"export": "true"}
+    said: dict[str, tuple[str | None, Option]] = {}
+    for option in every(reading, "-v"):
+        for part in (option.value or "").split(","):
+            name, sign, value = part.partition("=")
+            if name:
+                said.pop(name, None)
+                said[name] = (value if sign else None, option)
+    strange = {name: name if text is None else f"{name}={text}" for name, (text, _) in said.items()
+               if not re.fullmatch(r"[A-Za-z_]\w*", name, re.ASCII)}
+    for name, (text, option) in said.items():
+        if text is not None and name not in strange:
+            reading.put("Environment/Variable", text, option, name=name)
+    names = [name for name, (text, _) in said.items() if text is None]
+    for where, some in (("Extension[name=ExportNames,type=Scheduler]", [n for n in names if n not in strange]),
+                        ("Extension[name=v,type=sge]", list(strange.values()))):
+        if some:
+            reading.put(where, ",".join(some), options["-v"])
+
+
+def _write_environment(asking: Asking) -> Written:
+    environment = asking.job.environment
+    made = []
+    for e in named_variables(asking):
+        if re.search(r"[,\"'#]", e.text) or e.text != e.text.rstrip():
+            asking.dropped(e, f"the value of {e.attributes.get('name')} cannot stand in a directive")
+        else:
+            made.append(f"{e.attributes.get('name')}={e.text}")
+    names = asking.extension("ExportNames")
+    made += [] if names is None else names.text.split(",")
+    odd = asking.extension("v", "sge")
+    made += [] if odd is None else [odd.text]
+    return ([("-V", None)] if environment is not None and environment.export else []) + (
+        [("-v", ",".join(made))] if made else [])
+
+
+# -- mail, priority, times
+_EVENTS: Final = {"b": "begin", "e": "end", "a": "abort", "s": "suspend", "n": "none"}
+_LETTERS: Final = {v: k for k, v in _EVENTS.items()}
+
+
+def _read_mail(reading: Reading, options: Mapping[str, Option]) -> None:
+    """Letters add up; ``n`` takes them all away."""
+    letters = ""
+    given = every(reading, "-m")
+    if bad := [o for o in given if not re.fullmatch("[abens]+", o.value or "")]:
+        reading.misfit(bad[-1], "is no list of events", "letters of abens")
+        given = []
+    for option in given:
+        value = option.value or ""
+        letters = "n" if "n" in value else letters.replace("n", "") + value
+    events = [_EVENTS[c] for c in _EVENTS if c in letters]
+    read_mail(reading, events, options.get("-M"), options.get("-m") if events else None)
+
+
+def _write_mail(asking: Asking) -> Written:
+    words, address = mail(asking, _LETTERS, {"fail": "abort"})
+    letters = sorted(set(words), key="beasn".index)
+    if "n" in letters and len(letters) > 1:
+        letters.remove("n")
+    made: Written = [("-m", "".join(letters))] if letters else []
+    return [*made, ("-M", address)] if address else made
+
+
+def _write_priority(asking: Asking) -> Written:
+    priority, nice = asking.one("Priority"), asking.extension("Nice")
+    entry = priority or nice
+    if entry is None:
+        return []
+    if priority is not None and asking.source in ("slurm", "lsf"):
+        asking.dropped(priority, f"a priority of {asking.source} is not on the scale from -1023 to 1024")
+        return []
+    value = int(entry.text)
+    if entry is nice:
+        value = -value
+        asking.note(APPROXIMATED, nice, "larger is later there, sooner here; the sign is turned")
+    bounded = max(-1023, min(1024, value))
+    if bounded != value:
+        asking.note(APPROXIMATED, entry, f"the range is from -1023 to 1024; {bounded} is taken")
+    return [("-p", str(bounded))]
+
+
+def _write_user_hold(asking: Asking) -> Written:
+    made: Written = []
+    for e in asking.find("Hold"):
+        if e.text == "User":
+            made = [("-h", None)]
+        else:
+            asking.dropped(e, "a user cannot ask for this hold")
+    return made
+
+
+def _moment(name: str, tag: str) -> Special:
+    def write(asking: Asking) -> Written:
+        text = asking.moment(tag, _DATE)
+        return [] if text is None else [(name, text)]
+
+    return Special((name,), lambda reading, options: reading.moment(tag, _DATE, options[name]), write)
+
+
+def _rowed(row: Row, write: Callable[[Asking], Written]) -> Special:
+    """Read as a row does."""
+    return Special((row.name,), lambda reading, options: reading.row(row, options[row.name]), write)
+
+
+def _name(text: str) -> str:
+    """What qmaster takes for a name, which may stand in file names and lists."""
+    if not text or re.search(r"[/:@\\*?]", text) or text[0].isdigit() or text.lower() in ("none", "all", "template"):
+        raise ValueError("is no name of a job")
+    return text
+
+
+def _digits(text: str) -> str:
+    if not re.fullmatch(r"\d{1,9}", text, re.ASCII):
+        raise ValueError("is no number of Grid Engine's")
+    return text
+
+
+_NAME: Final = Grammar(_name, _name, "a name that begins with a letter, without / : @ \\ * ?")
+
+ROWS: Final[tuple[AnyRow, ...]] = (
+    Row("-clear"),
+    Row("-N", "Name", _NAME),
+    Row("-P", "Project"),
+    Row("-A"),
+    Special(("-q",), _read_queue, _write_queue),
+    Row("-ar", "Reservation", Grammar(_digits, _digits, "the number of a reservation")),
+    Row("-l h_rt", "Requested/Duration", _TIME),
+    Row("-l h_cpu", "ResourceLimit[name=CPUTime]", _TIME),
+    Special(NAMES, read_slots, write_slots),
+    _adding("-masterq"),
+    Row("-binding"),
+    Special(("-t", "-tc"), _read_array, _write_array),
+    Special(("-hold_jid",), _read_hold, _write_hold),
+    _adding("-hold_jid_ad"),
+    _moment("-a", "EligibleTime"),
+    _moment("-dl", "DeadlineTime"),
+    _rowed(Row("-h", "Hold", fixed="User"), _write_user_hold),
+    _rowed(Row("-p", "Priority", _PRIORITY), _write_priority),
+    Row("-js"),
+    Row("-R"),
+    Row("-r", "Restartable", _YES),
+    Row("-ckpt"),
+    Row("-c"),
+    Row("-notify"),
+    Row("-S", "Shell"),
+    Special(("-cwd", "-wd"), _read_directory, _write_directory),
+    Special(("-i", "-o", "-e", "-j"), _read_files, _write_files),
+    Special(("-V", "-v"), _read_environment, _write_environment),
+    Special(("-m", "-M"), _read_mail, _write_mail),
+    *(_adding(f"-{name}") for name in ("ac", "dc", "sc")),
+    *(Row(f"-{name}") for name in ("@", "b", "jsv", "now", "pty", "shell", "sync", "terse", "u", "verify", "w")),
+)
+
+DIALECT: Final = Dialect(
+    "sge", "Grid Engine", PREFIX, ROWS, scan, directive, arguments, _TOKENS, ("SGE_",), live, (".sge", ".sh"),
+    starts_in="home", exports=False, merges=False, open=("soft ",))
+TRANSLATOR: Final = translator(DIALECT)

@@ -1,0 +1,81 @@
+"""What a script could not say, as comments in it, and the way back.
+
+    # untranslated (slurm): --gres-flags=enforce-binding
+
+stands after the last directive, one line for each loss, so that a person finds it; where a script with such lines is
+written for the dialect that they name, they become directives again.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final
+
+from sssjob.findings import escape
+from sssjob.templates.quoting import QuotingError
+from sssjob.translators.base import ReadContext
+
+if TYPE_CHECKING:
+    from sssjob.translators.scripts.base import Asking, Entry
+    from sssjob.translators.scripts.raw import Option
+
+__all__ = ["OPTION", "comments", "restored", "wanted"]
+
+#: The option of script formats that asks for it.
+OPTION: Final = "comments"
+_LENGTH: Final = 1_000
+_LINE: Final = re.compile(r"^# untranslated \((?P<name>[\w.-]{1,100})\): (?P<text>.{1,1000})(?:\n|\Z)",
+                          re.MULTILINE | re.ASCII)
+
+
+def wanted(asking: Asking) -> bool:
+    """Whether the option ``comments`` is given; ValueError for anything but yes and no."""
+    said = asking.context.options.get(OPTION, "no")
+    if said not in ("yes", "no"):
+        raise ValueError(f"{OPTION} is yes or no, not {said!r}")
+    return said == "yes"
+
+
+def comments(asked: Sequence[Asking]) -> str:
+    """A line for each property that was lost, as its own dialect says it, else by name and value."""
+    lines = [f"# untranslated ({asking.source or 'sss'}): {escape(_said(asking, entry, origin), _LENGTH)}\n"
+             for asking in asked for entry, origin in asking.lost]
+    return "".join(dict.fromkeys(lines))
+
+
+def _said(asking: Asking, entry: Entry, origin: Option | None) -> str:
+    from sssjob.translators.scripts.base import dialect_of
+
+    source = dialect_of(asking.source)
+    if origin is not None and source is not None:
+        try:
+            return source.directive(origin.name, origin.value)
+        except QuotingError:
+            return origin.shown
+    more = "".join(f" {k}={v}" for k, v in entry.attributes.items())
+    return f"{entry.path.removeprefix('/Job/')}{more}: {getattr(entry.item, 'text', '')}"
+
+
+def restored(asking: Asking, said: Sequence[str], body: str) -> tuple[list[tuple[str, str | None]], str]:
+    """Options out of such lines of the dialect, but for those that are said already, and the body without them."""
+    from sssjob.translators.scripts.base import Reading
+
+    dialect = asking.dialect
+    made: dict[str, str | None] = {}
+
+    def taken(hit: re.Match[str]) -> str:
+        if hit["name"] != dialect.name or hit["text"].endswith("…"):
+            return hit[0]
+        reading = Reading(dialect, ReadContext())
+        try:
+            options = dialect.arguments(reading, hit["text"])
+        except ValueError:
+            return hit[0]
+        if not options or reading.findings.rejected:
+            return hit[0]
+        made.update((o.name, o.value) for o in options if o.name not in said)
+        return ""
+
+    body = _LINE.sub(taken, body)
+    return list(made.items()), body

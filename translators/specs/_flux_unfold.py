@@ -1,0 +1,209 @@
+"""A jobspec of Flux as options of flux-batch, for the dialect ``flux`` to understand.
+
+Source: RFC 14, 25, 26 and 37; which option a key comes from was seen with ``flux submit --dry-run`` of flux-core 0.88.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import signal
+from collections.abc import Iterator
+from typing import Any, Final
+
+from sssjob.findings import Policy
+from sssjob.fluxexec.jobspec import read_layout, read_task
+from sssjob.model import File
+from sssjob.translators.scripts.base import APPROXIMATED, DROPPED, Reading
+from sssjob.translators.specs._flux_constraints import as_text
+
+__all__ = ["NEST", "PLACE", "SCRIPT", "STREAMS", "Options", "Unfold"]
+
+#: Id of the File.
+SCRIPT: Final = "Script"
+#: Where a batch script lies when the job runs, and the command before it (RFC 37, flux-batch).
+PLACE: Final = "{{tmpdir}}/script"
+NEST: Final = ("flux", "broker")
+
+Options = list[tuple[str, "str | None"]]
+#: Key of the shell's options, stream, option.
+STREAMS: Final = (("input", "stdin", "--input"), ("output", "stdout", "--output"), ("output", "stderr", "--error"))
+
+
+def _said(value: object) -> str:
+    """A value as ``--setattr`` takes it: text as it is where JSON would not read it otherwise."""
+    if isinstance(value, str):
+        try:
+            json.loads(value)
+        except ValueError:
+            return value
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+def _taken(outer: dict[str, Any], key: str) -> dict[str, Any]:
+    """A copy of the object at a key, which is taken out; what is no object stays."""
+    return dict(outer.pop(key)) if isinstance(outer.get(key), dict) else {}
+
+
+class Unfold:
+    """A jobspec that a judge has let pass."""
+
+    def __init__(self, reading: Reading, value: dict[str, Any]) -> None:
+        self.reading, self.value = reading, value
+        self.made: Options = []
+
+    def all(self) -> tuple[Options, list[str], dict[str, File]]:
+        """(options, command, files). Raises JobspecError for what no option can say."""
+        words, count = read_task(self.value["tasks"])
+        command, files = list(words), dict[str, File]()
+        attributes = dict(self.value["attributes"] or {})
+        system, user = _taken(attributes, "system"), _taken(attributes, "user")
+        shell = _taken(system, "shell")
+        options = _taken(shell, "options")
+        script = _script(system)
+        nested = script is not None and PLACE in command
+        self._layout(count, nested and options.get("per-resource") == {"type": "node"})
+        if nested and script is not None:
+            at = command.index(PLACE)
+            broker = command[len(NEST):at] if tuple(command[:len(NEST)]) == NEST else []
+            self.made += [("--broker-opts", word) for word in broker]
+            command = [f"#{SCRIPT}", *command[at + 1:]]
+            files[SCRIPT] = script
+            del system["files"]["script"]
+            if not system["files"]:
+                del system["files"]
+            if options.get("per-resource") == {"type": "node"}:
+                del options["per-resource"]
+        self._system(system)
+        self._options(options)
+        for prefix, more in (("shell.", shell), ("", system), ("user.", user), (".", attributes)):
+            self.made += [("--setattr", f"{prefix}{key}={_said(more[key])}") for key in more]
+        return self.made, command, files
+
+    def tell(self, subject: str, message: str) -> None:
+        self.reading.findings.add(APPROXIMATED, subject, message, severity="info", path=f"/{subject}")
+
+    def _layout(self, count: dict[str, int], nested: bool) -> None:
+        layout = read_layout(self.value["resources"])
+        tasks = layout.total if nested or "total" not in count else count["total"]
+        tasks *= count.get("per_slot", 1)
+        if layout.nodes is not None:
+            self.made.append(("--nodes", str(layout.nodes)))
+            if tasks < layout.nodes:
+                self.tell("tasks", f"tasks: {tasks} on {layout.nodes} nodes are read as one on each")
+                tasks = layout.nodes
+        elif layout.total > tasks:
+            self.tell("resources", f"resources: {layout.total} slots for {tasks} tasks are read as so many tasks")
+            tasks = layout.total
+        self.made.append(("--nslots", str(tasks)))
+        self.made += [(name, str(n)) for name, n in (
+            ("--cores-per-slot", layout.cores), ("--gpus-per-slot", layout.gpus)) if n]
+        if layout.exclusive:
+            self.made.append(("--exclusive", None))
+        if not layout.cores:
+            self.tell("resources", "resources: a slot without cores is read as one of no stated number of them")
+
+    def _system(self, system: dict[str, Any]) -> None:
+        """Takes out what has an option."""
+        limit = system.pop("duration", 0)
+        if limit > 0:
+            self.made.append(("--time-limit", f"{int(limit) if limit == int(limit) else limit}s"))
+        for key, name in (("queue", "--queue"), ("bank", "--bank"), ("cwd", "--cwd")):
+            if isinstance(system.get(key), str) and system[key]:
+                self.made.append((name, system.pop(key)))
+        job = system.get("job")
+        if isinstance(job, dict) and isinstance(job.get("name"), str) and job["name"]:
+            self.made.append(("--job-name", job["name"]))
+            system["job"] = {key: more for key, more in job.items() if key != "name"}
+            if not system["job"]:
+                del system["job"]
+        self._environment(system)
+        self._dependencies(system)
+        if "constraints" in system:
+            try:
+                self.made.append(("--requires", as_text(system["constraints"])))
+                del system["constraints"]
+            except ValueError:
+                pass        # stays an attribute
+
+    def _environment(self, system: dict[str, Any]) -> None:
+        environment = system.pop("environment", None)
+        if not isinstance(environment, dict):
+            return
+        self.made.append(("--env", "-*"))
+        for name, text in environment.items():
+            if isinstance(text, str) and re.fullmatch(r"[A-Za-z_]\w*", name, re.ASCII):
+                self.made.append(("--env", f"{name}={text.replace('$', '$$')}"))
+            elif "." in name or "=" in name or not name:
+                self.reading.findings.add(DROPPED, name, f"{name!r} is no name of a variable",
+                                          policy=self.reading.context.policy or Policy.WARN)
+            else:
+                self.made.append(("--setattr", f"environment.{name}={_said(text)}"))
+
+    def _dependencies(self, system: dict[str, Any]) -> None:
+        given = system.get("dependencies")
+        if not isinstance(given, list) or not all(
+                isinstance(d, dict) and isinstance(d.get("scheme"), str) and isinstance(d.get("value"), str)
+                and all(isinstance(v, str) for v in d.values()) for d in given):
+            return
+        del system["dependencies"]
+        for one in given:
+            more = "&".join(f"{k}={v}" for k, v in one.items() if k not in ("scheme", "value"))
+            value = f":{one['value']}" if one["value"] or one["scheme"] != "singleton" else ""
+            self.made.append(("--dependency", f"{one['scheme']}{value}{'?' + more if more else ''}"))
+
+    def _options(self, options: dict[str, Any]) -> None:
+        """Options of the shell: streams, limits, a signal; all others as they are."""
+        for side, stream, name in STREAMS:
+            place = options.get(side)
+            found = place.get(stream) if isinstance(place, dict) else None
+            if not isinstance(found, dict) or found.get("type") != "file" or not isinstance(found.get("path"), str):
+                continue
+            self.made.append((name, found["path"]))
+            options[side] = {k: v for k, v in options[side].items() if k != stream}
+            more = {k: v for k, v in found.items() if k not in ("type", "path")}
+            if more:
+                options[side][stream] = more
+        limits = options.get("rlimit")
+        if isinstance(limits, dict) and all(isinstance(v, int) for v in limits.values()):
+            del options["rlimit"]
+            self.made += [("--rlimit", f"{name}={number}") for name, number in limits.items()]
+        warning = options.get("signal")
+        if isinstance(warning, dict) and warning.keys() == {"signum", "timeleft"} and all(
+                isinstance(v, int) for v in warning.values()):
+            del options["signal"]
+            self.made.append(("--signal", f"{_signal_name(warning['signum'])}@{warning['timeleft']}s"))
+        for key, value in _flat(options):
+            self.made.append(("--setopt", f"{key}={_said(value)}"))
+
+
+def _flat(options: dict[str, Any]) -> Iterator[tuple[str, Any]]:
+    """``output`` is parted into its keys, for some of them have meanings."""
+    for key, value in options.items():
+        if key in ("output", "input") and isinstance(value, dict):
+            for name, inner in value.items():
+                if isinstance(inner, dict):
+                    yield from ((f"{key}.{name}.{k}", v) for k, v in inner.items())
+                else:
+                    yield f"{key}.{name}", inner
+        else:
+            yield key, value
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name.removeprefix("SIG")
+    except ValueError:
+        return str(number)
+
+
+def _script(system: dict[str, Any]) -> File | None:
+    """The batch script among the files of a jobspec."""
+    files = system.get("files")
+    found = files.get("script") if isinstance(files, dict) else None
+    if not isinstance(found, dict) or not isinstance(found.get("data"), str):
+        return None
+    system["files"] = dict(system["files"])
+    if found.get("encoding", "utf-8") == "utf-8":
+        return File(SCRIPT, found["data"])
+    return File(SCRIPT, found["data"], "base64") if found["encoding"] == "base64" else None
