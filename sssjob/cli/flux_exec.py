@@ -1,15 +1,22 @@
-"""``sssjob flux-exec``: an execution service for the Flux job manager."""
+"""``sssjob flux-exec``: an execution service for the Flux job manager, and a checker of recorded streams."""
 
 from __future__ import annotations
 
+import json
 import logging
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from sssjob.cli._complete import directories, executors, files
-from sssjob.cli._findings import problem
+from sssjob.cli._files import emit, opened
+from sssjob.cli._findings import problem, say
 from sssjob.errors import UsageError
+from sssjob.findings import escape
+
+if TYPE_CHECKING:
+    from sssjob.fluxexec.rules import Profile
 
 __all__ = ["command"]
 
@@ -56,6 +63,29 @@ def serve(executor: str | None, simulate: bool, path: str | None, stdio: bool, b
         return 5
     finally:
         logger.removeHandler(said)
+
+
+@command.command("check")
+@click.argument("stream", metavar="STREAM.jsonl", shell_complete=files)
+@click.option("--profile", type=click.Choice(("rfc32-2022", "rfc32-2026", "flux-core")), default="flux-core",
+              help="Whose reading of the protocol (default: flux-core).")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object for each violation.")
+def check(stream: str, profile: Profile, as_json: bool) -> int:
+    """Hold a recorded stream of messages against the protocol (- is standard input).
+
+    Prints each line that breaks a rule: its number, the rule, what is wrong, and what flux-core would do. Exit status 1
+    where there is one.
+    """
+    from sssjob.fluxexec.check import StreamCheck
+
+    checked, found = StreamCheck(profile), 0
+    with opened(stream) as source:
+        for violation in checked.check(source):
+            found += 1
+            emit(json.dumps(violation.record()) + "\n" if as_json else escape(f"{stream}:{violation}", 1000) + "\n")
+    if checked.open and not as_json:
+        say(f"{len(checked.open)} jobs have no final release: the stream ends before they do")
+    return int(found > 0)
 
 
 class _Said(logging.Handler):

@@ -17,6 +17,8 @@ from itertools import count
 
 __all__ = ["Loop", "Timer"]
 
+_BATCH = 256        # calls between two looks at the descriptors
+
 
 class Timer:
     """A call that is to be made at some time; ``cancel`` takes it back."""
@@ -42,6 +44,7 @@ class Loop:
         self._number = count()
         self._selector = selectors.PollSelector()       # takes regular files, where epoll does not
         self._wake: tuple[int, int] | None = None       # a pipe, while ``run`` may sleep
+        self._asleep = False
         self._watched = 0
         self.stopped = False
 
@@ -52,7 +55,9 @@ class Loop:
     def post(self, call: Callable[[], None]) -> None:
         """Have something called soon. The only method for other threads."""
         self._calls.append(call)
-        self.wake()
+        if self._asleep:
+            self._asleep = False
+            self.wake()
 
     def soon(self, call: Callable[[], None]) -> None:
         """As ``post``, in the loop's own thread."""
@@ -129,8 +134,10 @@ class Loop:
                 key.data(events)
         elif not self._calls:
             self._jump()
-        for _ in range(len(self._calls)):
-            self._calls.popleft()()
+        calls, left = self._calls, _BATCH
+        while calls and left and not self.stopped:
+            left -= 1
+            calls.popleft()()
         self._due()
 
     def _ready(self, rest: float | None) -> list[tuple[selectors.SelectorKey, int]]:
@@ -139,14 +146,22 @@ class Loop:
             return self._selector.select(0)
         timer = self._next_timer()
         if timer is None:
-            return self._selector.select(rest)
+            return self._sleep(rest)
         if not self.virtual:
             wait = max(0.0, timer.when - self.now())
-            return self._selector.select(wait if rest is None else min(wait, rest))
+            return self._sleep(wait if rest is None else min(wait, rest))
         ready = self._selector.select(0)
         if not ready:
             self._jump()
         return ready
+
+    def _sleep(self, seconds: float | None) -> list[tuple[selectors.SelectorKey, int]]:
+        """Wait for a descriptor. Whoever posts a call sees that we sleep, or we see the call."""
+        self._asleep = True
+        try:
+            return self._selector.select(0 if self._calls or self.stopped else seconds)
+        finally:
+            self._asleep = False
 
     def _jump(self) -> None:
         timer = self._next_timer()

@@ -14,23 +14,20 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import IntEnum
-from typing import Any, Literal
+from typing import Any
 
 from sssjob.errors import UsageError
 from sssjob.fluxexec.errors import ProtocolError
 from sssjob.fluxexec.idset import Idset
 from sssjob.fluxexec.jobspec import read_jobspec, write_r
 from sssjob.fluxexec.messages import EXCEPTION, HELLO, Event, Message, Request, Response, integer, members
+from sssjob.fluxexec.rules import PROFILES
 from sssjob.fluxexec.transport import Channel
 
 __all__ = ["PROFILES", "JobState", "ManagedJob", "Manager", "Result"]
 
 log = logging.getLogger("sssjob.fluxexec")
 
-#: rfc32-2022: no R in the request, no response type reattached. rfc32-2026: a hello always takes over. The two others
-#: refuse one while starts are outstanding.
-PROFILES = ("rfc32-2022", "rfc32-2026", "flux-core")
-Profile = Literal["rfc32-2022", "rfc32-2026", "flux-core"]
 _FATAL = 0
 
 
@@ -107,7 +104,8 @@ class _Service:
 class Manager:
     """ranks: what there is to give away, with so many cores each. now: seconds since the epoch.
 
-    changed: told of every event (job, name).
+    profile: rfc32-2022 sends no R and knows no response type reattached; rfc32-2026 lets a hello always take over, the
+    two others refuse one while starts are outstanding. changed: told of every event (job, name).
     """
 
     def __init__(self, ranks: Idset, now: Callable[[], float], *, cores: int = 1, profile: str = "flux-core",
@@ -193,19 +191,33 @@ class Manager:
 
     # Jobs
 
-    def submit(self, jobspec: dict[str, Any], *, userid: int = 0, job_id: int | None = None) -> ManagedJob:
-        """Take a job; it starts as soon as there are ranks and a service. Raises JobspecError, UsageError."""
+    def submit(self, jobspec: dict[str, Any], *, userid: int = 0, job_id: int | None = None,
+               fit: tuple[int, float] | None = None) -> ManagedJob:
+        """Take a job; it starts as soon as there are ranks and a service. Raises JobspecError, UsageError.
+
+        fit: what the method of this name has said of it.
+        """
+        nodes, duration = self.fit(jobspec) if fit is None else fit
+        number = len(self.jobs) + 1 if job_id is None else job_id
+        if number in self.jobs:
+            raise UsageError(f"job {number} is there already")
+        job = self.jobs[number] = ManagedJob(number, userid, jobspec, nodes, duration)
+        self._waiting.append(job)
+        self._schedule()
+        return job
+
+    def fit(self, jobspec: dict[str, Any]) -> tuple[int, float]:
+        """(ranks, seconds) that a job needs; 0 s: no limit. Raises JobspecError, UsageError when there are too few."""
         wanted = read_jobspec(jobspec)
         nodes = wanted.nodes or max(1, math.ceil(wanted.tasks * wanted.cores / self.cores))
         if nodes > self.all.count:
             raise UsageError(f"the job needs {nodes} ranks, there are {self.all.count}")
-        number = len(self.jobs) + 1 if job_id is None else job_id
-        if number in self.jobs:
-            raise UsageError(f"job {number} is there already")
-        job = self.jobs[number] = ManagedJob(number, userid, jobspec, nodes, wanted.duration)
-        self._waiting.append(job)
-        self._schedule()
-        return job
+        return nodes, wanted.duration
+
+    def forget(self, job_id: int) -> None:
+        """Keep no record of a job that is INACTIVE."""
+        if self.jobs[job_id].state is JobState.INACTIVE:
+            del self.jobs[job_id]
 
     def cancel(self, job_id: int, note: str = "") -> None:
         """End a job. Raises LookupError."""

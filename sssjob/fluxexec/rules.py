@@ -1,113 +1,210 @@
 """What a stream of responses to one start request may look like, as a checker that reads along.
 
-Source: RFC 32 (start, release, exception, finish) and flux-core 0.88 (reattached; every exception has a note).
+``RULES`` names each rule and says what flux-core does where it is broken. The profiles are the readings of three times:
+rfc32-2022 knows no ``reattached`` and no ``ranks`` "all"; flux-core needs a note in every exception.
+Source: RFC 32 (start, release, exception, finish) and flux-core 0.88 (reattached; what it does, tried with a real one).
 """
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any, Final, Literal
 
 from sssjob.fluxexec.idset import Idset
 from sssjob.lexical import LexicalError
 
-__all__ = ["StreamRules"]
+__all__ = ["PROFILES", "RULES", "Broken", "Profile", "Rule", "StreamRules", "word"]
 
-_ONCE = ("start", "reattached", "finish")
-_TYPES: dict[str, tuple[tuple[str, type], ...]] = {
+Profile = Literal["rfc32-2022", "rfc32-2026", "flux-core"]
+PROFILES: Final[tuple[Profile, ...]] = ("rfc32-2022", "rfc32-2026", "flux-core")
+_IGNORED: Final = "logs an error and ignores the response"
+_LOGGED: Final = "takes it and checks nothing; ranks are freed by the final release alone"
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """effect: what flux-core does. taken: the response has an effect all the same."""
+
+    id: str
+    effect: str
+    taken: bool = False
+
+
+_ROWS: Final = (
+    Rule("unknown-type", _IGNORED), Rule("data", _IGNORED), Rule("member", _IGNORED),
+    Rule("note", "cannot post the event: the exception is lost, and the job stays in RUN"),
+    Rule("severity", "posts it as it is; only 0 ends the job", True),
+    Rule("after-final", _IGNORED),
+    Rule("start-twice", "logs it; no effect"), Rule("start-late", "logs it; no effect on the result"),
+    Rule("reattached", "notes it in the event log for debugging; no effect"),
+    Rule("start-for-reattach", "takes it for the start, if there was none", True),
+    Rule("finish-twice", "keeps the later wait status and the earlier result"),
+    Rule("finish-early", "takes it: the job has ended without a start", True),
+    Rule("idset", _LOGGED, True), Rule("outside-R", _LOGGED, True), Rule("released-twice", _LOGGED, True),
+    Rule("no-ranks", _LOGGED, True), Rule("all-not-final", _LOGGED, True), Rule("all", _LOGGED, True),
+    Rule("ranks-left", "frees all ranks of the job", True),
+    Rule("final-early", "sends the start request again, with reattach when the job was started: for ever, if the "
+         "service goes on like this", True),
+)
+#: Id -> rule.
+RULES: Final = MappingProxyType({rule.id: rule for rule in _ROWS})
+_ONCE: Final = {"start": "start-twice", "reattached": "reattached", "finish": "finish-twice"}
+_TYPES: Final[dict[str, tuple[tuple[str, type], ...]]] = {
     "start": (), "reattached": (), "finish": (("status", int),),
     "release": (("ranks", str), ("final", bool)),
-    "exception": (("severity", int), ("type", str), ("note", str)),
+    "exception": (("severity", int), ("type", str)),
 }
+
+
+@dataclass(frozen=True, slots=True)
+class Broken:
+    """A rule, and in words what broke it."""
+
+    rule: Rule
+    text: str
+
+    def __str__(self) -> str:
+        return self.text
+
+
+def _broken(rule: str, text: str) -> Broken:
+    return Broken(RULES[rule], text)
 
 
 class StreamRules:
     """Reads the responses for one job. ranks: those of R, None when they are not known."""
 
-    def __init__(self, ranks: Idset | None = None, *, reattach: bool = False) -> None:
-        self.ranks, self.left, self.reattach = ranks, ranks, reattach
-        self.seen: set[str] = set()
+    __slots__ = ("ended", "fatal", "left", "profile", "ranks", "reattach", "seen")
+
+    def __init__(self, ranks: Idset | None = None, *, reattach: bool = False, profile: Profile = "flux-core") -> None:
+        self.ranks, self.left, self.reattach, self.profile = ranks, ranks, reattach, profile
+        self.seen: frozenset[str] = frozenset()
         self.fatal = self.ended = False
 
-    def violation(self, kind: str, data: object) -> str | None:
+    def broken(self, kind: object, data: object) -> Broken | None:
         """The rule that the next response breaks; None, and it counts as sent, when it breaks none."""
-        found = self._ended(kind) or _malformed(kind, data)
+        found = self._ended(kind) or _malformed(kind, data, self.profile)
         if found is None:
-            assert isinstance(data, dict)
+            assert isinstance(data, dict) and isinstance(kind, str)
             found = self._release(data) if kind == "release" else self._order(kind)
         if found is None:
-            self.seen.add(kind)
-            self.fatal |= kind == "exception" and isinstance(data, dict) and data["severity"] == 0
+            self._sent(kind, data)
         return found
 
-    def _ended(self, kind: str) -> str | None:
-        return f"{kind} after the final release" if self.ended else None
-
-    def _order(self, kind: str) -> str | None:
-        begun = self.seen & {"start", "reattached"}
-        if kind in _ONCE and kind in self.seen:
-            return f"{kind} twice"
-        if kind in ("start", "reattached"):
-            if begun:
-                return f"{kind} after {begun.pop()}"
-            if "finish" in self.seen:
-                return f"{kind} after finish"
-            if self.fatal:
-                return f"{kind} after a fatal exception"
-            if self.reattach != (kind == "reattached"):
-                return f"{kind} for a request with reattach={str(self.reattach).lower()}"
-        if kind == "finish" and not begun:
-            return "finish before start"
-        return None
-
-    def _release(self, data: dict[str, Any]) -> str | None:
-        released, final = data["ranks"], data["final"]
-        if released == "all":
-            if not final:
-                return "release of all ranks that is not final"
-        else:
-            found = self._ranks(released, final)
-            if found:
-                return found
-        if final and not self.fatal and self.seen & {"start", "reattached"} and "finish" not in self.seen \
-                and not self.seen & {"canceled"}:
-            return "final release before finish"
-        self.ended = final
-        return None
-
-    def _ranks(self, text: str, final: bool) -> str | None:
-        try:
-            released = Idset.parse(text)
-        except LexicalError:
-            return f"ranks {text!a:.60} are no idset"
-        if self.ranks is None or self.left is None:
-            return None
-        if released - self.ranks:
-            return f"release of ranks {released - self.ranks} outside R"
-        if released - self.left:
-            return f"release of ranks {released - self.left} twice"
-        if not released and not final:
-            return "release of no ranks that is not final"
-        left = self.left - released
-        if final and left:
-            return f"final release without ranks {left}"
-        self.left = left
-        return None
+    def take(self, kind: object, data: object) -> None:
+        """Count a response as flux-core does that breaks a rule and has an effect all the same."""
+        self._sent(kind, data)
+        if kind == "release" and isinstance(data, dict):
+            self.ended = data.get("final") is True
+            if self.left is not None:
+                self.left -= _ids(data.get("ranks")) or Idset()
 
     def canceled(self) -> None:
         """The manager has raised a fatal exception of its own: finish may be left out."""
-        self.seen.add("canceled")
+        self.seen |= {"canceled"}
+
+    @property
+    def begun(self) -> bool:
+        """Whether the job was started."""
+        return bool(self.seen & {"start", "reattached"}) or (self.reattach and self.profile == "rfc32-2022")
+
+    def _sent(self, kind: object, data: object) -> None:
+        if isinstance(kind, str):
+            self.seen |= {kind}
+        self.fatal |= kind == "exception" and isinstance(data, dict) and data.get("severity") == 0
+
+    def _ended(self, kind: object) -> Broken | None:
+        return _broken("after-final", f"{word(kind)} after the final release") if self.ended else None
+
+    def _order(self, kind: str) -> Broken | None:
+        if kind in _ONCE and kind in self.seen:
+            return _broken(_ONCE[kind], f"{kind} twice")
+        if kind in ("start", "reattached"):
+            return self._beginning(kind)
+        if kind == "finish" and not self.begun:
+            return _broken("finish-early", "finish before start")
+        return None
+
+    def _beginning(self, kind: str) -> Broken | None:
+        rule = "start-late" if kind == "start" else "reattached"
+        begun = self.seen & {"start", "reattached"}
+        if begun:
+            return _broken("start-twice" if kind == "start" else "reattached", f"{kind} after {min(begun)}")
+        if "finish" in self.seen:
+            return _broken(rule, f"{kind} after finish")
+        if self.fatal:
+            return _broken(rule, f"{kind} after a fatal exception")
+        if self.reattach != (kind == "reattached") and self.profile != "rfc32-2022":
+            rule = "start-for-reattach" if kind == "start" else "reattached"
+            return _broken(rule, f"{kind} for a request with reattach={str(self.reattach).lower()}")
+        return None
+
+    def _release(self, data: dict[str, Any]) -> Broken | None:
+        released, final = data["ranks"], data["final"]
+        found, left = self._ranks(released, final)
+        if found is not None:
+            return found
+        if final and not self.fatal and self.begun and not self.seen & {"finish", "canceled"}:
+            return _broken("final-early", "final release before finish")
+        self.ended, self.left = final, left
+        return None
+
+    def _ranks(self, text: str, final: bool) -> tuple[Broken | None, Idset | None]:
+        """The rule that the ranks of a release break, and what is left after it."""
+        if text == "all":
+            if self.profile == "rfc32-2022":
+                return _broken("all", "ranks 'all', which the text of 2022 does not know"), None
+            return (None if final else _broken("all-not-final", "release of all ranks that is not final")), self.left
+        released = _ids(text)
+        if released is None:
+            return _broken("idset", f"ranks {text!a:.60} are no idset"), None
+        if self.ranks is None or self.left is None:
+            return None, None
+        if released - self.ranks:
+            return _broken("outside-R", f"release of ranks {_short(released - self.ranks)} outside R"), None
+        if released - self.left:
+            return _broken("released-twice", f"release of ranks {_short(released - self.left)} twice"), None
+        if not released and not final:
+            return _broken("no-ranks", "release of no ranks that is not final"), None
+        left = self.left - released
+        if final and left:
+            return _broken("ranks-left", f"final release without ranks {_short(left)}"), None
+        return None, left
 
 
-def _malformed(kind: str, data: object) -> str | None:
+def _ids(text: object) -> Idset | None:
+    try:
+        return Idset.parse(text) if isinstance(text, str) else None
+    except LexicalError:
+        return None
+
+
+def _short(ids: Idset) -> str:
+    text = str(ids)
+    return text if len(text) <= 60 else f"{text[:60]}..."
+
+
+def word(kind: object) -> str:
+    """A type of response for a message."""
+    return kind if kind in _TYPES and isinstance(kind, str) else f"{kind!a:.60}"
+
+
+def _malformed(kind: object, data: object, profile: Profile) -> Broken | None:
     """What is wrong with the form of a response."""
-    if kind not in _TYPES:
-        return f"unknown response type {kind!a:.60}"
+    if not isinstance(kind, str) or kind not in _TYPES or (kind == "reattached" and profile == "rfc32-2022"):
+        return _broken("unknown-type", f"unknown response type {kind!a:.60}")
     if not isinstance(data, dict):
-        return f"{kind} without data"
+        return _broken("data", f"{kind} without data")
     for key, wanted in _TYPES[kind]:
         value = data.get(key)
         if not isinstance(value, wanted) or (wanted is int and isinstance(value, bool)):
-            return f"{kind} without {key} ({wanted.__name__})"
-    if kind == "exception" and not 0 <= data["severity"] <= 7:
-        return f"severity {data['severity']} is not in 0-7"
+            return _broken("member", f"{kind} without {key} ({wanted.__name__})")
+    if kind != "exception":
+        return None
+    note = data.get("note")
+    if not isinstance(note, str) and (profile == "flux-core" or note is not None):
+        return _broken("note", "exception without note (str)")
+    if not 0 <= data["severity"] <= 7:
+        return _broken("severity", f"severity {data['severity']} is not in 0-7")
     return None

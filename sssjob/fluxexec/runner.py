@@ -23,7 +23,7 @@ from signal import SIGTERM
 from psij import InvalidJobException, Job, JobExecutor, JobSpec, JobState, JobStatus, SubmitException
 from sssjob.fluxexec.errors import JobspecError
 from sssjob.fluxexec.idset import Idset
-from sssjob.fluxexec.jobspec import shares, spec_of
+from sssjob.fluxexec.jobspec import Jobspec, shares, spec_of
 from sssjob.fluxexec.loop import Loop
 from sssjob.fluxexec.service import Ended, Lost, NotStarted, Report, Start, Up, What
 from sssjob.lexical import LexicalError
@@ -32,6 +32,19 @@ __all__ = ["PsijRunner", "what_ended"]
 
 log = logging.getLogger("sssjob.fluxexec")
 _LOST = ("lost", "unknown-exit")
+_DOLLAR = "SSSJOB_DOLLAR"       # a variable of jobs whose texts have ${ in them
+
+
+class _Shell(Job):
+    """A job that tells of its statuses at once, not from psij's thread for callbacks."""
+
+    def __init__(self, spec: JobSpec | None = None) -> None:
+        super().__init__(spec)
+        self.changed: Callable[[JobStatus], None] = lambda status: None
+
+    def _advance(self, status: JobStatus) -> None:
+        super()._advance(status)
+        self.changed(status)
 
 
 @dataclass(slots=True)
@@ -39,7 +52,7 @@ class _Run:
     id: int
     ranks: list[Idset | None]
     report: Report | None
-    jobs: list[Job] = field(default_factory=list)
+    jobs: list[_Shell] = field(default_factory=list)
     last: dict[int, list[What]] = field(default_factory=dict)       # of each shell, for who asks again
     ending: bool = False
 
@@ -67,13 +80,18 @@ class PsijRunner:
             if self.split and ranks is not None:
                 specs = [(rank, spec_of(job, tasks, variables=variables, limit=False))
                          for rank, tasks in shares(job.tasks, ranks)]
+                _tell_limit(job, [spec for _, spec in specs])
             else:
                 nodes = None if ranks is None or self.split else ranks.count
                 specs = [(ranks, spec_of(job, job.tasks, nodes, variables=variables, limit=not self.split))]
         except InvalidJobException as error:
             raise JobspecError(str(error)) from error
+        for _, spec in specs:
+            _literal(spec)
+        if len(specs) > 1:
+            _share_streams([spec for _, spec in specs])
         run = self._runs[start.id] = _Run(start.id, [rank for rank, _ in specs], report)
-        run.jobs = [Job(spec) for _, spec in specs]
+        run.jobs = [_Shell(spec) for _, spec in specs]
         self._later(lambda: self._submit(run))
         return run.ranks
 
@@ -157,11 +175,11 @@ class PsijRunner:
                 except SubmitException as error:
                     log.warning("job %d cannot be cancelled: %s", run.id, error)
 
-    def _follow(self, run: _Run, shell: int, job: Job) -> None:
-        """Have the statuses of a job told as what happens to a shell; psij calls from a thread of its own."""
+    def _follow(self, run: _Run, shell: int, job: _Shell) -> None:
+        """Have the statuses of a job told as what happens to a shell, in whatever thread they are set."""
         up = False
 
-        def changed(_: Job, status: JobStatus) -> None:
+        def changed(status: JobStatus) -> None:
             nonlocal up
             if status.state is JobState.ACTIVE:
                 up = True
@@ -169,7 +187,7 @@ class PsijRunner:
             elif status.final:
                 self._tell(run, shell, what_ended(status, up))
 
-        job.set_job_status_callback(changed)
+        job.changed = changed
 
     def _tell(self, run: _Run, shell: int, what: What) -> None:
         self.loop.post(lambda: self._told(run, shell, what))
@@ -225,7 +243,7 @@ class PsijRunner:
             return None
         run = self._runs[number] = _Run(number, [ranks for ranks, *_ in shells], None)
         for _, name, _ in shells:
-            job = Job()
+            job = _Shell()
             job._id = name              # under which the executor may have records of its own
             run.jobs.append(job)
         natives = [str(native) for *_, native in shells]
@@ -243,11 +261,44 @@ class PsijRunner:
             self._cancel(run)
 
 
+def _tell_limit(job: Jobspec, specs: Sequence[JobSpec]) -> None:
+    """Tell the surroundings of shells of the limit that the service keeps."""
+    for spec in specs if job.duration >= 1 else ():
+        assert spec.attributes is not None
+        spec.attributes.set_custom_attribute("mjf.wall_limit_secs", int(job.duration))
+
+
+def _literal(spec: JobSpec) -> None:
+    """Keep ``${``, which a jobspec means to the letter, from being expanded."""
+    arguments, environment = spec.arguments or [], dict(spec.environment or {})
+    if any("${" in text for text in (*arguments, *environment.values())):
+        environment = {_DOLLAR: "$"} | {name: _kept(text) for name, text in environment.items()}
+        spec.environment, spec.arguments = environment, [_kept(text) for text in arguments]
+
+
+def _kept(text: str) -> str:
+    return text.replace("${", f"${{{_DOLLAR}}}{{")
+
+
+def _share_streams(specs: Sequence[JobSpec]) -> None:
+    """Have the shells of a job write to one file what each would otherwise write over the others'."""
+    first = specs[0]
+    for path in {first.stdout_path, first.stderr_path} - {None}:
+        with suppress(OSError), open(os.path.join(first.directory or "", str(path)), "wb"):
+            pass            # emptied; who cannot open it tells so at its start
+    for spec in specs:
+        assert spec.attributes is not None
+        for name in ("stdout", "stderr"):
+            spec.attributes.set_custom_attribute(f"local.{name}_mode", "append")
+
+
 def what_ended(status: JobStatus, up: bool) -> What:
     """What a final status says of a shell. up: it was ACTIVE before."""
     metadata = status.metadata or {}
-    reason, note = metadata.get("reason"), status.message or f"the job is {status.state}"
-    wait_status = _wait_status(status)
+    reason, wait_status = metadata.get("reason"), _wait_status(status)
+    if wait_status is not None and reason not in _LOST:
+        return Ended(wait_status, timed_out=reason == "timeout")
+    note = status.message or f"the job is {status.state}"
     if wait_status is None:
         if not up:
             return NotStarted(note)

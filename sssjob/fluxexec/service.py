@@ -300,7 +300,7 @@ class _Job:
 
     def respond(self, kind: str, data: dict[str, Any]) -> None:
         """Send a response."""
-        wrong = self.rules.violation(kind, data)
+        wrong = self.rules.broken(kind, data)
         if wrong is not None:
             log.error("job %d: not sent: %s", self.number, wrong)
             return

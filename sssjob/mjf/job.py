@@ -16,7 +16,7 @@ from sssjob.units import to_bytes
 if TYPE_CHECKING:
     from sssjob.model import Job, JobDefaults
 
-__all__ = ["record_usage", "values_of"]
+__all__ = ["record_pilot", "record_usage", "values_of"]
 
 #: key -> (property of Requested, ResourceLimit): of both the first that is known
 _LIMITS: Final = {"wall_limit_secs": ("Duration", ""), "cpu_limit_secs": ("", "CPUTime"),
@@ -107,6 +107,16 @@ def record_usage(job: Job, usage: Usage, last: Figures | None = None) -> None:
         waste = getattr(last, name, None)
         if waste is not None:
             delivered.add("Extension", str(_rounded(waste)), name=name, type="MJF")
+
+
+def record_pilot(job: Job, said: Mapping[str, float], ended_badly: bool) -> None:
+    """Write what the metadata of a final status has of a pilot (``pilot``) into Delivered; the wastes of a job that was
+    killed or drained."""
+    usage = Usage(said.get("cores_max"))
+    usage.take(0.0, said.get("cores_mean"))
+    usage.greatest = said.get("cores_max", usage.greatest)
+    wastes = Figures(None, None, said.get("draining_waste"), said.get("kill_waste"))
+    record_usage(job, usage, wastes if ended_badly else None)
 
 
 def _ours(p: Property) -> bool:

@@ -1,44 +1,78 @@
 """The same directories made by the job's own script, where that is the first of us to run on the node.
 
 Text for a POSIX shell and nothing else: the values that are known when the script is written, and those that the
-resource manager puts into the job's environment. It never fails a job: what cannot be made is left out.
+resource manager tells on the node. It never fails a job: what cannot be made is left out. What the pilot has said last
+goes into ``$_psij_files.left`` at the end, where that variable names a place.
 """
 
 from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
 from sssjob.errors import UsageError
 from sssjob.findings import escape
-from sssjob.mjf.keys import KEYS, Key
+from sssjob.mjf.keys import KEYS, VARIABLES, Key, keys_of
 from sssjob.mjf.values import Value, write_value
+from sssjob.mjf.writer import MARK
 
-__all__ = ["EPILOGUE", "Variable", "prologue"]
+__all__ = ["EPILOGUE", "EXPORTED", "GUARD", "Layer", "Variable", "Word", "prologue"]
 
 _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,100}", re.ASCII)
+_TREE: Final = "SSSJOB_MJF_TREE"
+#: All variables that the lines export.
+EXPORTED: Final = (*VARIABLES.values(), _TREE)
 
-# -m and chmod: whatever the umask. A number with a 0 in front would be octal, a bare 0 is no limit, and one of more
-# than twelve digits might not fit once it is multiplied.
-_HEAD: Final = r"""_mjf=
-if [ -z "${MACHINEFEATURES:-}${JOBFEATURES:-}" ] && _mjf=$(mktemp -d "${TMPDIR:-/tmp}/mjf-XXXXXXXXXX" 2>/dev/null) &&
-    chmod 0755 "$_mjf" && mkdir -m 0755 "$_mjf/machine" "$_mjf/job" "$_mjf/status"
-then
-    _mjf_put() {
-        { printf '%s\n' "$2" >"$_mjf/.new" && chmod 0644 "$_mjf/.new" && mv -f "$_mjf/.new" "$_mjf/$1"; } || :
-    }
-    _mjf_number() { case $2 in '' | 0* | *[!0-9]* | ?????????????*) ;; *) _mjf_put "$1" "$(($2 * $3))" ;; esac; }
-    _mjf_word() { case $2 in '' | *[[:space:][:cntrl:]]*) ;; *) _mjf_put "$1" "$2" ;; esac; }
+# -m and chmod: whatever the umask.
+_MAKE: Final = f"""mkdir -m 0755 "$_mjf/machine" "$_mjf/job" "$_mjf/status" && : >"$_mjf/{MARK}" &&
+    uname -n >"$_mjf/.node\""""
+# A number with a 0 in front would be octal, a bare 0 is no limit, and one of more than twelve digits might not fit once
+# it is multiplied.
+_FUNCTIONS: Final = r"""_mjf_put() {
+    { printf '%s\n' "$2" >"$_mjf/.new" && chmod 0644 "$_mjf/.new" && mv -f "$_mjf/.new" "$_mjf/$1"; } || :
+}
+_mjf_number() {
+    case $2 in
+        '' | 0* | *[!0-9]* | ?????????????*) ;;
+        *) [ "$(($2 * $3 / $4))" = 0 ] || _mjf_put "$1" "$(($2 * $3 / $4))" ;;
+    esac
+}
+_mjf_word() { case $2 in '' | *[[:space:][:cntrl:]]*) ;; *) _mjf_put "$1" "$2" ;; esac; }
 """
-_TAIL: Final = """    export MACHINEFEATURES="$_mjf/machine" JOBFEATURES="$_mjf/job" JOBSTATUS="$_mjf/status"
+_SHARE: Final = r"""if [ ! -f "$_mjf/job/hs06_job" ] && [ -f "$_mjf/job/allocated_cpu" ] &&
+    [ -f "$_mjf/machine/total_cpu" ] && [ -f "$_mjf/machine/hs06" ]
+then
+    _mjf_put job/hs06_job "$(awk 'FNR == 1 { v[++n] = $1 } END { printf "%.6g", v[1] * v[2] / v[3] }' \
+        "$_mjf/machine/hs06" "$_mjf/job/allocated_cpu" "$_mjf/machine/total_cpu")"
 fi
 """
-#: What removes the directories again, for the end of the script or its trap.
-EPILOGUE: Final = """[ -z "${_mjf:-}" ] || rm -rf -- "$_mjf"
+_STATUS: Final = " ".join(key.name for key in keys_of("status"))
+_AFTER: Final = f"""_mjf_after() {{
+    [ -n "${{_mjf:-}}" ] || return 0
+    if [ -n "${{_psij_files:-}}" ] && {{ [ -f "$_mjf/status/used_CPU" ] || [ -f "$_mjf/job/hs06_job" ]; }}; then
+        (
+            umask 077
+            printf 'now=%s\\n' "$(date +%s)"
+            for _mjf_key in job/allocated_cpu job/hs06_job {' '.join(f'status/{name}' for name in _STATUS.split())}; do
+                [ ! -f "$_mjf/$_mjf_key" ] || [ -h "$_mjf/$_mjf_key" ] ||
+                    printf '%s=%s\\n' "${{_mjf_key#*/}}" "$(head -c 64 "$_mjf/$_mjf_key" | head -n 1)"
+            done
+        ) >"$_psij_files.left" 2>/dev/null || :
+    fi
+    rm -rf -- "$_mjf" 2>/dev/null || :
+    [ -z "${{_mjf_each:-}}" ] || eval "$_mjf_each 'rm -rf -- \\"\\${_TREE}\\"'" </dev/null >/dev/null 2>&1 || :
+    _mjf=
+}}
 """
+#: What removes the directories again, for the end of the script and its trap.
+EPILOGUE: Final = """if command -v _mjf_after >/dev/null; then _mjf_after; fi
+"""
+#: Words before a program on any node of a job: where the directories are not this node's own, it does not see them.
+GUARD: Final = ("/bin/sh", "-c", f'[ -z "${_TREE}" ] || [ "$(cat "${_TREE}/.node" 2>/dev/null)" = "$(uname -n)" ] || '
+                f'unset {" ".join(EXPORTED)}; exec "$@"', "sh")
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,26 +83,87 @@ class Variable:
     factor: int = 1
 
 
-def prologue(values: Mapping[str, Value], variables: Mapping[str, Variable] | None = None) -> str:
-    """Lines that make the directories and export their variables, unless the site has set them.
+@dataclass(frozen=True, slots=True)
+class Word:
+    """A word of the shell that gives a value, such as a command substitution, taken as it is. factor: as above."""
 
-    A value counts more than a variable of the same key. Without a jobstart_secs the clock says when the job started.
+    text: str
+    factor: int = 1
+
+
+Layer = Mapping[str, "Value | Variable | Word"]
+
+
+def prologue(*layers: Layer, root: str | None = None, lines: str = "", each_node: str = "", draft: bool = False,
+             override: bool = False) -> str:
+    """Lines that make the directories and export their variables, unless the site has set them (override: even then).
+
+    Of the layers a later one counts more, as far as it gives a value. Without a jobstart_secs the clock says when the
+    job started. root: the folder of the tree, ``$TMPDIR`` unless stated. lines: for sh, before words are used.
+    each_node: a command that runs ``sh -c TEXT`` on every node; there the directories have the same path. draft: the
+    keys of draft 0.99 are written beside those of the note.
     """
-    lines = [f"_mjf_put {_place(name)} {shlex.quote(_text(name, value))}" for name, value in values.items()]
-    for name, variable in (variables or {}).items():
-        if name not in values:
-            lines.append(_from(variable, _key(name)))
-    if "jobstart_secs" not in {*values, *(variables or {})}:
-        lines.append('_mjf_number job/jobstart_secs "$(date +%s)" 1')
-    return _HEAD + "".join(f"    {line}\n" for line in lines) + _TAIL
+    fill = _FUNCTIONS + "".join(f"{line}\n" for line in (*lines.splitlines(), *_puts(layers, draft)))
+    if any("hs06" in layer for layer in layers):
+        fill += _SHARE
+    place = '"${TMPDIR:-/tmp}/mjf-XXXXXXXXXX"' if root is None else shlex.quote(f"{root}/mjf-XXXXXXXXXX")
+    condition = "" if override else '[ -z "${MACHINEFEATURES:-}${JOBFEATURES:-}" ] && '
+    text = f"_mjf=\nif {condition}_mjf=$(mktemp -d {place} 2>/dev/null) &&\n    chmod 0755 \"$_mjf\" && {_MAKE}\nthen\n"
+    text += _indented(fill)
+    text += _indented("".join(f'export {name}="$_mjf/{area}"\n' for area, name in VARIABLES.items()))
+    text += f'    export {_TREE}="$_mjf"\n'
+    if each_node:
+        text += _indented(_elsewhere(fill, each_node))
+    text += _indented(_AFTER) + '    trap _mjf_after EXIT\nelse\n    [ -z "$_mjf" ] || rm -rf -- "$_mjf"\nfi\n'
+    return text
 
 
-def _from(variable: Variable, key: Key) -> str:
-    if not _NAME.fullmatch(variable.name) or variable.factor < 1:
-        raise UsageError(f"{key.name}: {escape(variable.name, 60)!r} x {variable.factor} is no variable with a factor")
-    if key.kind in ("id", "path"):
-        return f'_mjf_word {_place(key.name)} "${{{variable.name}:-}}"'
-    return f'_mjf_number {_place(key.name)} "${{{variable.name}:-}}" {variable.factor}'
+def _elsewhere(fill: str, each_node: str) -> str:
+    """Lines that make the same directories on the other nodes; where they are there, they are this node's."""
+    there = f'_mjf=${_TREE}\n[ -e "$_mjf" ] || {{\n    mkdir -m 0755 "$_mjf" && {_MAKE}\n}} || exit 0\n'
+    other = f'{there}[ "$(cat "$_mjf/.node")" = "$(uname -n)" ] && [ ! -e "$_mjf/job/jobstart_secs" ] || exit 0\n{fill}'
+    return (f"_mjf_each={shlex.quote(f'{each_node} /bin/sh -c')}\n_mjf_there={shlex.quote(other)}\n"
+            'export _psij_files\neval "$_mjf_each \\"\\$_mjf_there\\"" </dev/null >/dev/null 2>&1 || :\n')
+
+
+def _indented(text: str) -> str:
+    return "".join(f"    {line}" if line.strip() else line for line in text.splitlines(keepends=True))
+
+
+def _puts(layers: tuple[Layer, ...], draft: bool) -> Iterator[str]:
+    """The lines that write the keys."""
+    if not any(name == "jobstart_secs" and _is_value(value) for layer in layers for name, value in layer.items()):
+        yield '_mjf_number job/jobstart_secs "$(date +%s)" 1 1'
+    for layer in layers:
+        for name, value in layer.items():
+            yield from _put(_key(name), value, draft)
+
+
+def _is_value(value: object) -> bool:
+    return not isinstance(value, Variable | Word)
+
+
+def _put(key: Key, value: Value | Variable | Word, draft: bool) -> Iterator[str]:
+    drafts = [k for k in KEYS.values() if draft and k.of == key.name and not k.normalised]
+    if isinstance(value, Variable | Word):
+        word = _word(key, value)
+        if key.kind in ("id", "path"):
+            yield f"_mjf_word {_place(key)} {word}"
+        else:
+            yield f"_mjf_number {_place(key)} {word} {value.factor} 1"
+        yield from (f"_mjf_number {_place(k)} {word} {value.factor} {k.factor}" for k in drafts)
+        return
+    yield f"_mjf_put {_place(key)} {shlex.quote(_text(key, value))}"
+    for k in drafts:
+        if isinstance(value, int | float) and value // k.factor:
+            yield f"_mjf_put {_place(k)} {int(value // k.factor)}"
+
+
+def _word(key: Key, value: Variable | Word) -> str:
+    if value.factor < 1 or (isinstance(value, Variable) and not _NAME.fullmatch(value.name)):
+        shown = value.name if isinstance(value, Variable) else value.text
+        raise UsageError(f"{key.name}: {escape(shown, 60)!r} x {value.factor} is no variable with a factor")
+    return f'"${{{value.name}:-}}"' if isinstance(value, Variable) else f'"{value.text}"'
 
 
 def _key(name: str) -> Key:
@@ -78,14 +173,12 @@ def _key(name: str) -> Key:
     return key
 
 
-def _place(name: str) -> str:
-    return f"{_key(name).area}/{name}"
+def _place(key: Key) -> str:
+    return f"{key.area}/{key.name}"
 
 
-def _text(name: str, value: Value) -> str:
+def _text(key: Key, value: Value) -> str:
     try:
-        return write_value(_key(name), value)
-    except UsageError:
-        raise
+        return write_value(key, value)
     except ValueError as error:
-        raise UsageError(f"{name}: {error}") from None
+        raise UsageError(f"{key.name}: {error}") from None

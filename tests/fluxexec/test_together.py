@@ -13,14 +13,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sssjob.fluxexec import service as service_module
+from sssjob.fluxexec.check import StreamCheck
 from sssjob.fluxexec.idset import Idset
 from sssjob.fluxexec.loop import Loop
 from sssjob.fluxexec.manager import JobState, Manager
-from sssjob.fluxexec.messages import Message, Request, Response
-from sssjob.fluxexec.rules import StreamRules
+from sssjob.fluxexec.messages import Message, Request, Response, to_line
+from sssjob.fluxexec.rules import Profile, StreamRules
 from sssjob.fluxexec.service import Service
 from sssjob.fluxexec.simulator import SimulatedRunner
-from sssjob.fluxexec.transport import pair
+from sssjob.fluxexec.transport import End, pair
 from tests.fluxexec.support import jobspec
 
 SIM = {"attributes": {"user": {"simulate": {"runtime": 30, "status": 256}}}}
@@ -36,14 +37,31 @@ class Both:
         self.manager = Manager(Idset.parse("0-5"), self.loop.now, profile=profile)
         self.runner = SimulatedRunner(self.loop, split=True)
         self.names = iter(range(1000))
+        self.said: list[bytes] = []
         self.service = self.join(self.runner)
 
     def join(self, runner: SimulatedRunner) -> Service:
         mine, self.theirs = pair(self.loop)
         self.manager.connect(mine)
+        self.record(mine)
         made = Service(self.loop, self.theirs, runner, name=f"exec-{next(self.names)}", partial=True)
         made.begin()
         return made
+
+    def record(self, end: End) -> None:
+        """Keep what the manager says and hears, as lines."""
+        send, receive = end.send, end.receive
+
+        def sent(message: Message) -> None:
+            if end.other is not None:
+                self.said.append(to_line(message))
+            send(message)
+
+        def received(message: Message) -> None:
+            self.said.append(to_line(message))
+            receive(message)
+
+        end.send, end.receive = sent, received      # type: ignore[method-assign]
 
     def act(self, name: str, n: int) -> None:
         manager, known = self.manager, list(self.manager.jobs)
@@ -77,7 +95,7 @@ class Both:
 
 @given(st.lists(st.tuples(st.sampled_from(ACTIONS), st.integers(0, 60)), max_size=25),
        st.sampled_from(["flux-core", "rfc32-2026"]))
-def test_every_job_ends(actions: list[tuple[str, int]], profile: str) -> None:
+def test_every_job_ends(actions: list[tuple[str, int]], profile: Profile) -> None:
     both = Both(profile)
     kept: list[str] = []
     with pytest.MonkeyPatch.context() as patch:
@@ -90,6 +108,10 @@ def test_every_job_ends(actions: list[tuple[str, int]], profile: str) -> None:
             both.service = both.join(both.runner)
             both.loop.run()
     assert kept == []
+    check = StreamCheck(profile)
+    found = list(check.check(io.BytesIO(b"".join(both.said))))
+    # a service that was overridden is not told, and goes on answering; one that is refused was not told either
+    assert [str(v) for v in found if v.rule.id not in ("no-service", "hello-refused")] == [] and not check.open
     jobs = both.manager.jobs.values()
     assert {job.state for job in jobs} <= {JobState.INACTIVE} and str(both.manager.free) == "0-5"
     for job in jobs:
@@ -165,5 +187,5 @@ def rel(ranks: str, final: bool = True) -> tuple[str, Any]:
 ])
 def test_rules_of_a_stream(steps: list[tuple[str, Any]], reattach: bool, said: str | None) -> None:
     rules = StreamRules(Idset.parse("0-3"), reattach=reattach)
-    *before, last = [rules.violation(*step) for step in steps]
-    assert (before, last) == ([None] * len(before), said)
+    *before, last = [rules.broken(*step) for step in steps]
+    assert (before, None if last is None else last.text) == ([None] * len(before), said)

@@ -14,8 +14,8 @@ from sssjob.mjf.script import EPILOGUE, Variable, prologue
 SHELLS = [shell for shell in ("sh", "bash", "dash", "ksh", "zsh") if shutil.which(shell)]
 VARIABLES = {"allocated_cpu": Variable("CPUS"), "max_rss_bytes": Variable("MIB", 1 << 20), "job_id": Variable("ID"),
              "wall_limit_secs": Variable("NONE")}
-SHOW = ('cd "$MACHINEFEATURES/.." && find . -type f | sort | while read -r f; do echo "$f $(cat "$f")"; done; '
-        'ls -ld */ */*')
+SHOW = ('cd "$MACHINEFEATURES/.." && find . -type f ! -name ".*" | sort | while read -r f; do '
+        'echo "$f $(cat "$f")"; done; ls -ld */ */*')
 
 
 def run(shell: str, text: str, place: Path, **environment: str) -> list[str]:
@@ -27,7 +27,7 @@ def run(shell: str, text: str, place: Path, **environment: str) -> list[str]:
 
 @pytest.mark.parametrize("shell", SHELLS)
 def test_made_and_removed(tmp_path: Path, shell: str) -> None:
-    text = prologue({"hs06": 80.5, "shutdown_command": "/x 'y' $(z)", "jobstart_secs": 7}, VARIABLES)
+    text = prologue(VARIABLES, {"hs06": 80.5, "shutdown_command": "/x 'y' $(z)", "jobstart_secs": 7})
     out = run(shell, f"umask 077\n{text}( {SHOW} )\n{EPILOGUE}", tmp_path, CPUS="4", MIB="2048", ID="47.x")
     files = [line for line in out if line.startswith("./")]
     assert files == ["./job/allocated_cpu 4", "./job/job_id 47.x", "./job/jobstart_secs 7",
@@ -42,7 +42,7 @@ def test_made_and_removed(tmp_path: Path, shell: str) -> None:
 @pytest.mark.parametrize("wrong", ["", "0", "010", "4 5", "-1", "unlimited", "$(touch x)", "4;touch x", "a[$(x)]",
                                    "9" * 13])
 def test_odd_variables_are_left_out(tmp_path: Path, shell: str, wrong: str) -> None:
-    text = prologue({"jobstart_secs": 7}, {"allocated_cpu": Variable("CPUS"), "job_id": Variable("ID")})
+    text = prologue({"allocated_cpu": Variable("CPUS"), "job_id": Variable("ID")}, {"jobstart_secs": 7})
     out = run(shell, f"{text}( {SHOW} )\n{EPILOGUE}", tmp_path, CPUS=wrong, ID="a b")
     assert [line for line in out if line.startswith("./")] == ["./job/jobstart_secs 7"]
     assert list(tmp_path.iterdir()) == []
@@ -62,4 +62,4 @@ def test_the_sites_own_stay_and_a_full_disk_stops_no_job(tmp_path: Path, shell: 
 ])
 def test_refused(values: dict[str, int | str], variables: dict[str, Variable]) -> None:
     with pytest.raises(UsageError):
-        prologue(values, variables)
+        prologue(variables, values)

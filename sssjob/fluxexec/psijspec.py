@@ -1,0 +1,133 @@
+"""A PSI/J specification as a Flux jobspec V1, for the executor ``fluxexec``.
+
+What PSI/J expands (``${NAME}`` in environment and arguments, ``~/``) is expanded here: a jobspec is taken to the
+letter. What a jobspec has no word for is refused. Source: RFC 14 and 25; the rows of PSI/J beside it are in
+docs/flux-exec.md.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import Any, Final
+
+from psij import InvalidJobException, JobSpec, ResourceSpecV1
+from psij.executors._local_plan import expand
+
+__all__ = ["jobspec_of"]
+
+_LAUNCHERS: Final = (None, "single", "multiple")
+#: Member -> why it cannot be said, where it is set.
+_REFUSED: Final = {
+    "pre_launch": "a jobspec has no script before the launch",
+    "post_launch": "a jobspec has no script after the launch",
+    "stage_in": "a service stages no files", "stage_out": "a service stages no files",
+    "cleanup": "a service removes no files",
+}
+
+
+def jobspec_of(spec: JobSpec, inherited: Mapping[str, str] | None = None) -> dict[str, Any]:
+    """The jobspec of a checked specification. Raises InvalidJobException for what cannot be said.
+
+    inherited: variables that the service does not have, and the job is to have where it inherits any; None: it has all.
+    """
+    _refuse(spec)
+    command, stated = [os.fspath(spec.executable or ""), *(spec.arguments or ())], dict(spec.environment or {})
+    if any("${" in text for text in (*command[1:], *stated.values())):
+        environment = _environment(spec)
+        command[1:] = [expand(text, environment) for text in command[1:]]
+        stated = {name: os.fsdecode(environment[name.encode()]) for name in stated}
+    if not spec.inherit_environment:
+        command = _alone(command, stated)
+        stated = {}
+    elif inherited is not None:
+        stated = {**inherited, **stated}
+    return {"version": 1, "resources": [_resources(spec)],
+            "tasks": [{"command": command, "slot": "task", "count": _count(spec)}],
+            "attributes": {"system": _system(spec, stated)}}
+
+
+def _refuse(spec: JobSpec) -> None:
+    for member, why in _REFUSED.items():
+        if getattr(spec, member):
+            raise InvalidJobException(f"{member} cannot be said: {why}")
+    if spec.launcher not in _LAUNCHERS:
+        raise InvalidJobException(f"launcher {spec.launcher!r} cannot be said: the service starts the processes "
+                                  "(single and multiple can)")
+    attributes = spec.attributes
+    if attributes is not None and attributes.reservation_id is not None:
+        raise InvalidJobException("attributes.reservation_id cannot be said: a jobspec has no reservations")
+    for name in (attributes.custom_attributes or ()) if attributes is not None else ():
+        if name.lower().startswith("fluxexec."):
+            raise InvalidJobException(f"custom attribute {name!r} is not known (fluxexec has none)")
+    if isinstance(spec.resources, ResourceSpecV1) and spec.resources.memory:
+        raise InvalidJobException("resources.memory cannot be said: a jobspec has cores and GPUs")
+
+
+def _environment(spec: JobSpec) -> dict[bytes, bytes]:
+    """The job's environment as PSI/J makes it, each value with those before it."""
+    made = dict(os.environb) if spec.inherit_environment else {}
+    for name, value in (spec.environment or {}).items():
+        made[name.encode()] = os.fsencode(expand(str(value), made))
+    return made
+
+
+def _alone(command: list[str], stated: Mapping[str, str]) -> list[str]:
+    """A command that has these variables and no others."""
+    if "=" in command[0]:
+        raise InvalidJobException(f"executable {command[0]!r}: env(1), which keeps other variables out, would take it "
+                                  "for a variable")
+    return ["/usr/bin/env", "-i", *(f"{name}={value}" for name, value in stated.items()), *command]
+
+
+def _resources(spec: JobSpec) -> dict[str, Any]:
+    """A slot a process, inside nodes where the specification has nodes; with launcher single one slot has it all."""
+    given = spec.resources if isinstance(spec.resources, ResourceSpecV1) else ResourceSpecV1()
+    nodes = None if given.node_count is None and given.processes_per_node is None else given.computed_node_count
+    slots = given.computed_process_count if nodes is None else given.computed_processes_per_node
+    merged = 1 if spec.launcher == "multiple" else slots
+    inside = [{"type": kind, "count": count * merged}
+              for kind, count in (("core", given.cpu_cores_per_process or 1), ("gpu", given.gpu_cores_per_process or 0))
+              if count]
+    slot = {"type": "slot", "count": slots // merged, "label": "task", "with": inside}
+    if nodes is None:
+        if given.exclusive_node_use:
+            raise InvalidJobException("resources.exclusive_node_use cannot be said without node_count")
+        return slot
+    return {"type": "node", "count": nodes, "with": [slot]} | ({"exclusive": True} if given.exclusive_node_use else {})
+
+
+def _count(spec: JobSpec) -> dict[str, int]:
+    """One task a slot; with launcher single, one in all."""
+    return {"per_slot": 1} if spec.launcher == "multiple" else {"total": 1}
+
+
+def _system(spec: JobSpec, environment: Mapping[str, str]) -> dict[str, Any]:
+    attributes = spec.attributes
+    directory = _directory(spec)
+    made: dict[str, Any] = {"duration": 0, "cwd": directory, "environment": dict(environment)}
+    if attributes is not None:
+        if attributes.duration is not None:
+            made["duration"] = attributes.duration.total_seconds()
+        made |= {key: value for key, value in (("queue", attributes.queue_name), ("bank", attributes.account))
+                 if value is not None}
+    if spec._name is not None:
+        made["job"] = {"name": spec._name}
+    options: dict[str, Any] = {}
+    for side, name in (("input", "stdin"), ("output", "stdout"), ("output", "stderr")):
+        path = getattr(spec, f"{name}_path")
+        if path is not None:
+            whole = os.path.join(directory, _home(str(path)))
+            options.setdefault(side, {})[name] = {"type": "file", "path": whole}
+    if options:
+        made["shell"] = {"options": options}
+    return made
+
+
+def _directory(spec: JobSpec) -> str:
+    """Absolute: our own where none is stated."""
+    return os.path.abspath(_home(str(spec.directory))) if spec.directory is not None else os.getcwd()
+
+
+def _home(path: str) -> str:
+    return os.path.expanduser("~") + path[1:] if path == "~" or path.startswith("~/") else path
