@@ -6,7 +6,8 @@ SHELL := /bin/bash
 
 VENV := .venv
 PY := $(VENV)/bin/python
-PYTEST_ARGS ?= -q -n 2
+# Most of the time is spent in waiting for stand-ins: more workers than cores
+PYTEST_ARGS ?= -q -n 4 --dist worksteal
 BENCH_ARGS ?=
 # Unix sockets lie below it: keep it short
 LABS ?= /tmp/sssjob-labs-$(shell id -u)
@@ -29,8 +30,10 @@ generated: $(VENV)/.development
 
 bench: $(VENV)/.development
 	$(PY) -m bench.run $(BENCH_ARGS)
+	$(PY) -m bench.scripts
 	$(PY) -m bench.psij_core
 	$(PY) -m bench.psij_local
+	$(PY) -m bench.fluxexec
 
 # Private Slurm and Grid Engine: docs/labs.md.
 labs-up:

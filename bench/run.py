@@ -25,7 +25,7 @@ from lxml import etree
 
 from bench.documents import job_documents, write_group
 
-__all__ = ["Bench", "Measure", "main", "measures"]
+__all__ = ["Bench", "Measure", "main", "measures", "wall"]
 
 COLUMNS = ("Id", "User", "Project", "Queue", "State", "StartTime", "EndTime", "Charge", "Processors")
 QUERIES = ("//Job[User='user7']/Id", "/JobGroup/Job/User", "count(//Job[Queue='debug'])", "sum(//Job/Charge)",
@@ -183,7 +183,8 @@ def kept(bench: Bench) -> Iterator[Measure]:
     yield Measure("memory of a job kept", _memory("stream_jobs", run) * 1024 / bench.jobs, 5, "KiB")
 
 
-def _wall(command: list[str], repeat: int) -> float:
+def wall(command: list[str], repeat: int) -> float:
+    """Seconds that a command takes, the best of several runs."""
     times = []
     for _ in range(repeat):
         start = time.perf_counter()
@@ -196,8 +197,8 @@ def start(bench: Bench) -> Iterator[Measure]:
     """``sssjob --version`` above the bare interpreter."""
     _part("cli", "main")
     repeat = max(5, bench.repeat)
-    bare = _wall([sys.executable, "-c", "pass"], repeat)
-    whole = _wall([sys.executable, "-m", "sssjob", "--version"], repeat)
+    bare = wall([sys.executable, "-c", "pass"], repeat)
+    whole = wall([sys.executable, "-m", "sssjob", "--version"], repeat)
     yield Measure("sssjob --version above the interpreter", (whole - bare) * 1000, 100, "ms")
 
 

@@ -33,7 +33,13 @@ class Limits:
     files: int = 1_000                       # File objects beside a document
     files_bytes: int = 64 * MIB
     script_bytes: int = 10 * MIB
+    yaml_bytes: int = MIB                    # YAML, whose parser is slow
+    shell_bytes: int = MIB                   # a script body whose shell is parsed
+    shell_broken_bytes: int = 64 << 10       # the same of one that does not parse
+    shell_seconds: float = 1.0               # of this thread, to parse it
+    shell_uses: int = 2_000                  # names of a resource manager in one body
     findings: int = 1_000                    # findings kept for one document
+    array_elements: int = 10_000             # elements of one array of jobs
     digits: int = 64                         # digits of one number
 
 

@@ -153,6 +153,104 @@ _ROWS: Final[tuple[tuple[str, Kind, str, str], ...]] = (
     ("SSS503", "invented", "not in the source", "The target needs a value that the source does not state."),
     ("SSS504", "site-dependent", "depends on the site", "Only the site can say what this means."),
     ("SSS505", "refused", "refused by the target", "The target would refuse this."),
+    ("SSS506", "dead", "directive that is dead",
+     "The line looks like a directive, but the real submit command does not read it: it stands after the first "
+     "command, after blanks, or is commented out. It stays in the script as a comment and asks for nothing."),
+    ("SSS507", "template", "placeholder of a template",
+     "The value is filled in by a generator (`{{x}}`, `%(x)s`, `$${x}`, `@X@`). It is kept as text."),
+    # translation of bodies
+    ("SSS510", "approximated", "variable without an equal",
+     "The script uses a variable of its resource manager for which the target has nothing of the same meaning, or that "
+     "cannot be renamed where it stands. The line is kept; the job finds the variable unset. `--body shim` defines "
+     "what can be defined."),
+    ("SSS511", "approximated", "command without an equal",
+     "The script calls a command of its resource manager. The line is kept; the command is not there on the target."),
+    ("SSS512", "approximated", "close, but not the same",
+     "The target gives a value, or has a command, that is close to what the script used; the message says how they "
+     "differ."),
+    ("SSS513", "approximated", "name in text that is not expanded",
+     "A variable stands in single quotes, in a quoted here-document, or in a bare word. It may be meant for another "
+     "shell or program, so it is not renamed. `--body shim` defines the variable for those too."),
+    ("SSS514", "approximated", "shell not understood",
+     "A part of the script does not parse by the grammar of the shell. It is kept as it is."),
+    ("SSS515", "approximated", "script in another language",
+     "The interpreter is no POSIX shell (csh, python, perl, awk ...). The script is kept as it is; names of the "
+     "resource manager in it were found as text."),
+    ("SSS516", "approximated", "script not looked at",
+     "The script is larger than a named limit for parsing, holds too many names, or the grammar is not installed. "
+     "What was not looked at is kept."),
+    ("SSS517", "exact", "variable or command carried",
+     "The target has the same under another name, or the shim defines it; `--explain` shows it."),
+    ("SSS518", "approximated", "edited shim",
+     "The lines that sssjob wrote to define the variables of another resource manager were changed by hand since. They "
+     "are kept, and new ones come before them where they are needed."),
+    # lint: scripts for their own resource manager
+    ("SSS520", "dead", "directive commented out",
+     "A comment line that holds a directive (`##SBATCH`, `# SBATCH`). Nothing reads it; delete it, or take away what "
+     "keeps it from being read."),
+    ("SSS521", "contradictory", "directive below the first command",
+     "This resource manager reads directives in the whole file, in here-documents too: a script that writes another "
+     "script sends the inner directives along with its own. Move it up, or break its beginning in two."),
+    ("SSS522", "contradictory", "minutes and seconds",
+     "A time of two numbers is minutes and seconds here; in LSF and Cobalt it is hours and minutes. Write three "
+     "numbers: `1:30:00` or `0:01:30`."),
+    ("SSS523", "approximated", "no time limit",
+     "A limit of zero is no limit; the job may run as long as the queue lets it."),
+    ("SSS524", "contradictory", "option said twice",
+     "Two directives give an option different values; the last counts."),
+    ("SSS525", "contradictory", "option cut short",
+     "An option that does not exist is read as one that begins the same. `--tasks` is not `--ntasks`: sbatch takes it "
+     "for `--tasks-per-node`. The next release may know more options that begin so, and refuse it."),
+    ("SSS526", "dead", "directives of another resource manager",
+     "They are comments for this one. A script for two systems says everything twice; what only one of them says is "
+     "missing on the other."),
+    ("SSS527", "approximated", "DOS line breaks",
+     "The submit command takes them, the shell does not: it finds a carriage return at the end of each line. "
+     "`sed -i 's/\\r$//'` takes them out."),
+    ("SSS528", "site-dependent", "no #! line",
+     "The script does not say which shell runs it; the resource manager, the queue or the user's login shell decides."),
+    ("SSS529", "site-dependent", "resource that may be misspelled",
+     "The name is none of the resources that come with this resource manager, but close to one. A site can define its "
+     "own; otherwise the job is refused or waits for ever."),
+    ("SSS530", "template", "script is a template",
+     "A generator fills in placeholders before the script is submitted. What they become is not known here."),
+    ("SSS531", "dead", "variable in a directive",
+     "Directives are read by the submit command, not by a shell: a variable in them stays as it is written. Give "
+     "the value on the command line, or use the patterns for file names."),
+    ("SSS532", "approximated", "pattern of file names not known",
+     "The letter after % is no pattern of this resource manager and becomes part of the name."),
+    ("SSS533", "approximated", "typographic sign in a directive",
+     "A dash or quote that a word processor or a PDF put in place of the plain one. The submit command takes the word "
+     "for something else, or refuses it."),
+    ("SSS534", "refused", "conflict marker",
+     "The lines come from a merge that was not finished; the shell fails at them."),
+    ("SSS535", "approximated", "variable of another resource manager",
+     "It is not set in a job of this one. Scripts for several systems test which of them they are on; others were "
+     "moved over and forgotten in places. `sssjob convert --body shim` defines such variables."),
+    ("SSS536", "approximated", "variable that is not set",
+     "The resource manager sets this variable only where the job asks for the amount, and no directive does. Ask for "
+     "it, or give a value for the other case: `${SLURM_CPUS_PER_TASK:-1}`."),
+    # records
+    ("SSS540", "invalid", "record rejected",
+     "This record of an accounting log is not taken; the message begins with the reason, which the counts name too. It "
+     "concerns one record, so the others go on; `--strict` makes it exit status 1."),
+    ("SSS541", "contradictory", "evidence of a record disagrees",
+     "Several fields of a record tell the same amount and differ: counts at all, times by more than 2 s and 1 %. The "
+     "first one named is taken. docs/records.md has the order of evidence of each format."),
+    ("SSS542", "repaired", "record repaired",
+     "The record was understood although its form is not quite the format's: bytes of another encoding, a delimiter "
+     "inside a name, a last line without its end."),
+    ("SSS543", "contradictory", "times of a record out of order",
+     "The job of a record ended before it started, or started before it was submitted. Clocks were set, or the record "
+     "is wrong; the times are kept as they are."),
+    ("SSS544", "site-dependent", "record leaves something open",
+     "The record does not say it, or the release that wrote it says it wrongly: the machine, which of two equal hours "
+     "at the end of summer time, where times count from. The message says what was taken."),
+    ("SSS545", "dropped", "part of a record without a place",
+     "The record tells something that the job object has no place for."),
+    ("SSS546", "dropped", "job left out of the records",
+     "A usage record must state an amount or a time that this job does not have; a job that never ran has no usage. "
+     "There is no record of it."),
     # running
     ("SSS601", "repaired", "results of an earlier run left out",
      "The document already had results (State, times, Delivered ...); they are written anew."),
@@ -161,6 +259,13 @@ _ROWS: Final[tuple[tuple[str, Kind, str, str], ...]] = (
     ("SSS604", "approximated", "more asked than there is", "The job runs with what the machine has."),
     ("SSS605", "invalid", "cannot be run", "The document lacks something that a run needs."),
     ("SSS606", "contradictory", "facts disagree", "Two sources state different values of one delivered fact."),
+    ("SSS620", "contradictory", "sources disagree on what was delivered",
+     "Two sources of a run (accounting, measurement, exit file, status stream) state different values: times more "
+     "than 2 s apart, durations more than 2 s and 1 %, amounts more than 1 %, counts and names at all. The first one "
+     "named is the more trusted and counts. `sssjob status --sources` shows both."),
+    ("SSS621", "contradictory", "sources disagree on how a job ended",
+     "Two sources of a run state different exit codes or signals. The exit code of the script that started the program "
+     "counts before that of accounting. `sssjob status --sources` shows both."),
 )
 
 RULES: Final[dict[str, Rule]] = {row[0]: Rule(*row) for row in _ROWS}

@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Iterable
 from typing import Any, Final, NamedTuple
 
-from sssjob.element import Container, Property
+from sssjob.element import Container, Property, Value
 from sssjob.findings import Findings, Severity
 from sssjob.geometry import Geometry
 from sssjob.graph import Dependencies
@@ -65,6 +65,13 @@ def check(document: Document, findings: Findings, profile: str = "liberal", *, l
     (SSS413), ``delimiter`` without List (SSS421), a Job without Id once it has a State (SSS305).
     """
     _Checker(document, findings, profile_of(profile), limits or findings.limits).run()
+
+
+def _life(container: Container) -> Value | None:
+    """What tells the runs of one requeued job apart, which share its Id: the StartTime, or that it waits for one."""
+    if container.tag != "Job":
+        return None
+    return container.value("StartTime") or ("" if container.first("State") else None)
 
 
 class _Checker:
@@ -143,7 +150,7 @@ class _Checker:
     def children(self, container: Container, place: _Place, inside: list[Container]) -> None:
         """More than one Defaults, and Ids used twice in one scope."""
         once: set[str] = set()
-        ids: dict[tuple[str, str], int] = {}
+        ids: dict[tuple[str, str], dict[Value | None, int]] = {}
         for child in inside:
             if child.tag in _DEFAULTS or child.tag == "Environment":
                 if child.tag in once:
@@ -153,11 +160,12 @@ class _Checker:
             elif child.tag in _SCOPES and child.reference is None:
                 identifier = child.first("Id")
                 if identifier is not None:
-                    key = child.tag, identifier.text
-                    if key in ids:
+                    lives = ids.setdefault((child.tag, identifier.text), {})
+                    life = _life(child)
+                    if lives and (life in lives or life is None or None in lives):
                         self.tell("SSS308", identifier.text, f"{child.tag} Id {identifier.text!r} is used twice (first "
-                                  f"in line {ids[key]})", child, place)
-                    ids.setdefault(key, child.line)
+                                  f"in line {lives.get(life, min(lives.values()))})", child, place)
+                    lives.setdefault(life, child.line)
 
     def results(self, container: Container, place: _Place, inside: list[Container]) -> None:
         rows = in_scope(container.tag)

@@ -1,5 +1,5 @@
 """Settings for all tests: in CI the property tests draw the same examples every time, elsewhere new ones. The journal
-of each test is its own."""
+and the ledger of each test are its own."""
 
 from __future__ import annotations
 
@@ -19,4 +19,5 @@ def journal(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Monkey
     """Where the journal of this test is; nothing is made there unless a command does."""
     path = tmp_path_factory.getbasetemp() / f"{os.urandom(8).hex()}.db"
     monkeypatch.setenv("SSSJOB_JOURNAL", str(path))
+    monkeypatch.setenv("SSSJOB_LEDGER", str(path.with_suffix(".ledger")))
     return path

@@ -44,6 +44,9 @@ class Reason(StrEnum):
     NEGATIVE = "negative"
     UNIT_UNKNOWN = "unit-unknown"
     NO_BENCHMARK = "no-benchmark"
+    NOT_COMMITTED = "not-committed"
+    SYSTEM_FAULT = "system-fault"
+    EARLIER_ATTEMPT = "earlier-attempt"
     TIMES_CONTRADICTORY = "times-contradictory"
     REQUEST_CONTRADICTORY = "request-contradictory"
     TOO_LARGE = "too-large"
@@ -120,6 +123,12 @@ class Facts:
         """The value of the first property of a name."""
         return next((i.value for i in self.named(name) if isinstance(i, Property)), None)
 
+    @property
+    def native_state(self) -> str:
+        """The first word of the manager's own state, empty where none is said."""
+        found = (i for i in self.named("State") if i.tag == "Extension" and i.attributes.get("type") == "LRM")
+        return next((_text(i).partition(" ")[0] for i in found), "")
+
     def _index(self, slot: str) -> dict[str, list[_Found]]:
         """What stands in a slot, by name."""
         found = self._slots.get(slot)
@@ -169,21 +178,23 @@ class Facts:
 
     def chosen(self, name: str, kind: str | None = None, metric: str | None = None,
                context: str | None = None) -> list[Amount]:
-        """The amounts of a name: one, or one a type of a Resource. kind, metric, context: only those."""
+        """The amounts of a name: one, or one a type of a Resource; several where parts were held for different times.
+        kind, metric, context: only those."""
         by_type: dict[str | None, list[_Found]] = {}
         for item in self.named(name):
             said = item.attributes
             if all(want is None or said.get(a) == want
                    for a, want in (("type", kind), ("metric", metric), ("context", context))):
                 by_type.setdefault(said.get("type"), []).append(item)
-        return [self._amount(name, self._only(name, found)) for found in by_type.values()]
+        return [self._amount(name, one) for found in by_type.values() for one in self._only(name, found)]
 
-    def _only(self, name: str, found: list[_Found]) -> _Found:
+    def _only(self, name: str, found: list[_Found]) -> list[_Found]:
+        """The one that counts; all, where each says how long it was held."""
         if len(found) > 1:
             found = [i for i in found if i.attributes.get("metric") in _WHOLE] or found
-        if len(found) > 1:
+        if len(found) > 1 and not all("duration" in i.attributes for i in found):
             raise NotChargeable(Reason.AMOUNT_AMBIGUOUS, f"{len(found)} {name}; let the rate say metric or context")
-        return found[0]
+        return found
 
     def _amount(self, name: str, item: _Found) -> Amount:
         value = _decimal(name, item.value if isinstance(item, Property) else item.text)

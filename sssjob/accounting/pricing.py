@@ -29,6 +29,12 @@ __all__ = ["Charge", "Item", "Uncharged", "billing", "charge", "quote"]
 _SUFFIX: Final = {"": 0, "K": 1, "M": 2, "G": 3, "T": 4, "P": 5}
 _MOST: Final = Fraction(10**60)
 _WAITING: Final = ("Idle", "Hold", "NotQueued")
+#: Beginnings of StatusMessage (decisions 33), and states of Slurm, that say that the system failed, or that an attempt
+#: was in vain.
+SYSTEM_FAULTS: Final = ("node-failure", "boot")
+_FAULT_STATES: Final = ("NODE_FAIL", "BOOT_FAIL")
+IN_VAIN: Final = (*SYSTEM_FAULTS, "preempted", "requeued")
+_VAIN_STATES: Final = (*_FAULT_STATES, "PREEMPTED", "REQUEUED", "REQUEUE_FED", "REQUEUE_HOLD")
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,6 +171,19 @@ class _Pricing:
         if self.facts.start() is None and not self.facts.named("Duration") and (
                 state == "Completed" or self.facts.end() is not None):
             raise NotChargeable(Reason.NOT_STARTED, "it ended without StartTime and Duration")
+        self._free()
+
+    def _free(self) -> None:
+        """Refuse what the rates do not charge: faults of the system, attempts that were in vain."""
+        rates = self.rates
+        if rates.system_faults == "charged" and rates.attempts != "committed":
+            return
+        why, state = str(self.facts.value("StatusMessage") or ""), self.facts.native_state
+        word = why.partition(":")[0].strip()
+        if rates.system_faults == "free" and (word in SYSTEM_FAULTS or state in _FAULT_STATES):
+            raise NotChargeable(Reason.SYSTEM_FAULT, f"it ended by {word or state}, which the rates leave free")
+        if rates.attempts == "committed" and (word in IN_VAIN or state in _VAIN_STATES):
+            raise NotChargeable(Reason.NOT_COMMITTED, f"this attempt ended by {word or state} and was in vain")
 
     def _nothing(self) -> None:
         """Refuse a job of which the rates price nothing."""
@@ -348,11 +367,22 @@ class _Pricing:
     def _normalised(self, term: Term, name: str) -> Term:
         machine = self.facts.value("Machine")
         table = self.rates.benchmark[name]
+        share = self._features() if table.features else None
+        if share is not None:
+            return ratio(product(term, share), number(table.reference, f"{name} reference"))
         score = table.machine.get(str(machine))
         if score is None:
             raise NotChargeable(Reason.NO_BENCHMARK, f"no {name} of Machine {machine}" if machine else
                                 f"{name} goes by Machine, which is not said")
         return ratio(product(term, number(score, f"{name} of {machine}")), number(table.reference, f"{name} reference"))
+
+    def _features(self) -> Term | None:
+        """The score of a processor by what the job states: its share of the benchmark over its processors."""
+        share, processors = (self.facts.chosen(name) for name in ("hs06_job", "Processors"))
+        held = sum(amount.value for amount in processors)
+        if not share or not held:
+            return None
+        return ratio(number(share[0].value, "hs06_job"), number(held, "Processors"))
 
     def _when(self, facts: Facts, rate: Rate) -> bool:
         """Whether the conditions of a rate hold; a value that none of its kin is for is noted."""

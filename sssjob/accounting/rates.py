@@ -164,10 +164,21 @@ class TimeCategory(_Table):
 
 
 class Benchmark(_Table):
-    """Scores of a processor of each machine; processor time counts as on a machine with the reference score."""
+    """Scores of a processor of each machine; processor time counts as on a machine with the reference score.
+
+    features: a job that states its share of the benchmark (Machine/Job Features, Extension hs06_job of type MJF) counts
+    by that, divided by its processors.
+    """
 
     reference: Positive = Decimal(1)
-    machine: dict[Name, Positive]
+    machine: dict[Name, Positive] = Field(default_factory=dict)
+    features: bool = False
+
+    @model_validator(mode="after")
+    def _some(self) -> Self:
+        if not self.machine and not self.features:
+            raise ValueError("machine is empty, and features is not true")
+        return self
 
 
 class Weight(_Table):
@@ -230,12 +241,15 @@ class RateSet(_Table):
     timezone: Zone | None = None
     split: Literal["border", "start"] = "border"
     profile: Literal["sss", "gold"] = "sss"
+    attempts: Literal["all", "last", "committed"] = "all"
+    system_faults: Literal["charged", "free"] = "charged"
     rate: list[Rate] = Field(default_factory=list)
     time_category: list[TimeCategory] = Field(default_factory=list)
     benchmark: dict[Name, Benchmark] = Field(default_factory=dict)
     billing: Billing | None = None
     quote: dict[Name, Named] = Field(default_factory=dict)
     _digest: str = PrivateAttr("")
+    _text: str = PrivateAttr("")
 
     @model_validator(mode="after")
     def _whole(self) -> Self:
@@ -279,6 +293,11 @@ class RateSet(_Table):
         return self._digest
 
     @property
+    def text(self) -> str:
+        """The text that they were read from."""
+        return self._text
+
+    @property
     def identity(self) -> str:
         """``name version sha256:...``, what a charge was made by."""
         return f"{self.name} {self.version}" + (f" sha256:{self._digest[:16]}" if self._digest else "")
@@ -297,7 +316,7 @@ def read_rates(data: bytes | str, path: str = "-") -> RateSet:
         raise RatesError(path, [_problem(e) for e in error.errors()]) from None
     except RecursionError:
         raise RatesError(path, ["nested too deep"]) from None
-    made._digest = hashlib.sha256(text.encode()).hexdigest()
+    made._text, made._digest = text, hashlib.sha256(text.encode()).hexdigest()
     return made
 
 

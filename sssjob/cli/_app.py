@@ -21,15 +21,19 @@ COMPLETE: Final = "_SSSJOB_COMPLETE"
 
 #: Command -> the line that ``sssjob --help`` shows; its module has the same name, but for those in _MODULES.
 COMMANDS: Final = {
+    "account": "Add up what jobs used, by any property and over time.",
     "attach": "Take a job that was submitted elsewhere into the journal.",
     "cancel": "Ask for the end of jobs.",
     "charge": "Charge jobs for what was delivered to them.",
     "check": "Read documents and report what is wrong or doubtful.",
     "completion": "Print the completion script for a shell.",
     "convert": "Write a document in another format.",
+    "diff": "Compare two documents or scripts by what they mean.",
     "executors": "List what jobs can be run with.",
-    "explain": "Explain a rule (SSS123), or what a document asks for.",
+    "explain": "Explain a rule (SSS123), or what a document or script asks for.",
     "flux-exec": "Run jobs for a Flux job manager.",
+    "ledger": "Accounts, quotes, holds, charges, refunds and statements.",
+    "lint": "Say what is doubtful in batch scripts for their own resource manager.",
     "list": "List the jobs of the journal.",
     "log": "Print the history of jobs.",
     "match": "Say whether an offer meets what a document requests.",

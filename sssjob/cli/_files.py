@@ -7,15 +7,16 @@ import select
 import stat
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Final
+from typing import IO, BinaryIO, Final
 
 from sssjob.errors import AccessError, UsageError
 from sssjob.findings import Findings, escape
 from sssjob.limits import LIMITS, Limits
 
-__all__ = ["emit", "file_name", "once", "read_bytes", "write_file"]
+__all__ = ["emit", "file_name", "once", "opened", "read_bytes", "write_file"]
 
 _PIECE: Final = 1 << 20
 #: Never replaced by a rename: what stands there is a device or a view of a process.
@@ -38,6 +39,23 @@ def read_bytes(name: str, limits: Limits = LIMITS) -> bytes:
         raise AccessError(escape(name) or "''", error.strerror or str(error)) from None
 
 
+@contextmanager
+def opened(name: str) -> Iterator[BinaryIO]:
+    """A file, pipe or (``-``) standard input to be read as a stream; AccessError where it cannot be."""
+    if "\0" in name:
+        raise AccessError(escape(name), "no file can have this name")
+    try:
+        if name == "-":
+            yield sys.stdin.buffer
+        else:
+            with open(name, "rb") as file:
+                yield file
+    except OSError as error:
+        if isinstance(error, AccessError):
+            raise
+        raise AccessError(escape(name) or "''", error.strerror or str(error)) from None
+
+
 def once(names: Sequence[str]) -> None:
     """Refuse standard input named twice: what was read is gone."""
     if names.count("-") > 1:
@@ -57,12 +75,16 @@ def _bounded(file: IO[bytes], name: str, limits: Limits) -> bytes:
     return b"".join(pieces)
 
 
-def emit(text: str, output: str = "-", *, safe: bool = False) -> None:
-    """Write a result: UTF-8 to standard output (escaped for a terminal, unless it is safe already) or to a file."""
+def emit(text: str | bytes, output: str = "-", *, safe: bool = False) -> None:
+    """Write a result: UTF-8 to standard output (escaped for a terminal, unless it is safe already) or to a file; bytes
+    as they are, but never to a terminal (UsageError)."""
     if output != "-":
         write_file(output, _encoded(text))
         return
-    if not safe and not text.isprintable() and sys.stdout.isatty():
+    if isinstance(text, bytes):
+        if sys.stdout.isatty():
+            raise UsageError("this format is no text; name a file with --output")
+    elif not safe and not text.isprintable() and sys.stdout.isatty():
         text = "".join(c if c.isprintable() or c in "\n\t" else f"\\u{{{ord(c):04X}}}" for c in text)
     try:
         sys.stdout.flush()
@@ -83,18 +105,20 @@ def _write(stream: IO[bytes], data: memoryview) -> None:
             data = data[taken:]
 
 
-def _encoded(text: str) -> bytes:
+def _encoded(text: str | bytes) -> bytes:
     """UTF-8; surrogates are the bytes of a file name that they stand for."""
+    if isinstance(text, bytes):
+        return text
     try:
         return text.encode("utf-8", "surrogateescape")
     except UnicodeEncodeError:
         return text.encode("utf-8", "backslashreplace")
 
 
-def write_file(name: str, data: bytes) -> None:
-    """Put data under that name, mode 0600, through a temporary file beside it; a link there is replaced, not followed.
+def write_file(name: str, data: bytes, *, mode: int = 0o600, durable: bool = True) -> None:
+    """Put data under that name through a temporary file beside it; a link there is replaced, not followed.
 
-    Devices and pipes are written to as they are.
+    Devices and pipes are written to as they are. durable: wait until the disk has it.
     """
     if "\0" in name:
         raise AccessError(escape(name), "no file can have this name")
@@ -109,7 +133,10 @@ def write_file(name: str, data: bytes) -> None:
             with open(handle, "wb") as file:
                 file.write(data)
                 file.flush()
-                os.fsync(file.fileno())
+                if mode != 0o600:
+                    os.fchmod(file.fileno(), mode)
+                if durable:
+                    os.fsync(file.fileno())
             os.replace(temporary, path)
         except BaseException:
             os.unlink(temporary)

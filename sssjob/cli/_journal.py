@@ -17,13 +17,17 @@ from sssjob.cli._findings import problem, show
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from sssjob.findings import Findings
+    from sssjob.model import Document
     from sssjob.run.client import Client
     from sssjob.run.standing import Running, Submission
 
-__all__ = ["SILENT", "ended_badly", "facts", "instant", "lines", "names", "on_journal", "opened", "stopped", "told"]
+__all__ = ["SILENT", "ended_badly", "expanded", "facts", "instant", "lines", "names", "on_journal", "opened", "stopped",
+           "submitting", "told"]
 
 #: What is said when a resource manager does not answer.
 SILENT: Final = "a resource manager does not answer, or not for all jobs; this is what was known before"
+_MOST_RETRIES: Final = 1000
 _REFUSED: Final = ("never-ran", "lost", "launch")
 
 
@@ -39,22 +43,41 @@ def on_journal(function: Callable[..., int]) -> Callable[..., int]:
     return command
 
 
+def submitting(function: Callable[..., Any]) -> Callable[..., Any]:
+    """``--retries`` and ``--expand-arrays``: what all commands that submit documents have."""
+    expand = click.option("--expand-arrays", is_flag=True,
+                          help="Make every array a group of jobs, one for each of its elements.")
+    retries = click.option("--retries", type=click.IntRange(0, _MOST_RETRIES), metavar="N",
+                           help="Try a submission N more times that fails for a reason that may pass (default: 5).")
+    return retries(expand(function))
+
+
+def expanded(document: Document, findings: Findings) -> Document:
+    """A document with its arrays as groups; what is lost is in the findings."""
+    from sssjob.arrays import expand
+
+    return expand(document, findings)
+
+
 def stopped(client: Client, status: int) -> int:
     """The exit status of a command, which a signal may have cut short."""
-    from sssjob.run.engine import STOPS
+    from sssjob.run.signals import STOPS
 
     return STOPS.get(client.stopped or "", status)
 
 
 @contextmanager
-def opened(progress: bool = False) -> Iterator[Client]:
-    """A client of the journal. progress: on a terminal, show how jobs go on."""
+def opened(progress: bool = False, retries: int | None = None) -> Iterator[Client]:
+    """A client of the journal. progress: on a terminal, show how jobs go on. retries: as ``--retries`` says."""
     from sssjob.run.client import Client
     from sssjob.run.journal import open_journal
     from sssjob.run.progress import Progress
 
     with open_journal() as journal:
-        yield Client(journal, progress=Progress(shown=None if progress else False))
+        client = Client(journal, progress=Progress(shown=None if progress else False))
+        if retries is not None:
+            client.retries = retries
+        yield client
 
 
 def names(function: Callable[..., int]) -> Callable[..., int]:
@@ -83,8 +106,8 @@ def instant(seconds: float) -> str:
 def facts(job: Running) -> list[dict[str, Any]]:
     """What is known of a job, with source and age in seconds."""
     now = time.time()
-    return [{"fact": name, "value": value, "source": source, "time": when, "age": round(max(now - when, 0.0), 1)}
-            for name, value, source, when in job.sources()]
+    return [{"fact": name, "value": value, "source": source.kind, "by": source.name, "time": source.time,
+             "age": round(max(now - source.time, 0.0), 1)} for name, value, source in job.sources()]
 
 
 def ended_badly(submissions: Sequence[Submission], as_json: bool) -> int:

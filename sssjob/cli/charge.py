@@ -6,46 +6,82 @@ from typing import TYPE_CHECKING
 
 import click
 
-from sssjob.cli._complete import files
-from sssjob.cli._files import emit, once
+from sssjob.cli._complete import files, formats
+from sssjob.cli._files import emit, once, read_bytes
 from sssjob.cli._findings import problem, say
-from sssjob.cli._options import Session, common, output_option
+from sssjob.cli._options import Session, bounded, common, output_option, pairs
 from sssjob.cli._prices import Tally, load, page, rates_option
+from sssjob.errors import UsageError
 from sssjob.findings import Findings
+from sssjob.translators.base import ReadContext
 
 if TYPE_CHECKING:
-    from sssjob.accounting import Charge
-    from sssjob.model import Job
+    from sssjob.accounting import Charge, RateSet
+    from sssjob.model import Document, Job
 
 __all__ = ["command"]
 
 
 @click.command("charge")
-@click.argument("file", metavar="FILE", shell_complete=files)
+@click.argument("names", metavar="FILE...", nargs=-1, required=True, shell_complete=files)
 @rates_option
+@click.option("-f", "--from", "source", metavar="FORMAT", default="sss", shell_complete=formats,
+              help="Format of FILE: sss (default), or of accounting logs: sacct, pbs-acct ...")
+@click.option("--option", "options", multiple=True, metavar="NAME=VALUE",
+              help="An option of the format, as timezone=UTC or machine=NAME.")
 @click.option("--itemise", is_flag=True, help="Print the items of every charge instead of the document.")
+@click.option("--jobs", type=click.IntRange(1, 1024), default=1, metavar="N",
+              help="Processes for the logs, each read by one (default: 1).")
+@click.option("--dask", metavar="ADDRESS", help="Spread the logs over the Dask cluster of this scheduler.")
 @output_option
 @common
-def command(session: Session, file: str, rates_file: str, itemise: bool, output: str) -> int:
-    """Charge the jobs of FILE (- is standard input) for what was delivered to them and write Charge into it.
+def command(session: Session, names: tuple[str, ...], rates_file: str, source: str, options: tuple[str, ...],
+            itemise: bool, jobs: int, dask: str | None, output: str) -> int:
+    """Charge the jobs of FILE (- is standard input) for what was delivered to them.
 
-    A job that cannot be charged is told with the reason and stays as it is. With --itemise or --json the document is
-    written only where --output says.
+    A document comes back with Charge written into it. Of accounting logs a table is made, one row a job: CSV, Parquet
+    where --output ends in .parquet, or a Parquet file for each log where it is a folder. A job that cannot be charged
+    is told with the reason.
     """
-    once([file, rates_file])
-    from sssjob.accounting import Uncharged, charge
-    from sssjob.writer import write_document
+    from sssjob.translators.records.base import RecordTranslator
+    from sssjob.translators.registry import get
 
+    once([*names, rates_file])
     rates = load(session, rates_file)
     if rates is None:
         return 1
-    document = session.read(file)
-    if session.errors:
-        return 1
+    reader = get(source)
+    if isinstance(reader, RecordTranslator) and reader.stream is not None:
+        if itemise:
+            raise UsageError("--itemise is for documents; a table has no room for it (see sssjob ledger)")
+        from sssjob.cli._charge_tables import charge_logs
+
+        return charge_logs(session, names, rates, source, pairs(options, "--option"), output, jobs, dask)
+    if len(names) > 1 or jobs > 1 or dask is not None:
+        raise UsageError(f"several files, --jobs and --dask are for accounting logs (-f), not for {source}")
+    file = names[0]
+    if source == "sss":
+        document = session.read(file)
+    else:
+        context = ReadContext(file, Findings(file), session.profile, session.policy,
+                              options=pairs(options, "--option"))
+        with bounded(file):
+            document = reader.read(read_bytes(file), context)
+        session.report(context.findings)
+    return 1 if session.errors else _document(session, document, file, rates, itemise, output)
+
+
+def _document(session: Session, document: Document, file: str, rates: RateSet, itemise: bool, output: str) -> int:
+    from sssjob.accounting import Reason, Uncharged, charge
+    from sssjob.writer import write_document
+
     tally = Tally(session, file, "charged", rates)
     records = []
+    earlier = _earlier(document) if rates.attempts == "last" else ()
     for job, defaults in document.jobs():
         made = charge(job, rates, defaults)
+        if id(job) in earlier:
+            made = Uncharged(Reason.EARLIER_ATTEMPT, "a later attempt of the job is charged")
         records.append(tally.add(job, made))
         if isinstance(made, Uncharged):
             session.warnings += 1
@@ -64,6 +100,17 @@ def command(session: Session, file: str, rates_file: str, itemise: bool, output:
     if not (session.as_json or session.quiet):
         say(str(tally))
     return session.status()
+
+
+def _earlier(document: Document) -> set[int]:
+    """Identities of the jobs of which the document has a later attempt: the same Machine and Id, started later."""
+    attempts: dict[tuple[str, str], list[tuple[int, int]]] = {}
+    for job, _ in document.jobs():
+        start = job.value("StartTime")
+        if isinstance(start, int):
+            key = str(job.value("Machine") or ""), str(job.value("Id") or "")
+            attempts.setdefault(key, []).append((start, id(job)))
+    return {job for found in attempts.values() for _, job in sorted(found)[:-1]}
 
 
 def _fill(session: Session, file: str, job: Job, made: Charge) -> None:

@@ -15,6 +15,8 @@ from sssjob.cli._app import status_of
 from sssjob.cli._complete import executors, files
 from sssjob.cli._files import emit
 from sssjob.cli._findings import problem, record
+from sssjob.cli._journal import expanded, submitting
+from sssjob.cli._mjf import mjf_options
 from sssjob.cli._options import Session, common, output_option
 from sssjob.errors import AccessError, RejectedError, SSSJobError, UsageError
 from sssjob.findings import Findings, Policy, escape
@@ -35,10 +37,12 @@ __all__ = ["command"]
               help="Cancel everything after so many seconds; exit status 6.")
 @click.option("--resume", is_flag=True, help="Do not run again what is Completed with exit code 0.")
 @click.option("--no-job-code", is_flag=True, help="Exit status 0 once the jobs have ended, however they ended.")
+@mjf_options
+@submitting
 @output_option
 @common
 def command(session: Session, file: str, executor: str, timeout: float | None, resume: bool, no_job_code: bool,
-            output: str) -> int:
+            retries: int | None, expand_arrays: bool, output: str) -> int:
     """Run the jobs of FILE (- is standard input) and write the document with what was delivered.
 
     The exit status is the job's own once it has ended (128 + n for signal n; for a group that of the first failure
@@ -47,7 +51,7 @@ def command(session: Session, file: str, executor: str, timeout: float | None, r
     if timeout is not None and not math.isfinite(timeout):
         raise UsageError(f"--timeout {timeout} is no number of seconds")
     try:
-        return _run(session, file, executor, timeout, resume, no_job_code, output)
+        return _run(session, file, executor, timeout, resume, no_job_code, retries, expand_arrays, output)
     except RejectedError as error:
         session.report(error.findings)
         return _own(session, 1)
@@ -61,12 +65,14 @@ def command(session: Session, file: str, executor: str, timeout: float | None, r
 
 
 def _run(session: Session, file: str, executor: str, timeout: float | None, resume: bool, no_job_code: bool,
-         output: str) -> int:
+         retries: int | None, expand_arrays: bool, output: str) -> int:
     from sssjob.validation import check
 
     document = session.read(file)
     findings = Findings(file)
     check(document, findings, session.profile)
+    if expand_arrays:
+        document = expanded(document, findings)
     session.report(findings)
     if session.status():
         return _own(session, 1)
@@ -80,7 +86,8 @@ def _run(session: Session, file: str, executor: str, timeout: float | None, resu
 
     progress = Progress(shown=False if session.quiet or session.as_json else None)
     outcome = _ran(document, executor, _journal(executor, session), findings=Findings(file), progress=progress,
-                   timeout=timeout, resume=resume, policy=session.policy or Policy.REJECT, planned=planned)
+                   retries=retries, timeout=timeout, resume=resume, policy=session.policy or Policy.REJECT,
+                   planned=planned)
     session.report(outcome.findings)
     if not outcome.jobs and outcome.origin == "sssjob" and outcome.exit_code == 1:
         return _own(session, 1)
@@ -112,15 +119,18 @@ def _journal(executor: str, session: Session) -> Journal | None:
 
 
 def _ran(document: Document, executor: str, journal: Journal | None, *, findings: Findings, progress: Progress,
-         **options: Any) -> Outcome:
+         retries: int | None, **options: Any) -> Outcome:
     """Run a document, written down in the journal if there is one."""
     from sssjob.run import run
     from sssjob.run.client import Client
+    from sssjob.run.starting import RETRIES
 
     if journal is None:
-        return run(document, executor, findings=findings, progress=progress, **options)
+        return run(document, executor, findings=findings, progress=progress,
+                   retries=RETRIES if retries is None else retries, **options)
     with journal:
-        return Client(journal, findings, progress).run(document, executor, **options)
+        client = Client(journal, findings, progress, retries=RETRIES if retries is None else retries)
+        return client.run(document, executor, **options)
 
 
 def _deliver(text: str, output: str) -> None:

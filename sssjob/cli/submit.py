@@ -7,7 +7,8 @@ import click
 from sssjob.cli._complete import executors, files
 from sssjob.cli._files import emit, once
 from sssjob.cli._findings import problem
-from sssjob.cli._journal import ended_badly, lines, opened, stopped
+from sssjob.cli._journal import ended_badly, expanded, lines, opened, stopped, submitting
+from sssjob.cli._mjf import mjf_options
 from sssjob.cli._options import Session, common
 from sssjob.findings import Findings, Policy
 
@@ -18,8 +19,10 @@ __all__ = ["command"]
 @click.argument("names", metavar="FILE...", nargs=-1, required=True, shell_complete=files)
 @click.option("--executor", default="local", metavar="NAME", shell_complete=executors,
               help="What to run with; see `executors` (default: local).")
+@mjf_options
+@submitting
 @common
-def command(session: Session, names: tuple[str, ...], executor: str) -> int:
+def command(session: Session, names: tuple[str, ...], executor: str, retries: int | None, expand_arrays: bool) -> int:
     """Submit the jobs of every FILE (- is standard input) and print their ids, one a line.
 
     Jobs that wait for others are started by whichever client next asks for them (`status`, `wait`, `submit`); on this
@@ -34,12 +37,14 @@ def command(session: Session, names: tuple[str, ...], executor: str) -> int:
         document = session.read(name)
         findings = Findings(name)
         check(document, findings, session.profile)
+        if expand_arrays:
+            document = expanded(document, findings)
         session.report(findings)
         documents.append((name, document))
     if session.status():
         return 1
     worst = 0
-    with opened() as client:
+    with opened(retries=retries) as client:
         for name, document in documents:
             client.findings = Findings(name)
 

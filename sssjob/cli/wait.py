@@ -27,7 +27,7 @@ def command(ids: tuple[str, ...], timeout: float | None, no_job_code: bool, quie
     The exit status is the job's own (128 + n for signal n); of several, that of the first failure that no other job
     answered. Ctrl-C ends the waiting, not the jobs; USR1 releases jobs that are held by the user.
     """
-    from sssjob.run.engine import STOPS
+    from sssjob.run.signals import STOPS
     from sssjob.run.standing import exit_code
 
     if timeout is not None and not math.isfinite(timeout):

@@ -173,3 +173,16 @@ to = 06:00:00
     assert sssjob(*quote).code == 1
     for start, amount in (("2026-03-05T12:00", "2.00"), ("2026-03-05T21:00", "1.50"), ("2026-03-05T23:00", "1.00")):
         assert sssjob(*quote, "--start", start, "--timezone", "Europe/Berlin") == (0, f"a: {amount} EUR\n", "")
+
+
+@pytest.mark.parametrize(("policy", "charged"), [("all", 3), ("last", 2)])
+def test_attempts(sssjob: Command, tmp_path: Path, policy: str, charged: int) -> None:
+    """Runs of a requeued job are Jobs of the same Id."""
+    run = ("<Job><Id>{0}</Id><State>Completed</State><StartTime>{1}</StartTime><Delivered><Processors>1</Processors>"
+           "<Duration>3600</Duration></Delivered></Job>")
+    (tmp_path / "jobs.xml").write_text("<JobGroup><Id>g</Id>" + run.format("a", 5000) + run.format("a", 10)
+                                       + run.format("b", 20) + "</JobGroup>")
+    (tmp_path / "rates.toml").write_text(f'attempts = "{policy}"\n' + RATES)
+    counts = json.loads(sssjob(*CHARGE, "--json").out.splitlines()[-1])
+    assert counts["charged"] == charged
+    assert counts["not"] == ({} if policy == "all" else {"earlier-attempt": 1})

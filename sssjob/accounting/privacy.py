@@ -1,0 +1,151 @@
+"""Privacy profiles: which properties of a job are shown as pseudonyms or not at all, and how small a group may be.
+
+    key_file = "secret.key"
+    least = 5
+
+    [properties]
+    User = "pseudonym"
+    Name = "redact"
+
+A pseudonym is a keyed hash (HMAC-SHA256), the same for the same name as long as the key is the same, so that sums by
+user stay sums by user. Who has the key can make the pseudonyms of known names; nobody else can. All keys are in
+docs/account.md.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import hmac
+import os
+import tomllib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated, Any, Final, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, StringConstraints, ValidationError, field_validator
+
+from sssjob.element import Container, Item, Property, new_property
+from sssjob.errors import SSSJobError
+from sssjob.findings import escape
+from sssjob.model import Job
+from sssjob.vocabulary import ELEMENTS
+
+__all__ = ["Privacy", "PrivacyError", "read_privacy"]
+
+What = Literal["keep", "pseudonym", "redact"]
+_Name = Annotated[str, StringConstraints(min_length=1, max_length=200)]
+_KNOWN: Final = frozenset(e.name for e in ELEMENTS)
+_SHORTEST: Final = 16           # bytes of a key
+_LONGEST: Final = 1 << 16
+
+
+class PrivacyError(SSSJobError, ValueError):
+    """A profile that is wrong. problems: ``properties.User: ...``, one each."""
+
+    def __init__(self, path: str, problems: list[str]) -> None:
+        self.problems = tuple(problems)
+        super().__init__("; ".join(f"{path}: {p}" for p in problems[:20]))
+
+
+class Privacy(BaseModel):
+    """A profile. properties: what becomes of each that is named; others: of all that are not; extensions: of every
+    Extension but those of type LRM; least: users of which a group of a summary has to consist to be shown."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    key_file: _Name | None = None
+    properties: dict[_Name, What] = Field(default_factory=dict)
+    others: Literal["keep", "redact"] = "keep"
+    extensions: Literal["keep", "redact"] = "redact"
+    least: int = Field(default=1, ge=1, le=1_000_000)
+    _key: bytes = PrivateAttr(b"")
+
+    @field_validator("properties")
+    @classmethod
+    def _properties(cls, value: dict[str, str]) -> dict[str, str]:
+        for name in value:
+            if name not in _KNOWN:
+                raise ValueError(f"{name!r} is no property of a job")
+            if name in ("Id", "State") and value[name] == "redact":
+                raise ValueError(f"{name} cannot be left out, for a job must have it")
+        return value
+
+    def pseudonym(self, name: str, text: str) -> str:
+        """What stands for the text of a property: 16 letters and digits, after its initial."""
+        made = hmac.new(self._key, f"{name}\0{text}".encode("utf-8", "surrogatepass"), hashlib.sha256).digest()
+        return f"{name[0].lower()}-{base64.b32encode(made[:10]).decode().lower()}"
+
+    def applied(self, job: Job) -> Job:
+        """The job as it may be shown; the given one stays as it is."""
+        made = self._container(job)
+        assert isinstance(made, Job)
+        return made
+
+    def _container(self, container: Container) -> Container:
+        items = [shown for item in container.items if (shown := self._item(item)) is not None]
+        return type(container)(items, dict(container.attributes) or None, container.reference, container.line)
+
+    def _item(self, item: Item) -> Item | None:
+        if isinstance(item, Container):
+            return self._container(item)
+        if not isinstance(item, Property):      # not understood: nobody can say what is in it
+            return None if self.others == "redact" or self.extensions == "redact" else item
+        if item.tag == "Extension" and item.get("type") != "LRM":
+            return item if self.extensions == "keep" else None
+        what = self.properties.get(item.tag, "keep" if item.tag in ("Id", "State") else self.others)
+        if what == "keep":
+            return item
+        if what == "pseudonym":
+            return new_property(item.tag, self.pseudonym(item.tag, item.text), _plain(item))
+        if item.tag == "StatusMessage":         # the word for the reason names nobody
+            return new_property(item.tag, item.text.partition(":")[0])
+        return None
+
+
+def _plain(item: Property) -> dict[str, str]:
+    """The attributes of a property that hold no text of the user."""
+    return {k: v for k, v in item.attributes.items() if k in ("aggregation", "delimiter", "condition", "designator")}
+
+
+def read_privacy(text: bytes, path: str = "-", *, environment: Callable[[str], str | None] = os.environ.get) -> Privacy:
+    """The profile of a TOML text. The key stands in key_file (beside the profile), else in SSSJOB_PRIVACY_KEY.
+
+    Raises PrivacyError with every problem and the path of its key.
+    """
+    try:
+        made = Privacy.model_validate(tomllib.loads(text.decode("utf-8")))
+    except UnicodeDecodeError:
+        raise PrivacyError(path, ["not UTF-8"]) from None
+    except tomllib.TOMLDecodeError as error:
+        raise PrivacyError(path, [f"not TOML: {error}"]) from None
+    except ValidationError as error:
+        raise PrivacyError(path, [_problem(e) for e in error.errors()]) from None
+    except RecursionError:
+        raise PrivacyError(path, ["nested too deep"]) from None
+    if "pseudonym" in made.properties.values():
+        made._key = _key(made.key_file, path, environment)
+    return made
+
+
+def _problem(error: Any) -> str:
+    where = ".".join(map(str, error["loc"]))
+    message = "no such key" if error["type"] == "extra_forbidden" else str(error["msg"]).removeprefix("Value error, ")
+    return f"{where}: {message}" if where else message
+
+
+def _key(name: str | None, path: str, environment: Callable[[str], str | None]) -> bytes:
+    if name is None:
+        key = (environment("SSSJOB_PRIVACY_KEY") or "").encode("utf-8", "surrogateescape")
+        source = "SSSJOB_PRIVACY_KEY"
+    else:
+        file = Path(path).parent / name
+        source = f"key_file {escape(str(file))}"
+        try:
+            with open(file, "rb") as stream:
+                key = stream.read(_LONGEST).strip()
+        except (OSError, ValueError) as error:
+            raise PrivacyError(path, [f"{source}: {getattr(error, 'strerror', None) or error}"]) from None
+    if len(key) < _SHORTEST:
+        raise PrivacyError(path, [f"{source}: pseudonyms need a key of {_SHORTEST} bytes or more"])
+    return key

@@ -1,0 +1,156 @@
+"""A page of totals with plots: one HTML file that needs nothing else and runs no script.
+
+The plots are SVG by matplotlib (extra ``report``), the page is ``templates/account.html.j2``.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Sequence
+from decimal import Decimal
+from typing import Any, Final
+
+from sssjob.accounting.totals import FIGURES, OTHER, Group, Sums
+from sssjob.errors import UsageError
+
+__all__ = ["cell", "page"]
+
+_TOP: Final = 8             # groups that a plot shows by name
+_PERIODS: Final = 400       # of a plot over time
+_ROWS: Final = 2000         # of the table
+_ENDS: Final = re.compile(r"^.*?(?=<svg)", re.DOTALL)
+
+
+def page(groups: Sequence[Group], whole: Sums, by: Sequence[str], *, title: str, source: str,
+         left_out: dict[str, int]) -> str:
+    """The page. title: its heading; source: what was read; left_out: jobs that are not in it, by reason.
+
+    Raises UsageError where matplotlib is not installed.
+    """
+    from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape
+
+    environment = Environment(loader=PackageLoader("sssjob", "templates"), undefined=StrictUndefined,
+                              autoescape=select_autoescape(default=True), trim_blocks=True, lstrip_blocks=True)
+    records = [g.sums.record() for g in groups]
+    names = [name for name in FIGURES if any(record.get(name) for record in records)]
+    rows = [(g.period, g.key, [cell(record.get(name)) for name in names])
+            for g, record in zip(groups[:_ROWS], records, strict=False)]
+    template = environment.get_template("account.html.j2")
+    return template.render(
+        title=title, source=source, left_out=left_out, by=by, figures=[(n, FIGURES[n]) for n in names], rows=rows,
+        more=max(0, len(groups) - _ROWS), periods=bool(groups and groups[0].period), plots=_plots(groups, by),
+        whole=[(n, FIGURES[n], cell(whole.record().get(n))) for n in names])
+
+
+def cell(value: Any) -> str:
+    """A figure as people read it: two digits behind the point, of a charge as many as it has if not over six."""
+    if isinstance(value, dict):
+        return ", ".join(f"{_money(Decimal(amount))} {currency or 'credits'}" for currency, amount in value.items())
+    return "" if value is None else f"{value:,}" if isinstance(value, int) else f"{value:,.2f}"
+
+
+def _money(amount: Decimal) -> str:
+    return f"{amount:,.2f}" if amount == round(amount, 2) or amount != round(amount, 6) else f"{amount:,f}"
+
+
+def _label(key: Sequence[str]) -> str:
+    text = " · ".join(key) or "all jobs"
+    return text if len(text) <= 40 else f"{text[:39]}…"
+
+
+def _by_key(groups: Sequence[Group]) -> dict[tuple[str, ...], Sums]:
+    """The sums of each key over all periods, the greatest first; those beyond the first few are one."""
+    sums: dict[tuple[str, ...], Sums] = {}
+    for g in groups:
+        sums.setdefault(g.key, Sums()).add(g.sums)
+    ranked = sorted(sums, key=lambda k: (OTHER in k, -sums[k].processors, k))
+    made = {key: sums[key] for key in ranked[:_TOP]}
+    if ranked[_TOP:]:
+        rest = Sums()
+        for key in ranked[_TOP:]:
+            rest.add(sums[key])
+        name = f"{len(ranked) - _TOP} more"
+        made[(name,)] = rest
+    return made
+
+
+def _plots(groups: Sequence[Group], by: Sequence[str]) -> list[tuple[str, str, str]]:
+    """(title, what it shows, SVG) of each plot that has something to show."""
+    try:
+        import matplotlib
+    except ImportError:
+        raise UsageError("a report needs matplotlib: pip install 'sssjob[report]'") from None
+    settings: dict[Any, Any] = {
+        "svg.fonttype": "none", "svg.hashsalt": "sssjob", "font.family": "sans-serif", "text.parse_math": False,
+        "axes.spines.top": False, "axes.spines.right": False}
+    named = ", ".join(by) or "all jobs"
+    with matplotlib.rc_context(settings):
+        keys = _by_key(groups)
+        found = [
+            ("Usage over time", f"processors x hours by {named}", _over_time(groups, keys)),
+            ("Requested against delivered", "processors x hours, of the jobs that say what they request",
+             _bars([("requested", [s.requested for s in keys.values()]),
+                    ("delivered", [s.requested_used for s in keys.values()])], keys, 3600)),
+            ("Efficiency", "CPU time by processors x time",
+             _bars([("", [s.cpu_paired / s.cpu_basis if s.cpu_basis else 0 for s in keys.values()])], keys, 1, 1)),
+            *((f"Charges in {currency or 'credits'}", f"by {named}",
+               _bars([("", [s.charges.get(currency, 0) for s in keys.values()])], keys, 1))
+              for currency in sorted({c for s in keys.values() for c in s.charges})),
+        ]
+    return [(title, what, svg) for title, what, svg in found if svg]
+
+
+def _over_time(groups: Sequence[Group], keys: dict[tuple[str, ...], Sums]) -> str:
+    periods = sorted({g.period for g in groups})[-_PERIODS:]
+    if len(periods) < 2:
+        return ""
+    at = {period: n for n, period in enumerate(periods)}
+    heights = {key: [0.0] * len(periods) for key in keys}
+    rest = next((key for key in keys if key[0].endswith(" more")), None)
+    for g in groups:
+        key = g.key if g.key in heights else rest
+        if key is not None and g.period in at:
+            heights[key][at[g.period]] += float(g.sums.processors / 3600)
+    figure, axes = _figure(3.6)
+    below = [0.0] * len(periods)
+    for key, values in heights.items():
+        axes.bar(range(len(periods)), values, bottom=below, width=0.9, label=_label(key))
+        below = [a + b for a, b in zip(below, values, strict=True)]
+    step = max(1, len(periods) // 12)
+    axes.set_xticks(range(0, len(periods), step), periods[::step], rotation=30, ha="right", fontsize=8)
+    axes.set_ylabel("processor hours")
+    axes.legend(fontsize=8, frameon=False, loc="upper left", bbox_to_anchor=(1, 1))
+    return _svg(figure)
+
+
+def _bars(series: Sequence[tuple[str, Sequence[Any]]], keys: dict[tuple[str, ...], Sums], per: int,
+          whole: float = 0) -> str:
+    """Bars side by side, one group a key. whole: how far the axis goes at least."""
+    if not any(value for _, values in series for value in values):
+        return ""
+    figure, axes = _figure(0.8 + 0.4 * len(keys))
+    thick = 0.8 / len(series)
+    for n, (name, values) in enumerate(series):
+        places = [i + n * thick for i in range(len(keys))]
+        axes.barh(places, [float(v) / per for v in values], height=thick, label=name or None)
+    middles = [i + (len(series) - 1) * thick / 2 for i in range(len(keys))]
+    axes.set_yticks(middles, [_label(k) for k in keys], fontsize=8)
+    axes.invert_yaxis()
+    axes.set_xlim(0, max(whole, axes.get_xlim()[1]))
+    if len(series) > 1:
+        axes.legend(fontsize=8, frameon=False)
+    return _svg(figure)
+
+
+def _figure(height: float) -> tuple[Any, Any]:
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(9, height), layout="constrained")
+    return figure, figure.subplots()
+
+
+def _svg(figure: Any) -> str:
+    buffer = io.StringIO()
+    figure.savefig(buffer, format="svg", metadata={"Date": None, "Creator": None}, transparent=True)
+    return _ENDS.sub("", buffer.getvalue())

@@ -1,0 +1,235 @@
+"""Where a ledger is kept: SQLite by default, PostgreSQL by URL. Entries are only ever added.
+
+Both databases refuse to change or remove an entry (triggers). Every transaction takes the one row of ``head`` first,
+so that several writers follow one another. What is derived of the entries (accounts, charges in force, holds) is
+written in the same transaction, and is held against them by ``Ledger.verify``.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any, Final, Protocol, Self
+from urllib.parse import urlsplit, urlunsplit
+
+import platformdirs
+
+from sssjob.errors import AccessError, UsageError
+from sssjob.findings import escape
+
+__all__ = ["Store", "default_place", "open_store", "shown"]
+
+_MARK: Final = 0x5353534C       # application_id: "SSSL"
+_VERSION: Final = 1
+_BUSY_S: Final = 60.0           # another writer's transaction takes no longer
+_SCHEMES: Final = ("postgresql", "postgres")
+_TABLES: Final = """
+CREATE TABLE head (one INTEGER PRIMARY KEY CHECK (one = 1), version INTEGER NOT NULL, number BIGINT NOT NULL,
+    hash TEXT NOT NULL);
+CREATE TABLE entries (number BIGINT PRIMARY KEY, time BIGINT NOT NULL, kind TEXT NOT NULL, account TEXT NOT NULL,
+    currency TEXT NOT NULL, amount TEXT NOT NULL, machine TEXT NOT NULL, job TEXT NOT NULL, start BIGINT NOT NULL,
+    refers BIGINT NOT NULL, token TEXT UNIQUE, document TEXT NOT NULL, hash TEXT NOT NULL);
+CREATE INDEX entries_account ON entries (account, currency, number);
+CREATE INDEX entries_job ON entries (job);
+CREATE INDEX entries_refers ON entries (refers);
+CREATE TABLE rates (digest TEXT PRIMARY KEY, name TEXT NOT NULL, version TEXT NOT NULL, text TEXT NOT NULL);
+CREATE TABLE accounts (account TEXT NOT NULL, currency TEXT NOT NULL, balance TEXT NOT NULL, held TEXT NOT NULL,
+    credit TEXT NOT NULL, PRIMARY KEY (account, currency));
+CREATE TABLE charges (machine TEXT NOT NULL, job TEXT NOT NULL, start BIGINT NOT NULL, entry BIGINT NOT NULL,
+    content TEXT NOT NULL, rates TEXT NOT NULL, PRIMARY KEY (machine, job, start));
+CREATE TABLE holds (entry BIGINT PRIMARY KEY, machine TEXT NOT NULL, job TEXT NOT NULL);
+CREATE INDEX holds_job ON holds (job);
+CREATE TABLE sources (name TEXT PRIMARY KEY, state TEXT NOT NULL);
+INSERT INTO head VALUES (1, 1, 0, '');
+"""
+_SQLITE_KEPT: Final = """
+CREATE TRIGGER entries_{verb} BEFORE {verb} ON entries BEGIN SELECT RAISE(ABORT, 'entries of a ledger are kept'); END;
+"""
+_POSTGRES_KEPT: Final = """
+CREATE FUNCTION entries_kept() RETURNS trigger LANGUAGE plpgsql AS
+    $$ BEGIN RAISE EXCEPTION 'entries of a ledger are kept'; END $$;
+CREATE TRIGGER entries_kept BEFORE UPDATE OR DELETE OR TRUNCATE ON entries
+    FOR EACH STATEMENT EXECUTE FUNCTION entries_kept();
+"""
+
+
+def default_place(environment: Mapping[str, str] = os.environ) -> str:
+    """SSSJOB_LEDGER, else ``sssjob/ledger.db`` where state belongs (XDG_STATE_HOME, ~/.local/state)."""
+    return environment.get("SSSJOB_LEDGER") or str(Path(platformdirs.user_state_dir("sssjob")) / "ledger.db")
+
+
+def shown(place: str) -> str:
+    """A place as it may be printed: a URL without its password."""
+    parts = urlsplit(place) if "://" in place else None
+    if parts is None or parts.password is None:
+        return escape(place)
+    netloc = f"{parts.username or ''}:***@{parts.netloc.rpartition('@')[2]}"
+    return escape(urlunsplit(parts._replace(netloc=netloc)))
+
+
+class _Cursor(Protocol):
+    """What both databases give for a statement."""
+
+    @property
+    def rowcount(self) -> int: ...
+    def fetchone(self) -> Any: ...
+    def fetchall(self) -> list[Any]: ...
+    def __iter__(self) -> Iterator[Any]: ...
+
+
+class Store:
+    """A connection. Statements have ``?`` for values. Use it in one thread."""
+
+    def __init__(self, place: str, connection: Any, sign: str, begin: str, errors: type[Exception]) -> None:
+        self.place, self._connection, self._sign, self._begin, self._errors = place, connection, sign, begin, errors
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the connection; what was not committed is gone."""
+        with suppress(self._errors):
+            self._connection.close()
+
+    def execute(self, sql: str, values: Sequence[Any] = ()) -> _Cursor:
+        """Run a statement. Raises AccessError."""
+        try:
+            if self._sign == "?":
+                cursor: _Cursor = self._connection.execute(sql, values)
+            else:       # without values several statements may stand in one text
+                cursor = self._connection.execute(sql.replace("?", self._sign), values or None)
+        except self._errors as error:
+            raise self._trouble(error) from error
+        return cursor
+
+    def many(self, sql: str, values: Sequence[Sequence[Any]]) -> None:
+        """Run a statement for each row of values. Raises AccessError."""
+        if not values:
+            return
+        try:
+            if self._sign == "?":
+                self._connection.executemany(sql, values)
+            else:
+                self._connection.cursor().executemany(sql.replace("?", self._sign), values)
+        except self._errors as error:
+            raise self._trouble(error) from error
+
+    def one(self, sql: str, values: Sequence[Any] = ()) -> Any:
+        """The first row, or None."""
+        return self.execute(sql, values).fetchone()
+
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        """All or nothing; other writers wait. Raises AccessError."""
+        self.execute(self._begin)
+        try:
+            self.execute("UPDATE head SET version = version")
+            yield
+            self.execute("COMMIT")
+        except BaseException:
+            with suppress(AccessError):
+                self.execute("ROLLBACK")
+            raise
+
+    def _trouble(self, error: Exception) -> AccessError:
+        return AccessError(shown(self.place), " ".join(str(error).split())[:300])
+
+
+def open_store(place: str | None = None, *, create: bool = True) -> Store:
+    """The ledger at a path or ``postgresql://`` URL (None: ``default_place``), made if it is not there.
+
+    Raises AccessError (cannot be opened, is none, not there with create=False) and UsageError (another kind of URL, or
+    one that needs psycopg, which is not installed).
+    """
+    place = place or default_place()
+    scheme = place.partition("://")[0] if "://" in place else ""
+    if scheme in _SCHEMES:
+        return _postgres(place, create)
+    if scheme:
+        raise UsageError(f"no ledger can be kept at {scheme}:// (a file, or postgresql://...)")
+    return _sqlite(place, create)
+
+
+def _sqlite(place: str, create: bool) -> Store:
+    if "\0" in place:
+        raise AccessError(escape(place), "no file can have this name")
+    path = Path(os.path.abspath(place))
+    try:
+        if not path.exists():
+            if not create:
+                raise AccessError(shown(place), "there is no ledger")
+            path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
+        connection = sqlite3.connect(path, timeout=_BUSY_S, isolation_level=None)
+    except (OSError, sqlite3.Error) as error:
+        if isinstance(error, AccessError):
+            raise
+        raise AccessError(shown(place), getattr(error, "strerror", None) or str(error)) from None
+    store = Store(place, connection, "?", "BEGIN IMMEDIATE", sqlite3.Error)
+    try:
+        _prepare_sqlite(store)
+    except BaseException:
+        store.close()
+        raise
+    return store
+
+
+def _prepare_sqlite(store: Store) -> None:
+    store.execute("PRAGMA synchronous = FULL")
+    store.execute("BEGIN")          # both at one moment: another client may be making the tables
+    mark, tables = store.one("PRAGMA application_id")[0], store.one("SELECT count(*) FROM sqlite_master")[0]
+    store.execute("COMMIT")
+    if mark not in (0, _MARK) or (mark == 0 and tables):
+        raise AccessError(shown(store.place), "is a database of something else")
+    if mark == 0:
+        store.execute("BEGIN IMMEDIATE")
+        if not store.one("SELECT count(*) FROM sqlite_master")[0]:      # nobody else was first
+            kept = [_SQLITE_KEPT.format(verb=verb) for verb in ("UPDATE", "DELETE")]
+            for statement in [*_TABLES.strip().split(";\n"), *kept]:
+                store.execute(statement.strip())
+            store.execute(f"PRAGMA application_id = {_MARK}")
+        store.execute("COMMIT")
+    _check_version(store)
+
+
+def _postgres(place: str, create: bool) -> Store:
+    try:
+        import psycopg
+    except ImportError:
+        raise UsageError("a ledger in PostgreSQL needs psycopg: pip install 'sssjob[postgresql]'") from None
+    try:
+        connection = psycopg.connect(place, autocommit=True, connect_timeout=30, application_name="sssjob")
+    except psycopg.Error as error:
+        raise AccessError(shown(place), " ".join(str(error).split())[:300]) from None
+    store = Store(place, connection, "%s", "BEGIN", psycopg.Error)
+    try:
+        _prepare_postgres(store, create)
+    except BaseException:
+        store.close()
+        raise
+    return store
+
+
+def _prepare_postgres(store: Store, create: bool) -> None:
+    if store.one("SELECT to_regclass('head')")[0] is None:
+        if not create:
+            raise AccessError(shown(store.place), "there is no ledger")
+        store.execute("BEGIN")
+        store.execute(f"SELECT pg_advisory_xact_lock({_MARK})")
+        if store.one("SELECT to_regclass('head')")[0] is None:
+            for statement in [*_TABLES.strip().split(";\n"), _POSTGRES_KEPT]:
+                store.execute(statement)
+        store.execute("COMMIT")
+    _check_version(store)
+
+
+def _check_version(store: Store) -> None:
+    version, = store.one("SELECT version FROM head")
+    if version != _VERSION:
+        raise AccessError(shown(store.place), f"is a ledger of version {version}, this sssjob knows {_VERSION}")

@@ -1,0 +1,347 @@
+"""Totals of many jobs: by any property and over time, in memory that grows with the groups and not with the jobs.
+
+What a job used belongs to the period in which it ended, or is spread over the periods in which it ran. Amounts are
+those delivered; a ratio is of the jobs that have both of its figures.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta, tzinfo
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any, Final, Literal
+
+from sssjob.accounting.times import seconds
+from sssjob.element import Container, Property
+from sssjob.errors import SSSJobError, UsageError
+from sssjob.findings import escape
+from sssjob.model import Job
+from sssjob.vocabulary import ELEMENTS
+
+__all__ = ["FIGURES", "PERIODS", "Group", "Sums", "Totals"]
+
+Period = Literal["hour", "day", "week", "month", "year"]
+PERIODS: Final = ("hour", "day", "week", "month", "year")
+#: Figure of a group -> what it is.
+FIGURES: Final = {
+    "jobs": "jobs that ended, or started where they have not ended",
+    "failed": "of them, those that ended with a code above 0 or by a signal",
+    "wall_h": "hours that they ran",
+    "processor_h": "processors x hours",
+    "cpu_h": "hours of CPU time",
+    "efficiency": "CPU time by processors x time, of the jobs that have both",
+    "requested_h": "processors x hours that were requested, of the jobs that say",
+    "used": "what ran by what was requested, of the jobs that say",
+    "gpu_h": "GPUs x hours",
+    "node_h": "nodes x hours",
+    "energy_kwh": "energy",
+    "wait_h": "hours from submission to start, the mean",
+    "charge": "Charge, where one stands in the jobs",
+}
+_GROUPS: Final = 100_000            # that are kept apart
+_LONGEST: Final = 50 * 366 * 86400  # seconds of a job that are spread
+_ABSENT: Final = "-"
+OTHER: Final = "(others)"
+_NAMES: Final = {name.lower(): e.name for e in ELEMENTS for name in (e.name, *e.aliases)}
+
+
+@dataclass(slots=True)
+class Sums:
+    """Sums over jobs; seconds, joule. basis: of a figure that not every job has, the jobs' share of its denominator."""
+
+    jobs: int = 0
+    failed: int = 0
+    wall: Fraction = Fraction(0)
+    processors: Fraction = Fraction(0)
+    cpu: Fraction = Fraction(0)
+    cpu_basis: Fraction = Fraction(0)
+    cpu_paired: Fraction = Fraction(0)
+    requested: Fraction = Fraction(0)
+    requested_used: Fraction = Fraction(0)
+    gpus: Fraction = Fraction(0)
+    nodes: Fraction = Fraction(0)
+    energy: Fraction = Fraction(0)
+    waited: int = 0
+    wait: int = 0
+    charges: dict[str, Fraction] = field(default_factory=dict)
+    users: set[str] = field(default_factory=set)
+
+    def add(self, other: Sums, *, users: bool = True) -> None:
+        """Add another one's. users: whose they are too, which is of interest up to a number."""
+        for name in _ADDED:
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+        for currency, amount in other.charges.items():
+            self.charges[currency] = self.charges.get(currency, Fraction(0)) + amount
+        if users:
+            self.users |= other.users
+
+    def record(self) -> dict[str, Any]:
+        """The figures as a JSON object: hours, kWh, ratios; what no job says is absent."""
+        made: dict[str, Any] = {
+            "jobs": self.jobs, "failed": self.failed, "wall_h": _hours(self.wall),
+            "processor_h": _hours(self.processors), "cpu_h": _hours(self.cpu),
+            "efficiency": _ratio(self.cpu_paired, self.cpu_basis), "requested_h": _hours(self.requested),
+            "used": _ratio(self.requested_used, self.requested), "gpu_h": _hours(self.gpus),
+            "node_h": _hours(self.nodes), "energy_kwh": _round(self.energy / 3_600_000),
+            "wait_h": _ratio(Fraction(self.wait), Fraction(self.waited * 3600))}
+        if self.charges:
+            made["charge"] = {k: str(_exact(v)) for k, v in sorted(self.charges.items())}
+        return {k: v for k, v in made.items() if v is not None}
+
+
+_ADDED: Final = tuple(n for n in Sums.__slots__ if n not in ("charges", "users"))
+
+
+def _round(value: Fraction) -> float:
+    return float(round(value, 4))
+
+
+def _hours(value: Fraction) -> float:
+    return _round(value / 3600)
+
+
+def _ratio(over: Fraction, under: Fraction) -> float | None:
+    return _round(over / under) if under else None
+
+
+def _exact(value: Fraction) -> Decimal:
+    """A sum of decimals, exactly; a share of one to 9 digits."""
+    places = next((n for n in range(25) if (value * 10**n).denominator == 1), 9)
+    return Decimal(round(value * 10**places)).scaleb(-places)
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """The sums of one period (its first day, or day and hour; "": all time) and one value of each property."""
+
+    period: str
+    key: tuple[str, ...]
+    sums: Sums
+
+
+class Totals:
+    """Jobs added up. by: names of properties, in any case; of a Resource or Extension ``Resource:GPU``.
+
+    every: the periods, None for all time; zone: of their borders; spread: over the periods in which a job ran, else all
+    of it belongs to the one in which it ended. least: users of which a group has to consist to be shown.
+    """
+
+    def __init__(self, by: Iterable[str] = (), every: Period | None = None, zone: tzinfo = UTC, *,
+                 spread: bool = False, least: int = 1) -> None:
+        self.by = tuple(map(_property, by))
+        self.every, self.zone, self.spread, self.least = every, zone, spread, least
+        self.left_out: dict[str, int] = {}
+        self._groups: dict[tuple[str, tuple[str, ...]], Sums] = {}
+        self._periods: dict[int, str] = {}
+
+    def add(self, job: Job) -> bool:
+        """Count a job; False where it did not run, or does not say when (see ``left_out``)."""
+        start, end = (_epoch(job, name) for name in ("StartTime", "EndTime"))
+        wall = _number(_amount(job, "Duration"))
+        if wall is None and start is not None and end is not None:
+            wall = Fraction(max(0, end - start - int(_number(job.first("SuspendDuration")) or 0)))
+        if wall is None:
+            return self._leave("it did not run")
+        if end is None and start is not None:
+            end = start + int(wall)
+        if end is None and self.every is not None:
+            return self._leave("it does not say when")
+        sums, key = self._sums(job, wall), tuple(_value(job, name) for name in self.by)
+        period = ""
+        for period, share in self._shares(start, end):
+            self._into(period, key, sums if share == 1 else _share(sums, share))
+        last = self._groups[period, key]
+        last.jobs += 1
+        last.failed += _failed(job)
+        submit = _epoch(job, "SubmitTime")
+        if submit is not None and start is not None and start >= submit:
+            last.wait, last.waited = last.wait + start - submit, last.waited + 1
+        return True
+
+    def _leave(self, why: str) -> bool:
+        self.left_out[why] = self.left_out.get(why, 0) + 1
+        return False
+
+    def _into(self, period: str, key: tuple[str, ...], sums: Sums) -> None:
+        found = self._groups.get((period, key))
+        if found is None:
+            if len(self._groups) >= _GROUPS:
+                raise SSSJobError(f"more than {_GROUPS} groups; choose longer periods or other properties")
+            found = self._groups[period, key] = Sums()
+        found.add(sums, users=len(found.users) < self.least)
+
+    # -- periods
+    def _shares(self, start: int | None, end: int | None) -> Iterator[tuple[str, Fraction]]:
+        """(period, part of the job that lies in it), the last one last."""
+        if not self.spread or self.every is None or start is None or end is None or not 0 < end - start < _LONGEST:
+            yield self._period(end), Fraction(1)
+            return
+        at = start
+        while at < end:
+            until = min(self._next(at), end)
+            yield self._period(at), Fraction(until - at, end - start)
+            at = until
+
+    def _period(self, at: int | None) -> str:
+        if self.every is None or at is None:
+            return ""
+        hour = at - at % 900            # borders lie on quarters of an hour in every zone
+        known = self._periods.get(hour)
+        if known is None:
+            if len(self._periods) > 1_000_000:
+                self._periods.clear()
+            known = self._periods[hour] = _named(self._floor(hour), self.every)
+        return known
+
+    def _floor(self, at: int) -> datetime:
+        local = datetime.fromtimestamp(at, self.zone)
+        local = local.replace(minute=0, second=0, microsecond=0)
+        if self.every != "hour":
+            local = local.replace(hour=0, fold=0)
+        if self.every == "week":
+            local -= timedelta(days=local.weekday())
+        elif self.every == "month":
+            local = local.replace(day=1)
+        elif self.every == "year":
+            local = local.replace(day=1, month=1)
+        return local
+
+    def _next(self, at: int) -> int:
+        """The first second of the next period."""
+        if self.every == "hour":
+            return at - at % 900 + 3600 - int(datetime.fromtimestamp(at - at % 900, self.zone).minute) * 60
+        local = self._floor(at)
+        if self.every == "day":
+            after = local + timedelta(days=1)
+        elif self.every == "week":
+            after = local + timedelta(days=7)
+        elif self.every == "month":
+            after = (local + timedelta(days=32)).replace(day=1)
+        else:
+            after = local.replace(year=local.year + 1)
+        return max(at + 1, int(after.timestamp()))
+
+    # -- one job
+    def _sums(self, job: Job, wall: Fraction) -> Sums:
+        processors = _number(_amount(job, "Processors"))
+        cpu = _number(job.first("CpuDuration"))
+        asked = job.requested
+        wanted = _number(None if asked is None else asked.first("Duration"))
+        wanted_processors = _number(None if asked is None else asked.first("Processors")) or processors
+        made = Sums(wall=wall, processors=(processors or 0) * wall, cpu=cpu or Fraction(0),
+                    gpus=_resource(job, "GPU") * wall, nodes=(_number(_amount(job, "NodeCount")) or 0) * wall,
+                    energy=_resource(job, "Energy"))
+        if cpu is not None and processors:
+            made.cpu_basis, made.cpu_paired = made.processors, cpu
+        if wanted and wanted_processors and processors:
+            made.requested, made.requested_used = wanted * wanted_processors, made.processors
+        charge = job.first("Charge")
+        if (amount := _number(charge)) is not None and isinstance(charge, Property):
+            made.charges[charge.get("units") or ""] = amount
+        if self.least > 1:
+            made.users.add(_value(job, "User"))
+        return made
+
+    # -- what came out
+    def groups(self) -> list[Group]:
+        """All groups by period, the one with the most processors x time first; small ones put together."""
+        by_period: dict[str, list[Group]] = {}
+        for (period, key), sums in self._groups.items():
+            by_period.setdefault(period, []).append(Group(period, key, sums))
+        made = []
+        for period in sorted(by_period):
+            made += self._shown(sorted(by_period[period], key=lambda g: (-g.sums.processors, -g.sums.wall, g.key)))
+        return made
+
+    def _shown(self, groups: list[Group]) -> list[Group]:
+        """The groups of a period of which each has enough users; the others are one, which has enough too."""
+        shown = [g for g in groups if len(g.sums.users) >= self.least or self.least == 1]
+        rest = [g for g in groups if g not in shown]
+        if not rest:
+            return shown
+        others = Sums()
+        for g in rest:
+            others.add(g.sums)
+        while len(others.users) < self.least and shown:     # else what is hidden is the sum less what is shown
+            others.add(shown.pop().sums)
+        return [*shown, Group(groups[0].period, (OTHER,) * len(self.by), others)] if len(others.users) >= self.least \
+            else shown
+
+    def whole(self) -> Sums:
+        """The sums of what is shown."""
+        made = Sums()
+        for group in self.groups():
+            made.add(group.sums)
+        return made
+
+
+def _named(at: datetime, every: str) -> str:
+    return at.strftime({"hour": "%Y-%m-%dT%H:00%z", "year": "%Y", "month": "%Y-%m"}.get(every, "%Y-%m-%d"))
+
+
+def _share(sums: Sums, share: Fraction) -> Sums:
+    """A part of what one job used."""
+    made = Sums(users=sums.users, charges={k: v * share for k, v in sums.charges.items()})
+    for name in _ADDED:
+        if isinstance(value := getattr(sums, name), Fraction):      # counts are those of whole jobs
+            setattr(made, name, value * share)
+    return made
+
+
+def _property(name: str) -> str:
+    kind, colon, rest = name.partition(":")
+    found = _NAMES.get(kind.strip().lower())
+    if found is None or (colon and (found not in ("Resource", "Extension") or not rest)):
+        raise UsageError(f"no property {escape(name, 60)!r} to add up by (as Project, User, Queue, Extension:State)")
+    return f"{found}:{rest}" if colon else found
+
+
+def _value(job: Job, name: str) -> str:
+    """The text of a property of a job, else of its Delivered or Requested; ``-`` where there is none."""
+    tag, _, wanted = name.partition(":")
+    for container in (job, job.delivered, job.requested):
+        for found in () if container is None else container.all(tag):
+            if not wanted:
+                return found.text.strip() or _ABSENT
+            if found.get("name") == wanted:
+                return (found.get("type") or found.text if tag == "Resource" else found.text).strip() or _ABSENT
+    return _ABSENT
+
+
+def _epoch(job: Job, name: str) -> int | None:
+    value = job.value(name)
+    return seconds(value) if isinstance(value, int) and value > 0 else None
+
+
+def _amounts(job: Job) -> Iterator[Container]:
+    if job.delivered is not None:
+        yield job.delivered
+    yield job
+
+
+def _amount(job: Job, tag: str) -> Property | None:
+    """The amount delivered to a job, else what stands bare."""
+    return next((p for c in _amounts(job) if (p := c.first(tag)) is not None), None)
+
+
+def _number(found: Property | None) -> Fraction | None:
+    if found is None or not isinstance(found.value, int | Decimal) or isinstance(found.value, bool):
+        return None
+    return Fraction(found.value) if found.value >= 0 else None
+
+
+def _resource(job: Job, name: str) -> Fraction:
+    for c in _amounts(job):
+        found = [_number(p) or Fraction(0) for p in c.all("Resource") if p.get("name") == name]
+        if found:
+            return sum(found, Fraction(0))
+    return Fraction(0)
+
+
+def _failed(job: Job) -> bool:
+    code = job.value("ExitCode")
+    if isinstance(code, int):
+        return code != 0
+    return any(p.get("name") == "ExitSignal" for p in job.all("Extension"))

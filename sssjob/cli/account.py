@@ -1,0 +1,174 @@
+"""``sssjob account``: totals of documents and accounting logs, as a table and as a page with plots."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Final
+from zoneinfo import ZoneInfo
+
+import click
+
+from sssjob.cli._complete import files, formats
+from sssjob.cli._files import emit, once, opened, read_bytes
+from sssjob.cli._findings import problem, say, width
+from sssjob.cli._options import Session, bounded, common, pairs
+from sssjob.cli._tables import table
+from sssjob.errors import UsageError
+from sssjob.findings import Findings, escape
+
+if TYPE_CHECKING:
+    from sssjob.accounting import RateSet
+    from sssjob.accounting.privacy import Privacy
+    from sssjob.accounting.totals import Totals
+    from sssjob.model import Job, JobDefaults
+    from sssjob.translators.base import Translator
+
+__all__ = ["command"]
+
+_EVERY: Final = ("hour", "day", "week", "month", "year")
+
+
+@click.command("account")
+@click.argument("names", metavar="FILE...", nargs=-1, required=True, shell_complete=files)
+@click.option("-f", "--from", "source", metavar="FORMAT", default="sss", shell_complete=formats,
+              help="Format of FILE: sss (default), sacct, pbs-acct, sge-acct ...")
+@click.option("--option", "options", multiple=True, metavar="NAME=VALUE",
+              help="An option of the format, as timezone=UTC or machine=NAME.")
+@click.option("--by", "by", multiple=True, metavar="PROPERTY",
+              help="Add up by this property; may repeat (default: Project). --by '' adds up all jobs.")
+@click.option("--every", type=click.Choice(_EVERY), metavar="PERIOD",
+              help="And by hour, day, week, month or year (default: all time).")
+@click.option("--timezone", "zone", default="UTC", metavar="ZONE", help="Of the periods (default: UTC).")
+@click.option("--spread", is_flag=True,
+              help="Spread a job over the periods in which it ran (default: all of it belongs to the one it ended in).")
+@click.option("--rates", "rates_file", metavar="FILE", shell_complete=files,
+              help="Charge the jobs by these rates (default: the Charge that they state).")
+@click.option("--privacy", "privacy_file", metavar="FILE", shell_complete=files,
+              help="What names become, and how small a group may be, in TOML.")
+@click.option("--report", metavar="PAGE.html", shell_complete=files, help="Write a page with plots too.")
+@common
+def command(session: Session, names: tuple[str, ...], source: str, options: tuple[str, ...], by: tuple[str, ...],
+            every: str | None, zone: str, spread: bool, rates_file: str | None, privacy_file: str | None,
+            report: str | None) -> int:
+    """Add up what the jobs of documents or accounting logs used, by any property and over time."""
+    from sssjob.accounting.totals import Totals
+    from sssjob.cli._prices import load
+    from sssjob.translators.registry import get
+
+    once([*names, *filter(None, (rates_file, privacy_file))])
+    rates = load(session, rates_file) if rates_file else None
+    if rates_file and rates is None:
+        return 1
+    privacy = _privacy(privacy_file) if privacy_file else None
+    reader = get(source)
+    totals = Totals([name for name in by or ("Project",) if name], every, _zone(zone), spread=spread,   # type: ignore[arg-type]
+                    least=privacy.least if privacy else 1)
+    given = pairs(options, "--option")
+    for name in names:
+        with session.tolerant(name), bounded(name):
+            for job in _charged(_jobs(session, reader, name, given), rates):
+                totals.add(privacy.applied(job) if privacy else job)
+    if session.errors:
+        return session.status()
+    _print(session, totals)
+    if report is not None:
+        emit(_page(totals, names, source), report)
+    return session.status()
+
+
+def _zone(name: str) -> ZoneInfo:
+    try:
+        return ZoneInfo(name)
+    except (OSError, ValueError, LookupError):
+        raise UsageError(f"--timezone {name!r} is no time zone, as Europe/Berlin") from None
+
+
+def _privacy(name: str) -> Privacy:
+    from sssjob.accounting.privacy import read_privacy
+
+    return read_privacy(read_bytes(name), name)
+
+
+def _jobs(session: Session, reader: Translator, name: str,
+          options: dict[str, str]) -> Iterator[tuple[Job, JobDefaults | None]]:
+    """The jobs of one source, its findings reported as they come."""
+    from sssjob.translators.base import ReadContext
+    from sssjob.translators.records.base import RecordTranslator
+
+    context = ReadContext(name, Findings(name), session.profile, session.policy, options=options)
+    if isinstance(reader, RecordTranslator) and reader.stream is not None:
+        with opened(name) as file:
+            stream = reader.stream(file, context)
+            for job in stream:
+                session.report(context.findings)
+                yield job, None
+        session.report(context.findings)
+        if session.as_json:
+            emit(json.dumps({"type": "records", "file": name, **stream.counts.record()}) + "\n")
+        elif not session.quiet:
+            say(f"{escape(name)}: {stream.counts}")
+        return
+    document = reader.read(read_bytes(name), context)
+    session.report(context.findings)
+    if not context.findings.rejected:
+        yield from document.jobs()
+
+
+def _charged(jobs: Iterable[tuple[Job, JobDefaults | None]], rates: RateSet | None) -> Iterator[Job]:
+    """The jobs with their defaults and, by rates, their charges."""
+    from sssjob.accounting import Charge, charge
+    from sssjob.element import new_property
+    from sssjob.inherit import effective
+
+    for job, defaults in jobs:
+        whole = job if defaults is None else effective(job, defaults).fold()
+        if rates is not None:
+            made = charge(job, rates, defaults)
+            units = {"units": rates.currency} if rates.currency else {}
+            whole.set("Charge", new_property("Charge", made.amount, units) if isinstance(made, Charge) else None)
+        yield whole
+
+
+def _print(session: Session, totals: Totals) -> None:
+    groups = totals.groups()
+    if session.as_json:
+        for g in groups:
+            period = {"period": g.period} if g.period else {}
+            key = dict(zip(totals.by, g.key, strict=True))
+            emit(json.dumps({"type": "total", **period, "key": key, **g.sums.record()}) + "\n")
+        left = {"left_out": dict(sorted(totals.left_out.items()))} if totals.left_out else {}
+        emit(json.dumps({"type": "whole", **totals.whole().record(), **left}) + "\n")
+        return
+    if groups:
+        emit("".join(f"{line}\n" for line in table(*_rows(totals), width=width(sys.stdout))))
+    for why, count in sorted(totals.left_out.items()):
+        problem(f"{count} job{'s' * (count != 1)} left out: {why}", as_json=False)
+
+
+def _rows(totals: Totals) -> tuple[list[list[str]], list[str]]:
+    """Rows and titles of the table: only figures that some group has."""
+    from sssjob.accounting.report import cell
+    from sssjob.accounting.totals import FIGURES
+
+    groups = totals.groups()
+    records = [g.sums.record() for g in groups]
+    figures = [n for n in FIGURES if any(r.get(n) for r in records)]
+    periods = ["period"] if groups[0].period else []
+    rows = [[*([g.period] if periods else []), *g.key, *(cell(r.get(n)) for n in figures)]
+            for g, r in zip(groups, records, strict=True)]
+    if len(rows) > 1:
+        head = ["in all", *[""] * (len(periods) + len(totals.by) - 1)] if periods or totals.by else []
+        whole = totals.whole().record()
+        rows.append([*head, *(cell(whole.get(n)) for n in figures)])
+    return rows, [*periods, *totals.by, *figures]
+
+
+def _page(totals: Totals, names: tuple[str, ...], source: str) -> str:
+    from sssjob.accounting.report import page
+
+    shown = ", ".join(escape(n.rpartition("/")[2], 80) for n in names[:5]) + (" ..." if len(names) > 5 else "")
+    by = f" by {', '.join(totals.by)}" if totals.by else ""
+    return page(totals.groups(), totals.whole(), totals.by, title=f"Usage{by}", source=f"{shown} ({source})",
+                left_out=totals.left_out)

@@ -1,0 +1,348 @@
+"""Totals, privacy profiles and the page: sums that add up, names that are gone, a page that needs nothing else."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Callable
+from fractions import Fraction
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any, NamedTuple
+from zoneinfo import ZoneInfo
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from sssjob.accounting.privacy import Privacy, PrivacyError, read_privacy
+from sssjob.accounting.report import page
+from sssjob.accounting.totals import FIGURES, PERIODS, Sums, Totals
+from sssjob.cli import main
+from sssjob.errors import UsageError
+from sssjob.model import Job
+from sssjob.reader import read_document
+from sssjob.writer import write_document
+
+PAGE = (Path(__file__).parents[2] / "docs" / "account.md").read_text()
+BERLIN = ZoneInfo("Europe/Berlin")
+KEY = "a key of sixteen bytes or more"
+
+
+def job(start: int = 1_790_000_000, seconds: int = 3600, processors: int = 2, cpu: int | None = None,
+        user: str = "alice", project: str = "chem", more: str = "") -> Job:
+    used = "" if cpu is None else f"<CpuDuration>{cpu}</CpuDuration>"
+    made = read_document(
+        f"<Job><Id>1</Id><User>{user}</User><Project>{project}</Project><State>Completed</State>"
+        f"<SubmitTime>{start - 60}</SubmitTime><StartTime>{start}</StartTime><EndTime>{start + seconds}</EndTime>"
+        f"{used}{more}<Delivered><Processors>{processors}</Processors><Duration>{seconds}</Duration></Delivered></Job>".encode()).root
+    assert isinstance(made, Job)
+    return made
+
+
+def added(totals: Totals, *jobs: Job) -> Totals:
+    for one in jobs:
+        assert totals.add(one)
+    return totals
+
+
+def test_figures_of_a_group() -> None:
+    """Each figure from its property; a ratio only of the jobs that have both of its parts."""
+    whole = job(cpu=3600, more="<ExitCode>1</ExitCode><Charge units='EUR'>0.10</Charge><Requested><Processors>2"
+                "</Processors><Duration>7200</Duration></Requested>")
+    assert whole.delivered is not None
+    whole.delivered.add("Resource", 3, name="GPU")
+    whole.delivered.add("Resource", 7_200_000, name="Energy", units="J")
+    whole.delivered.add("NodeCount", 4)
+    totals = added(Totals(["project"]), whole, job(project="chem", more="<Charge units='EUR'>0.20</Charge>"))
+    (group,) = totals.groups()
+    assert (group.period, group.key) == ("", ("chem",))
+    assert group.sums.record() == {
+        "jobs": 2, "failed": 1, "wall_h": 2.0, "processor_h": 4.0, "cpu_h": 1.0, "efficiency": 0.5, "requested_h": 4.0,
+        "used": 0.5, "gpu_h": 3.0, "node_h": 4.0, "energy_kwh": 2.0, "wait_h": 0.0167, "charge": {"EUR": "0.3"}}
+
+
+@settings(max_examples=40, deadline=None)
+@given(jobs=st.lists(st.tuples(st.integers(1_700_000_000, 1_710_000_000), st.integers(1, 9_000_000), st.integers(1, 64),
+                               st.sampled_from("ab")), max_size=8), every=st.sampled_from(PERIODS[1:]))
+def test_spreading_changes_no_sum(jobs: list[tuple[int, int, int, str]], every: Any) -> None:
+    made = [job(start, seconds, processors, seconds, project=project) for start, seconds, processors, project in jobs]
+    apart = [added(Totals(["Project"], every, BERLIN, spread=spread), *made) for spread in (False, True)]
+    for attribute in ("jobs", "wall", "processors", "cpu", "wait", "waited"):
+        assert len({getattr(t.whole(), attribute) for t in apart}) == 1
+    assert apart[0].whole().processors == sum(Fraction(s * p) for _, s, p, _ in jobs)
+
+
+@pytest.mark.parametrize(("every", "start", "hours", "periods"), [
+    ("day", "2026-03-29T00:00+01:00", 24, {"2026-03-29": 23, "2026-03-30": 1}),        # an hour is missing
+    ("day", "2026-10-25T00:00+02:00", 26, {"2026-10-25": 25, "2026-10-26": 1}),        # one is there twice
+    ("hour", "2026-10-25T02:00+02:00", 2, {"2026-10-25T02:00+0200": 1, "2026-10-25T02:00+0100": 1}),
+    ("week", "2026-11-22T20:00+01:00", 8, {"2026-11-16": 4, "2026-11-23": 4}),
+    ("month", "2026-01-31T23:00+01:00", 2, {"2026-01": 1, "2026-02": 1}),
+    ("year", "2026-12-31T23:00+01:00", 2, {"2026": 1, "2027": 1}),
+    (None, "2026-12-31T23:00+01:00", 2, {"": 2}),
+])
+def test_periods(every: Any, start: str, hours: int, periods: dict[str, int]) -> None:
+    from datetime import datetime
+
+    at = int(datetime.fromisoformat(start).timestamp())
+    totals = added(Totals([], every, BERLIN, spread=True), job(at, hours * 3600))
+    assert {g.period: g.sums.record()["wall_h"] for g in totals.groups()} == periods
+
+
+@pytest.mark.parametrize("zone", ["Asia/Kolkata", "Asia/Kathmandu"])
+def test_zones_off_the_hour(zone: str) -> None:
+    totals = added(Totals([], "hour", ZoneInfo(zone), spread=True), job(1_790_000_000, 7200))
+    assert sum(g.sums.record()["wall_h"] for g in totals.groups()) == pytest.approx(2, abs=1e-3)
+    assert len(totals.groups()) == 3
+
+
+def test_jobs_that_did_not_run_are_left_out() -> None:
+    waiting = read_document(b"<Job><Id>1</Id><State>Idle</State></Job>").root
+    assert isinstance(waiting, Job)
+    totals = Totals([], "day")
+    assert not totals.add(waiting) and totals.left_out == {"it did not run": 1}
+
+
+@pytest.mark.parametrize("name", ["Nonsense", "Extension:", "Project:x", "Resource:"])
+def test_unknown_properties_are_refused(name: str) -> None:
+    with pytest.raises(UsageError, match="no property"):
+        Totals([name])
+
+
+def test_by_extension_and_resource() -> None:
+    one = job(more='<Extension type="LRM" name="State">TIMEOUT</Extension>')
+    assert one.delivered is not None
+    one.delivered.add("Resource", 1, name="GPU", type="a100")
+    (group,) = added(Totals(["extension:State", "Resource:GPU", "queue"]), one).groups()
+    assert group.key == ("TIMEOUT", "a100", "-")
+
+
+@settings(max_examples=60, deadline=None)
+@given(users=st.lists(st.tuples(st.sampled_from("abcd"), st.integers(1, 12)), min_size=1, max_size=40),
+       least=st.integers(2, 4))
+def test_small_groups_are_not_shown(users: list[tuple[str, int]], least: int) -> None:
+    """Each group that is shown has enough users, and so has what follows by taking the shown from the whole."""
+    totals = added(Totals(["Project"], least=least), *(job(project=p, user=f"u{u}") for p, u in users))
+    shown = totals.groups()
+    assert all(len(g.sums.users) >= least for g in shown)
+    everybody = {u for _, u in users}
+    if len(everybody) >= least:
+        assert totals.whole().jobs == len(users)
+    else:
+        assert shown == []
+
+
+# -- privacy
+def privacy(text: str, environment: dict[str, str] | None = None) -> Privacy:
+    found = {"SSSJOB_PRIVACY_KEY": KEY} if environment is None else environment
+    return read_privacy(text.encode(), environment=found.get)
+
+
+SECRET = ("<Name>SECRET</Name><InitialWorkingDirectory>/home/SECRET</InitialWorkingDirectory><StatusMessage>cancel: by "
+          "SECRET@host</StatusMessage><Extension type='pbspro' name='Account'>SECRET</Extension>"
+          "<Unheard awarenessPolicy='Ignore'>SECRET</Unheard><Extension type='LRM' name='State'>F</Extension>")
+PROFILE = """
+[properties]
+User = "pseudonym"
+Name = "redact"
+InitialWorkingDirectory = "redact"
+StatusMessage = "redact"
+"""
+
+
+def test_names_are_gone() -> None:
+    shown = privacy(PROFILE).applied(job(user="SECRET", more=SECRET))
+    text = write_document(shown)
+    assert "SECRET" not in text
+    assert shown.value("StatusMessage") == "cancel" and "<Project>chem</Project>" in text
+    assert re.fullmatch(r"u-[a-z2-7]{16}", str(shown.value("User")))
+
+
+def test_pseudonyms_are_the_same_for_one_key() -> None:
+    names = {privacy(PROFILE, {"SSSJOB_PRIVACY_KEY": key}).applied(job(user=user)).value("User")
+             for key in (KEY, KEY, KEY + "2") for user in ("alice", "bob")}
+    assert len(names) == 4
+
+
+def test_all_others_can_be_left_out() -> None:
+    shown = privacy('others = "redact"\n[properties]\nUser = "keep"\nProcessors = "keep"').applied(job(more=SECRET))
+    assert [i.tag for i in shown.items] == ["Id", "User", "State", "Extension", "Delivered"][:3] + [
+        i.tag for i in shown.items][3:]
+    assert "SECRET" not in write_document(shown) and shown.value("Project") is None
+
+
+@pytest.mark.parametrize(("text", "environment", "message"), [
+    ("least = 0", None, "least: "),
+    ("x = 1", None, "x: no such key"),
+    ("[properties]\nNonsense = 'redact'", None, "'Nonsense' is no property of a job"),
+    ("[properties]\nUser = 'hide'", None, "properties.User"),
+    ("[properties]\nId = 'redact'", None, "Id cannot be left out"),
+    (PROFILE, {}, "SSSJOB_PRIVACY_KEY: pseudonyms need a key of 16 bytes or more"),
+    ("key_file = 'none'\n" + PROFILE, None, "key_file none: No such file"),
+    ("[", None, "not TOML"),
+])
+def test_wrong_profiles(text: str, environment: dict[str, str] | None, message: str) -> None:
+    with pytest.raises(PrivacyError, match=re.escape(message)):
+        privacy(text, environment)
+
+
+def test_the_key_lies_beside_the_profile(tmp_path: Path) -> None:
+    (tmp_path / "secret").write_text(KEY + "\n")
+    text = f"key_file = 'secret'\n{PROFILE}".encode()
+    made = read_privacy(text, str(tmp_path / "p.toml"), environment=lambda name: None)
+    assert made.pseudonym("User", "alice") == privacy(PROFILE).pseudonym("User", "alice")
+
+
+# -- the page
+HOSTILE = "<script>alert(1)</script> $x$ \" ' & ünï \u202e"
+
+
+class _Tags(HTMLParser):
+    def __init__(self) -> None:
+        super().__init__()
+        self.tags: set[str] = set()
+        self.links: list[str] = []
+        self.text = ""
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.add(tag)
+        self.links += [v for k, v in attrs if k in ("src", "href", "xlink:href") and v and not v.startswith("#")]
+
+    def handle_data(self, data: str) -> None:
+        self.text += data
+
+
+def pages(*projects: str) -> str:
+    pytest.importorskip("matplotlib")
+    jobs = [job(1_790_000_000 + day * 86400, 3600, 4, 7200, project=p, more="<Charge>2.5</Charge><Requested><Duration>"
+                "7200</Duration></Requested>") for p in projects for day in range(3)]
+    for one in jobs:
+        one.set("Project", one.value("Project"))
+    totals = added(Totals(["Project"], "day"), *jobs)
+    return page(totals.groups(), totals.whole(), totals.by, title="Usage", source="x", left_out={"it did not run": 2})
+
+
+def test_the_page_needs_nothing_else() -> None:
+    read = _Tags()
+    read.feed(pages("chem", "physics"))
+    assert not read.tags & {"script", "iframe", "object", "link", "img"} and read.links == []
+    assert {"svg", "table"} <= read.tags
+    for heading in ("Usage over time", "Requested against delivered", "Efficiency", "Charges in credits",
+                    "2 jobs left out: it did not run."):
+        assert heading in read.text
+
+
+def test_names_are_text_in_the_page() -> None:
+    totals = Totals(["Project"], "day")
+    for day in range(2):
+        one = job(1_790_000_000 + day * 86400)
+        one.set("Project", HOSTILE)
+        totals.add(one)
+    pytest.importorskip("matplotlib")
+    read = _Tags()
+    read.feed(page(totals.groups(), totals.whole(), totals.by, title=HOSTILE, source=HOSTILE, left_out={}))
+    assert "script" not in read.tags and HOSTILE in read.text
+
+
+def test_a_page_of_nothing() -> None:
+    assert "<table>" in page([], Sums(), [], title="t", source="s", left_out={})
+
+
+@pytest.mark.lab
+def test_the_page_in_a_browser(tmp_path: Path) -> None:
+    """A real browser shows it: opened from a file, with all plots as wide as the text."""
+    chromium = shutil.which("chromium")
+    if chromium is None:
+        pytest.skip("no chromium: " + os.environ.get("SSSJOB_NO_LAB_CHROMIUM", "it is not installed"))
+    (tmp_path / "page.html").write_text(pages("chem", "physics"))
+    done = subprocess.run(
+        [chromium, "--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={tmp_path}/profile", "--dump-dom",
+         "--virtual-time-budget=2000", f"file://{tmp_path}/page.html"], capture_output=True, text=True, timeout=120)
+    read = _Tags()
+    read.feed(done.stdout)
+    assert done.stdout.count("<svg") == 4 and "Usage over time" in read.text
+    shot = tmp_path / "page.png"
+    subprocess.run([chromium, "--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={tmp_path}/profile",
+                    f"--screenshot={shot}", "--window-size=1200,2400", f"file://{tmp_path}/page.html"],
+                   capture_output=True, timeout=120)
+    assert shot.stat().st_size > 50_000          # an empty page has a tenth of it
+
+
+# -- the command
+class Answer(NamedTuple):
+    """What a command did."""
+
+    code: int
+    out: str
+    err: str
+
+
+@pytest.fixture
+def account(capsys: pytest.CaptureFixture[str], tmp_path: Path,
+            monkeypatch: pytest.MonkeyPatch) -> Callable[[str], Answer]:
+    line = ("11/21/2026 10:00:09;E;{0}.head;user=u{0} account=\"p{1}\" ctime=1795000000 start=1795000000 "
+            "end=1795003600 exec_host=n/0*2 Exit_status={2} resources_used.cput=00:30:00\n")
+    (tmp_path / "log").write_text("".join(line.format(n, n % 2, n % 3) for n in range(6)))
+    (tmp_path / "rates.toml").write_text('name = "s"\nversion = "1"\ncurrency = "EUR"\n[[rate]]\ntype = "VBR"\n'
+                                         'name = "Processors"\nrate = 1\nper = "hour"\n')
+    (tmp_path / "privacy.toml").write_text('least = 4\n[properties]\nUser = "pseudonym"\n')
+    monkeypatch.setenv("SSSJOB_PRIVACY_KEY", KEY)
+    monkeypatch.chdir(tmp_path)
+
+    def call(line: str) -> Answer:
+        return Answer(main(["account", *line.split()]), *capsys.readouterr())
+
+    return call
+
+
+def test_the_table(account: Callable[[str], Answer]) -> None:
+    answer = account("-f pbs-acct log --rates rates.toml")
+    assert answer.code == 0
+    assert [line.split() for line in answer.out.splitlines() if "─" not in line] == [
+        ["Project", "jobs", "failed", "wall_h", "processor_h", "cpu_h", "efficiency", "node_h", "charge"],
+        ["p0", "3", "2", "3.00", "6.00", "1.50", "0.25", "3.00", "6.00", "EUR"],
+        ["p1", "3", "2", "3.00", "6.00", "1.50", "0.25", "3.00", "6.00", "EUR"],
+        ["in", "all", "6", "4", "6.00", "12.00", "3.00", "0.25", "6.00", "12.00", "EUR"]]
+    assert answer.err.splitlines()[-1] == "log: 6 records read: 6 given as 6 jobs, 0 rejected"
+
+
+def test_json(account: Callable[[str], Answer]) -> None:
+    answer = account("-f pbs-acct log --by User --by Project --every month --json")
+    lines = list(map(json.loads, answer.out.splitlines()))
+    assert [line["type"] for line in lines] == ["records", *["total"] * 6, "whole"]
+    assert lines[1]["period"] == "2026-11" and set(lines[1]["key"]) == {"User", "Project"}
+    assert lines[-1]["jobs"] == 6
+
+
+def test_small_groups_by_the_command(account: Callable[[str], Answer]) -> None:
+    answer = account("-f pbs-acct log --privacy privacy.toml --json")
+    assert [json.loads(line).get("key") for line in answer.out.splitlines()] == [None, {"Project": "(others)"}, None]
+
+
+def test_the_report(account: Callable[[str], Answer], tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    assert account("-f pbs-acct log --report page.html --every day").code == 0
+    assert "<svg" in (tmp_path / "page.html").read_text()
+
+
+@pytest.mark.parametrize(("line", "code", "message"), [
+    ("none", 3, "No such file"),
+    ("log --by Nonsense", 2, "no property 'Nonsense'"),
+    ("log --timezone Nowhere", 2, "is no time zone"),
+    ("log --every minute", 2, "--every"),
+    ("log --privacy rates.toml", 1, "name: no such key"),
+    ("log --rates privacy.toml", 1, "version: Field required"),
+    ("- - -f pbs-acct", 2, "only once"),
+])
+def test_refusals(account: Callable[[str], Answer], line: str, code: int, message: str) -> None:
+    answer = account(line)
+    assert answer.code == code and message in answer.err and answer.out == ""
+
+
+def test_the_page_of_the_docs_names_everything() -> None:
+    names = [*FIGURES, *(n for n in Privacy.model_fields)]
+    assert [n for n in names if f"`{n}`" not in PAGE] == []

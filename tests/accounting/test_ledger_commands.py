@@ -1,0 +1,183 @@
+"""``sssjob ledger``: what each command prints, refuses and posts."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from sssjob.cli import main
+
+RATES = 'name = "site"\nversion = "7"\ncurrency = "EUR"\n[[rate]]\ntype = "VBR"\nname = "Processors"\nrate = 0.5\n' \
+        'per = "hour"\n'
+JOB = """<Job>
+  <Id>1.head</Id>
+  <Project>chem</Project>
+  <Machine>colony</Machine>
+  <State>Completed</State>
+  <StartTime>1000</StartTime>
+  <Delivered>
+    <Processors>2</Processors>
+    <Duration>3600</Duration>
+  </Delivered>
+</Job>
+"""
+WAITING = JOB.replace("Completed", "Idle").replace("  <StartTime>1000</StartTime>\n", "").replace("Deliver", "Request")
+PBS = ("11/21/2026 10:00:00;S;{0}.head;user=a account=\"chem\" ctime=1 start=5 exec_host=n/0\n"
+       "11/21/2026 10:00:09;E;{0}.head;user=a account=\"chem\" ctime=1 start=5 end=3605 exec_host=n/0 Exit_status=0\n")
+
+
+class Answer(NamedTuple):
+    """What a command did."""
+
+    code: int
+    out: str
+    err: str
+
+
+Command = Callable[..., Answer]
+
+
+@pytest.fixture
+def ledger(capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Command:
+    """Run ``sssjob ledger ...`` where job.xml, waiting.xml, rates.toml and log are, on a ledger of its own."""
+    for name, text in (("job.xml", JOB), ("waiting.xml", WAITING), ("rates.toml", RATES), ("log", PBS.format(8))):
+        (tmp_path / name).write_text(text)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("SSSJOB_LEDGER", str(tmp_path / "state" / "ledger.db"))
+
+    def call(line: str, *more: str) -> Answer:
+        code = main(["ledger", *line.split(), *more])
+        return Answer(code, *capsys.readouterr())
+
+    return call
+
+
+def test_the_life_of_money(ledger: Command) -> None:
+    """Deposit, quote, hold, charge, refund, statement: what a user sees of it."""
+    assert ledger("deposit chem 10 --currency EUR --reason", "grant 5").out == "1: deposit 10 EUR, account chem\n"
+    quoted = ledger("quote waiting.xml --rates rates.toml")
+    assert quoted.err == "quote-2: 1.00 EUR for account chem\n" and "<Quote>quote-2</Quote>" in quoted.out
+    assert ledger("hold waiting.xml --rates rates.toml").out == \
+        "3: hold 1.00 EUR, account chem for job 1.head of colony\n"
+    assert ledger("charge job.xml --rates rates.toml").err == "1 job: 1 charged; 1.00 EUR\n"
+    assert ledger("charge job.xml --rates rates.toml").err == "1 job: 1 unchanged\n"
+    assert ledger("refund 5 0.25 --reason", "slow disk").code == 0
+    assert ledger("balance").out.splitlines()[2].split() == ["chem", "9.25", "0.00", "0", "9.25", "EUR"]
+    statement = re.sub(r"20\d\d-\S+Z", "TIME", ledger("statement chem --currency EUR").out)
+    assert [line.split() for line in statement.splitlines()[2:]] == [
+        ["opening", "0"], ["1", "TIME", "deposit", "grant", "5", "+10"],
+        ["5", "TIME", "charge", "1.head", "(colony)", "-1.00"], ["6", "TIME", "refund", "1.head", "(colony)", "+0.25"],
+        ["closing", "9.25"]]
+    shown = ledger("show 5").out
+    assert "  VBR Processors: 2 [Processors] * 0.5 [VBR Processors] * 3600 [Duration] / 3600 [s/hour] = 1\n" in shown
+    assert [line.split()[1] for line in ledger("list --job 1.head").out.splitlines()] == [
+        "hold", "release", "charge", "refund"]
+    assert ledger("verify").out == "6 entries: hashes, balances, holds and charges are as they follow\n"
+
+
+def test_logs_are_charged_once(ledger: Command, tmp_path: Path) -> None:
+    """The same log again, more of it, and its rotation: each job once; the counts add up."""
+    line = "charge -f pbs-acct log --rates rates.toml --resume"
+    first = ledger(line)
+    assert first.err.splitlines() == ["log: 2 records read: 2 given as 1 jobs, 0 rejected",
+                                      "sssjob: account chem is overdrawn: -0.50 EUR left", "1 job: 1 charged; 0.50 EUR"]
+    assert ledger(line).err.splitlines()[-1] == "0 jobs"
+    with open(tmp_path / "log", "a") as log:
+        log.write(PBS.format(9))
+    (tmp_path / "log").rename(tmp_path / "log.1")
+    (tmp_path / "log").write_text(PBS.format(10))
+    assert ledger(line).err.splitlines()[-1] == "2 jobs: 2 charged; 1.00 EUR"
+    assert ledger("charge -f pbs-acct log log.1 --rates rates.toml").err.splitlines()[-1] == "3 jobs: 3 unchanged"
+
+
+def test_json(ledger: Command) -> None:
+    assert json.loads(ledger("deposit chem 1 --json").out)["kind"] == "deposit"
+    charged, counts = map(json.loads, ledger("charge job.xml --rates rates.toml --json").out.splitlines())
+    assert charged["outcome"] == "charged" and charged["entry"]["document"]["charge"]["charge"] == "1.00"
+    assert counts == {"type": "counts", "jobs": 1, "charged": 1, "reasons": {}, "totals": {"EUR": "1.00"}}
+    assert json.loads(ledger("balance chem --json").out.splitlines()[0])["available"] == "1"
+    assert json.loads(ledger("statement chem --currency EUR --json").out)["closing"] == "-1.00"
+    assert json.loads(ledger("show 2 --json").out)["job"] == "1.head"
+    assert json.loads(ledger("verify --json").out) == {"type": "verified", "entries": 2, "wrong": 0}
+
+
+def test_jobs_that_cannot_be_charged_are_told(ledger: Command, tmp_path: Path) -> None:
+    (tmp_path / "jobs.xml").write_text(
+        "<JobGroup><Id>g</Id>\n" + JOB + JOB.replace("1.head", "2").replace("<Machine>colony</Machine>", "")
+        + JOB.replace("1.head", "3").replace("Processors>", "NodeCount>") + WAITING.replace("1.head", "4")
+        + JOB.replace("1.head", "5").replace("<Project>chem</Project>", "") + "</JobGroup>")
+    answer = ledger("charge jobs.xml --rates rates.toml --itemise --strict")
+    assert answer.code == 1
+    assert answer.out == "charged 1: charge 1.00 EUR, account chem for job 1.head of colony\n"
+    assert answer.err.splitlines()[-1] == \
+        "5 jobs: 1 charged, 4 not (no-key 2, not-started 1, nothing-priced 1); 1.00 EUR"
+    assert "jobs.xml:13: 2: not charged: no-key (it names no Machine, which is part of what it is charged under)" \
+        in answer.err
+    assert "5: not charged: no-key (it has no Project, which names the account)" in answer.err
+
+
+def test_export(ledger: Command, tmp_path: Path) -> None:
+    """The charges in force as a table: one that was superseded is not there."""
+    ledger("charge job.xml --rates rates.toml")
+    (tmp_path / "job.xml").write_text(JOB.replace("3600", "7200"))
+    ledger("charge job.xml --rates rates.toml")
+    ledger("charge -f pbs-acct log --rates rates.toml")
+    table = ledger("export --option fields=machine,id,start,charge")
+    assert table.out == "machine,id,start,charge\ncolony,1.head,1000,2\nhead,8.head,5,0.5\n"
+    assert ledger("export -t sss").out.count("<Charge units=\"EUR\">") == 2
+    assert ledger("export --until 1000 --option fields=id").out == "id\n"
+    assert (ledger("export -t slurm").code, ledger("export -t nonsense").code) == (2, 2)
+    assert ledger("export --since 2026-01-01T00:00").err == (
+        "sssjob: --since: '2026-01-01T00:00' has no zone: add one (+02:00) or name it\n")
+
+
+@pytest.mark.parametrize(("line", "code", "message"), [
+    ("deposit chem ten", 2, "'ten' is no amount, as 12.50"),
+    ("deposit chem NaN", 2, "'NaN' is no amount"),
+    ("deposit chem -1", 2, "No such option"),
+    ("deposit chem 0", 1, "0 is not above 0"),
+    ("adjust chem -1", 2, "--reason"),
+    ("balance", 3, "there is no ledger"),
+    ("balance --ledger job.xml", 3, "file is not a database"),
+    ("balance --ledger mysql://x", 2, "no ledger can be kept at mysql://"),
+    ("charge job.xml", 2, "--rates"),
+    ("charge job.xml --rates job.xml", 1, "not TOML"),
+    ("charge none.xml --rates rates.toml", 3, "No such file"),
+    ("charge job.xml --rates rates.toml --resume", 2, "--resume is for logs, not for sss"),
+    ("charge - -f pbs-acct --rates rates.toml --resume", 2, "not standard input"),
+    ("charge job.xml -f nonsense --rates rates.toml", 2, "unknown format"),
+    ("quote job.xml --rates rates.toml --expires soon", 2, "--expires: 'soon' is neither"),
+    ("quote waiting.xml --rates rates.toml --expires 2026-01-01T00:00 --timezone Nowhere", 2, "is no time zone"),
+    ("hold waiting.xml --rates rates.toml", 1, "account chem has 0 left, 1.00 are asked for"),
+    ("statement chem", 3, "there is no ledger"),
+])
+def test_refusals(ledger: Command, line: str, code: int, message: str) -> None:
+    answer = ledger(line)
+    assert (answer.code, answer.out) == (code, "") and message in answer.err
+
+
+@pytest.mark.parametrize(("line", "code", "message"), [
+    ("balance nobody", 2, "there is no account 'nobody'"),
+    ("statement chem --currency USD", 2, "there is no account 'chem' in USD"),
+    ("show 99", 1, "there is no entry 99"),
+    ("refund 1", 1, "entry 1 is no charge but a deposit"),
+    ("release 1", 1, "entry 1 is no hold but a deposit"),
+])
+def test_refusals_where_there_is_a_ledger(ledger: Command, line: str, code: int, message: str) -> None:
+    ledger("deposit chem 1")
+    answer = ledger(line)
+    assert (answer.code, answer.out) == (code, "") and message in answer.err
+
+
+def test_adjust_and_credit(ledger: Command) -> None:
+    assert ledger("adjust chem -5 --reason typo").out == "1: adjustment -5 credits, account chem\n"
+    assert ledger("credit chem 20").code == 0
+    assert ledger("balance chem").out.splitlines()[2].split() == ["chem", "-5", "0", "20", "15", "credits"]
+    held = ledger("hold waiting.xml --rates rates.toml --force")
+    assert held.code == 0 and ledger("release 3").out == \
+        "4: release of entry 3 1.00 EUR, account chem for job 1.head of colony\n"

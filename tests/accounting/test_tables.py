@@ -1,0 +1,175 @@
+"""Charge tables on the command line: streams, folders of Parquet files, pools of processes, and a real Dask cluster."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+from sssjob.accounting.partitions import Work, charge_file, in_pool, names_of, on_dask
+from sssjob.cli import main
+
+parquet: Any = pytest.importorskip("pyarrow.parquet")
+
+RATES = 'name = "site"\nversion = "7"\ncurrency = "EUR"\n[[rate]]\ntype = "VBR"\nname = "Processors"\nrate = 0.5\n' \
+        'per = "hour"\n'
+PBS = ("11/21/2026 10:00:09;E;{0}.head;user=a account=\"chem\" ctime=1 start=5 end=3605 exec_host=n/0 Exit_status=0\n"
+       "11/21/2026 10:00:09;Q;{0}9.head;queue=q\n")
+SACCT = "JobID|Account|State|Start|End|ElapsedRaw|AllocCPUS\n"
+
+
+class Answer(NamedTuple):
+    """What a command did."""
+
+    code: int
+    out: str
+    err: str
+
+
+@pytest.fixture
+def charge(capsys: pytest.CaptureFixture[str], tmp_path: Path,
+           monkeypatch: pytest.MonkeyPatch) -> Callable[[str], Answer]:
+    """Run ``sssjob charge ... --rates rates.toml`` where rates.toml, a.log, b.log and s.psv are."""
+    (tmp_path / "rates.toml").write_text(RATES)
+    (tmp_path / "a.log").write_text(PBS.format(1))
+    (tmp_path / "b.log").write_text(PBS.format(2) + "torn\n")
+    (tmp_path / "s.psv").write_text(SACCT + "".join(f"{n}|p|COMPLETED|1795000000|1795003600|3600|{n}\n"
+                                                    for n in range(1, 9)))
+    monkeypatch.chdir(tmp_path)
+
+    def call(line: str) -> Answer:
+        code = main(["charge", *line.split(), "--rates", "rates.toml"])
+        return Answer(code, *capsys.readouterr())
+
+    return call
+
+
+def test_csv(charge: Callable[[str], Answer]) -> None:
+    answer = charge("-f pbs-acct a.log b.log")
+    rows = list(csv.DictReader(answer.out.splitlines()))
+    assert [(r["id"], r["project"], r["charge"], r["reason"]) for r in rows] == [
+        ("1.head", "chem", "0.50", ""), ("19.head", "", "", "not-started"),
+        ("2.head", "chem", "0.50", ""), ("29.head", "", "", "not-started")]
+    assert answer.err.splitlines()[-1] == "4 jobs: 2 charged, 1.00 EUR, 2 not (not-started 2)"
+    assert "b.log: 3 records read: 2 given as 2 jobs, 1 rejected (columns 1)" in answer.err.splitlines()
+
+
+def test_counts_as_json(charge: Callable[[str], Answer]) -> None:
+    answer = charge("-f sacct s.psv --json")
+    records, counts = (json.loads(line) for line in answer.err.splitlines())
+    assert (records["read"], records["jobs"], counts["charged"], counts["total"]) == (8, 8, 8, "18.00")
+
+
+@pytest.mark.parametrize("jobs", ["", "--jobs 2"])
+def test_a_folder_of_tables(charge: Callable[[str], Answer], tmp_path: Path, jobs: str) -> None:
+    answer = charge(f"-f pbs-acct a.log b.log -o out/ {jobs}")
+    assert answer.code == 0 and answer.err.splitlines()[-1] == "4 jobs: 2 charged, 1.00 EUR, 2 not (not-started 2)"
+    tables = [parquet.read_table(tmp_path / "out" / f"{name}.log.parquet") for name in "ab"]
+    assert [t.column("id").to_pylist() for t in tables] == [["1.head", "19.head"], ["2.head", "29.head"]]
+    assert tables[0].schema.metadata[b"currency"] == b"EUR"
+
+
+def test_one_parquet_file(charge: Callable[[str], Answer], tmp_path: Path) -> None:
+    assert charge("-f sacct s.psv -o t.parquet").code == 0
+    assert parquet.read_table(tmp_path / "t.parquet").num_rows == 8
+
+
+def test_a_log_that_is_not_there_leaves_the_others(charge: Callable[[str], Answer], tmp_path: Path) -> None:
+    answer = charge("-f pbs-acct a.log none.log -o out/ --jobs 2")
+    assert answer.code == 3 and "none.log: No such file" in answer.err
+    assert sorted(p.name for p in (tmp_path / "out").iterdir()) == ["a.log.parquet"]
+    assert charge("-f pbs-acct a.log none.log -o t.parquet").code == 3
+    assert charge("-f pbs-acct a.log none.log -o t.csv").code == 3
+    assert not list(tmp_path.glob("t.*")) and not list(tmp_path.glob(".sssjob-*"))
+
+
+@pytest.mark.parametrize(("line", "message"), [
+    ("-f pbs-acct a.log --jobs 2", "name a folder, -o DIR/"),
+    ("-f pbs-acct - -o out/", "not standard input"),
+    ("-f pbs-acct a.log --itemise", "--itemise is for documents"),
+    ("a.log b.log", "several files, --jobs and --dask are for accounting logs"),
+    ("-f pbs-acct a.log --jobs 0", "--jobs"),
+    ("-f nonsense a.log", "unknown format"),
+])
+def test_refusals(charge: Callable[[str], Answer], line: str, message: str) -> None:
+    answer = charge(line)
+    assert (answer.code, answer.out) == (2, "") and message in answer.err
+
+
+@pytest.mark.parametrize("address", ["nonsense://x", "x", "tcp://127.0.0.1:1", "127.0.0.1:99999999"])
+def test_no_scheduler_answers(charge: Callable[[str], Answer], address: str) -> None:
+    pytest.importorskip("dask.distributed")
+    answer = charge(f"-f pbs-acct a.log -o out/ --dask {address}")
+    assert answer.code == 3 and "no Dask scheduler answers" in answer.err
+
+
+def test_logs_of_one_name() -> None:
+    assert names_of(["x/log", "y/log", "log"], "out") == [
+        ("x/log", "out/log.parquet"), ("y/log", "out/log-2.parquet"), ("log", "out/log-3.parquet")]
+
+
+@pytest.fixture
+def logs(tmp_path: Path) -> list[tuple[str, str]]:
+    made = []
+    for n in range(5):
+        (tmp_path / f"{n}.log").write_text("".join(PBS.format(f"{n}{m}") for m in range(40)))
+        made.append((str(tmp_path / f"{n}.log"), str(tmp_path / f"{n}.parquet")))
+    return made
+
+
+def tables(logs: list[tuple[str, str]]) -> list[Any]:
+    return [parquet.read_table(target).to_pylist() for _, target in logs]
+
+
+def test_a_pool_makes_what_one_process_makes(logs: list[tuple[str, str]]) -> None:
+    work = Work("pbs-acct", RATES)
+    alone = [charge_file(path, target, work) for path, target in logs]
+    expected = tables(logs)
+    pooled = sorted(in_pool(logs, work, 2), key=lambda r: logs.index((r.path, r.path.replace(".log", ".parquet"))))
+    assert pooled == alone and tables(logs) == expected
+
+
+def test_dask_with_a_worker_that_dies(logs: list[tuple[str, str]]) -> None:
+    """A real cluster of two workers on this machine, one of which is killed in the middle: nothing is lost."""
+    distributed: Any = pytest.importorskip("dask.distributed")
+    work = Work("pbs-acct", RATES)
+    expected = [charge_file(path, target, work) for path, target in logs], tables(logs)
+    for _, target in logs:
+        os.unlink(target)
+    with distributed.LocalCluster(n_workers=2, threads_per_worker=1, processes=True, host="127.0.0.1",
+                                  dashboard_address=None) as cluster:
+        pids = [worker.pid for worker in cluster.workers.values()]
+        results = on_dask(logs, work, cluster.scheduler_address)
+        found = [next(results)]
+        os.kill(pids[0], signal.SIGKILL)
+        found += results
+    assert sorted(found, key=lambda r: r.path) == sorted(expected[0], key=lambda r: r.path)
+    assert tables(logs) == expected[1]
+
+
+def test_an_interrupted_table_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The process is ended while it reads a log that does not end: neither a table nor a temporary file stays."""
+    os.mkfifo(tmp_path / "log")
+    (tmp_path / "rates.toml").write_text(RATES)
+
+    def interrupt() -> None:
+        with open(tmp_path / "log", "w") as log:
+            log.write(PBS.format(1))
+            log.flush()
+            time.sleep(0.3)
+            os.kill(os.getpid(), signal.SIGINT)
+
+    thread = threading.Thread(target=interrupt)
+    thread.start()
+    monkeypatch.chdir(tmp_path)
+    assert main(["charge", "-f", "pbs-acct", "log", "--rates", "rates.toml", "-o", "t.parquet"]) == 130
+    thread.join()
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["log", "rates.toml"]
