@@ -7,6 +7,7 @@ columnar: sacct text to the charge table. With ``--check`` the exit status is 1 
 from __future__ import annotations
 
 import argparse
+import gc
 import io
 import random
 import sys
@@ -63,9 +64,14 @@ def _sge(count: int) -> str:
 
 
 def _rate(work: Callable[[], int]) -> float:
-    start = time.process_time()
-    done = work()
-    return done / (time.process_time() - start)
+    """Of CPU time, the best of three runs."""
+    best = 0.0
+    for _ in range(3):
+        gc.collect()
+        start = time.process_time()
+        done = work()
+        best = max(best, done / (time.process_time() - start))
+    return best
 
 
 def measures(count: int) -> Iterator[Measure]:
@@ -78,8 +84,7 @@ def measures(count: int) -> Iterator[Measure]:
     jobs = list(_jobs("pbs-acct", _pbs(count // 4).encode()))
     yield Measure("a charge, itemised", _rate(lambda: len([charge(job, rates) for job in jobs])), "jobs/s")
     data = _sacct(10 * count).encode()
-    table = SacctTable(ReadContext(), rates)
-    rate = _rate(lambda: sum(b.num_rows for b in table.batches(io.BytesIO(data))))
+    rate = _rate(lambda: sum(b.num_rows for b in SacctTable(ReadContext(), rates).batches(io.BytesIO(data))))
     yield Measure("sacct text to the charge table, by columns", rate, "jobs/s", 300_000, least=True)
 
 
@@ -90,7 +95,7 @@ def _jobs(name: str, data: bytes) -> Iterator[Job]:
 
 
 def _count(name: str, data: bytes) -> int:
-    return len(list(_jobs(name, data)))
+    return sum(1 for _ in _jobs(name, data))        # none is kept, as by the commands
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -38,6 +38,8 @@ class Limits:
     shell_broken_bytes: int = 64 << 10       # the same of one that does not parse
     shell_seconds: float = 1.0               # of this thread, to parse it
     shell_uses: int = 2_000                  # names of a resource manager in one body
+    shell_words: int = 1_000                 # words of one command that are looked at
+    directive: int = 64 << 10                # characters of a directive whose words shlex has to find
     findings: int = 1_000                    # findings kept for one document
     array_elements: int = 10_000             # elements of one array of jobs
     digits: int = 64                         # digits of one number

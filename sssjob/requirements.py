@@ -41,6 +41,8 @@ State = Literal["met", "not", "absent"]
 _ORDER: Final = ("LT", "GT", "LE", "GE")
 _SIGNS: Final = {"EQ": "=", "NE": "!=", "LT": "<", "GT": ">", "LE": "<=", "GE": ">=", "Match": "matches"}
 _NAMED: Final = ("Resource", "Extension")
+#: Extensions that say how a job is run and ask nothing of a place for it; only in Requested they do.
+_HOW_TO_RUN: Final = frozenset({("Extension", "Array", "Scheduler")})
 #: Names of nodes and features: an offer holds a set of them.
 _SETS: Final = ("Node", "Feature")
 _ROWS: Final = {e.name: e for e in ELEMENTS if "R" in e.categories}
@@ -597,14 +599,15 @@ def _lower(name: str, view: TaskGroupView | TaskView, group: int, pending: bool,
 def _bare(properties: Iterable[Property], requested: Iterable[Property]) -> list[Property]:
     stated = {_identity(p) for p in requested}
     allowed = in_scope("Requested")
-    return [p for p in properties if p.tag in allowed and _identity(p) not in stated]
+    return [p for p in properties if p.tag in allowed and _identity(p) not in stated | _HOW_TO_RUN]
 
 
 def match(requested: Document | Container | Expression | Requirements, offer: Offer | Document | Container, *,
           strict: bool = False, limits: Limits = LIMITS) -> Match:
     """Whether an offer meets a request, and why.
 
-    requested: a Requested block, a job (with all its levels), or what ``parse`` and ``requirements_of`` made.
+    requested: a Requested block, a job (with all its levels), a document (all of its jobs), or what ``parse`` and
+    ``requirements_of`` made.
     strict: brackets must balance; amounts used are compared exactly (by default the Duration used may be shorter than
     the one requested, which is a limit, and an Average, Min or Max of what was used may be lower); a task group is
     held only against what is offered to it. By default, where an offer has no task groups of its own, an amount of a
@@ -636,8 +639,9 @@ def _requirements(requested: Document | Container | Expression | Requirements, f
                   limits: Limits) -> Requirements:
     if isinstance(requested, Document):
         jobs = list(requested.jobs())
-        if len(jobs) == 1:
-            requested = requirements_of(*jobs[0], strict=strict, limits=limits)
+        if jobs:
+            each = [requirements_of(*job, strict=strict, limits=limits) for job in jobs]
+            requested = each[0] if len(each) == 1 else _together([job for job, _ in jobs], each, limits)
         else:
             requested = _only([b for b in requested.bodies() if b.reference is None], "objects")
     if isinstance(requested, Requirements):
@@ -653,6 +657,18 @@ def _requirements(requested: Document | Container | Expression | Requirements, f
         requested = Requested([p for c in requested.containers("Requested") for p in c.properties()])
     expression = parse(requested, findings, strict=strict, limits=limits, path=f"/{requested.tag}")
     return Requirements((Level(requested.tag, expression),), findings)
+
+
+def _together(jobs: list[Job], each: list[Requirements], limits: Limits) -> Requirements:
+    """The requirements of several jobs, which all have to be met: each level is named after its job."""
+    findings = Findings(limits=limits)
+    levels = []
+    for number, (job, one) in enumerate(zip(jobs, each, strict=True), 1):
+        findings.extend(one.findings)
+        name = job.value("Id") or job.value("Name") or number
+        levels += [replace(level, name=f"Job {name}" if level.name == "Job" else f"Job {name} {level.name}")
+                   for level in one.levels if level.expression.properties or len(one.levels) == 1]
+    return Requirements(tuple(levels), findings)
 
 
 def _offer_for(level: Level, offer: Offer, strict: bool) -> tuple[Offer, bool]:

@@ -359,6 +359,21 @@ def test_defaults_take_part() -> None:
     assert not match(document, Offer.of([prop("Memory", 8)])).met
 
 
+def test_all_jobs_of_a_group_take_part() -> None:
+    """Nothing of the group itself is asked for, nor that a place has the array that a job is."""
+    first = Job([prop("Id", "a"), asks(prop("Memory", 8)), prop("Extension", "1-4", type="Scheduler", name="Array")])
+    second = Job([prop("Id", "b"), TaskGroup([asks(prop("Processors", 2))])])
+    document = Document(JobGroup([prop("Id", "g"), first, second]))
+    assert match(document, Offer.of([prop("Memory", 8), prop("Processors", 2)])).met
+    found = match(document, Offer.of([prop("Memory", 8)]))
+    assert not found.met and "\n".join(found.lines()) == """\
+? all levels
+  + Job a
+    + Memory = 8: offered 8
+  ? Job b TaskGroup 1
+    ? Processors = 2 (nothing offered)"""
+
+
 # --- the corners --------------------------------------------------------------------------------------------------
 
 def test_an_amount_measured_may_be_lower_when_it_was_used() -> None:

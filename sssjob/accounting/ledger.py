@@ -49,6 +49,7 @@ OWNERS: Final = ("Project", "User", "Group", "Queue", "Machine")
 _NEVER: Final = -1
 _EXACT: Final = Context(prec=200)
 _MOST: Final = Decimal(10) ** 60
+_NUMBERS: Final = 2 ** 63
 _TOKEN: Final = re.compile(r"\S.{0,199}")
 
 
@@ -162,7 +163,7 @@ class Posted:
 def key_of(job: Job) -> tuple[str, str, int]:
     """(Machine, native id or Id, StartTime) of a job: what it is charged under (decisions 18, 61).
 
-    Raises LedgerError where the Machine or both ids are missing.
+    Raises LedgerError where the Machine or both ids are missing, or the StartTime is no time.
     """
     native = (p.text for p in job.all("Extension") if p.get("type") == "LRM" and p.get("name") == "NativeId")
     ident = next(native, None) or _text(job, "Id")
@@ -171,8 +172,11 @@ def key_of(job: Job) -> tuple[str, str, int]:
         raise LedgerError("it has no Id")
     if not machine:
         raise LedgerError("it names no Machine, which is part of what it is charged under")
-    start = job.value("StartTime")
-    return machine, ident, seconds(start) if isinstance(start, int) else _NEVER
+    said = job.value("StartTime")
+    start = seconds(said) if isinstance(said, int) else _NEVER
+    if start >= _NUMBERS:
+        raise LedgerError("its StartTime is beyond all calendars")
+    return machine, ident, start
 
 
 def _text(job: Job, tag: str) -> str:
@@ -228,7 +232,8 @@ class Ledger:
             left = old.amount - self._given_back(number)
             wanted = left if amount is None else _positive(amount)
             if not 0 < wanted <= left:
-                raise LedgerError(f"entry {number} has {plain(left)} left to give back, not {plain(wanted)}")
+                raise LedgerError(f"entry {number} has {plain(left)} left to give back" +
+                                  ("" if amount is None else f", not {plain(wanted)}"))
             return self._post(Entry(0, 0, "refund", old.account, old.currency, wanted, old.machine, old.job, old.start,
                                     number, token, {"reason": reason} if reason else {}))
 
@@ -343,7 +348,7 @@ class Ledger:
             return Posted("not", reason="no-key", detail=str(error))
         used = self._guaranteed(whole, rates)
         text = _document(whole)
-        content = hashlib.sha256(f"{account}\0{text}".encode("utf-8", "surrogatepass")).hexdigest()
+        content = _content(account, text)
         old = self.store.one("SELECT entry, content, rates FROM charges WHERE machine = ? AND job = ? AND start = ?",
                              key)
         if old is not None and old[1] == content:
@@ -430,17 +435,18 @@ class Ledger:
         """An account as it stands; one that nobody has used has nothing."""
         row = self.store.one("SELECT balance, held, credit FROM accounts WHERE account = ? AND currency = ?",
                              (account, currency))
-        return Account(account, currency) if row is None else Account(account, currency, *map(Decimal, row))
+        return Account(account, currency) if row is None else _account(account, currency, row)
 
     def accounts(self) -> list[Account]:
         """All accounts, by name."""
         rows = self.store.execute("SELECT account, currency, balance, held, credit FROM accounts "
                                   "ORDER BY account, currency")
-        return [Account(name, currency, *map(Decimal, amounts)) for name, currency, *amounts in rows]
+        return [_account(name, currency, amounts) for name, currency, *amounts in rows]
 
     def entry(self, number: int) -> Entry:
         """Raises LedgerError for a number that is none."""
-        row = self.store.one(f"SELECT {_COLUMNS} FROM entries WHERE number = ?", (number,))
+        row = None if not 0 < number < _NUMBERS else \
+            self.store.one(f"SELECT {_COLUMNS} FROM entries WHERE number = ?", (number,))
         if row is None:
             raise LedgerError(f"there is no entry {number}")
         return _entry(row)
@@ -514,10 +520,16 @@ class Ledger:
         recharge: every charge is made again from the stored job and rates too.
         """
         previous, numbers, accounts = "", 0, dict[tuple[str, str], Account]()
-        force: dict[tuple[str, str, int], int] = {}
+        force: dict[tuple[str, str, int], tuple[int, str, str]] = {}
         holds: set[int] = set()
-        for entry in self.entries():
+        for row in self.store.execute(f"SELECT {_COLUMNS} FROM entries ORDER BY number"):
             numbers += 1
+            try:
+                entry = _entry(row)
+            except LedgerError as error:
+                yield str(error)
+                numbers, previous = row[0] if isinstance(row[0], int) else numbers, str(row[-1])
+                continue
             if entry.number != numbers:
                 yield f"entry {numbers} is missing"
                 numbers = entry.number
@@ -527,9 +539,10 @@ class Ledger:
             accounts.setdefault((entry.account, entry.currency), Account(entry.account, entry.currency)).take(entry)
             key = (entry.machine, entry.job, entry.start)
             if entry.kind == "charge":
-                force[key] = entry.number
+                force[key] = (entry.number, _content(entry.account, str(entry.document.get("job"))),
+                              str(entry.document.get("rates")))
                 yield from self._recomputed(entry, recharge)
-            elif entry.kind == "reversal" and force.get(key) == entry.refers:
+            elif entry.kind == "reversal" and key in force and force[key][0] == entry.refers:
                 del force[key]
             elif entry.kind == "hold":
                 holds.add(entry.number)
@@ -538,29 +551,36 @@ class Ledger:
         yield from self._compared(numbers, previous, accounts, force, holds)
 
     def _recomputed(self, entry: Entry, recharge: bool) -> Iterator[str]:
-        said = entry.document.get("charge", {})
         try:
-            exact = recompute(str(said["arithmetic"]))
-            if plain(exact) != said["exact"] or said["charge"] != plain(entry.amount):
+            made = entry.document["charge"]
+            exact = recompute(str(made["arithmetic"]))
+            if plain(exact) != made["exact"] or made["charge"] != plain(entry.amount):
                 yield f"entry {entry.number}: the arithmetic comes to {plain(exact)}"
             if recharge:
                 again = charge(_job(entry.document["job"]), self.rates(str(entry.document["rates"])))
                 if not isinstance(again, Charge) or again.amount != entry.amount:
                     yield f"entry {entry.number}: the stored job and rates give another charge"
-        except (KeyError, ValueError, SSSJobError) as error:
-            yield f"entry {entry.number}: {escape(str(error), 200)}"
+        except (ArithmeticError, LookupError, RecursionError, TypeError, ValueError, SSSJobError) as error:
+            said = escape(str(error), 200) if isinstance(error, ValueError | SSSJobError) else \
+                "what is stored of the charge is not whole"
+            yield f"entry {entry.number}: {said}"
 
     def _compared(self, number: int, digest: str, accounts: Mapping[tuple[str, str], Account],
-                  force: Mapping[tuple[str, str, int], int], holds: set[int]) -> Iterator[str]:
+                  force: Mapping[tuple[str, str, int], tuple[int, str, str]], holds: set[int]) -> Iterator[str]:
         """What is derived against what follows from the entries."""
         if tuple(self.store.one("SELECT number, hash FROM head")) != (number, digest):
             yield "the last entries are missing"
-        kept = {(a.account, a.currency): a for a in self.accounts()}
+        try:
+            kept = {(a.account, a.currency): a for a in self.accounts()}
+        except LedgerError as error:
+            yield str(error)
+            kept = accounts = {}
         for name in sorted(kept.keys() | accounts.keys()):
             if kept.get(name) != accounts.get(name):
-                yield f"account {escape(name[0], 60)} {name[1]}: the balance is not that of the entries"
-        rows = self.store.execute("SELECT machine, job, start, entry FROM charges")
-        if {tuple(row[:3]): row[3] for row in rows} != dict(force):
+                yield (f"account {escape(name[0], 60)} in {escape(name[1], 60) or 'credits'}: "
+                       "the balance is not that of the entries")
+        rows = self.store.execute("SELECT machine, job, start, entry, content, rates FROM charges")
+        if {tuple(row[:3]): tuple(row[3:]) for row in rows} != dict(force):
             yield "the charges in force are not those of the entries"
         if {row[0] for row in self.store.execute("SELECT entry FROM holds")} != holds:
             yield "the holds are not those of the entries"
@@ -578,9 +598,29 @@ def _row(entry: Entry) -> tuple[Any, ...]:
 
 
 def _entry(row: Any) -> Entry:
+    """Raises LedgerError for a row that no ledger has written."""
     values = list(row)
-    values[5], values[11] = Decimal(values[5]), json.loads(values[11])
-    return Entry(*values)
+    try:
+        values[5], values[11] = Decimal(values[5]), json.loads(values[11])
+    except (ArithmeticError, RecursionError, TypeError, ValueError):
+        values[11] = None
+    made = Entry(*values)
+    if made.kind not in KINDS or not isinstance(made.document, dict) or not made.amount.is_finite() or not all(
+            isinstance(n, int) for n in (made.number, made.time, made.start, made.refers)) or not all(
+            isinstance(t, str) for t in (made.account, made.currency, made.machine, made.job, made.hash)):
+        raise LedgerError(f"entry {escape(str(made.number), 30)} is not what was written")
+    return made
+
+
+def _account(name: str, currency: str, amounts: Iterable[Any]) -> Account:
+    """Raises LedgerError for amounts that are none."""
+    try:
+        made = [Decimal(amount) for amount in amounts]
+    except (ArithmeticError, TypeError, ValueError):
+        made = [Decimal("NaN")]
+    if not all(amount.is_finite() for amount in made):
+        raise LedgerError(f"account {escape(str(name), 60)}: what is kept of it is no amount")
+    return Account(name, currency, *made)
 
 
 def _with(entry: Entry, **changes: Any) -> Entry:
@@ -613,6 +653,11 @@ def _document(job: Job) -> str:
     """The text of a job without what charging writes into it."""
     return write_document(Job([i for i in job.items if i.tag != "Charge"], dict(job.attributes) or None),
                           policy=Policy.IGNORE)
+
+
+def _content(account: str, text: str) -> str:
+    """What tells whether another record of a run says the same."""
+    return hashlib.sha256(f"{account}\0{text}".encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def _job(text: object) -> Job:

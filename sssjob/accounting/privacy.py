@@ -117,10 +117,10 @@ def read_privacy(text: bytes, path: str = "-", *, environment: Callable[[str], s
         made = Privacy.model_validate(tomllib.loads(text.decode("utf-8")))
     except UnicodeDecodeError:
         raise PrivacyError(path, ["not UTF-8"]) from None
-    except tomllib.TOMLDecodeError as error:
-        raise PrivacyError(path, [f"not TOML: {error}"]) from None
     except ValidationError as error:
         raise PrivacyError(path, [_problem(e) for e in error.errors()]) from None
+    except ValueError as error:         # a number of more digits than Python reads, too
+        raise PrivacyError(path, [f"not TOML: {error}"]) from None
     except RecursionError:
         raise PrivacyError(path, ["nested too deep"]) from None
     if "pseudonym" in made.properties.values():

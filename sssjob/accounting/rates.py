@@ -310,10 +310,10 @@ def read_rates(data: bytes | str, path: str = "-") -> RateSet:
         made = RateSet.model_validate(tomllib.loads(text, parse_float=Decimal))
     except UnicodeDecodeError:
         raise RatesError(path, ["not UTF-8"]) from None
-    except tomllib.TOMLDecodeError as error:
-        raise RatesError(path, [f"not TOML: {error}"]) from None
     except ValidationError as error:
         raise RatesError(path, [_problem(e) for e in error.errors()]) from None
+    except ValueError as error:         # a number of more digits than Python reads, too
+        raise RatesError(path, [f"not TOML: {error}"]) from None
     except RecursionError:
         raise RatesError(path, ["nested too deep"]) from None
     made._text, made._digest = text, hashlib.sha256(text.encode()).hexdigest()

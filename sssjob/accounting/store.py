@@ -230,6 +230,9 @@ def _prepare_postgres(store: Store, create: bool) -> None:
 
 
 def _check_version(store: Store) -> None:
-    version, = store.one("SELECT version FROM head")
+    head = store.one("SELECT version FROM head")
+    if head is None:
+        raise AccessError(shown(store.place), "is a ledger without its head")
+    version, = head
     if version != _VERSION:
         raise AccessError(shown(store.place), f"is a ledger of version {version}, this sssjob knows {_VERSION}")

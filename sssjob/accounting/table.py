@@ -12,7 +12,8 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Final
 
-from sssjob.accounting.pricing import Charge, charge
+from sssjob.accounting.facts import Reason
+from sssjob.accounting.pricing import Charge, Uncharged, charge
 from sssjob.accounting.rates import RateSet
 from sssjob.errors import UsageError
 from sssjob.model import Job
@@ -31,7 +32,10 @@ COLUMNS: Final[dict[str, str]] = {
 }
 _TEXTS: Final = ("machine", "id", "user", "group", "project", "queue", "qos", "reason")
 _DELIVERED: Final = {"wall_s": "Duration", "processors": "Processors", "nodes": "NodeCount"}
+_OWN: Final = ("machine", "id", "user", "group", "project", "queue", "qos", "start", "end")
 _BATCH: Final = 10_000
+_WORD: Final = 2 ** 63          # the integers of Arrow are below
+_DIGITS: Final = 38             # of its decimals
 
 
 @dataclass(slots=True)
@@ -64,7 +68,7 @@ def schema(rates: RateSet) -> pa.Schema:
     """The columns with their types; the rates and the currency stand in the metadata."""
     pa = arrow()
     types = {name: pa.string() if name in _TEXTS else pa.int64() for name in COLUMNS}
-    types |= {"processors": pa.float64(), "charge": pa.decimal128(38, rates.precision)}
+    types |= {"processors": pa.float64(), "charge": pa.decimal128(_DIGITS, rates.precision)}
     return pa.schema(list(types.items()), {"rates": rates.identity, "currency": rates.currency})
 
 
@@ -89,10 +93,18 @@ def batch(rows: list[tuple[Any, ...]], rates: RateSet) -> pa.RecordBatch:
 
 
 def row(job: Job, rates: RateSet, tally: Tally) -> tuple[Any, ...]:
-    """The row of one job, counted."""
+    """The row of one job, counted. Numbers that no column can hold are left out, and the job is not charged."""
     made = charge(job, rates)
     tally.jobs += 1
+    delivered = job.delivered
+    values: dict[str, Any] = {name: job.value(COLUMNS[name]) for name in _OWN}
+    values |= {name: None if delivered is None else delivered.value(tag) for name, tag in _DELIVERED.items()}
+    values["processors"] = None if values["processors"] is None else float(values["processors"])
+    wide = [name for name, value in values.items() if isinstance(value, int) and not -_WORD <= value < _WORD]
+    values.update(dict.fromkeys(wide))
     amount, reason = None, None
+    if wide or (isinstance(made, Charge) and made.amount >= 10 ** (_DIGITS - rates.precision)):
+        made = Uncharged(Reason.TOO_LARGE, "a column of the table does not hold it")
     if isinstance(made, Charge):
         amount = made.amount
         tally.charged += 1
@@ -100,10 +112,4 @@ def row(job: Job, rates: RateSet, tally: Tally) -> tuple[Any, ...]:
     else:
         reason = str(made.reason)
         tally.reasons[reason] += 1
-    delivered = job.delivered
-    amounts: dict[str, Any] = {
-        name: None if delivered is None else delivered.value(tag) for name, tag in _DELIVERED.items()}
-    amounts["processors"] = None if amounts["processors"] is None else float(amounts["processors"])
-    texts = {name: job.value(COLUMNS[name]) for name in ("machine", "id", "user", "group", "project", "queue", "qos",
-                                                         "start", "end")}
-    return tuple({**texts, **amounts, "charge": amount, "reason": reason}[name] for name in COLUMNS)
+    return tuple({**values, "charge": amount, "reason": reason}[name] for name in COLUMNS)

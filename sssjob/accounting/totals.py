@@ -42,6 +42,7 @@ FIGURES: Final = {
 }
 _GROUPS: Final = 100_000            # that are kept apart
 _LONGEST: Final = 50 * 366 * 86400  # seconds of a job that are spread
+_LAST: Final = 253_402_214_400      # 9999-12-31T00:00Z, from which on no calendar goes in every zone
 _ABSENT: Final = "-"
 OTHER: Final = "(others)"
 _NAMES: Final = {name.lower(): e.name for e in ELEMENTS for name in (e.name, *e.aliases)}
@@ -131,6 +132,8 @@ class Totals:
     def __init__(self, by: Iterable[str] = (), every: Period | None = None, zone: tzinfo = UTC, *,
                  spread: bool = False, least: int = 1) -> None:
         self.by = tuple(map(_property, by))
+        if len(set(self.by)) < len(self.by):
+            raise UsageError("a property to add up by is named twice")
         self.every, self.zone, self.spread, self.least = every, zone, spread, least
         self.left_out: dict[str, int] = {}
         self._groups: dict[tuple[str, tuple[str, ...]], Sums] = {}
@@ -143,11 +146,11 @@ class Totals:
         if wall is None and start is not None and end is not None:
             wall = Fraction(max(0, end - start - int(_number(job.first("SuspendDuration")) or 0)))
         if wall is None:
-            return self._leave("it did not run")
+            return self._leave("did not run")
         if end is None and start is not None:
-            end = start + int(wall)
+            end = start + int(wall) if start + wall < _LAST else None
         if end is None and self.every is not None:
-            return self._leave("it does not say when")
+            return self._leave("not said when")
         sums, key = self._sums(job, wall), tuple(_value(job, name) for name in self.by)
         period = ""
         for period, share in self._shares(start, end):
@@ -312,7 +315,8 @@ def _value(job: Job, name: str) -> str:
 
 def _epoch(job: Job, name: str) -> int | None:
     value = job.value(name)
-    return seconds(value) if isinstance(value, int) and value > 0 else None
+    made = seconds(value) if isinstance(value, int) and value > 0 else _LAST
+    return made if made < _LAST else None
 
 
 def _amounts(job: Job) -> Iterator[Container]:

@@ -8,6 +8,7 @@ import os
 import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
+from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -15,13 +16,14 @@ from sssjob.accounting.table import Tally, arrow, schema
 from sssjob.cli._files import emit, opened
 from sssjob.cli._findings import problem, say
 from sssjob.cli._options import Session, bounded
+from sssjob.cli._prices import nothing_taken
 from sssjob.errors import AccessError, UsageError
 from sssjob.findings import Findings, escape
+from sssjob.translators.records.base import Counts
 
 if TYPE_CHECKING:
     from sssjob.accounting import RateSet
     from sssjob.accounting.partitions import Result
-    from sssjob.translators.records.base import Counts
 
 __all__ = ["charge_logs"]
 
@@ -41,7 +43,10 @@ def charge_logs(session: Session, names: Sequence[str], rates: RateSet, source: 
         return _folder(session, names, rates, source, options, output, jobs, dask)
     if output.endswith(_PARQUET):
         return _parquet(session, names, rates, source, options, output)
-    pieces = _csv(session, names, rates, source, options)
+    if session.as_json and output == "-":
+        pieces = _jsonl(session, names, rates, source, options)
+    else:
+        pieces = _csv(session, names, rates, source, options)
     if output == "-":
         for piece in pieces:
             emit(piece, safe=True)
@@ -59,7 +64,7 @@ def _batches(session: Session, names: Sequence[str], rates: RateSet, source: str
     from sssjob.accounting.partitions import tables
     from sssjob.translators.base import ReadContext
 
-    whole = Tally()
+    whole, read = Tally(), list[Counts]()
     for name in names:
         with session.tolerant(name), bounded(name), opened(name) as file:
             context = ReadContext(name, Findings(name), session.profile, session.policy, options=options)
@@ -70,7 +75,8 @@ def _batches(session: Session, names: Sequence[str], rates: RateSet, source: str
             session.report(context.findings)
             _records(session, name, made.counts)
             whole.add(made.tally)
-    _counted(session, whole, rates)
+            read.append(made.counts)
+    _counted(session, whole, rates, read)
 
 
 def _csv(session: Session, names: Sequence[str], rates: RateSet, source: str,
@@ -85,6 +91,15 @@ def _csv(session: Session, names: Sequence[str], rates: RateSet, source: str,
         yield buffer.getvalue().decode()
     if head:
         yield ",".join(f'"{name}"' for name in schema(rates).names) + "\n"
+
+
+def _jsonl(session: Session, names: Sequence[str], rates: RateSet, source: str,
+           options: Mapping[str, str]) -> Iterable[str]:
+    """A record a job, charges as text, exact; what is not known is left out."""
+    for batch in _batches(session, names, rates, source, options):
+        for row in batch.to_pylist():
+            known = {k: f"{v:f}" if isinstance(v, Decimal) else v for k, v in row.items() if v is not None}
+            yield json.dumps({"type": "job", **known}) + "\n"
 
 
 def _parquet(session: Session, names: Sequence[str], rates: RateSet, source: str, options: Mapping[str, str],
@@ -123,11 +138,12 @@ def _folder(session: Session, names: Sequence[str], rates: RateSet, source: str,
     work = Work(source, rates.text, dict(options), session.policy)
     pairs = names_of(names, folder)
     results = in_pool(pairs, work, jobs) if dask is None else on_dask(pairs, work, dask)
-    whole = Tally()
+    whole, read = Tally(), list[Counts]()
     for result in results:
         _told(session, result)
         whole.add(result.tally)
-    _counted(session, whole, rates)
+        read.append(result.counts)
+    _counted(session, whole, rates, read)
     return session.status()
 
 
@@ -145,17 +161,18 @@ def _told(session: Session, result: Result) -> None:
 
 def _records(session: Session, name: str, counts: Counts) -> None:
     if session.as_json:
-        say(json.dumps({"type": "records", "file": name, **counts.record()}))
+        emit(json.dumps({"type": "records", "file": name, **counts.record()}) + "\n")
     elif not session.quiet:
         say(f"{escape(name)}: {counts}")
 
 
-def _counted(session: Session, tally: Tally, rates: RateSet) -> None:
+def _counted(session: Session, tally: Tally, rates: RateSet, read: Sequence[Counts]) -> None:
     """The jobs of all logs: charged and not, which add up."""
+    session.errors += nothing_taken(read)
     if session.as_json:
-        say(json.dumps({"type": "counts", "jobs": tally.jobs, "charged": tally.charged,
-                        "not": dict(sorted(tally.reasons.items())), "total": f"{tally.total:f}",
-                        "currency": rates.currency, "rates": rates.identity}))
+        emit(json.dumps({"type": "counts", "jobs": tally.jobs, "charged": tally.charged,
+                         "not": dict(sorted(tally.reasons.items())), "total": f"{tally.total:f}",
+                         "currency": rates.currency, "rates": rates.identity}) + "\n")
     elif not session.quiet:
         reasons = ", ".join(f"{reason} {n}" for reason, n in sorted(tally.reasons.items()))
         say(f"{tally.jobs} job{'s' * (tally.jobs != 1)}: {tally.charged} charged, {tally.total:f} "

@@ -15,15 +15,15 @@ import click
 from sssjob.cli._findings import problem, show
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from sssjob.findings import Findings
     from sssjob.model import Document
     from sssjob.run.client import Client
-    from sssjob.run.standing import Running, Submission
+    from sssjob.run.standing import JobOutcome, Running, Submission
 
 __all__ = ["SILENT", "ended_badly", "expanded", "facts", "instant", "lines", "names", "on_journal", "opened", "stopped",
-           "submitting", "told"]
+           "submitting", "tell_causes", "told"]
 
 #: What is said when a resource manager does not answer.
 SILENT: Final = "a resource manager does not answer, or not for all jobs; this is what was known before"
@@ -108,6 +108,13 @@ def facts(job: Running) -> list[dict[str, Any]]:
     now = time.time()
     return [{"fact": name, "value": value, "source": source.kind, "by": source.name, "time": source.time,
              "age": round(max(now - source.time, 0.0), 1)} for name, value, source in job.sources()]
+
+
+def tell_causes(jobs: Iterable[JobOutcome]) -> None:
+    """Why jobs failed that ended with neither a code nor a signal, a line each."""
+    for job in jobs:
+        if job.word == "failed" and job.exit_code is None and job.signal is None:
+            problem(f"{job.label}: {job.message or 'it is not known how it ended'}", status=job.code)
 
 
 def ended_badly(submissions: Sequence[Submission], as_json: bool) -> int:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import io
 import json
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from fractions import Fraction
@@ -17,13 +18,16 @@ from sssjob.accounting.arithmetic import plain, rounded
 from sssjob.cli._complete import files
 from sssjob.cli._files import read_bytes
 from sssjob.cli._findings import problem, say
-from sssjob.cli._options import Session
+from sssjob.cli._options import Session, pairs
+from sssjob.conversion import Options
 from sssjob.findings import Findings, Policy, escape
 
 if TYPE_CHECKING:
     from sssjob.model import Job
+    from sssjob.translators.base import Translator
+    from sssjob.translators.records.base import Counts
 
-__all__ = ["Tally", "load", "page", "rates_option"]
+__all__ = ["Tally", "load", "nothing_taken", "options_of", "page", "rates_option"]
 
 
 def rates_option(function: Callable[..., int]) -> Callable[..., int]:
@@ -40,6 +44,27 @@ def load(session: Session, name: str) -> RateSet | None:
         for what in error.problems:
             problem(f"{name}: {what}", as_json=session.as_json, status=1)
         return None
+
+
+def options_of(reader: Translator, given: Sequence[str]) -> Options:
+    """The values of ``--option``. UsageError for one that a format of logs does not have: such a format asks for all
+    of its options when it is opened. Of other formats they are to be checked when the document is read."""
+    from sssjob.translators.base import ReadContext
+    from sssjob.translators.records.base import RecordTranslator
+
+    options = Options(pairs(given, "--option"))
+    if isinstance(reader, RecordTranslator) and reader.stream is not None:
+        reader.stream(io.BytesIO(), ReadContext("-", Findings("-"), options=options.view({})))
+        options.check(reader.name)
+    elif reader.name == "sss":          # which has none
+        options.check(reader.name)
+    return options
+
+
+def nothing_taken(read: Iterable[Counts]) -> bool:
+    """Whether there were records in the logs, and none became a job; of one log among many that is no matter."""
+    found = list(read)
+    return any(counts.read for counts in found) and not any(counts.given for counts in found)
 
 
 @dataclass(slots=True)

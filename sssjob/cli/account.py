@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Final
 from zoneinfo import ZoneInfo
@@ -13,17 +14,19 @@ import click
 from sssjob.cli._complete import files, formats
 from sssjob.cli._files import emit, once, opened, read_bytes
 from sssjob.cli._findings import problem, say, width
-from sssjob.cli._options import Session, bounded, common, pairs
+from sssjob.cli._options import Session, bounded, common
 from sssjob.cli._tables import table
 from sssjob.errors import UsageError
 from sssjob.findings import Findings, escape
 
 if TYPE_CHECKING:
-    from sssjob.accounting import RateSet
+    from sssjob.accounting import Charge, RateSet, Uncharged
     from sssjob.accounting.privacy import Privacy
     from sssjob.accounting.totals import Totals
+    from sssjob.conversion import Options
     from sssjob.model import Job, JobDefaults
     from sssjob.translators.base import Translator
+    from sssjob.translators.records.base import Counts
 
 __all__ = ["command"]
 
@@ -53,26 +56,31 @@ def command(session: Session, names: tuple[str, ...], source: str, options: tupl
             every: str | None, zone: str, spread: bool, rates_file: str | None, privacy_file: str | None,
             report: str | None) -> int:
     """Add up what the jobs of documents or accounting logs used, by any property and over time."""
+    from sssjob.accounting import Uncharged
     from sssjob.accounting.totals import Totals
-    from sssjob.cli._prices import load
+    from sssjob.cli._prices import load, nothing_taken, options_of
+    from sssjob.translators.records.base import Counts
     from sssjob.translators.registry import get
 
     once([*names, *filter(None, (rates_file, privacy_file))])
+    reader = get(source)
+    given = options_of(reader, options)
     rates = load(session, rates_file) if rates_file else None
     if rates_file and rates is None:
         return 1
     privacy = _privacy(privacy_file) if privacy_file else None
-    reader = get(source)
     totals = Totals([name for name in by or ("Project",) if name], every, _zone(zone), spread=spread,   # type: ignore[arg-type]
                     least=privacy.least if privacy else 1)
-    given = pairs(options, "--option")
+    read, uncharged = list[Counts](), Counter[str]()
     for name in names:
         with session.tolerant(name), bounded(name):
-            for job in _charged(_jobs(session, reader, name, given), rates):
-                totals.add(privacy.applied(job) if privacy else job)
+            for job, made in _charged(_jobs(session, reader, name, given, read), rates):
+                if totals.add(privacy.applied(job) if privacy else job) and isinstance(made, Uncharged):
+                    uncharged[str(made.reason)] += 1
     if session.errors:
         return session.status()
-    _print(session, totals)
+    session.errors += nothing_taken(read)
+    _print(session, totals, uncharged)
     if report is not None:
         emit(_page(totals, names, source), report)
     return session.status()
@@ -92,12 +100,12 @@ def _privacy(name: str) -> Privacy:
 
 
 def _jobs(session: Session, reader: Translator, name: str,
-          options: dict[str, str]) -> Iterator[tuple[Job, JobDefaults | None]]:
-    """The jobs of one source, its findings reported as they come."""
+          options: Options, read: list[Counts]) -> Iterator[tuple[Job, JobDefaults | None]]:
+    """The jobs of one source, its findings reported as they come. read: its counts are appended."""
     from sssjob.translators.base import ReadContext
     from sssjob.translators.records.base import RecordTranslator
 
-    context = ReadContext(name, Findings(name), session.profile, session.policy, options=options)
+    context = ReadContext(name, Findings(name), session.profile, session.policy, options=options.view({}))
     if isinstance(reader, RecordTranslator) and reader.stream is not None:
         with opened(name) as file:
             stream = reader.stream(file, context)
@@ -105,18 +113,21 @@ def _jobs(session: Session, reader: Translator, name: str,
                 session.report(context.findings)
                 yield job, None
         session.report(context.findings)
+        read.append(stream.counts)
         if session.as_json:
             emit(json.dumps({"type": "records", "file": name, **stream.counts.record()}) + "\n")
         elif not session.quiet:
             say(f"{escape(name)}: {stream.counts}")
         return
     document = reader.read(read_bytes(name), context)
+    options.check(reader.name)
     session.report(context.findings)
     if not context.findings.rejected:
         yield from document.jobs()
 
 
-def _charged(jobs: Iterable[tuple[Job, JobDefaults | None]], rates: RateSet | None) -> Iterator[Job]:
+def _charged(jobs: Iterable[tuple[Job, JobDefaults | None]],
+             rates: RateSet | None) -> Iterator[tuple[Job, Charge | Uncharged | None]]:
     """The jobs with their defaults and, by rates, their charges."""
     from sssjob.accounting import Charge, charge
     from sssjob.element import new_property
@@ -124,14 +135,15 @@ def _charged(jobs: Iterable[tuple[Job, JobDefaults | None]], rates: RateSet | No
 
     for job, defaults in jobs:
         whole = job if defaults is None else effective(job, defaults).fold()
+        made = None
         if rates is not None:
             made = charge(job, rates, defaults)
             units = {"units": rates.currency} if rates.currency else {}
             whole.set("Charge", new_property("Charge", made.amount, units) if isinstance(made, Charge) else None)
-        yield whole
+        yield whole, made
 
 
-def _print(session: Session, totals: Totals) -> None:
+def _print(session: Session, totals: Totals, uncharged: Counter[str]) -> None:
     groups = totals.groups()
     if session.as_json:
         for g in groups:
@@ -139,12 +151,15 @@ def _print(session: Session, totals: Totals) -> None:
             key = dict(zip(totals.by, g.key, strict=True))
             emit(json.dumps({"type": "total", **period, "key": key, **g.sums.record()}) + "\n")
         left = {"left_out": dict(sorted(totals.left_out.items()))} if totals.left_out else {}
-        emit(json.dumps({"type": "whole", **totals.whole().record(), **left}) + "\n")
+        none = {"not_charged": dict(sorted(uncharged.items()))} if uncharged else {}
+        emit(json.dumps({"type": "whole", **totals.whole().record(), **left, **none}) + "\n")
         return
     if groups:
         emit("".join(f"{line}\n" for line in table(*_rows(totals), width=width(sys.stdout))))
     for why, count in sorted(totals.left_out.items()):
         problem(f"{count} job{'s' * (count != 1)} left out: {why}", as_json=False)
+    for why, count in sorted(uncharged.items()):
+        problem(f"{count} job{'s' * (count != 1)} not charged: {why}", as_json=False)
 
 
 def _rows(totals: Totals) -> tuple[list[list[str]], list[str]]:

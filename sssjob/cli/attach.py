@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import click
 
 from sssjob.cli._complete import executors
 from sssjob.cli._files import emit
 from sssjob.cli._findings import problem
-from sssjob.cli._journal import SILENT, ended_badly, lines, on_journal, told
+from sssjob.cli._journal import ended_badly, lines, on_journal, told
 from sssjob.errors import UsageError
 
 if TYPE_CHECKING:
     from sssjob.run.client import Client
 
 __all__ = ["command"]
+
+_OPEN: Final = ("nothing is known yet of some of these jobs: there is none, or its resource manager does not answer; "
+                "`sssjob wait` finds out")
 
 
 @click.command("attach")
@@ -26,7 +29,7 @@ __all__ = ["command"]
 def command(client: Client, as_json: bool, ids: tuple[str, ...], executor: str | None) -> int:
     """Take jobs that a resource manager has into the journal, and print their ids, one a line.
 
-    Exit status 5: it knows no such job. 4: it does not answer; the job is in the journal all the same.
+    Exit status 5: it knows no such job. 4: it has not said so yet; the job is in the journal all the same.
     """
     wanted = []
     for given in ids:
@@ -40,6 +43,6 @@ def command(client: Client, as_json: bool, ids: tuple[str, ...], executor: str |
     emit(lines([r.record() for r in rows]) if as_json else "".join(f"{client.journal.name_of(r)}\n" for r in rows))
     if any(r.outcome is None and r.state == "Idle" and job.seen[0].status is None
            for r, job in zip(rows, (j for s in made for j in s.jobs), strict=True)):
-        problem(SILENT, as_json=as_json, status=4)
+        problem(_OPEN, as_json=as_json, status=4)
         return 4
     return ended_badly(made, as_json)

@@ -9,8 +9,8 @@ import click
 from sssjob.cli._complete import files, formats
 from sssjob.cli._files import emit, once, read_bytes
 from sssjob.cli._findings import problem, say
-from sssjob.cli._options import Session, bounded, common, output_option, pairs
-from sssjob.cli._prices import Tally, load, page, rates_option
+from sssjob.cli._options import Session, bounded, common, output_option
+from sssjob.cli._prices import Tally, load, options_of, page, rates_option
 from sssjob.errors import UsageError
 from sssjob.findings import Findings
 from sssjob.translators.base import ReadContext
@@ -47,27 +47,28 @@ def command(session: Session, names: tuple[str, ...], rates_file: str, source: s
     from sssjob.translators.registry import get
 
     once([*names, rates_file])
+    reader = get(source)
+    given = options_of(reader, options)
     rates = load(session, rates_file)
     if rates is None:
         return 1
-    reader = get(source)
     if isinstance(reader, RecordTranslator) and reader.stream is not None:
         if itemise:
             raise UsageError("--itemise is for documents; a table has no room for it (see sssjob ledger)")
         from sssjob.cli._charge_tables import charge_logs
 
-        return charge_logs(session, names, rates, source, pairs(options, "--option"), output, jobs, dask)
+        return charge_logs(session, names, rates, source, given.given, output, jobs, dask)
     if len(names) > 1 or jobs > 1 or dask is not None:
         raise UsageError(f"several files, --jobs and --dask are for accounting logs (-f), not for {source}")
     file = names[0]
     if source == "sss":
         document = session.read(file)
     else:
-        context = ReadContext(file, Findings(file), session.profile, session.policy,
-                              options=pairs(options, "--option"))
+        context = ReadContext(file, Findings(file), session.profile, session.policy, options=given.view({}))
         with bounded(file):
             document = reader.read(read_bytes(file), context)
         session.report(context.findings)
+        given.check(source)
     return 1 if session.errors else _document(session, document, file, rates, itemise, output)
 
 

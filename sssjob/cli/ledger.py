@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from sssjob.accounting import RateSet
     from sssjob.accounting.ledger import Entry, Ledger, Posted
     from sssjob.model import Document, Job, JobDefaults
+    from sssjob.translators.records.base import Counts
 
 __all__ = ["command"]
 
@@ -327,34 +328,36 @@ def charge(session: Session, names: tuple[str, ...], rates_file: str, source: st
     A job is charged once for each run: by Machine, native id (else Id) and StartTime. Where another record says
     something else of a run, the old charge is reversed and a new one made.
     """
-    from sssjob.cli._prices import load
+    from sssjob.cli._prices import load, nothing_taken, options_of
     from sssjob.translators.base import ReadContext
-    from sssjob.translators.records.base import RecordTranslator
+    from sssjob.translators.records.base import Counts, RecordTranslator
     from sssjob.translators.registry import get
 
     once([*names, rates_file])
+    reader = get(source)
+    given = options_of(reader, options)
     rates = load(session, rates_file)
     if rates is None:
         return 1
-    reader = get(source)
     if resume and not (isinstance(reader, RecordTranslator) and reader.stream):
         raise UsageError(f"--resume is for logs, not for {source}")
-    tally = _Tally()
+    tally, read = _Tally(), list[Counts]()
     with _open(place) as ledger:
         for name in names:
             with session.tolerant(name), bounded(name):
-                context = ReadContext(name, Findings(name), session.profile, session.policy,
-                                      options=pairs(options, "--option"))
+                context = ReadContext(name, Findings(name), session.profile, session.policy, options=given.view({}))
                 work = _Charging(session, ledger, rates, owner, recharge, itemise, tally)
                 if isinstance(reader, RecordTranslator) and reader.stream:
-                    _records(work, reader.stream, context, name, source, resume)
+                    read.append(_records(work, reader.stream, context, name, source, resume))
                 else:
                     document = reader.read(read_bytes(name), context)
+                    given.check(source)
                     session.report(context.findings)
                     if context.findings.rejected:
                         session.errors += 1
                     else:
                         work.post(document.jobs(), name)
+    session.errors += not resume and nothing_taken(read)
     _closing(session, tally)
     return session.status()
 
@@ -414,7 +417,8 @@ def _posted(ident: str, posted: Posted) -> dict[str, Any]:
     return made
 
 
-def _records(work: _Charging, stream: Callable[..., Any], context: Any, name: str, source: str, resume: bool) -> None:
+def _records(work: _Charging, stream: Callable[..., Any], context: Any, name: str, source: str,
+             resume: bool) -> Counts:
     """Charge the jobs of a log; with resume only what is new, and what was read is noted when all is charged."""
     from sssjob.accounting.sources import Source
     from sssjob.cli._files import opened
@@ -423,8 +427,7 @@ def _records(work: _Charging, stream: Callable[..., Any], context: Any, name: st
         with opened(name) as file:
             jobs = stream(file, context)
             work.post(((job, None) for job in _reported(jobs, work.session, context)), name)
-            _counted(work.session, jobs, context)
-        return
+            return _counted(work.session, jobs, context)
     if name == "-":
         raise UsageError("--resume needs the name of a log, not standard input")
     log = Source(name)
@@ -437,8 +440,9 @@ def _records(work: _Charging, stream: Callable[..., Any], context: Any, name: st
         jobs = stream(file, context)
         jobs.keep()
         work.post(((job, None) for job in _reported(jobs, work.session, context)), name)
-        _counted(work.session, jobs, context)
+        counts = _counted(work.session, jobs, context)
     work.ledger.keep_source(key, log.state(jobs.kept))
+    return counts
 
 
 def _reported(jobs: Iterable[Job], session: Session, context: Any) -> Iterator[Job]:
@@ -448,12 +452,14 @@ def _reported(jobs: Iterable[Job], session: Session, context: Any) -> Iterator[J
     session.report(context.findings)
 
 
-def _counted(session: Session, jobs: Any, context: Any) -> None:
+def _counted(session: Session, jobs: Any, context: Any) -> Counts:
     session.report(context.findings)
     if session.as_json:
-        emit(json.dumps({"type": "records", **jobs.counts.record()}) + "\n")
+        emit(json.dumps({"type": "records", "file": context.path, **jobs.counts.record()}) + "\n")
     elif not session.quiet:
         say(f"{escape(context.path)}: {jobs.counts}")
+    counts: Counts = jobs.counts
+    return counts
 
 
 # -- looking
@@ -557,31 +563,38 @@ def list_(account: str | None, job: str | None, place: str | None, as_json: bool
 @click.option("--since", metavar="TIME", help="Charges made from this time on.")
 @click.option("--until", metavar="TIME", help="Charges made before this time.")
 @click.option("--option", "options", multiple=True, metavar="NAME=VALUE", help="An option of the format.")
+@click.option("--privacy", "privacy_file", metavar="FILE", shell_complete=files, help="What names become, in TOML.")
 @_timezone
 @_place
 @output_option
 @common
 def export(session: Session, target: str, since: str | None, until: str | None, options: tuple[str, ...],
-           timezone: str | None, place: str | None, output: str) -> int:
+           privacy_file: str | None, timezone: str | None, place: str | None, output: str) -> int:
     """Write the jobs of the charges in force, with their charges, as records."""
+    from sssjob.accounting.privacy import read_privacy
+    from sssjob.conversion import Options
     from sssjob.translators.base import WriteContext
     from sssjob.translators.records.base import RecordTranslator
-    from sssjob.translators.records.stream import texts
+    from sssjob.translators.records.stream import pieces as pieces_of
     from sssjob.translators.registry import get
 
     writer = get(target)
-    if target != "sss" and not (isinstance(writer, RecordTranslator) and writer.texts):
+    if target != "sss" and not (isinstance(writer, RecordTranslator) and (writer.texts or writer.blobs)):
         raise UsageError(f"{target} is no format of records that is written")
     findings = Findings(place or "ledger")
-    context = WriteContext(findings, policy=session.policy, options=pairs(options, "--option"))
+    given = Options(pairs(options, "--option"))
+    context = WriteContext(findings, policy=session.policy, options=given.view({}))
+    privacy = read_privacy(read_bytes(privacy_file), privacy_file) if privacy_file else None
     first, last = _moment(since, timezone, "--since"), _moment(until, timezone, "--until")
     with _open(place, create=False) as ledger:
-        pieces = texts(ledger.charged(since=first, until=last), writer, context, "charges")
+        jobs = ledger.charged(since=first, until=last)
+        pieces = pieces_of(jobs if privacy is None else map(privacy.applied, jobs), writer, context, "charges")
+        given.check(target)
         if output == "-":
             for piece in pieces:
                 emit(piece)
         else:
-            emit("".join(pieces), output)
+            emit(b"".join(piece.encode() if isinstance(piece, str) else piece for piece in pieces), output)
     session.report(findings)
     return session.status()
 

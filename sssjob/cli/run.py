@@ -15,7 +15,7 @@ from sssjob.cli._app import status_of
 from sssjob.cli._complete import executors, files
 from sssjob.cli._files import emit
 from sssjob.cli._findings import problem, record
-from sssjob.cli._journal import expanded, submitting
+from sssjob.cli._journal import expanded, submitting, tell_causes
 from sssjob.cli._mjf import mjf_options
 from sssjob.cli._options import Session, common, output_option
 from sssjob.errors import AccessError, RejectedError, SSSJobError, UsageError
@@ -97,6 +97,8 @@ def _run(session: Session, file: str, executor: str, timeout: float | None, resu
     *jobs, last = outcome.results
     for result in jobs if session.as_json else ():
         record(result)
+    if not session.as_json:
+        tell_causes(outcome.jobs)
     if outcome.exit_code == 0 and session.status():
         return _own(session, 1)         # --strict
     if session.as_json:

@@ -8,7 +8,7 @@ import click
 
 from sssjob.cli._files import emit
 from sssjob.cli._findings import problem, record
-from sssjob.cli._journal import lines, names, opened, told
+from sssjob.cli._journal import lines, names, opened, tell_causes, told
 from sssjob.errors import UsageError
 
 __all__ = ["command"]
@@ -37,6 +37,8 @@ def command(ids: tuple[str, ...], timeout: float | None, no_job_code: bool, quie
         told(client, as_json)
         if as_json:
             emit(lines([job.row.record() | (job.outcome.record() if job.outcome else {}) for job in jobs]))
+        if not as_json:
+            tell_causes(job.outcome for job in jobs if job.outcome is not None)
         if done:
             code, origin = exit_code(jobs)
         else:

@@ -19,6 +19,7 @@ from sssjob.units import from_bytes, to_bytes
 __all__ = ["gather"]
 
 _SUMS: Final = ("CpuDuration", "SuspendDuration")
+_ENERGY: Final = ("Energy", "J")
 _SHOWN: Final = ("ExitCode", "StartTime", "EndTime", "StatusMessage")
 
 
@@ -81,7 +82,10 @@ def _deliver(whole: Job, elements: Sequence[Job]) -> None:
 
 
 def _amount(tag: str, found: list[Property], blocks: int) -> list[Property]:
-    """What stands for one name: a sum, the most of what one element had, all nodes; else what all have in common."""
+    """What stands for one name: a sum, the most of what one element had, all nodes; else what all have in common.
+
+    Energy is what was used in all: a sum over those elements of which it is known.
+    """
     if tag == "Duration":
         return [found[0].replace(sum(_number(p) for p in found))]
     if tag in ("Processors", "NodeCount"):
@@ -91,6 +95,15 @@ def _amount(tag: str, found: list[Property], blocks: int) -> list[Property]:
     if tag == "Node":
         names = list(dict.fromkeys(name for p in found for name in p.text.split(",")))
         return [new_property(tag, ",".join(names), {"aggregation": "List"} if len(names) > 1 else None)]
+    if tag == "Resource":
+        used = [p for p in found if (p.get("name"), p.get("units")) == _ENERGY]
+        rest = [p for p in found if p not in used]
+        total = [used[0].replace(sum(Decimal(p.text) for p in used))] if used else []
+        return [*(_common(rest, blocks)), *total]
+    return _common(found, blocks)
+
+
+def _common(found: list[Property], blocks: int) -> list[Property]:
     same = list(dict.fromkeys(found))
     return same if len(found) == len(same) * blocks else []
 

@@ -193,7 +193,8 @@ class Running:
     def sources(self) -> list[tuple[str, str, Source]]:
         """(fact, value, source) of every fact in the document."""
         known = {key: value for seen in self.seen for key, value in seen.known.items()}
-        return [(name, value, self._source(keys)) for name, value, keys in facts.stated(self.plan.job, known)]
+        return [(name, value, Source("sssjob", self.of.time) if name in facts.IDENTITY else self._source(keys))
+                for name, value, keys in facts.stated(self.plan.job, known)]
 
     def _source(self, keys: Sequence[str]) -> Source:
         found = next((self.evidence[key] for key in (*keys, "state") if key in self.evidence), None)

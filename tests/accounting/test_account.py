@@ -104,13 +104,18 @@ def test_jobs_that_did_not_run_are_left_out() -> None:
     waiting = read_document(b"<Job><Id>1</Id><State>Idle</State></Job>").root
     assert isinstance(waiting, Job)
     totals = Totals([], "day")
-    assert not totals.add(waiting) and totals.left_out == {"it did not run": 1}
+    assert not totals.add(waiting) and totals.left_out == {"did not run": 1}
 
 
 @pytest.mark.parametrize("name", ["Nonsense", "Extension:", "Project:x", "Resource:"])
 def test_unknown_properties_are_refused(name: str) -> None:
     with pytest.raises(UsageError, match="no property"):
         Totals([name])
+
+
+def test_times_beyond_the_calendar_are_not_said() -> None:
+    assert not (totals := Totals((), "day")).add(job(start=10 ** 25)) and totals.left_out == {"not said when": 1}
+    assert added(Totals(()), job(start=10 ** 25)).whole().jobs == 1
 
 
 def test_by_extension_and_resource() -> None:
@@ -184,6 +189,7 @@ def test_all_others_can_be_left_out() -> None:
     (PROFILE, {}, "SSSJOB_PRIVACY_KEY: pseudonyms need a key of 16 bytes or more"),
     ("key_file = 'none'\n" + PROFILE, None, "key_file none: No such file"),
     ("[", None, "not TOML"),
+    ("least = " + "9" * 5000, None, "not TOML"),
 ])
 def test_wrong_profiles(text: str, environment: dict[str, str] | None, message: str) -> None:
     with pytest.raises(PrivacyError, match=re.escape(message)):
@@ -223,7 +229,7 @@ def pages(*projects: str) -> str:
     for one in jobs:
         one.set("Project", one.value("Project"))
     totals = added(Totals(["Project"], "day"), *jobs)
-    return page(totals.groups(), totals.whole(), totals.by, title="Usage", source="x", left_out={"it did not run": 2})
+    return page(totals.groups(), totals.whole(), totals.by, title="Usage", source="x", left_out={"did not run": 2})
 
 
 def test_the_page_needs_nothing_else() -> None:
@@ -232,7 +238,7 @@ def test_the_page_needs_nothing_else() -> None:
     assert not read.tags & {"script", "iframe", "object", "link", "img"} and read.links == []
     assert {"svg", "table"} <= read.tags
     for heading in ("Usage over time", "Requested against delivered", "Efficiency", "Charges in credits",
-                    "2 jobs left out: it did not run."):
+                    "2 jobs left out: did not run."):
         assert heading in read.text
 
 
@@ -318,6 +324,20 @@ def test_json(account: Callable[[str], Answer]) -> None:
     assert lines[-1]["jobs"] == 6
 
 
+def test_jobs_without_a_charge_are_counted(account: Callable[[str], Answer], tmp_path: Path) -> None:
+    """A sum of charges that leaves jobs out says so."""
+    (tmp_path / "gpu.toml").write_text('name = "s"\nversion = "1"\n[[rate]]\ntype = "VBR"\nname = "GPU"\nrate = 1\n')
+    answer = account("-f pbs-acct log --rates gpu.toml")
+    assert answer.code == 0 and answer.err.splitlines()[-1] == "sssjob: 6 jobs not charged: nothing-priced"
+    whole = json.loads(account("-f pbs-acct log --rates gpu.toml --json").out.splitlines()[-1])
+    assert whole["not_charged"] == {"nothing-priced": 6}
+
+
+def test_logs_of_which_nothing_is_taken(account: Callable[[str], Answer], tmp_path: Path) -> None:
+    (tmp_path / "torn").write_text("nothing of it\nis a record\n")
+    assert (account("-f pbs-acct torn").code, account("-f pbs-acct torn log").code) == (1, 0)
+
+
 def test_small_groups_by_the_command(account: Callable[[str], Answer]) -> None:
     answer = account("-f pbs-acct log --privacy privacy.toml --json")
     assert [json.loads(line).get("key") for line in answer.out.splitlines()] == [None, {"Project": "(others)"}, None]
@@ -332,6 +352,9 @@ def test_the_report(account: Callable[[str], Answer], tmp_path: Path) -> None:
 @pytest.mark.parametrize(("line", "code", "message"), [
     ("none", 3, "No such file"),
     ("log --by Nonsense", 2, "no property 'Nonsense'"),
+    ("log --by User --by user", 2, "named twice"),
+    ("log --option machine=m", 2, "no option 'machine' of sss"),
+    ("log -f pbs-acct --option zone=UTC", 2, "no option 'zone' of pbs-acct"),
     ("log --timezone Nowhere", 2, "is no time zone"),
     ("log --every minute", 2, "--every"),
     ("log --privacy rates.toml", 1, "name: no such key"),

@@ -224,6 +224,8 @@ def test_what_a_job_is_charged_under() -> None:
     """NativeId before Id (decisions 18); no Machine, no charge (decisions 61)."""
     native = '<Extension type="LRM" name="NativeId">55.srv</Extension>'
     assert key_of(job(more=native, start=1_700_000_000_000)) == ("colony", "55.srv", 1_700_000_000)
+    with pytest.raises(LedgerError, match="beyond all calendars"):
+        key_of(job(start=10 ** 25))
     nameless = read_document(b"<Job><Id>1</Id></Job>").root
     assert isinstance(nameless, Job)
     with pytest.raises(LedgerError, match="names no Machine"):
@@ -241,7 +243,15 @@ def test_entries_are_kept(ledger: Ledger, statement: str) -> None:
     ("UPDATE entries SET amount = '5' WHERE number = 1", "entry 1 is not what was written"),
     ("DELETE FROM entries WHERE number = 2", "entry 2 is missing"),
     ("DELETE FROM entries WHERE number = 3", "the last entries are missing"),
-    ("UPDATE accounts SET balance = '1000'", "account chem : the balance is not that of the entries"),
+    ("UPDATE accounts SET balance = '1000'", "account chem in credits: the balance is not that of the entries"),
+    ("UPDATE accounts SET balance = 'x'", "account chem: what is kept of it is no amount"),
+    ("UPDATE entries SET amount = 'abc' WHERE number = 2", "entry 2 is not what was written"),
+    ("UPDATE entries SET kind = 'bogus' WHERE number = 2", "entry 2 is not what was written"),
+    ("UPDATE entries SET document = '{' WHERE number = 2", "entry 2 is not what was written"),
+    ("UPDATE entries SET document = '[]' WHERE number = 2", "entry 2 is not what was written"),
+    ("UPDATE entries SET document = '{\"charge\": 5}' WHERE number = 2", "what is stored of the charge is not whole"),
+    ("UPDATE charges SET content = 'x'", "the charges in force are not those of the entries"),
+    ("UPDATE charges SET rates = 'x'", "the charges in force are not those of the entries"),
     ("DELETE FROM charges", "the charges in force are not those of the entries"),
     ("DELETE FROM holds", "the holds are not those of the entries"),
     ("UPDATE rates SET text = replace(text, '0.5', '0.6')", "the stored job and rates give another charge"),
@@ -257,6 +267,13 @@ def test_verify_sees_what_was_changed(tmp_path: Path, forgery: str, message: str
         ledger.store.execute(forgery)
     with Ledger(open_store(str(tmp_path / "l.db"))) as ledger:
         assert any(message in found for found in ledger.verify())
+
+
+def test_a_ledger_without_its_head(tmp_path: Path) -> None:
+    with open_store(str(tmp_path / "l.db")) as store:
+        store.execute("DELETE FROM head")
+    with pytest.raises(AccessError, match="without its head"):
+        open_store(str(tmp_path / "l.db"))
 
 
 def test_nothing_of_a_batch_that_fails(ledger: Ledger) -> None:

@@ -121,6 +121,14 @@ def test_jobs_that_cannot_be_charged_are_told(ledger: Command, tmp_path: Path) -
     assert "5: not charged: no-key (it has no Project, which names the account)" in answer.err
 
 
+def test_a_log_of_which_nothing_is_taken(ledger: Command, tmp_path: Path) -> None:
+    """As with convert; with --resume what is new may well be of other kinds."""
+    (tmp_path / "torn").write_text("nothing of it\nis a record\n")
+    assert ledger("charge -f pbs-acct torn --rates rates.toml").code == 1
+    assert ledger("charge -f pbs-acct torn --rates rates.toml --resume").code == 0
+    assert ledger("charge -f pbs-acct torn log --rates rates.toml").code == 0
+
+
 def test_export(ledger: Command, tmp_path: Path) -> None:
     """The charges in force as a table: one that was superseded is not there."""
     ledger("charge job.xml --rates rates.toml")
@@ -131,6 +139,16 @@ def test_export(ledger: Command, tmp_path: Path) -> None:
     assert table.out == "machine,id,start,charge\ncolony,1.head,1000,2\nhead,8.head,5,0.5\n"
     assert ledger("export -t sss").out.count("<Charge units=\"EUR\">") == 2
     assert ledger("export --until 1000 --option fields=id").out == "id\n"
+    (tmp_path / "p.toml").write_text('[properties]\nProject = "pseudonym"\nId = "pseudonym"\n')
+    (tmp_path / "key").write_text("a key of sixteen bytes or more")
+    assert ledger("export --privacy p.toml").code == 1
+    (tmp_path / "p.toml").write_text('key_file = "key"\n' + (tmp_path / "p.toml").read_text())
+    hidden = ledger("export --privacy p.toml --option fields=machine,id,project,charge").out
+    assert "chem" not in hidden and "head," in hidden.splitlines()[2] and hidden.count(",p-") == 2
+    assert ledger("export --option field=id").err == "sssjob: no option 'field' of csv\n"
+    assert ledger("export -t parquet -o charges.parquet").code == 0
+    parquet = pytest.importorskip("pyarrow.parquet")
+    assert parquet.read_table(tmp_path / "charges.parquet").column("id").to_pylist() == ["1.head", "8.head"]
     assert (ledger("export -t slurm").code, ledger("export -t nonsense").code) == (2, 2)
     assert ledger("export --since 2026-01-01T00:00").err == (
         "sssjob: --since: '2026-01-01T00:00' has no zone: add one (+02:00) or name it\n")
@@ -150,6 +168,9 @@ def test_export(ledger: Command, tmp_path: Path) -> None:
     ("charge none.xml --rates rates.toml", 3, "No such file"),
     ("charge job.xml --rates rates.toml --resume", 2, "--resume is for logs, not for sss"),
     ("charge - -f pbs-acct --rates rates.toml --resume", 2, "not standard input"),
+    ("charge log -f pbs-acct --option zone=UTC --rates rates.toml", 2, "no option 'zone' of pbs-acct"),
+    ("charge job.xml --option machine=m --rates rates.toml", 2, "no option 'machine' of sss"),
+    ("charge - -f pbs-acct --rates -", 2, "only once"),
     ("charge job.xml -f nonsense --rates rates.toml", 2, "unknown format"),
     ("quote job.xml --rates rates.toml --expires soon", 2, "--expires: 'soon' is neither"),
     ("quote waiting.xml --rates rates.toml --expires 2026-01-01T00:00 --timezone Nowhere", 2, "is no time zone"),
@@ -165,6 +186,8 @@ def test_refusals(ledger: Command, line: str, code: int, message: str) -> None:
     ("balance nobody", 2, "there is no account 'nobody'"),
     ("statement chem --currency USD", 2, "there is no account 'chem' in USD"),
     ("show 99", 1, "there is no entry 99"),
+    ("show 99999999999999999999", 1, "there is no entry 99999999999999999999"),
+    ("release 99999999999999999999", 1, "there is no entry"),
     ("refund 1", 1, "entry 1 is no charge but a deposit"),
     ("release 1", 1, "entry 1 is no hold but a deposit"),
 ])

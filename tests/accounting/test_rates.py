@@ -75,7 +75,8 @@ def test_all_mistakes_at_once() -> None:
         "name", "version", "precision", "rate[0].rate", "rate[0].per"]
 
 
-@pytest.mark.parametrize("data", [b"\xff\xfe", b"name = \"\xff\"", b"a = " + b"[" * 5000])
+@pytest.mark.parametrize("data", [b"\xff\xfe", b"name = \"\xff\"", b"a = " + b"[" * 5000,
+                                  b"a = " + b"9" * 5000])
 def test_no_rates_at_all(data: bytes) -> None:
     with pytest.raises(RatesError):
         read_rates(data)

@@ -62,10 +62,42 @@ def test_csv(charge: Callable[[str], Answer]) -> None:
     assert "b.log: 3 records read: 2 given as 2 jobs, 1 rejected (columns 1)" in answer.err.splitlines()
 
 
-def test_counts_as_json(charge: Callable[[str], Answer]) -> None:
+def test_rows_and_counts_as_json(charge: Callable[[str], Answer]) -> None:
+    """With --json standard output is JSON Lines, not CSV; charges are text, what is not known is left out."""
     answer = charge("-f sacct s.psv --json")
-    records, counts = (json.loads(line) for line in answer.err.splitlines())
+    *rows, records, counts = (json.loads(line) for line in answer.out.splitlines())
+    assert (answer.code, answer.err, len(rows)) == (0, "", 8)
+    assert rows[0] == {"type": "job", "id": "1", "project": "p", "start": 1795000000, "end": 1795003600,
+                       "wall_s": 3600, "processors": 1.0, "charge": "0.50"}
     assert (records["read"], records["jobs"], counts["charged"], counts["total"]) == (8, 8, 8, "18.00")
+    table = charge("-f pbs-acct a.log b.log --json -o t.csv")
+    assert [json.loads(line)["type"] for line in table.out.splitlines()] == ["records", "records", "counts"]
+
+
+@pytest.mark.parametrize("output", ["-", "t.parquet"])
+def test_numbers_that_no_column_holds(charge: Callable[[str], Answer], tmp_path: Path, output: str) -> None:
+    """They are left out, the job is not charged, and the other rows are there."""
+    (tmp_path / "w.psv").write_text(SACCT + "1|p|COMPLETED|1795000000|1795003600|9223372036854775808|4\n"
+                                    "2|p|COMPLETED|1795000000|1795003600|3600|99999999999999999\n")
+    answer = charge(f"-f sacct w.psv --json -o {output}")
+    assert json.loads(answer.out.splitlines()[-1])["not"] == {"too-large": 1}
+    if output == "-":
+        rows = [json.loads(line) for line in answer.out.splitlines()[:2]]
+        assert [(r.get("wall_s"), r.get("charge")) for r in rows] == [
+            (None, None), (3600, "49999999999999999.50")]
+
+
+@pytest.mark.parametrize(("line", "status"), [
+    ("torn.log", 1), ("torn.log -o t.csv", 1), ("torn.log -o t.parquet", 1), ("torn.log empty.log -o out/", 1),
+    ("empty.log", 0), ("torn.log a.log", 0), ("torn.log a.log -o out/ --jobs 2", 0),
+])
+def test_logs_of_which_nothing_is_taken(charge: Callable[[str], Answer], tmp_path: Path, line: str,
+                                        status: int) -> None:
+    """As with convert; but a day's log without a job among others is no fault."""
+    (tmp_path / "torn.log").write_bytes(b"\0\xff torn\n\x1f\x8b\n")
+    (tmp_path / "empty.log").write_text("")
+    assert charge(f"-f pbs-acct {line}").code == status
+    assert status == 0 or not list(tmp_path.glob("t.*"))
 
 
 @pytest.mark.parametrize("jobs", ["", "--jobs 2"])
@@ -98,6 +130,8 @@ def test_a_log_that_is_not_there_leaves_the_others(charge: Callable[[str], Answe
     ("a.log b.log", "several files, --jobs and --dask are for accounting logs"),
     ("-f pbs-acct a.log --jobs 0", "--jobs"),
     ("-f nonsense a.log", "unknown format"),
+    ("-f pbs-acct a.log --option zone=UTC", "no option 'zone' of pbs-acct"),
+    ("a.log --option timezone=UTC", "no option 'timezone' of sss"),
 ])
 def test_refusals(charge: Callable[[str], Answer], line: str, message: str) -> None:
     answer = charge(line)

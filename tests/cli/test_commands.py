@@ -213,6 +213,14 @@ def test_convert_writes_nothing_when_it_rejects(sssjob: Command, place: Path) ->
     assert not Path("new.xml").exists() and not Path("new").exists()
 
 
+def test_convert_carries_over_what_a_spec_says(sssjob: Command, place: Path) -> None:
+    """A spec carries no policy: what does not carry over is told, and written is the rest (decisions 13)."""
+    (place / "spec.json").write_text('{"executable": "/bin/date", "launcher": "mpirun"}')
+    code, out, err = sssjob("convert", "-f", "psij", "-t", "slurm", "spec.json")
+    assert code == 0 and out.endswith("/bin/date\n") and "SSS501 warning Extension Launcher" in err
+    assert sssjob("convert", "-f", "psij", "-t", "slurm", "--policy", "reject", "spec.json")[:2] == (1, "")
+
+
 def test_convert_to_psij(sssjob: Command, place: Path) -> None:
     code, out, err = sssjob("convert", "-f", "sss", "-t", "psij", "--policy", "warn", "job.xml")
     assert code == 0

@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 from psij.executors.batch.batch_scheduler_executor import BatchSchedulerExecutorConfig
+from sssjob.cli import main
 from sssjob.cli._journal import ended_badly
 from sssjob.findings import Policy
 from sssjob.reader import read_document
@@ -24,6 +25,7 @@ from sssjob.run.journal import open_journal
 from tests.cli.conftest import Answer
 from tests.fakes import sge, slurm
 from tests.fakes.lab import Lab, install
+from tests.gate import until_there
 from tests.psij.test_batch_labs import enter_lab
 
 FAKES = {"slurm": slurm, "sge": sge}
@@ -45,7 +47,7 @@ def group(*jobs: str) -> str:
     return f"<JobGroup><Id>g</Id>{''.join(jobs)}</JobGroup>"
 
 
-GATE = "until [ -e go ]; do sleep 0.1; done"      # a job that goes on when the test says so
+GATE = until_there()      # a job that goes on when the test says so
 
 
 class Site:
@@ -476,7 +478,36 @@ def test_attach_a_process(site: Site) -> None:
     assert (code, "no such process" in err) == (5, True)
 
 
+@pytest.mark.parametrize("site", ["slurm"], indirect=True)
+def test_attach_a_job_that_nobody_knows(site: Site, monkeypatch: pytest.MonkeyPatch,
+                                        capsys: pytest.CaptureFixture[str]) -> None:
+    for name, value in site.environment.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr(Client.look, "__defaults__", (0.5,))
+    code, (out, err) = main(["attach", "slurm:4711"]), capsys.readouterr()
+    assert (code, out) == (4, "4711\n") and "nothing is known yet" in err and "sssjob wait" in err
+
+
 # --- resource managers that fail
+
+@pytest.mark.parametrize("site", ["local"], indirect=True)
+def test_why_there_is_no_code(site: Site) -> None:
+    """A job that could not be started: run and wait say why, for their exit status is 5 for many reasons."""
+    (site.folder / "job.xml").write_text("<Job><Id>a</Id><Executable>/no/such</Executable></Job>")
+    code, _, err = site("run", "job.xml", "-q", "-o", "done.xml")
+    assert (code, err) == (5, "sssjob: a: launch: cannot start /no/such: No such file or directory\n")
+    assert site("wait", "a", "-q")[::2] == (5, err)
+
+
+@pytest.mark.parametrize("site", ["slurm"], indirect=True)
+def test_words_of_a_manager_stand_in_one_line(site: Site) -> None:
+    assert site.lab is not None
+    site.lab.fault("sbatch", exit=1, stderr="sbatch: error: bad\nsbatch: error: Batch job submission failed: Invalid "
+                                                 "account")
+    (site.folder / "job.xml").write_text(shell("true"))
+    code, _, err = site("run", "job.xml", "--executor", "slurm", "-q", "-o", "done.xml")
+    assert code == 5 and "sbatch: error: bad; sbatch: error: Batch job submission failed" in err and "u{" not in err
+
 
 @pytest.mark.parametrize("site", ["slurm"], indirect=True)
 @pytest.mark.parametrize(("fault", "code"), [

@@ -42,6 +42,7 @@ from sssjob.fluxexec.transport import pair
 from sssjob.model import Job as Document
 from sssjob.run import facts
 from tests.fluxexec.support import jobspec
+from tests.gate import until_there
 
 SOON = timedelta(seconds=20)
 SERVE = [sys.executable, "-m", "sssjob", "flux-exec", "serve", "--socket"]
@@ -55,7 +56,7 @@ def until(true: Callable[[], bool]) -> None:
 
 
 class Server:
-    """`sssjob flux-exec serve --socket` as a process."""
+    """`sssjob flux-exec serve --socket` as a process, which does not outlive the tests for long if they are killed."""
 
     def __init__(self, folder: Path) -> None:
         self.path, self.state = folder / "exec", folder / "state"
@@ -63,7 +64,7 @@ class Server:
         self.start()
 
     def start(self) -> None:
-        self.process = subprocess.Popen([*SERVE, self.path, "--state", self.state, "--partial"],
+        self.process = subprocess.Popen(["timeout", "120", *SERVE, self.path, "--state", self.state, "--partial"],
                                         stderr=subprocess.DEVNULL)
         until(self.path.exists)
 
@@ -207,7 +208,7 @@ def test_what_cannot_be_started(executor: FluxExecExecutor) -> None:
 
 def test_ranks_that_are_given_back_early(executor: FluxExecExecutor, tmp_path: Path) -> None:
     # Three of four shells end at once; the fourth waits until the manager has seen that
-    script = f'mkdir "{tmp_path}/first" 2>/dev/null || exit 0; while [ ! -e "{tmp_path}/go" ]; do sleep 0.05; done'
+    script = f'mkdir "{tmp_path}/first" 2>/dev/null || exit 0; {until_there(tmp_path / "go")}'
     job = make(script, resources=ResourceSpecV1(process_count=4), launcher="multiple")
     executor.submit(job)
     desk = executor._desk
@@ -271,7 +272,7 @@ def test_a_jobspec_to_the_letter(monkeypatch: pytest.MonkeyPatch) -> None:
 # Attaching, the way to the service
 
 def test_attach(inside: FluxExecExecutor, tmp_path: Path) -> None:
-    job = make(f'while [ ! -e "{tmp_path}/go" ]; do sleep 0.05; done; exit 4')
+    job = make(f'{until_there(tmp_path / "go")}; exit 4')
     inside.submit(job)
     assert job.wait(SOON, JobState.ACTIVE) is not None
     other, lost, odd = Job(), Job(), Job()
@@ -301,7 +302,7 @@ def test_addresses(tmp_path: Path) -> None:
 
 def test_a_service_that_comes_back(server: Server, tmp_path: Path) -> None:
     executor = FluxExecExecutor(f"unix:{server.path}", FluxExecConfig(ranks=4))
-    job = make(f'while [ ! -e "{tmp_path}/go" ]; do sleep 0.05; done; exit 5')
+    job = make(f'{until_there(tmp_path / "go")}; exit 5')
     executor.submit(job)
     assert job.wait(SOON, JobState.ACTIVE) is not None
     server.end()

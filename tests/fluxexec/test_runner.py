@@ -23,6 +23,7 @@ from sssjob.fluxexec.service import Ended, Lost, NotStarted, Service, What
 from sssjob.fluxexec.simulator import SimulatedRunner
 from sssjob.fluxexec.transport import pair
 from tests.fluxexec.support import jobspec
+from tests.gate import until_there
 
 
 class Site:
@@ -81,7 +82,7 @@ def test_jobs_run(site: Site, tmp_path: Path) -> None:
 
 def test_a_shell_a_rank(site: Site, tmp_path: Path) -> None:
     site.service.partial = True
-    script = 'mkdir d && exit 1; until [ -e go ]; do sleep 0.05; done; exit 2'
+    script = f'mkdir d && exit 1; {until_there()}; exit 2'
     job = site.manager.submit(jobspec("sh", "-c", script, nodes=2, cwd=str(tmp_path)))
     site.run(lambda: "release" in names(job))
     (tmp_path / "go").touch()
@@ -121,7 +122,7 @@ def test_reload_in_this_process(site: Site) -> None:
 
 def test_reload_by_another_process(tmp_path: Path) -> None:
     site = Site(folder=tmp_path / "state")
-    job = site.manager.submit(jobspec("sh", "-c", "until [ -e go ]; do sleep 0.05; done", cwd=str(tmp_path)))
+    job = site.manager.submit(jobspec("sh", "-c", until_there(), cwd=str(tmp_path)))
     site.run(lambda: "start" in names(job) and (tmp_path / "state" / "1.json").exists())
     lost = site.manager.submit(jobspec("sleep", "100"))
     site.run(lambda: "start" in names(lost))

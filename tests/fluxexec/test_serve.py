@@ -22,6 +22,7 @@ from sssjob.fluxexec.manager import ManagedJob, Manager, Result
 from sssjob.fluxexec.messages import to_line
 from sssjob.fluxexec.transport import Lines, connect
 from tests.fluxexec.support import jobspec, start
+from tests.gate import until_there
 
 COMMAND = [sys.executable, "-m", "sssjob", "flux-exec", "serve", "--name", "job-exec"]
 WELCOME = b'{"m":"resp","t":"job-manager.exec-hello","tag":3,"e":0}\n'
@@ -173,7 +174,7 @@ def test_without_state_jobs_end_with_the_service(make: Callable[..., Site], numb
 def test_with_state_a_later_service_finds_them(make: Callable[..., Site], number: int, tmp_path: Path) -> None:
     site = make("--state", str(tmp_path / "state"))
     site.connect()
-    script = "until [ -e go ]; do sleep 0.05; done; exit 7"
+    script = f"{until_there()}; exit 7"
     job = site.manager.submit(jobspec("sh", "-c", script, cwd=str(tmp_path)))
     site.run(lambda: begun(job) and (tmp_path / "state" / "1.json").exists())
     site.end(number)

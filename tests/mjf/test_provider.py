@@ -30,6 +30,7 @@ from sssjob.model import Delivered
 from sssjob.model import Job as Document
 from sssjob.run import facts
 from tests.fakes import slurm
+from tests.gate import until_there
 from tests.psij.batch_support import stand_in
 
 SOON = timedelta(seconds=20)
@@ -128,7 +129,7 @@ def test_directories_go_when_a_job_cannot_be_started(tmp_path: Path) -> None:
 
 def test_what_a_pilot_says(tmp_path: Path) -> None:
     go = tmp_path / "go"
-    script = (f'echo 4 >"$JOBSTATUS/used_CPU"; while [ ! -e "{go}" ]; do sleep 0.02; done; '
+    script = (f'echo 4 >"$JOBSTATUS/used_CPU"; {until_there(go)}; '
               'echo 1 >"$JOBSTATUS/used_CPU"; exit 3')
     one = job(script, tmp_path)
     times = iter(range(1000, 100_000, 100))

@@ -71,6 +71,21 @@ def test_recorded_usage() -> None:
         "queue": "all.q", "account": "physics", "starts": 1}
 
 
+def test_recorded_array() -> None:
+    """Tasks of an array are no runs of one job: its first failure counts, and usage adds up."""
+    status = parse_qacct(0, recorded("qacct-array.txt"))["11"]
+    assert (status.state, status.exit_code, status.time) == (F, 9, 1795294290) and status.metadata == {
+        "native_state": "done", "submit_time": 1795294287, "start_time": 1795294287, "end_time": 1795294290,
+        "wall_seconds": 6, "cpu_seconds": pytest.approx(0.021), "memory_max_bytes": 5083496, "processors": 1,
+        "queue": "all.q", "starts": 1, "nodes": ["localhost"], "node_count": 1}
+
+
+@pytest.mark.parametrize(("failed", "found"), [("25  : rescheduling", set()), ("100 : x", {"11"})])
+def test_an_array_of_which_a_task_runs_again(failed: str, found: set[str]) -> None:
+    text = recorded("qacct-array.txt").replace("failed       0    ", f"failed       {failed}", 1)
+    assert set(parse_qacct(0, text)) == found
+
+
 def test_recorded_unknown() -> None:
     assert parse_qacct(1, recorded("err-qacct-unknown.txt.stderr")) == {}
     for text in (recorded("err-unknown.xml"), "", "<job_info>", "error: commlib"):

@@ -12,10 +12,12 @@ from hypothesis import strategies as st
 from sssjob.arrays import Array, expand
 from sssjob.findings import Findings
 from sssjob.limits import LIMITS
-from sssjob.model import Document
+from sssjob.model import Document, Job
 from sssjob.reader import read_document
 from sssjob.run import make_plan
+from sssjob.run.elements import gather
 from sssjob.writer import write_document
+from tests.gate import until_there
 from tests.run.support import Desk, after, desk_on, group, shell
 
 
@@ -122,7 +124,23 @@ def test_elements_run_and_the_document_tells_of_each(desk: Desk) -> None:
     assert whole.value("Processors") == 1
     kept = desk.job("a_3").plan.job
     assert {(p.get("name"), p.text) for p in kept.all("Extension")} >= {("ArrayId", "a"), ("ArrayIndex", "3")}
+    assert {source.kind for name, _, source in desk.job("a_3").sources() if name.startswith("Array")} == {"sssjob"}
     assert read_document(write_document(outcome.document).encode()).root == outcome.document.root
+
+
+def test_energy_adds_up() -> None:
+    """Also where the elements used different amounts, and where one has none."""
+    def element(*resources: str) -> Job:
+        text = f"<Job><State>Completed</State><ExitCode>0</ExitCode><Delivered>{''.join(resources)}</Delivered></Job>"
+        return next(job for job, _ in read(text).jobs())
+
+    gpu = "<Resource name='GPU'>1</Resource>"
+    energies = [f"<Resource name='Energy' units='J'>{n}</Resource>" for n in (512, 30, 512)]
+    whole = element()
+    gather(whole, [*(element(gpu, energy) for energy in energies), element(gpu)])
+    (block,) = whole.containers("Delivered")
+    assert [(p.get("name"), p.get("units"), p.text) for p in block.all("Resource")] == [
+        ("GPU", None, "1"), ("Energy", "J", "1054")]
 
 
 def test_no_more_at_a_time_than_it_says(desk: Desk) -> None:
@@ -135,7 +153,7 @@ def test_no_more_at_a_time_than_it_says(desk: Desk) -> None:
 
 
 def test_another_client_keeps_the_limit(desk: Desk) -> None:
-    gate = "echo x >> ran; while test ! -e go; do sleep 0.05; done"
+    gate = f"echo x >> ran; {until_there()}"
     desk.killed(lambda: desk.submit(shell(gate, array("1-4%1"))))
     client = desk.client()
     client.wait(["a"], 1.5)

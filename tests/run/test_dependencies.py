@@ -15,9 +15,10 @@ from psij.executors.batch.batch_scheduler_executor import BatchSchedulerExecutor
 from sssjob.findings import Findings, Policy
 from sssjob.reader import read_document
 from sssjob.run.running import executor_of
+from tests.gate import until_there
 from tests.run.support import Desk, after, desk_on, group, shell
 
-GATE = "while test ! -e go; do sleep 0.05; done"
+GATE = until_there()
 
 
 @pytest.fixture(params=["local", "slurm", "sge"])

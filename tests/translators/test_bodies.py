@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 from collections.abc import Mapping
@@ -423,6 +424,15 @@ def test_large_bodies_are_not_looked_at_in_whole(text: str) -> None:
     _, told = carry(text, "slurm", "sge", "translate", seconds=0.1)
     assert "SSS516" in {t[0] for t in told}
     assert len(told) <= LIMITS.shell_uses + 2
+
+
+@pytest.mark.parametrize("mode", ["shim", "translate"])
+def test_a_command_of_many_words_is_told_and_not_looked_at(mode: Mode) -> None:
+    words = "".join(f" w{i}" for i in range(LIMITS.shell_words))
+    made, told = carry(f"A=1 srun -n 4{words}\n", "slurm", "torque", mode)
+    assert made.endswith(f"A=1 srun -n 4{words}\n") and [t[0] for t in told] == ["SSS511"]
+    uses = list(grammar.Shell(f"srun{words}\n".encode(), LIMITS).uses(re.compile(rb"srun")))
+    assert [(u.kind, u.long, u.words) for u in uses] == [("command", True, ())]     # no list of words for each name
 
 
 def test_without_the_library(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -91,6 +91,14 @@ def test_31_a_bare_time_is_minutes(text: str, seconds: int) -> None:
     assert requested is not None and requested.duration == seconds
 
 
+def test_a_long_directive_is_refused() -> None:
+    """shlex takes time by the square; a line without quotes needs none of it."""
+    with pytest.raises(RejectedError) as caught:
+        read(SH + f"#FLUX: --env=A='{'x' * 70_000}'\n")
+    assert "limit directive" in str(caught.value)
+    assert flux(f"#FLUX: --env=A={'x' * 70_000}\n") == [f"--env=A={'x' * 70_000}"]
+
+
 def test_no_limit_is_kept_for_flux_only() -> None:
     assert flux("#FLUX: -t 0\n") == ["--time-limit=0"]
     assert convert("#FLUX: -t 0\n", "flux", "slurm") == ([], [("dropped", "Extension time-limit")])

@@ -41,6 +41,17 @@ NODES = b"#!/bin/sh\n#PBS -N x\n#PBS -l nodes=2:ppn=4\ndate\n"
     (b":".join([b"a"] * 45) + b"\n", "sge-acct", "it begins with 43 fields parted by colons"),
     (b'"JOB_FINISH" "9.11" 1389683139 404717\n', "lsf-acct", "it begins with an event, a release and a time"),
     (b"; Version: 2.2\n" + b"1 " * 17 + b"-1\n", "swf", "it begins with 18 numbers a line"),
+    (b"11/21/2026 08:20:28;E;7;resource=mira\n", "cobalt-acct", "it begins with records of jobs with resource="),
+    (b'<u:JobUsageRecord xmlns:u="http://schema.ogf.org/urf/2003/09/urf"/>', "ur1",
+     "the root element is JobUsageRecord of http://schema.ogf.org/urf/2003/09/urf"),
+    (b'<UsageRecords xmlns="http://schema.ogf.org/urf/2013/04/urf"/>', "ur2",
+     "the root element is UsageRecords of http://schema.ogf.org/urf/2013/04/urf"),
+    (b'<UsageRecords xmlns="http://eu-emi.eu/namespaces/2012/11/computerecord"/>', "car",
+     "the root element is UsageRecords of http://eu-emi.eu/namespaces/2012/11/computerecord"),
+    (b"APEL-individual-job-message: v0.3\n", "apel", "it begins with APEL-individual-job-message"),
+    (b"APEL-summary-job-message: v0.2\n", "apel-summary", "it begins with a header of APEL's summaries"),
+    (b'Owner = "alice"\nClusterId = 1\n', "htcondor-history", "it begins with attributes of a job ClassAd"),
+    (b'{"jobs": [{"t_submit": 1.5}]}', "flux-jobs", "a JSON object of jobs with t_submit"),
     (b"", "", ""), (b"\0\1\2", "", ""), (b"#!/bin/sh\ndate\n", "", ""),
 ])
 def test_what_is_recognised(text: bytes, name: str, why: str) -> None:

@@ -16,9 +16,10 @@ from sssjob.translators.records.base import Counts, RecordTranslator
 SAMPLES = os.environ.get("SSSJOB_SAMPLES")
 Q = "11/21/2026 09:00:00;Q;7;queue=prod"
 S = "11/21/2026 09:00:10;S;7;account=chem resource=mira start=1795251010.25 user=alice"
-E = ('11/21/2026 09:10:10;E;7;Exit_status=2 Resource_List.ncpus=64 Resource_List.nodect=4 Resource_List.walltime=0:20:00 '
-     'account="my \\"big\\" project" args=None ctime=1795251000.5 end=1795251610.75 exec_host=n1,n2,n3,n4 jobname=N/A '
-     'queue=prod resource=mira resources_used.nodect=4 resources_used.walltime=600.5 start=1795251010.25 user=alice')
+E = ('11/21/2026 09:10:10;E;7;Exit_status=2 Resource_List.ncpus=64 Resource_List.nodect=4 '
+     'Resource_List.walltime=0:20:00 account="my \\"big\\" project" args=None ctime=1795251000.5 end=1795251610.75 '
+     'exec_host=n1,n2,n3,n4 jobname=N/A queue=prod resource=mira resources_used.nodect=4 '
+     'resources_used.walltime=600.5 start=1795251010.25 user=alice')
 
 
 def read(*lines: str, keep: bool = False) -> tuple[list[Job], Counts, list[str], list[str]]:

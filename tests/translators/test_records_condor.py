@@ -91,7 +91,8 @@ def test_what_parts_ads(mark: str) -> None:
 def test_states(more: str, state: str, message: str | None, code: int | None, signal: str | None) -> None:
     (job,), *_ = read(AD + more)
     found = next((p.text for p in job.all("Extension") if p.get("name") == "ExitSignal"), None)
-    assert (job.value("State"), job.value("StatusMessage"), job.value("ExitCode"), found) == (state, message, code, signal)
+    assert [job.value(t) for t in ("State", "StatusMessage", "ExitCode")] == [state, message, code]
+    assert found == signal
 
 
 @pytest.mark.parametrize("universe", [7, 12])

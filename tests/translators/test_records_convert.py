@@ -156,3 +156,31 @@ def test_public_samples(name: str, path: str, options: dict[str, str], read: int
         stream = reader.stream(file, ReadContext(path, options=options))
         made = sum(1 for _ in stream)
     assert (stream.counts.read, made, dict(stream.counts.reasons)) == (read, jobs, reasons)
+
+
+def test_parquet(tmp_path: Path) -> None:
+    parquet = pytest.importorskip("pyarrow.parquet")
+    target = tmp_path / "jobs.parquet"
+    code, out, err = convert(SACCT.read_bytes(), "-f", "sacct", "-t", "parquet", "--option", "timezone=UTC",
+                             "-o", str(target))
+    assert (code, out) == (0, "") and err.endswith("81 records read: 81 given as 41 jobs, 0 rejected\n")
+    made = parquet.read_table(target)
+    assert made.column_names == [c.name for c in COLUMNS]
+    rows = [json.loads(line) for line in convert(SACCT.read_bytes(), "-f", "sacct", "-t", "jsonl", "--option",
+                                                 "timezone=UTC")[1].splitlines()]
+    assert [{k: v for k, v in row.items() if v is not None} for row in made.to_pylist()] == rows
+    assert made.schema.field("start").metadata == {b"unit": b"epoch s"}
+
+
+def test_parquet_of_a_document_and_what_does_not_fit(tmp_path: Path) -> None:
+    parquet = pytest.importorskip("pyarrow.parquet")
+    text = (b"<JobGroup><Id>g</Id><Job><Id>1</Id><Charge>1.0000000001</Charge></Job><Job><Id>2</Id><Charge>2.5</Charge>"
+            b"</Job></JobGroup>")
+    target = tmp_path / "jobs.parquet"
+    code, _, err = convert(text, "-f", "sss", "-t", "parquet", "--policy", "warn", "--option", "fields=id,charge",
+                           "-o", str(target))
+    assert code == 0 and "a value does not fit into column charge" in err
+    assert [(r["id"], str(r["charge"])) for r in parquet.read_table(target).to_pylist()] == [
+        ("1", "None"), ("2", "2.500000000")]
+    with pytest.raises(UsageError, match="parquet is no text"):
+        get("parquet").write(sacct.TRANSLATOR.read(b"JobID\n1\n", ReadContext()), WriteContext())

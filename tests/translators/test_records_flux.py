@@ -60,9 +60,9 @@ def test_recorded_jobs() -> None:
     assert ends == [
         ("true", None, "cancel", False), ("sleep", 0, "", True), ("inbatch", 0, "", True),
         ("program", 127, "failed", True), ("true", None, "launch", False), ("sleep", 0, "", True),
-        ("sleep", 0, "", True), ("sleep", 0, "", True), ("true", None, "cancel", False), ("sleep", None, "cancel", False),
-        ("sleep", 142, "timeout", True), ("true", None, "launch", False), ("true", 0, "", True),
-        ("python3", 0, "", True), ("sh", 139, "failed", True), ("sh", 3, "failed", True)]
+        ("sleep", 0, "", True), ("sleep", 0, "", True), ("true", None, "cancel", False),
+        ("sleep", None, "cancel", False), ("sleep", 142, "timeout", True), ("true", None, "launch", False),
+        ("true", 0, "", True), ("python3", 0, "", True), ("sh", 139, "failed", True), ("sh", 3, "failed", True)]
 
 
 @pytest.mark.parametrize(("more", "state", "signal"), [

@@ -90,6 +90,15 @@ def test_what_a_record_is_rejected_for(inside: str, reason: str) -> None:
     assert [f.subject for f in context.findings if f.rule == "SSS540"] == [reason]
 
 
+@pytest.mark.parametrize(("text", "rejected"), [(b"<UsageRecord>", 50_000), (b"<UsageRecord a='1'", 1),
+                                                (b"</UsageRecord", 1), (b"<!-- <UsageRecord>", 1)])
+def test_beginnings_without_end(text: bytes, rejected: int) -> None:
+    """Time grew with the square of their number."""
+    context = ReadContext()
+    assert not list(get("ur1").read(text * 50_000, context).jobs())
+    assert len(context.findings) + context.findings.overflow == rejected
+
+
 def test_gigantic_host_lists_and_negative_values() -> None:
     hosts = "".join(f"<Host>n{n}</Host>" for n in range(20_000))
     text = (f"<JobUsageRecord><JobIdentity><LocalJobId>1</LocalJobId></JobIdentity><WallDuration>-PT5S</WallDuration>"

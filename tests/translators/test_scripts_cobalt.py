@@ -125,7 +125,8 @@ def test_60_dependencies() -> None:
 
 def test_66_templates() -> None:
     assert told(SH + "#COBALT -n <nodes>\n") == [("template", "--nodecount", 2, 9)]
-    assert cobalt("#COBALT -n <nodes>\n") == ["-n <nodes>"] and refused("#COBALT -n {nNode}\n")
+    assert cobalt("#COBALT -n <nodes>\n") == ["-n <nodes>"]
+    assert cobalt("#COBALT -n {nNode}\n") == ["-n {nNode}"] and refused("#COBALT -n {n Node}\n")
 
 
 # --- what carries over

@@ -139,11 +139,11 @@ def test_39_sizes(text: str, written: str) -> None:
 def test_37_memory_is_that_of_a_slot() -> None:
     assert convert("#$ -l h_vmem=2G\n#$ -pe mpi 8\n", "sge", "slurm")[0] == ["--ntasks=8", "--mem-per-cpu=2G"]
     assert convert("#$ -l h_vmem=2G\n#$ -pe mpi 8\n", "sge", "pbspro")[0] == [
-        "-l select=1:ncpus=8:mem=16gb"]
+        "-l select=8:ncpus=1:mpiprocs=1:mem=2gb"]      # PBS_NODEFILE has a line for each task
     assert convert("#SBATCH -N 2 -n 8 --mem=4G\n", "slurm", "sge", SITE)[0][:2] == ["-pe mpi 8", "-l h_vmem=1G"]
-    document, findings = read(SH + "#$ -l mem_free=2G -pe smp 2\n")
+    document, findings = read(SH + "#$ -l mem_free=2G -pe mpi 2\n")
     assert [(f.kind, f.subject) for f in findings] == [("site-dependent", "-l mem_free")]
-    assert get("sge").write(document, WriteContext()).splitlines()[1:] == ["#$ -pe smp 2", "#$ -l mem_free=2G"]
+    assert get("sge").write(document, WriteContext()).splitlines()[1:] == ["#$ -pe mpi 2", "#$ -l mem_free=2G"]
 
 
 def test_41_gpus_are_counted_as_the_site_counts() -> None:
@@ -238,9 +238,25 @@ def test_the_name_of_a_parallel_environment() -> None:
     assert convert(text.format(1, 1), "slurm", "sge")[0] == []
 
 
+def test_the_allocation_rule_says_the_hosts() -> None:
+    rule = 'name = "x"\n[sge.pe.smp]\nallocation_rule = {}\n'
+    one, eight = read_site(rule.format('"$pe_slots"')), read_site(rule.format(8))
+    text = "#$ -pe smp 16\n"
+    assert convert(text, "sge", "slurm", one)[0] == ["--nodes=1", "--ntasks=16"]
+    assert convert(text, "sge", "slurm", eight)[0] == ["--nodes=2", "--ntasks=16"]
+    assert convert(text, "sge", "torque", eight)[0] == ["-l nodes=2:ppn=8"]
+    assert convert(text, "sge", "pbspro", one)[0] == ["-l select=1:ncpus=16:mpiprocs=16", "-l place=scatter"]
+    assert convert(text, "sge", "sge", one) == (["-pe smp 16"], [])
+    assert convert(text, "sge", "slurm")[0] == ["--ntasks=16"]
+    assert [(f.kind, f.subject) for f in read(SH + text)[1]] == [("site-dependent", "-pe")]
+    assert list(read(SH + text, site=one)[1]) == list(read(SH + "#$ -pe mpi 16\n")[1]) == []
+    assert convert("#$ -pe smp 4-8\n", "sge", "sge", eight) == (["-pe smp 4-8"], [])
+
+
 def test_amounts_of_a_site() -> None:
     site = read_site('name = "x"\n[sge]\nh_vmem_per_slot = false\n')
-    assert convert("#$ -l h_vmem=8G -pe smp 4\n", "sge", "pbspro", site)[0] == ["-l ncpus=4", "-l mem=8gb"]
+    assert convert("#$ -l h_vmem=8G -pe smp 4\n", "sge", "pbspro", site)[0] == [
+        "-l select=4:ncpus=1:mpiprocs=1:mem=2gb"]
     document, findings = read(SH + "#$ -a 202607011200\n", site=SITE)
     assert next(document.jobs())[0].value("EligibleTime") == 1782900000 and list(findings) == []
 

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import shlex
+
+from hypothesis import given
+from hypothesis import strategies as st
+
 from sssjob.errors import RejectedError
 from sssjob.findings import Findings, Policy
 from sssjob.model import Document, Job
 from sssjob.translators import ReadContext, WriteContext, get
+from sssjob.translators.scripts.raw import shell_words
 
 SH = "#!/bin/sh\n"
 
@@ -325,3 +331,54 @@ def test_66_templates() -> None:
     for value in ("{{nodes}}", "%(n)s", "$${n}", "<my_node_count>", "@N@", "!TBG_n"):
         assert told("slurm", f"#SBATCH -N '{value}'\n") == [("template", "--nodes", 2, 9)]
         assert options("slurm", f"#SBATCH -N '{value}'\n")[0].strip('"').startswith("--nodes=")
+
+
+def test_a_list_of_groups_is_one_option() -> None:
+    """parse_equal_string of qsub: what has no = belongs to the value before it."""
+    text = "#PBS -W group_list=a,b@h,depend=afterok:1,afterany:2,umask=022\n"
+    for name in ("pbspro", "torque"):
+        assert options(name, text) == ["-W group_list=a,b@h", "-W depend=afterok:1,afterany:2", "-W umask=022"]
+    assert options("pbspro", text, "torque")[0] == "-W group_list=a,b@h"
+    assert options("pbspro", "#PBS -W group_list=a\n", "slurm") == ["--gid=a"]
+    assert options("pbspro", "#PBS -W group_list=a,b\n", "slurm") == []
+    assert ("dropped", "Extension GroupList", 2, 6) in told("pbspro", "#PBS -W group_list=a,b\n", "slurm")
+    job = Job()
+    job.set("Group", "a,umask=000")
+    document = Document(job)
+    context = WriteContext(Findings("job"), policy=Policy.WARN)
+    assert "umask" not in get("pbspro").write(document, context)
+    assert [(f.kind, f.subject) for f in context.findings] == [("dropped", "Group")]
+
+
+def test_an_error_file_that_is_dropped_does_not_join_the_streams() -> None:
+    text = "#SBATCH -o a.out -e err.%N\n"
+    assert options("slurm", text, "pbspro") == options("slurm", text, "torque") == ["-o a.out"]
+    assert options("slurm", "#SBATCH -o a.out\n", "pbspro") == ["-j oe", "-o a.out"]
+
+
+def test_appending_is_said_by_open_mode() -> None:
+    assert options("lsf", "#BSUB -o a -e b\n", "slurm") == ["--output=a", "--error=b", "--open-mode=append"]
+    assert options("lsf", "#BSUB -oo a -eo b\n", "slurm") == ["--output=a", "--error=b"]
+    assert ("approximated", "ErrorFile", 0, 0) in told("lsf", "#BSUB -oo a -e b\n", "slurm")
+    assert options("slurm", "#SBATCH -o a --open-mode=a\n") == ["--output=a", "--open-mode=append"]
+    assert options("slurm", "#SBATCH --open-mode=append\n") == ["--open-mode=append"]
+    assert options("slurm", "#SBATCH -o a --open-mode=truncate\n") == ["--output=a", "--open-mode=truncate"]
+
+
+def test_slots_are_tasks_where_the_list_of_nodes_counts_tasks() -> None:
+    """-l ncpus=4 alone is one line of PBS_NODEFILE, which LSB_DJOB_NUMPROC is counted from."""
+    assert options("lsf", "#BSUB -n 4\n", "pbspro") == ["-l select=4:ncpus=1:mpiprocs=1"]
+    assert options("lsf", "#BSUB -n 4\n", "torque") == ["-l procs=4"]
+    assert options("pbspro", "#PBS -l ncpus=4\n") == ["-l ncpus=4"]
+
+
+@given(st.text("ab \t\n\\'\"é\x0b#", max_size=12))
+def test_words_are_those_of_shlex(text: str) -> None:
+    """shlex.split takes time by the square of a word: 20 s for an argument of 1 MB."""
+    def read(split: object) -> list[str] | None:
+        try:
+            return list(split(text))  # type: ignore[operator]
+        except ValueError:
+            return None
+
+    assert read(shell_words) == read(shlex.split)

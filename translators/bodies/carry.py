@@ -255,6 +255,10 @@ class _Work:
         shown = " ".join([use.name, *(w.text.decode("utf-8", "replace") for w in use.words[1:said])])
         if same_command(use, act, source, self.target):
             return
+        if use.long:
+            self.tell(LEFT_COMMAND, use, f"{shown} is a command of {source.title}; the line is kept: it has more than "
+                      f"{self.limits.shell_words} words")
+            return
         if use.kind == "unknown":
             self.tell(UNKNOWN, use, f"{use.name} of {source.title} is kept: this part of the script does not parse")
             return

@@ -44,7 +44,8 @@ class Word:
 
 @dataclass(frozen=True, slots=True)
 class Use:
-    """A name: what it is there, where it stands, the expansion around it, and the words of the command from it on."""
+    """A name: what it is there, where it stands, the expansion around it, and the words of the command from it on;
+    long: of a command with more words than are looked at, these are left out."""
 
     name: str
     kind: Kind
@@ -52,6 +53,7 @@ class Use:
     end: int
     outer: tuple[int, int] = (0, 0)
     words: tuple[Word, ...] = ()
+    long: bool = False
 
 
 def interpreter(first: str) -> str:
@@ -126,7 +128,8 @@ class Shell:
         if self.root is None:
             return Use(name, "comment" if self._commented(start) else "text", start, end)
         path = self._path(self.root, start, end)
-        return Use(name, "unknown", start, end) if path is None else _classified(name, path, start, end)
+        return Use(name, "unknown", start, end) if path is None else _classified(name, path, start, end,
+                                                                                 self.limits.shell_words)
 
     def _path(self, root: Node, start: int, end: int) -> list[Node] | None:
         """The nodes around a place, the innermost first, four at most; None where it does not parse or nests too deep.
@@ -149,14 +152,14 @@ class Shell:
         return around[:-5:-1]
 
 
-def _classified(name: str, path: list[Node], start: int, end: int) -> Use:
+def _classified(name: str, path: list[Node], start: int, end: int, most: int) -> Use:
     node = path[0]
     if node.type == "comment":
         return Use(name, "comment", start, end)
     if node.type == "variable_name" and (node.start_byte, node.end_byte) == (start, end):
         return _variable(name, node, path[1])
     if node.type == "word" and node.end_byte == end:
-        return _command(name, path, start)
+        return _command(name, path, start, most)
     return Use(name, "text", start, end)
 
 
@@ -182,7 +185,7 @@ def _variable(name: str, node: Node, above: Node) -> Use:
     return Use(name, "odd", start, end, (start, end))
 
 
-def _command(name: str, path: list[Node], start: int) -> Use:
+def _command(name: str, path: list[Node], start: int, most: int) -> Use:
     """A word that may be the name of a command, perhaps with a folder before it and after words such as time."""
     node = path[0]
     text: bytes = node.text or b""
@@ -192,6 +195,10 @@ def _command(name: str, path: list[Node], start: int) -> Use:
     whole = path[2 if path[1].type == "command_name" else 1]
     if whole.type != "command":
         return plain
+    if whole.child_count > most:
+        first = whole.child_by_field_name("name")
+        begins = first is not None and first.start_byte == node.start_byte
+        return Use(name, "command", node.start_byte, node.end_byte, long=True) if begins else plain
     words = [Word(c.text or b"", c.start_byte, c.end_byte) for c in whole.children
              if c.type not in ("variable_assignment", "file_redirect", "herestring_redirect")]
     at = next((i for i, w in enumerate(words) if w.start == node.start_byte), None)

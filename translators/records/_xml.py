@@ -29,8 +29,8 @@ __all__ = ["XMLReading", "element", "fit", "instant", "local", "seconds", "stamp
 _HEAD: Final = 1 << 20          # bytes before the first record
 _SHORT: Final = 300             # bytes of a tag's name with its prefix
 _SPANS: Final = {b"<!--": b"-->", b"<![CDATA[": b"]]>", b"<?": b"?>"}
+_SPAN: Final = re.compile(rb"<!--|<!\[CDATA\[|<\?")
 _ROOT: Final = re.compile(rb"<([A-Za-z_][\w.:-]*)((?:[^<>\"']|\"[^\"<]*\"|'[^'<]*')*)>")
-_COMMENT: Final = re.compile(rb"<!--.*?-->|<\?.*?\?>", re.DOTALL)
 _NAMESPACE: Final = re.compile(rb"""xmlns(?::[\w.-]+)?\s*=\s*(?:"[^"<]*"|'[^'<]*')""")
 _ENCODING: Final = re.compile(rb"""^\s*<\?xml\s[^>]*?encoding\s*=\s*["']([\w.:-]+)["'][^>]*?\?>""")
 _PREFIX: Final = re.compile(r"Namespace prefix (\S+) ")
@@ -50,6 +50,8 @@ class _Cutter:
         self.at = 0             # what comes before is done with
         self.line = 1           # of the first byte of text
         self.head: bytes | None = None
+        self.start: int | None = None       # of the record at hand
+        self.skipping = False               # the rest of one that is too long
 
     def more(self) -> bool:
         """Have more text; False at its end."""
@@ -68,23 +70,16 @@ class _Cutter:
 
     def cut(self) -> Iterator[tuple[int, bytes | Rejected]]:
         """(line, text of a record or why there is none)."""
-        start: int | None = None
-        skipping = False
         self._first()
         while True:
             hit = self.token.search(self.text, self.at)
             if hit is None:
                 self.at = max(self.at, len(self.text) - _SHORT)
-                if start is None and self.head is None and len(self.text) > _HEAD:
-                    self.head = b""
-                if start is not None and len(self.text) - start > self.most:
-                    yield self.number(start), Rejected("too-long", f"longer than the limit child_bytes ({self.most})")
-                    start, skipping = None, True
-                if start is None and self.head is not None:
-                    self.drop(self.at)
-                elif start:
-                    self.drop(start)
-                    start = 0
+                if self.start is not None and len(self.text) - self.start > self.most:
+                    yield self.number(self.start), Rejected("too-long", "longer than the limit child_bytes "
+                                                            f"({self.most})")
+                    self.start, self.skipping = None, True
+                self._forget()
                 if not self.more():
                     break
                 continue
@@ -93,40 +88,55 @@ class _Cutter:
                 if not self._past(_SPANS[opening], hit.end()):
                     break
             elif opening == b"<!DOCTYPE":
-                if start is None:
+                if self.start is None:
                     clean_bytes(opening, self.reading.findings, whole=False)
                 self.at = hit.end()
-            elif hit["end"]:
-                self.at = hit.end()
-                begin, start = start, None
-                if not self._past(b">", hit.end()):
-                    start = begin
-                    break
-                if begin is not None:
-                    yield self.number(begin), bytes(self.text[begin:self.at])
-                elif not skipping:
-                    yield self.number(hit.start()), Rejected("xml", "an end without a beginning")
-                skipping = False
-                self.drop(self.at)
             else:
-                if start is not None:
-                    yield self.number(start), Rejected("xml", "another record begins before its end")
-                if self.head is None:
-                    self.head = bytes(self.text[:hit.start()])
-                start, skipping = hit.start(), False
-                if not self._past(b">", hit.end()):
-                    break
-                if self.text[self.at - 2] == 0x2f:         # <Record/>
-                    yield self.number(start), bytes(self.text[start:self.at])
-                    start = None
-        if start is not None:
-            yield self.number(start), Rejected("torn", "the input ends inside it")
+                yield from (self._ends if hit["end"] else self._begins)(hit.start(), len(opening))
+        if self.start is not None:
+            yield self.number(self.start), Rejected("torn", "the input ends inside it")
+
+    def _begins(self, at: int, length: int) -> Iterator[tuple[int, bytes | Rejected]]:
+        """The start tag of a record."""
+        if self.start is not None:
+            yield self.number(self.start), Rejected("xml", "another record begins before its end")
+        if self.head is None:
+            self.head = bytes(self.text[:at])
+        self.drop(at)
+        self.start, self.skipping, self.at = 0, False, length
+        if self._past(b">", length) and self.text[self.at - 2] == 0x2f:         # <Record/>
+            yield self.line, bytes(self.text[:self.at])
+            self.start = None
+            self.drop(self.at)
+
+    def _ends(self, at: int, length: int) -> Iterator[tuple[int, bytes | Rejected]]:
+        """The end tag of a record."""
+        self.at = at + length
+        if not self._past(b">", self.at):
+            return
+        if self.start is not None:
+            yield self.number(self.start), bytes(self.text[self.start:self.at])
+        elif not self.skipping:
+            yield self.number(at), Rejected("xml", "an end without a beginning")
+        self.start, self.skipping = None, False
+        self.drop(self.at)
+
+    def _forget(self) -> None:
+        """Drop what is not needed any more: all before a record, or before what may be the beginning of a tag."""
+        if self.start:
+            self.drop(self.start)
+            self.start = 0
+        elif self.start is None and self.head is None and len(self.text) > _HEAD:
+            self.head = b""
+        if self.start is None and self.head is not None:
+            self.drop(self.at)
 
     def _past(self, mark: bytes, at: int) -> bool:
         """Go on behind a mark; False: the input ends before it, or it is too far away."""
         while (found := self.text.find(mark, at)) < 0:
             at = max(at, len(self.text) - len(mark))
             if len(self.text) - self.at > self.most or not self.more():
+                self.at = len(self.text)        # it is nowhere in there: nothing is looked at twice
                 return False
         self.at = found + len(mark)
         return True
@@ -209,15 +219,26 @@ class XMLReading(Reading):
             self.tell(rule, subject, message, number)
 
 
+def _bare(head: bytes) -> bytes:
+    """The text without comments and instructions, in one pass; what never ends goes to the end."""
+    kept, at = [], 0
+    while at < len(head) and (found := _SPAN.search(head, at)) is not None:
+        kept.append(head[at:found.start()])
+        mark = _SPANS[found[0]]
+        end = head.find(mark, found.end())
+        at = len(head) if end < 0 else end + len(mark)
+    return b"".join((*kept, head[at:]))
+
+
 def _head_tag(head: bytes) -> bytes:
     """The attributes of the root's start tag."""
-    found = _ROOT.search(_COMMENT.sub(b"", head)) if head else None
+    found = _ROOT.search(_bare(head)) if head else None
     return found[2] if found else b""
 
 
 def _root(head: bytes) -> bytes:
     """The name of the root element."""
-    found = _ROOT.search(_COMMENT.sub(b"", head[:_HEAD]))
+    found = _ROOT.search(_bare(head[:_HEAD]))
     return found[1].rstrip(b"/") if found else b""
 
 

@@ -15,6 +15,7 @@ from datetime import UTC, datetime, timedelta, timezone, tzinfo
 from decimal import Decimal
 from functools import lru_cache
 from itertools import chain
+from operator import attrgetter
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, BinaryIO, Final, Protocol, TypeVar
 from zoneinfo import ZoneInfo
@@ -332,13 +333,15 @@ _LIFE: Final = (
     ("submit", "SubmitTime"), ("begin", "EligibleTime"), ("start", "StartTime"), ("end", "EndTime"),
     ("starts", "StartCount"), ("exit_code", "ExitCode"), ("suspended", "SuspendDuration"), ("cpu", "CpuDuration"),
 )
+_HEAD_TAGS, _LIFE_TAGS = (tuple(tag for _, tag in pairs) for pairs in (_HEAD, _LIFE))
+_head, _life = (attrgetter(*(name for name, _ in pairs)) for pairs in (_HEAD, _LIFE))
 
 
 def as_job(r: Record) -> Job:
     """The job object of a record. Never ran: no start, no exit code, nothing delivered."""
     items: list[Item] = [leaf("Id", r.id)]
-    for attribute, tag in _HEAD:
-        if (text := getattr(r, attribute)) is not None:
+    for tag, text in zip(_HEAD_TAGS, _head(r), strict=True):
+        if text is not None:
             items.append(prop(tag, text) if len(text) < _LONG else leaf(tag, text))
     items += r.others
     items.append(prop("State", r.state))
@@ -348,8 +351,8 @@ def as_job(r: Record) -> Job:
         items.append(leaf("StatusMessage", r.message))
     if not r.ran:
         r.start = r.exit_code = r.signal = r.cpu = r.suspended = None
-    for attribute, tag in _LIFE:
-        if (value := getattr(r, attribute)) is not None:
+    for tag, value in zip(_LIFE_TAGS, _life(r), strict=True):
+        if value is not None:
             items.append(leaf(tag, value))
     for kind, name, text in _extensions(r):
         items.append(leaf("Extension", text, _extension(kind, name)))
@@ -435,8 +438,8 @@ class Reading:
             try:
                 made = self._taken(line)
             except Rejected as why:
-                self.reject(why.line or line.number, "torn" if not line.whole and why.reason != "no-job" else why.reason,
-                            str(why), line.text)
+                reason = "torn" if not line.whole and why.reason != "no-job" else why.reason
+                self.reject(why.line or line.number, reason, str(why), line.text)
             except UNFORESEEN as error:
                 self.reject(line.number, "unread", unforeseen(error), line.text)
             else:

@@ -14,7 +14,7 @@ recorded output of OpenPBS 23.06.06.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from decimal import Decimal
 from functools import lru_cache
@@ -418,27 +418,35 @@ def _array(ident: str) -> tuple[str, str] | None:
     return (f"{found[1]}[]{found[4]}", found[2]) if found[2] else (f"{found[1]}{found[4]}", found[3])
 
 
-def _requested(facts: dict[str, str], cpus: int | None, nodes: int | None, gpus: int | None) -> Iterator[Property]:
-    get = facts.get
-    if cpus:
-        yield leaf("Processors", cpus)
-    if nodes:
-        yield leaf("NodeCount", nodes)
-    limit = rounded(micros(get("Resource_List.walltime", ""), "Resource_List.walltime"))
-    if limit:
-        yield leaf("Duration", limit)
-    size = amount(get("Resource_List.mem", ""), "Resource_List.mem")
+_TEXT: Final = 4096         # characters of texts that are remembered
+_ASKED: Final = ("walltime", "mem", "ngpus", "select", "place", "nodes")
+
+
+def _requested(facts: dict[str, str], cpus: int | None, nodes: int | None, gpus: int | None) -> tuple[Property, ...]:
+    """What Resource_List asks for. Rejected: number."""
+    texts = tuple(facts.get(f"Resource_List.{name}", "") for name in _ASKED)
+    asked = _asked if sum(map(len, texts)) < _TEXT else _asked.__wrapped__
+    return asked(texts, cpus, nodes, gpus)
+
+
+@lru_cache(maxsize=1 << 12)
+def _asked(texts: tuple[str, ...], cpus: int | None, nodes: int | None, gpus: int | None) -> tuple[Property, ...]:
+    said = dict(zip(_ASKED, texts, strict=True))
+    found: list[Property] = [leaf(tag, n) for tag, n in (("Processors", cpus), ("NodeCount", nodes)) if n]
+    if limit := rounded(micros(said["walltime"], "Resource_List.walltime")):
+        found.append(leaf("Duration", limit))
+    size = amount(said["mem"], "Resource_List.mem")
     if size and size[0]:
-        yield leaf("Memory", size[0], {"units": size[1], "metric": "Total"})
-    gpus = count(get("Resource_List.ngpus", ""), "Resource_List.ngpus") or gpus
-    if gpus:
-        yield leaf("Resource", Decimal(gpus), {"name": "GPU"})
-    for name in ("select", "place", "nodes"):
-        if text := get(f"Resource_List.{name}"):
-            yield leaf("Extension", text, {"name": name, "type": "torque" if name == "nodes" else "pbspro"})
+        found.append(leaf("Memory", size[0], {"units": size[1], "metric": "Total"}))
+    if gpus := count(said["ngpus"], "Resource_List.ngpus") or gpus:
+        found.append(leaf("Resource", Decimal(gpus), {"name": "GPU"}))
+    found += (leaf("Extension", said[name], {"name": name, "type": "torque" if name == "nodes" else "pbspro"})
+              for name in ("select", "place", "nodes") if said[name])
+    return tuple(found)
 
 
-_FIRST: Final = re.compile(r"\d\d/\d\d/\d{4} \d\d:\d\d:\d\d;[A-Za-z]{1,2};", re.ASCII)
+#: Lines of Cobalt have resource=.
+_FIRST: Final = re.compile(r"\d\d/\d\d/\d{4} \d\d:\d\d:\d\d;[A-Za-z]{1,2};(?![^\n]*\bresource=)", re.ASCII)
 
 TRANSLATOR = translator("pbs-acct", "PBS accounting log (OpenPBS, PBS Pro, Torque)", _Reading,
                         recognise=lambda sample: by_beginning(sample, _FIRST, "a stamp, a type of record and an id"))

@@ -14,6 +14,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from decimal import Decimal
+from functools import lru_cache
 from typing import Final
 
 from sssjob.element import Property
@@ -30,6 +31,7 @@ from sssjob.translators.records.base import (
     leaf,
     micros,
     number,
+    recall,
     rounded,
     translator,
     words,
@@ -129,7 +131,7 @@ class _Reading(Reading):
             (8, "submission_time"), (9, "start_time"), (10, "end_time")))
         self._state(r, f)
         self._used(r, f)
-        r.requested = list(_requested(f[39]))
+        r.requested = list(recall(_requested, f[39]))
         if words(f[33], "NONE"):
             r.more.append(("sge", "ParallelEnvironment", f[33]))
         if len(f) > 43 and f[43].strip("0"):
@@ -200,13 +202,16 @@ def _gather(master: Record, slaves: list[Record]) -> None:
     master.node = leaf("Node", ",".join(hosts), {"aggregation": "List"}) if len(hosts) > 1 else own.node
 
 
-def _requested(category: str) -> Iterator[Property]:
+@lru_cache(maxsize=1 << 12)
+def _requested(category: str) -> tuple[Property, ...]:
     """What the category says: ``-l h_rt=300,mem=50M -pe smp 2 -q short.q``. Lower case suffixes are 1000 based."""
+    found: list[Property] = []
     for option, value, slots in _OPTION.findall(category):
         if option == "pe" and _digits(slots):
-            yield leaf("Processors", int(slots))
+            found.append(leaf("Processors", int(slots)))
         elif option == "l":
-            yield from _limits(value)
+            found += _limits(value)
+    return tuple(found)
 
 
 def _limits(text: str) -> Iterator[Property]:

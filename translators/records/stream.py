@@ -33,7 +33,8 @@ def opened(reader: Translator, file: BinaryIO, context: ReadContext) -> Stream:
     return reader.stream(file, context)
 
 
-def pieces(jobs: Iterable[Job], writer: Translator, context: WriteContext, path: str) -> Iterator[str] | Iterator[bytes]:
+def pieces(jobs: Iterable[Job], writer: Translator, context: WriteContext, path: str,
+           ) -> Iterator[str] | Iterator[bytes]:
     """As ``texts``, and the pieces of what is no text."""
     if isinstance(writer, RecordTranslator) and writer.blobs:
         return writer.blobs(jobs, context)

@@ -37,7 +37,7 @@ from sssjob.translators.scripts.base import (
 from sssjob.translators.scripts.common import Written, array, file_name, mail, merged, named_variables, read_mail
 from sssjob.translators.scripts.grammars import COUNT, INTEGER, Kept, file_reader
 from sssjob.translators.scripts.layout import Part, fits, one_part, plain, shared, unknown_factor
-from sssjob.translators.scripts.raw import Option
+from sssjob.translators.scripts.raw import Option, shell_words
 from sssjob.units import to_bytes
 
 __all__ = ["ALIASES", "ROWS", "TOKENS", "kept_as_it_is", "name_of"]
@@ -319,7 +319,7 @@ def _write_command(asking: Asking) -> Written:
         made.append(("executable", _raw(asking, text)))
     if arguments is not None:
         try:
-            words = shlex.split(arguments.text)
+            words = shell_words(arguments.text)
         except ValueError as error:
             asking.note(APPROXIMATED, arguments, f"taken as one argument: {error}")
             words = [arguments.text]

@@ -128,6 +128,11 @@ class _Scanner:
             self._options(line, value)
 
     def _options(self, line: Line, value: str) -> None:
+        most = self.reading.context.limits.directive
+        if len(value) > most and _MEANT.search(value):      # shlex takes time by the square
+            self.reading.findings.add("SSS110", "directive", f"a directive of more than {most} characters (limit "
+                                      "directive)", line=line.number)
+            return
         try:
             words = _words(value)
         except ValueError as error:

@@ -31,6 +31,8 @@ __all__ = ["NAMES", "every", "number", "read_slots", "write_slots"]
 
 #: Stands for a parallel environment whose name only the site knows; no name may hold the sign, so that qmaster says so.
 _ANY_PE: Final = "@PE@"
+#: Names that sites give to environments whose slots are on one host; whether it is so the site knows.
+_ONE_HOST: Final = ("smp", "shm", "omp", "openmp", "threaded", "threads", "multithread")
 _MEMORY: Final = ("-l h_vmem", "-l m_mem_free", "-l mem_free")
 #: What ``4-`` is read as.
 _MOST: Final = 9999999
@@ -103,6 +105,7 @@ def read_slots(reading: Reading, options: Mapping[str, Option]) -> None:
             else:
                 reading.put("Requested/Processors", span[0], option, op="GE")
                 reading.put("Requested/Processors", span[1], option, op="LE")
+            _read_hosts(reading, option, name, span)
     memory = [options[name] for name in _MEMORY if name in options]
     if memory:
         _read_memory(reading, memory[0], option is not None)
@@ -110,6 +113,20 @@ def read_slots(reading: Reading, options: Mapping[str, Option]) -> None:
         reading.keep(other)
         reading.tell(SITE, other, f"kept for Grid Engine; {memory[0].name[3:]} is taken for the memory", "info")
     _read_resources(reading)
+
+
+def _read_hosts(reading: Reading, option: Option, name: str, span: tuple[int, int]) -> None:
+    """The hosts of the slots, by the allocation rule of the site profile; a name that hints at one host is told."""
+    site = reading.context.site
+    known = None if site is None else site.sge.pe.get(name)
+    rule = None if known is None else known.allocation_rule
+    if known is None and name in _ONE_HOST and span[1] > 1:
+        reading.tell(SITE, option, f"whether the slots of {name} are on one host the site knows; sge.pe.{name} of a "
+                     "site profile says it")
+    elif rule == "$pe_slots" and span[1] > 1:
+        reading.put("Requested/NodeCount", 1, option)
+    elif isinstance(rule, int) and span[0] == span[1] and span[0] % rule == 0:
+        reading.put("Requested/NodeCount", span[0] // rule, option)
 
 
 def _read_memory(reading: Reading, option: Option, parallel: bool) -> None:
@@ -165,7 +182,8 @@ def _environment(asking: Asking, part: Part, slots: int | None) -> Written:
     """``-pe`` with its name: the one that was read, else that of the site profile, else a placeholder."""
     named = asking.extension("pe", "sge")
     most = part.processors_most if part.processors is not None else None
-    _nodes(asking, part, slots)
+    if named is None:
+        _nodes(asking, part, slots)
     if slots is None or (slots == 1 and most is None and named is None):
         if named is not None:
             asking.dropped(named, "nothing says how many slots")

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import base64
 import re
-import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import ROUND_CEILING, Decimal
@@ -27,7 +26,7 @@ from sssjob.translators.bodies.facts import Facts
 from sssjob.translators.scripts import untranslated
 from sssjob.translators.scripts.body import carry, mode_of
 from sssjob.translators.scripts.grammars import TEXT, Grammar, Kept
-from sssjob.translators.scripts.raw import TEMPLATE, Line, Option, lines_of
+from sssjob.translators.scripts.raw import TEMPLATE, Line, Option, lines_of, shell_words
 from sssjob.units import from_bytes, to_bytes
 
 if TYPE_CHECKING:
@@ -653,7 +652,7 @@ def _body(asking: Asking) -> tuple[str, str]:
     command = [str(word(text))] if text else []
     if arguments is not None:
         try:
-            command.append(words(shlex.split(arguments.text)))
+            command.append(words(shell_words(arguments.text)))
         except ValueError:
             command.append(word(arguments.text))
     return "#!/bin/sh\n", "".join(f"{' '.join(command)}\n" if command else "")

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import dataclasses
 import re
-import shlex
 from collections.abc import Mapping
 from typing import Final
 
@@ -38,7 +37,7 @@ from sssjob.translators.scripts.base import (
     translator,
     understand,
 )
-from sssjob.translators.scripts.raw import Line, Option, lines_of
+from sssjob.translators.scripts.raw import Line, Option, lines_of, shell_words
 
 __all__ = ["DIALECT", "TRANSLATOR"]
 
@@ -102,7 +101,7 @@ def _text(reading: Reading, data: bytes) -> str:
 def _given(text: str) -> dict[str, str]:
     """``NAME=VALUE`` of the command line, parted by blanks."""
     try:
-        words = shlex.split(text)
+        words = shell_words(text)
     except ValueError:
         words = text.split()
     pairs = [word.partition("=") for word in words]

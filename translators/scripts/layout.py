@@ -19,7 +19,7 @@ from sssjob.translators.scripts.base import APPROXIMATED, DROPPED, SITE, Asking,
 from sssjob.units import to_bytes
 
 __all__ = ["Amount", "Part", "fits", "join", "nodes_of", "one_part", "part_of", "plain", "shared", "size", "spread",
-           "task_processors", "unknown_factor"]
+           "started", "task_processors", "unknown_factor"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,6 +239,17 @@ def spread(asking: Asking, part: Part) -> None:
     part.nodes = nodes
     asking.note(APPROXIMATED, None, f"NodeCount: {nodes}, by the cores of a node in the site profile",
                 subject="NodeCount")
+
+
+#: Dialects whose slots are Processors (decisions 8): what starts tasks there starts one on each.
+_SLOTS: Final = ("lsf", "sge")
+
+
+def started(asking: Asking, part: Part) -> None:
+    """Make tasks of the slots of LSF and Grid Engine, for a target whose list of nodes has a line for each task."""
+    if asking.source in _SLOTS and (part.processors or 0) > 1 and part.processors_most is None \
+            and (part.tasks, part.per_node, part.cpus, part.chunks) == (None, None, None, None):
+        part.tasks, part.processors = part.processors, None
 
 
 def unknown_factor(asking: Asking, amount: Amount, what: str) -> None:

@@ -28,7 +28,7 @@ from sssjob.translators.scripts.base import (
 )
 from sssjob.translators.scripts.common import Written
 from sssjob.translators.scripts.grammars import COUNT, PBS_SECONDS
-from sssjob.translators.scripts.layout import Amount, Part, fits, join, part_of, plain, shared, spread
+from sssjob.translators.scripts.layout import Amount, Part, fits, join, part_of, plain, shared, spread, started
 from sssjob.translators.scripts.raw import Option, split_outside
 from sssjob.units import to_bytes
 
@@ -181,6 +181,7 @@ def _write_select(asking: Asking) -> Written:
     parts = [(one, part_of(one)) for one in many]
     for one, part in parts:
         spread(one, part)
+        started(one, part)
     packed = _packed(asking, [p for _, p in parts])
     scattered = not packed and all(p.node_chunks or (p.chunks is None and p.nodes is not None) for _, p in parts)
     made = _old(asking, parts[0][1]) if len(parts) == 1 else None

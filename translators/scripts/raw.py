@@ -10,11 +10,13 @@ from collections.abc import Callable, Iterator
 from itertools import chain, count, repeat
 from typing import Final, NamedTuple
 
-__all__ = ["TEMPLATE", "Line", "Option", "Refusal", "Word", "lines_of", "pbs_words", "slurm_words", "split_outside"]
+__all__ = ["TEMPLATE", "Line", "Option", "Refusal", "Word", "lines_of", "pbs_words", "shell_words", "slurm_words",
+           "split_outside"]
 
-#: Placeholders of generators, seen in public scripts: ``{{x}}``, ``%(x)s``, ``$${x}``, ``<x>``, ``@X@``, ``!TBG_x``.
+#: Placeholders of generators, seen in public scripts: ``{{x}}``, ``{x}``, ``%(x)s``, ``$${x}``, ``<x>``, ``@X@``,
+#: ``!TBG_x``.
 TEMPLATE: Final = re.compile(
-    r"\{\{.{0,200}?\}\}|%\(\w{1,99}\)[sd]|\$\$?\{?\w|<\w{1,99}>|@\w[^@]{0,200}@|!\w", re.ASCII)
+    r"\{\{.{0,200}?\}\}|\{\w{1,99}\}|%\(\w{1,99}\)[sd]|\$\$?\{?\w|<\w{1,99}>|@\w[^@]{0,200}@|!\w", re.ASCII)
 
 
 class Refusal(ValueError):
@@ -177,3 +179,27 @@ def split_outside(text: str, sign: str, strip: Callable[[str], str] | None = Non
             begin = at + 1
     parts.append(text[begin:])
     return [strip(p) for p in parts] if strip else parts
+
+
+_SHELL: Final = re.compile(r"""(?P<blank>[ \t\r\n]+)|\\(?P<escaped>.)|'(?P<single>[^']*)'"""
+                           r"""|"(?P<double>[^"\\]*(?:\\.[^"\\]*)*)"|(?P<plain>[^ \t\r\n\\'"]+)""", re.S)
+_ESCAPED: Final = re.compile(r'\\(["\\])')
+
+
+def shell_words(text: str) -> list[str]:
+    """Words as ``shlex.split`` gives them, in time that grows with the text alone. ValueError where quotes are open."""
+    made: list[str] = []
+    pieces: list[str] = []
+    at = 0
+    while at < len(text):
+        hit = _SHELL.match(text, at)
+        if hit is None:
+            raise ValueError("No escaped character" if text[at] == "\\" else "No closing quotation")
+        at = hit.end()
+        if hit.lastgroup != "blank":
+            said = hit[hit.lastgroup or 0]
+            pieces.append(_ESCAPED.sub(r"\1", said) if hit.lastgroup == "double" else said)
+        elif pieces:
+            made.append("".join(pieces))
+            pieces = []
+    return [*made, "".join(pieces)] if pieces else made

@@ -24,7 +24,7 @@ from sssjob.translators.scripts.base import (
 )
 from sssjob.translators.scripts.common import Written
 from sssjob.translators.scripts.grammars import COUNT, TORQUE_SECONDS
-from sssjob.translators.scripts.layout import Part, fits, join, part_of, plain, spread
+from sssjob.translators.scripts.layout import Part, fits, join, part_of, plain, spread, started
 from sssjob.translators.scripts.pbspro import beside, chunk_count, pieces, read_nodes, read_process_memory
 from sssjob.translators.scripts.raw import Option
 
@@ -58,6 +58,7 @@ def _write_layout(asking: Asking) -> Written:
     parts = [(one, part_of(one)) for one in many]
     for one, part in parts:
         spread(one, part)
+        started(one, part)
     first = parts[0][1]
     features = any(one.find(tag) for one in many for tag in ("Feature", "Node"))
     made: Written = []

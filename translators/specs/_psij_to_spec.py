@@ -43,6 +43,7 @@ from sssjob.translators.asked import (
     Target,
     policy_of,
 )
+from sssjob.translators.scripts.raw import shell_words
 from sssjob.translators.specs._psij_from_spec import REFERENCE
 from sssjob.units import to_bytes
 
@@ -117,7 +118,7 @@ class _Writing(Asked):
         """Arguments as a list (decisions 24, 25)."""
         text = entry.text
         try:
-            words = shlex.split(text)
+            words = shell_words(text)
         except ValueError as error:
             self.note("SSS502", entry, f"Arguments: taken as one argument: {error}")
             words = [text]

@@ -33,7 +33,7 @@ from sssjob.translators.scripts.base import (
     understand,
 )
 from sssjob.translators.scripts.flux import DIALECT
-from sssjob.translators.scripts.raw import Option
+from sssjob.translators.scripts.raw import Option, shell_words
 from sssjob.translators.specs._flux_fold import Fold
 from sssjob.translators.specs._flux_unfold import Unfold
 
@@ -176,7 +176,7 @@ def _command(asking: Asking) -> tuple[list[str], File | None]:
     words: list[str] = []
     if arguments is not None:
         try:
-            words = shlex.split(arguments.text)
+            words = shell_words(arguments.text)
         except ValueError as error:
             asking.note(APPROXIMATED, arguments, f"taken as one argument: {error}")
             words = [arguments.text]

@@ -37,7 +37,7 @@ from sssjob.translators.scripts.base import (
     script_of,
 )
 from sssjob.translators.scripts.common import file_name, named_variables
-from sssjob.translators.scripts.raw import Option
+from sssjob.translators.scripts.raw import Option, shell_words
 from sssjob.units import from_bytes, to_bytes
 from sssjob.xmlio import parse_tree
 
@@ -546,7 +546,7 @@ class _Writer:
             self.add(run, "Executable", text, entry, space)
         if arguments is not None:
             try:
-                words = shlex.split(arguments.text)
+                words = shell_words(arguments.text)
             except ValueError as error:
                 self.asking.note(APPROXIMATED, arguments, f"taken as one argument: {error}")
                 words = [arguments.text]

@@ -14,7 +14,7 @@ import re
 import signal
 import subprocess
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -55,6 +55,10 @@ _LETTERS: tuple[tuple[str, JobState, str | None], ...] = (
     ("h", JobState.QUEUED, "HELD"), ("qwPN", JobState.QUEUED, None), ("m", JobState.ACTIVE, None))
 
 # failed of accounting(5): 0 ran; 25 to be run again; 37 limit; 100 ended by a signal; the others never ran.
+#: What becomes of the facts of the tasks of an array, by their keys.
+_ARRAY_FACTS: dict[str, Callable[[Any], Any]] = {
+    "submit_time": min, "start_time": min, "end_time": max, "wall_seconds": sum, "cpu_seconds": sum,
+    "memory_max_bytes": max, "memory_average_bytes": max, "processors": max, "node_count": max, "starts": max}
 _TIME_LIMIT, _SIGNALED = 37, 100
 _RUN_AGAIN = 25
 #: Requests for limits in a record's category, queue_conf(5); signals of the soft ones.
@@ -383,18 +387,44 @@ def _quantity(text: str) -> float | None:
 
 
 def parse_qacct(exit_code: int, out: str) -> dict[str, JobStatus]:
-    """Statuses from ``qacct -j``; of several records of a job, the last. None for a job without a record."""
+    """Statuses from ``qacct -j``; of several records of a job, the last. None for a job without a record.
+
+    Tasks of an array have the number of the array and their own ``taskid``; they are parts of one job, not runs of it.
+    """
     if exit_code != 0 and "not found" in out:
         return {}
     check_status_exit_code("qacct", exit_code, out)
-    records: dict[str, list[dict[str, str]]] = {}
+    records: dict[str, dict[str, list[dict[str, str]]]] = {}
     for block in re.split(r"^=+\n", out, flags=re.MULTILINE)[1:]:
         pairs = (line.partition(" ") for line in block.splitlines())
         record = {name: value.strip() for name, _, value in pairs if name}
         if {"jobnumber", "failed", "exit_status", "end_time"} <= record.keys():
-            records.setdefault(record["jobnumber"], []).append(record)
-    statuses = ((native_id, _record(runs)) for native_id, runs in records.items())
+            tasks = records.setdefault(record["jobnumber"], {})
+            tasks.setdefault(record.get("taskid", ""), []).append(record)
+    statuses = ((native_id, _of_tasks([_record(tasks[task]) for task in sorted(tasks, key=lambda t: (len(t), t))]))
+                for native_id, tasks in records.items())
     return {native_id: status for native_id, status in statuses if status is not None}
+
+
+def _of_tasks(tasks: Sequence[JobStatus | None]) -> JobStatus | None:
+    """The status of an array: from its first start to its last end, the exit of the first task that failed.
+
+    Usage is added up; of memory, slots and runs it is the most that one task had. None where a task will run again.
+    """
+    known = [task for task in tasks if task is not None]
+    if len(known) < 2 or len(known) < len(tasks):
+        return known[0] if len(known) == len(tasks) else None
+    counts = next((task for task in known if task.state is JobState.FAILED), known[0])
+    facts = dict(counts.metadata or {})
+    facts.pop("attempts", None)
+    for key, choose in _ARRAY_FACTS.items():
+        values = [task.metadata[key] for task in known if task.metadata and key in task.metadata]
+        if values:
+            facts[key] = choose(values)
+    if "nodes" in facts:
+        facts["nodes"] = list(dict.fromkeys(n for task in known for n in (task.metadata or {}).get("nodes", ())))
+    return JobStatus(counts.state, time=facts["end_time"], exit_code=counts.exit_code, message=counts.message,
+                     metadata=facts)
 
 
 def _runs(records: list[dict[str, str]]) -> list[list[dict[str, str]]]:
