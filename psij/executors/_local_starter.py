@@ -163,10 +163,55 @@ class Starter:
             os.waitpid(self.pid, 0)
 
 
+class _Status:
+    """What the kernel says of this thread, by a descriptor that stays open: to open it takes longer than to read it.
+
+    text: the last one, less the counters at its end; facts: those of it that are inherited.
+    """
+
+    def __init__(self) -> None:
+        self.pid = os.getpid()
+        self.fd = os.open("/proc/thread-self/status", os.O_RDONLY)
+        self.place = self._place()
+        self.text = b""
+        self.facts: list[bytes] = []
+
+    def __del__(self) -> None:
+        with suppress(OSError, AttributeError):
+            if self._place() == self.place:         # a program that closes all descriptors gives the number away
+                os.close(self.fd)
+
+    def _place(self) -> tuple[int, int]:
+        found = os.fstat(self.fd)
+        return found.st_dev, found.st_ino
+
+    def inherited(self) -> list[bytes]:
+        """The facts now. Raises OSError, ValueError when the descriptor has become another's."""
+        text = os.pread(self.fd, _PACKET, 0)
+        if not text.startswith(b"Name:"):
+            raise ValueError
+        start, signals = text.index(b"\nUmask:"), text.index(b"\nSigIgn:")
+        text = text[start:text.index(b"\nVm")] + text[signals:text.rindex(b"\nvoluntary")] if b"\nVm" in text else text
+        if text != self.text:
+            self.text, self.facts = text, _INHERITED.findall(text)
+        return self.facts
+
+
+_mine = threading.local()       # a _Status
+
+
+def _facts() -> list[bytes]:
+    status: _Status | None = getattr(_mine, "status", None)
+    if status is not None and status.pid == os.getpid():        # not in a fork
+        with suppress(OSError, ValueError):
+            return status.inherited()
+    status = _mine.status = _Status()
+    return status.inherited()
+
+
 def _inherited() -> tuple[object, ...]:
     """What a process that this thread starts now inherits, of the things that a program may change in itself."""
-    return (_INHERITED.findall(_read("/proc/thread-self/status")), list(map(resource.getrlimit, _LIMITS)),
-            os.getpriority(os.PRIO_PROCESS, 0))
+    return _facts(), list(map(resource.getrlimit, _LIMITS)), os.getpriority(os.PRIO_PROCESS, 0)
 
 
 def _group() -> bytes:

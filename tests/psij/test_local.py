@@ -360,6 +360,20 @@ def test_jobs_inherit_little(executor: LocalJobExecutor, tmp_path: Path) -> None
     assert status["NSsid"].strip() not in ("0", str(os.getsid(0)))
 
 
+def test_a_descriptor_that_became_anothers_is_left_alone(executor: LocalJobExecutor, tmp_path: Path) -> None:
+    """A program that closes all descriptors, as daemons do, may open files under their numbers."""
+    assert executor is not None
+    _local_starter._inherited()
+    status = _local_starter._mine.status
+    (tmp_path / "file").write_text("Name:")
+    with open(tmp_path / "file") as file:
+        os.dup2(file.fileno(), status.fd)
+    assert _local_starter._inherited()[0] and _local_starter._mine.status is not status
+    number = status.fd
+    del status
+    os.close(number)            # it is still open: else this raises
+
+
 @pytest.mark.parametrize("custom", [{}, {"local.nice": 1}], ids=["posix_spawn", "fork"])
 @pytest.mark.parametrize("named", list(itertools.product((False, True), repeat=3)), ids=str)
 def test_streams_that_are_not_named_are_dev_null(executor: LocalJobExecutor, tmp_path: Path, custom: dict[str, object],
