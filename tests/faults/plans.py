@@ -225,6 +225,7 @@ def _client(plan: Plan, folder: Path) -> Client:
 
     patch.setattr(engine._Callback, "job_status_changed", note)
     patient = {"command_timeout": 3.0} if plan["manager"] == "pbs" else {}      # some of its questions are processes
+    patient["lost_after"] = 2.5         # a busy machine may stand still for longer than FASTEST allows
     config = BatchSchedulerExecutorConfig(work_directory=folder / "work", **{**FASTEST, **patient})
     return Client(open_journal(folder / "journal.db"), config=config)
 
