@@ -23,7 +23,7 @@ from psij import (
     SubmitException,
 )
 from psij.executors.batch.batch_scheduler_executor import BatchSchedulerExecutorConfig, SourceOffError
-from psij.executors.batch.slurm import SlurmJobExecutor, SlurmState, parse_sacct, parse_scontrol
+from psij.executors.batch.slurm import _ACCOUNTING, SlurmJobExecutor, SlurmState, parse_sacct, parse_scontrol
 from tests.fakes import slurm
 from tests.psij.batch_support import FAST, Stand, a_job, ended, stand_in
 
@@ -597,3 +597,14 @@ def test_keep_files(stand: Stand) -> None:
     assert stand.files() == sorted([f"{job.id}.job", *(
         f"{job.native_id}{suffix}" for suffix in (".ec", ".nodefile", ".out", ".start"))])
     assert os.stat(stand.executor.work_directory / f"{job.native_id}.ec").st_mode & 0o077 == 0
+
+
+@pytest.mark.parametrize(("count", "named", "expected"), [
+    ("2", "node[1-2]", ["node1", "node2"]), ("2", "node1", None), ("", "node1", ["node1"])])
+def test_nodes_are_all_of_them_or_not_known(count: str, named: str, expected: list[str] | None) -> None:
+    """For a moment after the end sacct names only some: what the queue has said counts then."""
+    row = {"JobID": "7", "State": "COMPLETED", "ExitCode": "0:0", "Start": "5", "End": "9", "NNodes": count,
+           "NodeList": named}
+    lines = ["|".join(_ACCOUNTING), "|".join(row.get(name, "") for name in _ACCOUNTING)]
+    found = parse_sacct(0, "\n".join(lines) + "\n")["7"].metadata or {}
+    assert found.get("nodes") == expected

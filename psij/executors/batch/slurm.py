@@ -508,7 +508,7 @@ def _record(runs: list[Mapping[str, str]], steps: list[Mapping[str, str]]) -> Jo
     started = [run for run in runs if _ran(run)]
     if started and native.state is not JobState.QUEUED:     # of a last run that never had nodes nothing was delivered
         last = started[-1]
-        metadata |= {"start_time": number(last["Start"]), "nodes": hosts(last["NodeList"]),
+        metadata |= {"start_time": number(last["Start"]), "nodes": _all_nodes(last),
                      "node_count": _whole(last["NNodes"]), "processors": _whole(last["NCPUS"]),
                      "starts": len(started), **_gpus(last["AllocTRES"])}
     if native.state.final:
@@ -532,7 +532,7 @@ def _attempt(run: Mapping[str, str]) -> dict[str, Any]:
     code, signal = _exit(run["ExitCode"])
     found = {"native_state": run["State"], "start_time": number(run["Start"]), "end_time": number(run["End"]),
              "exit_code": None if signal else code, "signal": signal or None,
-             "wall_seconds": number(run["ElapsedRaw"]), "nodes": hosts(run["NodeList"])}
+             "wall_seconds": number(run["ElapsedRaw"]), "nodes": _all_nodes(run)}
     return {key: value for key, value in found.items() if value is not None}
 
 
@@ -551,6 +551,12 @@ def _memory(steps: list[Mapping[str, str]]) -> dict[str, int]:
 def _ran(run: Mapping[str, str]) -> bool:
     """Whether it had nodes; a job that never ran can have times all the same."""
     return run["NodeList"] not in ("", "None assigned")
+
+
+def _all_nodes(run: Mapping[str, str]) -> list[str] | None:
+    """Its nodes; None while sacct names fewer than it counts, as it does for a moment after the end (seen in 22.05)."""
+    names, count = hosts(run["NodeList"]), _whole(run["NNodes"])
+    return names if count in (None, len(names)) else None
 
 
 def _gpus(tres: str) -> dict[str, Any]:
