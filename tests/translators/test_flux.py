@@ -224,3 +224,14 @@ def test_long_lines_end(text: str) -> None:
     except RejectedError:
         return
     get("flux").write(document, WriteContext())
+
+
+@pytest.mark.parametrize(("count", "written"), [(2, False), (8, True)])
+def test_hosts_to_choose_from_are_no_list_for_slurm(count: int, written: bool) -> None:
+    """sbatch refuses a list of more nodes than are asked for (seen: "invalid number of nodes (-N 8-2)")."""
+    context = ReadContext()
+    document = get("flux").read(f"#!/bin/sh\n#FLUX: -N{count} --requires=host:n[1-8]\ntrue\n".encode(), context)
+    writing = WriteContext(Findings("s"))
+    text = get("slurm").write(document, writing)
+    assert ("--nodelist" in text) is written
+    assert any(f.subject == "Node" and f.kind == "dropped" for f in writing.findings) is not written

@@ -7,10 +7,13 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
+from sssjob.lexical import LexicalError
+from sssjob.nodeset import NodeSet
 from sssjob.templates.quoting import Directive, sbatch
+from sssjob.translators.asked import Entry
 from sssjob.translators.scripts.base import (
     APPROXIMATED,
     CONTRADICTORY,
@@ -505,7 +508,12 @@ def _read_nodelist(reading: Reading, options: Mapping[str, Option]) -> None:
 
 def _write_nodelist(asking: Asking) -> Written:
     made: dict[str, list[str]] = {}
-    for e in asking.find("Node"):
+    entries = asking.find("Node")
+    if asking.source != "slurm" and _too_many(asking, entries):
+        for e in entries:
+            asking.dropped(e, "Slurm takes a list of nodes only where all of them are asked for")
+        return []
+    for e in entries:
         op = e.attributes.get("op", "EQ")
         if op not in ("EQ", "NE") or e.attributes.get("aggregation") == "Pattern" or "preference" in e.attributes:
             asking.dropped(e, "only lists of names can be said")
@@ -515,6 +523,17 @@ def _write_nodelist(asking: Asking) -> Written:
             continue
         made.setdefault("--nodelist" if op == "EQ" else "--exclude", []).append(e.text)
     return [(name, ",".join(made[name])) for name in ("--nodelist", "--exclude") if name in made]
+
+
+def _too_many(asking: Asking, entries: Sequence[Entry]) -> bool:
+    """Whether more nodes are named than are asked for: sbatch then refuses the script."""
+    wanted = [e.value for e in asking.find("NodeCount") if isinstance(e.value, int)]
+    names = [e.text for e in entries if e.attributes.get("op", "EQ") == "EQ"
+             and e.attributes.get("aggregation") in (None, "Range")]
+    try:
+        return bool(wanted) and sum(NodeSet.parse_range(text).count for text in names) > max(wanted)
+    except LexicalError:
+        return False
 
 
 def _read_exclusive(reading: Reading, options: Mapping[str, Option]) -> None:
