@@ -323,6 +323,8 @@ class _Columns:
         fits &= self._steps_fit(names)
         for name in names & {*_NAMES, "jobname"}:
             fits &= (pc.binary_length(self._column(name)).to_numpy() <= 1024)
+        if "qos" in names:      # which sacct says of a job that ended just now; it is no name
+            fits &= pc.not_equal(self._column("qos"), "Unknown").to_numpy(zero_copy_only=False)
         for name in names & set(_TIMES):
             found = _epochs(self._column(name), zone)
             if found is None:

@@ -39,7 +39,8 @@ HEADER = "JobID|User|Account|Partition|QOS|Cluster|State|ExitCode|Submit|Start|E
 #: Column -> texts that are odd in some way, besides those that are not.
 ODD: dict[str, list[str]] = {
     "JobID": ["7_[1-9]", "7_3", "0", "", "8+0", "x", "7.batch", "12345678901"],
-    "User": ["", "u2", "x" * 2000], "Account": ["", "p2"], "Partition": ["gpu", "", "a,b"], "QOS": ["", "normal"],
+    "User": ["", "u2", "x" * 2000], "Account": ["", "p2"], "Partition": ["gpu", "", "a,b"],
+    "QOS": ["", "normal", "Unknown"],
     "Cluster": ["", "other"],
     "State": ["FAILED", "CANCELLED by 5", "RUNNING", "PENDING", "", "NEW_WORD", "NODE_FAIL", "completed"],
     "ExitCode": ["1:0", "0:9", "", "x"], "Submit": ["Unknown", "1795000500", "", "2026-11-21T10:00:00"],

@@ -301,3 +301,9 @@ def test_a_node_list_that_is_too_large_stays_folded() -> None:
                                   b"2|COMPLETED|100|5|n[5-\n")
     assert job.delivered is not None and job.delivered.value("Node") == "n[1-99999999]"
     assert any("n[5-" in f for f in findings)
+
+
+def test_an_unknown_quality_of_service_is_none() -> None:
+    """What sacct says of a job that ended just now (seen in 22.05)."""
+    (job,), _, _ = jobs_of(b"JobID|QOS|State|Start|End|ElapsedRaw\n7|Unknown|COMPLETED|1795000000|1795000009|9\n")
+    assert job.value("QualityOfService") is None

@@ -196,7 +196,7 @@ class Rows(Reading):
         r.project = self.name(get("account"), "Account")
         r.machine = self.name(get("cluster"), "Cluster") or self.machine
         r.queue = self.name(get("partition"), "Partition")
-        r.qos = self.name(get("qos"), "QOS")
+        r.qos = self.name(words(get("qos"), "Unknown"), "QOS")      # it says so of a job that ended just now
         r.reservation = self.name(get("reservation"), "Reservation")
         r.directory = get("workdir") or None
         base, _, index = ident.partition("_")
