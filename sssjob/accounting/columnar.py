@@ -293,10 +293,9 @@ class _Columns:
         if not main[0] or table.num_rows != data.count(b"\n"):
             return None
         owner = np.cumsum(main) - 1
-        base = pc.utf8_slice_codeunits(ids, 0)
         if not main.all():
             parts = pc.list_element(pc.split_pattern(ids, ".", max_splits=1), 0)
-            whose = pc.take(base, pa.array(first[owner]))
+            whose = pc.take(ids, pa.array(first[owner]))
             if not pc.all(pc.equal(parts, whose)).as_py():
                 return None
         return cls(table, main, first, np.append(first[1:], table.num_rows))

@@ -8,7 +8,7 @@ import stat
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import IO, BinaryIO, Final
 
@@ -41,19 +41,19 @@ def read_bytes(name: str, limits: Limits = LIMITS) -> bytes:
 
 @contextmanager
 def opened(name: str) -> Iterator[BinaryIO]:
-    """A file, pipe or (``-``) standard input to be read as a stream; AccessError where it cannot be."""
-    if "\0" in name:
-        raise AccessError(escape(name), "no file can have this name")
-    try:
-        if name == "-":
-            yield sys.stdin.buffer
-        else:
-            with open(name, "rb") as file:
-                yield file
-    except OSError as error:
-        if isinstance(error, AccessError):
-            raise
-        raise AccessError(escape(name) or "''", error.strerror or str(error)) from None
+    """A file, pipe or (``-``) standard input to be read as a stream; AccessError where it cannot be opened.
+
+    What goes wrong while it is open is not about it alone (a pipe that nobody reads any more) and stays what it is.
+    """
+    if name == "-":
+        yield sys.stdin.buffer
+        return
+    with ExitStack() as stack:
+        try:
+            file = stack.enter_context(open(name, "rb"))
+        except (OSError, ValueError) as error:
+            raise AccessError(escape(name) or "''", getattr(error, "strerror", None) or str(error)) from None
+        yield file
 
 
 def once(names: Sequence[str]) -> None:

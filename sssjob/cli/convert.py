@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
 from io import BytesIO
 from pathlib import Path
@@ -13,7 +12,7 @@ from typing import TYPE_CHECKING, BinaryIO
 import click
 
 from sssjob.cli._complete import directories, files, formats
-from sssjob.cli._files import emit, file_name, read_bytes, write_file
+from sssjob.cli._files import emit, file_name, opened, read_bytes, write_file
 from sssjob.cli._findings import record, say
 from sssjob.cli._options import Session, bounded, common, output_option, pairs
 from sssjob.cli._profiles import load_ids, load_site, site_option
@@ -190,7 +189,8 @@ class _One:
 
     def _streamed(self, reader: Translator, data: bytes | None, context: ReadContext, output: str) -> int | None:
         """Records converted job by job, then their counts; None where one of the formats cannot be streamed."""
-        from sssjob.translators.records.stream import opened, pieces, streams
+        from sssjob.translators.records.stream import opened as jobs_of
+        from sssjob.translators.records.stream import pieces, streams
 
         session, how = self.session, self.how
         writing = how.writing(context.findings, session.policy)
@@ -198,7 +198,7 @@ class _One:
             return None
         kept: list[bytes] = []
         with _source(self.name, data) as source:
-            stream = opened(reader, source, context)
+            stream = jobs_of(reader, source, context)
             made = pieces(stream, how.writer, writing, context.path)
             how.options.check(reader.name, how.writer.name)
             for piece in made:
@@ -224,16 +224,9 @@ class _One:
 
 @contextmanager
 def _source(name: str, data: bytes | None) -> Iterator[BinaryIO]:
-    """A file or (``-``) standard input, to read piece by piece; data: what was read of it already."""
+    """What is to be read piece by piece; data: what was read of it already."""
     if data is not None:
         yield BytesIO(data)
         return
-    if name == "-":
-        yield sys.stdin.buffer
-        return
-    with ExitStack() as stack:
-        try:
-            file = stack.enter_context(open(name, "rb"))
-        except (OSError, ValueError) as error:
-            raise AccessError(escape(name) or "''", getattr(error, "strerror", None) or str(error)) from None
+    with opened(name) as file:
         yield file

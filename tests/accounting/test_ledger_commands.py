@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
+import click
 import pytest
 
 from sssjob.cli import main
@@ -204,3 +208,29 @@ def test_adjust_and_credit(ledger: Command) -> None:
     held = ledger("hold waiting.xml --rates rates.toml --force")
     assert held.code == 0 and ledger("release 3").out == \
         "4: release of entry 3 1.00 EUR, account chem for job 1.head of colony\n"
+
+
+def test_what_commands_offer_is_what_there_is() -> None:
+    """Choices stand in the command line, so that it starts without what it does not need."""
+    from sssjob.accounting.ledger import OWNERS
+    from sssjob.accounting.totals import PERIODS
+    from sssjob.cli import account as totals
+    from sssjob.cli import ledger as group
+
+    def choices(command: click.Command, name: str) -> tuple[str, ...]:
+        kind = next(p.type for p in command.params if p.name == name)
+        assert isinstance(kind, click.Choice)
+        return tuple(kind.choices)
+
+    assert choices(group.charge, "owner") == OWNERS and choices(totals.command, "every") == PERIODS
+
+
+def test_a_reader_that_leaves_is_no_trouble_with_the_file(tmp_path: Path) -> None:
+    """``sssjob ledger charge ... | head``: status 141 and not a word, as everywhere."""
+    (tmp_path / "log").write_text("".join(map(PBS.format, range(3000))))
+    (tmp_path / "rates.toml").write_text(RATES)
+    line = "sssjob ledger charge -q --itemise -f pbs-acct log --rates rates.toml | head -n 1; exit ${PIPESTATUS[0]}"
+    path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+    done = subprocess.run(["bash", "-c", line], cwd=tmp_path, capture_output=True, text=True,
+                          env={**os.environ, "PATH": path})
+    assert (done.returncode, done.stderr) == (141, "")

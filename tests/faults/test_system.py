@@ -118,7 +118,7 @@ def test_scripts_that_cannot_be_written(stand: Stand, monkeypatch: pytest.Monkey
                                         transient: bool) -> None:
     """E38, E42: an error for that job, which says why; no command was run."""
     def fail(*_: object) -> None:
-        raise OSError(number, os.strerror(number), "/work/x.job")
+        raise OSError(number, os.strerror(number), "x.job")
 
     job = runs(stand)
     with monkeypatch.context() as patch:
