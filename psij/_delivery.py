@@ -43,6 +43,7 @@ class _Deliverer:
         self._pid = os.getpid()
 
     def put(self, key: Hashable, call: _Call) -> None:
+        """Have a call made; those of one key in their order."""
         self._queue.put((key, call))
         if self._worker is None:
             self._start()

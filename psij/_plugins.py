@@ -24,7 +24,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from packaging.specifiers import SpecifierSet
+from packaging.specifiers import InvalidSpecifier, SpecifierSet
 
 from psij.descriptor import Descriptor
 
@@ -161,7 +161,10 @@ class Registry:
         versions = self.plugins.get(key) or self.plugins.get(self.aliases.get(key, ""))
         if not versions:
             raise ValueError(self._unknown(name))
-        specifiers = SpecifierSet(constraint or "")
+        try:
+            specifiers = SpecifierSet(constraint or "")
+        except InvalidSpecifier as e:
+            raise ValueError(f"version_constraint {constraint!r} is none (it is like '>= 0.2, < 1'; PEP 440)") from e
         fitting = [plugin for plugin in versions if specifiers.contains(plugin.descriptor.version, prereleases=True)]
         if not fitting:
             known = ", ".join(str(plugin.descriptor.version) for plugin in versions)

@@ -24,13 +24,15 @@ class Told:
     lines: for sh, before the words are used. words: amount to (shell word, factor). Known amounts: native_id,
     start_time (seconds since the epoch), processors (of the job on this node), node_processors, wall_seconds,
     cpu_seconds, memory_bytes, swap_bytes, scratch_bytes (of the job on this node). A word that gives no whole number
-    above 0 tells nothing. each_node: a command that runs ``sh -c TEXT`` once on every node of a job of several; empty
-    where there is none.
+    above 0 tells nothing. each_node: lines for sh that run the words ``"$@"`` on every node of a job of several, or on
+    every other one, once or more; the words have no blanks and need not keep any quotes. Empty where nothing can.
+    several: the job has parts, each with nodes of its own.
     """
 
     lines: str = ""
     words: Mapping[str, tuple[str, int]] = field(default_factory=lambda: MappingProxyType({}))
     each_node: str = ""
+    several: bool = False
 
 
 @dataclass(frozen=True, slots=True)

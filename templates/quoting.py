@@ -40,6 +40,7 @@ _REFERENCE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}", re.ASCII)
 _DIRECTIONS = frozenset("\u200e\u200f\u061c\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
 _SGE_UNFIT = re.compile(r"[\"'#\\]")
 _SGE_PE = re.compile(r"pe \S+ \d+", re.ASCII)      # the one option of two words
+_BSUB_COMMENT = re.compile(r"(?:^|[ ])#")
 _FLUX_SPECIAL = re.compile(r"([^\w@%+=:,./-])", re.ASCII)
 _OPTION = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*", re.ASCII)
 
@@ -248,8 +249,10 @@ def bsub(directive: Directive) -> Quoted:
     Both kinds of quotes part words; a backslash at the end of a line continues it, and a word that begins with ``#``
     ends it (sub_parse of openlava; whether inside quotes too is not documented, so that it cannot be said).
     """
+    if directive.value is not None and _PLAIN.fullmatch(directive.value) and _OPTION.fullmatch(directive.option):
+        return Quoted(f"-{directive.option} {directive.value}")
     value = checked(directive, plain=True)
-    if re.search(r"(?:^|[ ])#", value):
+    if _BSUB_COMMENT.search(value):
         raise QuotingError(directive.field, value, "has a word that begins with '#', which may begin a comment")
     if directive.value is None:
         return Quoted(f"-{directive.option}")

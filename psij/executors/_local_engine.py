@@ -167,9 +167,9 @@ class Engine:
             _log.exception("Error while looking after a local job")
 
     def _take_requests(self) -> None:
-        with suppress(BlockingIOError):
+        with suppress(BlockingIOError):         # somebody else has read the wake-up
             os.read(self._woken, 4096)
-        with suppress(queue.Empty):
+        with suppress(queue.Empty):             # all are taken
             while True:
                 self._guarded(self._requests.get_nowait())
 
@@ -266,7 +266,7 @@ class Engine:
     def _gone(watched: Watched) -> bool:
         """Whether a process that no starter looks after has ended."""
         if watched.child:
-            with suppress(ChildProcessError):
+            with suppress(ChildProcessError):       # somebody else reaped it: the process table says
                 return os.waitid(os.P_PID, watched.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
         now = proc.process(watched.pid)
         if now is None or not now.living:
@@ -278,7 +278,7 @@ class Engine:
     def _look(self, watched: Watched) -> None:
         """Without a descriptor: look whether the process has ended, again and again."""
         gone = False
-        with suppress(OSError):
+        with suppress(OSError):         # not known now (no descriptors left): it is looked at again
             gone = self._gone(watched)
         if gone:
             self._exited(watched)
@@ -295,7 +295,7 @@ class Engine:
             return
         watched.ended = time.monotonic() if when is None else when
         if watched.fd is not None:
-            with suppress(KeyError):
+            with suppress(KeyError):        # not registered yet
                 self._selector.unregister(watched.fd)
             os.close(watched.fd)
             watched.fd = None
@@ -411,7 +411,7 @@ class Engine:
 
 
 def _kill_group(group: int, number: int) -> None:
-    with suppress(ProcessLookupError, PermissionError):
+    with suppress(ProcessLookupError, PermissionError):     # gone; or another user's, whose group has that number now
         os.killpg(group, number)
 
 

@@ -136,7 +136,7 @@ def send(target: Process, number: int) -> None:
         now = process(target.pid)
         if now is None or now.start != target.start:
             return
-        with suppress(ProcessLookupError, PermissionError):
+        with suppress(ProcessLookupError, PermissionError):     # gone; or it has become another user's (setuid)
             if fd is not None:
                 signal.pidfd_send_signal(fd, number)
             else:

@@ -60,7 +60,7 @@ def bar(path: Path) -> bool:
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     try:
         fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-    except FileExistsError:
+    except FileExistsError:         # the record of its start
         return False
     with open(fd, "wb") as stream:
         stream.write(head(**_BARRED))
@@ -75,7 +75,7 @@ def read(path: Path) -> Record | None:
     except OSError:
         return None
     whole = [line.split() for line in lines if line.endswith("\n")]
-    with suppress(ValueError, IndexError):
+    with suppress(ValueError, IndexError):      # half a record says no more than that there is one
         known = json.loads(lines[0])
         if len(whole) == 1:
             return Record(known, age_s=age)
@@ -90,5 +90,5 @@ def read(path: Path) -> Record | None:
 def by_us(path: bytes, head: bytes, pid: int) -> None:
     """Record the start of a process that this process has started itself."""
     found = proc.process(pid)
-    with suppress(OSError), open(path, "xb") as stream:
+    with suppress(OSError), open(path, "xb") as stream:     # it runs already; without a record nobody else can adopt it
         stream.write(head + b"%d %d %f\n" % (pid, found.start if found else 0, time.clock_gettime(time.CLOCK_BOOTTIME)))

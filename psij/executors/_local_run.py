@@ -256,7 +256,7 @@ class Run:
         if self.spawned is not None:
             self.spawned.close()
         if self.node_file is not None:
-            with suppress(OSError):
+            with suppress(OSError):     # the end of the job is told all the same
                 self.node_file.unlink(missing_ok=True)
 
     def _set(self, state: JobState, when: float, **metadata: Any) -> None:

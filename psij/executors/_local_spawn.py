@@ -133,7 +133,7 @@ def _open(path: str, flags: int, stack: ExitStack, what: str) -> int:
 
 def _unlink_on_error(path: str, error: type[BaseException] | None, *_: object) -> None:
     if error is not None:
-        with suppress(OSError):
+        with suppress(OSError):     # the error that brought us here is the one to tell
             os.unlink(path)
 
 
@@ -156,7 +156,7 @@ def _flags(append: bool) -> int:
 def _same(one: str, other: str) -> bool:
     try:
         return os.path.samefile(one, other)
-    except OSError:
+    except OSError:         # one of them is not there yet
         return one == other
 
 
@@ -189,7 +189,7 @@ def _as_script(command: Sequence[bytes], plan: Plan) -> list[bytes] | None:
     try:
         with open(path, "rb") as stream:
             return None if b"\0" in stream.read(512) else [b"/bin/sh", os.fsencode(path), *command[1:]]
-    except OSError:
+    except OSError:         # exec has said already what is wrong with it
         return None
 
 

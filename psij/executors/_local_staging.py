@@ -251,7 +251,7 @@ class _fresh:
         return self._name
 
     def __exit__(self, *_: object) -> None:
-        with suppress(OSError):
+        with suppress(OSError):         # it has got its name, or was never made
             os.unlink(self._name)
 
 
@@ -280,7 +280,7 @@ def _remove(path: str, directory: str) -> None:
             shutil.rmtree(name, dir_fd=fd)
         else:
             os.unlink(name, dir_fd=fd)
-    except FileNotFoundError:
+    except FileNotFoundError:       # as it is wanted
         pass
     finally:
         os.close(fd)
@@ -299,7 +299,7 @@ class _Workers:
         """Queue the call; False if there can be no thread for it."""
         with self._lock:
             if self._threads < _THREADS and self._calls.qsize() >= self._idle:
-                with suppress(RuntimeError):
+                with suppress(RuntimeError):        # no more threads: those that there are do it, or False is returned
                     threading.Thread(target=self._run, name="psij-staging", daemon=True).start()
                     self._threads += 1
             if not self._threads:

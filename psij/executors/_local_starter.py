@@ -177,7 +177,7 @@ class _Status:
         self.facts: list[bytes] = []
 
     def __del__(self) -> None:
-        with suppress(OSError, AttributeError):
+        with suppress(OSError, AttributeError):         # it is closed, or was never opened
             if self._place() == self.place:         # a program that closes all descriptors gives the number away
                 os.close(self.fd)
 
@@ -203,7 +203,7 @@ _mine = threading.local()       # a _Status
 def _facts() -> list[bytes]:
     status: _Status | None = getattr(_mine, "status", None)
     if status is not None and status.pid == os.getpid():        # not in a fork
-        with suppress(OSError, ValueError):
+        with suppress(OSError, ValueError):         # the descriptor was closed and given away: another one
             return status.inherited()
     status = _mine.status = _Status()
     return status.inherited()
@@ -242,7 +242,7 @@ def _new() -> Starter:
         its_channel.close()
         its_reports.close()
         if not _ready(channel):
-            with suppress(OSError):
+            with suppress(OSError):         # it has ended; that it is of no use is raised
                 os.kill(popen.pid, signal.SIGKILL)
                 os.waitpid(popen.pid, 0)
             raise _Unusable

@@ -164,7 +164,7 @@ def ticks(pid: int) -> int:
             return int(posix.read(fd, 4096).rpartition(b")")[2].split()[19])
         finally:
             posix.close(fd)
-    except (OSError, IndexError, ValueError):
+    except (OSError, IndexError, ValueError):       # it has ended and was reaped
         return 0
 
 
@@ -217,7 +217,7 @@ def reap(reports: _socket.socket) -> bool:
     while True:
         try:
             pid, status, usage = posix.wait4(-1, posix.WNOHANG)
-        except ChildProcessError:
+        except ChildProcessError:       # there are no others
             return False
         if pid == 0:
             return True

@@ -235,7 +235,7 @@ def _find(native_id: str) -> proc.Process | None:
         return None
     try:
         os.kill(int(pid), 0)
-    except (ProcessLookupError, PermissionError):
+    except (ProcessLookupError, PermissionError):       # no such process, or none that we may signal
         return None
     found = proc.process(int(pid))
     return found if found is not None and found.living and native_id in (pid, _reference(found.pid)) else None
@@ -248,7 +248,7 @@ def _start_time(found: proc.Process) -> float:
 
 def _age(found: proc.Process) -> float:
     """Seconds since a process started."""
-    with suppress(OSError, AttributeError, ValueError):
+    with suppress(OSError, AttributeError, ValueError):     # not Linux: the time of attaching has to do
         return max(time.clock_gettime(time.CLOCK_BOOTTIME) - found.start / os.sysconf("SC_CLK_TCK"), 0.0)
     return 0.0
 

@@ -56,14 +56,28 @@ run_launch() {
     log "run $1"
     (exec -- "$@") <"$_PSI_J_STDIN" >>"$_PSI_J_STDOUT" 2>>"$_PSI_J_STDERR" || _PSI_J_EC=$?
     log "exit code $_PSI_J_EC"
+    check_program "$1"
 }
 
-# Post-launch, end marker, exit with the executable's code (or the one of a failing post-launch).
+# Whether the code means that there is no such program. That is trouble with the launch, and in the job's standard error,
+# where the shell tells it, nobody may look.
+check_program() {
+    _PSI_J_TROUBLE=
+    case "$_PSI_J_EC" in 126 | 127) ;; *) return 0 ;; esac
+    if ! type -P -- "$1" >/dev/null; then
+        _PSI_J_TROUBLE="cannot start $1: not found"
+        if [ -e "$1" ]; then _PSI_J_TROUBLE="cannot start $1: it cannot be executed"; fi
+        log "$_PSI_J_TROUBLE"
+    fi
+}
+
+# Post-launch, end marker or what was wrong with the launch, exit with the executable's code (or the one of a failing
+# post-launch).
 end_launch() {
     _psi_j_post=0
     set +e
     post_launch || _psi_j_post=$?
     if [ "$_PSI_J_EC" = 0 ]; then _PSI_J_EC=$_psi_j_post; fi
-    echo "_PSI_J_LAUNCHER_DONE"
+    printf '%s\n' "${_PSI_J_TROUBLE:-_PSI_J_LAUNCHER_DONE}"
     exit "$_PSI_J_EC"
 }

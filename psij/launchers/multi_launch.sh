@@ -21,4 +21,5 @@ for _psi_j_pid in "${_psi_j_pids[@]}"; do
     if [ "$_PSI_J_EC" = 0 ]; then _PSI_J_EC=$_psi_j_code; fi
 done
 log "exit code $_PSI_J_EC"
+check_program "$1"
 end_launch

@@ -110,14 +110,14 @@ def _marks(folder: Path, files: list[Path]) -> object:
     try:
         return [(file, mark.st_mtime_ns, mark.st_size, mark.st_ino) for original in files
                 for file in (str(original), f"{folder}/{original.name}") for mark in (os.stat(file),)]
-    except FileNotFoundError:
+    except FileNotFoundError:       # it is deployed again
         return object()
 
 
 def _holds(folder: Path, contents: dict[str, bytes]) -> bool:
     try:
         return all((folder / name).read_bytes() == content for name, content in contents.items())
-    except OSError:
+    except OSError:         # not there, or not whole: it is written
         return False
 
 

@@ -7,10 +7,7 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 
-if __name__ == "__main__":
-    sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
-
-from tests.fakes.lab import Command, Lab, Record, main
+from tests.fakes.lab import Command, Lab, Record
 
 
 def directives(script: Path) -> dict[str, str]:
@@ -98,6 +95,3 @@ def qdel(lab: Lab, arguments: list[str]) -> int:
 
 
 COMMANDS: dict[str, Command] = {"qsub": qsub, "qstat": qstat, "qdel": qdel}
-
-if __name__ == "__main__":
-    main(COMMANDS)

@@ -14,10 +14,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-if __name__ == "__main__":
-    sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
-
-from tests.fakes.lab import Command, Lab, Record, main
+from tests.fakes.lab import Command, Lab, Record
 
 _BASE58 = "123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz"
 
@@ -149,6 +146,3 @@ def flux(lab: Lab, arguments: list[str]) -> int:
 
 
 COMMANDS: dict[str, Command] = {"flux": flux}
-
-if __name__ == "__main__":
-    main(COMMANDS)

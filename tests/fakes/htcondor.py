@@ -9,10 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-if __name__ == "__main__":
-    sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
-
-from tests.fakes.lab import Command, Lab, Record, main
+from tests.fakes.lab import Command, Lab, Record
 
 _WORD = re.compile(r"'((?:[^']|'')*)'|(\S+)")
 
@@ -114,6 +111,3 @@ def condor_rm(lab: Lab, arguments: list[str]) -> int:
 
 COMMANDS: dict[str, Command] = {"condor_submit": condor_submit, "condor_q": condor_q, "condor_history": condor_history,
                                 "condor_rm": condor_rm}
-
-if __name__ == "__main__":
-    main(COMMANDS)

@@ -10,7 +10,7 @@ import os
 import subprocess
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -33,15 +33,17 @@ class Inside:
         self.limit = _command.OUTPUT_LIMIT
 
     def run(self, command: Sequence[str], timeout_s: float, environment: Mapping[str, str] | None = None,
-            limit: int = _command.OUTPUT_LIMIT) -> _command.Result:
+            limit: int = _command.OUTPUT_LIMIT, meanwhile: Callable[[], None] | None = None) -> _command.Result:
         """Run a command to its end, here where the stand-in has it."""
         words = _without_env(list(command))
         path = dict(os.environ if environment is None else environment).get("PATH", "")
         if words[0] not in self.commands or str(self.folder) not in path.split(":"):
-            return _run(command, timeout_s, environment, limit)
+            return _run(command, timeout_s, environment, limit, meanwhile)
         self.environments[words[0]] = dict(environment or {})
         with _one_at_a_time:
             answer = self.lab.answer(words[0], self.commands[words[0]], words[1:])
+        if meanwhile is not None:
+            meanwhile()
         time.sleep(min(answer.seconds, timeout_s))
         if answer.seconds > timeout_s:
             raise subprocess.TimeoutExpired(list(command), timeout_s)
@@ -66,5 +68,5 @@ def _without_env(words: list[str]) -> list[str]:
 def enter(patch: Any, lab: Lab, commands: Mapping[str, Command]) -> Inside:
     """Have executors run commands here. patch: a pytest.MonkeyPatch."""
     made = Inside(lab, commands)
-    patch.setattr("psij.executors.batch.batch_scheduler_executor.run", made.run)
+    patch.setattr("psij.executors.batch._asking.run", made.run)
     return made

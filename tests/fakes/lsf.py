@@ -10,10 +10,7 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 
-if __name__ == "__main__":
-    sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
-
-from tests.fakes.lab import Command, Lab, Record, main
+from tests.fakes.lab import Command, Lab, Record
 
 
 def directives(script: Path) -> list[list[str]]:
@@ -128,6 +125,3 @@ def bkill(lab: Lab, arguments: list[str]) -> int:
 
 
 COMMANDS: dict[str, Command] = {"bsub": bsub, "bjobs": bjobs, "bhist": bhist, "bkill": bkill}
-
-if __name__ == "__main__":
-    main(COMMANDS)

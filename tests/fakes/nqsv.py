@@ -6,10 +6,7 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-if __name__ == "__main__":
-    sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
-
-from tests.fakes.lab import Command, Lab, Record, main
+from tests.fakes.lab import Command, Lab, Record
 
 SERVER = "nqsv"
 
@@ -68,6 +65,3 @@ def qdel(lab: Lab, arguments: list[str]) -> int:
 
 
 COMMANDS: dict[str, Command] = {"qsub": qsub, "qstat": qstat, "qdel": qdel}
-
-if __name__ == "__main__":
-    main(COMMANDS)

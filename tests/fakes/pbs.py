@@ -11,10 +11,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-if __name__ == "__main__":
-    sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
-
-from tests.fakes.lab import Command, Lab, Record, main
+from tests.fakes.lab import Command, Lab, Record
 
 SERVER = "head"
 _WORD = re.compile(r"""-([A-Za-z])(?: (?:"([^"]*)"|'([^']*)'|(\S+)))?$""")
@@ -161,6 +158,3 @@ def qdel(lab: Lab, arguments: list[str]) -> int:
 
 
 COMMANDS: dict[str, Command] = {"qsub": qsub, "qstat": qstat, "qselect": qselect, "qdel": qdel}
-
-if __name__ == "__main__":
-    main(COMMANDS)

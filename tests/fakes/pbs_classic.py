@@ -9,14 +9,11 @@ import getpass
 import sys
 import time
 from collections.abc import Mapping
+from html import escape
 from pathlib import Path
 from typing import Any
-from xml.sax.saxutils import escape
 
-if __name__ == "__main__":
-    sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
-
-from tests.fakes.lab import Command, Lab, Record, main
+from tests.fakes.lab import Command, Lab, Record
 from tests.fakes.pbs import directives, plain, resource_list
 
 SERVER = "head.example.org"
@@ -87,7 +84,7 @@ def qstat(lab: Lab, arguments: list[str]) -> int:
 def _element(value: Any) -> str:
     if isinstance(value, dict):
         return "".join(f"<{name}>{_element(text)}</{name}>" for name, text in value.items())
-    return escape(str(value))
+    return escape(str(value), quote=False)
 
 
 def qdel(lab: Lab, arguments: list[str]) -> int:
@@ -104,6 +101,3 @@ def qdel(lab: Lab, arguments: list[str]) -> int:
 
 
 COMMANDS: dict[str, Command] = {"qsub": qsub, "qstat": qstat, "qdel": qdel}
-
-if __name__ == "__main__":
-    main(COMMANDS)

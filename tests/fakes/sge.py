@@ -5,13 +5,10 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Mapping
+from html import escape
 from pathlib import Path
-from xml.sax.saxutils import escape
 
-if __name__ == "__main__":
-    sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
-
-from tests.fakes.lab import Command, Lab, Record, main
+from tests.fakes.lab import Command, Lab, Record
 
 _RULES = {"smp": "$pe_slots", "mpi": "$fill_up", "pairs": "2"}
 
@@ -76,7 +73,7 @@ def qstat(lab: Lab, arguments: list[str]) -> int:
             f"<JB_submission_time>{_xml_time(job['submit'])}</JB_submission_time>"
         queue = "all.q@head" if job["start"] else ""
         print(f"    <job_list state=\"{'running' if job['start'] else 'pending'}\"><JB_job_number>{job['id']}"
-              f"</JB_job_number><JB_name>{escape(job['name'])}</JB_name><state>{_state(job)}</state>{when}"
+              f"</JB_job_number><JB_name>{escape(job['name'], quote=False)}</JB_name><state>{_state(job)}</state>{when}"
               f"<queue_name>{queue}</queue_name><slots>{job['slots']}</slots></job_list>")
     print("  </queue_info>\n  <job_info>\n  </job_info>\n</job_info>")
     return 0
@@ -131,6 +128,3 @@ def qconf(lab: Lab, arguments: list[str]) -> int:
 
 COMMANDS: dict[str, Command] = {"qsub": qsub, "qstat": qstat, "qacct": qacct, "qdel": qdel, "qrls": qrls,
                                 "qconf": qconf}
-
-if __name__ == "__main__":
-    main(COMMANDS)

@@ -23,6 +23,7 @@ from psij.executors.batch.batch_scheduler_executor import BatchSchedulerExecutor
 from psij.executors.batch.sge import SGEExecutorConfig, SGEJobExecutor
 from psij.executors.batch.slurm import SlurmExecutorConfig, SlurmJobExecutor
 from psij.staging import StageIn, StageOut
+from sssjob.reader import read_document
 from tests.psij.batch_support import a_job, ended
 from tests.psij.test_batch import HOSTILE
 
@@ -354,6 +355,25 @@ def test_ends_that_slurm_tells_apart(executor: BatchSchedulerExecutor, tmp_path:
     messages = [job.status.message or "" for job in (unlucky, weak, greedy, stuck, late)]
     print(messages)
     assert len(set(messages)) == 5
+    # the same in documents; the word on memory was in the output of the script, which is gone
+    said = status_messages("slurm", tmp_path, unlucky, weak, greedy, stuck, late)
+    assert [text.partition(":")[0] for text in said] == ["node-failure", "preempted", "signal", "deadline", "timeout"]
+
+
+def status_messages(name: str, folder: Path, *jobs: Job) -> list[str]:
+    """StatusMessage of documents about these jobs, from a journal that knows nothing else of them."""
+    environment = {**os.environ, "SSSJOB_JOURNAL": str(folder / "journal.db"), "HOME": str(folder)}
+
+    def sssjob(*words: str) -> str:
+        made = subprocess.run([sys.executable, "-m", "sssjob", *words], env=environment, capture_output=True, text=True,
+                              timeout=100, check=False)
+        assert "Traceback" not in made.stderr
+        return made.stdout
+
+    ids = sssjob("attach", "--executor", name, *(job.native_id or "" for job in jobs)).split()
+    sssjob("wait", "--timeout", "60", *ids)
+    documents = [read_document(sssjob("status", one).encode()) for one in ids]
+    return [str(job.value("StatusMessage")) for document in documents for job, _ in document.jobs()]
 
 
 def test_deleted_by_somebody(executor: BatchSchedulerExecutor) -> None:
@@ -383,6 +403,24 @@ def test_deleted_by_somebody(executor: BatchSchedulerExecutor) -> None:
     assert final(seen).state is X
     told_by("qdel", killed.native_id or "")
     assert facts(killed)[::3] == (F, 9)
+
+
+def test_a_job_that_cannot_be_started(executor: BatchSchedulerExecutor) -> None:
+    """Grid Engine keeps it, in the state Eqw; accounting has a record of it although it is not over."""
+    only(executor, "sge")
+    words = ["qsub", "-terse", "-b", "y", "-o", "/dev/null", "-j", "y", "-wd", "/no/such", "/bin/true"]
+    native_id = subprocess.run(words, stdout=subprocess.PIPE, check=True, text=True).stdout.strip()
+    job = Job()
+    executor.attach(job, native_id)
+    until = time.monotonic() + 60
+    while (job.status.metadata or {}).get("phase") != "ERROR":
+        assert time.monotonic() < until and not job.status.final, job.status
+        time.sleep(0.2)
+    assert (job.status.metadata or {})["native_state"] == "Eqw"
+    assert job.status.state in (Q, A)       # the try was one to run, if it was seen
+    assert "cannot start it" in (job.status.message or "")
+    job.cancel()
+    assert facts(job) == (X, None, None, None)
 
 
 DELETING = """<job_info><queue_info><job_list state="running"><JB_job_number>{}</JB_job_number><state>dr</state>

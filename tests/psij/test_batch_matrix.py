@@ -15,6 +15,7 @@ import pytest
 
 from psij import InvalidJobException, Job, JobAttributes, JobSpec
 from psij.executors.batch._files import exit_file, write_script
+from psij.executors.batch.batch_scheduler_executor import BatchSchedulerExecutorConfig
 from psij.executors.batch.cobalt import CobaltJobExecutor
 from psij.executors.batch.flux import FluxJobExecutor
 from psij.executors.batch.htcondor import HTCondorJobExecutor
@@ -64,6 +65,19 @@ def script(executor: LrmExecutor, job: Job) -> str:
     out = StringIO()
     executor.generate_submit_script(job, executor._create_script_context(job), out)
     return out.getvalue()
+
+
+def test_one_question_about_ten_thousand_jobs(case: Case, tmp_path: Path) -> None:
+    """P7, E49: whole-queue queries, for a list of ids costs OpenPBS 34 times as much. NQSV's qstat knows only lists,
+    which are cut into pieces that fit into a command."""
+    executor = case.executor(config=BatchSchedulerExecutorConfig(work_directory=tmp_path))
+    ids = [str(number) for number in range(10_000, 20_000)]
+    asked = list(executor._status_commands(ids))
+    assert [one for some, _ in asked for one in some] == ids
+    if case.executor is NQSVJobExecutor:
+        assert len(asked) == 50 and {len(some) for some, _ in asked} == {200}
+    else:
+        assert len(asked) == 1 and not {*ids} & {*asked[0][1]}
 
 
 def members(text: str, prefix: str, option: str) -> dict[str, dict[str, Any]]:

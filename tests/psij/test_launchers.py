@@ -46,6 +46,20 @@ def script(path: Path, text: str) -> Path:
     return path
 
 
+def test_programs_that_are_not_there(config: JobExecutorConfig, tmp_path: Path) -> None:
+    """Standard error may go nowhere: the launcher's own output says it, in place of the end marker."""
+    script(tmp_path / "there", "#!/bin/sh\nexit 127\n")
+    (tmp_path / "plain").touch()
+    said = {"/no/such": (127, "cannot start /no/such: not found\n"),
+            "nosuch": (127, "cannot start nosuch: not found\n"),
+            f"{tmp_path}/plain": (126, f"cannot start {tmp_path}/plain: it cannot be executed\n"),
+            f"{tmp_path}/there": (127, MARKER)}
+    for name in ("single", "multiple"):
+        for program, expected in said.items():
+            done = launched(name, JobSpec(program), config, tmp_path)
+            assert (done.returncode, done.stdout) == expected, (name, program)
+
+
 # -- commands ---------------------------------------------------------------------------------------------------------
 
 @pytest.mark.parametrize(("name", "extra"), [("single", []), ("multiple", ["4"]), ("mpirun", ["4"]), ("srun", ["4"]),

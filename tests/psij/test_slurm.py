@@ -22,17 +22,18 @@ from psij import (
     ResourceSpecV1,
     SubmitException,
 )
+from psij.executors.batch._slurm_records import ACCOUNTING, SlurmState, parse_sacct, parse_scontrol
 from psij.executors.batch.batch_scheduler_executor import BatchSchedulerExecutorConfig, SourceOffError
-from psij.executors.batch.slurm import _ACCOUNTING, SlurmJobExecutor, SlurmState, parse_sacct, parse_scontrol
+from psij.executors.batch.slurm import SlurmJobExecutor
 from tests.fakes import slurm
-from tests.psij.batch_support import FAST, Stand, a_job, ended, stand_in
+from tests.psij.batch_support import FAST, VIRTUAL, Stand, a_job, ended, stand_in
 
 Q, A, C, F, X = (JobState[name] for name in ("QUEUED", "ACTIVE", "COMPLETED", "FAILED", "CANCELED"))
 
 
 @pytest.fixture
-def stand(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Stand]:
-    with stand_in(slurm, SlurmJobExecutor, tmp_path, monkeypatch) as made:
+def stand(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Stand]:
+    with stand_in(slurm, SlurmJobExecutor, tmp_path, monkeypatch, virtual=request.function.__name__ in VIRTUAL) as made:
         yield made
 
 
@@ -127,18 +128,24 @@ def test_without_accounting(stand: Stand) -> None:
     assert len([call for call in stand.lab.calls("sacct") if "-D" in call]) == 1
 
 
-@pytest.mark.parametrize(("forget", "code", "message"), [
-    (300, 200, "exit code 200"), (0, 72, "exit code 72, or 200: sacct does not tell them apart")])
-def test_exit_code_of_a_foreign_job(stand: Stand, tmp_path: Path, forget: int, code: int, message: str) -> None:
-    """There is no exit file, and sacct takes 128 off: scontrol knows better, while it knows the job."""
+@pytest.mark.parametrize(("release", "forget", "code", "message", "source"), [
+    ("22.05.8", 300, 200, "exit code 200", "scontrol"),
+    ("22.05.8", 0, 72, "exit code 72, or 200: sacct does not tell them apart", "sacct"),
+    ("23.02.7", 0, 200, "exit code 200", "sacct-json"), ("25.05.2", 300, 200, "exit code 200", "sacct-json")])
+def test_exit_code_of_a_foreign_job(stand: Stand, tmp_path: Path, release: str, forget: int, code: int, message: str,
+                                    source: str) -> None:
+    """There is no exit file, and the text of sacct takes 128 off: its JSON knows better from 23.02 on, scontrol while
+    it knows the job."""
     first, job = a_job("exit 200"), Job()
     stand.executor.submit(first)
     assert ended(first).exit_code == 200
-    stand.lab.set(forget=forget)
+    assert not [call for call in stand.lab.calls("sacct") if "--json" in call]
+    stand.lab.set(forget=forget, release=release)
     other = SlurmJobExecutor(config=BatchSchedulerExecutorConfig(work_directory=tmp_path / "other", **FAST))
     other.attach(job, first.native_id or "")
     assert (ended(job).exit_code, job.status.message) == (code, message)
-    assert (job.status.metadata or {})["sources"]["exit_code"] == ("scontrol" if forget else "sacct")
+    assert (job.status.metadata or {})["sources"]["exit_code"] == source
+    assert len([call for call in stand.lab.calls("sacct") if "--json" in call]) == 1
 
 
 def test_killed_for_its_memory(stand: Stand) -> None:
@@ -174,7 +181,7 @@ def test_lost(stand: Stand) -> None:
     began = time.monotonic()
     status = ended(job)
     assert (status.state, status.exit_code, (status.metadata or {})["reason"]) == (F, None, "lost")
-    assert time.monotonic() - began > 1.5
+    assert time.monotonic() - began > 0.75 * stand.executor.config.lost_after
 
 
 @pytest.mark.parametrize("fault", [
@@ -184,11 +191,11 @@ def test_lost(stand: Stand) -> None:
     {"sleep": 30, "stdout": "JOBID|"},                                                                       # E16
 ])
 def test_queue_does_not_answer(stand: Stand, fault: dict[str, object], caplog: pytest.LogCaptureFixture) -> None:
-    stand.executor.config.command_timeout = 0.5
+    stand.executor.config.command_timeout = 0.2
     job = a_job("sleep 0.3; exit 4")
     stand.executor.submit(job)
     stand.lab.fault("squeue", times=-1, **fault)
-    time.sleep(2.5)
+    time.sleep(1.2)
     assert not job.status.final
     stand.executor.config.command_timeout = 5
     stand.lab.heal("squeue")
@@ -330,12 +337,13 @@ def test_answers_that_are_none() -> None:
             parse_sacct(0, text)
     with pytest.raises(SourceOffError):
         parse_sacct(1, "Slurm accounting storage is disabled")
+    known = summary(parse_sacct(0, whole))
     for length in range(len(whole)):
         try:
-            cut = parse_sacct(0, whole[:length])
+            cut = summary(parse_sacct(0, whole[:length]))
         except ValueError:
             continue
-        assert all(summary(cut)[key] == value for key, value in summary(parse_sacct(0, whole)).items() if key in cut)
+        assert all(known[key] == value for key, value in cut.items())
     executor, table = SlurmJobExecutor(), (RECORDED / "squeue-ended.txt").read_text()
     complete = {key: str(status) for key, status in executor.parse_status_output(0, table).items()}
     for length in range(120, len(table)):
@@ -605,6 +613,6 @@ def test_nodes_are_all_of_them_or_not_known(count: str, named: str, expected: li
     """For a moment after the end sacct names only some: what the queue has said counts then."""
     row = {"JobID": "7", "State": "COMPLETED", "ExitCode": "0:0", "Start": "5", "End": "9", "NNodes": count,
            "NodeList": named}
-    lines = ["|".join(_ACCOUNTING), "|".join(row.get(name, "") for name in _ACCOUNTING)]
+    lines = ["|".join(ACCOUNTING), "|".join(row.get(name, "") for name in ACCOUNTING)]
     found = parse_sacct(0, "\n".join(lines) + "\n")["7"].metadata or {}
     assert found.get("nodes") == expected

@@ -197,7 +197,7 @@ def test_launch_fails_after_stage_in(executor: LocalJobExecutor, here: Path, pla
 
 def test_cancel_while_staging_in(executor: LocalJobExecutor, here: Path, place: Path,
                                  monkeypatch: pytest.MonkeyPatch) -> None:
-    (here / "big").write_bytes(b"x" * 100_000)
+    (here / "big").write_bytes(b"x" * 5_000_000)     # seconds, a byte at a time
     monkeypatch.setattr(_local_staging, "_CHUNK", 1)
     job = Job(JobSpec("/bin/sh", ["-c", "echo > ran"], place, stage_in={StageIn("big", "big")}))
     executor.submit(job)

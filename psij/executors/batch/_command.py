@@ -10,7 +10,7 @@ import selectors
 import signal
 import subprocess
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -42,17 +42,19 @@ class Result:
 
 
 def run(command: Sequence[str], timeout_s: float, environment: Mapping[str, str] | None = None,
-        limit: int = OUTPUT_LIMIT) -> Result:
+        limit: int = OUTPUT_LIMIT, meanwhile: Callable[[], None] | None = None) -> Result:
     """Run a command to its end.
 
-    environment: instead of our own. Raises subprocess.TimeoutExpired (with the output so far),
-    OutputLimitError, and OSError when it cannot be started.
+    environment: instead of our own. meanwhile: called once the command has been started. Raises
+    subprocess.TimeoutExpired (with the output so far), OutputLimitError, and OSError when it cannot be started.
     """
     deadline = time.monotonic() + timeout_s
     own = dict(os.environ if environment is None else environment)
     with subprocess.Popen(list(command), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                           env=own, start_new_session=True) as process:
         try:
+            if meanwhile is not None:
+                meanwhile()
             out, err = _read(process, deadline, limit)
             code = process.wait(max(0.0, deadline - time.monotonic()))
         except subprocess.TimeoutExpired as e:
@@ -65,7 +67,7 @@ def run(command: Sequence[str], timeout_s: float, environment: Mapping[str, str]
 
 
 def _kill(process: subprocess.Popen[bytes]) -> None:
-    with suppress(ProcessLookupError, PermissionError):
+    with suppress(ProcessLookupError, PermissionError):     # gone; PermissionError: only setuid programs are left of it
         os.killpg(process.pid, signal.SIGKILL)
 
 

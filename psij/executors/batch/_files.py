@@ -56,17 +56,20 @@ def make_private(directory: Path) -> Path:
 def clear_old(directory: Path, now: float) -> None:
     """Remove files that nobody has touched for a month, left by programs that ended before their jobs."""
     for entry in os.scandir(directory):
-        if entry.name.endswith(_ENDINGS) and now - entry.stat(follow_symlinks=False).st_mtime > _OLD_S:
+        if not entry.name.endswith(_ENDINGS):
+            continue
+        with suppress(OSError):         # gone meanwhile, or not to be removed: no reason not to submit
+            if now - entry.stat(follow_symlinks=False).st_mtime <= _OLD_S:
+                continue
             if entry.is_dir(follow_symlinks=False):
                 shutil.rmtree(entry, ignore_errors=True)
-                continue
-            with suppress(OSError):
+            else:
                 os.unlink(entry)
 
 
-def write_script(path: Path, text: str) -> None:
-    """Write a new file with mode 0600; nothing is left when that fails. Undecodable bytes go out as they came in."""
-    fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+def write_script(path: Path, text: str, mode: int = 0o600) -> None:
+    """Write a new file with that mode; nothing is left when that fails. Undecodable bytes go out as they came in."""
+    fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, mode)
     try:
         with open(fd, "w", encoding="utf-8", errors="surrogateescape", newline="\n") as file:
             file.write(text)
@@ -115,13 +118,13 @@ def _lines(path: Path) -> list[str] | None:
             if not stat.S_ISREG(found.st_mode) or found.st_uid != os.geteuid():
                 return None
             return file.read(_LONGEST).splitlines()
-    except OSError:
+    except OSError:         # not there, not yet, or not to be read now: no record
         return None
 
 
 def output_tail(path: Path) -> tuple[str, bool]:
     """The end of a script's own output without end markers, and whether there was an end marker."""
-    with suppress(OSError), open(path, "rb") as file:
+    with suppress(OSError), open(path, "rb") as file:       # a script that never ran has none
         file.seek(max(0, os.fstat(file.fileno()).st_size - _TAIL))
         lines = file.read(_TAIL).decode("utf-8", "replace").splitlines()
         kept = [line for line in lines if line not in _MARKERS]

@@ -73,8 +73,8 @@ class Lookout:
                 elif not fresh and began >= folder.again:
                     continue
                 yield directory, os.listdir(directory)
-            except OSError:
-                continue
+            except OSError:         # not there, or no descriptors left: at the next look, whether it changes or not
+                folder.fresh = True
         ended = time.monotonic()
         self._due = ended + max(LOOK_S, _SHARE * (ended - began))
 

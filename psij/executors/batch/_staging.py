@@ -9,20 +9,92 @@ machine sees too, as the work directory has to be.
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING
 
 from psij.executors._local_spawn import LaunchError, check_directory
-from psij.executors._local_staging import Staging, StagingError, StagingStopped
+from psij.executors._local_staging import Staging, StagingError, StagingStopped, in_background, staging
+from psij.job import Job, _ran
+from psij.job_spec import JobSpec
 from psij.job_state import JobState
 from psij.job_status import JobStatus
 from psij.staging import StageOutFlags
 
-__all__ = ["after_end", "before_submission"]
+if TYPE_CHECKING:
+    from psij.executors.batch.batch_scheduler_executor import BatchSchedulerExecutor
+
+__all__ = ["BatchStaging", "after_end", "before_submission", "staging_of"]
 
 _log = logging.getLogger("psij")
 _ENDS = {JobState.COMPLETED: StageOutFlags.ON_SUCCESS, JobState.FAILED: StageOutFlags.ON_ERROR,
          JobState.CANCELED: StageOutFlags.ON_CANCEL}
 _Stop = Callable[[], bool]
+
+
+def staging_of(spec: JobSpec) -> Staging | None:
+    """What a job stages and cleans up; None for one that does not."""
+    from psij.executors.batch.lrm import directory
+
+    return staging(spec, directory(spec)) if spec.stage_in or spec.stage_out or spec.cleanup else None
+
+
+class BatchStaging:
+    """The staging of one executor.
+
+    staged: by id of the job, what it stages, once it is staged in. fetching: ids of jobs that have ended and are staged
+    out, changed with the executor's lock held.
+    """
+
+    def __init__(self, executor: BatchSchedulerExecutor) -> None:
+        self.staged: dict[str, Staging] = {}
+        self.fetching: set[str] = set()
+        self._executor = executor
+
+    def bring(self, job: Job, staged: Staging) -> bool:
+        """Stage in, if that has not been done at an earlier try; False when the job has got its end instead."""
+        if self.staged.get(job.id) == staged:
+            return True
+        executor, began = self._executor, time.time()
+        ended = before_submission(staged, lambda: job.id in executor._cancel_later)
+        if ended is None:
+            self.staged[job.id] = staged
+            return True
+        executor._cancel_later.discard(job.id)
+        executor._set_job_status(job, JobStatus(JobState.QUEUED, time=began, metadata={"submit_time": began}))
+        if staged.stage_in:
+            executor._set_job_status(job, JobStatus(JobState.STAGE_IN, time=began))
+        executor._set_job_status(job, ended)
+        return False
+
+    def finish(self, job: Job, status: JobStatus) -> None:
+        """Set the final status of a job, after its staging out, which goes on in the background."""
+        staged = self.staged.pop(job.id, None)
+        if staged is None:
+            self._executor._set_job_status(job, status)
+            return
+        with self._executor._lock:
+            self.fetching.add(job.id)
+        in_background(partial(self._fetch, job, staged, status))
+
+    def _fetch(self, job: Job, staged: Staging, status: JobStatus) -> None:
+        """In a staging thread: what a job that has ended wants done, and its final status."""
+        executor, native_id = self._executor, job.native_id
+        ran = status.state is JobState.COMPLETED or job.status.state is JobState.ACTIVE or _ran(status)
+        canceled = status.state is JobState.CANCELED
+
+        def tell(state: JobState) -> None:
+            executor._set_job_status(job, JobStatus(state, metadata={"native_id": native_id}))
+
+        try:
+            after_end(staged, status, ran, lambda: job.id in executor._cancel_later and not canceled, tell)
+            status.time = time.time()
+        finally:
+            with executor._lock:
+                self.fetching.discard(job.id)
+                executor._cancel_later.discard(job.id)
+            executor._set_job_status(job, status)
 
 
 def before_submission(staging: Staging, stop: _Stop) -> JobStatus | None:

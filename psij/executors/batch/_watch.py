@@ -15,9 +15,11 @@ import os
 import random
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from psij.executors.batch._asking import reason
 from psij.executors.batch._evidence import Evidence, decide
 from psij.executors.batch._files import exit_file, node_names, starts
 from psij.executors.batch._lookout import LOOK_S, Lookout
@@ -40,7 +42,9 @@ _LINGER_S = 2.0         # how long a thread with nothing to do stays
 _SETTLE_S = (0.4, 5.0)  # shortest and longest pause between questions about ends
 _LASTING = ("submit_time", "start_time", "nodes", "node_count", "processors", "queue", "starts")
 _MISSING = JobStatus(JobState.NEW)      # a job that an answer does not list
+_STRANGERS = 50         # ids of jobs of others that nobody has ever listed: so many are judged at a time
 _NAP_S = 60.0           # two questions about ends that lie further apart: in between nobody could ask
+_MOST_LOGGED = 1000     # things that went wrong and are remembered, so that they are not told again
 _CANCEL_AGAIN_S = 60.0
 _CANCEL_TRIES = 3
 
@@ -61,8 +65,8 @@ class Known(dict[str, str]):
 class Followed:
     """A job that is followed, and what is known of it."""
 
-    __slots__ = ("answered", "asked_s", "cancel_at", "cancels", "directory", "ended_at", "executor", "job", "missed",
-                 "native_id", "own", "queue", "quiet", "reread", "silent_s", "starts")
+    __slots__ = ("answered", "asked_s", "cancel_at", "canceling", "cancels", "directory", "ended_at", "executor",
+                 "job", "missed", "native_id", "own", "queue", "quiet", "reread", "silent_s", "starts")
 
     def __init__(self, executor: BatchSchedulerExecutor, job: Job, native_id: str, own: bool) -> None:
         self.executor = executor
@@ -78,6 +82,7 @@ class Followed:
         self.silent_s = 0.0                     # how much of the time since then sources were silent
         self.cancel_at: float | None = None     # monotonic time of the last cancel that was accepted
         self.cancels = 0
+        self.canceling = 0                      # cancel commands that run now: their answer belongs to the evidence
         self.starts = 0
         self.reread = False                     # the answer that spoke of it before it was followed
         self.answered = False                   # the resource manager has said that it is alive
@@ -131,6 +136,7 @@ class Watcher:
         self._took = 0.0
         self._asked_at = 0.0
         self._errors = 0
+        self._logged: set[tuple[str, ...]] = set()      # what has been logged: texts and the words in them
         self._lookout = Lookout()
         self._hinted: set[Job] = set()                  # jobs with records of which the queue says nothing yet
         self._calm = 0.0                                # the pause before there were such records
@@ -158,6 +164,20 @@ class Watcher:
             self._start("queue", self._ask_queue)
             self._changed.notify_all()
             return True
+
+    @contextmanager
+    def canceling(self, job: Job) -> Iterator[None]:
+        """While a cancel command runs: an end is not judged before it is known whether it was ours."""
+        with self._changed:
+            followed = self._followed.get(job)
+            if followed is not None:
+                followed.canceling += 1
+        try:
+            yield
+        finally:
+            if followed is not None:
+                with self._changed:
+                    followed.canceling -= 1
 
     def canceled(self, job: Job) -> None:
         """The resource manager has accepted our cancel of a job: look soon."""
@@ -250,7 +270,7 @@ class Watcher:
             try:
                 self._poll(followed, native_ids)
             except Exception:
-                _log.exception("Following the jobs of %s failed", self.key[0])
+                self._log_once("Following the jobs of %s failed", self.key[0])
                 self._postpone(failed=True)
 
     def _poll(self, followed: list[Followed], native_ids: list[str]) -> None:
@@ -282,7 +302,15 @@ class Watcher:
         try:
             function(item, *arguments)
         except Exception:
-            _log.exception("Following job %s of %s failed", item.native_id, self.key[0])
+            self._log_once("Following job %s of %s failed", item.native_id, self.key[0])
+
+    def _log_once(self, text: str, *words: str) -> None:
+        """Log what went wrong, with its traceback; a hook that raises at every question is one line of the log."""
+        known = (text, *words) in self._logged
+        if len(self._logged) >= _MOST_LOGGED:
+            self._logged.clear()
+        self._logged.add((text, *words))
+        _log.log(logging.DEBUG if known else logging.ERROR, text, *words, exc_info=True)
 
     def _take(self, item: Followed, status: JobStatus | None, now: float) -> None:
         """What the queue says of one job: a status, None for "as before", or _MISSING."""
@@ -350,7 +378,8 @@ class Watcher:
             return
         self._errors += 1
         if self._errors == threshold:
-            _log.warning("%s does not answer; jobs keep their last known states: %s", executor.name, error)
+            why = "; ".join(reason(error).splitlines())
+            _log.warning("%s does not answer; jobs keep their last known states: %s", executor.name, why)
 
     def _postpone(self, failed: bool) -> None:
         with self._changed:
@@ -425,7 +454,7 @@ class Watcher:
             try:
                 self._decide_all(items)
             except Exception:
-                _log.exception("Finding out how jobs of %s ended failed", self.key[0])
+                self._log_once("Finding out how jobs of %s ended failed", self.key[0])
             with self._changed:
                 now = time.monotonic()
                 self._ends_earliest = now + min(max(_SETTLE_S[0], _ENDS_SHARE * (now - started)), _SETTLE_S[1])
@@ -437,13 +466,19 @@ class Watcher:
         executor, now = items[0].executor, time.monotonic()
         late = {item.native_id for item in items
                 if item.ended_at is not None and now - item.ended_at >= executor._accounting_delay()}
-        records, silent = executor._ask_sources(_native_ids(items), late)
+        strangers = {item.native_id for item in items[:_STRANGERS]
+                     if executor._REMEMBERS and not item.own and item.queue is None}
+        records, silent = executor._ask_sources(_native_ids(items), late | strangers)
         now = time.monotonic()
         for item in items:
-            self._guarded(item, self._decide, records.get(item.native_id, {}), silent, now)
+            patience = executor.config.lost_after
+            if item.native_id in strangers and item.missed > 1 and not (silent or self._errors):
+                patience = 0.0          # all who would know it have answered
+            self._guarded(item, self._decide, records.get(item.native_id, {}), silent, now, patience)
 
-    def _decide(self, item: Followed, records: dict[str, JobStatus], silent: bool, now: float) -> None:
-        if item.ended_at is None:       # it is alive after all
+    def _decide(self, item: Followed, records: dict[str, JobStatus], silent: bool, now: float,
+                patience_s: float) -> None:
+        if item.ended_at is None or item.canceling:     # it is alive after all; or it may be our doing
             return
         if silent or self._errors or now - item.asked_s > _NAP_S:
             item.silent_s += now - item.asked_s
@@ -455,7 +490,7 @@ class Watcher:
         item.starts = max(item.starts, len(began))
         known = Evidence(item.queue, item.missed == 0, records, end, item.cancel_at is not None, item.missed,
                          now - item.ended_at, item.silent_s, executor._SHOWN_CODES)
-        status = decide(known, executor._accounting_delay(), executor.config.lost_after)
+        status = decide(known, executor._accounting_delay(), patience_s)
         if status is None:
             return
         status.metadata = {"native_id": item.native_id, **(status.metadata or {})}

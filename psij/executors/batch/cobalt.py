@@ -25,7 +25,6 @@ from pathlib import Path
 from typing import Any
 
 from psij.exceptions import InvalidJobException, SubmitException
-from psij.executors.batch._watch import Followed
 from psij.executors.batch.batch_scheduler_executor import (
     BatchSchedulerExecutorConfig,
     Failure,
@@ -55,6 +54,7 @@ class CobaltState(Enum):
         self.state, self.phase = state, phase
 
     def __new__(cls, *_: object) -> CobaltState:
+        """A value of its own for each, so that states of the same meaning stay apart."""
         member = object.__new__(cls)
         member._value_ = len(cls.__members__)
         return member
@@ -111,6 +111,8 @@ class CobaltJobExecutor(LrmExecutor):
 
     _TEMPLATE = "cobalt.sh.j2"
     _PREFIX = "cobalt"
+    _SCRIPT_MODE = 0o700        # qsub wants to see an executable
+    _FILES = (".cobaltlog",)
     _TOLD = Told("", {
         "native_id": ("$COBALT_JOBID", 1), "start_time": ("${COBALT_STARTTIME:-}", 1),
         "wall_seconds": ("$((${COBALT_ENDTIME:-0} - ${COBALT_STARTTIME:-0}))", 1)})
@@ -120,12 +122,6 @@ class CobaltJobExecutor(LrmExecutor):
         self._cores = config.cores_per_node if isinstance(config, CobaltExecutorConfig) else None
 
     # --- submitting ------------------------------------------------------------------------------------------------
-
-    def _write_script(self, job: Job) -> Path:
-        """qsub wants to see an executable."""
-        path = super()._write_script(job)
-        path.chmod(0o700)
-        return path
 
     def get_submit_command(self, job: Job, submit_file_path: Path) -> list[str]:
         """qsub; all options are in the script."""
@@ -222,11 +218,6 @@ class CobaltJobExecutor(LrmExecutor):
         commands = [["grep", "-E", "-H", "-s", "-e", _LOOKED_FOR, "--", *paths[start:start + _LOGS_AT_ONCE]]
                     for start in range(0, len(paths), _LOGS_AT_ONCE)]
         return [Source("cobaltlog", commands, lambda exit_code, out: parse_log(out))]
-
-    def _remove_files(self, followed: Followed) -> None:
-        super()._remove_files(followed)
-        if followed.own:
-            self._delete_aux_file(followed.job, ".cobaltlog")
 
     # --- the rest --------------------------------------------------------------------------------------------------
 

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import json
 import logging
+import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import timedelta
@@ -36,6 +37,7 @@ from psij.job_spec import JobSpec
 from psij.job_state import JobState
 from psij.job_status import JobStatus
 from psij.resource_spec import ResourceSpecV1
+from psij.surroundings import Told
 from sssjob.templates.quoting import Directive, flux_path
 
 __all__ = ["FluxJobExecutor", "FluxState", "decimal_id"]
@@ -50,6 +52,7 @@ class FluxState(Enum):
         self.state, self.reason, self.phase = state, reason, phase
 
     def __new__(cls, *_: object) -> FluxState:
+        """A value of its own for each, so that states of the same meaning stay apart."""
         member = object.__new__(cls)
         member._value_ = len(cls.__members__)
         return member
@@ -69,6 +72,12 @@ class FluxState(Enum):
 # Types of fatal exceptions (RFC 21) and the reason that is told; others: "exception".
 _REASONS = {"timeout": "timeout", "alloc": "launch", "exec": "launch", "dependency": "dependency",
             "node-failure": "node-failure"}
+
+# R of the job, which the instance that gave it knows. Recorded of 0.88: "starttime": 1795251063.22, "expiration": ...
+_TOLD_LINES = r"""_psij_r=$(flux --parent job info "$(flux getattr jobid)" R 2>/dev/null) || _psij_r=
+_psij_of() { printf '%s\n' "$_psij_r" | sed -n "s/.*\"$1\": *\([1-9][0-9]*\).*/\1/p"; }
+_psij_begin=$(_psij_of starttime) _psij_end=$(_psij_of expiration)
+"""
 
 _DECIMAL = re.compile(r"\d{1,20}", re.ASCII)
 _F58 = re.compile(r"[fƒ]([1-9A-HJ-NP-Za-km-z]{1,11})", re.ASCII)
@@ -106,6 +115,10 @@ class FluxJobExecutor(LrmExecutor):
 
     _TEMPLATE = "flux.sh.j2"
     _PREFIX = "flux"
+    _TOLD = Told(_TOLD_LINES, {
+        "start_time": ("$_psij_begin", 1),
+        "wall_seconds": ("${_psij_end:+$((_psij_end - _psij_begin))}", 1)},
+        'flux exec --noinput "$@"')     # on every broker of the job's instance: flux-exec(1)
 
     def _there(self, *command: str) -> list[str]:
         """A command for the instance of url."""
@@ -148,6 +161,10 @@ class FluxJobExecutor(LrmExecutor):
             if user.get("sssjob", {}).get("id") == job.id:
                 found.append(native_id)
         return sorted(found, key=int)
+
+    def begin_attributes(self, at: float) -> dict[str, object]:
+        """``--dependency=begin-time:<seconds since the epoch>``; beside it there is no room for another dependency."""
+        return {"flux.dependency": f"begin-time:{math.ceil(at)}"}
 
     def dependency_attributes(self, after: Mapping[str, Sequence[str]]) -> dict[str, object] | None:
         """``--dependency``, which names one job; an attribute cannot say the option twice."""

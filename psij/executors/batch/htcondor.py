@@ -18,6 +18,7 @@ import json
 import logging
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from enum import Enum
 from pathlib import Path
 from typing import Any
@@ -132,14 +133,15 @@ class HTCondorJobExecutor(LrmExecutor):
         """condor_submit of the description that belongs to the script."""
         return self._there("condor_submit", "-terse", str(submit_file_path.with_suffix(".sub")))
 
-    def _native_id(self, job: Job, path: Path) -> str:
-        """Submit with a description, which is needed no longer after that."""
+    @contextmanager
+    def _prepared(self, job: Job, path: Path) -> Iterator[None]:
+        """The submit description."""
         description = path.with_suffix(".sub")
         text = self._description(job, path)
         try:
             description.unlink(missing_ok=True)
             write_script(description, text)
-            return super()._native_id(job, path)
+            yield
         finally:
             if not self.config.keep_files:
                 description.unlink(missing_ok=True)

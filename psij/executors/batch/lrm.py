@@ -7,10 +7,13 @@ output, and one template. ``docs`` in the module of each name the sources.
 from __future__ import annotations
 
 import logging
+import math
 import os
 import re
+import time
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from types import MappingProxyType
@@ -28,8 +31,8 @@ from psij.surroundings import Around, Told
 from sssjob.templates import render
 from sssjob.templates.quoting import Directive, QuotingError
 
-__all__ = ["LrmExecutor", "Row", "clock", "custom_directives", "directory", "job_name", "needs_env", "number",
-           "program", "resolved", "resources", "rows_by_header", "share", "whole_lines"]
+__all__ = ["LrmExecutor", "Row", "clock", "custom_directives", "directory", "job_name", "local_time", "needs_env",
+           "number", "program", "resolved", "resources", "rows_by_header", "share", "whole_lines"]
 
 Row = tuple[str, str, Any]      # native id, native state, and whatever the subclass needs to make a status of it
 
@@ -93,6 +96,17 @@ def number(text: str) -> float | None:
         return float(text)
     except ValueError:
         return None
+
+
+def local_time(at: float, form: str) -> str | None:
+    """A time of the future as local time, rounded up to a second; None where the clock shows it twice.
+
+    at: in seconds since the epoch. form: as of strftime(3), of full minutes or seconds.
+    """
+    at = math.ceil(at)
+    shown = time.strftime(form, time.localtime(at))
+    again = (time.strftime(form, time.localtime(at + shift)) for shift in (-7200, -3600, -1800, 1800, 3600, 7200))
+    return None if shown in again else shown
 
 
 def whole_lines(out: str) -> list[str]:
@@ -194,10 +208,14 @@ class LrmExecutor(BatchSchedulerExecutor):
             return Around("")
         surroundings.check(job)
         try:
-            return surroundings.around(job, self._told(spec))
+            return surroundings.around(job, replace(self._told(spec), several=self._several(job)))
         except Exception as e:
             _log.warning("Job %s has no surroundings: %s", job.id, e)
             return Around("")
+
+    def _several(self, job: Job) -> bool:
+        """Whether a job has parts, each with nodes of its own."""
+        return False
 
     def _told(self, spec: JobSpec) -> Told:
         """What the job is told, with what is the same everywhere: its id, the processes on this host."""

@@ -37,7 +37,16 @@ from psij.executors.batch.batch_scheduler_executor import (
     Source,
     check_status_exit_code,
 )
-from psij.executors.batch.lrm import LrmExecutor, Row, custom_directives, job_name, number, resources, share
+from psij.executors.batch.lrm import (
+    LrmExecutor,
+    Row,
+    custom_directives,
+    job_name,
+    local_time,
+    number,
+    resources,
+    share,
+)
 from psij.job import Job
 from psij.job_spec import JobSpec
 from psij.job_state import JobState
@@ -58,6 +67,7 @@ class LsfState(Enum):
         self.state, self.phase = state, phase
 
     def __new__(cls, *_: object) -> LsfState:
+        """A value of its own for each, so that states of the same meaning stay apart."""
         member = object.__new__(cls)
         member._value_ = len(cls.__members__)
         return member
@@ -123,6 +133,12 @@ _UNKNOWN_OUTCOME = re.compile(r"timed? ?out|socket operation|failed in (sending|
                               r"connection (reset|lost|closed)|broken pipe", re.IGNORECASE)
 
 
+# LSB_MCPU_HOSTS: hosts and their slots in turns; the first one may be the launch node.
+_SLOTS_HERE = ("$(echo ${LSB_MCPU_HOSTS:-} | awk -v here=\"$(uname -n)\" "
+               "'{ for (i = 1; i < NF; i += 2) if (index(here \".\", $i \".\") == 1 || index($i, here \".\") == 1) "
+               "{ print $(i + 1); exit } }')")
+
+
 class LsfExecutorConfig(BatchSchedulerExecutorConfig):
     """Settings of the LSF executor."""
 
@@ -133,7 +149,9 @@ class LsfJobExecutor(LrmExecutor):
     _TEMPLATE = "lsf.sh.j2"
     _PREFIX = "lsf"
     _TOLD = Told("", {"native_id": ("$LSB_JOBID", 1),       # LSB_MCPU_HOSTS: this host, its slots, others
-                      "processors": ("$(set -- ${LSB_MCPU_HOSTS:-}; echo \"${2:-}\")", 1)})
+                      "processors": (_SLOTS_HERE, 1)},
+                 # blaunch(1): without a shell of its own, on the hosts of this list
+                 'blaunch -no-shell -z "$(sort -u "$LSB_DJOB_HOSTFILE" | tr "\\n" " ")" "$@"')
 
     # --- submitting ------------------------------------------------------------------------------------------------
 
@@ -168,6 +186,11 @@ class LsfJobExecutor(LrmExecutor):
         """``-w``, a condition."""
         words = {"ok": "done", "notok": "exit", "any": "ended"}
         return {"lsf.w": " && ".join(f"{words[kind]}({one})" for kind, ids in after.items() for one in ids)}
+
+    def begin_attributes(self, at: float) -> dict[str, object] | None:
+        """``-b [[year:][month:]day:]hour:minute``, by local time; the next full minute."""
+        begin = local_time(-(-at // 60) * 60, "%Y:%m:%d:%H:%M")
+        return None if begin is None else {"lsf.b": begin}
 
     def hold_attributes(self) -> dict[str, object]:
         """``-H``."""

@@ -52,6 +52,7 @@ class NQSVState(Enum):
         self.state, self.phase = state, phase
 
     def __new__(cls, *_: object) -> NQSVState:
+        """A value of its own for each, so that states of the same meaning stay apart."""
         member = object.__new__(cls)
         member._value_ = len(cls.__members__)
         return member

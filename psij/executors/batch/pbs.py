@@ -36,11 +36,19 @@ _RECENT = 'ids=$(qselect -x -u "$1" -tc.ge."$2" 2>/dev/null) && [ -n "$ids" ] ||
 
 
 # Times are hours:minutes:seconds.
+# Seen with 23.06: the list of a job has local times, and memory with a unit, of all its nodes.
 _TOLD_LINES = r"""_psij_list=$(qstat -f "$PBS_JOBID" 2>/dev/null) || _psij_list=
 _psij_of() {
     printf '%s\n' "$_psij_list" | sed -n "s/^ *Resource_List\.$1 = //p" |
         awk -F: '{ s = 0; for (i = 1; i <= NF; i++) s = s * 60 + $i; print s; exit }'
 }
+_psij_stime=$(printf '%s\n' "$_psij_list" | sed -n 's/^ *stime = //p')
+[ -z "$_psij_stime" ] || _psij_stime=$(date -d "$_psij_stime" +%s 2>/dev/null) || _psij_stime=
+_psij_kib=$(printf '%s\n' "$_psij_list" | awk '
+    $1 == "Resource_List.mem" { n = $3 + 0; u = $3; sub(/^[0-9]+/, "", u) }
+    $1 == "Resource_List.nodect" { c = $3 }
+    END { f["kb"] = 1; f["mb"] = 1024; f["gb"] = 1048576; f["tb"] = 1073741824; f["b"] = f[""] = 1 / 1024
+          if (n && u in f) printf "%d", n * f[u] / (c ? c : 1) }')
 """
 
 
@@ -50,7 +58,9 @@ class PBSJobExecutor(GenericPBSJobExecutor):
     _FORMS = (["-f", "-F", "json"], ["-f"])
     _TOLD = Told(_TOLD_LINES, {
         "native_id": ("$PBS_JOBID", 1), "processors": ("${NCPUS:-}", 1), "wall_seconds": ("$(_psij_of walltime)", 1),
-        "cpu_seconds": ("$(_psij_of cput)", 1)})
+        "cpu_seconds": ("$(_psij_of cput)", 1), "start_time": ("$_psij_stime", 1),
+        "memory_bytes": ("$_psij_kib", 1024)},
+        'pbsdsh -- "$@"')       # once for each line of the node file: pbsdsh(1B)
     _ID = re.compile(r"\d{1,15}(?:\[\d*\])?\.[\w.-]{1,255}", re.ASCII)
     _NAME = re.compile(r"[\w.+-]+", re.ASCII)
     _DEFAULT_NAME = 60

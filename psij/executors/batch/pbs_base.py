@@ -31,7 +31,16 @@ from psij.executors.batch.batch_scheduler_executor import (
     InvalidJobStateError,
     check_status_exit_code,
 )
-from psij.executors.batch.lrm import LrmExecutor, Row, clock, custom_directives, job_name, number, resources
+from psij.executors.batch.lrm import (
+    LrmExecutor,
+    Row,
+    clock,
+    custom_directives,
+    job_name,
+    local_time,
+    number,
+    resources,
+)
 from psij.job import Job
 from psij.job_executor_config import JobExecutorConfig
 from psij.job_spec import JobSpec
@@ -205,6 +214,11 @@ class GenericPBSJobExecutor(LrmExecutor):
         """``-W depend=``."""
         words = [f"after{kind}:{':'.join(ids)}" for kind, ids in after.items()]
         return {f"{self._PREFIX}.W": f"depend={','.join(words)}"}
+
+    def begin_attributes(self, at: float) -> dict[str, object] | None:
+        """``-a [[[[CC]YY]MM]DD]hhmm[.SS]``, by local time."""
+        begin = local_time(at, "%Y%m%d%H%M.%S")
+        return None if begin is None else {f"{self._PREFIX}.a": begin}
 
     def hold_attributes(self) -> dict[str, object]:
         """``-h``."""

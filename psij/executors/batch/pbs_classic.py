@@ -35,7 +35,7 @@ class PBSClassicJobExecutor(GenericPBSJobExecutor):
 
     _FORMS = (["-f", "-x"], ["-f"])
     _TOLD = Told("", {"native_id": ("$PBS_JOBID", 1), "processors": ("${PBS_NUM_PPN:-}", 1),
-                      "wall_seconds": ("${PBS_WALLTIME:-}", 1)})
+                      "wall_seconds": ("${PBS_WALLTIME:-}", 1)}, 'pbsdsh -u "$@"')    # once a node: pbsdsh(1B)
     _ID = re.compile(r"\d{1,15}(?:\[\d*\]|-\d{1,10})?(?:\.[\w.-]{1,255})?", re.ASCII)
     _NAME = re.compile(r"[!-.0-~]+", re.ASCII)
     _DEFAULT_NAME = 15      # bytes that every release takes

@@ -9,17 +9,16 @@ What sites name themselves (parallel environments, resources for memory, GPUs an
 
 from __future__ import annotations
 
-import calendar
 import re
-import signal
 import subprocess
-import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
 from psij.exceptions import InvalidJobException, SubmitException
+from psij.executors.batch._arrays import task_numbers
+from psij.executors.batch._sge_records import XML_TIME, job_lists, parse_qacct, state_of, utc
 from psij.executors.batch.batch_scheduler_executor import (
     BatchSchedulerExecutorConfig,
     Failure,
@@ -27,7 +26,17 @@ from psij.executors.batch.batch_scheduler_executor import (
     Source,
     check_status_exit_code,
 )
-from psij.executors.batch.lrm import LrmExecutor, Row, clock, custom_directives, job_name, number, resources, share
+from psij.executors.batch.lrm import (
+    LrmExecutor,
+    Row,
+    clock,
+    custom_directives,
+    job_name,
+    local_time,
+    number,
+    resources,
+    share,
+)
 from psij.job import Job
 from psij.job_executor_config import JobExecutorConfig
 from psij.job_spec import JobSpec
@@ -41,32 +50,10 @@ __all__ = ["SGEExecutorConfig", "SGEJobExecutor", "state_of"]
 
 _UTC = ["env", "TZ=UTC0"]
 _ID = re.compile(r"\d{1,12}", re.ASCII)
+_ONE = re.compile(r"\d{1,12}(?:\.\d{1,9})?", re.ASCII)       # a job, or a task of an array
 _NAME_UNFIT = re.compile(r"""[\s"'#*/:?@\\]|[^ -~]""")
-_ACCT_TIME = "%a %b %d %H:%M:%S %Y"
-_XML_TIME = "%Y-%m-%dT%H:%M:%S"
-_QUANTITY = re.compile(r"([\d.]+)\s*([KMGTP]?)(?:B|s|Bs)?", re.ASCII)
-_FACTORS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40, "P": 1 << 50}
 _LONGEST_NAME = 512         # bytes; seen with 8.1.9
 _QACCT_AT_ONCE = 25         # each call reads the whole file
-
-# Letters of the state column, tested in this order; the first that is there decides (sge_status(5)).
-_LETTERS: tuple[tuple[str, JobState, str | None], ...] = (
-    ("E", JobState.QUEUED, "ERROR"), ("sST", JobState.ACTIVE, "SUSPENDED"), ("rt", JobState.ACTIVE, None),
-    ("h", JobState.QUEUED, "HELD"), ("qwPN", JobState.QUEUED, None), ("m", JobState.ACTIVE, None))
-
-# failed of accounting(5): 0 ran; 25 to be run again; 37 limit; 100 ended by a signal; the others never ran.
-#: What becomes of the facts of the tasks of an array, by their keys.
-_ARRAY_FACTS: dict[str, Callable[[Any], Any]] = {
-    "submit_time": min, "start_time": min, "end_time": max, "wall_seconds": sum, "cpu_seconds": sum,
-    "memory_max_bytes": max, "memory_average_bytes": max, "processors": max, "node_count": max, "starts": max}
-_TIME_LIMIT, _SIGNALED = 37, 100
-_RUN_AGAIN = 25
-#: Requests for limits in a record's category, queue_conf(5); signals of the soft ones.
-_ASKED = re.compile(r"(?:^|[\s,])([hs]_(?:rt|cpu|vmem))=([^\s,]+)")
-_SOFT = (("s_rt", signal.SIGUSR1, "timeout"), ("s_cpu", signal.SIGXCPU, "cpu-limit"))
-_WORDS = {"timeout": "the time limit was reached", "cpu-limit": "the limit of CPU time was reached",
-          "memory": "out of memory"}
-_NOT_OVER = (24, _RUN_AGAIN)
 
 _REFUSED = {
     **dict.fromkeys(("t", "tc"), "a PSI/J job is one job"), "o": "use stdout_path", "e": "use stderr_path",
@@ -99,6 +86,13 @@ class SGEExecutorConfig(BatchSchedulerExecutorConfig):
         self.exclusive_resource = exclusive_resource
 
 
+# A line of PE_HOSTFILE: host, slots, queue, processors. Recorded of 8.1.9: "head 2 all.q@head UNDEFINED".
+_SLOTS_HERE = ("$(awk -v here=\"$(uname -n)\" "
+               "'index(here \".\", $1 \".\") == 1 || index($1, here \".\") == 1 { print $2; exit }' "
+               "\"${PE_HOSTFILE:-/dev/null}\" 2>/dev/null | grep . || "
+               "{ [ \"${NHOSTS:-1}\" != 1 ] || echo \"${NSLOTS:-}\"; })")
+
+
 class SGEJobExecutor(LrmExecutor):
     """Executor ``sge``. Custom attributes ``sge.<option>`` are options of qsub, without the dash.
 
@@ -107,14 +101,16 @@ class SGEJobExecutor(LrmExecutor):
 
     _TEMPLATE = "sge.sh.j2"
     _PREFIX = "sge"
-    # The first line of PE_HOSTFILE is this host. qstat shows seconds; limits of processes are per job: the slots' sum.
+    # qstat shows seconds; limits of processes are per job: the slots' sum. Seen with 8.1.9. qrsh -inherit needs a
+    # parallel environment with control_slaves; the first line of PE_HOSTFILE is this host.
     _TOLD = Told("", {
         "native_id": ("$JOB_ID", 1),
-        "processors": ("$(sed -n '1s/^[^ ]* *\\([0-9]*\\).*/\\1/p' \"${PE_HOSTFILE:-/dev/null}\" 2>/dev/null | "
-                       "grep . || echo \"${NSLOTS:-}\")", 1),
+        "processors": (_SLOTS_HERE, 1),
         "wall_seconds": ("$(qstat -j \"$JOB_ID\" 2>/dev/null | "
                          "sed -n 's/^hard resource_list:.*h_rt=\\([0-9]*\\).*/\\1/p')", 1),
-        "cpu_seconds": ("$(ulimit -H -t)", 1), "memory_bytes": ("$(ulimit -H -v)", 1 << 10)})
+        "cpu_seconds": ("$(ulimit -H -t)", 1), "memory_bytes": ("$(ulimit -H -v)", 1 << 10)},
+        'for _psij_host in $(sed "1d; s/ .*//" "$PE_HOSTFILE"); do\n'
+        '    qrsh -inherit -nostdin "$_psij_host" "$@" &\ndone\nwait')
     _SHOWN_CODES = MappingProxyType({99: 1, 100: 1})    # by the submit script: Grid Engine would take them for orders
 
     def __init__(self, url: str | None = None, config: JobExecutorConfig | None = None) -> None:
@@ -136,7 +132,7 @@ class SGEJobExecutor(LrmExecutor):
         return found[0]
 
     def _is_native_id(self, text: str) -> bool:
-        return _ID.fullmatch(text) is not None
+        return _ONE.fullmatch(text) is not None
 
     def _classify_failure(self, exit_code: int, out: str) -> Failure:
         if exit_code < 0 or _UNKNOWN_OUTCOME.search(out):
@@ -169,12 +165,19 @@ class SGEJobExecutor(LrmExecutor):
             _check_layout(asked, name, self._allocation_rule(name))
 
     def dependency_attributes(self, after: Mapping[str, Sequence[str]]) -> dict[str, object] | None:
-        """``-hold_jid``, which waits for ends of any kind and knows no others."""
-        return {"sge.hold_jid": ",".join(after["any"])} if after.keys() == {"any"} else None
+        """``-hold_jid``, which waits for ends of any kind and knows no others, and no tasks of an array."""
+        if after.keys() != {"any"} or any("." in one for one in after["any"]):
+            return None
+        return {"sge.hold_jid": ",".join(after["any"])}
 
     def fit_name(self, name: str) -> str:
         """Without what Grid Engine does not take in a name."""
         return _fitted(name)
+
+    def begin_attributes(self, at: float) -> dict[str, object] | None:
+        """``-a [[CC]YY]MMDDhhmm[.SS]``, by local time."""
+        begin = local_time(at, "%Y%m%d%H%M.%S")
+        return None if begin is None else {"sge.a": begin}
 
     def hold_attributes(self) -> dict[str, object]:
         """``-h``."""
@@ -260,9 +263,19 @@ class SGEJobExecutor(LrmExecutor):
 
     def _rows(self, exit_code: int, out: str) -> Iterator[Row]:
         check_status_exit_code("qstat", exit_code, out)
-        for item in _job_lists(out):
-            if "state" in item and "JB_job_number" in item:
-                yield item["JB_job_number"], item["state"], item
+        arrays: dict[str, Row] = {}
+        for item in job_lists(out):
+            if "state" not in item or "JB_job_number" not in item:
+                continue
+            native_id = item["JB_job_number"]
+            if "tasks" not in item:
+                yield native_id, item["state"], item
+                continue
+            for task in task_numbers(item["tasks"]):
+                yield f"{native_id}.{task}", item["state"], item
+            if native_id not in arrays or not _runs(arrays[native_id][1]):
+                arrays[native_id] = native_id, item["state"], item
+        yield from arrays.values()
 
     def _status(self, state: str, row: Any) -> JobStatus | None:
         found = state_of(state)
@@ -270,8 +283,8 @@ class SGEJobExecutor(LrmExecutor):
             return None
         status, phase = found
         metadata: dict[str, Any] = {"native_state": state, "phase": phase,
-                                    "submit_time": _utc(row.get("JB_submission_time"), _XML_TIME)}
-        started = _utc(row.get("JAT_start_time"), _XML_TIME)
+                                    "submit_time": utc(row.get("JB_submission_time"), XML_TIME)}
+        started = utc(row.get("JAT_start_time"), XML_TIME)
         if status is JobState.ACTIVE:
             queue, _, host = row.get("queue_name", "").partition("@")
             metadata |= {"start_time": started, "queue": queue or None, "processors": number(row.get("slots", ""))}
@@ -282,7 +295,8 @@ class SGEJobExecutor(LrmExecutor):
                          metadata={key: value for key, value in metadata.items() if value is not None})
 
     def _sources(self, native_ids: list[str]) -> list[Source]:
-        return [Source("qacct", [[*_UTC, "qacct", "-j", one] for one in native_ids[:_QACCT_AT_ONCE]], parse_qacct)]
+        numbers = dict.fromkeys(one.partition(".")[0] for one in native_ids)
+        return [Source("qacct", [[*_UTC, "qacct", "-j", one] for one in list(numbers)[:_QACCT_AT_ONCE]], parse_qacct)]
 
     # --- the rest --------------------------------------------------------------------------------------------------
 
@@ -301,8 +315,13 @@ class SGEJobExecutor(LrmExecutor):
         return [*self.get_status_command([])]
 
     def parse_list_output(self, out: str) -> list[str]:
-        """The ids, each once."""
-        return list(dict.fromkeys(native_id for native_id, _, _ in self._rows(0, out)))
+        """The ids, each once; of an array that of the whole."""
+        return list(dict.fromkeys(native_id for native_id, _, _ in self._rows(0, out) if "." not in native_id))
+
+
+def _runs(letters: str) -> bool:
+    found = state_of(letters)
+    return found is not None and found[0] is JobState.ACTIVE
 
 
 def _slots(asked: ResourceSpecV1) -> int:
@@ -344,209 +363,3 @@ def _checked_name(name: Directive) -> str:
 def _fitted(name: str) -> str:
     name = _NAME_UNFIT.sub("_", name)
     return f"_{name}" if not name or name[0].isdigit() else name
-
-
-def state_of(letters: str) -> tuple[JobState, str | None] | None:
-    """State and phase for the letters of a state column; None when they say nothing about it."""
-    found = next(((state, phase) for some, state, phase in _LETTERS if any(one in letters for one in some)), None)
-    if "d" in letters:
-        return (found[0] if found is not None else JobState.ACTIVE), "CANCELING"
-    return found
-
-
-def _job_lists(out: str) -> Iterator[dict[str, str]]:
-    """The ``job_list`` elements, as names and texts. Raises ValueError when it is not the whole answer."""
-    from lxml import etree
-
-    try:
-        root = etree.fromstring(out.encode("utf-8", "surrogateescape"), _parser())
-    except etree.XMLSyntaxError as e:
-        raise ValueError(f"qstat gave no XML: {e}") from e
-    if root.tag != "job_info":
-        raise ValueError(f"qstat gave {root.tag}")
-    for element in root.iter("job_list"):
-        yield {str(child.tag): child.text or "" for child in element}
-
-
-def _parser() -> Any:
-    from lxml import etree
-
-    return etree.XMLParser(resolve_entities=False, no_network=True, recover=False, encoding="utf-8")
-
-
-def _utc(text: str | None, form: str) -> float | None:
-    try:
-        return float(calendar.timegm(time.strptime(text or "", form)))
-    except ValueError:
-        return None
-
-
-def _quantity(text: str) -> float | None:
-    match = _QUANTITY.fullmatch(text.strip())
-    return float(match[1]) * _FACTORS[match[2]] if match and match[1].replace(".", "", 1).isdecimal() else None
-
-
-def parse_qacct(exit_code: int, out: str) -> dict[str, JobStatus]:
-    """Statuses from ``qacct -j``; of several records of a job, the last. None for a job without a record.
-
-    Tasks of an array have the number of the array and their own ``taskid``; they are parts of one job, not runs of it.
-    """
-    if exit_code != 0 and "not found" in out:
-        return {}
-    check_status_exit_code("qacct", exit_code, out)
-    records: dict[str, dict[str, list[dict[str, str]]]] = {}
-    for block in re.split(r"^=+\n", out, flags=re.MULTILINE)[1:]:
-        pairs = (line.partition(" ") for line in block.splitlines())
-        record = {name: value.strip() for name, _, value in pairs if name}
-        if {"jobnumber", "failed", "exit_status", "end_time"} <= record.keys():
-            tasks = records.setdefault(record["jobnumber"], {})
-            tasks.setdefault(record.get("taskid", ""), []).append(record)
-    statuses = ((native_id, _of_tasks([_record(tasks[task]) for task in sorted(tasks, key=lambda t: (len(t), t))]))
-                for native_id, tasks in records.items())
-    return {native_id: status for native_id, status in statuses if status is not None}
-
-
-def _of_tasks(tasks: Sequence[JobStatus | None]) -> JobStatus | None:
-    """The status of an array: from its first start to its last end, the exit of the first task that failed.
-
-    Usage is added up; of memory, slots and runs it is the most that one task had. None where a task will run again.
-    """
-    known = [task for task in tasks if task is not None]
-    if len(known) < 2 or len(known) < len(tasks):
-        return known[0] if len(known) == len(tasks) else None
-    counts = next((task for task in known if task.state is JobState.FAILED), known[0])
-    facts = dict(counts.metadata or {})
-    facts.pop("attempts", None)
-    for key, choose in _ARRAY_FACTS.items():
-        values = [task.metadata[key] for task in known if task.metadata and key in task.metadata]
-        if values:
-            facts[key] = choose(values)
-    if "nodes" in facts:
-        facts["nodes"] = list(dict.fromkeys(n for task in known for n in (task.metadata or {}).get("nodes", ())))
-    return JobStatus(counts.state, time=facts["end_time"], exit_code=counts.exit_code, message=counts.message,
-                     metadata=facts)
-
-
-def _runs(records: list[dict[str, str]]) -> list[list[dict[str, str]]]:
-    """The records of a job by run, in order of time; of each run the one of the job itself last.
-
-    Tasks of a parallel environment that accounts for them one by one (accounting_summary, sge_pe(5)) have records like
-    the job's own, written as they end. qacct does not name them; they lie within the time of the run that they are of.
-    """
-    if len(records) == 1 or all(record.get("granted_pe", "NONE") == "NONE" for record in records):
-        return [[record] for record in records]
-    runs: list[list[dict[str, str]]] = []
-    spans = [(_utc(record.get("start_time"), _ACCT_TIME) or 0.0, _utc(record["end_time"], _ACCT_TIME) or 0.0)
-             for record in records]
-    end = -1.0
-    # the longest first of those that begin together, the last written first of those that also end together
-    for place in sorted(range(len(records)), key=lambda n: (spans[n][0], -spans[n][1], -n)):
-        again = runs and runs[-1][-1]["failed"].split(" ")[0] == str(_RUN_AGAIN)
-        if spans[place][0] and spans[place][1] <= end and not (again and spans[place][0] >= end):
-            runs[-1].insert(0, records[place])
-        else:
-            runs.append([records[place]])
-            end = spans[place][1]
-    return runs
-
-
-def _record(records: list[dict[str, str]]) -> JobStatus | None:
-    runs = _runs(records)
-    last = runs[-1][-1]
-    failed, code = (int(re.match(r"\d*", last[name])[0] or -1) for name in ("failed", "exit_status"))  # type: ignore[index]
-    if failed in _NOT_OVER:
-        return None
-    metadata: dict[str, Any] = {"native_state": f"failed {last['failed']}" if failed else "done",
-                                "submit_time": _utc(runs[0][-1].get("qsub_time"), _ACCT_TIME) or None,
-                                "end_time": _utc(last["end_time"], _ACCT_TIME),
-                                "account": last["project"] if last.get("project", "NONE") != "NONE" else None}
-    started = _utc(last.get("start_time"), _ACCT_TIME)
-    if started is not None and failed in (0, _TIME_LIMIT, _SIGNALED):
-        cpu = [seconds for one in records if (seconds := _quantity(one.get("cpu", ""))) is not None]
-        walls = [seconds for run in runs if (seconds := _quantity(run[-1].get("ru_wallclock", ""))) is not None]
-        memory = max(map(_resident, records), default=0)
-        metadata |= {"start_time": started, "wall_seconds": sum(walls) if walls else None,
-                     "queue": last.get("qname"), "processors": _whole(last.get("slots", "")),
-                     "cpu_seconds": sum(cpu) if cpu else None, "memory_max_bytes": int(memory) if memory else None,
-                     "memory_average_bytes": _average(records, sum(cpu)),
-                     "starts": len(runs),
-                     "attempts": [_attempt(run[-1]) for run in runs] if len(runs) > 1 else None}
-        if last.get("granted_pe") == "NONE":
-            metadata |= {"nodes": [last["hostname"]], "node_count": 1}
-    state = JobState.COMPLETED if failed == 0 and code == 0 else JobState.FAILED
-    passed = _limit(last, failed, code)
-    if passed is not None:
-        metadata["reason"] = passed
-    elif failed == _SIGNALED and code > 128:
-        metadata |= {"reason": "signal", "signal": code - 128}
-    elif failed not in (0, _SIGNALED):
-        metadata["reason"], code = "launch", -1
-    return JobStatus(state, time=metadata["end_time"], exit_code=code if code >= 0 else None,
-                     message=_WORDS.get(passed or "") or _said(metadata.get("reason"), last["failed"]),
-                     metadata={key: value for key, value in metadata.items() if value is not None})
-
-
-def _resident(record: Mapping[str, str]) -> float:
-    """The greatest resident size of a process in bytes; 0 for none.
-
-    Univa's ``maxrss`` has a unit. ru_maxrss is in kilobytes, which 8.1.9 takes for bytes when it makes a text of them:
-    ``47.777KB`` are 48924 KB.
-    """
-    return _quantity(record.get("maxrss", "")) or 1024 * (_quantity(record.get("ru_maxrss", "")) or 0)
-
-
-def _average(records: list[dict[str, str]], cpu: float) -> int | None:
-    """``mem``, which is memory integrated over CPU time, by the CPU time; None where it was not sampled."""
-    used = sum(_quantity(one.get("mem", "")) or 0 for one in records)
-    return int(used / cpu) if used and cpu else None
-
-
-def _said(reason: str | None, failed: str) -> str | None:
-    """Grid Engine's own words for a start that failed: ``28  : changing into working directory``."""
-    words = failed.partition(":")[2].strip()
-    return f"Grid Engine says {words}" if reason == "launch" and words else None
-
-
-def _limit(record: Mapping[str, str], failed: int, code: int) -> str | None:
-    """The limit that ended a job: the record says that one did, the requests in it say which.
-
-    A soft limit sends a signal that may also have come from elsewhere, so it counts where the job had used it up.
-    """
-    asked = {name: _limit_value(value) for name, value in _ASKED.findall(record.get("category", ""))}
-    used = {"rt": _quantity(record.get("ru_wallclock", "")), "cpu": _quantity(record.get("cpu", ""))}
-    passed = {name for name, most in asked.items()
-              if most is not None and (has := used.get(name.partition("_")[2])) is not None and has >= most - 1}
-    if failed == _TIME_LIMIT:
-        if "h_rt" in passed or not asked.keys() & {"h_cpu", "h_vmem"}:
-            return "timeout"
-        return "cpu-limit" if "h_cpu" in passed else "memory" if "h_vmem" in asked else "timeout"
-    if failed == _SIGNALED:
-        return next((reason for name, signal, reason in _SOFT if code == 128 + signal and name in passed), None)
-    return None
-
-
-def _limit_value(text: str) -> float | None:
-    """A limit in seconds: a number, or hours:minutes:seconds, of which each part may be empty."""
-    parts = text.split(":")
-    if not all(part == "" or part.replace(".", "", 1).isdecimal() for part in parts) or len(parts) not in (1, 3):
-        return None
-    seconds = 0.0
-    for part in parts:
-        seconds = seconds * 60 + float(part or 0)
-    return seconds
-
-
-def _attempt(run: dict[str, str]) -> dict[str, Any]:
-    """One run of a job that was run again."""
-    code = _whole(run["exit_status"].split(" ")[0])
-    signaled = run["failed"].startswith(str(_SIGNALED)) and code is not None and code > 128
-    found = {"native_state": f"failed {run['failed']}" if run["failed"] != "0" else "done",
-             "exit_code": None if signaled else code, "signal": code - 128 if signaled and code is not None else None,
-             "nodes": [run["hostname"]] if run.get("granted_pe") == "NONE" else None,
-             "start_time": _utc(run.get("start_time"), _ACCT_TIME), "end_time": _utc(run["end_time"], _ACCT_TIME),
-             "wall_seconds": _quantity(run.get("ru_wallclock", "")) or None}
-    return {key: value for key, value in found.items() if value is not None}
-
-
-def _whole(text: str) -> int | None:
-    return int(text) if text.isdecimal() else None

@@ -7,12 +7,11 @@ sacct(1), JOB STATE CODES; slurm.h.
 
 from __future__ import annotations
 
-import logging
+import math
 import os
 import re
 import subprocess
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from enum import Enum
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -20,13 +19,25 @@ from typing import Any
 from psij.exceptions import InvalidJobException, SubmitException
 from psij.executors.batch._files import exit_file
 from psij.executors.batch._hosts import hosts
+from psij.executors.batch._slurm_json import command as sacct_json
+from psij.executors.batch._slurm_json import parse_codes
 from psij.executors.batch._slurm_parts import check_part, step
+from psij.executors.batch._slurm_records import (
+    ACCOUNTING,
+    WORDS,
+    SlurmState,
+    is_unsure,
+    native_state,
+    parse_sacct,
+    parse_scontrol,
+    status_in,
+    whole,
+)
 from psij.executors.batch.batch_scheduler_executor import (
     BatchSchedulerExecutorConfig,
     Failure,
     InvalidJobStateError,
     Source,
-    SourceOffError,
     check_status_exit_code,
 )
 from psij.executors.batch.lrm import (
@@ -41,7 +52,6 @@ from psij.executors.batch.lrm import (
     program,
     resolved,
     resources,
-    rows_by_header,
     share,
     whole_lines,
 )
@@ -56,8 +66,6 @@ from sssjob.templates.quoting import Directive, Quoted, slurm_path
 
 __all__ = ["SlurmExecutorConfig", "SlurmJobExecutor", "SlurmState"]
 
-_log = logging.getLogger("psij")
-
 
 # Seen with 22.05: StartTime and EndTime are local times; EndTime is Unknown where there is no limit. A job that is an
 # element of an array is asked for by its own id, and may be shown among others.
@@ -71,68 +79,24 @@ if [ -n "$_psij_span" ]; then
     [ -z "${_psij_span#* }" ] || _psij_to=$(date -d "${_psij_span#* }" +%s 2>/dev/null) || _psij_to=
 fi
 """
-
-
-class SlurmState(Enum):
-    """Native states: what PSI/J makes of each, why it failed, the phase. None: the state of the job stays as it was."""
-
-    def __init__(self, state: JobState | None, reason: str | None = None, phase: str | None = None) -> None:
-        self.state, self.reason, self.phase = state, reason, phase
-
-    def __new__(cls, *_: object) -> SlurmState:
-        member = object.__new__(cls)
-        member._value_ = len(cls.__members__)
-        return member
-
-    # base states
-    PENDING = (JobState.QUEUED,)
-    RUNNING = (JobState.ACTIVE,)
-    SUSPENDED = (JobState.ACTIVE, None, "SUSPENDED")
-    COMPLETED = (JobState.COMPLETED,)
-    CANCELLED = (JobState.CANCELED,)
-    FAILED = (JobState.FAILED,)
-    TIMEOUT = (JobState.FAILED, "timeout")
-    NODE_FAIL = (JobState.FAILED, "node-failure")
-    PREEMPTED = (JobState.FAILED, "preempted")
-    BOOT_FAIL = (JobState.FAILED, "boot")
-    DEADLINE = (JobState.FAILED, "deadline")
-    OUT_OF_MEMORY = (JobState.FAILED, "memory")
-    # flags, which squeue shows instead
-    COMPLETING = (JobState.ACTIVE, None, "CLEANUP")
-    STAGE_OUT = (JobState.ACTIVE, None, "STAGE_OUT")
-    CONFIGURING = (JobState.QUEUED, None, "CONFIGURING")
-    EXPEDITING = (JobState.QUEUED,)
-    RESIZING = (JobState.ACTIVE,)
-    REQUEUED = (JobState.QUEUED,)
-    REQUEUE_FED = (JobState.QUEUED,)
-    REQUEUE_HOLD = (JobState.QUEUED,)
-    SPECIAL_EXIT = (JobState.QUEUED,)
-    STOPPED = (JobState.ACTIVE, None, "SUSPENDED")
-    REVOKED = (None,)
-    RESV_DEL_HOLD = (JobState.QUEUED,)
-    SIGNALING = (JobState.ACTIVE,)
-
+# The parts of a heterogeneous job have nodes of their own; srun is asked for them one by one. Seen with 22.05.
+_EACH_NODE = r"""for _psij_group in $(seq 0 $((${SLURM_HET_SIZE:-1} - 1))); do
+    eval "_psij_nodes=\${SLURM_JOB_NUM_NODES_HET_GROUP_$_psij_group:-\$SLURM_JOB_NUM_NODES}"
+    srun ${SLURM_HET_SIZE:+--het-group=$_psij_group} --overlap --quiet --nodes="$_psij_nodes" --ntasks="$_psij_nodes" \
+        --ntasks-per-node=1 "$@" &
+done
+wait"""
 
 _ID = re.compile(r"\d{1,10}(?:_\d{1,10}|\+\d{1,10})?", re.ASCII)
 _SUBMITTED = re.compile(r"(\d{1,10})(?:;([\w.-]+))?", re.ASCII)
-_CPU_TIME = re.compile(r"(?:(?:(\d+)-)?(\d+):)?(\d+):(\d+(?:\.\d+)?)", re.ASCII)
-_SIZE = re.compile(r"(\d+(?:\.\d+)?)([KMGTP]?)", re.ASCII)
-_FACTORS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40, "P": 1 << 50}
 
 _QUEUE = "%i|%T|%r|%V|%S|%e|%C|%D|%N|%P"
-_ACCOUNTING = ("JobID", "State", "ExitCode", "Submit", "Start", "End", "ElapsedRaw", "Suspended", "TotalCPU",
-               "NCPUS", "NNodes", "NodeList", "MaxRSS", "AveRSS", "Partition", "AllocTRES", "ConsumedEnergyRaw",
-               "Account", "QOS", "Cluster")
-_SHOWN = ("JobId", "JobState", "Reason", "Restarts", "ExitCode", "SubmitTime", "StartTime", "EndTime", "Partition",
-          "NodeList", "NumNodes", "NumCPUs", "Account", "QOS", "TRES")
 _EPOCH = ["env", "SLURM_TIME_FORMAT=%s"]     # times in seconds since the epoch
 
-_WORDS = {"timeout": "the time limit was reached", "node-failure": "a node failed", "boot": "a node did not boot",
-          "preempted": "preempted by another job", "deadline": "its deadline passed", "memory": "out of memory"}
+_CODES = ("sacct-json", "scontrol")          # sources of exit codes that the text of sacct does not have
 _KILLED_FOR_MEMORY = re.compile(r"^slurmstepd\S*: error: .*(?:exceeded (?:\S+ )?memory limit|oom[-_ ]kill)",
                                 re.IGNORECASE | re.MULTILINE)
 
-_NEVER = "DependencyNeverSatisfied"     # reason of a job whose dependency cannot come true any more
 _LONGEST_NAME = 1024     # bytes; seen with 22.05.8
 _NAMED = (("partition", "queue_name"), ("account", "account"), ("reservation", "reservation_id"))
 
@@ -173,10 +137,11 @@ class SlurmJobExecutor(LrmExecutor):
         "memory_bytes": ("${SLURM_MEM_PER_NODE:-$((${SLURM_MEM_PER_CPU:-0} * ${SLURM_CPUS_ON_NODE:-0}))}", 1 << 20),
         "node_processors": ("$(scontrol show node -o \"${SLURMD_NODENAME:-}\" 2>/dev/null | "
                             "sed -n 's/.* CPUTot=\\([0-9]*\\).*/\\1/p')", 1)},
-        'srun --overlap --quiet --nodes="$SLURM_JOB_NUM_NODES" --ntasks="$SLURM_JOB_NUM_NODES" --ntasks-per-node=1')
+        _EACH_NODE)
     _SEPARATOR = "|"
     TOGETHER = True
     FURTHER_ATTRIBUTES = MappingProxyType({"quality_of_service": "slurm.qos"})
+    _REMEMBERS = True       # the controller for MinJobAge, and sacct
     _SHOWN_CODES = MappingProxyType({code: code - 128 for code in range(128, 256)})     # by sacct; seen with 22.05.8
 
     # --- submitting ------------------------------------------------------------------------------------------------
@@ -246,8 +211,13 @@ class SlurmJobExecutor(LrmExecutor):
         assert job.spec is not None
         spec = job.spec
         environment = [item for item in (spec.environment or {}).items() if not needs_env(item[0])]
+        around = self._around(job, spec)
         return Job(resolved(spec)), {"directory": directory(spec), "inherit_environment": spec.inherit_environment,
-                                     "environment": environment, "program": program(spec)}
+                                     "environment": environment, "variables": around.variables,
+                                     "program": [*around.guard, *program(spec)]}
+
+    def _several(self, job: Job) -> bool:
+        return len(self._parts.get(job.id, ())) > 1
 
     def dependency_attributes(self, after: Mapping[str, Sequence[str]]) -> dict[str, object] | None:
         """``--dependency``; a job whose turn can no longer come is ended by Slurm and does not wait for ever."""
@@ -262,6 +232,10 @@ class SlurmJobExecutor(LrmExecutor):
             return None
         found = re.search(r"^ClusterName\s*=\s*(\S+)", out, re.MULTILINE)
         return None if found is None else found[1]
+
+    def begin_attributes(self, at: float) -> dict[str, object]:
+        """``--begin``, in seconds since the epoch, which no change of local time makes earlier. Seen with 22.05.8."""
+        return {"slurm.begin": f"uts{math.ceil(at)}"}
 
     def hold_attributes(self) -> dict[str, object]:
         """``--hold``."""
@@ -293,8 +267,12 @@ class SlurmJobExecutor(LrmExecutor):
     # --- states ----------------------------------------------------------------------------------------------------
 
     def get_status_command(self, native_ids: Iterable[str]) -> list[str]:
-        """squeue for all jobs of the user: a list of ids would save the server nothing."""
-        return [*_EPOCH, "squeue", "-u", str(os.geteuid()), "-t", "all", "-o", _QUEUE]
+        """squeue for all jobs of the user: a list of ids would save the server nothing.
+
+        Elements of an array that wait have one line for all of them, but where one is asked for.
+        """
+        each = ["-r"] if any("_" in one for one in native_ids) else []
+        return [*_EPOCH, "squeue", "-u", str(os.geteuid()), "-t", "all", *each, "-o", _QUEUE]
 
     def _rows(self, exit_code: int, out: str) -> Iterator[Row]:
         check_status_exit_code("squeue", exit_code, out)
@@ -307,7 +285,7 @@ class SlurmJobExecutor(LrmExecutor):
                 yield parts[0], parts[1], parts[2]
 
     def _status(self, state: str, row: Any) -> JobStatus | None:
-        native = _native_state(state)
+        native = native_state(state)
         values = row.split("|") if isinstance(row, str) else []
         if native is None or native.state is None or len(values) != 8:
             return None
@@ -316,26 +294,26 @@ class SlurmJobExecutor(LrmExecutor):
         if native.state is not JobState.QUEUED and names:
             metadata["start_time"] = number(start)
             if native.phase != "CLEANUP":       # then it lists what has not been given back yet
-                metadata |= {"nodes": hosts(names), "node_count": _whole(nodes), "processors": _whole(cpus)}
+                metadata |= {"nodes": hosts(names), "node_count": whole(nodes), "processors": whole(cpus)}
         if native.state.final:
             metadata["end_time"] = number(end)
-        return _with_state(native, metadata, reason)
+        return status_in(native, metadata, reason)
 
     def _sources(self, native_ids: list[str]) -> list[Source]:
-        return [Source("sacct", [[*_EPOCH, "sacct", "-D", "-P", "-o", ",".join(_ACCOUNTING), "-j", ",".join(ids)]
+        return [Source("sacct", [[*_EPOCH, "sacct", "-D", "-P", "-o", ",".join(ACCOUNTING), "-j", ",".join(ids)]
                                  for ids in _chunks(native_ids, 1000)], parse_sacct),
                 Source("scontrol", [[*_EPOCH, "scontrol", "-o", "show", "job", one] for one in native_ids[:50]],
                        parse_scontrol, late=True)]
 
     def _ask_sources(self, native_ids: list[str], late: set[str]) -> tuple[dict[str, dict[str, JobStatus]], bool]:
-        """As the base, and scontrol for exit codes that sacct alone would give wrong."""
+        """As the base, and for exit codes that the text of sacct gives wrong its JSON where that is right, or scontrol.
+        """
         records, silent = super()._ask_sources(native_ids, late)
-        unsure = [native_id for native_id, known in records.items() if "scontrol" not in known and _is_unsure(
+        unsure = [native_id for native_id, known in records.items() if "scontrol" not in known and is_unsure(
             known.get("sacct")) and exit_file(self._aux_path(native_id, ".ec"), None) is None]
-        if unsure and "scontrol" not in self._off:
-            self._ask_source(self._sources(unsure)[1], records)
+        self._ask_codes(unsure, records)
         for native_id, known in ((native_id, records[native_id]) for native_id in unsure):
-            if "scontrol" in known and known["scontrol"].exit_code is not None:
+            if any(known[name].exit_code is not None for name in _CODES if name in known):
                 known["sacct"].exit_code = None
             elif native_id not in late and self._aux_path(native_id, ".start").exists():
                 del known["sacct"]          # the script ran here, and its exit file may come yet
@@ -344,12 +322,20 @@ class SlurmJobExecutor(LrmExecutor):
                 known["sacct"].message = f"exit code {code}, or {code + 128}: sacct does not tell them apart"
         return records, silent
 
+    def _ask_codes(self, native_ids: list[str], records: dict[str, dict[str, JobStatus]]) -> None:
+        """Add to the records what those sources say that know exit codes."""
+        for name in _CODES:
+            unknown = [one for one in native_ids if not any(known in records[one] for known in _CODES)]
+            if unknown and name not in self._off:
+                json_of_sacct = Source(name, [sacct_json(ids) for ids in _chunks(unknown, 100)], parse_codes)
+                self._ask_source(json_of_sacct if name == "sacct-json" else self._sources(unknown)[1], records)
+
     def _explain(self, status: JobStatus, said: str) -> None:
         """A step that was killed for its memory says so in the script's output; its state is that of any kill."""
         metadata = status.metadata or {}
         if metadata.get("reason") == "signal" and _KILLED_FOR_MEMORY.search(said):
             metadata["reason"] = "memory"
-            status.message = _WORDS["memory"] + (f" ({status.message})" if status.message else "")
+            status.message = WORDS["memory"] + (f" ({status.message})" if status.message else "")
 
     # --- the rest --------------------------------------------------------------------------------------------------
 
@@ -397,201 +383,5 @@ def _resource_directives(asked: ResourceSpecV1) -> list[Directive]:
 def _chunks(items: list[str], size: int) -> Iterator[list[str]]:
     for start in range(0, len(items), size):
         yield items[start:start + size]
-
-
-def _native_state(text: str) -> SlurmState | None:
-    """The state that ``CANCELLED by 0`` and the like begin with; None, with a warning, for one not known."""
-    word = text.split(" ")[0].rstrip("+")
-    if word in SlurmState.__members__:
-        return SlurmState[word]
-    if word not in _warned:
-        _warned.add(word)
-        _log.warning("Slurm's job state %r is not known; jobs in it keep their last state", word)
-    return None
-
-
-_warned: set[str] = set()
-
-
-def _with_state(native: SlurmState, metadata: dict[str, Any], said: str | None, code: int | None = None,
-                signal: int = 0) -> JobStatus:
-    """A status. said: Slurm's reason, for people."""
-    assert native.state is not None
-    if native.phase is not None:
-        metadata["phase"] = native.phase
-    if native.reason is not None:
-        metadata["reason"] = native.reason
-    elif native is SlurmState.CANCELLED and said == _NEVER:
-        metadata["reason"] = "dependency"
-    if signal and native.state is not JobState.COMPLETED:
-        metadata["signal"] = signal
-        code = 128 + signal
-        if native.state is JobState.FAILED:
-            metadata.setdefault("reason", "signal")
-    metadata = {key: value for key, value in metadata.items() if value is not None}
-    times = {JobState.QUEUED: "submit_time", JobState.ACTIVE: "start_time"}
-    message = said if said and said not in ("None", "NonZeroExitCode") else None
-    if native.state.final and (native.reason or (message and native.state is JobState.FAILED)):
-        message = f"Slurm says {native.name}" + (f", {message}" if message else "")
-        message = f"{_WORDS[native.reason]} ({message})" if native.reason else message
-    elif native.state.final:
-        message = None
-    final_code = code if native.state in (JobState.COMPLETED, JobState.FAILED) else None
-    return JobStatus(native.state, time=metadata.get(times.get(native.state, "end_time")), message=message,
-                     exit_code=final_code if native.reason is None or signal else None, metadata=metadata)
-
-
-def _exit(text: str) -> tuple[int | None, int]:
-    """Exit code and signal of ``code:signal``."""
-    code, _, signal = text.partition(":")
-    return (int(code) if code.isdecimal() else None), (int(signal) if signal.isdecimal() else 0)
-
-
-def _stated(text: str | None) -> str | None:
-    return None if text in (None, "", "(null)", "Unknown") else text
-
-
-def _is_unsure(status: JobStatus | None) -> bool:
-    """Whether sacct may have taken 128 off the exit code."""
-    return status is not None and status.exit_code is not None and 0 < status.exit_code < 128
-
-
-def _whole(text: str) -> int | None:
-    return int(text) if text.isdecimal() else None
-
-
-def _seconds(text: str) -> float | None:
-    """``[days-][hours:]minutes:seconds`` in seconds."""
-    match = _CPU_TIME.fullmatch(text)
-    if match is None:
-        return None
-    days, hours, minutes, seconds = (float(part or 0) for part in match.groups())
-    return ((days * 24 + hours) * 60 + minutes) * 60 + seconds
-
-
-def _bytes(text: str) -> int | None:
-    """A size such as ``52424K``; None for none: not sampled is not zero."""
-    match = _SIZE.fullmatch(text)
-    return int(float(match[1]) * _FACTORS[match[2]]) if match is not None else None
-
-
-def parse_sacct(exit_code: int, out: str) -> dict[str, JobStatus]:
-    """Statuses from ``sacct -D -P`` with the fields of _ACCOUNTING; of several runs of a job, the last, with all usage.
-
-    Text codes of 128 and more come with 128 taken off; the exit file knows better. Steps have the memory.
-    """
-    if exit_code != 0:
-        if "storage is disabled" in out or "not supported" in out.lower():
-            raise SourceOffError(out.strip())
-        check_status_exit_code("sacct", exit_code, out)
-    if not out.startswith("JobID|"):
-        raise ValueError(f"sacct gave no header: {out[:200]!r}")
-    jobs: dict[str, list[Mapping[str, str]]] = {}
-    steps: dict[str, list[Mapping[str, str]]] = {}
-    for row in rows_by_header(out):
-        native_id, dot, _ = row["JobID"].partition(".")
-        (steps if dot else jobs).setdefault(native_id, []).append(row)
-    statuses = ((native_id, _record(runs, steps.get(native_id, []))) for native_id, runs in jobs.items())
-    return {native_id: status for native_id, status in statuses if status is not None}
-
-
-def _record(runs: list[Mapping[str, str]], steps: list[Mapping[str, str]]) -> JobStatus | None:
-    row = runs[-1]
-    native = _native_state(row["State"])
-    if native is None or native.state is None:
-        return None
-    if native.state.final and number(row["End"]) is None:       # not all of it is there yet
-        return None
-    metadata: dict[str, Any] = {"native_state": row["State"], "submit_time": number(runs[0]["Submit"]),
-                                "queue": row["Partition"] or None, "account": row.get("Account") or None,
-                                "qos": _stated(row.get("QOS")), "machine": row.get("Cluster") or None}
-    started = [run for run in runs if _ran(run)]
-    if started and native.state is not JobState.QUEUED:     # of a last run that never had nodes nothing was delivered
-        last = started[-1]
-        metadata |= {"start_time": number(last["Start"]), "nodes": _all_nodes(last),
-                     "node_count": _whole(last["NNodes"]), "processors": _whole(last["NCPUS"]),
-                     "starts": len(started), **_gpus(last["AllocTRES"])}
-    if native.state.final:
-        metadata["end_time"] = number(row["End"])
-    if len(runs) > 1 and started:
-        metadata["starts"] = len(started)
-    if len(started) > 1:
-        metadata["attempts"] = [_attempt(run) for run in started]
-    if started and native.state.final:
-        metadata |= {"wall_seconds": _sum(number(run["ElapsedRaw"]) for run in started),
-                     "cpu_seconds": _sum(_seconds(run["TotalCPU"]) for run in started),
-                     "suspend_seconds": _sum(_seconds(run["Suspended"]) for run in started) or None,
-                     "energy_joules": _sum(number(run["ConsumedEnergyRaw"]) for run in started) or None
-                     } | _memory(steps)
-    code, signal = _exit(row["ExitCode"])
-    return _with_state(native, metadata, None, code, signal)
-
-
-def _attempt(run: Mapping[str, str]) -> dict[str, Any]:
-    """One run of a job that was put back into the queue."""
-    code, signal = _exit(run["ExitCode"])
-    found = {"native_state": run["State"], "start_time": number(run["Start"]), "end_time": number(run["End"]),
-             "exit_code": None if signal else code, "signal": signal or None,
-             "wall_seconds": number(run["ElapsedRaw"]), "nodes": _all_nodes(run)}
-    return {key: value for key, value in found.items() if value is not None}
-
-
-def _sum(values: Iterable[float | None]) -> float | None:
-    """The sum of what is known; None when nothing is."""
-    known = [value for value in values if value is not None]
-    return sum(known) if known else None
-
-
-def _memory(steps: list[Mapping[str, str]]) -> dict[str, int]:
-    most = [size for step in steps if (size := _bytes(step["MaxRSS"]))]
-    mean = [size for step in steps if (size := _bytes(step["AveRSS"]))]
-    return ({"memory_max_bytes": max(most)} if most else {}) | ({"memory_average_bytes": max(mean)} if mean else {})
-
-
-def _ran(run: Mapping[str, str]) -> bool:
-    """Whether it had nodes; a job that never ran can have times all the same."""
-    return run["NodeList"] not in ("", "None assigned")
-
-
-def _all_nodes(run: Mapping[str, str]) -> list[str] | None:
-    """Its nodes; None while sacct names fewer than it counts, as it does for a moment after the end (seen in 22.05)."""
-    names, count = hosts(run["NodeList"]), _whole(run["NNodes"])
-    return names if count in (None, len(names)) else None
-
-
-def _gpus(tres: str) -> dict[str, Any]:
-    """GPUs of ``gres/gpu=2,gres/gpu:a100=2``: how many, and of which types where all of them are named."""
-    match = re.search(r"(?:^|,)gres/gpu=(\d+)", tres)
-    types = {name: int(count) for name, count in re.findall(r"(?:^|,)gres/gpu:([^=,]+)=(\d+)", tres)}
-    if match is None:
-        return {"gpus": sum(types.values()), "gpu_types": types} if types else {}
-    return {"gpus": int(match[1])} | ({"gpu_types": types} if types and sum(types.values()) == int(match[1]) else {})
-
-
-def parse_scontrol(exit_code: int, out: str) -> dict[str, JobStatus]:
-    """Statuses from ``scontrol -o show job``; none for an id that is not known any more."""
-    if exit_code != 0 and "invalid job id" in out.lower():
-        return {}
-    check_status_exit_code("scontrol", exit_code, out)
-    found = {}
-    for line in whole_lines(out):
-        pairs = [pair for pair in re.findall(r"(\S+?)=(\S*)", line) if pair[0] in _SHOWN]
-        fields = dict(pairs)
-        native = _native_state(fields.get("JobState", ""))
-        if native is None or native.state is None or "JobId" not in fields or len(pairs) != len(fields):
-            continue        # the same field twice: a name or a comment looks like fields
-        names = fields.get("NodeList", "")
-        metadata: dict[str, Any] = {"native_state": native.name, "submit_time": number(fields.get("SubmitTime", "")),
-                                    "queue": fields.get("Partition"), "account": _stated(fields.get("Account")),
-                                    "qos": _stated(fields.get("QOS"))}
-        if names not in ("", "(null)") and native.state is not JobState.QUEUED:
-            metadata |= {"start_time": number(fields.get("StartTime", "")), "nodes": hosts(names),
-                         "node_count": _whole(fields.get("NumNodes", "")),
-                         "processors": _whole(fields.get("NumCPUs", "")),
-                         "starts": (_whole(fields.get("Restarts", "")) or 0) + 1, **_gpus(fields.get("TRES", ""))}
-        if native.state.final:
-            metadata["end_time"] = number(fields.get("EndTime", ""))
-        found[fields["JobId"]] = _with_state(native, metadata, fields.get("Reason"), *_exit(fields.get("ExitCode", "")))
-    return found
 
 

@@ -1,0 +1,238 @@
+"""What a batch executor says of its resource manager: the hooks that third parties override, and the files of its jobs.
+
+psij-python's hooks keep their names and meaning. Further ones, with defaults: ``_classify_failure``,
+``_lookup_commands``, ``_parse_lookup``, ``_sources``; and for what PSI/J itself has no words for,
+``dependency_attributes``, ``hold_attributes``, ``get_release_command``, ``part_id``, ``machine``. Nothing is run here.
+"""
+
+from __future__ import annotations
+
+import getpass
+import os
+from abc import abstractmethod
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from datetime import timedelta
+from pathlib import Path
+from types import MappingProxyType
+from typing import IO, Any, ClassVar
+
+from psij.exceptions import InvalidJobException
+from psij.executors.batch._config import BatchSchedulerExecutorConfig
+from psij.executors.batch._context import check_lengths, script_context
+from psij.executors.batch._terms import Failure, Source
+from psij.job import Job
+from psij.job_executor import JobExecutor
+from psij.job_executor_config import JobExecutorConfig
+from psij.job_launcher import Launcher
+from psij.job_spec import JobSpec
+from psij.job_status import JobStatus
+
+__all__ = ["BatchHooks"]
+
+_Words = list[str]                  # the method ``list`` hides the built-in inside the class
+
+
+class BatchHooks(JobExecutor):
+    """What differs from one resource manager to the next."""
+
+    config: BatchSchedulerExecutorConfig
+    _chunk: int | None = 500        # native ids per status command; None: one command for all
+    _SHOWN_CODES: Mapping[int, int] = {}    # exit codes that accounting or the queue shows as other ones
+    _RECORDS_TELL = False           # the scripts' own records name job and native id, so that they can be searched
+    _REMEMBERS = False              # queue and sources know every job from its submission until long after its end
+    #: Whether several jobs can be submitted as the parts of one.
+    TOGETHER: ClassVar[bool] = False
+    #: Custom attributes for what PSI/J has no member for, by name (``quality_of_service``).
+    FURTHER_ATTRIBUTES: ClassVar[Mapping[str, str]] = MappingProxyType({})
+    _SCRIPT_MODE = 0o600            # of the submit script
+    _FILES: ClassVar[Sequence[str]] = ()    # suffixes of further files that the resource manager makes of a job
+    _OUTPUT_IS_TROUBLE = False      # all output of the submit script is worth a message, with an end marker or without
+
+    def __init__(self, url: str | None = None, config: JobExecutorConfig | None = None) -> None:
+        super().__init__(url, BatchSchedulerExecutorConfig._from_config(config))
+        self._work_directory: Path | None = None
+
+    # --- psij-python's ---------------------------------------------------------------------------------------------
+
+    @abstractmethod
+    def generate_submit_script(self, job: Job, context: dict[str, Any], submit_file: IO[str]) -> None:
+        """Write the submit script of a job. context: see _create_script_context."""
+
+    @abstractmethod
+    def get_submit_command(self, job: Job, submit_file_path: Path) -> _Words:
+        """The command that submits a script."""
+
+    @abstractmethod
+    def job_id_from_submit_output(self, out: str) -> str:
+        """The native id in the output of a submit command that succeeded."""
+
+    @abstractmethod
+    def get_cancel_command(self, native_id: str) -> _Words:
+        """The command that ends a job."""
+
+    @abstractmethod
+    def process_cancel_command_output(self, exit_code: int, out: str) -> None:
+        """Judge a cancel command that failed.
+
+        Raises InvalidJobStateError when the job had ended, SubmitException for any other failure; returns when the job
+        will end all the same.
+        """
+
+    @abstractmethod
+    def get_status_command(self, native_ids: Iterable[str]) -> _Words:
+        """The command that asks for the states of these jobs, or of all."""
+
+    @abstractmethod
+    def parse_status_output(self, exit_code: int, out: str) -> dict[str, JobStatus]:
+        """Statuses by native id. Raises any exception when the output says nothing."""
+
+    @abstractmethod
+    def get_list_command(self) -> _Words:
+        """The command that lists the user's jobs."""
+
+    def parse_list_output(self, out: str) -> _Words:
+        """Native ids in the output of the list command: its lines."""
+        return [line.strip() for line in out.splitlines() if line.strip()]
+
+    def _format_duration(self, duration: timedelta) -> str:
+        """A time limit as the resource manager wants it: ``hours:minutes:seconds``."""
+        seconds = -int(-duration.total_seconds() // 1)
+        return f"{seconds // 3600}:{seconds // 60 % 60:02}:{seconds % 60:02}"
+
+    def _clean_submit_script(self, job: Job) -> None:
+        """Remove the submit script."""
+        if not self.config.keep_files:
+            self._script_path(job).unlink(missing_ok=True)
+
+    def _current_user(self) -> str:
+        """The name of the user that jobs belong to."""
+        return getpass.getuser()
+
+    def _create_script_context(self, job: Job) -> dict[str, Any]:
+        """What a template of psij-python's form may use."""
+        return script_context(self, job)
+
+    # --- submissions, with defaults --------------------------------------------------------------------------------
+
+    def _check_spec(self, spec: JobSpec) -> None:
+        """Refuse, with InvalidJobException, what this executor cannot do."""
+        check_lengths(spec)
+
+    def _said_of_submission(self, out: str) -> dict[str, Any]:
+        """Metadata of the job, from the output of a submit command that succeeded."""
+        return {}
+
+    def _prepared(self, job: Job, path: Path) -> AbstractContextManager[None]:
+        """What the submit command needs beside the script at path, as long as it runs."""
+        return nullcontext()
+
+    def _classify_failure(self, exit_code: int, out: str) -> Failure:
+        """What it means that the submit command failed in this way."""
+        return Failure.REFUSED if exit_code > 0 else Failure.UNKNOWN
+
+    def _lookup_commands(self, job: Job) -> list[_Words] | None:
+        """Commands whose output shows a native job made for this job; None when it cannot be looked up."""
+        return None
+
+    def _parse_lookup(self, job: Job, out: str) -> _Words:
+        """Native ids of jobs made for this job, the oldest first."""
+        return []
+
+    def _says_none(self, out: str) -> bool:
+        """Whether a lookup command failed because there is no job at all."""
+        return False
+
+    def _is_native_id(self, text: str) -> bool:
+        """Whether a text can be a job id: one word, not an option."""
+        return bool(text) and not text.startswith("-") and not any(c.isspace() or c in "/\0" for c in text)
+
+    def is_native_id(self, text: str) -> bool:
+        """Whether a text has the form of this resource manager's job ids."""
+        return self._is_native_id(text)
+
+    def _launch_command(self, job: Job) -> _Words:
+        """The command that starts the processes of a job. Raises InvalidJobException for an unknown launcher."""
+        assert job.spec is not None
+        try:
+            launcher = self._get_launcher(job.spec.launcher or Launcher.DEFAULT_LAUNCHER_NAME)
+            return launcher.get_launch_command(job)
+        except ValueError as e:
+            raise InvalidJobException(f"launcher: {e}", e) from e
+
+    # --- ends, with defaults ---------------------------------------------------------------------------------------
+
+    def _sources(self, native_ids: _Words) -> list[Source]:
+        """Sources of final states besides the queue, the most trusted first."""
+        return []
+
+    def _explain(self, status: JobStatus, said: str) -> None:
+        """Put into a failed job's metadata what follows from the output of its submit script."""
+
+    def _first_delay(self) -> float:
+        """Seconds from a submission to the first question."""
+        return float(self.config.initial_queue_polling_delay)
+
+    def _watch_key(self) -> tuple[Any, ...]:
+        """Executors with the same key share a watcher; the first item is a name for people."""
+        return self.name, self
+
+    # --- what PSI/J has no words for -------------------------------------------------------------------------------
+
+    def dependency_attributes(self, after: Mapping[str, Sequence[str]]) -> dict[str, object] | None:
+        """The custom attributes with which the resource manager starts a job after others; None where it cannot.
+
+        after: native ids by what must have become of all of them: ``ok``, ``notok``, ``any`` (an end of any kind).
+        """
+        return None
+
+    def machine(self) -> str | None:
+        """What the resource manager calls what it submits to; None where it has no name for it or does not say."""
+        return None
+
+    def fit_name(self, name: str) -> str:
+        """The name of a job as the resource manager takes it, which is the same where it does."""
+        return name
+
+    def begin_attributes(self, at: float) -> dict[str, object] | None:
+        """The custom attributes with which a job does not start before a time; None where that cannot be said.
+
+        at: in seconds since the epoch.
+        """
+        return None
+
+    def hold_attributes(self) -> dict[str, object] | None:
+        """The custom attributes with which a job is held until its user releases it; None where it cannot be."""
+        return None
+
+    def get_release_command(self, native_id: str) -> _Words | None:
+        """The command that ends the hold of hold_attributes."""
+        return None
+
+    def part_id(self, native_id: str, number: int) -> str:
+        """The native id of a part of a job that was submitted together. native_id: of the whole, or of any part."""
+        return native_id
+
+    # --- files -----------------------------------------------------------------------------------------------------
+
+    @property
+    def work_directory(self) -> Path:
+        """Where scripts and outputs are: ``<config.work_directory>/<name of the executor>``."""
+        if self._work_directory is None:
+            self._work_directory = Path(os.path.abspath(self.config.work_directory / self.name.lower()))
+        return self._work_directory
+
+    @work_directory.setter
+    def work_directory(self, path: Path) -> None:
+        self._work_directory = path
+
+    def _script_path(self, job: Job) -> Path:
+        return self.work_directory / f"{job.id}.job"
+
+    def _aux_path(self, native_id: str, suffix: str) -> Path:
+        return self.work_directory / f"{native_id}{suffix}"
+
+    def _delete_aux_file(self, job: Job, suffix: str) -> None:
+        """Remove a file of a job, such as ``.out``."""
+        if not self.config.keep_files and job.native_id is not None:
+            self._aux_path(job.native_id, suffix).unlink(missing_ok=True)

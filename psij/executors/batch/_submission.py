@@ -1,0 +1,164 @@
+"""Submissions: the script, the submit command, and the search for a job whose submission got no answer.
+
+A submission is never repeated before the job was looked for by its tag: twice the same job is worse than an error.
+"""
+
+from __future__ import annotations
+
+import errno
+import logging
+import subprocess
+import time
+from contextlib import suppress
+from io import StringIO
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from psij.exceptions import SubmitException
+from psij.executors.batch._asking import reason
+from psij.executors.batch._files import clear_old, make_private, write_script
+from psij.executors.batch._terms import UNKNOWN_ERROR, Failure
+from psij.job import Job
+
+if TYPE_CHECKING:
+    from psij.executors.batch._asking import BatchAsking
+
+__all__ = ["Submissions"]
+
+_log = logging.getLogger("psij")
+_TRANSIENT = {errno.EAGAIN, errno.ENOMEM, errno.EMFILE, errno.ENFILE, errno.ESTALE, errno.ETXTBSY}
+_LOOKUP_S = (0.5, 10.0)             # shortest and longest pause between two questions by tag
+
+
+class Submissions:
+    """The submissions of one executor.
+
+    unanswered: times of those of which nobody knows what became of them, by id of the job. said: what the answers said
+    beside the id, until it is taken.
+    """
+
+    def __init__(self, executor: BatchAsking) -> None:
+        self.unanswered: dict[str, float] = {}
+        self.said: dict[str, dict[str, Any]] = {}
+        self._executor = executor
+        self._cleared: set[Path] = set()            # work directories that were cleared of old files
+        self._ready: dict[str, Path] = {}           # by id of the job: scripts that were written ahead
+
+    def prepare(self, job: Job) -> None:
+        """Write the script of a job ahead of its submission."""
+        if job.id not in self.unanswered and job.id not in self._ready:
+            self._ready[job.id] = self._write_script(job)
+
+    def is_ready(self, job: Job) -> bool:
+        """Whether a job was prepared."""
+        return job.id in self._ready
+
+    def withdraw(self, job: Job) -> None:
+        """Remove the script of a job that was prepared and is not submitted."""
+        if (found := self._ready.pop(job.id, None)) is not None:
+            with suppress(OSError):     # it stays behind; clear_old removes it one day
+                found.unlink(missing_ok=True)
+
+    def submit(self, job: Job) -> tuple[str, float]:
+        """Native id and time of submission. Raises SubmitException as BatchSchedulerExecutor.submit says."""
+        if job.id in self.unanswered:
+            submitted = self.unanswered[job.id]
+            found = self._search(job, "an earlier submission of it got no answer")
+            if found is not None:
+                return found, submitted
+        try:
+            self.prepare(job)
+        except OSError as e:
+            raise SubmitException(f"The submit script cannot be written: {e}", e,
+                                  transient=e.errno in _TRANSIENT) from e
+        path = self._ready.pop(job.id)
+        submitted = time.time()
+        try:
+            return self._native_id(job, path), submitted
+        except BaseException:
+            if job.id not in self.unanswered:
+                with suppress(OSError):     # what is raised matters more; clear_old removes it one day
+                    path.unlink(missing_ok=True)
+            raise
+
+    def _write_script(self, job: Job) -> Path:
+        executor = self._executor
+        if make_private(executor.work_directory) not in self._cleared:
+            self._cleared.add(executor.work_directory)
+            clear_old(executor.work_directory, time.time())
+        text = StringIO()
+        executor.generate_submit_script(job, executor._create_script_context(job), text)
+        path = executor._script_path(job)
+        path.unlink(missing_ok=True)        # of an earlier submission of this very job, known not to have worked
+        write_script(path, text.getvalue(), executor._SCRIPT_MODE)
+        return path
+
+    def _native_id(self, job: Job, path: Path) -> str:
+        executor = self._executor
+        try:
+            with executor._prepared(job, path):
+                out = executor._run_submit(executor.get_submit_command(job, path))
+        except subprocess.CalledProcessError as e:
+            return self._after_failure(job, e)
+        except subprocess.TimeoutExpired as e:
+            return self._search_or_raise(job, f"the submit command took longer than {e.timeout} s", e)
+        except OSError as e:
+            raise SubmitException(f"The submit command cannot be run: {reason(e)}", e,
+                                  transient=e.errno in _TRANSIENT) from e
+        except (KeyboardInterrupt, SystemExit):
+            self.unanswered.setdefault(job.id, time.time())
+            raise
+        try:
+            native_id = executor.job_id_from_submit_output(out)
+        except Exception as e:
+            return self._search_or_raise(job, f"no job id in the answer {out.strip()[:500]!r}", e)
+        if not isinstance(native_id, str) or not executor._is_native_id(native_id):
+            return self._search_or_raise(job, f"no job id in the answer {out.strip()[:500]!r}", None)
+        self.said[job.id] = executor._said_of_submission(out)
+        return native_id
+
+    def _after_failure(self, job: Job, error: subprocess.CalledProcessError) -> str:
+        said = error.output.strip()
+        if said in ("", UNKNOWN_ERROR):
+            said = f"exit code {error.returncode}, no message"
+        meaning = self._executor._classify_failure(error.returncode, error.output)
+        if meaning is Failure.UNKNOWN:
+            return self._search_or_raise(job, said, error)
+        raise SubmitException(said, error, transient=meaning is Failure.LATER) from error
+
+    def _search_or_raise(self, job: Job, why: str, error: BaseException | None) -> str:
+        found = self._search(job, why, error)
+        if found is None:
+            raise SubmitException(f"The job was not submitted: {why}", error, transient=True) from error
+        return found
+
+    def _search(self, job: Job, why: str, error: BaseException | None = None) -> str | None:
+        """The native id of a job of which nobody knows whether it was made; None when it was not.
+
+        Raises SubmitException when that cannot be found out.
+        """
+        executor = self._executor
+        self.unanswered.setdefault(job.id, time.time())
+        can_ask = executor._lookup_commands(job) is not None
+        if not (can_ask or executor._RECORDS_TELL):
+            raise SubmitException(f"Nobody knows whether the job was submitted: {why}", error) from error
+        until, pause, answered = time.monotonic() + executor.config.lost_after, _LOOKUP_S[0], False
+        while True:
+            found = executor._look_up(job)
+            if found:
+                del self.unanswered[job.id]
+                if len(found) > 1:
+                    _log.warning("Job %s was made %s times: %s; the first is followed", job.id, len(found), found)
+                return found[0]
+            answered = found is not None
+            left = until - time.monotonic()
+            if left <= 0:
+                break
+            time.sleep(min(pause, left))
+            pause = min(pause * 2, _LOOKUP_S[1])
+        if answered:
+            del self.unanswered[job.id]
+            return None
+        silence = f", {executor.name} does not answer" if can_ask else ""
+        raise SubmitException(f"Nobody knows whether the job was submitted{silence}: {why}", error,
+                              transient=can_ask) from error

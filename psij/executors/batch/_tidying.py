@@ -1,0 +1,94 @@
+"""The files of batch jobs after their ends: what is read from them, who still wants them, and their removal."""
+
+from __future__ import annotations
+
+import logging
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from psij.executors.batch._files import exit_file, output_tail
+from psij.job import Job
+from psij.job_state import JobState
+from psij.job_status import JobStatus
+
+if TYPE_CHECKING:
+    from psij.executors.batch._hooks import BatchHooks
+    from psij.executors.batch._watch import Followed
+
+__all__ = ["keep_exit_file", "read_left", "remove_all", "remove_files", "tell_output"]
+
+_log = logging.getLogger("psij")
+_AUX = (".out", ".ec", ".nodefile", ".start", ".ec.new", ".start.new", ".left")
+_MOST_LEFT = 65_536     # bytes of what surroundings leave behind
+
+
+def tell_output(executor: BatchHooks, followed: Followed, status: JobStatus) -> None:
+    """Put into the message of a failed job what its submit script had to say."""
+    if status.state is not JobState.FAILED:
+        return
+    said, ended = output_tail(executor._aux_path(followed.native_id, ".out"))
+    if said and (executor._OUTPUT_IS_TROUBLE or not ended):
+        executor._explain(status, said)
+        status.message = f"{status.message}: {said}" if status.message else said
+
+
+def read_left(executor: BatchHooks, followed: Followed, status: JobStatus) -> None:
+    """Put into the metadata what the surroundings of a job have left behind."""
+    surroundings = executor.config.surroundings
+    if surroundings is None:
+        return
+    try:
+        with open(executor._aux_path(followed.native_id, ".left"), encoding="ascii", errors="replace") as file:
+            status.metadata = {**(status.metadata or {}), **surroundings.read(followed.job, file.read(_MOST_LEFT))}
+    except FileNotFoundError:
+        return
+    except Exception as e:
+        _log.warning("What job %s has left behind cannot be read: %s", followed.job.id, e)
+
+
+def keep_exit_file(executor: BatchHooks, native_id: str, job: Job) -> None:
+    """Have the exit file of a job that somebody else submitted stay until this one, too, has seen its end."""
+    keep = executor._aux_path(native_id, ".keep")
+    with suppress(OSError):         # there is no work directory here: then there is no exit file either
+        keep.mkdir(0o700, exist_ok=True)
+        (keep / job.id).touch(0o600)
+
+
+def remove_files(executor: BatchHooks, followed: Followed) -> None:
+    """Those of a job that has ended. The exit file stays as long as somebody else is attached to the job."""
+    if executor.config.keep_files:
+        return
+    keep = executor._aux_path(followed.native_id, ".keep")
+    try:
+        if followed.own:
+            watched = keep.exists()
+            executor._clean_submit_script(followed.job)
+            (executor.work_directory / f"{followed.job.id}.start").unlink(missing_ok=True)
+            for suffix in (*_AUX, *executor._FILES):
+                if not (watched and suffix == ".ec"):
+                    executor._delete_aux_file(followed.job, suffix)
+        elif _left_by(keep, followed.job.id):
+            written = exit_file(executor._aux_path(followed.native_id, ".ec"), None)
+            script = None if written is None or written.job_id is None else f"{written.job_id}.job"
+            if script is not None and not (executor.work_directory / script).exists():
+                executor._delete_aux_file(followed.job, ".ec")
+    except OSError as e:
+        _log.warning("Files of job %s cannot be removed: %s", followed.job.id, e)
+
+
+def remove_all(executor: BatchHooks, job: Job) -> None:
+    """All files of a job, whatever the configuration says."""
+    suffixes = (*_AUX, *executor._FILES)
+    for path in [executor._script_path(job), *(executor._aux_path(job.native_id or job.id, one) for one in suffixes)]:
+        with suppress(OSError):     # the others are removed all the same; clear_old removes this one one day
+            path.unlink(missing_ok=True)
+
+
+def _left_by(keep: Path, job_id: str) -> bool:
+    """Take one who is attached to a job out of the directory of those who are; whether it was the last one."""
+    with suppress(OSError):         # it is not empty: others are attached; it is not there: nobody was noted
+        (keep / job_id).unlink(missing_ok=True)
+        keep.rmdir()
+        return True
+    return False
