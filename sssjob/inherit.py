@@ -26,7 +26,7 @@ from sssjob.model import (
 )
 from sssjob.vocabulary import in_scope
 
-__all__ = ["Effective", "Origin", "Resolved", "Slot", "TaskGroupView", "TaskView", "View", "effective"]
+__all__ = ["Effective", "Origin", "Resolved", "Shared", "Slot", "TaskGroupView", "TaskView", "View", "effective"]
 
 Slot = Literal["bare", "Requested", "Delivered", "Environment"]
 _C = TypeVar("_C", bound=Container)
@@ -58,9 +58,26 @@ class Resolved(NamedTuple):
     origin: Origin
 
 
+_Unit = list[tuple[Property, Container]]
+
+
+class _Read(NamedTuple):
+    """What is inherited or left together, its names, and whether results of one instance or amounts are in it."""
+
+    unit: _Unit
+    keys: frozenset[_Key]
+    instance: bool
+    amount: bool
+
+
+#: What was read of containers, by identity and slot. The container is kept, so that no other one gets its identity.
+Shared = dict[tuple[int, str], tuple[Container, list[_Read]]]
+
+
 class _Level(NamedTuple):
     """One step of the search. amounts: amounts are taken from here; defaults: it is a Defaults element; own: it is the
-    element itself or its sibling defaults; policy: the awarenessPolicy around the container."""
+    element itself or its sibling defaults; policy: the awarenessPolicy around the container; shared: see ``effective``.
+    """
 
     path: str
     container: Container
@@ -68,6 +85,7 @@ class _Level(NamedTuple):
     defaults: bool
     own: bool
     policy: str
+    shared: Shared | None = None
 
 
 def _key(p: Property) -> _Key:
@@ -76,10 +94,11 @@ def _key(p: Property) -> _Key:
     return p.tag, None, None
 
 
-def _slot_items(container: Container, slot: Slot) -> list[tuple[Property, Container]]:
+def _slot_items(container: Container, slot: Slot) -> _Unit:
     if slot == "bare":
         return [(p, container) for p in container.properties()]
-    return [(p, child) for child in container.containers(slot) for p in child.properties()]
+    children = [i for i in container.items if i.tag == slot and isinstance(i, Container)]
+    return [(p, child) for child in children for p in child.properties()]
 
 
 def _or(p: Property) -> bool:
@@ -91,9 +110,6 @@ def _group(p: Property) -> int:
         return int(p.attributes.get("group", "0"))
     except ValueError:
         return 0
-
-
-_Unit = list[tuple[Property, Container]]
 
 
 def _units(items: _Unit, slot: Slot) -> Iterator[_Unit]:
@@ -116,47 +132,60 @@ def _units(items: _Unit, slot: Slot) -> Iterator[_Unit]:
         yield items[start:end]
 
 
-def _instance(p: Property, level: _Level, slot: Slot) -> bool:
-    row = in_scope(level.container.tag if slot == "bare" else slot).get(p.tag)
-    return row is not None and row.instance
+def _read(level: _Level, slot: Slot) -> list[_Read]:
+    """The units of a level; read once where that is shared."""
+    if level.shared is None:
+        return _reading(level.container, slot)
+    key = id(level.container), slot
+    if key not in level.shared:
+        level.shared[key] = level.container, _reading(level.container, slot)
+    return level.shared[key][1]
 
 
-def _amount(p: Property, level: _Level, slot: Slot) -> bool:
-    row = in_scope(level.container.tag if slot == "bare" else slot).get(p.tag)
-    return row is not None and row.amount
+def _reading(container: Container, slot: Slot) -> list[_Read]:
+    items = _slot_items(container, slot)
+    known = in_scope(container.tag if slot == "bare" else slot) if items else {}
+    return [_Read(unit, frozenset([_key(p) for p, _ in unit]),
+                  any([p.tag in known and known[p.tag].instance for p, _ in unit]),
+                  any([p.tag in known and known[p.tag].amount for p, _ in unit]))
+            for unit in (_units(items, slot) if items else ())]
 
 
-def _taken(unit: _Unit, level: _Level, first: bool, slot: Slot) -> bool:
+def _taken(read: _Read, level: _Level, slot: Slot) -> bool:
     """Whether a unit may be inherited from a level at all."""
-    if first:
-        return True
     if slot == "Delivered" and level.defaults:
         return False
-    return not any(_instance(p, level, slot) or (not level.amounts and _amount(p, level, slot)) for p, _ in unit)
+    return not (read.instance or (read.amount and not level.amounts))
 
 
-def _resolve(levels: tuple[_Level, ...], slot: Slot, shadows: Iterable[_Level] = ()) -> list[tuple[_Level, _Unit]]:
-    """Units by level, nearest first. shadows: levels whose names hide those of the last levels (see ``fold``)."""
-    seen: set[_Key] = set()
+def _resolve(levels: tuple[_Level, ...], slot: Slot) -> list[tuple[_Level, _Unit]]:
+    """Units by level, nearest first."""
+    first = _read(levels[0], slot)
+    seen = {key for read in first for key in read.keys}
+    return [*((levels[0], read.unit) for read in first), *_further(levels[1:], slot, seen)]
+
+
+def _further(levels: tuple[_Level, ...], slot: Slot, seen: set[_Key],
+             shadows: Iterable[_Level] = ()) -> list[tuple[_Level, _Unit]]:
+    """The same of levels further out. seen: names that are said further in. shadows: levels whose names hide those of
+    the JobDefaults, which are the last levels (see ``fold``)."""
     found: list[tuple[_Level, _Unit]] = []
-    hidden = [(level, _shadow(level, slot)) for level in shadows]
-    for index, level in enumerate(levels):
-        keys: set[_Key] = set()
-        for unit in _units(_slot_items(level.container, slot), slot):
-            own = {_key(p) for p, _ in unit}
-            if not _taken(unit, level, index == 0, slot):
-                continue
-            if not own & seen and not any(own & h for _, h in hidden if level.path.startswith("JobDefaults")):
-                found.append((level, unit))
-            keys |= own
-        seen |= keys
+    inside = True
+    for level in levels:
+        taken = [read for read in _read(level, slot) if _taken(read, level, slot)]
+        if taken and inside and level.path.startswith("JobDefaults"):
+            inside = False
+            seen |= {key for shadow in shadows for key in _shadow(shadow, slot)}
+        found += [(level, read.unit) for read in taken if not read.keys & seen]
+        for read in taken:
+            seen |= read.keys
     return found
 
 
 def _shadow(level: _Level, slot: Slot) -> set[_Key]:
     """Names that a level further in states and hands down: what is no amount and no result."""
-    units = _units(_slot_items(level.container, slot), slot)
-    return {_key(p) for u in units if _taken(u, level._replace(amounts=False), False, slot) for p, _ in u}
+    inward = level._replace(amounts=False)
+    return {key for read in _read(level, slot) if _taken(read, inward, slot) for key in read.keys}
 
 
 def _policy(child: Container | None, container: Container, outer: str) -> str:
@@ -272,10 +301,12 @@ class TaskGroupView(View[TaskGroup]):
 class Effective(View[Job]):
     """What holds for a job with the JobDefaults beside it; ``effective`` makes one."""
 
-    def __init__(self, job: Job, defaults: JobDefaults | None = None, policy: str = "Reject") -> None:
+    def __init__(self, job: Job, defaults: JobDefaults | None = None, policy: str = "Reject",
+                 shared: Shared | None = None) -> None:
         self.job, self.defaults, self.policy = job, defaults, policy
         self._job = _Level("Job", job, True, False, True, policy)
-        self._far = tuple(_Level("JobDefaults", d, True, True, True, policy) for d in (defaults,) if d is not None)
+        self._far = tuple([_Level("JobDefaults", d, True, True, True, policy, shared)
+                           for d in (defaults,) if d is not None])
         super().__init__(job, (self._job, *self._far))
         groups = job.task_groups
         if not groups and defaults is not None:
@@ -359,9 +390,14 @@ class Effective(View[Job]):
         return made
 
 
-def effective(job: Job, defaults: JobDefaults | None = None, *, policy: str = "Reject") -> Effective:
-    """What holds for a job beside these JobDefaults. policy: the awarenessPolicy around both (of the JobGroup)."""
-    return Effective(job, defaults, policy)
+def effective(job: Job, defaults: JobDefaults | None = None, *, policy: str = "Reject",
+              shared: Shared | None = None) -> Effective:
+    """What holds for a job beside these JobDefaults. policy: the awarenessPolicy around both (of the JobGroup).
+
+    shared: an empty dict that is given for all jobs beside the same JobDefaults, so that these are read once; they must
+    not change between.
+    """
+    return Effective(job, defaults, policy, shared)
 
 
 def _inner_policy(level: _Level) -> str:
@@ -371,12 +407,17 @@ def _inner_policy(level: _Level) -> str:
 def _defaults(level: _Level, tag: str) -> tuple[_Level, ...]:
     """The Defaults of one kind inside a level, as levels; several rank in document order."""
     path = tag if level.path == "Job" else f"{level.path}/{tag}"
-    return tuple(_Level(path, c, True, True, True, _inner_policy(level)) for c in level.container.containers(tag))
+    return _inside(level, tag, path)
 
 
 def _nested(level: _Level, tag: str) -> tuple[_Level, ...]:
     path = tag if level.path == "TaskGroup" else f"{level.path}/{tag}"
-    return tuple(_Level(path, c, True, True, True, _inner_policy(level)) for c in level.container.containers(tag))
+    return _inside(level, tag, path)
+
+
+def _inside(level: _Level, tag: str, path: str) -> tuple[_Level, ...]:
+    return tuple([_Level(path, c, True, True, True, _inner_policy(level), level.shared)
+                  for c in level.container.items if c.tag == tag and isinstance(c, Container)])
 
 
 # --- folding ------------------------------------------------------------------------------------------------------
@@ -396,7 +437,9 @@ def _folded(cls: type[_C], own: Container, levels: tuple[_Level, ...], left_out:
 
 def _folded_child(tag: Any, own: Container, levels: tuple[_Level, ...], policy: str,
                   shadows: tuple[_Level, ...]) -> Container | None:
-    mine = list(own.containers(tag))
+    mine = [i for i in own.items if i.tag == tag and isinstance(i, Container)]
+    if not mine and len(levels) == 1:
+        return None
     attributes = dict(mine[0].attributes) if mine else {}
     items: list[Item] = [i for c in mine for i in c.items]
     inherited = _inherited(levels, tag, attributes.get("awarenessPolicy", policy), shadows)
@@ -412,22 +455,22 @@ def _folded_child(tag: Any, own: Container, levels: tuple[_Level, ...], policy: 
 
 
 def _export(levels: tuple[_Level, ...], shadows: tuple[_Level, ...]) -> str | None:
-    near = [level for level in levels if not level.path.startswith("JobDefaults")]
-    far = [level for level in levels if level.path.startswith("JobDefaults")]
-    for order, level in enumerate((*near, *shadows, *far)):
-        for child in level.container.containers("Environment"):
-            if "export" in child.attributes:
-                inherited = len(near) <= order < len(near) + len(shadows)
+    near = sum(not level.path.startswith("JobDefaults") for level in levels)
+    for order, level in enumerate((*levels[:near], *shadows, *levels[near:])):
+        for child in level.container.items:
+            if child.tag == "Environment" and isinstance(child, Container) and "export" in child.attributes:
+                inherited = near <= order < near + len(shadows)
                 return None if inherited else child.attributes["export"]
     return None
 
 
 def _inherited(levels: tuple[_Level, ...], slot: Slot, policy: str, shadows: tuple[_Level, ...]) -> list[Property]:
     """What the levels after the first add, with the policy it had there; for Environment the farthest first."""
+    if not any(_read(level, slot) for level in levels[1:]):
+        return []
     runs: list[tuple[_Level, list[Property]]] = []
-    for level, unit in _resolve(levels, slot, shadows):
-        if level is levels[0]:
-            continue
+    own = {_key(p) for p, _ in _slot_items(levels[0].container, slot)}
+    for level, unit in _further(levels[1:], slot, own, shadows):
         made = [_with_policy(p, _policy(child, level.container, level.policy), policy) for p, child in unit]
         if not runs or runs[-1][0] is not level:
             runs.append((level, []))

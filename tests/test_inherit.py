@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sssjob.inherit import View, effective
+from sssjob.inherit import Shared, View, effective
 from sssjob.model import (
     CLASSES,
     Container,
@@ -239,3 +239,16 @@ def test_a_folded_job_says_the_same(job: Job, defaults: JobDefaults) -> None:
 def test_folding_twice_changes_nothing(job: Job, defaults: JobDefaults) -> None:
     once = effective(job, defaults).fold()
     assert effective(once).fold() == once
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.lists(scopes("Job"), min_size=2, max_size=4), scopes("JobDefaults"))
+def test_siblings_that_share_what_was_read(jobs: list[Job], defaults: JobDefaults) -> None:
+    """One reading of the defaults for all of them says the same as one for each."""
+    shared: Shared = {}
+    assert [effective(job, defaults, shared=shared).fold() for job in jobs] == [
+        effective(job, defaults).fold() for job in jobs]
+    read = {key: list(found) for key, (_, found) in shared.items()}
+    for job in jobs:
+        effective(job, defaults, shared=shared).fold()
+    assert read == {key: found for key, (_, found) in shared.items()}

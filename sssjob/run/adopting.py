@@ -15,7 +15,7 @@ from sssjob.findings import Findings, Policy
 from sssjob.run.journal import since
 from sssjob.run.plan import make_plan
 from sssjob.run.standing import Running, Submission
-from sssjob.run.starting import LOOK_AGAIN_S, finder
+from sssjob.run.submitting import LOOK_AGAIN_S, finder
 
 if TYPE_CHECKING:
     from sssjob.run.engine import Engine
@@ -135,7 +135,7 @@ class Adopting:
             part_id = job.of.executor().part_id  # type: ignore[attr-defined]
             parts = [(n, part_id(reference, n)) for n in range(len(job.seen))]
         for n, one in parts:
-            self.engine.starting.known(job, n, one.partition("@")[0], one)
+            self.engine.submitting.known(job, n, one.partition("@")[0], one)
             self._attach(job, n, one)
 
     def _grace_over(self, job: Running, part: int) -> bool:
@@ -171,14 +171,14 @@ class Adopting:
             job.word = "waiting"
             self.fill(job.of)
             job.word = "running"
-        self.engine.starting.prepare_part(job, part)
+        self.engine.submitting.prepare_part(job, part)
         try:
             assert job.of.entry is not None
             job.of.entry.flush()
         except AccessError as error:
-            self.engine.starting.refused(job, part, error)
+            self.engine.submitting.refused(job, part, error)
             return
-        self.engine.starting.submit(job, part)
+        self.engine.submitting.submit(job, part)
 
     def _lost(self, job: Running, part: int, message: str) -> None:
         self.engine.tell_status(job, part, psij.JobStatus(

@@ -29,7 +29,7 @@ from sssjob.run.plan import Plan, make_plan
 from sssjob.run.progress import Progress
 from sssjob.run.running import executor_of, run
 from sssjob.run.standing import JobOutcome, Outcome, Running, Submission, ended_record, load
-from sssjob.run.starting import RETRIES
+from sssjob.run.submitting import RETRIES
 from sssjob.writer import write_document
 
 __all__ = ["LOOK_S", "Client", "backend_of"]
@@ -205,10 +205,11 @@ class Client:
         rows = []
         for job in jobs.jobs:
             rows.append(job.row)
-            rows[-1].state = "Completed" if job.plan.keep else "Idle"
+            rows[-1].state = "Completed" if job.plan.keep else "Hold" if job.plan.held else "Idle"
             rows[-1].outcome = "kept" if job.plan.keep else None
         first = [Event(job.number, "ended", "sssjob", ended_record(JobOutcome(job.plan.job, job.plan.label, "kept", 0)))
                  for job in jobs.jobs if job.plan.keep]
+        first += [Event(job.number, "held", "sssjob", {}) for job in jobs.jobs if job.plan.held and not job.plan.keep]
         first += [Event(job.number, "after", "sssjob", {"need": need, "keys": keys})
                   for job in jobs.jobs for need, keys in job.outside.items()]
         group = next((str(g.value("Id")) for g in document.groups() if g.value("Id") is not None), None)

@@ -5,8 +5,8 @@ thread only. Nothing is polled: the thread sleeps until an event, the start time
 there is a journal, what is done and learnt is written there, intents before anything is submitted, and once a second
 the thread looks for what other clients have written.
 
-What may start is decided and submitted in ``starting``, jobs that another client has begun are taken over in
-``adopting``.
+What may start is decided in ``starting`` and submitted in ``submitting``, jobs that another client has begun are taken
+over in ``adopting``.
 """
 
 from __future__ import annotations
@@ -28,7 +28,8 @@ from sssjob.run.plan import Need
 from sssjob.run.progress import Progress
 from sssjob.run.signals import RELEASE, STOPS, interrupts
 from sssjob.run.standing import JobOutcome, Outcome, Running, Submission, Word, exit_code
-from sssjob.run.starting import MOST_NATIVE, RETRIES, Starting
+from sssjob.run.starting import MOST_NATIVE, Starting
+from sssjob.run.submitting import RETRIES, Submitting
 
 __all__ = ["Engine"]
 
@@ -59,7 +60,8 @@ class Engine:
         self.open = {id(s): sum(not job.ended for job in s.jobs) for s in submissions}
         self.gates = Gates(self.jobs)
         self.pending = deque(range(len(self.jobs)))     # jobs for which something may have been decided
-        self.starting = Starting(self, retries)
+        self.starting = Starting(self)
+        self.submitting = Submitting(self, retries)
         self.adopting = Adopting(self)
         self.events: queue.SimpleQueue[Event | str] = queue.SimpleQueue()
         self.deadline = None if timeout is None else time.monotonic() + timeout
@@ -122,7 +124,7 @@ class Engine:
     @property
     def idle(self) -> bool:
         """Whether nothing is to be done or taken in just now."""
-        return not self.pending and not self.starting.later and self.events.empty()
+        return not self.pending and not self.submitting.later and self.events.empty()
 
     def answered(self, of: Sequence[Submission] | None = None) -> bool:
         """Whether the executors have said how all jobs stand that this process follows. of: those of these only."""
@@ -187,7 +189,7 @@ class Engine:
         waits = [self.pace]
         if self.deadline is not None:
             waits.append(self.deadline - time.monotonic())
-        waits.append(self.starting.next_due())
+        waits += [self.starting.next_due(), self.submitting.next_due()]
         if self.shared:
             waits.append(self.looked + _TICK_S - time.monotonic())
         try:
@@ -222,7 +224,7 @@ class Engine:
             if self.starting.unhold(job):
                 self.pend(job)
             elif submission.owned and job.released and job.hold:
-                self.starting.release(job)
+                self.submitting.release(job)
         self._count(submission)
 
     def _count(self, submission: Submission) -> None:
@@ -247,13 +249,13 @@ class Engine:
         """End the holds: ours, and through the journal those of jobs that other clients look after."""
         for job in self.jobs:
             if not job.ended and not job.released:
-                job.released = True
+                job.release()
                 if job.plan.held or not job.of.owned:
                     job.of.note(job, "release", {})
                 if self.starting.unhold(job):
                     self.pend(job)
                 elif job.of.owned and job.hold:
-                    self.starting.release(job)
+                    self.submitting.release(job)
         self.write(everything=True)
 
     # -- following
@@ -296,7 +298,7 @@ class Engine:
                 return
             if reasons & _NEVER_RAN:    # what it waits for has not ended as far as we know, or has ended well
                 if verdict:
-                    self.starting.once_more(job)
+                    self.submitting.once_more(job)
                 return
         states = {s.status.state for s in job.seen if s.status is not None}
         word: Word = "failed" if psij.JobState.FAILED in states else "done"
@@ -335,10 +337,16 @@ class Engine:
             try:
                 entry.flush(ended=submission.owned and entry.ended is None and not self.open[id(submission)])
                 self._clean(submission)
+                if entry.journal.reserve_spent:
+                    self._complain(f"{entry.journal.path}: the disk is full; what had been kept free for that is used")
             except AccessError as error:
-                if str(error) not in self.told:
-                    self.told.add(str(error))
-                    self.findings.add("SSS602", "journal", str(error), severity="warning")
+                self._complain(str(error))
+
+    def _complain(self, text: str) -> None:
+        """Tell what is wrong with the journal, once."""
+        if text not in self.told:
+            self.told.add(text)
+            self.findings.add("SSS602", "journal", text, severity="warning")
 
     def _clean(self, submission: Submission) -> None:
         """Remove files of jobs whose ends are in the journal now."""
@@ -374,7 +382,7 @@ class Engine:
     def cancel(self, job: Running) -> None:
         """Ask for the end of a job."""
         job.cancel = True
-        self.starting.give_up(job)
+        self.submitting.give_up(job)
         self.end_natively(job)
 
     def end_natively(self, job: Running) -> bool:

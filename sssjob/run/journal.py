@@ -11,6 +11,7 @@ Beside the file, ``<file>.d/<token>/`` holds the lease and the scripts of an unf
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import json
 import os
@@ -36,6 +37,7 @@ __all__ = ["Entry", "Event", "Journal", "Row", "default_path", "make_folder", "o
 _MARK: Final = 0x5353534A       # application_id: "SSSJ"
 _VERSION: Final = 2             # user_version
 _BUSY_S: Final = 30.0           # another client's transaction takes no longer
+_RESERVE: Final = 1 << 18       # bytes that are given back to a full disk when native ids need them
 #: Where shared memory between hosts cannot be had, which a write-ahead log needs. Source: sqlite.org/wal.html, 1.
 _NETWORK: Final = ("nfs", "cifs", "smb", "lustre", "gpfs", "beegfs", "ceph", "afs", "glusterfs", "fuse", "9p",
                    "orangefs")
@@ -69,10 +71,10 @@ def default_path(environment: Mapping[str, str] = os.environ) -> Path:
 class Event:
     """One thing that was done or learnt.
 
-    kind: after (what a dependency means that is not of the document; need, keys), intent (about to be submitted; tag),
-    unsent (that was not done), native (native_id, reference), status (a psij status), ended (an outcome), cancel
-    (somebody wants its end), release (somebody ends its hold), note (text). source: who said it. time: seconds since
-    the epoch. number: 0 before it is written.
+    kind: after (what a dependency means that is not of the document; need, keys), held (it waits for its user), intent
+    (about to be submitted; tag), unsent (that was not done), native (native_id, reference), status (a psij status),
+    ended (an outcome), cancel (somebody wants its end), release (somebody ends its hold), note (text). source: who said
+    it. time: seconds since the epoch. number: 0 before it is written.
     """
 
     job: int
@@ -127,13 +129,15 @@ def open_journal(path: Path | None = None) -> Journal:
         except BaseException:
             connection.close()
             raise
-    return Journal(path, connection)
+    journal = Journal(path, connection)
+    journal.have_reserve()
+    return journal
 
 
 def _make_private(path: Path) -> None:
     """The file and its folder; what others could write is refused or closed to them."""
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    with suppress(FileExistsError):
+    with suppress(FileExistsError):     # of an earlier client, or of one that was quicker
         os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
     found = path.stat()
     if not stat.S_ISREG(found.st_mode):
@@ -222,6 +226,16 @@ def _told(path: Path) -> Iterator[None]:
         raise AccessError(str(path), f"the journal cannot be used: it is damaged ({error})") from error
 
 
+def _private(path: str, flags: int) -> int:
+    return os.open(path, flags | os.O_NOFOLLOW, 0o600)
+
+
+def _is_full(error: AccessError) -> bool:
+    cause = error.__cause__
+    return (isinstance(cause, sqlite3.OperationalError) and "full" in str(cause)) or (
+        isinstance(cause, OSError) and cause.errno in (errno.ENOSPC, errno.EDQUOT))
+
+
 def since(mark: Mapping[str, Any]) -> float | None:
     """Seconds since an event whose data are from ``stamp``; None where its clock is not ours. No step of the clock
     counts."""
@@ -259,6 +273,28 @@ class Journal:
     def __init__(self, path: Path, connection: sqlite3.Connection) -> None:
         self.path = path
         self._connection = connection
+        self.reserve_spent = False      # by this client: the disk is full, and what follows may not be written
+
+    def have_reserve(self) -> None:
+        """Have the file beside the journal that takes up room until the disk is full. None where there is no room."""
+        # a journal without one is one all the same
+        with suppress(OSError), open(self._reserve, "ab", opener=_private) as file:
+            if file.tell() < _RESERVE:
+                os.posix_fallocate(file.fileno(), 0, _RESERVE)
+
+    def _spend_reserve(self) -> bool:
+        """Give the room back; whether there was any."""
+        try:
+            found = self._reserve.stat().st_size
+            self._reserve.unlink()
+        except OSError:                 # another client has spent it
+            return False
+        self.reserve_spent = True
+        return found > 0
+
+    @property
+    def _reserve(self) -> Path:
+        return self.path.with_name(self.path.name + ".reserve")
 
     def close(self) -> None:
         """Close the file."""
@@ -457,9 +493,19 @@ class Entry:
 
     def flush(self, *events: Event, ended: bool = False) -> None:
         """Write what was noted, and these events, in one transaction. Raises AccessError; then nothing was written and
-        what was noted is kept. ended: all jobs have."""
+        what was noted is kept. ended: all jobs have. For native ids, which cannot be refused any more, a full disk is
+        given back the room that is kept for that."""
         if not (self._unwritten or self._changed or events or ended):
             return
+        try:
+            self._write(events, ended)
+        except AccessError as error:
+            needed = any(event.kind == "native" for event in self._unwritten)
+            if not (needed and _is_full(error) and self.journal._spend_reserve()):
+                raise
+            self._write(events, ended)
+
+    def _write(self, events: Sequence[Event], ended: bool) -> None:
         journal = self.journal
         when = time.time()
         with journal._transaction():

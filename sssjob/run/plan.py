@@ -18,10 +18,10 @@ from sssjob import arrays
 from sssjob.arrays import Array
 from sssjob.findings import Findings, Policy
 from sssjob.graph import Dependencies, Link
-from sssjob.inherit import effective
+from sssjob.inherit import Shared, effective
 from sssjob.model import Container, Document, Job, JobDefaults, JobGroup, TaskGroup
 from sssjob.run.facts import IDENTITY
-from sssjob.run.specs import Specs, policy_of, stated
+from sssjob.run.specs import Specs, policy_of
 from sssjob.states import job_state
 from sssjob.translators.specs.psij import FACTS
 
@@ -169,22 +169,23 @@ class _Planning:
 
     def _body(self, body: Container, count: int) -> Iterator[PlannedJob]:
         if isinstance(body, Job):
-            yield from self._planned(body, None, None, "/Job", count, self.policy)
+            yield from self._planned(body, None, None, "/Job", count, self.policy, None)
         elif isinstance(body, JobGroup):
             policy, defaults = policy_of(body, self.policy), body.defaults
+            shared: Shared = {}
             for n, job in enumerate(body.jobs, 1):
                 path = f"/JobGroup/Job[{n}]"
                 if job.reference is not None:
                     self._add("SSS411", "Job", f"the job {job.reference} is only referred to; it is not run", path)
                 else:
-                    yield from self._planned(job, defaults, body, path, count + n - 1, policy)
+                    yield from self._planned(job, defaults, body, path, count + n - 1, policy, shared)
         else:
             self._add("SSS605", body.tag, f"{body.tag} cannot be run: it is no job", f"/{body.tag}")
 
     def _planned(self, job: Job, defaults: JobDefaults | None, group: JobGroup | None, path: str, number: int,
-                 policy: Policy) -> Iterator[PlannedJob]:
+                 policy: Policy, shared: Shared | None) -> Iterator[PlannedJob]:
         """A job, or all elements of its array (decisions 23)."""
-        folded = effective(job, defaults, policy=policy.value).fold()
+        folded = effective(job, defaults, policy=policy.value, shared=shared).fold()
         policy = policy_of(folded, policy)
         label, said = arrays.label_of(job, number), arrays.array_of(folded)
         if said is None:
@@ -290,7 +291,7 @@ class _Planning:
 
     def _hold(self, job: PlannedJob, again: bool) -> None:
         """A hold of the user's is asked for, or waited out; the others only operators can set (decisions 20)."""
-        for p in stated(job.folded, "Hold"):
+        for p in self.specs.stated(job.folded, "Hold"):
             if p.text.lower() != "user":
                 if not again:
                     self._add("SSS602", "Hold", f"Hold {p.text} is not honoured by the executor {self.executor}: only "

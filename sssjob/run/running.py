@@ -17,7 +17,7 @@ from sssjob.run.journal import Entry
 from sssjob.run.plan import Plan, make_plan
 from sssjob.run.progress import Progress
 from sssjob.run.standing import Outcome, Submission
-from sssjob.run.starting import RETRIES
+from sssjob.run.submitting import RETRIES
 
 __all__ = ["executor_of", "run"]
 

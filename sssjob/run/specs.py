@@ -13,7 +13,7 @@ import os
 import re
 import socket
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -27,7 +27,7 @@ from sssjob.translators.specs.psij import Target, to_spec
 if TYPE_CHECKING:
     from sssjob.run.plan import Plan, PlannedJob
 
-__all__ = ["Specs", "policy_of", "stated"]
+__all__ = ["Specs", "policy_of"]
 
 #: Names that only describe a job and cannot change how any executor runs it (job object, section 9.0): told, never
 #: rejected.
@@ -71,6 +71,10 @@ class Specs:
         self.told: set[tuple[str, str, str, str]] = set()
         self.paths: dict[str, str] = {}     # id of a File and shell -> where it lies
         self.raw: dict[tuple[int, int], JobSpec] = {}       # the document's job and the place of a task group
+        self._handled = _HANDLED | ({"ResourceLimit"} if executor == _LOCAL else frozenset()) | {
+            tag for tag, name in _FURTHER.items() if name in self.further} | (
+                {"MJF"} if self.provides else frozenset())
+        self._read: tuple[Job, dict[str, list[Property]]] | None = None     # what was asked for last, and its answer
 
     def of(self, job: PlannedJob, group: TaskGroup | None, place: int, parts: int) -> JobSpec:
         """The JobSpec of a job (group None), or of one of its task groups. place: of the group, from 0.
@@ -98,8 +102,7 @@ class Specs:
 
     def _target(self, job: PlannedJob, several: bool) -> Target:
         local = self.executor == _LOCAL
-        handled = _HANDLED | self._given(job.folded) | ({"ResourceLimit"} if local else frozenset()) | {
-            tag for tag, name in _FURTHER.items() if name in self.further} | ({"MJF"} if self.provides else frozenset())
+        handled = self._handled | self._given(job.folded)
         return Target(rule="SSS602", irrelevant=_NOT_CRITICAL if local else _DESCRIBES, handled=handled,
                       executor=self.executor, launcher=_LAUNCHERS.get(self.executor, "mpirun"),
                       word=f"the executor {self.executor} does not honour it", side_by_side=several, dollar=_DOLLAR)
@@ -108,9 +111,15 @@ class Specs:
         """What the job states of where it runs and for whom that holds anyway."""
         ways: tuple[tuple[str, Callable[[str], bool]], ...] = (
             ("User", lambda text: text == _user()), ("Machine", self._is_here))
-        found = ((tag, holds, list(stated(job, tag))) for tag, holds in ways)
+        found = ((tag, holds, self.stated(job, tag)) for tag, holds in ways)
         return frozenset(tag for tag, holds, items in found if items and all(
             p.attributes.keys() <= {"awarenessPolicy"} and holds(p.text.strip()) for p in items))
+
+    def stated(self, job: Job, tag: str) -> Sequence[Property]:
+        """A property wherever it stands in a job. All names are read at once, for the next questions."""
+        if self._read is None or self._read[0] is not job:
+            self._read = job, _stated(job)
+        return self._read[1].get(tag, ())
 
     def _is_here(self, name: str) -> bool:
         """Whether a Machine is this host, with or without its domain, or what the executor submits to."""
@@ -126,8 +135,10 @@ class Specs:
 
     def _features(self, job: PlannedJob, spec: JobSpec) -> None:
         """What a job asks for and states of Machine/Job Features, for an executor that provides them."""
-        from sssjob.mjf.job import values_of
+        from sssjob.mjf.job import misstated, values_of
 
+        for name, reason in misstated(job.folded):
+            self._add("SSS602", "Extension", f"Extension {name} of type MJF: {reason}", f"{job.path}/Extension")
         for name, value in values_of(job.folded, granted=_GRANTED).items():
             if spec.attributes is None:
                 spec.attributes = JobAttributes(duration=None)
@@ -184,7 +195,7 @@ class Specs:
                 setattr(spec, f"{member}_path", self._named(job, tag, str(path), self._tokens(job, spec)))
         merged = str(custom.get(_MERGE))
         for member, tag, end in (("stdout", "OutputFile", "out"), ("stderr", "ErrorFile", "err")):
-            closed = any("Close" in p.attributes.get("redirectList", "") for p in stated(job.folded, tag))
+            closed = any("Close" in p.attributes.get("redirectList", "") for p in self.stated(job.folded, tag))
             if getattr(spec, f"{member}_path") is None and not closed and not merged.startswith(member):
                 name = f"job-{_safe(job.label)}{f'.{number}' if number else ''}.{end}"
                 setattr(spec, f"{member}_path", name)
@@ -274,6 +285,7 @@ class Specs:
             self.paths[key] = str(path)
         return self.paths[key]
 
+
 def _hook(backend: JobExecutor | None, name: str) -> Mapping[str, object]:
     """What a hook of an executor gives; nothing where it has none."""
     hook = getattr(backend, name, None)
@@ -310,17 +322,22 @@ def _safe(text: str) -> str:
 
 
 def policy_of(item: Container | Property, inherited: Policy) -> Policy:
+    """The awarenessPolicy that holds for an item: its own, else the inherited one; an unknown word is Reject."""
     stated = item.attributes.get("awarenessPolicy")
     return inherited if stated is None else Policy.of(stated) or Policy.REJECT
 
 
-def stated(job: Job, tag: str) -> Iterator[Property]:
-    """A property wherever it stands in a job."""
+def _stated(job: Job) -> dict[str, list[Property]]:
+    """All properties of a job by name, wherever they stand."""
+    found: dict[str, list[Property]] = {}
     stack: list[Container] = [job]
     while stack:
-        scope = stack.pop()
-        yield from scope.all(tag)
-        stack += scope.containers()
+        for item in stack.pop().items:
+            if isinstance(item, Property):
+                found.setdefault(item.tag, []).append(item)
+            elif isinstance(item, Container):
+                stack.append(item)
+    return found
 
 
 def nearest(job: Job, group: TaskGroup | None, tag: str) -> list[Property]:

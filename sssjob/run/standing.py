@@ -25,6 +25,7 @@ __all__ = ["JobOutcome", "Outcome", "Running", "Submission", "Word", "ended_reco
 Word = Literal["waiting", "running", "done", "failed", "canceled", "skipped", "kept"]
 Origin = Literal["job", "sssjob"]
 _STREAM: Final = "status"       # the source of what a status says without naming one
+_HOLD: Final = "Hold"           # State of a job that waits for its user
 
 
 @dataclass(slots=True)
@@ -107,10 +108,12 @@ class Running:
 
     @property
     def succeeded(self) -> bool:
+        """Whether it is done, now or in an earlier run."""
         return self.word in ("done", "kept")
 
     @property
     def ended(self) -> bool:
+        """Whether its outcome is known."""
         return self.outcome is not None
 
     @property
@@ -152,6 +155,12 @@ class Running:
         own = self.plan.job.task_groups
         for n, seen in enumerate(self.seen):
             seen.group = own[n] if len(own) == len(self.seen) > 1 else None
+
+    def release(self) -> None:
+        """Somebody ends its hold."""
+        self.released = True
+        if self.plan.job.value("State") == _HOLD and self.word == "waiting":
+            self.plan.job.set("State", "Idle")
 
     def left_out(self, message: str) -> None:
         """It was not started and never will be; that a resource manager knew of it for a while is no end."""
@@ -233,9 +242,12 @@ class Submission:
         for job in self.jobs:
             if not job.plan.keep:
                 facts.clear(job.plan.job)
+                if job.plan.held:
+                    job.plan.job.set("State", _HOLD)
 
     @property
     def ended(self) -> bool:
+        """Whether all of its jobs have ended."""
         return all(job.ended for job in self.jobs)
 
     def result(self) -> Document:
@@ -341,7 +353,15 @@ def _cancel(job: Running, event: Event) -> None:
 
 
 def _release(job: Running, event: Event) -> None:
-    job.released = True
+    first = not job.released
+    job.release()
+    if first and job.of.owned:
+        job.of.note(job, "note", {"text": "its hold is ended"})
+
+
+def _held(job: Running, event: Event) -> None:
+    job.plan.held = True
+    job.plan.job.set("State", _HOLD)
 
 
 def _ignore(job: Running, event: Event) -> None:
@@ -350,7 +370,7 @@ def _ignore(job: Running, event: Event) -> None:
 
 _TAKEN: Final[dict[str, Callable[[Running, Event], None]]] = {
     "after": _after, "intent": _intent, "unsent": _unsent, "native": _native, "status": _status, "ended": _ended,
-    "cancel": _cancel, "release": _release}
+    "cancel": _cancel, "release": _release, "held": _held}
 
 
 def load(entry: Entry, executor: Callable[[], psij.JobExecutor]) -> Submission:

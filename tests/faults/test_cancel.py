@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from psij import Job, JobState, SubmitException
+from psij import Job, JobState, JobStatus, SubmitException
+from psij.executors.batch._watch import Followed, Watcher
 from psij.executors.batch.batch_scheduler_executor import BatchSchedulerExecutorConfig
 from sssjob.findings import Policy
 from sssjob.reader import read_document
@@ -65,6 +66,14 @@ def test_canceled_before_the_id_is_known(each: Stand, kind: Kind) -> None:
     assert ended(job).state is X and len(each.lab.calls(kind.cancel)) == 1
 
 
+def test_end_is_seen_before_the_cancel_command_answers(each: Stand, kind: Kind) -> None:
+    """E32: the end that a slow command brings about is ours, though its records are there before the answer."""
+    each.lab.fault(kind.cancel, edit=[], sleep=0.3)
+    job = runs(each)
+    job.cancel()
+    assert ended(job).state is X
+
+
 def test_said_and_not_done(stand: Stand, monkeypatch: pytest.MonkeyPatch) -> None:
     """E33: alive until the manager says otherwise; it is asked again, three times at most."""
     monkeypatch.setattr("psij.executors.batch._watch._CANCEL_AGAIN_S", 0.15)
@@ -87,6 +96,32 @@ def test_attached_to_nothing(each: Stand, native_id: str) -> None:
     said = [word for command in each.lab.root.parent.joinpath("bin").iterdir() for call in each.lab.calls(command.name)
             for word in call]
     assert native_id == "999" or not native_id or not any(native_id in word for word in said)
+
+
+def test_attached_to_nothing_that_remembers(stand: Stand) -> None:
+    """E34: where queue and accounting know every job, two answers of theirs are enough; silence is none."""
+    stand.executor.config.lost_after = 600
+    stand.lab.fault("sacct", times=3, exit=1, stderr="sacct: error: slurmdbd: Connection refused")
+    job = Job()
+    stand.executor.attach(job, "999")
+    assert (ended(job).state, known(job)["reason"]) == (F, "lost")
+    assert asked(stand, "squeue") > 1 and asked(stand, "sacct") > 3
+
+
+@pytest.mark.parametrize(("missed", "silent", "own", "listed", "lost"), [
+    (2, False, False, False, True), (1, False, False, False, False), (2, True, False, False, False),
+    (2, False, True, False, False), (2, False, False, True, False)])
+def test_who_is_lost_without_a_wait(stand: Stand, monkeypatch: pytest.MonkeyPatch, missed: int, silent: bool, own: bool,
+                                    listed: bool, lost: bool) -> None:
+    """E34, E19: what others made, nobody has ever listed, and all who would know have answered twice."""
+    stand.executor.config.lost_after = 600
+    monkeypatch.setattr(stand.executor, "_ask_sources", lambda ids, late: ({}, silent))
+    job, watcher = Job(), Watcher(("slurm",))
+    item = Followed(stand.executor, job, "999", own)
+    item.missed, item.ended_at, item.asked_s = missed, time.monotonic(), time.monotonic()
+    item.queue = JobStatus(A) if listed else None
+    watcher._decide_all([item])
+    assert (job.status.state is F) is lost
 
 
 def test_slow_accounting(stand: Stand) -> None:

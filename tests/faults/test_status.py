@@ -12,10 +12,11 @@ from typing import Any
 import pytest
 
 from psij import Job, JobState, JobStatus
+from psij.executors.batch._slurm_records import parse_sacct
 from psij.executors.batch._watch import watcher_of
 from psij.executors.batch.batch_scheduler_executor import BatchSchedulerExecutorConfig
 from psij.executors.batch.sge import SGEJobExecutor
-from psij.executors.batch.slurm import SlurmJobExecutor, parse_sacct
+from psij.executors.batch.slurm import SlurmJobExecutor
 from tests.fakes import cobalt, htcondor, sge
 from tests.fakes.inside import Inside
 from tests.fakes.lab import install
@@ -95,10 +96,10 @@ def both(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stand: Stand) -> Itera
     lab.set(virtual=True)
     second = Inside(lab, sge.COMMANDS)
 
-    def run(command: list[str], *more: Any) -> Any:
-        return (second if set(command) & sge.COMMANDS.keys() else first).run(command, *more)
+    def run(command: list[str], *more: Any, **named: Any) -> Any:
+        return (second if set(command) & sge.COMMANDS.keys() else first).run(command, *more, **named)
 
-    monkeypatch.setattr("psij.executors.batch.batch_scheduler_executor.run", run)
+    monkeypatch.setattr("psij.executors.batch._asking.run", run)
     config = BatchSchedulerExecutorConfig(work_directory=tmp_path / "work", **FASTEST)
     other = Stand(lab, SGEJobExecutor(config=config), second)
     yield stand, other

@@ -103,7 +103,7 @@ def test_killed_at_a_write(carried_out: CarriedOut, die: list[Any], accepted: bo
 
 def test_killed_when_the_id_is_written(carried_out: CarriedOut) -> None:
     """E13: whoever comes next sees it without asking."""
-    found = carried_out({**SUBMIT, "die": ["sssjob.run.starting", "Starting.known", "after", 1]})
+    found = carried_out({**SUBMIT, "die": ["sssjob.run.journal", "Entry.flush", "after", 2]})
     assert found["wrong"] == [] and found["before"] == [["a0", "1", None, None]]
 
 

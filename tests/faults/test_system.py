@@ -52,15 +52,18 @@ def submit(client: Client, script: str = "sleep 0.1; exit 3") -> Any:
 # --- disks
 
 class FullDisk:
-    """A connection to the journal whose commits fail, but the first so many; what was not committed is undone."""
+    """A connection to the journal whose commits fail, but the first so many; what was not committed is undone.
 
-    def __init__(self, connection: sqlite3.Connection, after: int, said: str) -> None:
-        self.connection, self.left, self.said = connection, after, said
+    ballast: a file without which there is room again.
+    """
+
+    def __init__(self, connection: sqlite3.Connection, after: int, said: str, ballast: Path | None = None) -> None:
+        self.connection, self.left, self.said, self.ballast = connection, after, said, ballast
 
     def execute(self, statement: str, *values: Any) -> sqlite3.Cursor:
         if statement == "COMMIT":
             self.left -= 1
-            if self.left < 0:
+            if self.left < 0 and (self.ballast is None or self.ballast.exists()):
                 self.connection.execute("ROLLBACK")
                 raise sqlite3.OperationalError(self.said)
         return self.connection.execute(statement, *values)
@@ -80,6 +83,7 @@ def test_intents_that_cannot_be_written(client: Client, stand: Stand, said: str,
     assert asked(stand, "sbatch") == 0
     client.journal._connection = whole
     assert [row.native_id for row in client.journal.rows()] == [None] * after
+    assert client.journal.path.with_name("j.db.reserve").exists()       # it is for what has happened already
 
 
 def test_native_ids_that_cannot_be_written(client: Client, stand: Stand) -> None:
@@ -93,6 +97,19 @@ def test_native_ids_that_cannot_be_written(client: Client, stand: Stand) -> None
     assert [row.native_id for row in client.journal.rows()] == [None]
     jobs, done = Client(client.journal, config=client.config).wait(["a"], 20)
     assert done and jobs[0].row.exit_code == 3 and len(stand.lab.jobs()) == 1
+
+
+def test_the_reserve_is_for_native_ids(client: Client, stand: Stand) -> None:
+    """E38: room that a full disk is given back when there is a native id to be written."""
+    whole, reserve = client.journal._connection, client.journal.path.with_name("j.db.reserve")
+    client.journal._connection = FullDisk(whole, 2, "database or disk is full", reserve)  # type: ignore[assignment]
+    submit(client)
+    assert [row.native_id for row in client.journal.rows()] == ["1"] and not reserve.exists()
+    assert [one.message for one in client.findings if one.subject == "journal"] == [
+        f"{client.journal.path}: the disk is full; what had been kept free for that is used"]
+    client.journal._connection = whole
+    client.journal.have_reserve()
+    assert reserve.stat().st_size == 1 << 18 <= reserve.stat().st_blocks * 512
 
 
 @no_strace
@@ -122,7 +139,7 @@ def test_scripts_that_cannot_be_written(stand: Stand, monkeypatch: pytest.Monkey
 
     job = runs(stand)
     with monkeypatch.context() as patch:
-        patch.setattr("psij.executors.batch.batch_scheduler_executor.write_script", fail)
+        patch.setattr("psij.executors.batch._submission.write_script", fail)
         with pytest.raises(SubmitException, match=os.strerror(number)) as raised:
             stand.executor.submit(a_job("true"))
     assert raised.value.transient is transient and asked(stand, "sbatch") == 1
@@ -196,7 +213,8 @@ def test_out_of_descriptors(stand: Stand) -> None:
 def test_no_descriptor_stays_open(stand: Stand) -> None:
     """E43: nor a thread, nor anything that is kept for a job."""
     def had() -> tuple[int, int]:
-        return len(os.listdir("/proc/self/fd")), len(stand.executor._staged) + len(stand.executor._unanswered)
+        return len(os.listdir("/proc/self/fd")), len(stand.executor._staging.staged) + len(
+            stand.executor._submissions.unanswered)
 
     before = (0, 0)
     for again in range(2):
@@ -220,7 +238,7 @@ def test_out_of_processes(stand: Stand, monkeypatch: pytest.MonkeyPatch, number:
         raise OSError(number, os.strerror(number))
 
     with monkeypatch.context() as patch:
-        patch.setattr("psij.executors.batch.batch_scheduler_executor.run", fail)
+        patch.setattr("psij.executors.batch._asking.run", fail)
         with pytest.raises(SubmitException, match=os.strerror(number)) as raised:
             stand.executor.submit(a_job("true"))
         rest(0.3)

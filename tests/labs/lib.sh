@@ -130,6 +130,7 @@ launch() {
     pid=$!
     disown "$pid"
     stamp=$(started_at "$pid") || die "$name ended at once: $(_last_words "$name")"
+    sed -i "/ $name\$/d" "$PROCS"       # of one that has ended
     echo "$pid $stamp $name" >> "$PROCS"
 }
 _detached() {   # whoever waits for the end of a pipe that we were given must not wait for the daemon

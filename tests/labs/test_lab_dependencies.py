@@ -15,7 +15,9 @@ from tests.run.support import Desk, after, desk_on, group, shell
 pytestmark = pytest.mark.lab
 REAL = {"real": True, "queue_polling_interval": 2, "initial_queue_polling_delay": 0.5, "accounting_delay": 10,
         "lost_after": 30}
-GATE = "while test ! -e go; do sleep 0.1; done"
+#: How long a job waits for its gate, in seconds; then it ends with a code of its own, and no test waits for ever.
+GATE_S, GATE_CODE = 120, 97
+GATE = f"n=0; until test -e go; do test $((n += 1)) -le {GATE_S * 10} || exit {GATE_CODE}; sleep 0.1; done"
 
 
 @pytest.fixture(params=["slurm", "sge"])
@@ -146,3 +148,17 @@ def test_an_unknown_account_is_refused_for_good(slurm: Desk) -> None:
     (job,) = made.jobs
     assert job.word == "failed" and "account" in str(job.outcome and job.outcome.message)
     assert len(slurm.events("a", "note")) == 0
+
+
+def test_a_time_that_the_manager_waits_for(desk: Desk) -> None:
+    """It starts without any client, and not before its time."""
+    eligible = int(time.time()) + 12
+    desk.killed(lambda: desk.submit(shell("date +%s > began", f"<EligibleTime>{eligible}</EligibleTime>")))
+    native_id = desk.job("a").row.native_id
+    assert native_id is not None and not desk.text("began")
+    until = time.monotonic() + 90
+    while not desk.text("began"):
+        assert time.monotonic() < until
+        time.sleep(0.5)
+    assert int(desk.text("began")) >= eligible and desk.wait("a") == {"a": ("done", 0)}
+    assert desk.job("a").row.native_id == native_id

@@ -1,8 +1,9 @@
-"""Faults of real resource managers: a controller that stands still, accounts that do not exist, jobs that are purged or
-end while they are canceled."""
+"""Faults of real resource managers: a controller that stands still or is restarted, nodes and jobs that are taken away,
+accounts that do not exist, jobs that are purged or end while they are canceled."""
 
 from __future__ import annotations
 
+import logging
 import os
 import re
 import signal
@@ -26,6 +27,7 @@ __all__ = ["executor"]      # a fixture
 pytestmark = pytest.mark.lab
 A, C, F, X = (JobState[name] for name in ("ACTIVE", "COMPLETED", "FAILED", "CANCELED"))
 CONTROLLERS = {"slurm": "slurmctld", "sge": "sge_qmaster"}
+OUTAGE_S = 6
 
 
 def said_by(*words: str) -> str:
@@ -40,6 +42,22 @@ def controller(name: str) -> int:
         if os.path.basename(words[0]).decode() == CONTROLLERS[name]:
             return pid
     raise AssertionError(f"{CONTROLLERS[name]} does not run")
+
+
+@contextmanager
+def away(name: str) -> Iterator[None]:
+    """A controller that is ended and started again with what it has on disk."""
+    pid = controller(name)
+    os.kill(pid, signal.SIGTERM)
+    until = time.monotonic() + 60
+    try:
+        while Path(f"/proc/{pid}/cmdline").exists() and Path(f"/proc/{pid}/cmdline").read_bytes():
+            assert time.monotonic() < until, f"{CONTROLLERS[name]} does not end"
+            time.sleep(0.1)
+        yield
+    finally:
+        subprocess.run([Path(__file__).parent / f"{name}-up", os.environ[LABS[name]]], check=True, timeout=100,
+                       stdout=subprocess.DEVNULL)
 
 
 @contextmanager
@@ -64,6 +82,54 @@ def test_the_controller_stands_still(executor: BatchSchedulerExecutor, caplog: p
         assert job.status.state is A
     assert facts(job) == (F, 5, None, None)
     assert len([one for one in caplog.records if "does not answer; jobs" in one.message]) == 1
+
+
+def test_the_controller_is_restarted(executor: BatchSchedulerExecutor, caplog: pytest.LogCaptureFixture) -> None:
+    """E17, E06: commands fail meanwhile. Who submits is told to try later; what runs goes on, and its end in the outage
+    is known afterwards."""
+    executor.config.command_timeout = 20        # sbatch gives up after 9 s
+    running, refused = a_job("sleep 6; exit 5"), a_job("exit 6")
+    executor.submit(running)
+    assert running.wait(timedelta(seconds=30), A) is not None
+    with away(executor.name):
+        with pytest.raises(SubmitException) as raised:
+            executor.submit(refused)
+        assert raised.value.transient and refused.status.state is JobState.NEW
+        time.sleep(OUTAGE_S)
+        assert running.status.state is A
+    executor.submit(refused)
+    assert facts(running) == (F, 5, None, None) and facts(refused) == (F, 6, None, None)
+    said = [one for one in caplog.records if one.levelno >= logging.WARNING and "answers again" not in one.message]
+    assert len(said) <= 1 and all("does not answer; jobs" in one.message for one in said)
+
+
+@pytest.mark.parametrize("how", ["preempted", "node-failure"])
+def test_taken_away_and_run_again(executor: BatchSchedulerExecutor, how: str) -> None:
+    """E26: Slurm itself puts a job back; it stays ACTIVE, and both runs are shown."""
+    only(executor, "slurm")
+    options: dict[str, object] = {"slurm.requeue": True, "slurm.exclusive": True, "slurm.nodelist": "node2"}
+    seen: list[JobState] = []
+    job = a_job("sleep 5; exit 5", attributes=JobAttributes(timedelta(minutes=1), custom_attributes=options))
+    job.set_job_status_callback(lambda _, status: seen.append(status.state))
+    executor.submit(job)
+    assert job.wait(timedelta(seconds=60), A) is not None
+    time.sleep(2)
+    if how == "preempted":
+        executor.submit(strong := a_job("true", attributes=JobAttributes(timedelta(minutes=1), custom_attributes={
+            "slurm.qos": "high", "slurm.exclusive": True, "slurm.nodelist": "node2"})))
+        assert final(strong).state is C
+    else:
+        told_by("scontrol", "update", "nodename=node2", "state=down", "reason=test")
+        time.sleep(3)
+        subprocess.run(["scontrol", "update", "nodename=node2", "state=idle"], check=False, stderr=subprocess.DEVNULL)
+    assert facts(job) == (F, 5, None, None)
+    time.sleep(0.2)
+    metadata = job.status.metadata or {}
+    assert seen == [JobState.QUEUED, A, F] and metadata["starts"] == 2
+    first, second = metadata["attempts"]
+    assert first["native_state"] in {"preempted": ("PREEMPTED", "REQUEUED"), "node-failure": ("NODE_FAIL",
+                                                                                            "REQUEUED")}[how]
+    assert second["exit_code"] == 5 and first["start_time"] < second["start_time"] == metadata["start_time"]
 
 
 def test_a_submission_that_gets_no_answer(executor: BatchSchedulerExecutor) -> None:

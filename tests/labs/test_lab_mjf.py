@@ -16,6 +16,7 @@ from psij import Job, JobAttributes, JobExecutor, JobSpec, JobState, ResourceSpe
 from psij.executors.batch._watch import watcher_of
 from psij.executors.batch.batch_scheduler_executor import BatchSchedulerExecutor, BatchSchedulerExecutorConfig
 from psij.executors.batch.sge import SGEExecutorConfig
+from psij.executors.batch.slurm import SlurmJobExecutor
 from sssjob.mjf.provider import Provider
 from tests.psij.test_batch_labs import enter_lab
 
@@ -106,6 +107,25 @@ def test_several_nodes(executor: BatchSchedulerExecutor, tmp_path: Path) -> None
     # all nodes of the lab are one machine, so that they share the directories
     assert sorted((tmp_path / "out").read_text().splitlines()) == ["node1 True", "node2 True"]
     assert list((tmp_path / "scratch").iterdir()) == []
+
+
+@pytest.mark.parametrize("inherit", [True, False])
+def test_the_parts_of_a_heterogeneous_job(executor: BatchSchedulerExecutor, tmp_path: Path, inherit: bool) -> None:
+    if not isinstance(executor, SlurmJobExecutor):
+        pytest.skip("Grid Engine has no such jobs")
+    script = 'echo "$SLURMD_NODENAME $(cat "$JOBFEATURES/job_id" "$JOBFEATURES/wall_limit_secs" | tr "\\n" " ")"'
+    parts = [Job(JobSpec("/bin/bash", ["-c", script], stdout_path=tmp_path / str(number), launcher="srun",
+                         inherit_environment=inherit, environment={} if inherit else {"PATH": os.environ["PATH"]},
+                         resources=ResourceSpecV1(node_count=1, processes_per_node=1),
+                         attributes=JobAttributes(timedelta(minutes=3)))) for number in range(2)]
+    executor.submit_together(parts)
+    for part in parts:
+        status = part.wait(timedelta(seconds=90))
+        assert status is not None and status.state is JobState.COMPLETED, status
+    whole = str(parts[0].native_id).partition("+")[0]
+    # all nodes of the lab are one machine, so that they share the directories
+    assert [(tmp_path / str(number)).read_text().split()[1:] for number in range(2)] == [[whole, "180"]] * 2
+    assert list((tmp_path / "scratch").iterdir()) == [] and list((tmp_path / "work").rglob("*.mjf")) == []
 
 
 def test_a_job_that_is_ended_leaves_nothing(executor: BatchSchedulerExecutor, tmp_path: Path) -> None:

@@ -17,12 +17,14 @@ import pytest
 from psij import JobState, JobStatus
 from psij.executors.batch._evidence import Evidence, decide
 from psij.executors.batch._files import ExitFile, node_names
+from psij.executors.batch._sge_records import parse_qacct
+from psij.executors.batch._slurm_records import parse_sacct
 from psij.executors.batch._watch import _add_nodes, _add_starts, _kept
 from psij.executors.batch.batch_scheduler_executor import BatchSchedulerExecutor
 from psij.executors.batch.lsf import LsfJobExecutor
 from psij.executors.batch.pbs import PBSJobExecutor
-from psij.executors.batch.sge import SGEJobExecutor, parse_qacct
-from psij.executors.batch.slurm import SlurmJobExecutor, parse_sacct
+from psij.executors.batch.sge import SGEJobExecutor
+from psij.executors.batch.slurm import SlurmJobExecutor
 from sssjob.findings import Findings
 from sssjob.model import Document, Job
 from sssjob.reader import read_document

@@ -19,6 +19,8 @@ import pytest
 from sssjob.errors import AccessError, UsageError
 from sssjob.run.journal import Entry, Event, Journal, Row, default_path, open_journal, since, stamp
 from sssjob.run.journal import _on_network as on_network
+from tests.gate import until_there
+from tests.run.support import after, desk_on, group, shell
 
 TEXT = "<Job><Id>a</Id></Job>"
 
@@ -65,7 +67,7 @@ def test_it_is_private(tmp_path: Path) -> None:
     finally:
         os.umask(before)
     assert modes == {"new": "0o700", "j.db": "0o600", "j.db-wal": "0o600", "j.db-shm": "0o600", "j.db.d": "0o700",
-                     "lease": "0o600"}
+                     "j.db.reserve": "0o600", "lease": "0o600"}
 
 
 def test_one_that_others_can_read_is_closed(tmp_path: Path) -> None:
@@ -312,3 +314,28 @@ def test_threads_may_share_it(tmp_path: Path) -> None:
         thread.start()
         thread.join()
         assert [e.source for e in made.events()] == ["thread"]
+
+
+def test_a_hold_of_ours_is_a_state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is shown until it is ended, also while the job goes on to wait for another one."""
+    with desk_on("local", tmp_path, monkeypatch) as desk:
+        hold = "<Hold>User</Hold>"
+        desk.submit(group(shell(until_there()), shell("true", hold, after("a"), name="b"),
+                          shell("true", hold, name="c")))
+
+        def states() -> list[str]:
+            return [desk.client().journal.find(name)[0].state for name in "abc"]
+
+        assert states()[1:] == ["Hold", "Hold"]
+        assert [desk.job(name).plan.job.value("State") for name in "bc"] == ["Hold", "Hold"]
+        client = desk.client()
+        entry = client.journal.entry(1)
+        entry.flush(*(Event(row.job, "release", "user", {}) for row in client.journal.rows_of(1) if row.label == "b"))
+        until = time.monotonic() + 20
+        while states()[1] != "Idle":
+            assert time.monotonic() < until, states()
+            time.sleep(0.05)
+        assert desk.job("b").plan.job.value("State") == "Idle" and states()[2] == "Hold"
+        assert desk.client().cancel(["c"])[1]
+        (tmp_path / "go").touch()
+        assert desk.wait("g") == {"a": ("done", 0), "b": ("done", 0), "c": ("canceled", None)}

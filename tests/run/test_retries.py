@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from sssjob.run import starting
+from sssjob.run import submitting
 from tests.run.support import Desk, after, desk_on, group, shell
 
 LATER = "sbatch: error: Batch job submission failed: Job violates accounting/QOS policy (job submit limit)"
@@ -16,7 +16,7 @@ UNKNOWN = "sbatch: error: Batch job submission failed: Socket timed out on send/
 
 @pytest.fixture
 def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Desk]:
-    monkeypatch.setattr(starting, "_PAUSE_S", (0.05, 0.2))
+    monkeypatch.setattr(submitting, "_PAUSE_S", (0.05, 0.2))
     with desk_on("slurm", tmp_path, monkeypatch, lost_after=0.5) as made:
         yield made
 
@@ -64,7 +64,7 @@ def test_the_tag_is_asked_for_before_the_next_try(desk: Desk) -> None:
 def test_it_appears_between_two_tries(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     """A manager that answered that there is none, and has one when the pause is over."""
     assert desk.lab is not None
-    monkeypatch.setattr(starting, "_PAUSE_S", (1.0, 1.0))
+    monkeypatch.setattr(submitting, "_PAUSE_S", (1.0, 1.0))
     desk.lab.fault("sbatch", times=1, exit=1, stderr=LATER, after=True)      # it says it took none, and did
     desk.submit(shell("echo x >> ran"))
     assert desk.wait("a") == {"a": ("done", 0)}
@@ -82,7 +82,7 @@ def test_the_others_do_not_wait_for_it(desk: Desk) -> None:
 
 def test_a_cancel_ends_the_tries(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     assert desk.lab is not None
-    monkeypatch.setattr(starting, "_PAUSE_S", (60.0, 60.0))
+    monkeypatch.setattr(submitting, "_PAUSE_S", (60.0, 60.0))
     desk.lab.fault("sbatch", times=-1, exit=1, stderr=LATER)
     outcome = desk.run(shell("true"), timeout=1)
     assert [(job.word, job.message) for job in outcome.jobs] == [

@@ -1,0 +1,141 @@
+"""Many jobs one after the other: what is done while a submit command runs, and what becomes of it if it goes wrong."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from psij import Job
+from psij.exceptions import InvalidJobException
+from psij.executors.batch._staging import BatchStaging
+from psij.executors.batch.slurm import SlurmJobExecutor
+from sssjob.run.submitting import Submitting
+from tests.run.support import Desk, desk_on, group, shell
+
+NAMES = "abcd"
+
+
+@pytest.fixture
+def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Desk]:
+    with desk_on("slurm", tmp_path, monkeypatch, lost_after=0.3) as made:
+        yield made
+
+
+def four() -> str:
+    return group(*(shell(f"echo {name} >> ran", name=name) for name in NAMES))
+
+
+def named(job: Job) -> str:
+    """The name of the job by what it echoes."""
+    assert job.spec is not None and job.spec.arguments is not None
+    return job.spec.arguments[1].split()[1]
+
+
+def watched(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """What is done, in its order: scripts, submit commands from their start to their end, native ids noted."""
+    seen: list[str] = []
+    script, submit, known = SlurmJobExecutor.generate_submit_script, SlurmJobExecutor._run_submit, Submitting.known
+
+    def write(self: SlurmJobExecutor, job: Job, *more: Any) -> None:
+        seen.append(f"script {named(job)}")
+        script(self, job, *more)
+
+    def run(self: SlurmJobExecutor, command: list[str]) -> str:
+        seen.append("command")
+        out = submit(self, command)
+        seen.append("answer")
+        return out
+
+    def note(self: Submitting, job: Any, *more: Any) -> None:
+        seen.append(f"known {job.plan.label}")
+        known(self, job, *more)
+
+    monkeypatch.setattr(SlurmJobExecutor, "generate_submit_script", write)
+    monkeypatch.setattr(SlurmJobExecutor, "_run_submit", run)
+    monkeypatch.setattr(Submitting, "known", note)
+    return seen
+
+
+def scripts(desk: Desk) -> int:
+    return len(list((desk.folder / "work" / "slurm").glob("*.job")))
+
+
+def test_while_a_command_runs_the_last_is_noted_and_the_next_prepared(desk: Desk,
+                                                                      monkeypatch: pytest.MonkeyPatch) -> None:
+    seen = watched(monkeypatch)
+    desk.submit(four())
+    assert seen == ["script a", "command", "script b", "answer", "command", "known a", "script c", "answer",
+                    "command", "known b", "script d", "answer", "command", "known c", "answer", "known d"]
+    assert set(desk.wait("g").values()) == {("done", 0)}
+
+
+def test_a_signal_leaves_no_script_of_what_is_not_submitted(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    """E15: the second submission is finished, the third was prepared and is not begun."""
+    submit = SlurmJobExecutor._run_submit
+
+    def run(self: SlurmJobExecutor, command: list[str]) -> str:
+        out = submit(self, command)
+        assert desk.lab is not None
+        if len(desk.lab.jobs()) == 2:
+            assert scripts(desk) == 3
+            os.kill(os.getpid(), signal.SIGTERM)
+        return out
+
+    monkeypatch.setattr(SlurmJobExecutor, "_run_submit", run)
+    made = desk.submit(four())
+    assert desk.made[-1].stopped == "terminated"
+    assert [job.word for job in made.jobs] == ["running", "running", "waiting", "waiting"]
+    assert scripts(desk) == 2
+    assert set(desk.wait("g").values()) == {("done", 0)} and sorted(desk.text("ran").split()) == list(NAMES)
+
+
+@pytest.mark.parametrize(("error", "reason"), [(InvalidJobException("no such thing"), "no such thing"),
+                                               (OSError(28, "No space left on device"), "No space left")])
+def test_what_cannot_be_prepared_is_told_when_its_turn_comes(desk: Desk, monkeypatch: pytest.MonkeyPatch,
+                                                             error: Exception, reason: str) -> None:
+    """It concerns nobody else (P5)."""
+    script = SlurmJobExecutor.generate_submit_script
+
+    def write(self: SlurmJobExecutor, job: Job, *more: Any) -> None:
+        if named(job) == "b":
+            raise error
+        script(self, job, *more)
+
+    monkeypatch.setattr(SlurmJobExecutor, "generate_submit_script", write)
+    made = desk.submit(four())
+    assert made.jobs[1].word == "failed" and reason in (made.jobs[1].outcome.message if made.jobs[1].outcome else "")
+    assert desk.wait("g") == {"a": ("done", 0), "b": ("failed", None), "c": ("done", 0), "d": ("done", 0)}
+
+
+def test_what_goes_wrong_meanwhile_ends_no_command(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The command under way makes its job, which the next client finds by its tag."""
+    with monkeypatch.context() as patch:
+        patch.setattr(Submitting, "_submitted", lambda *_: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            desk.submit(four())
+    assert desk.lab is not None and len(desk.lab.jobs()) == 2
+    assert set(desk.wait("g").values()) == {("done", 0)}
+    assert sorted(desk.text("ran").split()) == list(NAMES) and len(desk.lab.jobs()) == 4
+
+
+def test_staging_does_not_hold_up_what_is_noted(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Files may take minutes; the native id of the job before is on the disk by then."""
+    seen, bring = watched(monkeypatch), BatchStaging.bring
+
+    def staged(self: BatchStaging, job: Job, *more: Any) -> bool:
+        seen.append(f"stage {named(job)}")
+        return bring(self, job, *more)
+
+    monkeypatch.setattr(BatchStaging, "bring", staged)
+    (desk.folder / "data").write_text("x")
+    files = json.dumps({"source": f"file://{desk.folder}/data", "target": f"{desk.folder}/in"})
+    desk.submit(group(shell("echo a"), shell("echo b", f"<Extension type='PSIJ' name='StageIn'>{files}</Extension>",
+                                             name="b")))
+    assert seen == ["script a", "command", "answer", "known a", "stage b", "script b", "command", "answer", "known b"]
+    assert set(desk.wait("g").values()) == {("done", 0)} and desk.text("in") == "x"
