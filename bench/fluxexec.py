@@ -63,25 +63,28 @@ def simulated(count: int, repeat: int) -> Iterator[Measure]:
                   least=True)
 
 
-def _real(executor: JobExecutor, count: int) -> float:
-    """Jobs a second of real processes."""
+def _real(executor: JobExecutor, count: int) -> tuple[float, float]:
+    """Jobs a second of real processes, and CPU seconds of this process a job."""
     jobs = [Job(JobSpec("/bin/true")) for _ in range(count)]
-    start = time.perf_counter()
+    start, cpu = time.perf_counter(), time.process_time()
     for job in jobs:
         executor.submit(job)
     for job in jobs:
         job.wait()
-    return count / (time.perf_counter() - start)
+    return count / (time.perf_counter() - start), (time.process_time() - cpu) / count
 
 
 def real(repeat: int) -> Iterator[Measure]:
     """Real processes: this executor and the local one in turns; medians."""
     local, ours = JobExecutor.get_instance("local"), FluxExecExecutor(config=FluxExecConfig(ranks=REAL))
     _real(local, 20), _real(ours, 20)
-    pairs = [(_real(local, REAL), _real(ours, REAL), _real(local, REAL)) for _ in range(max(repeat, 7))]
+    runs = [(_real(local, REAL), _real(ours, REAL), _real(local, REAL)) for _ in range(max(repeat, 7))]
+    pairs = [(one[0], middle[0], two[0]) for one, middle, two in runs]
     yield Measure("local executor", statistics.median(rate for one, _, two in pairs for rate in (one, two)), "jobs/s")
     yield Measure("fluxexec over local", statistics.median(rate for _, rate, _ in pairs), "jobs/s")
     yield Measure("ratio", statistics.median(2 * rate / (one + two) for one, rate, two in pairs), "x", 0.8, least=True)
+    for name, costs in (("local", [one[1] for one, _, _ in runs]), ("fluxexec", [middle[1] for _, middle, _ in runs])):
+        yield Measure(f"CPU of this process a job, {name}", statistics.median(costs) * 1e6, "us")
     ours.close()
 
 

@@ -12,6 +12,7 @@ import json
 import os
 import struct
 from collections.abc import Iterator
+from itertools import islice
 
 from sssjob.errors import UsageError
 from sssjob.fluxexec.errors import EXEC_LIMITS, ExecLimitError, ExecLimits, ProtocolError
@@ -62,12 +63,14 @@ def _length(size: int) -> bytes:
     return bytes((size,)) if size < 0xFF else b"\xff" + _OUTER[1].pack(size)
 
 
-def decode(body: bytes) -> Message | None:
+def decode(body: bytes, limits: ExecLimits = EXEC_LIMITS) -> Message | None:
     """The message in the frames behind magic number and length; None for kinds that do not matter here.
 
-    Raises ProtocolError.
+    Raises ProtocolError, ExecLimitError (frames).
     """
-    frames = list(_frames(body))
+    frames = list(islice(_frames(body), limits.frames + 1))
+    if len(frames) > limits.frames:
+        raise ExecLimitError(f"a message of more than {limits.frames} frames", "frames")
     if not frames or len(frames[-1]) != _HEADER.size:
         raise ProtocolError("a message without header")
     magic, version, kind, flags, _, _, aux1, aux2 = _HEADER.unpack(frames.pop())
@@ -95,16 +98,12 @@ def _frames(body: bytes) -> Iterator[bytes]:
     position, end = 0, len(body)
     while position < end:
         size, position = body[position], position + 1
-        if size == 0xFF:
-            if position + 4 > end:
-                break
+        if size == 0xFF and position + 4 <= end:
             size, position = _OUTER[1].unpack_from(body, position)[0], position + 4
         if position + size > end:
-            break
+            raise ProtocolError("a frame that is longer than its message")
         yield body[position:position + size]
         position += size
-    if position != end:
-        raise ProtocolError("a frame that is longer than its message")
 
 
 class BrokerChannel(FdChannel):
@@ -137,7 +136,7 @@ class BrokerChannel(FdChannel):
                 return
             body = bytes(self._bytes[8:8 + size])
             del self._bytes[:8 + size]
-            message = decode(body)
+            message = decode(body, self.limits)
             if message is not None:
                 self.receive(message)
 
@@ -148,7 +147,9 @@ class BrokerChannel(FdChannel):
 
 def connect_broker(loop: Loop, uri: str | None = None, *, limits: ExecLimits = EXEC_LIMITS) -> BrokerChannel:
     """A connection to the broker at a URI, else at ``$FLUX_URI``. Raises UsageError, AccessError."""
-    uri = os.environ.get("FLUX_URI", "") if uri is None else uri
+    if uri is None and not os.environ.get("FLUX_URI"):
+        raise UsageError("FLUX_URI is not set: this is no Flux instance")
+    uri = os.environ["FLUX_URI"] if uri is None else uri
     scheme, _, path = uri.partition("://")
     if scheme != "local" or not path:
         raise UsageError(f"{uri!r} is no address of a broker on this machine (local://PATH)")

@@ -36,13 +36,15 @@ class ExecLimitError(ProtocolError):
 
 @dataclass(frozen=True, slots=True)
 class ExecLimits:
-    """Sizes in bytes (``*_bytes``), all others are counts."""
+    """Sizes in bytes (``*_bytes``), times in seconds (``*_seconds``), all others are counts."""
 
     line_bytes: int = 16 << 20          # one message
+    frames: int = 1_024                 # of one message of a broker; a route has one for each hop
     pending_bytes: int = 64 << 20       # written, but not read by the other side yet
     jobs: int = 100_000                 # started and not released
     ranks: int = 100_000                # of one job
     tasks: int = 1_000_000              # of one job
+    hello_seconds: float = 60.0         # for a job manager to answer hello, and a broker what comes before
 
 
 EXEC_LIMITS = ExecLimits()

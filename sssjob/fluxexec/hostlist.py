@@ -36,13 +36,16 @@ class _Run:
 
     @property
     def count(self) -> int:
+        """How many hosts."""
         return self.last - self.first + 1
 
     @property
     def bare(self) -> bool:
+        """Whether it is one host without a number."""
         return not self.width
 
     def names(self) -> Iterator[str]:
+        """The names, in order."""
         if self.bare:
             yield self.prefix
             return

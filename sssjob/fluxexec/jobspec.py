@@ -33,7 +33,8 @@ class Resources:
 
 @dataclass(frozen=True, slots=True)
 class Jobspec:
-    """duration: seconds, 0 for none. simulate: attributes.user.simulate, for the simulator."""
+    """duration: seconds, 0 for none. simulate: attributes.user.simulate, for the simulator. features:
+    attributes.user.mjf, keys of Machine/Job Features and what the job says of them."""
 
     command: tuple[str, ...]
     tasks: int = 1
@@ -49,6 +50,7 @@ class Jobspec:
     bank: str | None = None
     streams: dict[str, str] = field(default_factory=dict)
     simulate: dict[str, Any] = field(default_factory=dict)
+    features: dict[str, str | int | float] = field(default_factory=dict)
 
 
 def read_r(value: object) -> Resources:
@@ -100,7 +102,7 @@ def read_jobspec(value: object) -> Jobspec:
         _environment(system.get("environment")), _maybe(_object(system.get("job") or {}, "job"), "name"),
         _maybe(system, "queue"), _maybe(system, "bank") or _maybe(system, "project"),
         _streams(_object(shell.get("options") or {}, "shell.options")),
-        _object(user.get("simulate") or {}, "attributes.user.simulate"))
+        _object(user.get("simulate") or {}, "attributes.user.simulate"), _features(user.get("mjf")))
 
 
 def read_task(value: object) -> tuple[tuple[str, ...], dict[str, int]]:
@@ -181,6 +183,15 @@ def _environment(value: object) -> dict[str, str]:
     return {name: _text(text, f"environment {name}") for name, text in given.items() if text is not None}
 
 
+def _features(value: object) -> dict[str, str | int | float]:
+    """Texts and numbers by key; whether they are right is the provider's to say."""
+    given = _object(value or {}, "attributes.user.mjf")
+    for name, stated in given.items():
+        if not isinstance(stated, str | int | float) or isinstance(stated, bool):
+            raise JobspecError(f"attributes.user.mjf: {name!a:.60} is no text and no number")
+    return given
+
+
 def _streams(options: dict[str, Any]) -> dict[str, str]:
     """stdin, stdout and stderr that go from or to files."""
     found: dict[str, str] = {}
@@ -211,11 +222,12 @@ def spec_of(job: Jobspec, tasks: int, nodes: int | None = None, *, variables: di
                                cpu_cores_per_process=job.cores, gpu_cores_per_process=job.gpus or None,
                                exclusive_node_use=job.exclusive)
     duration = timedelta(seconds=job.duration) if limit and job.duration else None
+    features: dict[str, object] | None = {f"mjf.{name}": value for name, value in job.features.items()} or None
     return JobSpec(
         executable=job.command[0], arguments=list(job.command[1:]), directory=job.cwd, name=job.name,
         environment={**job.environment, **variables}, stdin_path=job.streams.get("stdin"),
         stdout_path=job.streams.get("stdout"), stderr_path=job.streams.get("stderr"), resources=resources,
-        attributes=JobAttributes(duration=duration, queue_name=job.queue, account=job.bank),
+        attributes=JobAttributes(duration=duration, queue_name=job.queue, account=job.bank, custom_attributes=features),
         launcher="multiple" if tasks > 1 else None)
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import heapq
 import os
+import queue
 import selectors
 import time
 from collections import deque
@@ -18,6 +19,9 @@ from itertools import count
 __all__ = ["Loop", "Timer"]
 
 _BATCH = 256        # calls between two looks at the descriptors
+_FEW = 1000         # timers that may lie about
+_LONGEST_S = 3600.0     # one sleep: poll(2) takes no more than 24 days
+_NAP_S = 0.003      # in which calls gather while the loop is crowded; each costs a change of threads otherwise
 
 
 class Timer:
@@ -41,10 +45,13 @@ class Loop:
         self._now = start
         self._calls: deque[Callable[[], None]] = deque()
         self._timers: list[tuple[float, int, Timer]] = []
+        self._sweep_at = _FEW
         self._number = count()
         self._selector = selectors.PollSelector()       # takes regular files, where epoll does not
-        self._wake: tuple[int, int] | None = None       # a pipe, while ``run`` may sleep
+        self._wake: tuple[int, int] | None = None       # a pipe, for who watches descriptors
+        self._bell: queue.SimpleQueue[None] = queue.SimpleQueue()       # for who watches none: far cheaper
         self._asleep = False
+        self.crowded: Callable[[], bool] = lambda: False    # more is sure to come: look later, at several calls at once
         self._watched = 0
         self.stopped = False
 
@@ -66,9 +73,11 @@ class Loop:
     def wake(self) -> None:
         """Make the loop look; other threads, and signal handlers, may."""
         wake = self._wake
-        if wake is not None:
-            with suppress(OSError):         # full: it will look anyway
-                os.write(wake[1], b"\0")
+        if wake is None:
+            self._bell.put(None)
+            return
+        with suppress(OSError):         # full: it will look anyway
+            os.write(wake[1], b"\0")
 
     def wakeup_fd(self) -> int:
         """A descriptor that wakes the loop when it is written to, for ``signal.set_wakeup_fd``."""
@@ -81,6 +90,10 @@ class Loop:
     def at(self, when: float, call: Callable[[], None]) -> Timer:
         """Have something called at a time, at once when it is past."""
         timer = Timer(when, call)
+        if len(self._timers) >= self._sweep_at:         # most are taken back long before their time
+            self._timers = [entry for entry in self._timers if entry[2].call is not None]
+            heapq.heapify(self._timers)
+            self._sweep_at = max(_FEW, 2 * len(self._timers))
         heapq.heappush(self._timers, (when, next(self._number), timer))
         return timer
 
@@ -89,6 +102,7 @@ class Loop:
         known = self._selector.get_map().get(fd)
         if known is None:
             if events:
+                self.wakeup_fd()
                 self._selector.register(fd, events, call)
                 self._watched += 1
         elif not events:
@@ -129,7 +143,6 @@ class Loop:
 
     def _step(self, rest: float | None) -> None:
         if self._watched or not self.virtual:
-            self.wakeup_fd()
             for key, events in self._ready(rest):
                 key.data(events)
         elif not self._calls:
@@ -143,7 +156,7 @@ class Loop:
     def _ready(self, rest: float | None) -> list[tuple[selectors.SelectorKey, int]]:
         """Descriptors that something can be done with; waits for them when there is nothing else to do."""
         if self._calls:
-            return self._selector.select(0)
+            return self._selector.select(0) if self._wake is not None else []
         timer = self._next_timer()
         if timer is None:
             return self._sleep(rest)
@@ -156,10 +169,16 @@ class Loop:
         return ready
 
     def _sleep(self, seconds: float | None) -> list[tuple[selectors.SelectorKey, int]]:
-        """Wait for a descriptor. Whoever posts a call sees that we sleep, or we see the call."""
-        self._asleep = True
+        """Wait for a descriptor or a call. Whoever posts a call sees that we sleep, or we see the call."""
+        self._asleep = not self.crowded()
+        longest = _LONGEST_S if self._asleep else _NAP_S
+        seconds = 0 if self._calls or self.stopped else longest if seconds is None else min(seconds, longest)
         try:
-            return self._selector.select(0 if self._calls or self.stopped else seconds)
+            if self._wake is not None:
+                return self._selector.select(seconds)
+            with suppress(queue.Empty):
+                self._bell.get(timeout=seconds)
+            return []
         finally:
             self._asleep = False
 

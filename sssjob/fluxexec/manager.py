@@ -19,10 +19,11 @@ from typing import Any
 from sssjob.errors import UsageError
 from sssjob.fluxexec.errors import ProtocolError
 from sssjob.fluxexec.idset import Idset
-from sssjob.fluxexec.jobspec import read_jobspec, write_r
+from sssjob.fluxexec.jobspec import read_jobspec, read_r, write_r
 from sssjob.fluxexec.messages import EXCEPTION, HELLO, Event, Message, Request, Response, integer, members
 from sssjob.fluxexec.rules import PROFILES
 from sssjob.fluxexec.transport import Channel
+from sssjob.fluxexec.usage import read_usage
 
 __all__ = ["PROFILES", "JobState", "ManagedJob", "Manager", "Result"]
 
@@ -63,6 +64,7 @@ class ManagedJob:
     duration: float
     state: JobState = JobState.SCHED
     ranks: Idset = field(default_factory=Idset)
+    held: Idset = field(default_factory=Idset)      # of these, what was free when it got them
     r: dict[str, Any] | None = None
     outstanding: bool = False           # a start request that was not answered to the end
     started: bool = False
@@ -72,6 +74,7 @@ class ManagedJob:
     success: bool = False
     end: str | None = None              # type of the fatal exception that ended it; "" for finish
     exception: dict[str, Any] | None = None     # the most severe one
+    usage: dict[str, Any] = field(default_factory=dict)     # what the service has measured
 
     @property
     def result(self) -> Result | None:
@@ -105,15 +108,17 @@ class Manager:
     """ranks: what there is to give away, with so many cores each. now: seconds since the epoch.
 
     profile: rfc32-2022 sends no R and knows no response type reattached; rfc32-2026 lets a hello always take over, the
-    two others refuse one while starts are outstanding. changed: told of every event (job, name).
+    two others refuse one while starts are outstanding. changed: told of every event (job, name). greeted: told the name
+    of a service that has said hello.
     """
 
     def __init__(self, ranks: Idset, now: Callable[[], float], *, cores: int = 1, profile: str = "flux-core",
-                 changed: Callable[[ManagedJob, str], None] | None = None) -> None:
+                 changed: Callable[[ManagedJob, str], None] | None = None,
+                 greeted: Callable[[str], None] | None = None) -> None:
         if profile not in PROFILES:
             raise UsageError(f"profile {profile!r} is not known (known: {', '.join(PROFILES)})")
         self.all, self.free, self.cores, self.now, self.profile = ranks, ranks, cores, now, profile
-        self.changed = changed
+        self.changed, self.greeted = changed, greeted
         self.jobs: dict[int, ManagedJob] = {}
         self.service: _Service | None = None
         self._waiting: deque[ManagedJob] = deque()
@@ -136,6 +141,12 @@ class Manager:
             self._channels.remove(channel)
         if self.service is not None and self.service.channel is channel:
             self._teardown()
+
+    def leave(self) -> None:
+        """Close all channels; what runs goes on."""
+        for channel in self._channels:
+            channel.close()
+        self._channels.clear()
 
     def receive(self, channel: Channel, message: Message) -> None:
         """Take a message from a service."""
@@ -163,6 +174,8 @@ class Manager:
         if self.service is not None:
             self._teardown()
         self.service = _Service(payload["service"], channel)
+        if self.greeted is not None:
+            self.greeted(payload["service"])
         return request.answer()
 
     def _teardown(self) -> None:
@@ -204,6 +217,24 @@ class Manager:
         job = self.jobs[number] = ManagedJob(number, userid, jobspec, nodes, duration)
         self._waiting.append(job)
         self._schedule()
+        return job
+
+    def adopt(self, job_id: int, jobspec: dict[str, Any], r: dict[str, Any], started: float, *,
+              userid: int = 0) -> ManagedJob:
+        """Take over a job that another manager has had started; a service is asked for it with reattach.
+
+        started: when, seconds since the epoch. It has the ranks of its R, whoever else has them here. Raises
+        JobspecError, UsageError.
+        """
+        if job_id in self.jobs:
+            raise UsageError(f"job {job_id} is there already")
+        wanted, ranks = read_jobspec(jobspec), read_r(r).ranks
+        job = self.jobs[job_id] = ManagedJob(job_id, userid, jobspec, ranks.count, wanted.duration, JobState.RUN, ranks,
+                                             ranks & self.free, r, started=True)
+        job.events, job.times = [("alloc", None), ("start", None)], [started, started]
+        self.free -= job.held
+        self._running[job_id] = job
+        self._send_start(job)
         return job
 
     def fit(self, jobspec: dict[str, Any]) -> tuple[int, float]:
@@ -261,7 +292,7 @@ class Manager:
             self._waiting.popleft()
             if job.state is not JobState.SCHED:
                 continue
-            job.ranks = self.free.take(job.nodes)
+            job.ranks = job.held = self.free.take(job.nodes)
             self.free -= job.ranks
             start = self.now()
             job.r = write_r(job.ranks, self.cores, start, start + job.duration if job.duration else 0.0)
@@ -313,6 +344,10 @@ class Manager:
             job.end = ""
             job.state = JobState.CLEANUP
         job.success |= job.end == "" and status == 0
+        try:
+            job.usage = read_usage(data.get("usage"))
+        except ProtocolError as error:
+            log.warning("job %d: %s", job.id, error)
         self._event(job, "finish", {"status": status})
 
     def _responded_exception(self, job: ManagedJob, data: dict[str, Any]) -> None:
@@ -352,7 +387,7 @@ class Manager:
     def _inactive(self, job: ManagedJob) -> None:
         if self._running.pop(job.id, None) is not None:
             self._event(job, "free")
-            self.free |= job.ranks
+            self.free |= job.held
         job.state = JobState.INACTIVE
         self._event(job, "clean")
         self._schedule()

@@ -16,6 +16,7 @@ from psij.executors._local_plan import expand
 
 __all__ = ["jobspec_of"]
 
+_FEATURES: Final = "mjf."
 _LAUNCHERS: Final = (None, "single", "multiple")
 #: Member -> why it cannot be said, where it is set.
 _REFUSED: Final = {
@@ -44,7 +45,7 @@ def jobspec_of(spec: JobSpec, inherited: Mapping[str, str] | None = None) -> dic
         stated = {**inherited, **stated}
     return {"version": 1, "resources": [_resources(spec)],
             "tasks": [{"command": command, "slot": "task", "count": _count(spec)}],
-            "attributes": {"system": _system(spec, stated)}}
+            "attributes": {"system": _system(spec, stated)} | _user(spec)}
 
 
 def _refuse(spec: JobSpec) -> None:
@@ -122,6 +123,14 @@ def _system(spec: JobSpec, environment: Mapping[str, str]) -> dict[str, Any]:
     if options:
         made["shell"] = {"options": options}
     return made
+
+
+def _user(spec: JobSpec) -> dict[str, Any]:
+    """The custom attributes ``mjf.KEY`` (Machine/Job Features), for a service that provides them."""
+    custom = spec.attributes.custom_attributes if spec.attributes is not None else None
+    features = {name[len(_FEATURES):]: value for name, value in (custom or {}).items()
+                if name.lower().startswith(_FEATURES)}
+    return {"user": {"mjf": features}} if features else {}
 
 
 def _directory(spec: JobSpec) -> str:

@@ -177,7 +177,7 @@ def _ids(text: object) -> Idset | None:
     try:
         return Idset.parse(text) if isinstance(text, str) else None
     except LexicalError:
-        return None
+        return None                 # ``_malformed`` tells
 
 
 def _short(ids: Idset) -> str:

@@ -13,8 +13,9 @@ from __future__ import annotations
 import json
 import logging
 import os
+import queue
+import threading
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -26,6 +27,7 @@ from sssjob.fluxexec.idset import Idset
 from sssjob.fluxexec.jobspec import Jobspec, shares, spec_of
 from sssjob.fluxexec.loop import Loop
 from sssjob.fluxexec.service import Ended, Lost, NotStarted, Report, Start, Up, What
+from sssjob.fluxexec.usage import usage_of
 from sssjob.lexical import LexicalError
 
 __all__ = ["PsijRunner", "what_ended"]
@@ -57,6 +59,27 @@ class _Run:
     ending: bool = False
 
 
+class _Worker:
+    """A thread that makes calls one after another; none is left out, whatever the one before it raises."""
+
+    def __init__(self) -> None:
+        self.calls: queue.SimpleQueue[Callable[[], object] | None] = queue.SimpleQueue()
+        self._thread = threading.Thread(target=self._run, name="flux-exec", daemon=True)
+        self._thread.start()
+
+    def finish(self) -> None:
+        """Make the calls that are waiting, and no more."""
+        self.calls.put(None)
+        self._thread.join()
+
+    def _run(self) -> None:
+        while (call := self.calls.get()) is not None:
+            try:
+                call()
+            except Exception:
+                log.exception("flux-exec worker")
+
+
 class PsijRunner:
     """folder: where native ids are kept. split: a PSI/J job a rank; None: for the executor ``local`` only."""
 
@@ -65,7 +88,9 @@ class PsijRunner:
         self.loop, self.executor, self.folder = loop, executor, folder
         self.split = executor.name == "local" if split is None else split
         self._runs: dict[int, _Run] = {}
-        self._worker = ThreadPoolExecutor(1, "flux-exec")
+        self._worker = _Worker()
+        if executor.name == "local":        # starts hundreds a second
+            loop.crowded = lambda: not self._worker.calls.empty()
         if folder is not None:
             folder.mkdir(parents=True, exist_ok=True, mode=0o700)
             if hasattr(executor, "records"):
@@ -128,7 +153,7 @@ class PsijRunner:
 
     def close(self) -> None:
         """Finish what was begun."""
-        self._worker.shutdown()
+        self._worker.finish()
 
     def end_all(self, seconds: float) -> None:
         """End all that runs, and wait for it so long."""
@@ -143,13 +168,7 @@ class PsijRunner:
                     job.wait(timedelta(seconds=seconds))
 
     def _later(self, call: Callable[[], object]) -> None:
-        self._worker.submit(self._guarded, call)
-
-    def _guarded(self, call: Callable[[], object]) -> None:
-        try:
-            call()
-        except Exception:
-            log.exception("flux-exec worker")
+        self._worker.calls.put(call)
 
     # In the worker's thread
 
@@ -197,7 +216,8 @@ class PsijRunner:
     def _told(self, run: _Run, shell: int, what: What) -> None:
         if self._runs.get(run.id) is run:
             run.last.setdefault(shell, []).append(what)
-            self._pass_on(run, shell, what)
+            if run.report is not None:
+                run.report(shell, what)
 
     def _pass_on(self, run: _Run, shell: int, what: What) -> None:
         if run.report is not None:
@@ -265,7 +285,8 @@ def _tell_limit(job: Jobspec, specs: Sequence[JobSpec]) -> None:
     """Tell the surroundings of shells of the limit that the service keeps."""
     for spec in specs if job.duration >= 1 else ():
         assert spec.attributes is not None
-        spec.attributes.set_custom_attribute("mjf.wall_limit_secs", int(job.duration))
+        if "wall_limit_secs" not in job.features:
+            spec.attributes.set_custom_attribute("mjf.wall_limit_secs", int(job.duration))
 
 
 def _literal(spec: JobSpec) -> None:
@@ -296,20 +317,21 @@ def what_ended(status: JobStatus, up: bool) -> What:
     """What a final status says of a shell. up: it was ACTIVE before."""
     metadata = status.metadata or {}
     reason, wait_status = metadata.get("reason"), _wait_status(status)
+    usage = usage_of(metadata)
     if wait_status is not None and reason not in _LOST:
-        return Ended(wait_status, timed_out=reason == "timeout")
+        return Ended(wait_status, reason == "timeout", usage)
     note = status.message or f"the job is {status.state}"
     if wait_status is None:
         if not up:
             return NotStarted(note)
         if status.state is JobState.CANCELED:
-            return Ended(SIGTERM)
+            return Ended(SIGTERM, usage=usage)
         if reason != "timeout":
             return Lost(note)
         wait_status = int(SIGTERM)
     if reason in _LOST:
         return Lost(note)
-    return Ended(wait_status, timed_out=reason == "timeout")
+    return Ended(wait_status, reason == "timeout", usage)
 
 
 def _wait_status(status: JobStatus) -> int | None:

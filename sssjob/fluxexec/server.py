@@ -12,7 +12,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from psij import JobExecutor
+from psij import JobExecutor, JobExecutorConfig
 from sssjob.errors import AccessError, UsageError
 from sssjob.fluxexec.broker import connect_broker
 from sssjob.fluxexec.errors import ProtocolError
@@ -38,7 +38,7 @@ class Server:
         self.runner: Runner = SimulatedRunner(self.loop, split=True)
         if executor is not None:
             try:
-                made = JobExecutor.get_instance(executor)
+                made = JobExecutor.get_instance(executor, config=_config())
             except ValueError as error:
                 raise UsageError(str(error)) from None
             self.runner = PsijRunner(self.loop, made, folder=state)
@@ -158,6 +158,17 @@ class Server:
             signal.set_wakeup_fd(wakeup)
             for number, handler in before.items():
                 signal.signal(number, handler)
+
+
+def _config() -> JobExecutorConfig | None:
+    """Where SSSJOB_MJF is set, jobs get Machine/Job Features. Raises UsageError."""
+    if "SSSJOB_MJF" not in os.environ:
+        return None
+    from sssjob.mjf.provider import from_environment
+
+    made = JobExecutorConfig()
+    made.surroundings = from_environment(os.environ)
+    return made
 
 
 class _Visit(Lines):

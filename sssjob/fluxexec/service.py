@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import errno
 import logging
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from enum import Enum, auto
 from typing import Any, Protocol
 
@@ -22,6 +22,7 @@ from sssjob.fluxexec.machine import JobMachine, Phase
 from sssjob.fluxexec.messages import EXCEPTION, HELLO, Event, Message, Request, Response, integer, members
 from sssjob.fluxexec.rules import StreamRules
 from sssjob.fluxexec.transport import Channel
+from sssjob.fluxexec.usage import together
 
 __all__ = ["Ended", "Lost", "NotStarted", "Report", "Runner", "Service", "Start", "State", "Up", "What"]
 
@@ -46,10 +47,12 @@ class Up:
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """A shell has ended with a wait status; timed_out: because the executor's time limit was reached."""
+    """A shell has ended with a wait status; timed_out: because the executor's time limit was reached. usage: what was
+    measured of it (``usage``)."""
 
     status: int
     timed_out: bool = False
+    usage: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +121,7 @@ class Service:
         self.refused = False
         self.jobs: dict[int, _Job] = {}
         self._steps: list[Request] = []
+        self._late: Timer | None = None
         channel.receive, channel.closed = self.receive, self._closed
 
     def begin(self) -> None:
@@ -127,6 +131,8 @@ class Service:
         if not self.broker:
             self._steps.clear()
         self._steps.append(Request(HELLO, named, 3))
+        if not self.loop.virtual:       # whose time does not pass for others
+            self._late = self.loop.at(self.loop.now() + self.limits.hello_seconds, self._unanswered)
         self._become(State.HELLO_SENT)
         self.channel.send(self._steps[0])
 
@@ -185,6 +191,12 @@ class Service:
             self.channel.send(self._steps[0])
         else:
             self._become(State.REGISTERED)
+
+    def _unanswered(self) -> None:
+        if self.state is State.HELLO_SENT:
+            self.channel.close()
+            self._die(str(ExecLimitError(f"{self._steps[0].topic}: no answer within {self.limits.hello_seconds:g} s",
+                                         "hello_seconds")))
 
     def _start(self, request: Request) -> None:
         if self.state is not State.REGISTERED:
@@ -246,6 +258,8 @@ class Service:
 
     def _become(self, state: State) -> None:
         self.state = state
+        if state is not State.HELLO_SENT and self._late is not None:
+            self._late.cancel()
         if self.changed is not None:
             self.changed(self)
 
@@ -268,6 +282,7 @@ class _Job:
         self.machine = JobMachine(self, None, reattach=reattach, partial=service.partial)
         self.rules = StreamRules(reattach=reattach)
         self.expiration = 0.0
+        self.used: list[Mapping[str, Any]] = []     # by shells that have ended
         self._expires: Timer | None = None
         self._kills: Timer | None = None
         self._killed = 0
@@ -300,6 +315,8 @@ class _Job:
 
     def respond(self, kind: str, data: dict[str, Any]) -> None:
         """Send a response."""
+        if kind == "finish" and not self.service.broker and (usage := together(self.used)):
+            data = {**data, "usage": usage}
         wrong = self.rules.broken(kind, data)
         if wrong is not None:
             log.error("job %d: not sent: %s", self.number, wrong)
@@ -360,6 +377,8 @@ class _Job:
             case Up():
                 self.machine.up(shell)
             case Ended():
+                if what.usage and shell in self.machine.shells:
+                    self.used.append(what.usage)
                 self.machine.exited(shell, what.status, timed_out=what.timed_out)
             case NotStarted():
                 self.machine.not_started(shell, what.note)

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from sssjob.mjf.keys import AREAS, KEYS, Area, Grade, Key, keys_of
+from sssjob.mjf.keys import AREAS, KEYS, VARIABLES, Area, Grade, Key, keys_of
 from sssjob.mjf.places import Answer
 from sssjob.mjf.values import MJFValueError, Value, read_value, revised
 
@@ -42,7 +42,8 @@ class Reading:
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """Something doubtful. code: ``mjf-conflict`` and the like, see docs/mjf.md."""
+    """Something doubtful. code: ``mjf-conflict`` and the like, see docs/mjf.md. key: the variable, where it is about
+    all keys of a directory."""
 
     code: str
     severity: Grade
@@ -159,8 +160,9 @@ class Features:
             elif found.state == "stale":
                 yield Note("mjf-stale", "warning", found.key.name, found.reason)
         for reason, names in reasons.items():
-            more = f" (and {len(names) - 1} more keys)" if len(names) > 1 else ""
-            yield Note("mjf-unreadable", "warning", names[0], reason + more)
+            whole = next((VARIABLES[a] for a in AREAS if {key.name for key in keys_of(a)} == set(names)), None)
+            more = f" (and {len(names) - 1} more keys)" if len(names) > 1 and whole is None else ""
+            yield Note("mjf-unreadable", "warning", whole or names[0], reason + more)
         used, allocated = self.value("used_CPU"), self.value("allocated_cpu")
         if used is not None and allocated is not None and used > allocated:
             yield Note("mjf-overused", "warning", "used_CPU", f"{used} cores in use, allocated_cpu is {allocated}")

@@ -16,7 +16,7 @@ from sssjob.units import to_bytes
 if TYPE_CHECKING:
     from sssjob.model import Job, JobDefaults
 
-__all__ = ["record_pilot", "record_usage", "values_of"]
+__all__ = ["misstated", "record_pilot", "record_usage", "values_of"]
 
 #: key -> (property of Requested, ResourceLimit): of both the first that is known
 _LIMITS: Final = {"wall_limit_secs": ("Duration", ""), "cpu_limit_secs": ("", "CPUTime"),
@@ -43,9 +43,28 @@ def values_of(job: Job, defaults: JobDefaults | None = None, *, granted: Mapping
         try:
             write_value(KEYS[name], value)
         except MJFValueError:
-            continue
+            continue                    # a value that no file can hold is not known
         found[name] = value
     return found
+
+
+def misstated(job: Job) -> Iterator[tuple[str, str]]:
+    """(name, reason) of the Extensions of type MJF that a job states and no provider can say: not a key, the pilot's
+    own, or a value of another form."""
+    for p in job.all("Extension"):
+        if p.get("type") != "MJF":
+            continue
+        name = str(p.get("name"))
+        key = KEYS.get(name)
+        if key is None:
+            yield name, "is no key of Machine/Job Features"
+        elif key.area == "status":
+            yield name, "is said by a pilot, not by a job"
+        else:
+            try:
+                read_value(key.kind, p.text)
+            except MJFValueError as error:
+                yield name, str(error)
 
 
 def _facts(job: Job) -> Iterator[tuple[str, Value | None]]:
@@ -91,7 +110,7 @@ def _extensions(job: Job) -> Iterator[tuple[str, Value | None]]:
                 try:
                     yield key.name, read_value(key.kind, p.text)
                 except MJFValueError:
-                    continue
+                    continue            # told by ``misstated``
 
 
 def record_usage(job: Job, usage: Usage, last: Figures | None = None) -> None:

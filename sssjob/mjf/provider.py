@@ -18,6 +18,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any, Final
 
 from psij import InvalidJobException, Job, JobSpec, ResourceSpecV1
@@ -92,9 +93,11 @@ class Provider:
         """The same in the lines of a submit script."""
         assert job.spec is not None
         granted = {_TOLD[name]: Word(*word) for name, word in told.words.items()}
+        several = told.several or _nodes(job.spec) > 1
+        if several and not told.each_node:
+            _tell_once(type(job.executor or job._candidate).__name__)
         before = prologue(_USUAL, _asked(job.spec), granted, self.values, root=self.root, lines=told.lines,
-                          each_node=told.each_node if _nodes(job.spec) > 1 else "", draft=self.draft,
-                          override=self.override)
+                          each_node=told.each_node if several else "", draft=self.draft, override=self.override)
         return Around(before, EPILOGUE, EXPORTED, GUARD)
 
     def read(self, job: Job, text: str) -> Mapping[str, Any]:
@@ -105,7 +108,7 @@ class Provider:
             try:
                 value = read_value("time" if name == "now" else KEYS[name].kind, raw)
             except (LookupError, MJFValueError):
-                continue
+                continue            # a line of the job's own, or cut when it was killed
             if isinstance(value, int | float):
                 found[name] = value
         left: dict[str, Any] = {"hs06_job": found["hs06_job"]} if "hs06_job" in found else {}
@@ -178,6 +181,7 @@ class _Poller:
         self._thread: threading.Thread | None = None
 
     def watch(self, inside: Inside) -> None:
+        """Look at a job's directories from now on; begins the thread."""
         with self._lock:
             self._inside[inside] = time.monotonic() + inside.poll_s
             if self._thread is None:
@@ -186,6 +190,7 @@ class _Poller:
             self._lock.notify()
 
     def forget(self, inside: Inside) -> None:
+        """Look no more."""
         with self._lock:
             self._inside.pop(inside, None)
             self._lock.notify()
@@ -209,6 +214,13 @@ class _Poller:
 
 
 _POLLER: Final = _Poller()
+
+
+@cache
+def _tell_once(executor: str) -> None:
+    """That only the first node of a job has directories."""
+    log.warning("%s has nothing that runs a command on every node of a job: Machine/Job Features are on the first node "
+                "alone, and programs on others do not see them", executor)
 
 
 def _pilot(usage: Usage, known: Mapping[str, float | None], now: float) -> dict[str, Any]:

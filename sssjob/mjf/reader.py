@@ -9,16 +9,19 @@ once with ``force``.
 
 from __future__ import annotations
 
-import ssl
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
 from sssjob.mjf.features import Features, Reading, reading
 from sssjob.mjf.keys import AREAS, KEYS, VARIABLES, Area, keys_of
 from sssjob.mjf.limits import LIMITS, Limits
-from sssjob.mjf.places import METADATA, Answer, Here, Nowhere, Place, metadata, place_of
+from sssjob.mjf.places import METADATA, Answer, Here, Nowhere, Place, place_of
 from sssjob.mjf.status import locked
+
+if TYPE_CHECKING:
+    import ssl
 
 __all__ = ["Reader"]
 
@@ -55,6 +58,8 @@ class Reader:
         places: dict[Area, Place] = {area: place_of(environment[name], limits, context)
                                      for area, name in VARIABLES.items() if environment.get(name)}
         if ask_metadata and not places.keys() & {"machine", "job"}:
+            from sssjob.mjf.web import metadata
+
             places = {**places, **metadata(url, limits)}
         return cls(places, limits)
 

@@ -23,6 +23,7 @@ __all__ = ["EPILOGUE", "EXPORTED", "GUARD", "Layer", "Variable", "Word", "prolog
 
 _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,100}", re.ASCII)
 _TREE: Final = "SSSJOB_MJF_TREE"
+_EACH_S: Final = 60         # for the other nodes; the job does not wait longer
 #: All variables that the lines export.
 EXPORTED: Final = (*VARIABLES.values(), _TREE)
 
@@ -63,7 +64,7 @@ _AFTER: Final = f"""_mjf_after() {{
         ) >"$_psij_files.left" 2>/dev/null || :
     fi
     rm -rf -- "$_mjf" 2>/dev/null || :
-    [ -z "${{_mjf_each:-}}" ] || eval "$_mjf_each 'rm -rf -- \\"\\${_TREE}\\"'" </dev/null >/dev/null 2>&1 || :
+    if command -v _mjf_each >/dev/null; then _mjf_each remove; rm -f -- "$_psij_files.mjf"; fi
     _mjf=
 }}
 """
@@ -100,8 +101,8 @@ def prologue(*layers: Layer, root: str | None = None, lines: str = "", each_node
 
     Of the layers a later one counts more, as far as it gives a value. Without a jobstart_secs the clock says when the
     job started. root: the folder of the tree, ``$TMPDIR`` unless stated. lines: for sh, before words are used.
-    each_node: a command that runs ``sh -c TEXT`` on every node; there the directories have the same path. draft: the
-    keys of draft 0.99 are written beside those of the note.
+    each_node: lines that run ``"$@"`` on the other nodes (psij.surroundings); there the directories have the same path.
+    They are given _EACH_S seconds. draft: the keys of draft 0.99 are written beside those of the note.
     """
     fill = _FUNCTIONS + "".join(f"{line}\n" for line in (*lines.splitlines(), *_puts(layers, draft)))
     if any("hs06" in layer for layer in layers):
@@ -119,11 +120,24 @@ def prologue(*layers: Layer, root: str | None = None, lines: str = "", each_node
 
 
 def _elsewhere(fill: str, each_node: str) -> str:
-    """Lines that make the same directories on the other nodes; where they are there, they are this node's."""
-    there = f'_mjf=${_TREE}\n[ -e "$_mjf" ] || {{\n    mkdir -m 0755 "$_mjf" && {_MAKE}\n}} || exit 0\n'
-    other = f'{there}[ "$(cat "$_mjf/.node")" = "$(uname -n)" ] && [ ! -e "$_mjf/job/jobstart_secs" ] || exit 0\n{fill}'
-    return (f"_mjf_each={shlex.quote(f'{each_node} /bin/sh -c')}\n_mjf_there={shlex.quote(other)}\n"
-            'export _psij_files\neval "$_mjf_each \\"\\$_mjf_there\\"" </dev/null >/dev/null 2>&1 || :\n')
+    """Lines that make the same directories on the other nodes, by a file that all nodes see.
+
+    A launcher may pass words through another shell, lose the environment, and come to a node several times: the file is
+    run with plain words alone, and whoever makes the tree of a node fills it.
+    """
+    there = ('PATH=$PATH:/usr/bin:/bin\n_mjf=$2 _psij_files=${0%.mjf}\nexport PSIJ_NODEFILE="$_psij_files.nodefile"\n'
+             f'if [ "$1" = remove ]; then\n    [ ! -f "$_mjf/{MARK}" ] || rm -rf -- "$_mjf"\n    exit 0\nfi\n'
+             f'mkdir -m 0755 "$_mjf" && {_MAKE} || exit 0\n{fill}')
+    return (f"""_mjf_there={shlex.quote(there)}
+if [ -n "${{_psij_files:-}}" ] && (umask 077; printf '%s' "$_mjf_there" >"$_psij_files.mjf"); then
+    _mjf_each() {{
+        case $_psij_files$_mjf in *[!][A-Za-z0-9_./+-]*) return ;; esac
+        timeout -k 5 {_EACH_S} /bin/sh -c {shlex.quote(each_node)} sh /bin/sh "$_psij_files.mjf" "$1" "$_mjf" \\
+            </dev/null >/dev/null 2>&1 || :
+    }}
+    _mjf_each make
+fi
+""")
 
 
 def _indented(text: str) -> str:

@@ -13,6 +13,7 @@ import socket
 import threading
 from collections.abc import Mapping
 from contextlib import suppress
+from email.utils import parsedate_to_datetime
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from typing import Any, Final
@@ -56,6 +57,7 @@ class Server(HTTPServer):
         self.server_name, self.server_port = str(self.server_address[0]), int(self.server_address[1])
 
     def process_request(self, request: Any, client_address: Any) -> None:
+        """Serve it in a thread of its own; closed at once where there are too many."""
         if not self._room.acquire(blocking=False):
             self.shutdown_request(request)
             return
@@ -67,7 +69,7 @@ class Server(HTTPServer):
         end.daemon = True
         end.start()
         try:
-            with suppress(OSError, ValueError):
+            with suppress(OSError, ValueError):     # a client that left or was cut off; nobody reads a log here
                 self.finish_request(request, client_address)
         finally:
             end.cancel()
@@ -89,9 +91,11 @@ class _Handler(BaseHTTPRequestHandler):
     sys_version = ""
 
     def do_GET(self) -> None:
+        """A key, or the list of an area."""
         self._serve(body=True)
 
     def do_HEAD(self) -> None:
+        """The same without its body."""
         self._serve(body=False)
 
     def log_message(self, format: str, *arguments: Any) -> None:
@@ -138,7 +142,7 @@ class _Handler(BaseHTTPRequestHandler):
         try:
             return self.date_time_string(os.stat(os.path.join(self.server.directories[area], name)).st_mtime)
         except OSError:
-            return ""
+            return ""               # gone since: then there is no key either
 
     def _send(self, status: HTTPStatus, data: bytes, keep_s: int, body: bool, modified: str = "",
               kind: str = "text/plain; charset=utf-8") -> None:
@@ -163,4 +167,10 @@ class _Handler(BaseHTTPRequestHandler):
         tags = self.headers.get("If-None-Match")
         if tags is not None:
             return tag in [t.strip().removeprefix("W/") for t in tags.split(",")] or tags.strip() == "*"
-        return bool(modified) and self.headers.get("If-Modified-Since") == modified
+        since = self.headers.get("If-Modified-Since")
+        if not modified or since is None:
+            return False
+        try:
+            return parsedate_to_datetime(modified) <= parsedate_to_datetime(since)
+        except (TypeError, ValueError, OverflowError):
+            return False            # no date, or one without a zone: it is as if it was not there

@@ -206,5 +206,5 @@ def sweep(parent: str, age_s: float, now: float) -> list[str]:
                 Directories(str(root)).remove()
                 gone.append(root.name)
         except OSError:
-            continue
+            continue                # somebody else is at it, or it is not ours
     return gone

@@ -201,6 +201,9 @@ def test_addresses(loop: Loop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     for uri in (None, "", "local://", "/path"):
         with pytest.raises(UsageError, match="no address of a broker"):
             connect_broker(loop, uri)
+    monkeypatch.delenv("FLUX_URI")
+    with pytest.raises(UsageError, match="FLUX_URI is not set"):
+        connect_broker(loop)
     with pytest.raises(AccessError):
         connect_broker(loop, f"local://{tmp_path}/none")
 

@@ -191,7 +191,7 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     assert said.out == (
         f"{path}:5: final-early: job 1: final release before finish; flux-core sends the start request again, with "
         "reattach when the job was started: for ever, if the service goes on like this\n")
-    assert said.err == "1 jobs have no final release: the stream ends before they do\n"
+    assert said.err == "jobs without a final release, where the stream ends: 1\n"
     assert main(["flux-exec", "check", "--json", str(path)]) == 1
     assert json.loads(capsys.readouterr().out) == {
         "line": 5, "rule": "final-early", "job": 1, "message": "final release before finish",

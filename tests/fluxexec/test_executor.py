@@ -31,13 +31,18 @@ from psij import (
     SubmitException,
 )
 from sssjob.accounting import Charge, charge, read_rates
-from sssjob.fluxexec.executor import FluxExecConfig, FluxExecExecutor, final_status
+from sssjob.fluxexec import executor as executor_module
+from sssjob.fluxexec.desk import Desk
+from sssjob.fluxexec.executor import FluxExecConfig, FluxExecExecutor, _inherited
+from sssjob.fluxexec.final import final_status
 from sssjob.fluxexec.idset import Idset
 from sssjob.fluxexec.jobid import read_id
+from sssjob.fluxexec.jobspec import write_r
 from sssjob.fluxexec.loop import Loop
 from sssjob.fluxexec.manager import Manager
 from sssjob.fluxexec.messages import Request, Response
 from sssjob.fluxexec.psijspec import jobspec_of
+from sssjob.fluxexec.records import Record, Records
 from sssjob.fluxexec.transport import pair
 from sssjob.model import Job as Document
 from sssjob.run import facts
@@ -153,6 +158,14 @@ def test_streams_directory_and_environment(executor: FluxExecExecutor, tmp_path:
     number = read_id(str(job.native_id))
     assert (tmp_path / "out").read_text() == f"read o${{u}}ter/1|o${{u}}ter|o${{u}}ter/12|{number}\n"
     assert (tmp_path / "err").read_text() == f"{tmp_path}\n"
+
+
+def test_variables_that_are_no_text_stay_behind(monkeypatch: pytest.MonkeyPatch,
+                                                caplog: pytest.LogCaptureFixture) -> None:
+    """JSON holds no such bytes; they were left out without a word."""
+    monkeypatch.setattr(os, "environ", {"A": "1", "B": "\udcff"})
+    assert _inherited() == {"A": "1"}
+    assert [r.getMessage() for r in caplog.records] == ["the variable B is not passed on: it is no UTF-8"]
 
 
 def test_nothing_is_inherited(executor: FluxExecExecutor, tmp_path: Path) -> None:
@@ -280,11 +293,157 @@ def test_attach(inside: FluxExecExecutor, tmp_path: Path) -> None:
     for one, native_id in ((lost, "f11"), (odd, "what")):
         inside.attach(one, native_id)
         assert (ended(one)[0].state, ended(one)[1]["reason"]) == (JobState.FAILED, "lost")
+        assert "the service of another process cannot be joined" in (ended(one)[0].message or "")
     assert other.wait(SOON, JobState.ACTIVE) is not None
     (tmp_path / "go").touch()
     assert (ended(other)[0].exit_code, ended(job)[0].exit_code) == (4, 4)
     with pytest.raises(InvalidStateException):
         inside.attach(job, "f1")
+
+
+FOLLOW = """
+import sys
+from psij import Job, JobSpec, JobState
+from sssjob.fluxexec.executor import FluxExecConfig, FluxExecExecutor
+executor = FluxExecExecutor(sys.argv[1], FluxExecConfig(work_directory=sys.argv[2], ranks=4))
+jobs = [Job(JobSpec("/bin/sh", ["-c", text], launcher="multiple")) for text in sys.argv[3:]]
+for job in jobs:
+    executor.submit(job)
+for job in jobs:
+    job.wait(target_states=JobState.ACTIVE)
+print(*(job.native_id for job in jobs), flush=True)
+sys.stdin.read()
+"""
+
+
+class Before:
+    """A process that submits jobs, waits for their start, and ends or is killed when it is told to."""
+
+    def __init__(self, server: Server, folder: Path, *scripts: str) -> None:
+        self.process = subprocess.Popen(
+            [sys.executable, "-c", FOLLOW, f"unix:{server.path}", folder / "work", *scripts],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        assert self.process.stdout is not None
+        self.ids = self.process.stdout.readline().split()
+
+    def kill(self) -> None:
+        self.process.kill()
+        self.process.communicate()
+
+
+def test_attach_from_another_process(server: Server, tmp_path: Path) -> None:
+    """What a process that was killed has had started is followed by the next one; a service serves one at a time."""
+    before = Before(server, tmp_path, f'{until_there(tmp_path / "go")}; exit 4', "exit 5",
+                    f'{until_there(tmp_path / "never")}')
+    config = FluxExecConfig(work_directory=tmp_path / "work", ranks=4)
+    executor = FluxExecExecutor(f"unix:{server.path}", config)
+    early = Job()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(executor_module, "_HELLO_S", 0.3)
+        with pytest.raises(SubmitException, match="it serves another process") as caught:
+            executor.attach(early, before.ids[0])
+    assert caught.value.transient and early.status.state is JobState.NEW
+    folder = tmp_path / "work" / "fluxexec"
+    assert [oct(path.stat().st_mode & 0o777) for path in (folder, folder / f"{before.ids[0]}.json")] == [
+        "0o700", "0o600"]
+    before.kill()
+    until(lambda: attached(executor, early, before.ids[0]))
+    over, mine, endless, other = Job(), make("exit 6"), Job(), Job()
+    executor.attach(over, before.ids[1])        # it had ended: its record went, or its end is told now
+    executor.attach(endless, before.ids[2])
+    executor.attach(other, before.ids[0])       # one more in this process
+    executor.submit(mine)
+    assert early.wait(SOON, JobState.ACTIVE) is not None and endless.wait(SOON, JobState.ACTIVE) is not None
+    (tmp_path / "go").touch()
+    endless.cancel()
+    status, known = ended(early)
+    assert (status.exit_code, known["processors"], known["nodes"]) == (4, 1, [socket.gethostname()])
+    assert known["start_time"] < known["end_time"]
+    assert ended(other)[0].exit_code == 4 and ended(mine)[0].exit_code == 6
+    assert ended(endless)[0].state is JobState.CANCELED
+    assert (ended(over)[0].exit_code, ended(over)[1].get("reason")) in ((5, None), (None, "lost"))
+    until(lambda: list(folder.iterdir()) == [])
+    executor.close()
+
+
+def attached(executor: FluxExecExecutor, job: Job, native_id: str) -> bool:
+    try:
+        executor.attach(job, native_id)
+    except SubmitException:         # the service has not seen yet that the one before is gone
+        return False
+    return True
+
+
+def test_attach_after_the_service_lost_the_job(server: Server, tmp_path: Path) -> None:
+    """A record does not make a job run again: with reattach a service looks for processes and starts none."""
+    before = Before(server, tmp_path, f'touch {tmp_path}/ran; {until_there(tmp_path / "go")}')
+    before.kill()
+    for path in server.state.iterdir():
+        if path.is_file():
+            path.unlink()
+    server.end()
+    (tmp_path / "go").touch()
+    (tmp_path / "ran").unlink()
+    server.start()
+    executor = FluxExecExecutor(f"unix:{server.path}", FluxExecConfig(work_directory=tmp_path / "work", ranks=4))
+    job = Job()
+    executor.attach(job, before.ids[0])
+    status, known = ended(job)
+    assert (status.state, known["reason"], status.message) == (
+        JobState.FAILED, "lost", "the job's processes were not found")
+    assert not (tmp_path / "ran").exists() and list((tmp_path / "work" / "fluxexec").iterdir()) == []
+    executor.close()
+
+
+def test_who_closes_makes_room(server: Server, tmp_path: Path) -> None:
+    """An executor that was closed kept its connection, and the service served nobody else."""
+    for code in (4, 5):
+        executor = FluxExecExecutor(f"unix:{server.path}", FluxExecConfig(work_directory=tmp_path / "work", ranks=4))
+        job = make(f"exit {code}")
+        executor.submit(job)
+        assert ended(job)[0].exit_code == code
+        executor.close()
+
+
+def test_two_attach_at_once(tmp_path: Path) -> None:
+    """The manager has a job once, and both are told of it."""
+    desk = Desk("unix", str(tmp_path / "exec"), FluxExecConfig(ranks=2), Records(tmp_path, "S"))
+    record = Record(jobspec("true"), write_r(Idset.parse("7")), 1000.0)
+    one, two = Job(), Job()
+    desk.adopt(5, one, record)
+    desk.adopt(5, two, record)
+    while desk.loop._calls:
+        desk.loop._calls.popleft()()
+    managed = desk.manager.jobs[5]
+    assert (managed.started, str(managed.ranks), str(managed.held), str(desk.manager.free)) == (True, "7", "", "0-1")
+    desk.manager.raise_exception(5, "exec", 0, "note")      # no service has it: it is over
+    assert [(job.status.state, job.status.message) for job in (one, two)] == [(JobState.FAILED, "note")] * 2
+    assert desk.manager.free == desk.manager.all and desk.ids() == []
+    desk.adopt(6, broken := Job(), Record({}, {}, 1.0))
+    while desk.loop._calls:
+        desk.loop._calls.popleft()()
+    assert "the record of the job is of no use" in (broken.status.message or "")
+
+
+@pytest.mark.parametrize("text", [
+    "", "{", "[]", "{}", '{"service": 1}', '{"service": "S", "jobspec": {}, "R": {}, "started": "x"}',
+    '{"service": "S", "jobspec": [], "R": {}, "started": 1}',
+    '{"service": "other", "jobspec": {}, "R": {}, "started": 1}'])
+def test_records_that_are_none(tmp_path: Path, text: str) -> None:
+    records = Records(tmp_path, "S")
+    records.path(7).write_text(text)
+    assert records.read(7) is None and records.read(8) is None
+    records.write(7, Record({"a": 1}, {"b": 2}, 3.5))
+    assert records.read(7) == Record({"a": 1}, {"b": 2}, 3.5)
+    records.remove(7)
+    records.remove(7)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_record_that_cannot_be_written_stops_no_job(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    (tmp_path / "file").touch()
+    Records(tmp_path / "file", "S").write(7, Record({}, {}, 1.0))
+    assert "job f8 cannot be attached to later: " in caplog.text
 
 
 def test_addresses(tmp_path: Path) -> None:

@@ -44,6 +44,8 @@ def test_stdio() -> None:
     code, messages, err = stdio(WELCOME + to_line(start(9, ranks="0-1", spec=jobspec("sh", "-c", "exit 3", slots=2))))
     assert (code, err) == (0, "")
     course = [("start", {}), ("finish", {"status": 768}), ("release", {"ranks": "0-1", "final": True})]
+    usage = messages[2]["p"]["data"].pop("usage")
+    assert usage["nodes"] == [socket.gethostname()] and 0 <= usage["cpu_seconds"] < 60
     assert messages == [HELLO] + [{"m": "resp", "t": "job-exec.start", "tag": 0, "e": 0,
                                    "p": {"id": 9, "type": kind, "data": data}} for kind, data in course]
 
@@ -192,7 +194,9 @@ def test_with_state_a_later_service_finds_them(make: Callable[..., Site], number
     (["--socket", "x", "--stdio"], "exclude each other"),
     (["--simulate", "--executor", "local"], "takes no --executor"),
     (["--executor", "nothing"], "nothing"), (["--name", ""], "--name is empty"),
-    (["--broker", "ssh://x"], "no address of a broker"), (["--colour"], "No such option")])
+    (["--broker", "ssh://x"], "no address of a broker"), (["--colour"], "No such option"),
+    (["--simulate", "--mjf"], "runs nothing"), (["--simulate", "--mjf-root", "/"], "runs nothing"),
+    (["--mjf-root", "scratch"], "no absolute path"), (["--mjf-root", ""], "no absolute path")])
 def test_wrong_use(options: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["flux-exec", "serve", *options]) == 2
     assert said in capsys.readouterr().err
@@ -202,6 +206,15 @@ def test_wrong_use(options: list[str], said: str, capsys: pytest.CaptureFixture[
 def test_help(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert main(arguments) == 0
     assert capsys.readouterr().out.startswith("Usage: sssjob flux-exec")
+
+
+@pytest.mark.parametrize("group", ["flux-exec", "ledger"])
+def test_a_group_alone(group: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Its help was told as one long line behind a usage line."""
+    assert main([group]) == 2
+    alone = capsys.readouterr()
+    assert main([group, "--help"]) == 0
+    assert (alone.out, alone.err.strip()) == ("", capsys.readouterr().out.strip())
 
 
 def test_options_are_documented() -> None:

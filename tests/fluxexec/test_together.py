@@ -81,7 +81,7 @@ class Both:
                 self.service = self.join(self.runner)
             case "override":
                 self.join(SimulatedRunner(self.loop))       # another machine: the one before is not told
-            case "error" if self.manager.service is not None:
+            case "error" if self.manager.service is not None and self.theirs.other is self.manager.service.channel:
                 self.theirs.send(Response(f"{self.manager.service.name}.start", None, 0, 125))
                 self.service.close()
                 self.service = self.join(self.runner)

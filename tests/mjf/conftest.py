@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from sssjob.mjf.places import metadata
+from sssjob.mjf.web import metadata
 from tests.mjf.support import Site, Web, served
 
 

@@ -6,10 +6,12 @@ import json
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
 import urllib.request
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 import click
@@ -17,7 +19,9 @@ import pytest
 
 from sssjob.cli import main
 from sssjob.cli import mjf as cli
-from sssjob.mjf.keys import VARIABLES
+from sssjob.mjf import web
+from sssjob.mjf.keys import VARIABLES, Area
+from sssjob.mjf.places import Place, Told
 from tests.mjf.support import NOW, Site
 
 Command = Callable[..., tuple[int, str, str]]
@@ -74,7 +78,7 @@ def test_show(given: Site, mjf: Command) -> None:
     assert code == 0
     assert re.fullmatch(r"total_cpu +8 +processors +value", rows["total_cpu"])
     assert re.fullmatch(r"allocated_cpu +4 +processors +value +from allocated_CPU", rows["allocated_cpu"])
-    assert "s remain, until wall_limit_secs" in out and "mem_limit_MB" not in out
+    assert "s since wall_limit_secs" in out and "mem_limit_MB" not in out
     assert "hs06: mjf-unreadable warning" in err and "\x1b" not in out + err
 
 
@@ -131,7 +135,7 @@ def test_write_show_and_remove(mjf: Command, tmp_path: Path, monkeypatch: pytest
     (["write", "d", "--from", "group.xml"], 2, "2 jobs"), (["write", "d", "--from", "none.xml"], 3, "No such file"),
     (["write", "d", "--from", "bad.xml"], 1, "SSS301"), (["write", "/proc/x"], 3, "/proc/x"),
     (["write", "full"], 3, "not empty"), (["write", "full", "--remove"], 3, "not removed"),
-    (["serve"], 2, "no directory to serve"), (["serve", "--job", "gone"], 2, "no directory"),
+    (["serve"], 2, "no directory to serve"), (["serve", "--job", "gone"], 2, "--job: "),
     (["serve", "--job", "full", "--bind", "203.0.113.1"], 3, ""), (["serve", "--port", "70000"], 2, "70000"),
     (["wait-shutdown", "--before", "nan"], 2, "no number"), (["wait-shutdown", "--timeout", "-1"], 2, "no number"),
     (["shew"], 2, "shew"), (["--json", "show"], 2, "behind show"),
@@ -171,23 +175,63 @@ def test_wait_shutdown(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
 def test_wait_shutdown_in_the_past(site: Site, mjf: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MACHINEFEATURES", str(site.write("machine", shutdowntime=NOW)))
     code, out, err = mjf("wait-shutdown", "--limit", "--interval", "1", "--timeout", "5")
-    assert (code, "until shutdowntime" in out, "mjf-stale" in err) == (0, True, True)
+    assert (code, "since shutdowntime" in out, "mjf-stale" in err) == (0, True, True)
+
+
+@pytest.mark.parametrize("command", ["show", "check", "wait-shutdown"])
+def test_metadata_are_asked_on_request(mjf: Command, monkeypatch: pytest.MonkeyPatch, command: str) -> None:
+    asked: list[str] = []
+
+    def metadata(url: str, limits: object) -> Mapping[Area, Place]:
+        asked.append(url)
+        return {"job": Told({"job_id": "vm-7", "shutdowntime_job": "1000000000"})}
+
+    monkeypatch.setattr(web, "metadata", metadata)
+    assert "vm-7" not in mjf(command)[1] and asked == []
+    code, out, err = mjf(command, "--metadata")
+    assert asked == ["http://169.254.169.254/openstack/latest/meta_data.json"]
+    assert {"show": "vm-7" in out, "check": "MACHINEFEATURES: mjf-not-set" in out,
+            "wait-shutdown": "since shutdowntime_job" in out}[command], (code, out, err)
+
+
+def test_serve_what_the_options_name(site: Site) -> None:
+    machine, status = site.write("machine", total_cpu=8), site.write("status", used_CPU=2)
+    with socket.create_server(("127.0.0.1", 0)) as probe:
+        port = probe.getsockname()[1]
+    words = ["--machine", machine, "--status", status, "--port", str(port), "--bind", "127.0.0.1"]
+    with serving(words, {"JOBFEATURES": "http://elsewhere/job", "MACHINEFEATURES": "/no/such"}) as process:
+        assert process.stdout is not None
+        said = [process.stdout.readline().strip() for _ in range(2)]
+        assert said == [f"export MACHINEFEATURES=http://127.0.0.1:{port}/machinefeatures",
+                        f"export JOBSTATUS=http://127.0.0.1:{port}/jobstatus"]
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/jobstatus/used_CPU", timeout=10) as answer:
+            assert answer.read() == b"2\n"
+        # the port is taken
+        made = subprocess.run([sys.executable, "-m", "sssjob", "mjf", "serve", *map(str, words)], capture_output=True,
+                              text=True, timeout=30)
+        assert made.returncode == 3 and "Address already in use" in made.stderr
+
+
+@contextmanager
+def serving(words: Sequence[object], variables: Mapping[str, str]) -> Iterator[subprocess.Popen[str]]:
+    environment = {k: v for k, v in os.environ.items() if k not in VARIABLES.values()} | dict(variables)
+    process = subprocess.Popen([sys.executable, "-m", "sssjob", "mjf", "serve", *map(str, words)], env=environment,
+                               text=True, stdout=subprocess.PIPE)
+    try:
+        yield process
+    finally:
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=10)
 
 
 def test_serve(site: Site) -> None:
     place = site.write("job", job_id="4711")
-    environment = {k: v for k, v in os.environ.items() if k not in VARIABLES.values()} | {"JOBFEATURES": str(place)}
-    process = subprocess.Popen([sys.executable, "-m", "sssjob", "mjf", "serve"], env=environment, text=True,
-                               stdout=subprocess.PIPE)
-    try:
+    with serving([], {"JOBFEATURES": str(place)}) as process:
         assert process.stdout is not None
         name, _, url = process.stdout.readline().strip().removeprefix("export ").partition("=")
         assert (name, url.startswith("http://127.0.0.1:")) == ("JOBFEATURES", True)
         with urllib.request.urlopen(f"{url}/job_id", timeout=10) as answer:        # as DIRAC's pilot reads
             assert answer.read() == b"4711\n"
-    finally:
-        process.send_signal(signal.SIGINT)
-        process.communicate(timeout=10)
     assert process.returncode == 130
 
 

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from tests.mjf.support import NOW, Site
+from tests.mjf.support import NOW, Site, reader
 
 
 def codes(site: Site) -> list[str]:
@@ -47,6 +47,16 @@ def test_notes(site: Site, values: dict[str, object], expected: list[str]) -> No
 def test_the_note_is_preferred_and_a_factor_the_wrong_way_not_trusted(site: Site) -> None:
     site.write("job", wall_limit_secs=3600, wall_limit_secs_lrms=1800, cpufactor_lrms=2)
     assert site.reader().read()["wall_limit_secs"].value == 3600
+
+
+def test_a_directory_that_cannot_be_read_is_named_by_its_variable(site: Site) -> None:
+    """One of its keys was, whichever came first."""
+    site.write("machine", total_cpu="x")
+    found = reader({"MACHINEFEATURES": str(site.root / "machine"), "JOBFEATURES": "/no/job", "JOBSTATUS": "x"}).read()
+    assert [str(note) for note in found.notes] == [
+        "total_cpu: mjf-unreadable warning 'x' is not a non-negative integer",
+        "JOBFEATURES: mjf-unreadable warning /no/job: No such file or directory",
+        "JOBSTATUS: mjf-unreadable warning 'x' is no absolute path and no file:, http: or https: URL"]
 
 
 def test_zero_logical_cores_are_a_value(site: Site) -> None:

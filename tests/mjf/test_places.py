@@ -14,7 +14,8 @@ from pathlib import Path
 import pytest
 
 from sssjob.mjf import Reader
-from sssjob.mjf.places import Nowhere, metadata, place_of
+from sssjob.mjf.places import Nowhere, place_of
+from sssjob.mjf.web import metadata
 from tests.mjf.support import PATIENT, QUICK, Clock, Site, Web, machine, reader, served
 
 
@@ -77,9 +78,20 @@ def test_links_inside_the_directory_are_followed(site: Site) -> None:
     place = site.write("machine", data=8)
     os.symlink("data", place / "total_cpu")
     os.symlink("log_cores", place / "log_cores")
+    (place / "sub").mkdir()
+    (place / "sub" / "x").write_text("9")
+    os.symlink("sub/x", place / "phys_cores")       # what lies deeper may be another thing once it is opened
+    os.symlink(place / "data", place / "jobslots")
     features = site.reader().read()
-    assert features["total_cpu"].value == 8
+    assert features["total_cpu"].value == features["jobslots"].value == 8
     assert features["log_cores"].state == "unreadable"
+    assert features["phys_cores"].reason == "a link that leads out of the directory"
+
+
+def test_only_a_local_directory_can_be_listed(site: Site) -> None:
+    place = site.write("machine", total_cpu=8, hs06=1)
+    assert place_of(str(place)).names() == ["hs06", "total_cpu"]
+    assert place_of("http://127.0.0.1:9/x").names() is None and place_of("ftp://x").names() is None
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shlex
 import subprocess
@@ -197,17 +198,62 @@ def test_every_node_has_its_own(tmp_path: Path) -> None:
     (tmp_path / "bin").mkdir()
     (tmp_path / "bin" / "uname").write_text('#!/bin/sh\necho "${NODE:-first}"\n')
     (tmp_path / "bin" / "uname").chmod(0o755)
-    told = Told(TOLD.lines, TOLD.words, f'NODE=second CPUS=2 SSSJOB_MJF_TREE="{other}/tree"')
+    # A launcher that takes the words apart, keeps no variable, and comes to that node three times.
+    told = Told(TOLD.lines, TOLD.words, f'''for _ in 1 2 3; do
+        env -i PATH="$PATH" ID=9 NODE=second CPUS=2 sh -c "${{*%$4}} {other}/tree" & done; wait''')
     spread = job("true", tmp_path, resources=Resources(node_count=2))
     around = Provider(root=str(tmp_path)).around(spread, told)
     path = f"{tmp_path}/bin:{os.environ['PATH']}"
     program = shlex.join([*GUARD, "sh", "-c", 'echo "${JOBFEATURES-none}"'])
-    text = (f"{around.before}\ncat $JOBFEATURES/allocated_cpu {other}/tree/job/allocated_cpu {other}/tree/job/job_id\n"
+    text = (f"_psij_files={tmp_path}/4711\n{around.before}\n"
+            f"cat $JOBFEATURES/allocated_cpu {other}/tree/job/allocated_cpu {other}/tree/job/job_id\n"
             f"{program} | grep -c mjf-\nNODE=third {program}\n{around.after}")
     assert run_lines(text, tmp_path, ID="9", CPUS="4", PATH=path) == "4\n2\n9\n1\nnone\n"
     assert list(tmp_path.glob("mjf-*")) == [] and not (other / "tree").exists()
+    assert list(tmp_path.glob("4711*")) == []
     alone = Provider().around(job("true", tmp_path), told)
     assert "_mjf_each=" not in alone.before
+
+
+SRUN = """#!/bin/bash
+# Each component on a node of its own.
+run() {
+    local node=node0 words=("$@")
+    while [[ ${words[0]} == --* ]]; do
+        [[ ${words[0]} != --het-group=* ]] || node=node${words[0]#*=}
+        words=("${words[@]:1}")
+    done
+    SLURMD_NODENAME=$node "${words[@]}"
+}
+words=()
+for word; do
+    if [[ $word == : ]]; then run "${words[@]}"; words=(); else words+=("$word"); fi
+done
+run "${words[@]}"
+"""
+
+
+@pytest.mark.parametrize("inherit", [True, False])
+def test_the_parts_of_a_heterogeneous_job(tmp_path: Path, inherit: bool) -> None:
+    """Parts saw the first node's directories as their own, or none at all where they inherit nothing."""
+    (tmp_path / "bin").mkdir()
+    for name, text in (("srun", SRUN), ("uname", '#!/bin/sh\necho "${SLURMD_NODENAME:-node0}"\n')):
+        (tmp_path / "bin" / name).write_text(text)
+        (tmp_path / "bin" / name).chmod(0o755)
+    executor = SlurmJobExecutor(config=BatchSchedulerExecutorConfig(work_directory=tmp_path / "work"))
+    executor.config.surroundings = Provider(root=str(tmp_path))
+    texts: list[str] = []
+    executor._run_submit = lambda command: texts.append(Path(command[-1]).read_text()) or "12"  # type: ignore[method-assign, func-returns-value]
+    executor._submitted = lambda *_: None           # type: ignore[method-assign]
+    path = f"{tmp_path}/bin:{os.environ['PATH']}"
+    (tmp_path / "show").write_text(f'echo "$(cat "${{JOBFEATURES-none}}/job_id" 2>&1)" >>{tmp_path}/said')
+    spec = JobSpec("/bin/sh", [str(tmp_path / "show")], inherit_environment=inherit, environment={"PATH": path})
+    executor.submit_together([Job(spec), Job(spec)])
+    subprocess.run(["/bin/bash", "-c", texts[0]], cwd=tmp_path, check=True, capture_output=True, timeout=60, env={
+        "PATH": path, "SLURM_JOB_ID": "12", "SLURM_HET_SIZE": "2", "SLURM_JOB_NUM_NODES": "1", "LC_ALL": "C"})
+    one, two = sorted((tmp_path / "said").read_text().splitlines())
+    assert one == "12" and two.startswith("cat: none/job_id: No such file")     # the nodes share a disk here
+    assert list(tmp_path.glob("mjf-*")) == [] and list((tmp_path / "work").rglob("*.mjf")) == []
 
 
 def test_a_batch_executor(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -268,13 +314,39 @@ def test_a_document(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pyt
     (tmp_path / "a.xml").write_text(TEXT.format(out=tmp_path / "out"))
     assert main(["run", str(tmp_path / "a.xml"), "--executor", name, "--mjf-root", str(tmp_path)]) == 0
     said = capsys.readouterr().out
-    if name == "local":
-        assert (tmp_path / "out").read_text() == "77\n12.5\n"
-        assert '<Extension name="hs06_job" type="MJF">12.5</Extension>' in said
-        assert '<Processors metric="Average">1</Processors>' in said
-    else:       # a jobspec has no word for keys of the job's own: hs06_job is not there
-        assert (tmp_path / "out").read_text() == "77\n"
+    assert (tmp_path / "out").read_text() == "77\n12.5\n"
+    assert '<Extension name="hs06_job" type="MJF">12.5</Extension>' in said
+    assert '<Processors metric="Average">1</Processors>' in said
     assert ENVIRONMENT not in os.environ and list(tmp_path.glob("mjf-*")) == []
+
+
+def test_a_document_with_keys_that_cannot_be_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Extensions of type MJF counted as honoured whatever they said."""
+    wrong = ('<Extension type="MJF" name="hs_06">1</Extension><Extension type="MJF" name="used_CPU">1</Extension>'
+             '<Extension type="MJF" name="total_cpu">many</Extension></Job>')
+    (tmp_path / "a.xml").write_text(TEXT.format(out=tmp_path / "out").replace("</Job>", wrong))
+    assert main(["run", str(tmp_path / "a.xml"), "--executor", "local", "--mjf-root", str(tmp_path), "--json"]) == 1
+    found = [json.loads(line) for line in capsys.readouterr().err.splitlines()]
+    assert [(f["rule"], f["message"]) for f in found if f.get("rule") == "SSS602"] == [
+        ("SSS602", "Extension hs_06 of type MJF: is no key of Machine/Job Features"),
+        ("SSS602", "Extension used_CPU of type MJF: is said by a pilot, not by a job"),
+        ("SSS602", "Extension total_cpu of type MJF: 'many' is not a non-negative integer")]
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("command", ["run", "submit"])
+def test_a_folder_that_cannot_be(tmp_path: Path, capsys: pytest.CaptureFixture[str], command: str) -> None:
+    """It was only logged, and the job ran without. On a node of a resource manager nobody can look."""
+    (tmp_path / "a.xml").write_text(TEXT.format(out=tmp_path / "out"))
+    (tmp_path / "file").touch()
+    words = [command, str(tmp_path / "a.xml"), "--executor"]
+    for root in (tmp_path / "none", tmp_path / "file"):
+        assert main([*words, "local", "--mjf-root", str(root)]) == 3
+        assert "--mjf-root: no such directory on this machine" in capsys.readouterr().err
+    assert main([*words, "local", "--mjf-root", "scratch"]) == 2
+    assert "'scratch' is no absolute path" in capsys.readouterr().err
+    assert main([*words, "nothing", "--mjf-root", str(tmp_path / "none")]) == 2     # it came as far as the executor
+    assert not (tmp_path / "out").exists() and ENVIRONMENT not in os.environ
 
 
 def test_the_variable() -> None:

@@ -85,7 +85,46 @@ def test_cache_headers_and_confirmation(server: Server) -> None:
     assert ask(server, "/machinefeatures/total_cpu", If_None_Match=headers["ETag"])[:2] == (304, "")
     assert ask(server, "/machinefeatures/total_cpu", If_Modified_Since=headers["Last-Modified"])[0] == 304
     assert ask(server, "/machinefeatures/total_cpu", If_None_Match='"other"')[0] == 200
-    assert ask(server, "/machinefeatures/total_cpu", "HEAD")[:2] == (200, "")
+
+
+@pytest.mark.parametrize(("since", "status"), [
+    ("Sun, 01 Jan 2040 00:00:00 GMT", 304), ("Sat, 01 Jan 2000 00:00:00 GMT", 200), ("Sat, 01 Jan 2000 00:00:00", 200),
+    ("tomorrow", 200), ("", 200), ("Sun, 99 Jan 2040 00:00:00 GMT", 200), ("x" * 5000, 200)])
+def test_dates_are_compared_as_dates(server: Server, since: str, status: int) -> None:
+    """Only the server's own words for the time were understood."""
+    assert ask(server, "/machinefeatures/total_cpu", If_Modified_Since=since)[0] == status
+    assert ask(server, "/machinefeatures/total_cpu", If_Modified_Since=since, If_None_Match='"other"')[0] == 200
+
+
+@pytest.mark.parametrize("path", ["/machinefeatures/total_cpu", "/machinefeatures", "/machinefeatures/hs06", "/x",
+                                  "/jobfeatures/hs06_job"])
+def test_head_is_get_without_the_body(server: Server, path: str) -> None:
+    got, head = ask(server, path), ask(server, path, "HEAD")
+    for _, _, headers in (got, head):
+        headers.pop("Date")
+    assert (got[0], "", got[2]) == head
+
+
+def test_many_clients_at_a_time(server: Server) -> None:
+    """Each is answered, and with its own answer; those that are too many are cut off and come again."""
+    answers: list[tuple[str, int, str]] = []
+
+    def client(number: int) -> None:
+        path = ("/machinefeatures/total_cpu", "/jobfeatures/job_id", "/nothing")[number % 3]
+        for _ in range(50):
+            try:
+                answers.append((path, *ask(server, path)[:2]))
+                return
+            except (http.client.HTTPException, OSError):
+                time.sleep(0.02)
+
+    threads = [threading.Thread(target=client, args=(number,)) for number in range(90)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(30)
+    assert sorted(answers) == sorted([("/machinefeatures/total_cpu", 200, "8\n"),
+                                      ("/jobfeatures/job_id", 200, "4711\n"), ("/nothing", 404, "")] * 30)
 
 
 @pytest.mark.parametrize("path", [

@@ -11,6 +11,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler
+from importlib import import_module
 from pathlib import Path
 from typing import Literal, TypeVar
 
@@ -341,9 +342,66 @@ def test_every_must_and_should_of_the_draft_is_cited() -> None:
             if not any(start <= m.start() < end for start, end in cited)] == []
 
 
+#: What neither text settles, as it was decided for sssjob: (of whom, what, tests as module.function).
+DECIDED = (
+    ("reader", "a base is an absolute path, a file:, http: or https: URL; all else is unreadable, not absent",
+     "places.test_no_place_is_unreadable places.test_local_forms"),
+    ("reader", "no name and no link leads out of the directory",
+     "places.test_files_that_are_no_values places.test_links_inside_the_directory_are_followed"),
+    ("reader", "blanks, CR and NUL at both ends do not count; at most 4 KiB; empty is unreadable",
+     "values.test_read places.test_files_that_are_no_values vectors.test_lexical"),
+    ("reader", "numbers are ASCII digits of the key's form, never what Python takes beyond",
+     "values.test_refused values.test_any_bytes_are_a_value_or_refused"),
+    ("reader", "static keys are read once, dynamic ones not again within 30 s unless forced; a server's max-age and "
+     "Expires count up to 600 s", "places.test_static_keys_are_read_once_and_dynamic_ones_confirmed "
+     "places.test_how_long_a_dynamic_key_is_kept"),
+    ("reader", "GET alone, 5 s, 4 KiB, one redirect within the origin; 404 and 410 are absent, all else unreadable "
+     "with the last value kept as stale", "places.test_web_values places.test_redirects "
+     "places.test_a_server_that_trickles_is_left places.test_what_cannot_be_read_again_is_stale"),
+    ("reader", "metadata are asked where both variables are missing and the caller allows it",
+     "places.test_metadata_are_not_asked_where_a_variable_is_set_or_nobody_allows_it"),
+    ("reader", "only a local directory can be listed", "places.test_only_a_local_directory_can_be_listed"),
+    ("reader", "time left is the least of limit and shutdowns, may be negative, and is None where nothing is known",
+     "features.test_time_left features.test_time_left_says_what_it_does_not_know"),
+    ("reader", "a shutdown in the past counts, as stale, unless the caller ignores it",
+     "features.test_a_shutdown_in_the_past_counts_unless_it_is_ignored vectors.test_drains_when_glideinwms_does"),
+    ("reader", "both generations are read, the note's counts, and a contradiction or an inverted factor is told",
+     "features.test_draft_keys_stand_in features.test_notes "
+     "features.test_the_note_is_preferred_and_a_factor_the_wrong_way_not_trusted"),
+    ("provider", "modes 0755 and 0644 whatever the umask, owned by the job, in a place that cannot be guessed",
+     "writer.test_what_the_umask_says_does_not_count writer.test_the_job_owns_its_files writer.test_a_life"),
+    ("provider", "each file changes at once", "writer.test_readers_never_see_half_a_value"),
+    ("provider", "where the site has set its own, they stay",
+     "writer.test_a_site_that_has_its_own_keeps_them provider.test_what_the_site_has_stays"),
+    ("provider", "a shutdown is announced no nearer than the grace, and taken away when it is dropped",
+     "writer.test_announced_times provider.test_readers_see_what_is_announced"),
+    ("provider", "what a pilot said last is kept, then the tree goes; those of crashed jobs by age",
+     "provider.test_what_a_pilot_says script.test_made_and_removed writer.test_sweep"),
+    ("provider", "each node has its own where something starts on each; elsewhere the variables are not seen",
+     "provider.test_every_node_has_its_own told.test_a_command_on_every_node "
+     "told.test_where_nothing_can_it_is_said_once"),
+    ("provider", "a limit that does not exist has no file", "values.test_not_written"),
+    ("pilot", "used_CPU is locked with lockf, never replaced, waited for 2 s; without locks two readings have to agree",
+     "status.test_lockf_is_the_kind_of_lock status.test_used_cpu_is_never_replaced "
+     "status.test_a_lock_that_somebody_holds status.test_over_http_two_readings_have_to_agree"),
+)
+
+
+@pytest.mark.parametrize(("whose", "says", "names"), DECIDED, ids=[says[:50] for _, says, _ in DECIDED])
+def test_every_decision_has_its_tests(whose: str, says: str, names: str) -> None:
+    for name in names.split():
+        module, _, test = name.partition(".")
+        assert callable(getattr(import_module(f"tests.mjf.test_{module}"), test)), name
+
+
+def _tests(names: str) -> str:
+    return ", ".join(f"`{name.partition('.')[2]}`" for name in names.split())
+
+
 def page() -> str:
     rows = [f"| {d.text} | {d.section} | {d.says} | `{d.test}` |\n" for d in DEMANDS]
-    return "".join(["| text | section | says | test |\n|---|---|---|---|\n", *rows])
+    ours = [f"| decided | {whose} | {says} | {_tests(names)} |\n" for whose, says, names in DECIDED]
+    return "".join(["| text | section | says | test |\n|---|---|---|---|\n", *rows, *ours])
 
 
 def test_the_page_lists_every_demand() -> None:

@@ -63,12 +63,13 @@ def _files(reader: Reader) -> Iterator[Note]:
             try:
                 mode = os.stat(os.path.join(place.path, name), follow_symlinks=False).st_mode
             except OSError:
-                continue
+                continue            # gone since it was listed
             if stat.S_ISREG(mode) and not mode & stat.S_IROTH:
                 yield Note("mjf-mode", "warning", shown, f"mode {stat.S_IMODE(mode):04o}: not readable by all")
 
 
 def _values(features: Features) -> Iterator[Note]:
     for note in features.notes:
-        wrong = note.code == "mjf-unreadable" and KEYS[note.key].area != "status"
+        of_a_pilot = note.key == VARIABLES["status"] or (note.key in KEYS and KEYS[note.key].area == "status")
+        wrong = note.code == "mjf-unreadable" and not of_a_pilot
         yield Note(note.code, "error", note.key, note.message) if wrong else note

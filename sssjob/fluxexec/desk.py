@@ -1,0 +1,249 @@
+"""The job manager of the executor ``fluxexec``: its loop in a thread of its own, and the way to the service."""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, Final
+
+from psij import InvalidJobException, Job, JobExecutor, JobExecutorConfig, JobState, JobStatus, SubmitException
+from sssjob.errors import AccessError, UsageError
+from sssjob.fluxexec.errors import ProtocolError
+from sssjob.fluxexec.final import final_status, lost
+from sssjob.fluxexec.idset import Idset
+from sssjob.fluxexec.jobid import Ids, read_id, write_id
+from sssjob.fluxexec.loop import Loop, Timer
+from sssjob.fluxexec.manager import ManagedJob, Manager
+from sssjob.fluxexec.records import Record, Records
+from sssjob.fluxexec.runner import PsijRunner
+from sssjob.fluxexec.service import Service
+from sssjob.fluxexec.transport import Channel, Lines, connect, pair
+
+if TYPE_CHECKING:
+    from sssjob.fluxexec.executor import FluxExecConfig
+
+__all__ = ["Desk"]
+
+log = logging.getLogger("sssjob.fluxexec")
+_PAUSES: Final = (0.1, 10.0)        # shortest and longest between two attempts to connect, seconds
+
+
+class Desk:
+    """scheme, target: of the service. records: of jobs at a socket."""
+
+    def __init__(self, scheme: str, target: str, config: FluxExecConfig, records: Records | None = None) -> None:
+        self.scheme, self.target, self.config, self.records = scheme, target, config, records
+        self.greeted = threading.Event()            # a service has said hello
+        self.loop = Loop()
+        self.manager = Manager(Idset.of(range(config.ranks)), self.loop.now, cores=config.cores,
+                               profile=config.profile, changed=self._changed,
+                               greeted=lambda name: self.greeted.set())
+        self.dead = False
+        self._ids = Ids()
+        self._lock = threading.Lock()
+        self._jobs: dict[int, list[Job]] = {}
+        self._names: dict[int, str] = {}            # native ids
+        self._told: dict[int, JobStatus] = {}       # the last status of each
+        self._runner: PsijRunner | None = None
+        self._gone: Timer | None = None             # when the service counts as lost
+        self._pause = _PAUSES[0]
+
+    # In the caller's thread
+
+    def begin(self) -> None:
+        """Find the service and start the thread. Raises SubmitException, InvalidJobException."""
+        if self.scheme == "exec":
+            self._serve()
+        else:
+            try:
+                self._connected(connect(self.target))
+            except AccessError as error:
+                raise SubmitException(f"the execution service cannot be reached: {error}", error,
+                                      transient=True) from error
+        threading.Thread(target=self._run, name="fluxexec", daemon=True).start()
+
+    def submit(self, job: Job, jobspec: dict[str, Any], fit: tuple[int, float]) -> None:
+        """Take a job that fits."""
+        now = self.loop.now()
+        with self._lock:
+            number = self._ids.next()
+            job._native_id = self._names[number] = write_id(number)
+            self._jobs[number] = [job]
+        job.status = JobStatus(JobState.QUEUED, now, metadata={"native_id": job.native_id, "submit_time": now})
+        self.loop.post(lambda: self._take(number, jobspec, fit))
+
+    def cancel(self, job: Job) -> None:
+        """Have a job ended."""
+        number = read_id(job.native_id or "")
+
+        def call() -> None:
+            with suppress(LookupError):
+                self.manager.cancel(number, "canceled on request")
+
+        self.loop.post(call)
+
+    def follow(self, number: int, job: Job) -> bool:
+        """Tell one more job of what happens to a number; whether there is such a one."""
+        with self._lock:
+            followers = self._jobs.get(number)
+            if followers is None:
+                return False
+            followers.append(job)
+        job._native_id = write_id(number)
+        self.loop.post(lambda: self._again(number, job))
+        return True
+
+    def adopt(self, number: int, job: Job, record: Record) -> None:
+        """Have a job taken over, once, whoever else asks for it at the same time."""
+        with self._lock:
+            first = number not in self._jobs
+            if first:
+                job._native_id = self._names[number] = write_id(number)
+                self._jobs[number] = [job]
+        if not first:
+            if not self.follow(number, job):
+                job.status = lost("it has ended meanwhile")
+            return
+        job.status = JobStatus(JobState.QUEUED, record.started, metadata={"native_id": job.native_id})
+        self.loop.post(lambda: self._take_over(number, record))
+
+    def ids(self) -> list[str]:
+        """Native ids of what has not ended."""
+        with self._lock:
+            return list(self._names.values())
+
+    def stop(self) -> None:
+        """End the thread."""
+        self.dead = True
+        self.loop.stop()
+
+    # In the loop's thread
+
+    def _run(self) -> None:
+        try:
+            self.loop.run()
+        except Exception:
+            log.exception("fluxexec")
+            self.dead = True
+            for number in list(self._jobs):
+                self._end(number, lost("the job manager has failed"))
+        self.manager.leave()            # the service is free for another job manager
+        if self._runner is not None:
+            self._runner.close()
+
+    def _take(self, number: int, jobspec: dict[str, Any], fit: tuple[int, float]) -> None:
+        try:
+            self.manager.submit(jobspec, userid=os.getuid(), job_id=number, fit=fit)
+        except (ProtocolError, UsageError) as error:
+            self._end(number, JobStatus(JobState.FAILED, message=str(error), metadata={"reason": "launch"}))
+
+    def _take_over(self, number: int, record: Record) -> None:
+        try:
+            self.manager.adopt(number, record.jobspec, record.r, record.started, userid=os.getuid())
+        except (ProtocolError, UsageError) as error:
+            self._end(number, lost(f"the record of the job is of no use: {error}"))
+
+    def _again(self, number: int, job: Job) -> None:
+        status = self._told.get(number)
+        job.status = JobStatus(JobState.QUEUED, metadata={"native_id": job.native_id}) if status is None else status
+
+    def _changed(self, managed: ManagedJob, event: str) -> None:
+        if event == "start":
+            self._record(managed)
+            self._active(managed, managed.times[-1])
+        elif event == "debug.exec-reattach-finish" and managed.started:
+            self._active(managed, next(when for (name, _), when in zip(managed.events, managed.times, strict=True)
+                                       if name == "start"))
+        elif event == "debug.start-request" and not managed.started:
+            self._record(managed)
+        elif event == "clean":
+            self._end(managed.id, final_status(managed, self._names[managed.id], self.config.cores))
+            self.loop.soon(lambda: self.manager.forget(managed.id))
+        elif event == "debug.start-lost":
+            self._missing()
+
+    def _record(self, managed: ManagedJob) -> None:
+        if self.records is not None and managed.r is not None:
+            self.records.write(managed.id, Record(managed.jobspec, managed.r, managed.times[-1]))
+
+    def _active(self, managed: ManagedJob, when: float) -> None:
+        self._tell(managed.id, JobStatus(JobState.ACTIVE, when, metadata={
+            "native_id": self._names[managed.id], "start_time": when}))
+
+    def _tell(self, number: int, status: JobStatus) -> None:
+        with self._lock:
+            self._told[number] = status
+            followers = list(self._jobs.get(number, ()))
+        for job in followers:
+            job.status = status
+
+    def _end(self, number: int, status: JobStatus) -> None:
+        if self.records is not None:
+            self.records.remove(number)
+        self._tell(number, status)
+        with self._lock:
+            late = self._jobs.pop(number, [])
+            del self._told[number], self._names[number]
+        for job in late:
+            job.status = status         # of one that came meanwhile; twice is ignored
+
+    # The service
+
+    def _serve(self) -> None:
+        """A service in this process."""
+        try:
+            executor = JobExecutor.get_instance(self.target, config=_plain(self.config))
+        except ValueError as error:
+            raise InvalidJobException(str(error), error) from error
+        self._runner = PsijRunner(self.loop, executor)
+        mine, theirs = pair(self.loop)
+        self.manager.connect(mine)
+        Service(self.loop, theirs, self._runner, name="fluxexec", partial=True).begin()
+
+    def _connected(self, fd: int) -> None:
+        channel = Lines(self.loop, fd)
+        self.manager.connect(channel)
+        channel.closed = lambda why: self._disconnected(channel, why)
+        self._missing()             # until it has said hello
+
+    def _disconnected(self, channel: Channel, why: str) -> None:
+        log.warning("the execution service has gone away%s", f": {why}" if why else "")
+        self.manager.disconnected(channel)
+        self._missing()
+        self._reconnect_later()
+
+    def _reconnect_later(self) -> None:
+        self.loop.at(self.loop.now() + self._pause, self._reconnect)
+        self._pause = min(self._pause * 2, _PAUSES[1])
+
+    def _reconnect(self) -> None:
+        try:
+            fd = connect(self.target)
+        except AccessError:
+            self._reconnect_later()
+            return
+        self._pause = _PAUSES[0]
+        self._connected(fd)
+
+    def _missing(self) -> None:
+        """There may be no service: see to it later that its jobs do not wait for ever."""
+        if self._gone is None:
+            self._gone = self.loop.at(self.loop.now() + self.config.lost_after, self._give_up)
+
+    def _give_up(self) -> None:
+        self._gone = None
+        if self.manager.service is not None:
+            return
+        for number in list(self._jobs):
+            with suppress(LookupError):
+                self.manager.raise_exception(number, "exec", 0, "the execution service has not come back")
+        self._missing()             # for jobs that are submitted from now on
+
+
+def _plain(config: FluxExecConfig) -> JobExecutorConfig:
+    """The settings that any executor has."""
+    made = JobExecutorConfig(config.launcher_log_file, config.work_directory)
+    made.surroundings = config.surroundings
+    return made
