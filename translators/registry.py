@@ -48,6 +48,7 @@ BUILT_IN: Final[dict[str, str]] = {
     "htcondor-history": "sssjob.translators.records.htcondor_history",
     "cobalt-acct": "sssjob.translators.records.cobalt_acct",
     "flux-jobs": "sssjob.translators.records.flux_jobs",
+    "flux-eventlog": "sssjob.translators.records.flux_eventlog",
     "csv": "sssjob.translators.records.csv",
     "jsonl": "sssjob.translators.records.jsonl",
     "parquet": "sssjob.translators.records.parquet",

@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any, Final, Literal
@@ -22,26 +21,35 @@ __all__ = [
 Rounding = Literal["half-up", "half-even", "up", "down"]
 Number = int | Decimal | Fraction
 
-#: How the number of steps in an amount becomes whole; amounts are never negative.
-_ROUNDINGS: Final[dict[Rounding, Callable[[Fraction], int]]] = {
-    "half-up": lambda x: math.floor(x + Fraction(1, 2)),
-    "half-even": round,
-    "up": math.ceil,
-    "down": math.floor,
+#: How over / under steps become whole; amounts are never negative.
+_ROUNDINGS: Final[dict[Rounding, Callable[[int, int], int]]] = {
+    "half-up": lambda over, under: (2 * over + under) // (2 * under),
+    "half-even": lambda over, under: round(Fraction(over, under)),
+    "up": lambda over, under: -(-over // under),
+    "down": lambda over, under: over // under,
 }
 _Kind = type[Fraction] | type[float]
 _LABEL: Final = str.maketrans("[]\n", "() ")
 _TOKEN: Final = re.compile(r"\s*(?:\[[^\]]*\]\s*)*([0-9]+(?:\.[0-9]+)?|[a-z]+|[-+*/(),]|$)")
 
 
-@dataclass(frozen=True, slots=True)
 class Term:
     """An amount, the text that says how it comes about, and how tightly the text holds together: 0 a sum, 1 a product,
-    2 a number or a call."""
+    2 a number or a call. The amount is over / under, whole numbers that may have a common divisor. Not to be changed.
+    """
 
-    text: str
-    value: Fraction
-    tight: int = 2
+    __slots__ = ("over", "text", "tight", "under")
+
+    def __init__(self, text: str, over: int, under: int = 1, tight: int = 2) -> None:
+        self.text, self.over, self.under, self.tight = text, over, under, tight
+
+    def __repr__(self) -> str:
+        return f"Term({self.text!r}, {self.over}, {self.under}, {self.tight})"
+
+    @property
+    def value(self) -> Fraction:
+        """The amount."""
+        return Fraction(self.over, self.under)
 
     def within(self, tight: int) -> str:
         """The text, in brackets where it would fall apart beside operators that hold so tightly."""
@@ -50,9 +58,10 @@ class Term:
 
 def plain(value: Number) -> str:
     """A number as digits, ``n/d`` where those have no end."""
+    if isinstance(value, int):
+        return str(value)
     if isinstance(value, Decimal):
         return format(value, "f")
-    value = Fraction(value)
     places = _places(value.denominator)
     if places is None:
         return f"{value.numerator}/{value.denominator}"
@@ -72,33 +81,36 @@ def _places(denominator: int) -> int | None:
 
 def number(value: int | Decimal, label: str) -> Term:
     """A number and what it is."""
-    return Term(f"{plain(value)} [{label.translate(_LABEL)}]", Fraction(value))
+    over, under = value.as_integer_ratio()
+    return Term(f"{plain(value)} [{label if label.isalnum() else label.translate(_LABEL)}]", over, under)
 
 
 def product(first: Term, *others: Term) -> Term:
     """first * other * ..."""
     made = first
     for other in others:
-        made = Term(f"{made.within(1)} * {other.within(2)}", made.value * other.value, 1)
+        made = Term(f"{made.within(1)} * {other.within(2)}", made.over * other.over, made.under * other.under, 1)
     return made
 
 
 def ratio(over: Term, under: Term) -> Term:
     """over / under"""
-    return Term(f"{over.within(1)} / {under.within(2)}", over.value / under.value, 1)
+    return Term(f"{over.within(1)} / {under.within(2)}", over.over * under.under, over.under * under.over, 1)
 
 
 def total(terms: Iterable[Term]) -> Term:
     """The sum; nothing is 0."""
     listed = list(terms)
     if len(listed) < 2:
-        return listed[0] if listed else Term("0", Fraction(0))
-    return Term(" + ".join(t.within(1) for t in listed), sum((t.value for t in listed), Fraction(0)), 0)
+        return listed[0] if listed else Term("0", 0)
+    value = sum((t.value for t in listed), Fraction(0))
+    return Term(" + ".join(t.within(1) for t in listed), value.numerator, value.denominator, 0)
 
 
 def call(name: Literal["max", "ceil", "floor"], *terms: Term) -> Term:
     """A function of terms."""
-    return Term(f"{name}({', '.join(t.text for t in terms)})", Fraction(_CALLS[name]([t.value for t in terms])))
+    value = Fraction(_CALLS[name]([t.value for t in terms]))
+    return Term(f"{name}({', '.join(t.text for t in terms)})", value.numerator, value.denominator)
 
 
 _CALLS: Final[dict[str, Callable[[list[Any]], Any]]] = {
@@ -110,9 +122,9 @@ _CALLS: Final[dict[str, Callable[[list[Any]], Any]]] = {
 
 def rounded(exact: Fraction, step: Decimal, precision: int, how: Rounding) -> Decimal:
     """The multiple of step beside an exact amount, with that many digits after the point."""
-    steps = _ROUNDINGS[how](exact / Fraction(step))
-    smallest = steps * Fraction(step) * 10**precision
-    return Decimal(f"{int(smallest)}e-{precision}")
+    over, under = step.as_integer_ratio()
+    steps = _ROUNDINGS[how](exact.numerator * under, exact.denominator * over)
+    return Decimal(f"{steps * over * 10**precision // under}e-{precision}")
 
 
 def recompute(text: str) -> Fraction:

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 __all__ = ["Prices", "SacctTable", "blocks", "plain_rates"]
 
 _PRINTABLE: Final = bytes((10, *range(32, 127)))
-_HEADER: Final = re.compile(rb"^jobid", re.IGNORECASE | re.MULTILINE)
+_HEADER: Final = re.compile(rb"\njobid", re.IGNORECASE)
 _Array = Any                    # a NumPy array; one element a line or a job
 _BLOCK: Final = 8 << 20
 #: Column of sacct -> what may stand in it for a plain job; the columns that are looked at.
@@ -61,13 +61,12 @@ _PROPERTIES: Final = {"User": "user", "Group": "group", "Project": "project", "M
 # -- rates
 @dataclass(frozen=True, slots=True)
 class Prices:
-    """Rates that are plain. over: (column, rate a second); factors, fees: (column, name) -> number; kinds: which
-    factors and fees there are, by column."""
+    """Rates that are plain. over: (column, rate a second); factors, fees: column -> name -> number."""
 
     rates: RateSet
     over: tuple[tuple[str, Fraction], ...]
-    factors: dict[str, list[dict[str, Fraction]]]
-    fees: dict[str, list[dict[str, Fraction]]]
+    factors: dict[str, dict[str, Fraction]]
+    fees: dict[str, dict[str, Fraction]]
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -78,12 +77,10 @@ class Prices:
         """(product of factors, sum of fees) for one name a column."""
         by = dict(zip(self.columns, names, strict=True))
         factor, fee = Fraction(1), Fraction(0)
-        for column, tables in self.factors.items():
-            for table in tables:
-                factor *= _picked(table, by[column], 1)
-        for column, tables in self.fees.items():
-            for table in tables:
-                fee += _picked(table, by[column], 0)
+        for column, table in self.factors.items():
+            factor *= _picked(table, by[column], 1)
+        for column, table in self.fees.items():
+            fee += _picked(table, by[column], 0)
         return factor, fee
 
 
@@ -111,8 +108,7 @@ def plain_rates(rates: RateSet) -> Prices | None:
             named[rate.type].setdefault(_PROPERTIES[rate.canonical], {})[str(rate.instance)] = Fraction(rate.rate)
     if not over:
         return None
-    factors, fees = ({column: [table] for column, table in named[kind].items()} for kind in ("NBM", "NBF"))
-    return Prices(rates, tuple(over), factors, fees)
+    return Prices(rates, tuple(over), named["NBM"], named["NBF"])
 
 
 def _plain(rate: Rate) -> bool:
@@ -164,7 +160,7 @@ class SacctTable:
             return
         found = blocks(file, self._is_step)
         for data in found:
-            if _HEADER.search(data):        # other columns may follow
+            if data[:5].lower() == b"jobid" or _HEADER.search(data):        # other columns may follow
                 lines = chain((self.header, data), found)
                 yield from charge_table(self._reader(lines, self.lines - 1), self.rates, self.tally)
                 return

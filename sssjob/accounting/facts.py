@@ -75,6 +75,7 @@ _JOULE: Final = {"J": 1, "kJ": 10**3, "MJ": 10**6, "GJ": 10**9, "Wh": 3600, "kWh
 #: What a metric of requests is per: the property that counts those.
 _PER: Final = {"PerNode": "NodeCount", "PerProcessor": "Processors", "PerSlot": "Processors", "PerGPU": "GPU",
                "PerChunk": "ChunkCount"}
+_BY_NAME: Final = ("Resource", "Extension")
 _WHOLE: Final = (None, "Total", *_PER)
 _Found = Property | Raw
 
@@ -99,6 +100,7 @@ class Facts:
         self.view, self.slot, self.outer = view, slot, outer
         self.notes: list[Note] = [] if outer is None else outer.notes
         self._slots: dict[str, dict[str, list[_Found]]] = {}
+        self._alone = isinstance(view, Effective) and view.defaults is None
         self._asked = self._least() if slot == "Requested" else None
         self.parts: tuple[Facts, ...] = ()
         if isinstance(view, Effective) and (view.job.task_groups or len(view) > 1):
@@ -112,7 +114,9 @@ class Facts:
     # -- names
     def named(self, name: str) -> list[_Found]:
         """All of that name in the first slot that has it."""
-        return self._index(self.slot).get(name) or self._index("bare").get(name) or []
+        slots = self._slots
+        return ((slots.get(self.slot) or self._index(self.slot)).get(name)
+                or (slots.get("bare") or self._index("bare")).get(name) or [])
 
     def texts(self, name: str) -> list[str]:
         """Every value that a name has as text; of a Resource its type. A task group without one says its job's."""
@@ -135,18 +139,25 @@ class Facts:
         if found is None:
             found = self._slots[slot] = {}
             for p in self._properties(slot):
-                name = p.attributes.get("name", "") if p.tag in ("Resource", "Extension") else p.tag
-                found.setdefault(name, []).append(p)
+                name = p.attributes.get("name", "") if p.tag in _BY_NAME else p.tag
+                if name in found:
+                    found[name].append(p)
+                else:
+                    found[name] = [p]
             own = self.view.container
             for holder in (own,) if slot == "bare" else own.containers(slot):
-                for raw in holder.unknown():
-                    if not raw.children:
+                for raw in holder.items:
+                    if isinstance(raw, Raw) and not raw.children:
                         found.setdefault(raw.tag, []).append(raw)
         return found
 
     def _properties(self, slot: str) -> list[Property]:
         if slot == "Requested" and self._asked is not None:
             return self._asked
+        if self._alone:         # nothing is inherited
+            own = self.view.container
+            holders = (own,) if slot == "bare" else own.containers(slot)
+            return [p for holder in holders for p in holder.items if isinstance(p, Property)]
         group = isinstance(self.view, TaskGroupView)
         return [r.property for r in self.view.resolved(slot) if r.origin.own or not group]  # type: ignore[arg-type]
 

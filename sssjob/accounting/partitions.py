@@ -11,7 +11,7 @@ import gc
 import os
 import socket
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -20,10 +20,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, Final
 
 from sssjob.accounting.columnar import SacctTable
+from sssjob.accounting.cuts import Part, cut, in_order, opened_part
+from sssjob.accounting.parquet import parquet_table
 from sssjob.accounting.rates import RateSet, read_rates
-from sssjob.accounting.table import Tally, arrow, charge_table, schema
+from sssjob.accounting.table import Tally, charge_table
 from sssjob.errors import AccessError, SSSJobError, UsageError
 from sssjob.findings import Finding, Findings, Policy, escape
+from sssjob.limits import LIMITS
 from sssjob.translators.base import ReadContext
 from sssjob.translators.records.base import Counts, RecordTranslator
 from sssjob.translators.registry import get
@@ -94,16 +97,18 @@ def tables(file: BinaryIO, source: str, context: ReadContext, rates: RateSet) ->
     return Made(charge_table(stream, rates, own), None, stream, own)
 
 
-def charge_file(path: str, target: str, work: Work) -> Result:
-    """Write the charge table of a log as Parquet, whole or not at all."""
+def charge_file(path: str, target: str, work: Work, part: Part | None = None) -> Result:
+    """Write the charge table of a log, or of a part of it, as Parquet, whole or not at all."""
     result = Result(path)
     findings = Findings(path)
     try:
         rates = read_rates(work.rates)
         context = ReadContext(path, findings, policy=work.policy, options=work.options)
-        with open(path, "rb") as file:
+        with open(path, "rb") if part is None else opened_part(path, part) as file:
             made = tables(file, work.source, context, rates)
-            _write(made.batches, target, rates)
+            with parquet_table(target, rates) as table:
+                for batch in made.batches:
+                    table.add(batch)
         result.counts, result.tally = made.counts, made.tally
     except (SSSJobError, MemoryError) as error:
         result.error = str(error) or type(error).__name__
@@ -112,26 +117,6 @@ def charge_file(path: str, target: str, work: Work) -> Result:
         result.error, result.gone = f"{escape(str(error.filename or path))}: {error.strerror or error}", True
     result.findings, result.overflow = list(findings), findings.overflow
     return result
-
-
-def _write(batches: Iterable[pa.RecordBatch], target: str, rates: RateSet) -> None:
-    arrow()
-    import pyarrow.parquet as parquet
-
-    folder = Path(target).parent
-    handle, temporary = tempfile.mkstemp(prefix=".sssjob-", dir=folder)
-    try:
-        with open(handle, "wb") as file, parquet.ParquetWriter(file, schema(rates)) as writer:
-            for batch in batches:
-                writer.write_batch(batch)
-            writer.close()
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, target)
-    except BaseException:
-        with suppress(OSError):
-            os.unlink(temporary)
-        raise
 
 
 def names_of(paths: Sequence[str], folder: str) -> list[tuple[str, str]]:
@@ -150,17 +135,61 @@ def names_of(paths: Sequence[str], folder: str) -> list[tuple[str, str]]:
 
 
 def in_pool(files: Sequence[tuple[str, str]], work: Work, jobs: int) -> Iterator[Result]:
-    """File by file in so many processes, each result when it is there."""
-    if jobs <= 1 or len(files) <= 1:
+    """File by file in so many processes, each result when it is there; where there are fewer logs than processes, large
+    ones in parts."""
+    if jobs <= 1:
         yield from (charge_file(path, target, work) for path, target in files)
         return
-    with ProcessPoolExecutor(min(jobs, len(files))) as pool:
-        waiting = {pool.submit(charge_file, path, target, work): path for path, target in files}
+    parts = {path: _parts(path, work, jobs // len(files)) for path, _ in files} if len(files) < jobs else {}
+    with ProcessPoolExecutor(jobs) as pool:
+        waiting: dict[Any, str] = {}
         try:
+            for path, target in files:
+                if not parts.get(path):
+                    waiting[pool.submit(charge_file, path, target, work)] = path
+            for path, target in files:
+                if parts.get(path):
+                    yield _in_parts(pool, path, target, work, parts[path])
             for future in as_completed(waiting):
                 yield _result(future, waiting[future])
         finally:
             pool.shutdown(cancel_futures=True)
+
+
+def _parts(path: str, work: Work, most: int) -> list[Part]:
+    with suppress(OSError, ValueError):         # whoever reads it says so
+        return cut(path, work.source, work.options, most)
+    return []
+
+
+def _in_parts(pool: ProcessPoolExecutor, path: str, target: str, work: Work, parts: Sequence[Part]) -> Result:
+    """One table of the parts of a log, in their order. What goes wrong in a part is found once more in the whole."""
+    with tempfile.TemporaryDirectory(prefix=".sssjob-", dir=Path(os.path.abspath(target)).parent) as folder:
+        names = [os.path.join(folder, f"{n}.parquet") for n in range(len(parts))]
+        waiting = [pool.submit(charge_file, path, name, work, part) for name, part in zip(names, parts, strict=True)]
+        made = [_result(future, path) for future in waiting]
+        if any(result.error for result in made):
+            return _result(pool.submit(charge_file, path, target, work), path)
+        return _joined(Result(path), target, work, list(zip(names, parts, made, strict=True)))
+
+
+def _joined(whole: Result, target: str, work: Work, made: Sequence[tuple[str, Part, Result]]) -> Result:
+    """Put the tables of parts together, and what was found in them."""
+    import pyarrow.parquet as parquet
+
+    with parquet_table(target, read_rates(work.rates)) as table:
+        for name, _, _ in made:
+            with parquet.ParquetFile(name) as file:
+                for batch in file.iter_batches():
+                    table.add(batch)
+    for _, _, result in made:
+        whole.counts.add(result.counts)
+        whole.tally.add(result.tally)
+        whole.overflow += result.overflow
+    found = in_order([(part, result.findings) for _, part, result in made])
+    whole.findings = found[:LIMITS.findings]
+    whole.overflow += len(found) - len(whole.findings)
+    return whole
 
 
 def on_dask(files: Sequence[tuple[str, str]], work: Work, address: str) -> Iterator[Result]:

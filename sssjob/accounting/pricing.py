@@ -17,7 +17,7 @@ from typing import Any, Final
 
 from sssjob.accounting.arithmetic import Term, call, in_doubles, number, plain, product, ratio, rounded, total
 from sssjob.accounting.facts import Amount, Facts, NotChargeable, Note, Reason, Slot, converted
-from sssjob.accounting.rates import PER, Billing, Named, Rate, RateSet
+from sssjob.accounting.rates import Billing, Named, Plan, Rate, RateSet
 from sssjob.accounting.times import TimeError, parts
 from sssjob.inherit import Effective, effective
 from sssjob.model import Job, JobDefaults
@@ -103,7 +103,7 @@ def _priced(view: Effective, rates: RateSet, slot: Slot, start: int | None) -> C
         notes = facts.notes
         given = view.value("Charge") if rates.profile == "gold" else None
         if isinstance(given, Decimal):
-            return _rounded(Term(f"{plain(given)} [Charge]", Fraction(given)), rates, ())
+            return _rounded(Term(f"{plain(given)} [Charge]", *given.as_integer_ratio()), rates, ())
         made = _Pricing(facts, rates, start).charge()
     except NotChargeable as error:
         return Uncharged(error.reason, error.detail, tuple(notes))
@@ -111,21 +111,22 @@ def _priced(view: Effective, rates: RateSet, slot: Slot, start: int | None) -> C
 
 
 def _rounded(exact: Term, rates: RateSet, items: tuple[Item, ...], notes: tuple[Note, ...] = ()) -> Charge:
-    if exact.value >= _MOST:
+    value = exact.value
+    if value >= _MOST:
         raise NotChargeable(Reason.TOO_LARGE, "the charge has more than 60 digits")
     if rates.profile == "gold":
         amount = Decimal(f"{in_doubles(exact.text):.{rates.precision}f}")
         how = f"in binary doubles, to {rates.precision} digits"
     else:
-        amount = rounded(exact.value, rates.smallest, rates.precision, rates.rounding)
-        how = f"{rates.rounding} to {plain(rates.smallest)}"
-    return Charge(amount, rates.currency, rates.identity, exact.text, exact.value, how, items, notes)
+        amount = rounded(value, rates.smallest, rates.precision, rates.rounding)
+        how = rates.how
+    return Charge(amount, rates.currency, rates.identity, exact.text, value, how, items, notes)
 
 
 @dataclass(slots=True)
 class _Pricing:
     """One job by one set of rates. category, share: what part of the time is being charged, (seconds, of seconds);
-    kin: rates by type and property; whole: the job's own duration; held: amounts by facts and rate; met: whether any
+    plan: the rates that hold; whole: the job's own duration; held: amounts by facts and rate; met: whether any
     rate was for the job, missing: what else would have been priced."""
 
     facts: Facts
@@ -134,20 +135,18 @@ class _Pricing:
     items: list[Item] = field(default_factory=list)
     category: str | None = None
     share: tuple[int, int] | None = None
-    resolved: list[Rate] = field(default_factory=list)
-    kin: dict[tuple[str, str], list[Rate]] = field(default_factory=dict)
+    plan: Plan = field(init=False)
     whole: Term | None = None
     held: dict[tuple[int, int], list[tuple[Amount, Term]]] = field(default_factory=dict)
     missing: list[str] = field(default_factory=list)
     met: bool = False
 
     def charge(self) -> Charge:
+        """The charge. Raises NotChargeable."""
         facts = self.facts
         if facts.slot == "Delivered":
             self._ended()
-        self.resolved = self._rates()
-        for rate in self.resolved:
-            self.kin.setdefault((rate.type, rate.canonical), []).append(rate)
+        self.plan = self._rates()
         shares = self._shares()
         span = sum(s for _, s in shares)
         timed = []
@@ -193,20 +192,20 @@ class _Pricing:
         raise NotChargeable(Reason.NOTHING_PRICED, f"not said: {names}" if names else "no rate is for this job")
 
     # -- which rates
-    def _rates(self) -> list[Rate]:
+    def _rates(self) -> Plan:
         """All rates, those of the quote that the job names in place of the general ones."""
         rates = self.rates
         name = self.facts.value("Quote")
-        if not rates.quote or not isinstance(name, str):
-            return list(rates.rate)
+        if name is None or not rates.quote or not isinstance(name, str):
+            return rates.plan
         named = rates.quote.get(name)
         why = "is not known" if named is None else self._void(named)
         if named is None or why:
             self.facts.note("SSS504", "Quote", f"Quote {name} {why}: the general rates hold")
-            return list(rates.rate)
+            return rates.plan
         guaranteed = {r.key: r for r in named.rate}
         kept = [guaranteed.pop(r.key, r) for r in rates.rate]
-        return [*kept, *guaranteed.values()]
+        return Plan([*kept, *guaranteed.values()])
 
     def _void(self, named: Named) -> str:
         """Why a quote does not hold for the job; empty: it does."""
@@ -283,15 +282,14 @@ class _Pricing:
         return [term for terms in self._by_rate(what) for term in terms]
 
     def _by_rate(self, what: str) -> Iterator[list[Term]]:
-        for rate in self.resolved:
-            if rate.type[2] == what:
-                terms = list(self._named(rate) if rate.type[0] == "N" else self._valued(rate))
-                if what in "RU":
-                    terms = [self._shared(t) for t in terms]
-                self.met = self.met or (bool(terms) and what != "M")
-                category = None if self.share is None else self.category
-                self.items += [Item(rate.label, t.text, t.value, category) for t in terms]
-                yield terms
+        category = None if self.share is None else self.category
+        for rate in self.plan.kinds[what]:
+            terms = list(self._named(rate) if rate.type[0] == "N" else self._valued(rate))
+            if self.share is not None and what in "RU":
+                terms = [self._shared(t) for t in terms]
+            self.met = self.met or (bool(terms) and what != "M")
+            self.items += [Item(rate.label, t.text, t.value, category) for t in terms]
+            yield terms
 
     def _shared(self, term: Term) -> Term:
         """As much of a term as lies in the category."""
@@ -303,7 +301,7 @@ class _Pricing:
     def _named(self, rate: Rate) -> Iterator[Term]:
         """A name-based rate, once for each value of the property that it is for."""
         texts = self._texts(self.facts, rate.canonical)
-        siblings = {r.instance for r in self.kin[rate.type, rate.canonical]} if texts else set()
+        siblings = {r.instance for r in self.plan.kin[rate.type, rate.canonical]} if texts else set()
         hits = [t for t in texts if t == rate.instance or (rate.instance == "*" and t not in siblings)]
         if texts and rate.canonical != "TimeCategory" and "*" not in siblings and not siblings.intersection(texts):
             self.facts.note("SSS504", rate.name, f"{rate.type} {rate.name} has no rate for {texts[0]}")
@@ -342,7 +340,7 @@ class _Pricing:
         return [(a, converted(a, rate.units)) for a in facts.amounts(rate)]
 
     def _rated(self, rate: Rate, amount: Amount | None, term: Term | None) -> Term:
-        made = number(rate.rate, rate.label)
+        made = rate.term
         if term is not None:
             made = product(term, made)
         if not rate.timed:
@@ -353,8 +351,7 @@ class _Pricing:
         if consumption is not None:
             made = product(made, number(consumption, "consumptionRate"))
         made = product(made, self._duration(amount))
-        per = PER[rate.per or "second"]
-        return made if per == 1 else ratio(made, number(per, f"s/{rate.per}"))
+        return made if rate.seconds is None else ratio(made, rate.seconds)
 
     def _consumption(self, amount: Amount | None) -> Decimal | None:
         """The fraction used: of the amount, else (Gold's element ConsumptionRate) of the job."""
@@ -392,7 +389,7 @@ class _Pricing:
             if value in texts:
                 continue
             held = False
-            kin = {r.when.get(name) for r in self.kin[rate.type, rate.canonical]}
+            kin = {r.when.get(name) for r in self.plan.kin[rate.type, rate.canonical]}
             if texts and not kin.intersection(texts) and None not in kin:
                 self.facts.note("SSS504", name, f"{rate.type} {rate.name} has no rate for {name} {texts[0]}")
         return held

@@ -18,13 +18,13 @@ import base64
 import hashlib
 import hmac
 import os
-import tomllib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, StringConstraints, ValidationError, field_validator
 
+from sssjob._toml import TOMLError, read_toml
 from sssjob.element import Container, Item, Property, new_property
 from sssjob.errors import SSSJobError
 from sssjob.findings import escape
@@ -114,15 +114,11 @@ def read_privacy(text: bytes, path: str = "-", *, environment: Callable[[str], s
     Raises PrivacyError with every problem and the path of its key.
     """
     try:
-        made = Privacy.model_validate(tomllib.loads(text.decode("utf-8")))
-    except UnicodeDecodeError:
-        raise PrivacyError(path, ["not UTF-8"]) from None
+        made = Privacy.model_validate(read_toml(text))
     except ValidationError as error:
         raise PrivacyError(path, [_problem(e) for e in error.errors()]) from None
-    except ValueError as error:         # a number of more digits than Python reads, too
-        raise PrivacyError(path, [f"not TOML: {error}"]) from None
-    except RecursionError:
-        raise PrivacyError(path, ["nested too deep"]) from None
+    except TOMLError as error:
+        raise PrivacyError(path, [str(error)]) from None
     if "pseudonym" in made.properties.values():
         made._key = _key(made.key_file, path, environment)
     return made

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-import tomllib
+from collections.abc import Iterable
 from datetime import date, datetime, time
 from decimal import Decimal
 from fractions import Fraction
@@ -38,12 +38,14 @@ from pydantic import (
     model_validator,
 )
 
-from sssjob.accounting.arithmetic import Rounding
+from sssjob._toml import TOMLError, read_toml
+from sssjob.accounting.arithmetic import Rounding, Term, number, plain
 from sssjob.errors import SSSJobError
 from sssjob.vocabulary import ELEMENTS
 
 __all__ = [
-    "PER", "Benchmark", "Billing", "Named", "Rate", "RateSet", "RatesError", "TimeCategory", "Weight", "read_rates",
+    "PER", "Benchmark", "Billing", "Named", "Plan", "Rate", "RateSet", "RatesError", "TimeCategory", "Weight",
+    "read_rates",
 ]
 
 Type = Literal["VBR", "NBR", "VBU", "NBU", "VBM", "NBM", "VBF", "NBF"]
@@ -136,6 +138,16 @@ class Rate(_Table):
         return self.type, self.canonical, self.instance, when, self.resource_type, self.metric, self.context
 
     @cached_property
+    def term(self) -> Term:
+        """Its number, as arithmetic shows it."""
+        return number(self.rate, self.label)
+
+    @cached_property
+    def seconds(self) -> Term | None:
+        """The seconds that it is for; None: one."""
+        return None if PER[self.per or "second"] == 1 else number(PER[self.per or "second"], f"s/{self.per}")
+
+    @cached_property
     def label(self) -> str:
         """``NBM QualityOfService=high``, as the arithmetic shows it."""
         instance = self.instance or self.resource_type
@@ -225,6 +237,19 @@ class Named(_Table):
         return self
 
 
+class Plan:
+    """Rates as charges ask for them: by the last letter of their type, and by type and property (``kin``)."""
+
+    __slots__ = ("kin", "kinds")
+
+    def __init__(self, rates: Iterable[Rate]) -> None:
+        self.kinds: dict[str, list[Rate]] = {kind: [] for kind in "RUMF"}
+        self.kin: dict[tuple[str, str], list[Rate]] = {}
+        for rate in rates:
+            self.kinds[rate.type[2]].append(rate)
+            self.kin.setdefault((rate.type, rate.canonical), []).append(rate)
+
+
 class RateSet(_Table):
     """One version of all rates of a site."""
 
@@ -276,6 +301,16 @@ class RateSet(_Table):
         return [*(c.name for c in self.time_category), "*"]
 
     @cached_property
+    def plan(self) -> Plan:
+        """The rates that hold where no quote is named."""
+        return Plan(self.rate)
+
+    @cached_property
+    def how(self) -> str:
+        """How charges are rounded, in words."""
+        return f"{self.rounding} to {plain(self.smallest)}"
+
+    @cached_property
     def smallest(self) -> Decimal:
         """What charges are multiples of."""
         return self.step or Decimal(1).scaleb(-self.precision)
@@ -306,16 +341,12 @@ class RateSet(_Table):
 def read_rates(data: bytes | str, path: str = "-") -> RateSet:
     """The rates of a TOML text. Raises RatesError with every problem and the path of its key."""
     try:
-        text = data.decode("utf-8") if isinstance(data, bytes) else data
-        made = RateSet.model_validate(tomllib.loads(text, parse_float=Decimal))
-    except UnicodeDecodeError:
-        raise RatesError(path, ["not UTF-8"]) from None
+        made = RateSet.model_validate(read_toml(data, parse_float=Decimal))
     except ValidationError as error:
         raise RatesError(path, [_problem(e) for e in error.errors()]) from None
-    except ValueError as error:         # a number of more digits than Python reads, too
-        raise RatesError(path, [f"not TOML: {error}"]) from None
-    except RecursionError:
-        raise RatesError(path, ["nested too deep"]) from None
+    except TOMLError as error:
+        raise RatesError(path, [str(error)]) from None
+    text = data.decode("utf-8") if isinstance(data, bytes) else data
     made._text, made._digest = text, hashlib.sha256(text.encode()).hexdigest()
     return made
 

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import io
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from decimal import Decimal
+from types import MappingProxyType
 from typing import Any, Final
 
-from sssjob.accounting.totals import FIGURES, OTHER, Group, Sums
+from sssjob.accounting.totals import FIGURES, HIDDEN, OTHER, Group, Sums
 from sssjob.errors import UsageError
 
 __all__ = ["cell", "page"]
@@ -23,8 +24,10 @@ _ENDS: Final = re.compile(r"^.*?(?=<svg)", re.DOTALL)
 
 
 def page(groups: Sequence[Group], whole: Sums, by: Sequence[str], *, title: str, source: str,
-         left_out: dict[str, int]) -> str:
-    """The page. title: its heading; source: what was read; left_out: jobs that are not in it, by reason.
+         left_out: Mapping[str, int], not_charged: Mapping[str, int] = MappingProxyType({}),
+         periods: Sequence[str] = ()) -> str:
+    """The page. title: its heading; source: what was read; left_out: jobs that are not in it, not_charged: those that
+    are, without a charge, by reason; periods: those of the plot over time, where all shall be there.
 
     Raises UsageError where matplotlib is not installed.
     """
@@ -38,8 +41,9 @@ def page(groups: Sequence[Group], whole: Sums, by: Sequence[str], *, title: str,
             for g, record in zip(groups[:_ROWS], records, strict=False)]
     template = environment.get_template("account.html.j2")
     return template.render(
-        title=title, source=source, left_out=left_out, by=by, figures=[(n, FIGURES[n]) for n in names], rows=rows,
-        more=max(0, len(groups) - _ROWS), periods=bool(groups and groups[0].period), plots=_plots(groups, by),
+        title=title, source=source, left_out=left_out, not_charged=not_charged, by=by, rows=rows,
+        figures=[(n, FIGURES[n]) for n in names],
+        more=max(0, len(groups) - _ROWS), periods=bool(groups and groups[0].period), plots=_plots(groups, by, periods),
         whole=[(n, FIGURES[n], cell(whole.record().get(n))) for n in names])
 
 
@@ -75,7 +79,7 @@ def _by_key(groups: Sequence[Group]) -> dict[tuple[str, ...], Sums]:
     return made
 
 
-def _plots(groups: Sequence[Group], by: Sequence[str]) -> list[tuple[str, str, str]]:
+def _plots(groups: Sequence[Group], by: Sequence[str], periods: Sequence[str]) -> list[tuple[str, str, str]]:
     """(title, what it shows, SVG) of each plot that has something to show."""
     try:
         import matplotlib
@@ -88,7 +92,7 @@ def _plots(groups: Sequence[Group], by: Sequence[str]) -> list[tuple[str, str, s
     with matplotlib.rc_context(settings):
         keys = _by_key(groups)
         found = [
-            ("Usage over time", f"processors x hours by {named}", _over_time(groups, keys)),
+            ("Usage over time", f"processors x hours by {named}", _over_time(groups, keys, periods)),
             ("Requested against delivered", "processors x hours, of the jobs that say what they request",
              _bars([("requested", [s.requested for s in keys.values()]),
                     ("delivered", [s.requested_used for s in keys.values()])], keys, 3600)),
@@ -101,13 +105,13 @@ def _plots(groups: Sequence[Group], by: Sequence[str]) -> list[tuple[str, str, s
     return [(title, what, svg) for title, what, svg in found if svg]
 
 
-def _over_time(groups: Sequence[Group], keys: dict[tuple[str, ...], Sums]) -> str:
-    periods = sorted({g.period for g in groups})[-_PERIODS:]
+def _over_time(groups: Sequence[Group], keys: dict[tuple[str, ...], Sums], every: Sequence[str]) -> str:
+    periods = list(every) or sorted({g.period for g in groups}, key=lambda p: (p == HIDDEN, p))[-_PERIODS:]
     if len(periods) < 2:
         return ""
     at = {period: n for n, period in enumerate(periods)}
     heights = {key: [0.0] * len(periods) for key in keys}
-    rest = next((key for key in keys if key[0].endswith(" more")), None)
+    rest = next((key for key in keys if key and key[0].endswith(" more")), None)
     for g in groups:
         key = g.key if g.key in heights else rest
         if key is not None and g.period in at:

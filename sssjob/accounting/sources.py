@@ -42,12 +42,13 @@ class _Known:
 
     @classmethod
     def of(cls, text: str | None) -> _Known:
+        """From the text of a state; without one, or of another form: nothing was read. The ledger knows its jobs."""
         if text is None:
             return cls()
         try:
             made = cls(**json.loads(text))
         except (ValueError, TypeError):
-            return cls()
+            return cls()            # the log is read from its beginning; the ledger charges no job twice
         return made if isinstance(made.offset, int) and made.offset >= 0 else cls()
 
 
@@ -167,9 +168,11 @@ class Pieces(io.RawIOBase):
         self._rest = memoryview(b"")
 
     def readable(self) -> bool:
+        """Always."""
         return True
 
     def readinto(self, buffer: Any) -> int:
+        """Fill a buffer as far as one piece goes; gives the number of bytes, 0 at the end."""
         while not self._rest:
             piece = next(self._pieces, None)
             if piece is None:

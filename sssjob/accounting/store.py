@@ -58,7 +58,11 @@ CREATE TRIGGER entries_kept BEFORE UPDATE OR DELETE OR TRUNCATE ON entries
 
 def default_place(environment: Mapping[str, str] = os.environ) -> str:
     """SSSJOB_LEDGER, else ``sssjob/ledger.db`` where state belongs (XDG_STATE_HOME, ~/.local/state)."""
-    return environment.get("SSSJOB_LEDGER") or str(Path(platformdirs.user_state_dir("sssjob")) / "ledger.db")
+    return environment.get("SSSJOB_LEDGER") or str(_own_folder() / "ledger.db")
+
+
+def _own_folder() -> Path:
+    return Path(platformdirs.user_state_dir("sssjob"))
 
 
 def shown(place: str) -> str:
@@ -142,7 +146,8 @@ class Store:
 
 
 def open_store(place: str | None = None, *, create: bool = True) -> Store:
-    """The ledger at a path or ``postgresql://`` URL (None: ``default_place``), made if it is not there.
+    """The ledger at a path or ``postgresql://`` URL (None: ``default_place``), made if it is not there. Of folders only
+    sssjob's own, where state belongs, is made: any other name may be a slip.
 
     Raises AccessError (cannot be opened, is none, not there with create=False) and UsageError (another kind of URL, or
     one that needs psycopg, which is not installed).
@@ -164,7 +169,10 @@ def _sqlite(place: str, create: bool) -> Store:
         if not path.exists():
             if not create:
                 raise AccessError(shown(place), "there is no ledger")
-            path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            if path.parent == _own_folder():
+                path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            elif not path.parent.is_dir():
+                raise AccessError(shown(place), f"there is no folder {escape(str(path.parent))}")
             os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
         connection = sqlite3.connect(path, timeout=_BUSY_S, isolation_level=None)
     except (OSError, sqlite3.Error) as error:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from datetime import UTC, date, datetime, time, timedelta
+from functools import lru_cache
 from itertools import pairwise
 from typing import Final, Protocol
 from zoneinfo import ZoneInfo
@@ -32,11 +33,17 @@ class Category(Protocol):
     """Part of a calendar: on some days from one local time to another, over midnight where it ends before it starts."""
 
     @property
-    def name(self) -> str: ...
+    def name(self) -> str:
+        """What rates call it."""
+
     @property
-    def start(self) -> time: ...
+    def start(self) -> time:
+        """The local time at which it starts."""
+
     @property
-    def end(self) -> time: ...
+    def end(self) -> time:
+        """The local time at which it ends, that day or the next."""
+
     def holds(self, day: date) -> bool:
         """Whether it starts on that day."""
 
@@ -108,5 +115,6 @@ def _spans(start: int, end: int, category: Category, zone: ZoneInfo) -> Iterator
         day += timedelta(1)
 
 
+@lru_cache(maxsize=1 << 14)
 def _at(day: date, clock: time, zone: ZoneInfo) -> int:
     return int(datetime.combine(day, clock, zone).timestamp())

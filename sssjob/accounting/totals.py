@@ -2,6 +2,10 @@
 
 What a job used belongs to the period in which it ended, or is spread over the periods in which it ran. Amounts are
 those delivered; a ratio is of the jobs that have both of its figures.
+
+Where a group has to consist of several users to be shown (``least``), small groups of a period are one, and so are
+small periods; the next greater one goes with them where those are too few as well. So all that is shown adds up to all
+that there is, and what is hidden cannot be had by taking the one from the other.
 """
 
 from __future__ import annotations
@@ -20,7 +24,7 @@ from sssjob.findings import escape
 from sssjob.model import Job
 from sssjob.vocabulary import ELEMENTS
 
-__all__ = ["FIGURES", "PERIODS", "Group", "Sums", "Totals"]
+__all__ = ["FIGURES", "HIDDEN", "OTHER", "PERIODS", "Group", "Sums", "Totals"]
 
 Period = Literal["hour", "day", "week", "month", "year"]
 PERIODS: Final = ("hour", "day", "week", "month", "year")
@@ -44,13 +48,16 @@ _GROUPS: Final = 100_000            # that are kept apart
 _LONGEST: Final = 50 * 366 * 86400  # seconds of a job that are spread
 _LAST: Final = 253_402_214_400      # 9999-12-31T00:00Z, from which on no calendar goes in every zone
 _ABSENT: Final = "-"
+#: What stands for the values of small groups, and for small periods.
 OTHER: Final = "(others)"
+HIDDEN: Final = "(suppressed)"
 _NAMES: Final = {name.lower(): e.name for e in ELEMENTS for name in (e.name, *e.aliases)}
 
 
 @dataclass(slots=True)
 class Sums:
-    """Sums over jobs; seconds, joule. basis: of a figure that not every job has, the jobs' share of its denominator."""
+    """Sums over jobs; seconds, joule. basis: of a figure that not every job has, the jobs' share of its denominator;
+    users: whose they are, as many as matter; hidden: of too few users, so that only the number of jobs is shown."""
 
     jobs: int = 0
     failed: int = 0
@@ -68,6 +75,7 @@ class Sums:
     wait: int = 0
     charges: dict[str, Fraction] = field(default_factory=dict)
     users: set[str] = field(default_factory=set)
+    hidden: bool = False
 
     def add(self, other: Sums, *, users: bool = True) -> None:
         """Add another one's. users: whose they are too, which is of interest up to a number."""
@@ -77,9 +85,12 @@ class Sums:
             self.charges[currency] = self.charges.get(currency, Fraction(0)) + amount
         if users:
             self.users |= other.users
+        self.hidden |= other.hidden
 
     def record(self) -> dict[str, Any]:
         """The figures as a JSON object: hours, kWh, ratios; what no job says is absent."""
+        if self.hidden:
+            return {"jobs": self.jobs}
         made: dict[str, Any] = {
             "jobs": self.jobs, "failed": self.failed, "wall_h": _hours(self.wall),
             "processor_h": _hours(self.processors), "cpu_h": _hours(self.cpu),
@@ -92,7 +103,7 @@ class Sums:
         return {k: v for k, v in made.items() if v is not None}
 
 
-_ADDED: Final = tuple(n for n in Sums.__slots__ if n not in ("charges", "users"))
+_ADDED: Final = tuple(n for n in Sums.__slots__ if n not in ("charges", "users", "hidden"))
 
 
 def _round(value: Fraction) -> float:
@@ -115,7 +126,8 @@ def _exact(value: Fraction) -> Decimal:
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """The sums of one period (its first day, or day and hour; "": all time) and one value of each property."""
+    """The sums of one period (its first day, or day and hour; "": all time; HIDDEN: several small ones) and one value
+    of each property (OTHER: several small groups)."""
 
     period: str
     key: tuple[str, ...]
@@ -138,9 +150,11 @@ class Totals:
         self.left_out: dict[str, int] = {}
         self._groups: dict[tuple[str, tuple[str, ...]], Sums] = {}
         self._periods: dict[int, str] = {}
+        self._ends: tuple[int, int] | None = None       # the first and the last moment that a period was asked for
 
-    def add(self, job: Job) -> bool:
-        """Count a job; False where it did not run, or does not say when (see ``left_out``)."""
+    def add(self, job: Job, user: str | None = None) -> bool:
+        """Count a job; False where it did not run, or does not say when (see ``left_out``). user: whose it is, where
+        the job does not say it as it is."""
         start, end = (_epoch(job, name) for name in ("StartTime", "EndTime"))
         wall = _number(_amount(job, "Duration"))
         if wall is None and start is not None and end is not None:
@@ -151,7 +165,10 @@ class Totals:
             end = start + int(wall) if start + wall < _LAST else None
         if end is None and self.every is not None:
             return self._leave("not said when")
-        sums, key = self._sums(job, wall), tuple(_value(job, name) for name in self.by)
+        sums = self._sums(job, wall)
+        if self.least > 1:
+            sums.users.add(user or _value(job, "User"))
+        key = tuple(_value(job, name) for name in self.by)
         period = ""
         for period, share in self._shares(start, end):
             self._into(period, key, sums if share == 1 else _share(sums, share))
@@ -190,6 +207,8 @@ class Totals:
     def _period(self, at: int | None) -> str:
         if self.every is None or at is None:
             return ""
+        first, last = self._ends or (at, at)
+        self._ends = min(first, at), max(last, at)
         hour = at - at % 900            # borders lie on quarters of an hour in every zone
         known = self._periods.get(hour)
         if known is None:
@@ -243,41 +262,62 @@ class Totals:
         charge = job.first("Charge")
         if (amount := _number(charge)) is not None and isinstance(charge, Property):
             made.charges[charge.get("units") or ""] = amount
-        if self.least > 1:
-            made.users.add(_value(job, "User"))
         return made
 
     # -- what came out
     def groups(self) -> list[Group]:
-        """All groups by period, the one with the most processors x time first; small ones put together."""
+        """All groups by period, the one with the most processors x time first; small ones put together, and then small
+        periods. Where all users together are too few there is one group, of which only the jobs are shown."""
         by_period: dict[str, list[Group]] = {}
         for (period, key), sums in self._groups.items():
             by_period.setdefault(period, []).append(Group(period, key, sums))
-        made = []
-        for period in sorted(by_period):
-            made += self._shown(sorted(by_period[period], key=lambda g: (-g.sums.processors, -g.sums.wall, g.key)))
+        shown = {period: self._shown(sorted(by_period[period], key=lambda g: (-g.sums.processors, -g.sums.wall, g.key)))
+                 for period in sorted(by_period)}
+        small = [period for period, groups in shown.items() if any(len(g.sums.users) < self.least for g in groups)
+                 and self.least > 1]
+        rest = _sum(g for period in small for g in shown.pop(period))
+        for period in sorted(shown, key=lambda p: _sum(shown[p]).processors) if small else ():
+            if len(rest.users) >= self.least:
+                break
+            rest.add(_sum(shown.pop(period)))       # else what is hidden is the whole less what is shown
+        made = [g for groups in shown.values() for g in groups]
+        if small:
+            rest.hidden = len(rest.users) < self.least
+            made.append(Group(HIDDEN if self.every else "", (OTHER,) * len(self.by), rest))
         return made
 
     def _shown(self, groups: list[Group]) -> list[Group]:
-        """The groups of a period of which each has enough users; the others are one, which has enough too."""
+        """The groups of a period, all those that have too few users as one; which is too few only if all are."""
         shown = [g for g in groups if len(g.sums.users) >= self.least or self.least == 1]
         rest = [g for g in groups if g not in shown]
         if not rest:
             return shown
-        others = Sums()
-        for g in rest:
-            others.add(g.sums)
+        others = _sum(rest)
         while len(others.users) < self.least and shown:     # else what is hidden is the sum less what is shown
             others.add(shown.pop().sums)
-        return [*shown, Group(groups[0].period, (OTHER,) * len(self.by), others)] if len(others.users) >= self.least \
-            else shown
+        return [*shown, Group(groups[0].period, (OTHER,) * len(self.by), others)]
+
+    def periods(self, most: int = 400) -> list[str]:
+        """All periods from the first to the last one, those too in which there was nothing; none where there are more
+        than so many, or where some are hidden: what is empty would tell which."""
+        if self._ends is None or any(g.period == HIDDEN for g in self.groups()):
+            return []
+        made, at = list[str](), self._ends[0]
+        while at <= self._ends[1] and len(made) <= most:
+            made.append(self._period(at))
+            at = self._next(at)
+        return made if len(made) <= most else []
 
     def whole(self) -> Sums:
-        """The sums of what is shown."""
-        made = Sums()
-        for group in self.groups():
-            made.add(group.sums)
-        return made
+        """The sums of all groups."""
+        return _sum(self.groups())
+
+
+def _sum(groups: Iterable[Group]) -> Sums:
+    made = Sums()
+    for group in groups:
+        made.add(group.sums)
+    return made
 
 
 def _named(at: datetime, every: str) -> str:

@@ -5,11 +5,8 @@ from __future__ import annotations
 import io
 import json
 import os
-import tempfile
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
 from decimal import Decimal
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from sssjob.accounting.table import Tally, arrow, schema
@@ -105,25 +102,12 @@ def _jsonl(session: Session, names: Sequence[str], rates: RateSet, source: str,
 def _parquet(session: Session, names: Sequence[str], rates: RateSet, source: str, options: Mapping[str, str],
              output: str) -> int:
     """One Parquet file, in place when all logs are read."""
-    import pyarrow.parquet as parquet
+    from sssjob.accounting.parquet import parquet_table
 
-    path = Path(os.path.abspath(output))
-    try:
-        handle, temporary = tempfile.mkstemp(prefix=".sssjob-", dir=path.parent)
-    except OSError as error:
-        raise AccessError(escape(output), error.strerror or str(error)) from None
-    try:
-        with open(handle, "wb") as file, parquet.ParquetWriter(file, schema(rates)) as writer:
-            for batch in _batches(session, names, rates, source, options):
-                writer.write_batch(batch)
-            writer.close()
-            file.flush()
-            os.fsync(file.fileno())
-        if not (session.failures or session.errors):
-            os.replace(temporary, path)
-    finally:
-        with suppress(FileNotFoundError):
-            os.unlink(temporary)
+    with parquet_table(output, rates) as table:
+        for batch in _batches(session, names, rates, source, options):
+            table.add(batch)
+        table.given_up = bool(session.failures or session.errors)
     return session.status()
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import io
 import json
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from decimal import Decimal
 from fractions import Fraction
@@ -20,6 +21,7 @@ from sssjob.cli._files import read_bytes
 from sssjob.cli._findings import problem, say
 from sssjob.cli._options import Session, pairs
 from sssjob.conversion import Options
+from sssjob.errors import RejectedError
 from sssjob.findings import Findings, Policy, escape
 
 if TYPE_CHECKING:
@@ -27,7 +29,7 @@ if TYPE_CHECKING:
     from sssjob.translators.base import Translator
     from sssjob.translators.records.base import Counts
 
-__all__ = ["Tally", "load", "nothing_taken", "options_of", "page", "rates_option"]
+__all__ = ["Tally", "hinted", "load", "nothing_taken", "options_of", "page", "rates_option"]
 
 
 def rates_option(function: Callable[..., int]) -> Callable[..., int]:
@@ -59,6 +61,19 @@ def options_of(reader: Translator, given: Sequence[str]) -> Options:
     elif reader.name == "sss":          # which has none
         options.check(reader.name)
     return options
+
+
+@contextmanager
+def hinted(session: Session, name: str, source: str) -> Iterator[None]:
+    """Where a document is expected and none is there, say how records are read."""
+    try:
+        yield
+    except RejectedError as error:
+        session.report(error.findings)
+        if source == "sss" and any(f.rule == "SSS101" for f in error.findings) and not (session.quiet or
+                                                                                       session.as_json):
+            say(f"{escape(name)}: if it is a log, --from names its format, as --from sacct")
+        raise
 
 
 def nothing_taken(read: Iterable[Counts]) -> bool:

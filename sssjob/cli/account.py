@@ -15,13 +15,13 @@ from sssjob.cli._complete import files, formats
 from sssjob.cli._files import emit, once, opened, read_bytes
 from sssjob.cli._findings import problem, say, width
 from sssjob.cli._options import Session, bounded, common
+from sssjob.cli._privacy import load_privacy, privacy_option
 from sssjob.cli._tables import table
 from sssjob.errors import UsageError
 from sssjob.findings import Findings, escape
 
 if TYPE_CHECKING:
     from sssjob.accounting import Charge, RateSet, Uncharged
-    from sssjob.accounting.privacy import Privacy
     from sssjob.accounting.totals import Totals
     from sssjob.conversion import Options
     from sssjob.model import Job, JobDefaults
@@ -48,8 +48,7 @@ _EVERY: Final = ("hour", "day", "week", "month", "year")
               help="Spread a job over the periods in which it ran (default: all of it belongs to the one it ended in).")
 @click.option("--rates", "rates_file", metavar="FILE", shell_complete=files,
               help="Charge the jobs by these rates (default: the Charge that they state).")
-@click.option("--privacy", "privacy_file", metavar="FILE", shell_complete=files,
-              help="What names become, and how small a group may be, in TOML.")
+@privacy_option("What names become, and how small a group may be (TOML).")
 @click.option("--report", metavar="PAGE.html", shell_complete=files, help="Write a page with plots too.")
 @common
 def command(session: Session, names: tuple[str, ...], source: str, options: tuple[str, ...], by: tuple[str, ...],
@@ -58,7 +57,7 @@ def command(session: Session, names: tuple[str, ...], source: str, options: tupl
     """Add up what the jobs of documents or accounting logs used, by any property and over time."""
     from sssjob.accounting import Uncharged
     from sssjob.accounting.totals import Totals
-    from sssjob.cli._prices import load, nothing_taken, options_of
+    from sssjob.cli._prices import hinted, load, nothing_taken, options_of
     from sssjob.translators.records.base import Counts
     from sssjob.translators.registry import get
 
@@ -68,21 +67,22 @@ def command(session: Session, names: tuple[str, ...], source: str, options: tupl
     rates = load(session, rates_file) if rates_file else None
     if rates_file and rates is None:
         return 1
-    privacy = _privacy(privacy_file) if privacy_file else None
+    privacy = load_privacy(privacy_file)
     totals = Totals([name for name in by or ("Project",) if name], every, _zone(zone), spread=spread,   # type: ignore[arg-type]
                     least=privacy.least if privacy else 1)
     read, uncharged = list[Counts](), Counter[str]()
     for name in names:
-        with session.tolerant(name), bounded(name):
+        with session.tolerant(name), bounded(name), hinted(session, name, source):
             for job, made in _charged(_jobs(session, reader, name, given, read), rates):
-                if totals.add(privacy.applied(job) if privacy else job) and isinstance(made, Uncharged):
+                user = str(job.value("User") or "")       # what becomes of the name changes nothing about whose it is
+                if totals.add(privacy.applied(job) if privacy else job, user) and isinstance(made, Uncharged):
                     uncharged[str(made.reason)] += 1
     if session.errors:
         return session.status()
     session.errors += nothing_taken(read)
     _print(session, totals, uncharged)
     if report is not None:
-        emit(_page(totals, names, source), report)
+        emit(_page(totals, uncharged, names, source), report)
     return session.status()
 
 
@@ -91,12 +91,6 @@ def _zone(name: str) -> ZoneInfo:
         return ZoneInfo(name)
     except (OSError, ValueError, LookupError):
         raise UsageError(f"--timezone {name!r} is no time zone, as Europe/Berlin") from None
-
-
-def _privacy(name: str) -> Privacy:
-    from sssjob.accounting.privacy import read_privacy
-
-    return read_privacy(read_bytes(name), name)
 
 
 def _jobs(session: Session, reader: Translator, name: str,
@@ -155,7 +149,9 @@ def _print(session: Session, totals: Totals, uncharged: Counter[str]) -> None:
         emit(json.dumps({"type": "whole", **totals.whole().record(), **left, **none}) + "\n")
         return
     if groups:
-        emit("".join(f"{line}\n" for line in table(*_rows(totals), width=width(sys.stdout))))
+        rows, titles = _rows(totals)
+        names = len(totals.by) + bool(groups[0].period)
+        emit("".join(f"{line}\n" for line in table(rows, titles, width(sys.stdout), texts=names)))
     for why, count in sorted(totals.left_out.items()):
         problem(f"{count} job{'s' * (count != 1)} left out: {why}", as_json=False)
     for why, count in sorted(uncharged.items()):
@@ -180,10 +176,10 @@ def _rows(totals: Totals) -> tuple[list[list[str]], list[str]]:
     return rows, [*periods, *totals.by, *figures]
 
 
-def _page(totals: Totals, names: tuple[str, ...], source: str) -> str:
+def _page(totals: Totals, uncharged: Counter[str], names: tuple[str, ...], source: str) -> str:
     from sssjob.accounting.report import page
 
     shown = ", ".join(escape(n.rpartition("/")[2], 80) for n in names[:5]) + (" ..." if len(names) > 5 else "")
     by = f" by {', '.join(totals.by)}" if totals.by else ""
     return page(totals.groups(), totals.whole(), totals.by, title=f"Usage{by}", source=f"{shown} ({source})",
-                left_out=totals.left_out)
+                left_out=totals.left_out, not_charged=uncharged, periods=totals.periods())

@@ -10,7 +10,7 @@ from sssjob.cli._complete import files, formats
 from sssjob.cli._files import emit, once, read_bytes
 from sssjob.cli._findings import problem, say
 from sssjob.cli._options import Session, bounded, common, output_option
-from sssjob.cli._prices import Tally, load, options_of, page, rates_option
+from sssjob.cli._prices import Tally, hinted, load, options_of, page, rates_option
 from sssjob.errors import UsageError
 from sssjob.findings import Findings
 from sssjob.translators.base import ReadContext
@@ -62,7 +62,8 @@ def command(session: Session, names: tuple[str, ...], rates_file: str, source: s
         raise UsageError(f"several files, --jobs and --dask are for accounting logs (-f), not for {source}")
     file = names[0]
     if source == "sss":
-        document = session.read(file)
+        with hinted(session, file, source):
+            document = session.read(file)
     else:
         context = ReadContext(file, Findings(file), session.profile, session.policy, options=given.view({}))
         with bounded(file):

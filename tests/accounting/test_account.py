@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 
 from sssjob.accounting.privacy import Privacy, PrivacyError, read_privacy
 from sssjob.accounting.report import page
-from sssjob.accounting.totals import FIGURES, PERIODS, Sums, Totals
+from sssjob.accounting.totals import FIGURES, HIDDEN, PERIODS, Sums, Totals
 from sssjob.cli import main
 from sssjob.errors import UsageError
 from sssjob.model import Job
@@ -38,7 +38,8 @@ def job(start: int = 1_790_000_000, seconds: int = 3600, processors: int = 2, cp
     made = read_document(
         f"<Job><Id>1</Id><User>{user}</User><Project>{project}</Project><State>Completed</State>"
         f"<SubmitTime>{start - 60}</SubmitTime><StartTime>{start}</StartTime><EndTime>{start + seconds}</EndTime>"
-        f"{used}{more}<Delivered><Processors>{processors}</Processors><Duration>{seconds}</Duration></Delivered></Job>".encode()).root
+        f"{used}{more}<Delivered><Processors>{processors}</Processors><Duration>{seconds}</Duration></Delivered></Jo"
+        f"b>".encode()).root
     assert isinstance(made, Job)
     return made
 
@@ -133,12 +134,32 @@ def test_small_groups_are_not_shown(users: list[tuple[str, int]], least: int) ->
     """Each group that is shown has enough users, and so has what follows by taking the shown from the whole."""
     totals = added(Totals(["Project"], least=least), *(job(project=p, user=f"u{u}") for p, u in users))
     shown = totals.groups()
-    assert all(len(g.sums.users) >= least for g in shown)
-    everybody = {u for _, u in users}
-    if len(everybody) >= least:
-        assert totals.whole().jobs == len(users)
-    else:
-        assert shown == []
+    assert all(g.sums.hidden or len(g.sums.users) >= least for g in shown)
+    assert totals.whole().jobs == len(users)
+
+
+@settings(max_examples=80, deadline=None)
+@given(jobs=st.lists(st.tuples(st.sampled_from("abc"), st.integers(1, 9), st.integers(0, 4)), min_size=1, max_size=40),
+       least=st.integers(2, 4), spread=st.booleans())
+def test_small_periods_are_shown_as_one(jobs: list[tuple[str, int, int]], least: int, spread: bool) -> None:
+    """They vanished. What is shown adds up to all, so that nothing is left to subtract; and the same periods are hidden
+    with and without a property, so that one table cannot be taken from the other."""
+    made = [job(1_790_000_000 + day * 86_400, project=p, user=f"u{u}") for p, u, day in jobs]
+    tables = [added(Totals(by, "day", least=least, spread=spread), *made) for by in ((), ("Project",))]
+    open_table = added(Totals((), None), *made).whole()
+    for table in tables:
+        groups, whole = table.groups(), table.whole()
+        hidden = len({u for _, u, _ in jobs}) < least
+        assert [g.sums.hidden for g in groups] == ([True] if hidden else [False] * len(groups))
+        assert whole.record() == ({"jobs": len(jobs)} if hidden else open_table.record())
+        assert hidden or all(len(g.sums.users) >= least for g in groups)
+        by_day = {g.period for g in groups}
+        for period in by_day - {HIDDEN}:
+            true = [(p, u) for p, u, day in jobs if added(Totals((), "day"), job(
+                1_790_000_000 + day * 86_400)).groups()[0].period == period]
+            assert len({u for _, u in true}) >= least
+            assert sum(g.sums.jobs for g in groups if g.period == period) == len(true)
+    assert {g.period for g in tables[0].groups()} == {g.period for g in tables[1].groups()}
 
 
 # -- privacy
@@ -242,6 +263,21 @@ def test_the_page_needs_nothing_else() -> None:
         assert heading in read.text
 
 
+def test_periods_without_jobs_are_in_the_plot() -> None:
+    """Months in which nobody ran anything were left out, so time went by at two speeds."""
+    totals = added(Totals([], "month", BERLIN), job(1_790_000_000), job(1_790_000_000 + 100 * 86_400))
+    assert totals.periods() == ["2026-09", "2026-10", "2026-11", "2026-12"]
+    assert [g.period for g in totals.groups()] == ["2026-09", "2026-12"]
+    assert added(Totals([], "hour"), job(), job(1_790_000_000 + 100 * 86_400)).periods() == []
+    assert added(Totals([], "day", least=2), job()).periods() == [] == Totals([], "day").periods()
+    pytest.importorskip("matplotlib")
+    read = _Tags()
+    read.feed(page(totals.groups(), totals.whole(), (), title="t", source="s", left_out={},
+    not_charged={"not-ended": 2},
+                   periods=totals.periods()))
+    assert "2026-10" in read.text and "2 jobs not charged: not-ended." in read.text
+
+
 def test_names_are_text_in_the_page() -> None:
     totals = Totals(["Project"], "day")
     for day in range(2):
@@ -316,6 +352,17 @@ def test_the_table(account: Callable[[str], Answer]) -> None:
     assert answer.err.splitlines()[-1] == "log: 6 records read: 6 given as 6 jobs, 0 rejected"
 
 
+def test_numbers_are_not_folded(account: Callable[[str], Answer], tmp_path: Path) -> None:
+    """A sum of 18,433.78 hours stood there as 18,433.7 and, on the next line, 8."""
+    text = (tmp_path / "log").read_text().replace("end=1795003600", "end=2095003600").replace("ctime=1795000000",
+    "ctime=1495000000")
+    (tmp_path / "log").write_text(text.replace('"p', '"a-project-with-quite-a-long-name-'))
+    answer = account("-f pbs-acct log --rates rates.toml --by Project --by User --every month")
+    rows = answer.out.splitlines()
+    assert "1,000,012.02 EUR" in rows[-1] and "500,006.00" in rows[-1]
+    assert "a-projec" in answer.out and "a-project-with-quite" not in answer.out
+
+
 def test_json(account: Callable[[str], Answer]) -> None:
     answer = account("-f pbs-acct log --by User --by Project --every month --json")
     lines = list(map(json.loads, answer.out.splitlines()))
@@ -341,6 +388,28 @@ def test_logs_of_which_nothing_is_taken(account: Callable[[str], Answer], tmp_pa
 def test_small_groups_by_the_command(account: Callable[[str], Answer]) -> None:
     answer = account("-f pbs-acct log --privacy privacy.toml --json")
     assert [json.loads(line).get("key") for line in answer.out.splitlines()] == [None, {"Project": "(others)"}, None]
+
+
+def test_small_periods_by_the_command(account: Callable[[str], Answer], tmp_path: Path) -> None:
+    (tmp_path / "late").write_text((tmp_path / "log").read_text().splitlines()[0].replace("1795", "1798"))
+    answer = account("-f pbs-acct log late --privacy privacy.toml --every month --json")
+    lines = [json.loads(line) for line in answer.out.splitlines()]
+    assert [(line["period"], line["jobs"]) for line in lines if line["type"] == "total"] == [("(suppressed)", 7)]
+    (tmp_path / "privacy.toml").write_text('least = 9\n[properties]\nUser = "redact"\n')
+    answer = account("-f pbs-acct log late --privacy privacy.toml --every month --json")
+    assert [json.loads(line) for line in answer.out.splitlines()][2:] == [
+        {"type": "total", "period": "(suppressed)", "key": {"Project": "(others)"}, "jobs": 7},
+        {"type": "whole", "jobs": 7}]
+    answer = account("-f pbs-acct log late --privacy privacy.toml --every month")
+    assert answer.out.split()[-3:] == ["(suppressed)", "(others)", "7"]
+
+
+def test_users_are_counted_before_their_names_are_gone(account: Callable[[str], Answer], tmp_path: Path) -> None:
+    """All were one user, whose groups were too small."""
+    (tmp_path / "privacy.toml").write_text('least = 3\n[properties]\nUser = "redact"\n')
+    answer = account("-f pbs-acct log --privacy privacy.toml --json")
+    assert [json.loads(line).get("key") for line in answer.out.splitlines()] == [
+        None, {"Project": "p0"}, {"Project": "p1"}, None]
 
 
 def test_the_report(account: Callable[[str], Answer], tmp_path: Path) -> None:

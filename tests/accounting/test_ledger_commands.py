@@ -49,10 +49,11 @@ Command = Callable[..., Answer]
 @pytest.fixture
 def ledger(capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Command:
     """Run ``sssjob ledger ...`` where job.xml, waiting.xml, rates.toml and log are, on a ledger of its own."""
-    for name, text in (("job.xml", JOB), ("waiting.xml", WAITING), ("rates.toml", RATES), ("log", PBS.format(8))):
+    for name, text in (("job.xml", JOB), ("waiting.xml", WAITING), ("rates.toml", RATES), ("log", PBS.format(8)),
+                       ("other.xml", WAITING.replace("Project", "User"))):
         (tmp_path / name).write_text(text)
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("SSSJOB_LEDGER", str(tmp_path / "state" / "ledger.db"))
+    monkeypatch.setenv("SSSJOB_LEDGER", str(tmp_path / "ledger.db"))
 
     def call(line: str, *more: str) -> Answer:
         code = main(["ledger", *line.split(), *more])
@@ -120,9 +121,30 @@ def test_jobs_that_cannot_be_charged_are_told(ledger: Command, tmp_path: Path) -
     assert answer.out == "charged 1: charge 1.00 EUR, account chem for job 1.head of colony\n"
     assert answer.err.splitlines()[-1] == \
         "5 jobs: 1 charged, 4 not (no-key 2, not-started 1, nothing-priced 1); 1.00 EUR"
-    assert "jobs.xml:13: 2: not charged: no-key (it names no Machine, which is part of what it is charged under)" \
+    assert "jobs.xml:13: 2: not charged: no-key (it names no Machine, which is part of what it is charged under; the " \
+        "option machine of records does)" \
         in answer.err
-    assert "5: not charged: no-key (it has no Project, which names the account)" in answer.err
+    assert "5: not charged: no-key (it has no Project, which names the account (--account-by))" in answer.err
+
+
+def test_of_many_jobs_that_cannot_be_charged_some_are_told(ledger: Command, tmp_path: Path) -> None:
+    """It was a line for each of a million."""
+    (tmp_path / "jobs.xml").write_text("<JobGroup><Id>g</Id>" + "".join(
+        JOB.replace("1.head", str(n)).replace("<Machine>colony</Machine>", "") for n in range(30)) + "</JobGroup>")
+    answer = ledger("charge jobs.xml --rates rates.toml")
+    assert answer.err.count("not charged: no-key (") == 10
+    assert answer.err.splitlines()[-2:] == ["20 more not charged: no-key", "30 jobs: 30 not (no-key 30)"]
+
+
+def test_the_currency_of_a_statement(ledger: Command) -> None:
+    """It had to be named even where there is only one."""
+    ledger("deposit chem 5 --currency EUR")
+    assert ledger("statement chem").out.splitlines()[0].split()[-1] == "EUR"
+    ledger("deposit chem 7")
+    assert ledger("statement chem").err == \
+        "sssjob: account 'chem' is kept in credits, EUR; name one with --currency\n"
+    assert ledger("statement", "chem", "--currency", "").out.splitlines()[-1].split() == ["closing", "7"]
+    assert ledger("statement nobody").err == "sssjob: there is no account 'nobody'\n"
 
 
 def test_a_log_of_which_nothing_is_taken(ledger: Command, tmp_path: Path) -> None:
@@ -179,6 +201,8 @@ def test_export(ledger: Command, tmp_path: Path) -> None:
     ("quote job.xml --rates rates.toml --expires soon", 2, "--expires: 'soon' is neither"),
     ("quote waiting.xml --rates rates.toml --expires 2026-01-01T00:00 --timezone Nowhere", 2, "is no time zone"),
     ("hold waiting.xml --rates rates.toml", 1, "account chem has 0 left, 1.00 are asked for"),
+    ("hold other.xml --rates rates.toml", 1, "other.xml: it has no Project, which names the account (--account-by)"),
+    ("charge log --rates rates.toml", 1, "log: if it is a log, --from names its format, as --from sacct"),
     ("statement chem", 3, "there is no ledger"),
 ])
 def test_refusals(ledger: Command, line: str, code: int, message: str) -> None:
@@ -199,6 +223,20 @@ def test_refusals_where_there_is_a_ledger(ledger: Command, line: str, code: int,
     ledger("deposit chem 1")
     answer = ledger(line)
     assert (answer.code, answer.out) == (code, "") and message in answer.err
+
+
+def test_folders_are_made_only_where_state_belongs(ledger: Command, tmp_path: Path,
+                                                   monkeypatch: pytest.MonkeyPatch) -> None:
+    """A slip in a name made a tree of folders, and a ledger that nobody looks at."""
+    for name in ("new/folder/ledger.db", "job.xml/ledger.db"):
+        answer = ledger(f"deposit chem 1 --ledger {name}")
+        assert (answer.code, answer.out) == (3, "") and "there is no folder" in answer.err
+    assert not (tmp_path / "new").exists()
+    monkeypatch.delenv("SSSJOB_LEDGER")
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "a" / "b"))
+    assert ledger("deposit chem 1").code == 0
+    made = tmp_path / "a" / "b" / "sssjob"
+    assert (made.stat().st_mode & 0o777, (made / "ledger.db").stat().st_mode & 0o777) == (0o700, 0o600)
 
 
 def test_adjust_and_credit(ledger: Command) -> None:

@@ -62,6 +62,21 @@ def test_jobs_that_were_stopped(end: str, message: str) -> None:
     assert (job.value("StatusMessage"), job.value("Queue"), job.delivered) == (message, "prod", None)
 
 
+@pytest.mark.parametrize("stop", ["D", "A"])
+def test_a_job_that_was_stopped_while_it_ran_is_one_job(stop: str) -> None:
+    """D and E were two jobs of the same Id and StartTime, both charged."""
+    (job,), counts, *_ = read(Q, S, f"11/21/2026 09:05:00;{stop};7;resource=mira", E)
+    assert job.value("StatusMessage") == {"D": "cancel: deleted", "A": "launch: aborted"}[stop]
+    assert (job.value("EndTime"), job.value("ExitCode"), counts.given) == (1795251610, 2, 4)
+
+
+def test_records_behind_the_end_make_no_second_job() -> None:
+    (job,), counts, *_ = read(Q, S, E, "11/21/2026 09:11:00;A;7;resource=mira")
+    assert job.value("Queue") == "prod" and counts.record()["reasons"] == {"part": 1}
+    again = E.replace("start=1795251010.25", "start=1795251020")
+    assert len(read(Q, S, E, Q, again)[0]) == 2
+
+
 def test_evidence_that_disagrees() -> None:
     assert any("SSS541 Duration" in f for f in read(E.replace("walltime=600.5", "walltime=300.5"))[2])
 
@@ -81,4 +96,5 @@ def test_what_is_rejected(line: str, reason: str) -> None:
 def test_samples() -> None:
     text = (Path(SAMPLES or "") / "accounting-samples" / "cobalt" / "cobalt.log").read_text()
     jobs, counts, _, _ = read(*text.splitlines())
-    assert [(j.value("Id"), j.delivered) for j in jobs] == [("123", None), ("123", None)] and counts.rejected == 0
+    assert [(j.value("Id"), j.delivered) for j in jobs] == [("123", None)]
+    assert counts.record()["reasons"] == {"part": 1}        # an A behind the E of its job

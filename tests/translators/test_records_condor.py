@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import json
 import os
 from io import BytesIO
 from pathlib import Path
 
 import pytest
 
+from sssjob.errors import UsageError
 from sssjob.model import Job
 from sssjob.translators import get
 from sssjob.translators.base import ReadContext
+from sssjob.translators.recognise import recognise
 from sssjob.translators.records.base import Counts, RecordTranslator
+from sssjob.writer import write_document
 
 SAMPLES = os.environ.get("SSSJOB_SAMPLES")
 AD = """\
@@ -44,11 +48,13 @@ LastRemoteHost = "slot1_1@n1.example.org"
 BANNER = "*** Offset = 0 ClusterId = 12 ProcId = 3 Owner = \"alice\" CompletionDate = 1795252100\n"
 
 
-def read(text: str | bytes) -> tuple[list[Job], Counts, list[str]]:
+def read(text: str | bytes, **options: str) -> tuple[list[Job], Counts, list[str]]:
     reader = get("htcondor-history")
     assert isinstance(reader, RecordTranslator) and reader.stream is not None
-    context = ReadContext(options={"machine": "pool"})
-    stream = reader.stream(BytesIO(text.encode() if isinstance(text, str) else text), context)
+    context = ReadContext(options={"machine": "pool", **options})
+    if isinstance(text, str):       # a blank line ends the last ad
+        text = (text + "\n" * text.endswith("\n")).encode()
+    stream = reader.stream(BytesIO(text), context)
     jobs = list(stream)
     assert stream.counts.read == stream.counts.given + stream.counts.rejected
     return jobs, stream.counts, [f"{f.line} {f.rule} {f.message}" for f in context.findings]
@@ -73,6 +79,75 @@ def test_an_ad() -> None:
 def test_names_of_any_case_and_the_last_counts() -> None:
     (job,), *_ = read(AD + "REMOTEWALLCLOCKTIME = 1001.5\nowner = \"b\\\"ob\"\nexitcode = 0\n")
     assert (job.value("User"), job.value("ExitCode"), delivered(job)["Duration"]) == ('b"ob', 0, "902")
+
+
+def in_json(text: str = AD) -> dict[str, object]:
+    """The ad as condor_history -json prints it."""
+    made: dict[str, object] = {}
+    for line in text.splitlines():
+        name, _, value = line.partition(" = ")
+        made[name] = (json.loads(value) if value[0] in '"0123456789' else value == "true" if value in ("true", "false")
+                      else f"/Expr({value})/")
+    return made
+
+
+@pytest.mark.parametrize("form", ["array", "lines", "spread"])
+def test_json_says_the_same(form: str) -> None:
+    ads = [in_json(), in_json(AD.replace("ProcId = 3", "ProcId = 4"))]
+    text = {"array": json.dumps(ads), "lines": "".join(json.dumps(ad) + "\n" for ad in ads),
+            "spread": "\n [\n" + ",\n".join(json.dumps(ad, indent=1) for ad in ads) + "\n]\n"}[form]
+    jobs, counts, findings = read(text)
+    other, *_ = read(AD + "\n" + AD.replace("ProcId = 3", "ProcId = 4"))
+    assert [write_document(j) for j in jobs] == [write_document(j) for j in other]
+    assert (counts.read, counts.given, findings) == (2, 2, [])
+
+
+@pytest.mark.parametrize(("text", "reasons", "jobs"), [
+    (json.dumps([in_json(), 5, {}, in_json() | {"JobStatus": 99}, in_json()]), {"json": 1, "id": 1, "number": 1}, 2),
+    (json.dumps([in_json(), in_json()])[:-30], {"torn": 1}, 1),
+    (json.dumps([in_json(), {f"a{n}": 1 for n in range(10_001)}]), {"too-long": 1}, 1),
+    ('[{"ClusterId": 1,}, 5, 5, 5, 5, 5, 5, 5]', {"json": 1}, 0), ("[" * 100_000, {"json": 1}, 0),
+    (json.dumps([in_json() | {"Owner": 'a"\\"b'}]), {}, 1),
+])
+def test_json_that_is_wrong(text: str, reasons: dict[str, int], jobs: int) -> None:
+    found, counts, _ = read(text)
+    assert (counts.record()["reasons"], len(found)) == (reasons, jobs)
+    assert reasons != {} or found[0].value("User") == 'a"\\"b'
+
+
+EXTRACT = "head#12.3#1795251000|alice|1000|500|20|1795251100|1795252100|2048|4096|4\n"
+
+
+@pytest.mark.parametrize("line", [EXTRACT, EXTRACT.replace("|4\n", "|4|1.5\n")])
+def test_the_extract_with_bars(line: str) -> None:
+    (job,), counts, findings = read(line)
+    assert {t: job.value(t) for t in ("Id", "SubmitHost", "User", "StartTime", "EndTime", "CpuDuration", "State",
+                                      "ExitCode")} == {
+        "Id": "12.3", "SubmitHost": "head", "User": "alice", "StartTime": 1795251100, "EndTime": 1795252100,
+        "CpuDuration": 520, "State": "Completed", "ExitCode": None}
+    assert delivered(job) == {"Processors": "4", "Duration": "1000", "Memory": "2048"}
+    assert (counts.given, findings) == (1, [])
+    assert [p.text for p in job.all("Extension") if p.get("name") == "cputmult"] == (["1.5"] if "1.5" in line else [])
+
+
+def test_columns_of_autoformat() -> None:
+    options = {"columns": "ClusterId,ProcId,Owner,JobStatus,ExitCode,RemoteWallClockTime,JobStartDate"}
+    for delimiter, sign in (("blank", "  "), ("tab", "\t"), ("comma", ","), (";", ";")):
+        line = sign.join(("12", "3", "alice", "4", "undefined" if sign == "," else "2", "10.0", "1795251100"))
+        (job, _), counts, _ = read(f"{line}\n{line}\n12{sign}3\n", delimiter=delimiter, **options)
+        assert [job.value(t) for t in ("Id", "User", "ExitCode")] == ["12.3", "alice", None if sign == "," else 2]
+        assert counts.record()["reasons"] == {"columns": 1}
+
+
+@pytest.mark.parametrize("options", [{"columns": "a,,b"}, {"columns": "a,A"}, {"delimiter": "="}, {"delimiter": ""}])
+def test_options_that_are_wrong(options: dict[str, str]) -> None:
+    with pytest.raises(UsageError, match=r"columns|delimiter"):
+        read("", **options)
+
+
+@pytest.mark.parametrize("text", [AD, json.dumps([in_json()]), EXTRACT])
+def test_it_is_recognised(text: str) -> None:
+    assert [t.name for t, _ in recognise(text.encode())] == ["htcondor-history"]
 
 
 @pytest.mark.parametrize("mark", ["\n", BANNER, "\r\n\r\n"])
@@ -111,7 +186,8 @@ def test_evidence_that_disagrees() -> None:
 
 
 def test_bad_ads_cost_themselves_only() -> None:
-    text = (AD + "\n" + AD + "no attribute\n\n" + AD + "JobStatus = 99\n\n" + AD.replace("ClusterId", "C") + "\n" + AD
+    text = (AD + "\n" + AD + "no attribute\n\n" + AD + "JobStatus = 99\n\n"
+            + AD.replace("ClusterId", "C").replace("GlobalJobId", "G") + "\n" + AD
             + "QDate = 99999999999999999\n\n" + "".join(f"a{n} = 1\n" for n in range(10_001)) + "\n" + AD + "x")
     jobs, counts, findings = read(text)
     assert len(jobs) == 1
@@ -119,8 +195,12 @@ def test_bad_ads_cost_themselves_only() -> None:
     assert [f.split()[0] for f in findings] == ["27", "54", "81", "107", "134", "10136"]
 
 
+def test_an_ad_that_nothing_ends_is_told() -> None:
+    assert "no blank line ends the last ad" in read(AD.encode())[2][0]
+
+
 def test_other_encodings() -> None:
-    (job,), _, findings = read(AD.replace("alice", "Jos\u00e9").encode("latin-1"))
+    (job,), _, findings = read(AD.replace("alice", "Jos\u00e9").encode("latin-1") + b"\n")
     assert job.value("User") == "Jos\\xe9" and "SSS542" in findings[0]
 
 

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from sssjob.cli import main
 from sssjob.errors import UsageError
 from sssjob.findings import Policy
 from sssjob.reader import read_document
@@ -184,3 +185,46 @@ def test_parquet_of_a_document_and_what_does_not_fit(tmp_path: Path) -> None:
         ("1", "None"), ("2", "2.500000000")]
     with pytest.raises(UsageError, match="parquet is no text"):
         get("parquet").write(sacct.TRANSLATOR.read(b"JobID\n1\n", ReadContext()), WriteContext())
+
+
+# -- privacy
+@pytest.fixture
+def private(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("key").write_text("a key of sixteen bytes or more")
+    Path("p.toml").write_text('key_file = "key"\n[properties]\nUser = "pseudonym"\nName = "redact"\n')
+    Path("log").write_bytes(PRIVATE)
+
+
+PRIVATE = b"JobID|JobName|User|State|AdminComment\n1|SECRET|SECRET|COMPLETED|x\n2|b|SECRET|PENDING|x\n"
+
+
+@pytest.mark.usefixtures("private")
+@pytest.mark.parametrize("target", ["sss", "csv", "jsonl", "ur1"])
+def test_names_in_records_are_gone(target: str, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["convert", "log", "-f", "sacct", "-t", target, "--privacy", "p.toml"]
+    assert (main(words), main([*words, "-o", "out"])) == (0, 0)
+    text = capsys.readouterr().out
+    assert text == Path("out").read_text() and "SECRET" not in text and text.count("u-") == 2
+
+
+@pytest.mark.usefixtures("private")
+@pytest.mark.parametrize(("words", "message"), [
+    (("-f", "sacct", "-t", "sss-json"), "--privacy is for records: sacct or sss-json is no format of them"),
+    (("-f", "slurm", "-t", "sss"), "--privacy is for records: slurm or sss"),
+    (("-f", "sacct", "-t", "sss", "--explain"), "without --explain"),
+    (("-f", "sacct", "-t", "sss", "--out", "d"), "without --out"),
+])
+def test_where_names_would_stay_it_is_refused(words: tuple[str, ...], message: str,
+                                             capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["convert", "log", *words, "--privacy", "p.toml"]) == 2
+    said = capsys.readouterr()
+    assert said.out == "" and message in said.err
+
+
+@pytest.mark.usefixtures("private")
+def test_a_wrong_profile_converts_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("p.toml").write_text("least = 0\n")
+    assert main(["convert", "log", "-f", "sacct", "-t", "csv", "--privacy", "p.toml"]) == 1
+    said = capsys.readouterr()
+    assert said.out == "" and "least" in said.err

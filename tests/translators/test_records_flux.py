@@ -13,8 +13,8 @@ from sssjob.model import Job
 from sssjob.translators import get
 from sssjob.translators.base import ReadContext
 from sssjob.translators.recognise import recognise
+from sssjob.translators.records._flux import gpus_of
 from sssjob.translators.records.base import Counts, RecordTranslator
-from sssjob.translators.records.flux_jobs import gpus_of
 
 RECORDED = Path(__file__).parents[1] / "fixtures" / "flux-0.88" / "jobs-end.json"
 JOB: dict[str, Any] = {

@@ -1,31 +1,42 @@
-"""The members of one array of a JSON document, one by one, so that the document may have any size."""
+"""The values of a JSON document, one by one, so that the document may have any size: the members of one array of an
+object (``members``), or those of an array or of JSON Lines (``values``); ``taken`` makes jobs of them.
+"""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, BinaryIO, Final, NoReturn
 
+from sssjob.model import Job
 from sssjob.translators.records._lines import lines
-from sssjob.translators.records.base import Rejected
+from sssjob.translators.records.base import UNFORESEEN, Reading, Record, Rejected, unforeseen
 
-__all__ = ["members"]
+__all__ = ["Begun", "escaped", "members", "taken", "values"]
 
 _PIECE: Final = 1 << 18
 _NEAR: Final = 16       # characters before the end of the text in which a fault may be a word cut off
 _SPACE: Final = re.compile(r"[ \t\r\n]*")
+_ESCAPE: Final = re.compile(r"\\\\|\\x(?=[0-9a-f]{2})")
+_Tell = Callable[[str, str, str, int], None]
 
 
 def _no_number(text: str) -> NoReturn:
     raise ValueError(f"{text} is no JSON number")
 
 
-class _Window:
-    """The text from where reading stands to what has come in so far; most: characters of one value."""
+def escaped(text: str) -> str:
+    """The text with the escapes of what is no UTF-8 (``\\xe9``, no escape of JSON) as JSON has to write them."""
+    return _ESCAPE.sub(lambda found: found[0] if found[0] == "\\\\" else "\\\\x", text)
 
-    def __init__(self, file: BinaryIO, most: int) -> None:
-        self._lines = lines(file, most)
+
+class _Window:
+    """The text from where reading stands to what has come in so far; most: characters of one value; tell: is told what
+    was odd about a line."""
+
+    def __init__(self, file: BinaryIO, most: int, tell: _Tell) -> None:
+        self._lines, self._tell = lines(file, most), tell
         self._decoder = json.JSONDecoder(parse_constant=_no_number)
         self.text, self.at, self.line, self.most = "", 0, 1, most
         self.ended = False
@@ -42,7 +53,9 @@ class _Window:
         for line in self._lines:
             if line.long:
                 raise Rejected("too-long", f"one line is longer than {self.most} bytes")
-            pieces.append(line.text + "\n")
+            if line.note:
+                self._tell("SSS542", "encoding", f"{line.note}, written as \\x and their code", line.number)
+            pieces.append((escaped(line.text) if line.note else line.text) + "\n")
             length += len(line.text) + 1
             if length >= max(_PIECE, len(kept)):
                 break
@@ -65,6 +78,7 @@ class _Window:
                 return ""
 
     def expect(self, mark: str) -> None:
+        """Go past one sign. Rejected: torn, json."""
         if self.peek() != mark:
             raise Rejected("torn" if not self.peek() else "json", f"{mark!r} expected, {self.peek()!r} found")
         self.at += 1
@@ -90,9 +104,9 @@ class _Window:
             return made
 
 
-def members(file: BinaryIO, key: str, most: int) -> Iterator[tuple[int, Any]]:
+def members(file: BinaryIO, key: str, most: int, tell: _Tell) -> Iterator[tuple[int, Any]]:
     """(line, value) of each member of the array ``key`` of a JSON object. Rejected where it is no such document."""
-    window = _Window(file, most)
+    window = _Window(file, most, tell)
     window.expect("{")
     while window.peek() == '"':
         name = window.value()
@@ -110,3 +124,53 @@ def members(file: BinaryIO, key: str, most: int) -> Iterator[tuple[int, Any]]:
         if window.peek() == ",":
             window.at += 1
     window.expect("}")
+
+
+def values(file: BinaryIO, most: int, tell: _Tell) -> Iterator[tuple[int, Any]]:
+    """(line, value) of each member of an array, or of the values that follow one another. Rejected: torn, json."""
+    window = _Window(file, most, tell)
+    array = window.peek() == "["
+    window.at += array
+    while window.peek() not in ("]" if array else "", ""):
+        number = window.number()
+        yield number, window.value()
+        if array and window.peek() == ",":
+            window.at += 1
+    if array:
+        window.expect("]")
+
+
+def taken(reading: Reading, found: Iterator[tuple[int, Any]], record: Callable[[Any, int], Record]) -> Iterator[Job]:
+    """The jobs of (line, value), each value a record of the reading; what breaks the document itself ends it."""
+    at = 1
+    try:
+        for at, value in found:
+            reading.counts.read += 1
+            try:
+                job = reading.given(record(value, at))
+                reading.counts.given += 1
+            except Rejected as why:
+                reading.reject(at, why.reason, str(why))
+            except UNFORESEEN as error:
+                reading.reject(at, "unread", unforeseen(error))
+            else:
+                yield job
+    except Rejected as why:
+        reading.counts.read += 1
+        reading.reject(at, why.reason, str(why))
+
+
+class Begun:
+    """A stream whose beginning has been looked at: ``first`` is its first byte that is no white space, or nothing."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file = file
+        self._head = file.read(_NEAR)
+        while self._head.isspace() and len(self._head) < _PIECE and (more := file.read(_NEAR)):
+            self._head += more
+        self.first = self._head.removeprefix(b"\xef\xbb\xbf").lstrip()[:1]
+
+    def read(self, size: int = -1) -> bytes:
+        """As of a file."""
+        head, self._head = self._head, b""
+        return head or self._file.read(size)

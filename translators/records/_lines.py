@@ -15,6 +15,7 @@ __all__ = ["UNFIT", "Line", "lines", "pieces"]
 
 _PIECE: Final = 1 << 20
 _UTF16: Final = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+_PLAIN: Final = bytes((9, 10, *range(32, 127)))
 UNFIT: Final = re.compile("[\x00-\x08\x0a-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
 
 
@@ -31,15 +32,26 @@ class Line(NamedTuple):
 
 def lines(file: BinaryIO, most: int) -> Iterator[Line]:
     """The lines of a stream of UTF-8, or of UTF-16 with a byte order mark; most: bytes of a line."""
-    for number, (raw, whole, long) in enumerate(_parted(pieces(file), most), 1):
-        if raw.isascii():
-            text, note = raw.decode("ascii"), ""
-        else:
-            text, note = _decoded(raw)
-        if not text.isprintable():
-            text, unfit = UNFIT.subn(lambda m: f"\\x{ord(m[0]):02x}", text)
-            note = note or ("control characters" if unfit else "")
-        yield Line(number, text, note, whole, long)
+    number, made = 0, tuple.__new__
+    for block, whole in _blocks(pieces(file), most):
+        if whole and len(block) <= most and not block.translate(None, _PLAIN):
+            for text in block.decode("ascii").split("\n"):
+                number += 1
+                yield made(Line, (number, text, "", True, False))
+            continue
+        for raw in block.split(b"\n"):
+            number += 1
+            yield _line(number, raw, whole, len(raw) > most)
+
+
+def _line(number: int, raw: bytes, whole: bool, long: bool) -> Line:
+    """A line of which nothing is known; of a long one only the beginning is held."""
+    raw = raw[:200] if long else raw.removesuffix(b"\r")
+    text, note = (raw.decode("ascii"), "") if raw.isascii() else _decoded(raw)
+    if not text.isprintable():
+        text, unfit = UNFIT.subn(lambda m: f"\\x{ord(m[0]):02x}", text)
+        note = note or ("control characters" if unfit else "")
+    return Line(number, text, note, whole, long)
 
 
 def _decoded(raw: bytes) -> tuple[str, str]:
@@ -68,25 +80,19 @@ def pieces(file: BinaryIO) -> Iterator[bytes]:
     yield decoder.decode(b"", final=True).encode("utf-8", "backslashreplace")
 
 
-def _parted(pieces: Iterator[bytes], most: int) -> Iterator[tuple[bytes, bool, bool]]:
-    """(line, whether it has an end, whether it is too long); of a long one only the beginning is held."""
+def _blocks(pieces: Iterator[bytes], most: int) -> Iterator[tuple[bytes, bool]]:
+    """(lines without the last line end, whether there was one); of a line that is too long the beginning is held."""
     rest: list[bytes] = []
     length = 0
     for piece in pieces:
-        head, *others = piece.split(b"\n")
-        rest.append(head)
-        length += len(head)
-        if others:
-            yield _line(b"".join(rest), True, length > most)
-            last = others.pop()
-            for line in others:
-                yield _line(line, True, len(line) > most)
-            rest, length = [last], len(last)
-        elif length > most:
+        end = piece.rfind(b"\n")
+        if end >= 0:
+            yield b"".join((*rest, piece[:end])), True
+            rest, length = [piece[end + 1:]], len(piece) - end - 1
+            continue
+        rest.append(piece)
+        length += len(piece)
+        if length > most:
             rest = [b"".join(rest)[: most + 1]]
     if length:
-        yield _line(b"".join(rest), False, length > most)
-
-
-def _line(raw: bytes, whole: bool, long: bool) -> tuple[bytes, bool, bool]:
-    return (raw[:200] if long else raw.removesuffix(b"\r")), whole, long
+        yield b"".join(rest), False

@@ -6,7 +6,7 @@ lost in silence.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from decimal import ROUND_HALF_UP, Decimal
 from typing import Final
 
@@ -17,10 +17,11 @@ from sssjob.lexical import LexicalError
 from sssjob.model import Job
 from sssjob.nodeset import NodeSet
 from sssjob.translators.base import WriteContext
+from sssjob.translators.records._xml import fit, instant
 from sssjob.translators.records.base import Record, prop
 from sssjob.units import to_bytes
 
-__all__ = ["GRID", "STATES", "Taking", "Telling", "outcome", "status", "whole"]
+__all__ = ["GRID", "STATES", "Taking", "Telling", "documents", "outcome", "status", "whole"]
 
 #: type of the Extensions that hold what only usage records know: Site, VO, Infrastructure ...
 GRID: Final = "Grid"
@@ -139,7 +140,7 @@ class Taking:
             try:
                 exact = to_bytes(p.value, p.get("units"))
             except LexicalError:
-                continue
+                continue            # an unknown unit: left over, which is told
             n = int(exact.quantize(Decimal(1), ROUND_HALF_UP)) if exact < 10**30 else 0
             if n <= 0:
                 continue
@@ -160,7 +161,7 @@ class Taking:
             names = (NodeSet.parse_range(text) if kind == "Range" else
                      NodeSet.parse_list(text, found.get("delimiter") or ",") if kind == "List" else None)
         except LexicalError:
-            return []
+            return []               # left over, which is told
         if kind == "Pattern" or (names is not None and names.count > _NODES):
             return []
         if (found.get("count") or "1") != "1":
@@ -190,6 +191,22 @@ class Taking:
                     "queued")
         return status(self.job)
 
+    def identity(self) -> tuple[str, str] | None:
+        """(Status, Id) of a job that can be a record; None, which is told, for one that cannot."""
+        word, ident = self.status(), self.text("Id")
+        if word is not None and ident is not None:
+            return word, ident
+        self.lost("SSS546", "Job", f"a job with {'no Id' if ident is None else 'a State that no Status stands for'} is "
+                  "left out")
+        return None
+
+    def record_id(self, known: str) -> str:
+        """The id that the record had, else what identifies the job, which is told."""
+        found = self.fact(GRID, "RecordId")
+        if found is None:
+            self.lost("SSS503", "Extension RecordId", "recordId is made of what identifies the job")
+        return found or known
+
     def rest(self) -> None:
         """Tell of all that has not been taken."""
         for name in {**self.job.attributes, **(self.delivered.attributes if self.delivered else {})}:
@@ -203,6 +220,26 @@ class Taking:
                     subject = f"Resource {item.get('name', '')}"
             shown = f"{place}/{subject}" if place else subject
             self.lost("SSS501", subject, f"no place for {escape(shown, 80)}")
+
+
+def documents(namespace: str, tag: str, elements: Callable[[Taking, str | None], Iterator[str]],
+              ) -> Callable[[Iterable[Job], WriteContext], Iterator[str]]:
+    """The writer of UsageRecords in a namespace, each an element of that name. elements: what is in it, of a job and of
+    the time when the record is made; nothing for a job that cannot be one."""
+
+    def texts(jobs: Iterable[Job], context: WriteContext) -> Iterator[str]:
+        telling = Telling(context)
+        created = instant(telling.created())
+
+        def pieces() -> Iterator[str]:
+            yield '<?xml version="1.0" encoding="UTF-8"?>\n'
+            yield f'<UsageRecords xmlns="{namespace}" xmlns:urf="{namespace}">\n'
+            for job in jobs:
+                text = "".join(elements(Taking(job, telling), created))
+                yield f"<{tag}>{fit(text)}</{tag}>\n" if text else ""
+            yield "</UsageRecords>\n"
+        return pieces()
+    return texts
 
 
 def status(job: Job) -> str | None:

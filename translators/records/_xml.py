@@ -50,6 +50,8 @@ class _Cutter:
         self.at = 0             # what comes before is done with
         self.line = 1           # of the first byte of text
         self.head: bytes | None = None
+        self.mark = b""         # how the root ends, where it is not the record itself
+        self.closed = False
         self.start: int | None = None       # of the record at hand
         self.skipping = False               # the rest of one that is too long
 
@@ -62,10 +64,12 @@ class _Cutter:
     def drop(self, until: int) -> None:
         """Forget the text before."""
         self.line += self.text.count(b"\n", 0, until)
+        self.closed = self.closed or (self.mark != b"" and self.text.find(self.mark, 0, until) >= 0)
         del self.text[:until]
         self.at = max(0, self.at - until)
 
     def number(self, at: int) -> int:
+        """The line of a place in the text that is held."""
         return self.line + self.text.count(b"\n", 0, at)
 
     def cut(self) -> Iterator[tuple[int, bytes | Rejected]]:
@@ -95,6 +99,9 @@ class _Cutter:
                 yield from (self._ends if hit["end"] else self._begins)(hit.start(), len(opening))
         if self.start is not None:
             yield self.number(self.start), Rejected("torn", "the input ends inside it")
+        elif self.mark and not (self.closed or self.mark in self.text):
+            self.reading.tell("SSS542", "torn", "the input ends before its root element does: records may be missing",
+                              self.number(len(self.text)))
 
     def _begins(self, at: int, length: int) -> Iterator[tuple[int, bytes | Rejected]]:
         """The start tag of a record."""
@@ -102,6 +109,7 @@ class _Cutter:
             yield self.number(self.start), Rejected("xml", "another record begins before its end")
         if self.head is None:
             self.head = bytes(self.text[:at])
+            self.mark = b"</" + root if (root := _root(self.head)) else b""
         self.drop(at)
         self.start, self.skipping, self.at = 0, False, length
         if self._past(b">", length) and self.text[self.at - 2] == 0x2f:         # <Record/>
@@ -169,6 +177,7 @@ class XMLReading(Reading):
         raise NotImplementedError
 
     def jobs(self, file: BinaryIO) -> Iterator[Job]:
+        """The jobs of a document, one at a time; what is rejected is counted and told."""
         cutter = _Cutter(self, file)
         for number, found in cutter.cut():
             self.counts.read += 1

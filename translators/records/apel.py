@@ -34,14 +34,15 @@ from sssjob.translators.records._usage import GRID, Taking, Telling, whole
 from sssjob.translators.records.base import Reading, Record, Rejected, count, leaf, number, translator
 from sssjob.translators.records.car import invented, site_of
 
-__all__ = ["MESSAGE", "TRANSLATOR", "MessageReading", "benchmarks", "benchmarks_of", "option", "parsed"]
+__all__ = ["MESSAGE", "NULL", "TRANSLATOR", "TYPES", "MessageReading", "benchmarks", "benchmarks_of", "option",
+           "parsed"]
 
 MESSAGE: Final = 1000           # records of one message
 _FIELDS: Final = 256            # lines of one record
 _AHEAD: Final = 2 * 86_400
-_NULL: Final = ("", "none", "null")
+NULL: Final = ("", "none", "null")
 _HEADER: Final = re.compile(r"APEL-([a-z-]+)-message:\s*v(\d{1,3}\.\d{1,3})\s*", re.ASCII)
-_TYPES: Final = {"individual-job": "", "summary-job": "summary", "normalised-summary": "summary"}
+TYPES: Final = {"individual-job": "", "summary-job": "summary", "normalised-summary": "summary"}
 #: Key -> field of Record.
 _TEXTS: Final = {"SubmitHost": "submit_host", "MachineName": "machine", "Queue": "queue", "LocalUserId": "user"}
 _GRID: Final = {"Site": "Site", "FQAN": "FQAN", "VO": "VO", "VOGroup": "VOGroup", "VORole": "VORole",
@@ -91,6 +92,7 @@ class MessageReading(Reading):
         return True
 
     def take(self, line: Line) -> Iterable[Job]:
+        """The job of the record that has just ended."""
         fields, wrong, first = self.fields, self.wrong, self.first_line
         self.fields, self.wrong, self.first_line, self.texts = {}, None, 0, []
         try:
@@ -108,16 +110,17 @@ class MessageReading(Reading):
     def _job(self, fields: dict[str, str], wrong: Rejected | None, first: int) -> Job:
         if self.kind is None:
             raise Rejected("header", "no line names the kind of message")
-        if self.kind not in _TYPES:
+        if self.kind not in TYPES:
             raise Rejected("no-job", f"a message of kind {self.kind}")
-        if _TYPES[self.kind]:
+        if TYPES[self.kind]:
             jobs = escape(fields.get("NumberOfJobs", "many"), 20)
-            raise Rejected(_TYPES[self.kind], f"{self.kind}: {jobs} jobs of a month")
+            raise Rejected(TYPES[self.kind], f"{self.kind}: {jobs} jobs of a month")
         if wrong is not None:
             raise wrong
-        return self.given(self._record({k: v for k, v in fields.items() if v.lower() not in _NULL}, first))
+        return self.given(self._record({k: v for k, v in fields.items() if v.lower() not in NULL}, first))
 
     def rest(self) -> Iterable[Job]:
+        """A record that the end of the input cuts is rejected."""
         if self.fields or self.wrong:
             self.counts.read += 1
             self.reject(self.first_line, "torn", "the input ends inside it")
@@ -155,7 +158,7 @@ class MessageReading(Reading):
 
 def benchmarks_of(level: str, kind: str = "") -> list[tuple[str, str]]:
     """(type, figure) of ``11.4`` of a type, or of ``{hepspec: 11.4, HEPscore23: 15.3}``. Rejected: number."""
-    if not level or level.lower() in _NULL:
+    if not level or level.lower() in NULL:
         return []
     if not level.startswith("{"):
         number(level, "ServiceLevel")
@@ -251,7 +254,7 @@ def _lines(t: Taking, version: str, created: int) -> list[tuple[str, str]]:
         ("MemoryReal", _memory(t)), ("MemoryVirtual", _virtual(t)), *_levels(t, version)]
     t.rest()
     for key, value in lines:
-        if value is not None and value.lower() in _NULL:
+        if value is not None and value.lower() in NULL:
             t.lost("SSS501", _SUBJECTS.get(key, key), f"{key} {value!r} is read as no value")
     return [(k, v) for k, v in lines if v is not None]
 

@@ -1,4 +1,4 @@
-"""Format ``apel-summary``: jobs added up by month as APEL's summary messages v0.2, v0.3 and v0.4; written only.
+"""Format ``apel-summary``: jobs added up by month, as APEL's summary messages v0.2, v0.3 and v0.4.
 
     APEL-summary-job-message: v0.2
     Site: SITE-A
@@ -11,7 +11,8 @@
 A sum for each site, month and year (of EndTime, UTC), user, VO, group, role, submit host, infrastructure, benchmark,
 number of nodes and of processors. v0.3 is the normalised form: durations times the benchmark, Si2k over 250. Options:
 ``version`` (0.2, the default, 0.3 or 0.4), ``site`` and ``benchmark`` (``HEPscore23 15.3``) where the job names none.
-A sum is no job: reading gives none, each summary is rejected so.
+A sum is no job: reading gives none, each summary is rejected so; but a table (``csv``, ``jsonl``, ``parquet``) takes
+the sums of messages and of aggregated CAR as they are (``sums``).
 
 Source: the message formats of APEL; its published test messages.
 """
@@ -20,18 +21,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from decimal import ROUND_HALF_UP, Decimal
 from typing import Final
 
 from sssjob.model import Job
 from sssjob.translators.base import WriteContext
-from sssjob.translators.recognise import by_beginning
+from sssjob.translators.recognise import Fit, Sample, by_beginning, by_root
 from sssjob.translators.records._usage import GRID, Taking, Telling
 from sssjob.translators.records.apel import MESSAGE, MessageReading, benchmarks, option
 from sssjob.translators.records.base import translator
-from sssjob.translators.records.car import invented, site_of
+from sssjob.translators.records.car import SUMMARIES, invented, site_of
+from sssjob.translators.records.sums import SUMS, sums
 
 __all__ = ["TRANSLATOR"]
 
@@ -130,5 +132,13 @@ def _amounts(total: _Sum, version: str) -> Iterator[tuple[str, str]]:
 
 _FIRST: Final = re.compile("APEL-(?:normalised-)?summary(?:-job)?-message:")
 
-TRANSLATOR = translator("apel-summary", "APEL summary messages", MessageReading, (), _texts,
-                        lambda sample: by_beginning(sample, _FIRST, "a header of APEL's summaries"))
+_ROOTS: Final = frozenset(("SummaryRecord", "SummaryRecords"))
+
+
+def _recognise(sample: Sample) -> Fit | None:
+    return by_beginning(sample, _FIRST, "a header of APEL's summaries") or by_root(
+        sample, _ROOTS, frozenset((SUMMARIES,)))
+
+
+TRANSLATOR = replace(translator("apel-summary", "APEL summary messages", MessageReading, (), _texts, _recognise),
+                     sums=sums, totals=SUMS)

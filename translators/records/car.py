@@ -5,30 +5,28 @@
 What only the grid knows stands in Extensions of type Grid: Site, Infrastructure, Middleware, VO, VOGroup, VORole, FQAN,
 ServiceLevel (``HEPSPEC 10.5``). Options of writing: ``site``, where the job names none; ``created``, the epoch seconds
 that stand in createTime (default: now). Group and role are read under both names that are in use, ``group`` and
-``vo-group``. Aggregated records (SummaryRecord) are sums over many jobs and are rejected so.
+``vo-group``. Aggregated records (SummaryRecord) are sums over many jobs and are rejected so; ``apel-summary`` reads
+them.
 
 Source: EMI Compute Accounting Record 1.2, its schema; records of ARC and of APEL.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar, Final
 
-from sssjob.model import Job
-from sssjob.translators.base import WriteContext
 from sssjob.translators.recognise import by_root
-from sssjob.translators.records._usage import GRID, Taking, Telling, whole
-from sssjob.translators.records._xml import element, fit, instant, local, stamp, text_of
+from sssjob.translators.records._usage import GRID, Taking, documents, whole
+from sssjob.translators.records._xml import element, instant, local, stamp, text_of
 from sssjob.translators.records.base import Record, Rejected, number, translator
 from sssjob.translators.records.ur1 import UsageReading, attribute, moment_of
 from sssjob.units import from_bytes
 
-__all__ = ["NAMESPACE", "TRANSLATOR", "invented", "site_of"]
+__all__ = ["NAMESPACE", "SUMMARIES", "TRANSLATOR", "invented", "site_of"]
 
 NAMESPACE: Final = "http://eu-emi.eu/namespaces/2012/11/computerecord"
-_SUMMARIES: Final = "http://eu-emi.eu/namespaces/2012/11/aggregatedcomputerecord"
-_HEAD: Final = f'<UsageRecords xmlns="{NAMESPACE}" xmlns:urf="{NAMESPACE}">\n'
+SUMMARIES: Final = "http://eu-emi.eu/namespaces/2012/11/aggregatedcomputerecord"
 #: type of a GroupAttribute -> name of an Extension of type Grid.
 _GROUPS: Final = {"FQAN": "FQAN", "vo-group": "VOGroup", "group": "VOGroup", "vo-role": "VORole", "role": "VORole"}
 _LEVELS: Final = ("Si2K", "HEPSPEC", "HEPscore23")
@@ -41,6 +39,7 @@ class _Reading(UsageReading):
                                           "Queue": "queue"}
 
     def record(self, element: Any, number: int) -> Record:
+        """What one record says. Rejected: summary, for the sum over many jobs."""
         if local(element) == "SummaryRecord":
             raise Rejected("summary", "an aggregated record is a sum over many jobs")
         return super().record(element, number)
@@ -118,19 +117,6 @@ def invented(t: Taking) -> tuple[int, int, int, int] | None:
     return start, end, max(0, end - start) if wall is None else int(wall.text), cpu or 0
 
 
-def _texts(jobs: Iterable[Job], context: WriteContext) -> Iterator[str]:
-    telling = Telling(context)
-    created = instant(telling.created())
-
-    def pieces() -> Iterator[str]:
-        yield f'<?xml version="1.0" encoding="UTF-8"?>\n{_HEAD}'
-        for job in jobs:
-            text = "".join(_elements(Taking(job, telling), created))
-            yield f"<UsageRecord>{fit(text)}</UsageRecord>\n" if text else ""
-        yield "</UsageRecords>\n"
-    return pieces()
-
-
 def _elements(t: Taking, created: str | None) -> Iterator[str]:
     """The elements of a record in the order of the schema; nothing for a job that cannot be one."""
     status, ident, site = t.status(), t.text("Id"), site_of(t)
@@ -142,11 +128,8 @@ def _elements(t: Taking, created: str | None) -> Iterator[str]:
     if used is None:
         return
     start, end, wall, cpu = used
-    record = t.fact(GRID, "RecordId")
-    if record is None:
-        t.lost("SSS503", "Extension RecordId", "recordId is made of what identifies the job")
     known = t.global_id()
-    yield element("RecordIdentity", "", {"urf:createTime": created, "urf:recordId": record or known})
+    yield element("RecordIdentity", "", {"urf:createTime": created, "urf:recordId": t.record_id(known)})
     yield element("JobIdentity", (element("GlobalJobId", known), element("LocalJobId", ident)))
     if users := list(_user(t)):
         yield element("UserIdentity", users)
@@ -220,7 +203,8 @@ def _level(t: Taking) -> Iterator[str]:
         t.lost("SSS501", "Extension ServiceLevel", "a ServiceLevel is a name and a number")
 
 
-_ROOTS: Final = frozenset(("UsageRecord", "UsageRecords", "SummaryRecord", "SummaryRecords"))
+_ROOTS: Final = frozenset(("UsageRecord", "UsageRecords"))
 
-TRANSLATOR = translator("car", "EMI Compute Accounting Record", _Reading, (), _texts,
-                        lambda sample: by_root(sample, _ROOTS, frozenset((NAMESPACE, _SUMMARIES))))
+TRANSLATOR = translator("car", "EMI Compute Accounting Record", _Reading, (),
+                        documents(NAMESPACE, "UsageRecord", _elements),
+                        lambda sample: by_root(sample, _ROOTS, frozenset((NAMESPACE,))))

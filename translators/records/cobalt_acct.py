@@ -3,8 +3,9 @@
     11/21/2026 09:00:00;E;123;Exit_status=0 Resource_List.ncpus=64 ctime=1.5 start=9.5 end=42.0 resource=mira ...
 
 Times are seconds with fractions, values with blanks stand in quotes, None is no value. Records of a job are gathered
-until its E, A or D; jobs without one are given at the end, as they stand. Records of tasks (TS, TE), of holds and of
-nodes are told already by the others.
+until its E; jobs without one are given at the end, as they stand. A and D tell why a job was stopped: of one that had
+started an E follows. What comes about a job behind its E, without a Q before, is told already, and so are tasks (TS,
+TE); records of nodes and reservations are no jobs.
 
 Source: the accounting module of Cobalt; its published test lines.
 """
@@ -23,6 +24,7 @@ from sssjob.model import Job
 from sssjob.translators.base import ReadContext
 from sssjob.translators.recognise import by_beginning
 from sssjob.translators.records._lines import Line
+from sssjob.translators.records._pbs import attributes
 from sssjob.translators.records.base import (
     Reading,
     Record,
@@ -35,29 +37,31 @@ from sssjob.translators.records.base import (
     rounded,
     translator,
 )
-from sssjob.translators.records.pbs_acct import attributes
 
 __all__ = ["TRANSLATOR", "TYPES"]
 
 #: Type of record -> what it does: ends the job, tells of it, concerns a part of it, concerns no job.
 TYPES: Final[dict[str, str]] = {
-    **dict.fromkeys(("E", "A", "D"), "ends"),
-    **dict.fromkeys(("Q", "S", "R", "C", "T", "M", "P", "HA", "HR", "QA", "UA", "UR"), "tells"),
+    "E": "ends",
+    **dict.fromkeys(("A", "D", "Q", "S", "R", "C", "T", "M", "P", "HA", "HR", "QA", "UA", "UR"), "tells"),
     **dict.fromkeys(("TS", "TE"), "part"),
     **dict.fromkeys(("B", "F", "K", "U", "Y", "YA", "k", "NU", "ND", "L"), "no job"),
 }
 _OPEN: Final = 200_000          # jobs that wait for their end
 _HELD: Final = 64 << 20         # characters of their lines
+_STOPS: Final = {"D": "cancel: deleted", "A": "launch: aborted"}
 _ABSENT: Final = ("None", "N/A", "NOTSET", "unknown")
 _LINE: Final = re.compile(r"\d\d/\d\d/\d{4} \d\d:\d\d:\d\d;([A-Za-z]{1,2});([^;]*);(.*)", re.ASCII | re.DOTALL)
 
 
 @dataclass(slots=True)
 class _Told:
-    """What has been told of a job: facts, types, the number of records and their lines."""
+    """What has been told of a job: facts, types, the record that stopped it (A, D), the number of records and their
+    lines."""
 
     line: int
     facts: dict[str, str] = field(default_factory=dict)
+    stop: str = ""
     types: str = ""
     records: int = 0
     length: int = 0
@@ -69,8 +73,10 @@ class _Reading(Reading):
         super().__init__(context)
         self.open: dict[str, _Told] = {}
         self.length = 0
+        self.ended: dict[str, None] = {}        # the last jobs that had their E
 
     def take(self, line: Line) -> Iterable[Job]:
+        """Add one event; gives the jobs that are whole with it."""
         found = _LINE.fullmatch(line.text.strip())
         if not found:
             raise Rejected("columns", "not of the form MM/DD/YYYY HH:MM:SS;TYPE;ID;attributes")
@@ -87,9 +93,17 @@ class _Reading(Reading):
             raise Rejected("id", f"{escape(ident, 40)!r} is no job id")
         said = {k: v for k, v in attributes(rest).items() if v not in _ABSENT and v}
         if does == "tells":
+            if kind == "Q":
+                self.ended.pop(ident, None)
+            elif ident in self.ended:
+                raise Rejected("part", f"type {kind}: job {escape(ident, 40)} has had its E")
             return self._tell(kind, ident, said, line)
-        old = self._left(ident) or _Told(line.number)
-        return (self.given(self._record(ident, kind, old.facts | said, line.number)),)
+        made = self.given(self._record(ident, kind, self.open.get(ident) or _Told(line.number), said, line.number))
+        self._left(ident)
+        if len(self.ended) >= _OPEN:
+            del self.ended[next(iter(self.ended))]
+        self.ended[ident] = None
+        return (made,)
 
     def rest(self) -> Iterator[Job]:
         """Jobs that have not ended in this log, in the order in which they began."""
@@ -97,6 +111,7 @@ class _Reading(Reading):
             yield from self._stands(next(iter(self.open)))
 
     def unfinished(self) -> Iterable[str]:
+        """Lines of jobs that have not ended."""
         return (text for _, text in sorted(line for told in self.open.values() for line in told.texts))
 
     def _tell(self, kind: str, ident: str, said: dict[str, str], line: Line) -> list[Job]:
@@ -105,6 +120,7 @@ class _Reading(Reading):
             done += self._stands(next(iter(self.open)))
         told = self.open.setdefault(ident, _Told(line.number))
         told.facts |= said
+        told.stop = kind if kind in _STOPS else told.stop
         told.types += kind[:1] if len(told.types) < 64 else ""
         told.records += 1
         told.length += len(line.text)
@@ -123,12 +139,15 @@ class _Reading(Reading):
         told = self._left(ident)
         assert told is not None
         try:
-            return [self.given(self._record(ident, "S" if "S" in told.types else "Q", told.facts, told.line))]
+            return [self.given(self._record(ident, told.stop or ("S" if "S" in told.types else "Q"), told, {},
+                                            told.line))]
         except Rejected as why:
             self.reject(told.line, why.reason, str(why), taken=told.records)
             return []
 
-    def _record(self, ident: str, kind: str, facts: dict[str, str], line: int) -> Record:
+    def _record(self, ident: str, kind: str, told: _Told, said: dict[str, str], line: int) -> Record:
+        """said: what the last record adds to what was told."""
+        facts = told.facts | said
         get = facts.get
         r = Record(line, ident, machine=self.machine or self.name(get("resource"), "resource"))
         for name, tag in (("jobname", "name"), ("user", "user"), ("group", "group"), ("account", "project"),
@@ -136,7 +155,7 @@ class _Reading(Reading):
             setattr(r, tag, self.name(get(name), name))
         times = {name: self._exact(get(name, ""), name) for name in ("ctime", "etime", "start", "end")}
         r.submit, r.eligible, r.start, r.end = (None if v is None else int(v) for v in times.values())
-        self._state(r, kind, facts)
+        self._state(r, kind, told.stop, facts)
         begun, ended = times["start"], times["end"]
         span = None if begun is None or ended is None else max(Decimal(0), ended - begun)
         used = rounded(micros(get("resources_used.walltime", ""), "resources_used.walltime"))
@@ -156,7 +175,7 @@ class _Reading(Reading):
         moment(int(value), name)
         return value
 
-    def _state(self, r: Record, kind: str, facts: dict[str, str]) -> None:
+    def _state(self, r: Record, kind: str, stop: str, facts: dict[str, str]) -> None:
         r.native = kind
         r.ran = r.start is not None
         if kind in "QS":
@@ -169,8 +188,8 @@ class _Reading(Reading):
         elif text:
             r.exit_status = text
             r.signal = code - 256 if code is not None and code < 512 else None
-        if kind in "AD":
-            r.message = "cancel: deleted" if kind == "D" else "launch: aborted"
+        if stop:
+            r.message = _STOPS[stop]
         elif r.signal is not None:
             r.message = f"signal: Exit_status {text}"
 

@@ -6,4 +6,4 @@ from sssjob.translators.records.table import as_csv, table
 
 __all__ = ["TRANSLATOR"]
 
-TRANSLATOR = table("csv", "table of jobs, comma separated", as_csv)
+TRANSLATOR = table("csv", "table of jobs, comma separated", as_csv, as_csv)

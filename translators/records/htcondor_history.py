@@ -1,32 +1,45 @@
-"""Format ``htcondor-history``: job ClassAds as ``condor_history -long`` prints them and history files hold them.
+"""Format ``htcondor-history``: job ClassAds as ``condor_history -long`` prints them and history files hold them, as
+``-json`` or ``-jsonl`` prints them, and extracts with a line a job.
 
     ClusterId = 377260
     Owner = "alice"
     RemoteWallClockTime = 910.0
     *** Offset = 0 ClusterId = 377260 ...
 
-A line is an attribute, names are of any case, of one that stands twice the last counts; a blank line or one of stars
-ends a job. RemoteWallClockTime is that of all runs and holds suspended time, which Duration does not. Jobs of the
-scheduler and local universe (7, 12) run beside the machine: they have nothing delivered. Attributes that have no
-property and are not told of are how the job was submitted and matched. Ads name no machine: option ``machine``.
+    [{"ClusterId": 377260, "Owner": "alice", "RemoteWallClockTime": 910.0}, ...]
 
-Source: the job ClassAd attributes of the HTCondor manual, appendix A; job history files of 7.4.
+    head#377260.0#1795251000|alice|910|57|11|1795251100|1795252100|2048|4096|4
+
+A line is an attribute, names are of any case, of one that stands twice the last counts; a blank line or one of stars
+ends a job. A line of an extract has the attributes that the option ``columns`` names (``ClusterId,ProcId,Owner``),
+parted by the option ``delimiter`` (a bar; ``tab``, ``blank``, ``comma``): what ``condor_history -autoformat`` prints.
+Without columns they are the ten that APEL's parser takes, of jobs that have ended, with or without the multiplier of
+CPU time behind them.
+
+RemoteWallClockTime is that of all runs and holds suspended time, which Duration does not. Jobs of the scheduler and
+local universe (7, 12) run beside the machine: they have nothing delivered. Attributes that have no property and are not
+told of are how the job was submitted and matched. Ads name no machine: option ``machine``.
+
+Source: the job ClassAd attributes of the HTCondor manual, appendix A, and its page of condor_history; job history files
+of 7.4; extracts in APEL's tests.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from decimal import ROUND_HALF_UP, Decimal
-from typing import Final
+from typing import Any, BinaryIO, Final, cast
 
+from sssjob.errors import UsageError
 from sssjob.findings import escape
 from sssjob.model import Job
 from sssjob.translators.base import ReadContext
-from sssjob.translators.recognise import by_beginning
+from sssjob.translators.recognise import Fit, Sample, by_beginning, by_keys
+from sssjob.translators.records._json import Begun, taken, values
 from sssjob.translators.records._lines import Line
 from sssjob.translators.records._usage import GRID, whole
-from sssjob.translators.records.base import Reading, Record, Rejected, count, leaf, number, translator
+from sssjob.translators.records.base import Reading, Record, Rejected, count, leaf, number, translator, words
 
 __all__ = ["TRANSLATOR"]
 
@@ -34,6 +47,11 @@ _FIELDS: Final = 10_000         # attributes of one job
 _STATES: Final = {1: "Idle", 2: "Running", 3: "Completed", 4: "Completed", 5: "Hold", 6: "Running", 7: "Suspended"}
 _WORDS: Final = {1: "Idle", 2: "Running", 3: "Removed", 4: "Completed", 5: "Held", 6: "Transferring", 7: "Suspended"}
 _BESIDE: Final = (7, 12)        # universes that use no slot
+#: The columns of APEL's extract.
+_EXTRACT: Final = ("globaljobid", "owner", "remotewallclocktime", "remoteusercpu", "remotesyscpu", "jobstartdate",
+                   "enteredcurrentstatus", "residentsetsize_raw", "imagesize_raw", "requestcpus")
+_DELIMITERS: Final = {"tab": "\t", "blank": " ", "comma": ","}
+_EXPRESSION: Final = re.compile(r"/Expr\((.*)\)/", re.DOTALL)
 _ATTRIBUTE: Final = re.compile(r"([A-Za-z_][\w.]{0,255})\s*=\s*(.*)", re.ASCII | re.DOTALL)
 _STRING: Final = re.compile(r'"((?:[^"\\]|\\.)*+)"', re.DOTALL)
 
@@ -46,10 +64,28 @@ class _Reading(Reading):
         self.wrong: Rejected | None = None
         self.whole = True
         self.texts: list[str] = []
+        given = context.options.get("delimiter", "|")
+        self.delimiter = _DELIMITERS.get(given, given)
+        columns = words(context.options.get("columns"))
+        self.columns = None if columns is None else [c.strip().lower() for c in columns.split(",")]
+        if not self.delimiter or "=" in self.delimiter:
+            raise UsageError(f"delimiter {escape(given, 20)!r} parts no columns")
+        if self.columns is not None and ("" in self.columns or len(set(self.columns)) < len(self.columns)):
+            raise UsageError(f"columns {escape(columns or '', 60)!r} is a list of attributes, each once")
+
+    def jobs(self, file: BinaryIO) -> Iterator[Job]:
+        """The jobs of a history: ClassAds by lines, rows of an extract, or JSON."""
+        begun = Begun(file)
+        if begun.first in (b"[", b"{"):
+            found = values(cast(BinaryIO, begun), self.context.limits.child_bytes, self.tell)
+            return taken(self, found, lambda ad, line: self._record(_json_ad(ad), line))
+        return super().jobs(cast(BinaryIO, begun))
 
     def skips(self, line: Line) -> bool:
-        """Gathers the attributes of a job; the line that ends it is the record."""
+        """Gathers the attributes of a job; the line that ends it, or one of an extract, is the record."""
         text = line.text.strip()
+        if not self.said and self.wrong is None and text and self._extracted(text):
+            return False
         if not text or text.startswith("***"):
             return not self.said and self.wrong is None
         self.begins = self.begins or line.number
@@ -69,8 +105,24 @@ class _Reading(Reading):
             self.said[found[1].lower()] = found[2].strip()
         return True
 
+    def _extracted(self, text: str) -> bool:
+        """Whether a line outside of an ad is one of an extract."""
+        if self.columns is not None:
+            return True
+        return text.count(self.delimiter) in (9, 10) and not _ATTRIBUTE.fullmatch(text) and not text.startswith("***")
+
     def take(self, line: Line) -> Iterable[Job]:
-        return (self._ended(),)
+        """The job that has just ended, or that of one row."""
+        if self.said or self.wrong is not None:
+            return (self._ended(),)
+        fields = [f.strip() for f in line.text.strip().split(self.delimiter if self.delimiter != " " else None)]
+        columns = self.columns or (*_EXTRACT, "cputmult")[:len(fields)]
+        if len(fields) != len(columns):
+            raise Rejected("columns", f"{len(fields)} columns in place of {len(columns)}")
+        said = dict(zip(columns, fields, strict=True))
+        if self.columns is None:
+            said["completiondate"] = said["enteredcurrentstatus"]
+        return (self.given(self._record(_Ad(said), line.number)),)
 
     def rest(self) -> Iterable[Job]:
         """A job at the end of the input: it is whole where its last line is."""
@@ -84,8 +136,8 @@ class _Reading(Reading):
             self.reject(begins, "torn" if torn else why.reason, str(why))
             return ()
         self.counts.given += 1
-        if torn:
-            self.tell("SSS542", "torn", "the last line has no end and may be cut", begins)
+        self.tell("SSS542", "torn", "the last line has no end and may be cut" if torn else
+                  "no blank line ends the last ad, which may be cut", begins)
         return (job,)
 
     def unfinished(self) -> Iterable[str]:
@@ -106,19 +158,21 @@ class _Reading(Reading):
             raise
 
     def _record(self, ad: _Ad, line: int) -> Record:
-        cluster, proc = ad.count("ClusterId"), ad.count("ProcId")
-        if cluster is None:
+        cluster, proc, known = ad.count("ClusterId"), ad.count("ProcId"), ad.text("GlobalJobId")
+        ident = _of_global(known) if cluster is None else f"{cluster}.{proc or 0}"
+        if ident is None:
             raise Rejected("id", "no ClusterId")
-        r = Record(line, f"{cluster}.{proc or 0}", machine=self.machine)
-        known = ad.text("GlobalJobId")
+        r = Record(line, self.name(ident, "GlobalJobId") or "", machine=self.machine)
         whole(r, "GlobalJob", self.name(known, "GlobalJobId"))
         whole(r, "GlobalUser", self.name(ad.text("x509userproxysubject"), "x509userproxysubject"))
         r.user = self.name(ad.text("Owner"), "Owner")
         r.name = self.name(ad.text("JobBatchName"), "JobBatchName")
         r.project = self.name(ad.text("ProjectName") or ad.text("AcctGroup") or ad.text("AccountingGroup"), "AcctGroup")
-        r.submit_host = self.name((known or "").partition("#")[0], "GlobalJobId")
+        host, sharp, _ = (known or "").partition("#")
+        r.submit_host = self.name(host if sharp else None, "GlobalJobId")
         r.directory = self.name(ad.text("Iwd"), "Iwd")
         for name, kind, shown in (("User", "htcondor", "User"), ("JobUniverse", "htcondor", "JobUniverse"),
+                                  ("cputmult", "htcondor", "cputmult"),
                                   ("x509UserProxyVOName", GRID, "VO"), ("x509UserProxyFirstFQAN", GRID, "FQAN")):
             if text := ad.text(name):
                 r.more.append((kind, shown, text))
@@ -222,8 +276,32 @@ class _Ad:
         return count(self.number_text(name), name)
 
     def seconds(self, name: str) -> int | None:
+        """A number of seconds, rounded."""
         value = self.number(name)
         return None if value is None else _rounded(value)
+
+
+def _json_ad(ad: Any) -> _Ad:
+    """The attributes of an ad in JSON, as ClassAds spell them: an expression is a text ``/Expr(...)/``. Rejected: json,
+    too-long."""
+    if not isinstance(ad, dict):
+        raise Rejected("json", f"an ad is no object but {type(ad).__name__}")
+    if len(ad) > _FIELDS:
+        raise Rejected("too-long", f"more than {_FIELDS} attributes")
+    said: dict[str, str] = {}
+    for name, value in ad.items():
+        if isinstance(value, str):
+            found = _EXPRESSION.fullmatch(value)
+            said[name.lower()] = found[1] if found else '"' + value.replace("\\", "\\\\").replace('"', '\\"') + '"'
+        elif isinstance(value, (bool, int, float)):
+            said[name.lower()] = str(value)
+    return _Ad(said)
+
+
+def _of_global(known: str | None) -> str | None:
+    """The Cluster.Proc that stands in a GlobalJobId, or all of one that has another form."""
+    parts = (known or "").split("#")
+    return (parts[1] if len(parts) > 2 else known) or None
 
 
 def _rounded(value: Decimal) -> int:
@@ -242,5 +320,13 @@ def _requested(r: Record, ad: _Ad) -> None:
 
 _FIRST: Final = re.compile(r"(?:[A-Za-z_]\w*+ = [^\n]*\n){1,400}?(?:ClusterId|JobStatus|MyType) = ", re.ASCII | re.I)
 
-TRANSLATOR = translator("htcondor-history", "HTCondor job history, ClassAds", _Reading,
-                        recognise=lambda sample: by_beginning(sample, _FIRST, "attributes of a job ClassAd"))
+_BARS: Final = re.compile(r"[^|\n]+\|[^|\n]*(?:\|[\d.]*){3}(?:\|\d{9,10}){2}(?:\|\w*){3,4}\n", re.ASCII)
+
+
+def _recognise(sample: Sample) -> Fit | None:
+    return (by_beginning(sample, _FIRST, "attributes of a job ClassAd")
+            or by_keys(sample, frozenset(("ClusterId",)), frozenset(("JobStatus", "GlobalJobId", "QDate")))
+            or by_beginning(sample, _BARS, "the ten columns of APEL's extract"))
+
+
+TRANSLATOR = translator("htcondor-history", "HTCondor job history, ClassAds", _Reading, recognise=_recognise)

@@ -6,4 +6,4 @@ from sssjob.translators.records.table import as_jsonl, table
 
 __all__ = ["TRANSLATOR"]
 
-TRANSLATOR = table("jsonl", "table of jobs, JSON Lines", as_jsonl)
+TRANSLATOR = table("jsonl", "table of jobs, JSON Lines", as_jsonl, as_jsonl)

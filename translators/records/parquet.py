@@ -16,11 +16,11 @@ from typing import Any, Final
 
 from sssjob.element import Value
 from sssjob.errors import UsageError
-from sssjob.model import Document, Job
+from sssjob.model import Document
 from sssjob.translators.base import WriteContext
 from sssjob.translators.records._usage import Telling
 from sssjob.translators.records.base import RecordTranslator, no_reading
-from sssjob.translators.records.table import Column, chosen, rows
+from sssjob.translators.records.table import JOBS, Column, Table, chosen
 
 __all__ = ["TRANSLATOR"]
 
@@ -40,12 +40,15 @@ class _Sink(RawIOBase):
         self.at = 0
 
     def writable(self) -> bool:
+        """Always."""
         return True
 
     def tell(self) -> int:
+        """How much was written."""
         return self.at
 
     def write(self, data: Any, /) -> int:
+        """Hold a copy; gives its length."""
         self.held.append(bytes(data))
         self.at += len(self.held[-1])
         return len(self.held[-1])
@@ -56,9 +59,9 @@ class _Sink(RawIOBase):
         return b"".join(held)
 
 
-def _blobs(jobs: Iterable[Job], context: WriteContext) -> Iterator[bytes]:
+def _blobs(records: Iterable[Any], context: WriteContext, table: Table = JOBS) -> Iterator[bytes]:
     """The pieces of a file; UsageError for an unknown column and without pyarrow."""
-    columns = chosen(context)
+    columns = chosen(context, table.columns)
     try:
         import pyarrow as pa
         import pyarrow.parquet as parquet
@@ -67,7 +70,7 @@ def _blobs(jobs: Iterable[Job], context: WriteContext) -> Iterator[bytes]:
     schema = pa.schema([pa.field(c.name, _type(c, pa), metadata={"unit": c.unit}) for c in columns])
 
     def pieces() -> Iterator[bytes]:
-        sink, found, telling = _Sink(), rows(jobs, columns, context), Telling(context)
+        sink, found, telling = _Sink(), table.rows(records, columns, context), Telling(context)
         with parquet.ParquetWriter(sink, schema) as writer:
             while group := list(islice(found, _GROUP)):
                 cells = [pa.array([_cell(row[n], c, telling) for row in group], schema.field(n).type)
@@ -111,4 +114,4 @@ def _no_text(document: Document, context: WriteContext) -> str:
 
 
 TRANSLATOR = RecordTranslator("parquet", "table of jobs, Apache Parquet", "record", no_reading, _no_text, (".parquet",),
-                              blobs=_blobs)
+                              blobs=_blobs, rows=_blobs)

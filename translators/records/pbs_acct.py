@@ -14,21 +14,35 @@ recorded output of OpenPBS 23.06.06.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
-from functools import lru_cache
-from typing import Final
+from typing import Any, Final
 
 from sssjob.element import Property
 from sssjob.findings import escape
-from sssjob.lexical import LexicalError
 from sssjob.model import Job
-from sssjob.nodeset import fold
 from sssjob.translators.base import ReadContext
 from sssjob.translators.recognise import by_beginning
+from sssjob.translators.records._again import Forms, Once
 from sssjob.translators.records._lines import Line
+from sssjob.translators.records._pbs import (
+    LIMITS,
+    Chunks,
+    Facts,
+    Texts,
+    array_of,
+    attributes,
+    exec_host,
+    form_of,
+    node_of,
+    nodes_spec,
+    requested,
+    vnodes,
+)
 from sssjob.translators.records.base import (
+    Names,
+    Parting,
     Reading,
     Record,
     Rejected,
@@ -36,14 +50,12 @@ from sssjob.translators.records.base import (
     count,
     leaf,
     micros,
-    node,
     recall,
     rounded,
     thousands,
     translator,
     words,
 )
-from sssjob.units import to_bytes
 
 __all__ = ["TRANSLATOR", "TYPES"]
 
@@ -55,12 +67,11 @@ TYPES: Final[dict[str, str]] = {
 }
 _LINE: Final = re.compile(r"(?:^|[\s:])(\d\d)/(\d\d)/(\d{4}) (\d\d:\d\d:\d\d);([A-Za-z]{1,2});([^;]*);(.*)$",
                           re.ASCII | re.DOTALL)
-_QUOTED: Final = re.compile(r'([A-Za-z_][\w.\-]*)=(?:"((?:[^"\\]++|\\.)*+)"|(\S*+))')
+_STAMP: Final = re.compile(r"(\d\d)/(\d\d)/(\d{4}) (\d\d:\d\d:\d\d)", re.ASCII)
 #: Jobs that have not ended, of which this many are held; the oldest is given as it stands when one more comes.
 _OPEN: Final = 100_000
-_HELD: Final = 256 << 20    # characters of their records, likewise
-_HOSTS: Final = 100_000
-_FEW: Final = 1000          # hosts of a list that is remembered
+_MOST: Final = 256 << 20    # characters of their records, likewise
+_SIDES: Final = 4           # records of one job that each say something else, before they are put together
 #: Exit_status below zero -> reason (Torque; OpenPBS and PBS Pro). Source: job.h, pbs_job.h.
 _CODES: Final[dict[int, tuple[str, str]]] = {
     -1: ("launch", "launch"), -2: ("launch", "launch"), -3: ("launch", "launch"), -8: ("launch", "launch"),
@@ -68,8 +79,9 @@ _CODES: Final[dict[int, tuple[str, str]]] = {
     -24: ("", "cpu-limit"), -25: ("", "cpu-limit"), -26: ("", "memory"), -27: ("", "memory"), -28: ("", "cpu-limit"),
     -29: ("", "timeout"),
 }
-#: Resource_List -> ResourceLimit.
-_LIMITS: Final = {"cput": "CPUTime", "pmem": "MaxMemorySize", "vmem": "MaxSwap"}
+_PEAKS: Final[Once[str, dict[str, str]]] = Once(lambda unit: {"units": unit, "metric": "Max"})
+#: What a job is before it runs: R leaves that to its next run.
+_LASTING: Final = frozenset(("user", "group", "account", "project", "jobname", "queue", "ctime", "qtime", "owner"))
 
 
 @dataclass(slots=True)
@@ -78,7 +90,7 @@ class _Open:
     its lines, where they are kept."""
 
     line: int
-    facts: dict[str, str] = field(default_factory=dict)
+    facts: list[Facts] = field(default_factory=list)
     types: str = ""
     records: int = 0
     length: int = 0
@@ -90,54 +102,96 @@ class _Open:
     texts: list[tuple[int, str]] = field(default_factory=list)
 
 
+#: What is known before its first record.
+_NEW: Final = _Open(0)
+
+
+@dataclass(frozen=True, slots=True)
+class _Who:
+    """Whose a job is. server: that the record names."""
+
+    names: Names
+    server: str | None
+    more: tuple[tuple[str, str, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Held:
+    """The amounts that a job was assigned and asked for."""
+
+    processors: int | None = None
+    nodes: int | None = None
+    node: Property | None = None
+    delivered: tuple[Property, ...] = ()
+    requested: tuple[Property, ...] = ()
+    limits: tuple[Property, ...] = ()
+
+
 class _Reading(Reading):
     def __init__(self, context: ReadContext) -> None:
         super().__init__(context)
         self.open: dict[str, _Open] = {}
         self.length = 0
+        self.at = 0         # the line that findings about amounts are for
+        self.forms = Forms(form_of)
+        self.stamps = Once(_stamp)
+        self.who = Once(self._who, self.findings)
+        self.held = Once(self._held, self.findings)
+        self.ends = Once(_ending)
 
     def take(self, line: Line) -> Iterable[Job]:
-        found = _LINE.search(line.text)
-        if not found:
-            raise Rejected("columns", "not of the form MM/DD/YYYY HH:MM:SS;TYPE;ID;attributes")
-        month, day, year, clock, kind, ident, rest = found.groups()
-        does = TYPES.get(kind)
-        if does is None:
-            raise Rejected("type", f"type {kind} is not known")
+        """Add one event; gives the jobs that are whole with it."""
+        text = line.text
+        parts = text.split(";", 3)
+        stamp = self.stamps[parts[0]]
+        if stamp is None or len(parts) < 4 or parts[1] not in TYPES:
+            stamp, *parts = _parted(text)
+        _, kind, ident, rest = parts
+        does = TYPES[kind]
         if does == "no job":
             raise Rejected("no-job", f"type {kind} (reservation, licence or provisioning)")
         ident = ident.strip()
         if not ident or not (ident[0].isdigit()):
             raise Rejected("id", f"{escape(ident, 40)!r} is no job id")
         self.name(ident, "id")
-        said = attributes(rest)
-        stamp = f"{year}-{month}-{day}T{clock}"
         if does == "tells":
-            done = self._tell(kind, ident, said, rest, stamp, line.number)
+            done = self._tell(kind, ident, rest, stamp, line.number)
             if self.keeping:
                 self.open[ident].texts.append((line.number, line.text))
             return done
-        old = self.open.get(ident) or _Open(line.number)
-        record = self._record(ident, kind, old, old.facts | said, stamp, line.number)
-        if ident in self.open:
+        old = self.open.get(ident, _NEW)
+        cut = self.forms.cut(rest)
+        if cut is not None and not old.facts:
+            values = (*cut[1], "")
+            sections: Iterable[Any] = [section(values) for section in cut[0].sections]
+        else:
+            sections = Facts(rest, cut).over(old.facts).sections()
+        record = self._record(ident, kind, old, sections, stamp, line.number)
+        if old is not _NEW:
             self._left(ident)
         if kind == "R":
-            again = {k: v for k, v in old.facts.items() if k in ("user", "group", "account", "project", "jobname",
-                     "queue", "ctime", "qtime", "owner") or k.startswith("Resource_List.")}
-            new = self.open[ident] = _Open(line.number, again, "Q", 0)
-            if self.keeping:        # what it was before the run that has ended is told by those lines only
-                new.texts = [*old.texts, (line.number, line.text)]
+            self._again(ident, old, line)
         return (self.given(record),)
 
+    def _again(self, ident: str, old: _Open, line: Line) -> None:
+        """The job whose run has ended waits for the next one."""
+        again = Facts("")
+        again.named.update((k, v) for facts in old.facts for k, v in facts.named.items()
+                           if k in _LASTING or k.startswith("Resource_List."))
+        new = self.open[ident] = _Open(line.number, [again], "Q", 0)
+        if self.keeping:        # what it was before the run that has ended is told by those lines only
+            new.texts = [*old.texts, (line.number, line.text)]
+
     def unfinished(self) -> Iterable[str]:
+        """Lines of jobs that have not ended."""
         lines = (line for job in self.open.values() for line in job.texts)
         return (text for _, text in sorted(lines))
 
-    def _tell(self, kind: str, ident: str, said: dict[str, str], rest: str, stamp: str, number: int) -> Iterable[Job]:
+    def _tell(self, kind: str, ident: str, rest: str, stamp: str, number: int) -> Iterable[Job]:
         done: list[Job] = []
         job = self.open.get(ident)
         if job is None:
-            while self.open and (len(self.open) >= _OPEN or self.length > _HELD):
+            while self.open and (len(self.open) >= _OPEN or self.length > _MOST):
                 done += self._stands(*self._left(next(iter(self.open))))
             job = self.open[ident] = _Open(number)
         job.types += kind if len(job.types) < 64 else ""
@@ -147,12 +201,17 @@ class _Reading(Reading):
         if kind in "zr":
             self._suspended(job, kind, stamp)
         elif kind in "DA":
-            job.why = (f"cancel: deleted by {said['requestor']}" if "requestor" in said else
+            by = attributes(rest).get("requestor")
+            job.why = (f"cancel: deleted by {by}" if by is not None else
                        f"{'cancel' if kind == 'D' else 'launch'}: {'deleted' if kind == 'D' else 'aborted'}"
                        + (f" ({rest.strip()})" if rest.strip() else ""))
             job.ended = self._stamp(stamp, number)
         else:
-            job.facts |= said
+            said = Facts(rest, self.forms.cut(rest))
+            job.facts = [*(old for old in job.facts if not old.keys <= said.keys), said]
+            if len(job.facts) > _SIDES:
+                first, *others = job.facts
+                job.facts = [first.with_more(others)]
         return done
 
     def _left(self, ident: str) -> tuple[str, _Open]:
@@ -184,50 +243,59 @@ class _Reading(Reading):
     def _stands(self, ident: str, job: _Open) -> list[Job]:
         """The job of one that has no E."""
         try:
-            return [self.given(self._record(ident, "", job, job.facts, "", job.line))]
+            return [self.given(self._record(ident, "", job, Facts("").over(job.facts).sections(), "", job.line))]
         except Rejected as why:
             self.reject(job.line, why.reason, str(why), taken=job.records)
             return []
 
     # -- the record
-    def _record(self, ident: str, kind: str, job: _Open, facts: dict[str, str], stamp: str, number: int) -> Record:
-        get = facts.get
-        r = Record(number, ident)
-        r.name = self.name(get("jobname"), "jobname")
-        r.user = self.name(get("user"), "user")
-        r.group = self.name(get("group"), "group")
-        r.project = self.name(words(get("account")), "account")
-        r.queue = self.name(get("queue"), "queue")
-        r.reservation = self.name(get("resvname") or get("resvID"), "resvname")
-        r.submit_host = self.name(get("owner", "").partition("@")[2], "owner")
-        r.machine = self.machine or self.name(get("resource") or ident.partition(".")[2], "server")
-        r.array = _array(ident)
-        if (second := words(get("project"), "_pbs_project_default")) is not None:
-            r.more.append(("pbspro", "PBSProject", second))
-        self._times(r, kind, job, facts, stamp)
-        self._state(r, kind, job, facts)
-        self._amounts(r, facts)
-        self._used(r, job, facts)
+    def _record(self, ident: str, kind: str, job: _Open, said: Iterable[Any], stamp: str, number: int) -> Record:
+        who, when, ended, held, used = said
+        self.at = number
+        whose = self.who[who]
+        r = Record(number, ident, *whose.names)
+        r.machine = self.machine or whose.server or self.name(ident.partition(".")[2], "server")
+        if whose.more:
+            r.more += whose.more
+        if "[" in ident or "-" in ident:
+            r.array = array_of(ident)
+        self._times(r, kind, job, when, stamp)
+        self._state(r, kind, job, ended)
+        self._amounts(r, self.held[held, r.ran])
+        self._used(r, job, used)
         return r
 
-    def _times(self, r: Record, kind: str, job: _Open, facts: dict[str, str], stamp: str) -> None:
-        r.submit = self.time(facts.get("ctime", ""), "ctime", r.line)
-        r.eligible = self.time(facts.get("etime", ""), "etime", r.line)
-        r.start = self.time(facts.get("start", ""), "start", r.line)
-        r.end = self.time(facts.get("end", ""), "end", r.line) if kind else job.ended
-        if kind and r.end is None:
-            r.end = self._stamp(stamp, r.line)
-        queued = self.time(facts.get("qtime", ""), "qtime", r.line)
-        if queued is not None and queued != r.submit:
-            r.more.append(("LRM", "QueueTime", str(queued)))
-        if text := facts.get("eligible_time"):
-            r.more.append(("LRM", "EligibleDuration", str(rounded(micros(text, "eligible_time")))))
-        r.starts = count(facts.get("run_count", ""), "run_count")
+    def _who(self, texts: Texts) -> _Who:
+        name, user, group, account, queue, *booked, owner, server, second = texts
+        names = (self.name(name, "jobname"), self.name(user, "user"), self.name(group, "group"),
+                 self.name(words(account), "account"), None, self.name(queue, "queue"), None,
+                 self.name(booked[0] or booked[1], "resvname"), self.name(owner.partition("@")[2], "owner"))
+        project = words(second, "_pbs_project_default")
+        return _Who(names, None if self.machine else self.name(server, "server"),
+                    () if project is None else (("pbspro", "PBSProject", project),))
 
-    def _state(self, r: Record, kind: str, job: _Open, facts: dict[str, str]) -> None:
+    def _times(self, r: Record, kind: str, job: _Open, texts: Texts, stamp: str) -> None:
+        created, eligible, start, end, queued, waited, runs = texts
+        line = r.line
+        r.submit = self.time(created, "ctime", line)
+        same = created.isdigit()        # a local time that occurs twice is told by its name
+        r.eligible = r.submit if same and eligible == created else self.time(eligible, "etime", line)
+        r.start = self.time(start, "start", line)
+        r.end = self.time(end, "end", line) if kind else job.ended
+        if kind and r.end is None:
+            r.end = self._stamp(stamp, line)
+        if not (same and queued == created):
+            at = self.time(queued, "qtime", line)
+            if at is not None and at != r.submit:
+                r.more.append(("LRM", "QueueTime", str(at)))
+        if waited:
+            r.more.append(("LRM", "EligibleDuration", str(rounded(micros(waited, "eligible_time")))))
+        r.starts = count(runs, "run_count")
+
+    def _state(self, r: Record, kind: str, job: _Open, texts: Texts) -> None:
         """State, message, exit code and signal; a signal alone is no evidence of a deletion, a D record is."""
         r.native = kind or job.types[-1:]
-        r.ran = r.start is not None and not r.id.partition(".")[0].endswith("[]")
+        r.ran = r.start is not None and not ("[]" in r.id and r.id.partition(".")[0].endswith("[]"))
         if not kind:
             r.ran = r.ran and "S" in job.types.upper()
             if job.why:
@@ -235,218 +303,122 @@ class _Reading(Reading):
                 return
             r.state = "Suspended" if job.suspended else "Running" if r.ran else "Idle"
             return
-        text = facts.get("Exit_status", "")
-        if text and not re.fullmatch(r"-?\d{1,9}", text, re.ASCII):
-            raise Rejected("number", f"Exit_status {escape(text, 40)!r} is no whole number")
-        code = int(text) if text else None
-        if code is not None and 0 <= code < 256:
-            r.exit_code = code
-        elif code is not None:
-            r.exit_status = text
-            r.signal = code - 256 if 256 <= code < 512 else None
-        pro = "run_count" in facts or "exec_vnode" in facts
-        reason = _CODES.get(code, ("", ""))[pro] if code is not None else ""
-        if job.why:
-            r.message = job.why
-        elif kind == "R":
-            r.message = "requeued"
-        elif reason or r.signal is not None:
-            r.message = f"{reason or 'signal'}: Exit_status {text}"
-        elif code is None or code < 0 or code >= 512:
-            r.message = f"unknown-exit: Exit_status {text}" if text else "unknown-exit"
+        r.exit_code, r.signal, r.exit_status, message = self.ends[texts]
+        r.message = job.why or ("requeued" if kind == "R" else message)
 
-    def _amounts(self, r: Record, facts: dict[str, str]) -> None:
+    def _amounts(self, r: Record, held: _Held) -> None:
+        r.processors, r.nodes, r.node = held.processors, held.nodes, held.node
+        if held.delivered:
+            r.delivered += held.delivered
+        if held.limits:
+            r.limits += held.limits
+        r.requested += held.requested
+
+    def _held(self, said: tuple[Texts, bool]) -> _Held:
         """Processors, nodes, GPUs: what was used, assigned and asked for, in this order."""
-        get, number = facts.get, r.line
-        chunks = recall(vnodes, get("exec_vnode", ""))
-        hosts, slots, wrong = recall(exec_host, get("exec_host", ""))
+        (vnode, host, ncpus, spec, nodect, used, places, unique, ngpus, gpus, walltime, memory, select, place,
+         *limits), ran = said
+        line = self.at
+        chunks = recall(vnodes, vnode)
+        hosts, slots, wrong = recall(exec_host, host)
         if wrong:
-            self.tell("SSS541", "exec_host", f"exec_host: {wrong}", number)
-        asked = count(get("Resource_List.ncpus", ""), "Resource_List.ncpus")
-        by_nodes, gpus_asked = nodes_spec(get("Resource_List.nodes", ""))
-        nodes = count(get("Resource_List.nodect", ""), "Resource_List.nodect")
-        if r.ran:
-            used = count(get("resources_used.ncpus", ""), "resources_used.ncpus")
-            evidence = [("resources_used.ncpus", used or None), ("exec_vnode", chunks.cpus or None),
-                        ("total_execution_slots", count(get("total_execution_slots", ""), "total_execution_slots")),
+            self.tell("SSS541", "exec_host", f"exec_host: {wrong}", line)
+        asked = count(ncpus, "Resource_List.ncpus")
+        by_nodes, gpus_asked = nodes_spec(spec)
+        nodes = count(nodect, "Resource_List.nodect")
+        held = _Held()
+        if ran:
+            evidence = [("resources_used.ncpus", count(used, "resources_used.ncpus") or None),
+                        ("exec_vnode", chunks.cpus or None),
+                        ("total_execution_slots", count(places, "total_execution_slots")),
                         ("exec_host", slots or None)]
             if all(v is None for _, v in evidence):
                 evidence += [("Resource_List.nodes", by_nodes), ("Resource_List.ncpus", asked)]
-            r.processors = self.first("Processors", number, *evidence)
-            r.nodes = self.first("NodeCount", number, (
-                "unique_node_count", count(get("unique_node_count", ""), "unique_node_count")),
-                ("exec_host", len(hosts) or None), ("exec_vnode", chunks.hosts or None))
-            if r.nodes is None:
-                r.nodes = nodes
-            r.node = (_nodes if len(hosts) < _FEW else _nodes.__wrapped__)(hosts)
-            if chunks.memory:
-                r.delivered.append(leaf("Memory", chunks.memory / 1024, {"units": "KB", "metric": "Total"}))
-            gpus = chunks.gpus if "exec_vnode" in facts else None
-            gpus = next((n for n in (gpus, count(get("Resource_List.ngpus", ""), "ngpus"),
-                                     count(get("Resource_List.gpus", ""), "gpus"), gpus_asked) if n), None)
-            if gpus:
-                r.delivered.append(leaf("Resource", Decimal(gpus), {"name": "GPU"}))
-        r.requested = list(_requested(facts, asked or by_nodes, nodes, gpus_asked))
-        for name, limit in _LIMITS.items():
-            if text := get(f"Resource_List.{name}"):
-                r.limits.append(leaf("ResourceLimit", text, {"name": limit}))
+            processors = self.first("Processors", line, *evidence)
+            counted = self.first("NodeCount", line, ("unique_node_count", count(unique, "unique_node_count")),
+                                 ("exec_host", len(hosts) or None), ("exec_vnode", chunks.hosts or None))
+            some = (chunks.gpus if vnode else None, count(ngpus, "ngpus"), count(gpus, "gpus"), gpus_asked)
+            held = _Held(processors, nodes if counted is None else counted,
+                         node_of(hosts),
+                         tuple(_assigned(chunks, next((n for n in some if n), None))))
+        wanted = requested((walltime, memory, ngpus, select, place, spec), asked or by_nodes, nodes, gpus_asked)
+        limited = tuple(leaf("ResourceLimit", text, {"name": limit})
+                        for text, limit in zip(limits, LIMITS.values(), strict=True) if text)
+        return replace(held, requested=wanted, limits=limited)
 
-    def _used(self, r: Record, job: _Open, facts: dict[str, str]) -> None:
-        get = facts.get
-        r.cpu = rounded(micros(get("resources_used.cput", ""), "resources_used.cput"))
-        span = r.end - r.start if r.end is not None and r.start is not None else None
-        wall = rounded(micros(get("resources_used.walltime", ""), "resources_used.walltime"))
+    def _used(self, r: Record, job: _Open, texts: Texts) -> None:
+        cput, walltime, memory, swap, joule, percent, session = texts
+        r.cpu = rounded(micros(cput, "resources_used.cput"))
+        wall = rounded(micros(walltime, "resources_used.walltime"))
         r.suspended = job.seconds or None
-        if wall is None and span is not None:
-            wall = max(0, span - job.seconds)
-        elif wall is not None and span is not None and r.ran:
-            left = span - wall - job.seconds
-            if abs(left) > max(5, span // 100):         # usage is sampled, a few seconds are no evidence
+        if r.end is not None and r.start is not None:
+            span = r.end - r.start
+            if wall is None:
+                wall = max(0, span - job.seconds)
+            elif r.ran and abs(span - wall - job.seconds) > max(5, span // 100):   # usage is sampled
                 self.first("Duration", r.line, ("resources_used.walltime", wall), ("end - start", span - job.seconds))
                 r.more.append(("LRM", "Elapsed", str(span)))
         r.wall = wall
-        for name, tag in (("mem", "Memory"), ("vmem", "Swap")):
-            size = amount(get(f"resources_used.{name}", ""), f"resources_used.{name}")
-            if size is not None and size[0]:
-                r.delivered.append(leaf(tag, size[0], {"units": size[1], "metric": "Max"}))
-        if energy := thousands(get("resources_used.energy_used", ""), "energy_used"):
+        if (size := amount(memory, "resources_used.mem")) is not None and size[0]:
+            r.delivered.append(leaf("Memory", size[0], _PEAKS[size[1]]))
+        if swap and (size := amount(swap, "resources_used.vmem")) is not None and size[0]:
+            r.delivered.append(leaf("Swap", size[0], _PEAKS[size[1]]))
+        if joule and (energy := thousands(joule, "energy_used")):
             r.delivered.append(leaf("Resource", energy, {"name": "Energy", "units": "J"}))
-        if text := get("resources_used.cpupercent"):
-            r.more.append(("LRM", "CpuPercent", text))
-        if text := get("session"):
-            r.more.append(("LRM", "Session", text))
+        if percent:
+            r.more.append(("LRM", "CpuPercent", percent))
+        if session:
+            r.more.append(("LRM", "Session", session))
+
+
+def _assigned(chunks: Chunks, gpus: int | None) -> Iterator[Property]:
+    if chunks.memory:
+        yield leaf("Memory", chunks.memory / 1024, {"units": "KB", "metric": "Total"})
+    if gpus:
+        yield leaf("Resource", Decimal(gpus), {"name": "GPU"})
+
+
+def _ending(texts: Texts) -> tuple[int | None, int | None, str, str]:
+    """(exit code, signal, status that is neither, message) of an Exit_status; PBS Pro says how often a job ran, or on
+    which vnodes. Rejected: number."""
+    text, runs, vnode = texts
+    if not text:
+        return None, None, "", "unknown-exit"
+    if not re.fullmatch(r"-?\d{1,9}", text, re.ASCII):
+        raise Rejected("number", f"Exit_status {escape(text, 40)!r} is no whole number")
+    code = int(text)
+    if 0 <= code < 256:
+        return code, None, "", ""
+    signal = code - 256 if 256 <= code < 512 else None
+    reason = _CODES.get(code, ("", ""))[bool(runs or vnode)]
+    if reason or signal is not None:
+        return None, signal, text, f"{reason or 'signal'}: Exit_status {text}"
+    return None, None, text, f"unknown-exit: Exit_status {text}"
 
 
 # --- texts --------------------------------------------------------------------------------------------------------
 
-def attributes(text: str) -> dict[str, str]:
-    """``a=1 b="two words" c=3``; a word without = belongs to the value before it."""
-    if '"' in text:
-        return {m[1]: m[3] if m[2] is None else m[2].replace('\\"', '"').replace("\\\\", "\\")
-                for m in _QUOTED.finditer(text)}
-    found: dict[str, str] = {}
-    name = ""
-    for word in text.split():
-        key, sign, value = word.partition("=")
-        if sign:
-            name = key
-            found[name] = value
-        elif name:
-            found[name] += f" {word}"
-    return found
+def _stamp(text: str) -> str | None:
+    """The stamp of a line as ``YYYY-MM-DDTHH:MM:SS``; None where it is not plain."""
+    found = _STAMP.fullmatch(text)
+    return None if found is None else f"{found[3]}-{found[1]}-{found[2]}T{found[4]}"
 
 
-@dataclass(slots=True)
-class _Chunks:
-    """What exec_vnode assigns; memory in bytes."""
-
-    cpus: int = 0
-    gpus: int = 0
-    memory: Decimal = Decimal(0)
-    hosts: int = 0
-
-
-@lru_cache(maxsize=1 << 12)
-def vnodes(text: str) -> _Chunks:
-    """``(h1:ncpus=24:ngpus=2:mem=5kb+h2:ncpus=2)+(h1:ncpus=1)``. Rejected: number."""
-    made = _Chunks()
-    names = set()
-    for part in text.replace("(", "").replace(")", "").split("+") if text else ():
-        name, *resources = part.split(":")
-        names.add(name)
-        for resource in resources:
-            key, _, value = resource.partition("=")
-            if key == "ncpus":
-                made.cpus += count(value, "exec_vnode ncpus") or 0
-            elif key == "ngpus":
-                made.gpus += count(value, "exec_vnode ngpus") or 0
-            elif key == "mem" and (size := amount(value, "exec_vnode mem")):
-                made.memory += to_bytes(*size)
-    made.hosts = len(names)
-    return made
-
-
-@lru_cache(maxsize=1 << 12)
-def exec_host(text: str) -> tuple[tuple[str, ...], int, str]:
-    """(hosts, processors, what is wrong) of ``h/0+h/1``, ``h/0-3,7``, ``h/0*13``; ``*0`` leaves it to exec_vnode."""
-    hosts: dict[str, None] = {}
-    slots = 0
-    for part in text.split("+") if text else ():
-        host, _, places = part.partition("/")
-        hosts[host] = None
-        if len(hosts) > _HOSTS:
-            return (), 0, f"more than {_HOSTS} hosts"
-        _, star, times = places.partition("*")
-        if star:
-            slots += int(times) if re.fullmatch(r"\d{1,9}", times, re.ASCII) else 0
-            continue
-        for piece in places.split(","):
-            low, dash, high = piece.partition("-")
-            if not re.fullmatch(r"\d{0,9}", low + high, re.ASCII) or (dash and not (low and high)):
-                return (), 0, f"{escape(part, 60)!r} is not of the form host/0-3"
-            slots += max(0, int(high) - int(low) + 1) if dash else 1
-    return tuple(hosts), slots, ""
-
-
-def nodes_spec(text: str) -> tuple[int | None, int | None]:
-    """(processors, GPUs) of Torque's ``2:ppn=8:gpus=1+host:ppn=4``; None where it is none."""
-    if not text:
-        return None, None
-    cpus = gpus = 0
-    for part in text.split("+"):
-        first, *others = part.split(":")
-        times = int(first) if re.fullmatch(r"\d{1,9}", first, re.ASCII) else 1
-        said = {k: int(v) for k, _, v in (o.partition("=") for o in others) if re.fullmatch(r"\d{1,9}", v, re.ASCII)}
-        cpus += times * said.get("ppn", 1)
-        gpus += times * said.get("gpus", 0)
-    return cpus, gpus or None
-
-
-@lru_cache(maxsize=1 << 12)
-def _nodes(hosts: tuple[str, ...]) -> Property | None:
-    try:
-        return recall(node, fold(hosts))[0] if hosts else None
-    except LexicalError:
-        return leaf("Node", ",".join(hosts), {"aggregation": "List"})
-
-
-def _array(ident: str) -> tuple[str, str] | None:
-    """(id of the array, index) of ``4[2].head`` and of Torque's ``4-2.head``."""
-    found = re.match(r"(\d+)(?:\[(\d+)\]|-(\d+)(?=\.|$))(.*)", ident, re.ASCII | re.DOTALL)
+def _parted(text: str) -> list[str]:
+    """Stamp twice (as it is written, as ISO), type, id and attributes of any line. Rejected: columns, type."""
+    found = _LINE.search(text)
     if not found:
-        return None
-    return (f"{found[1]}[]{found[4]}", found[2]) if found[2] else (f"{found[1]}{found[4]}", found[3])
-
-
-_TEXT: Final = 4096         # characters of texts that are remembered
-_ASKED: Final = ("walltime", "mem", "ngpus", "select", "place", "nodes")
-
-
-def _requested(facts: dict[str, str], cpus: int | None, nodes: int | None, gpus: int | None) -> tuple[Property, ...]:
-    """What Resource_List asks for. Rejected: number."""
-    texts = tuple(facts.get(f"Resource_List.{name}", "") for name in _ASKED)
-    asked = _asked if sum(map(len, texts)) < _TEXT else _asked.__wrapped__
-    return asked(texts, cpus, nodes, gpus)
-
-
-@lru_cache(maxsize=1 << 12)
-def _asked(texts: tuple[str, ...], cpus: int | None, nodes: int | None, gpus: int | None) -> tuple[Property, ...]:
-    said = dict(zip(_ASKED, texts, strict=True))
-    found: list[Property] = [leaf(tag, n) for tag, n in (("Processors", cpus), ("NodeCount", nodes)) if n]
-    if limit := rounded(micros(said["walltime"], "Resource_List.walltime")):
-        found.append(leaf("Duration", limit))
-    size = amount(said["mem"], "Resource_List.mem")
-    if size and size[0]:
-        found.append(leaf("Memory", size[0], {"units": size[1], "metric": "Total"}))
-    if gpus := count(said["ngpus"], "Resource_List.ngpus") or gpus:
-        found.append(leaf("Resource", Decimal(gpus), {"name": "GPU"}))
-    found += (leaf("Extension", said[name], {"name": name, "type": "torque" if name == "nodes" else "pbspro"})
-              for name in ("select", "place", "nodes") if said[name])
-    return tuple(found)
+        raise Rejected("columns", "not of the form MM/DD/YYYY HH:MM:SS;TYPE;ID;attributes")
+    month, day, year, clock, kind, ident, rest = found.groups()
+    if kind not in TYPES:
+        raise Rejected("type", f"type {kind} is not known")
+    return [f"{year}-{month}-{day}T{clock}", "", kind, ident, rest]
 
 
 #: Lines of Cobalt have resource=.
 _FIRST: Final = re.compile(r"\d\d/\d\d/\d{4} \d\d:\d\d:\d\d;[A-Za-z]{1,2};(?![^\n]*\bresource=)", re.ASCII)
 
-TRANSLATOR = translator("pbs-acct", "PBS accounting log (OpenPBS, PBS Pro, Torque)", _Reading,
+_JOB: Final = re.compile(rb"(?:^|[\s:])\d\d/\d\d/\d{4} \d\d:\d\d:\d\d;[A-Za-z]{1,2};([^;]*);")
+
+TRANSLATOR = translator("pbs-acct", "PBS accounting log (OpenPBS, PBS Pro, Torque)", _Reading, parting=Parting(_JOB),
                         recognise=lambda sample: by_beginning(sample, _FIRST, "a stamp, a type of record and an id"))

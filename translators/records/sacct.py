@@ -16,9 +16,10 @@ which 22.05 prints less 128.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
+from operator import itemgetter
 from typing import Final
 
 from sssjob.element import Property
@@ -27,9 +28,12 @@ from sssjob.findings import escape
 from sssjob.model import Job
 from sssjob.translators.base import ReadContext
 from sssjob.translators.recognise import by_beginning
+from sssjob.translators.records._again import Once
 from sssjob.translators.records._lines import Line
 from sssjob.translators.records._slurm import CODED, TRES, ending, merged, tres
 from sssjob.translators.records.base import (
+    Names,
+    Parting,
     Reading,
     Record,
     Rejected,
@@ -76,24 +80,75 @@ _COMPONENTS: Final = 10_000
 _TOTAL: Final = {"metric": "Total"}
 
 
+#: Sections of a row: columns that together say one thing.
+_WHO: Final = ("jobname", "user", "uid", "group", "gid", "account", "cluster", "partition", "qos", "reservation")
+_TIMES: Final = ("submit", "eligible", "start", "end", "elapsedraw", "elapsed", "suspended", "restarts")
+_ENDED: Final = ("state", "exitcode", "reason")
+_HELD: Final = ("alloctres", "reqtres", "reqmem", "reqcpus", "reqnodes", "alloccpus", "ncpus", "allocnodes", "nnodes",
+                "nodelist", "timelimitraw", "timelimit", "cputimeraw")
+_USED: Final = ("totalcpu", "usercpu", "systemcpu", "maxrss", "maxvmsize", "exitcode")
+_MORE: Final = ("workdir", "jobidraw", "planned", "reserved", "consumedenergyraw", "consumedenergy", *_EXTENSIONS)
+_Texts = tuple[str, ...]
+_Size = tuple[Decimal, str]
+
+
+class _Columns:
+    """Columns of one order: of each section where its texts stand in a row, whose last text is empty for what is not
+    there."""
+
+    __slots__ = ("ended", "held", "id", "more", "names", "states_tres", "times", "used", "who")
+
+    def __init__(self, names: _Texts) -> None:
+        self.names = names
+        place = {name: i for i, name in enumerate(names)}
+        self.id = place.get("jobid", -1)
+        self.who, self.times, self.ended, self.held, self.used, self.more = (
+            itemgetter(*(place.get(name, -1) for name in section))
+            for section in (_WHO, _TIMES, _ENDED, _HELD, _USED, _MORE))
+        self.states_tres = "alloctres" in place
+
+
+
+@dataclass(slots=True)
+class _Part:
+    """A component of a run while its rows come: its record, the CPU time of its own row, and what the steps add. CPU
+    time in microseconds."""
+
+    record: Record
+    own: int | None
+    cpu: int | None = None
+    peak: _Size | None = None
+    swap: _Size | None = None
+    signal: int | None = None
+
+    def grow(self, peak: _Size | None, swap: _Size | None) -> None:
+        """Keep the greatest sizes."""
+        self.peak, self.swap = _greater(self.peak, peak), _greater(self.swap, swap)
+
+
+def _greater(old: _Size | None, new: _Size | None) -> _Size | None:
+    if old is None or new is None:
+        return new or old
+    return new if to_bytes(*new) > to_bytes(*old) else old
+
+
 @dataclass(slots=True)
 class _Run:
-    """A run of a job while its rows come: by index of the component its record, the CPU time of its own row, and what
-    the steps add. CPU time in microseconds."""
+    """A run of a job while its rows come, by index of the component."""
 
     base: str
-    records: dict[str, Record] = field(default_factory=dict)
-    own: dict[str, int | None] = field(default_factory=dict)
-    cpu: dict[str, int] = field(default_factory=dict)
-    peaks: dict[tuple[str, str], tuple[Decimal, str]] = field(default_factory=dict)
-    signals: dict[str, int] = field(default_factory=dict)
+    parts: dict[str, _Part] = field(default_factory=dict)
 
-    def grow(self, offset: str, sizes: dict[str, tuple[Decimal, str]]) -> None:
-        """Keep the greatest size of each column."""
-        for column, size in sizes.items():
-            old = self.peaks.get((offset, column))
-            if old is None or to_bytes(*size) > to_bytes(*old):
-                self.peaks[offset, column] = size
+
+@dataclass(frozen=True, slots=True)
+class _Held:
+    """The amounts that a job was assigned and asked for. cpu: of AllocTRES."""
+
+    processors: int | None
+    nodes: int | None
+    node: Property | None
+    delivered: tuple[Property, ...]
+    requested: tuple[Property, ...]
 
 
 class Rows(Reading):
@@ -106,6 +161,12 @@ class Rows(Reading):
             raise UsageError("option delimiter is empty")
         self.columns: list[str] = []
         self.free = -1
+        self.at = 0         # the line that findings about amounts are for
+        self.rows = _Columns(())
+        self.orders = Once(_Columns)
+        self.who = Once(self._names)
+        self.tres = Once(_tres)
+        self.held = Once(self._held, self.findings)
         self.run: _Run | None = None
         given = context.options.get("columns")
         if given is not None:
@@ -115,6 +176,7 @@ class Rows(Reading):
 
     # -- rows
     def skips(self, line: Line) -> bool:
+        """Empty lines and headers, which name the columns from there on."""
         if not line.text.strip():
             return True
         if not self.columns or line.text[:5].lower() == "jobid":
@@ -131,16 +193,27 @@ class Rows(Reading):
         self.columns = [n.strip().partition("%")[0].lower() for n in names]
         free = [i for i, n in enumerate(self.columns) if n in _FREE]
         self.free = free[0] if len(free) == 1 else -1
+        self.rows = _Columns(tuple(self.columns))
         lost = [n.strip() for n, low in zip(names, self.columns, strict=True)
                 if low not in COLUMNS and low not in _EXTENSIONS]
         if lost:
             self.tell("SSS501", "columns", f"columns not carried over: {escape(', '.join(lost), 600)}")
 
-    def _row(self, line: Line) -> dict[str, str]:
-        """Column -> text. Rejected: header, columns, id."""
+    def take(self, line: Line) -> Iterable[Job]:
+        """Add one row; gives the job before it when a new one begins."""
+        fields = line.text.split(self.delimiter)
+        if len(fields) != len(self.columns) or not self.columns:
+            self._put_right(fields, line.number)
+        ident = fields[self.rows.id]
+        if not ident or not ident[0].isdigit():
+            raise Rejected("id", f"JobID {escape(ident, 40)!r} is none")
+        fields.append("")
+        return self._folded(self.rows, ident, fields, line.number)
+
+    def _put_right(self, fields: list[str], number: int) -> None:
+        """Make a row of as many fields as there are columns. Rejected: header, columns."""
         if not self.columns:
             raise Rejected("header", "no header and no option columns says what the columns are")
-        fields = line.text.split(self.delimiter)
         extra = len(fields) - len(self.columns)
         if extra == 1 and not fields[-1]:
             fields.pop()
@@ -148,116 +221,133 @@ class Rows(Reading):
             end = self.free + extra + 1
             fields[self.free:end] = [self.delimiter.join(fields[self.free:end])]
             self.tell("SSS542", self.columns[self.free], f"the delimiter stands in {self.columns[self.free]}, which "
-                      "takes it", line.number)
-        elif extra:
+                      "takes it", number)
+        else:
             raise Rejected("columns", f"{len(fields)} columns, not {len(self.columns)}")
-        row = dict(zip(self.columns, fields, strict=True))
-        if not row["jobid"] or not row["jobid"][0].isdigit():
-            raise Rejected("id", f"JobID {escape(row['jobid'], 40)!r} is none")
-        return row
 
-    def take(self, line: Line) -> Iterable[Job]:
-        return self.fold(self._row(line), line.number)
+    def fold(self, row: Mapping[str, str], number: int) -> Iterable[Job]:
+        """Add a row, by name of the column, to the run it belongs to; gives the job before it when a new one begins."""
+        return self._folded(self.orders[tuple(row)], row["jobid"], [*row.values(), ""], number)
 
-    def fold(self, row: dict[str, str], number: int) -> Iterable[Job]:
-        """Add a row to the run it belongs to; gives the job before it when a new one begins."""
-        ident, _, step = row["jobid"].partition(".")
-        base, _, offset = ident.partition("+")
-        run = self.run
-        if step:
-            if run is None or run.base != base or offset not in run.records:
-                raise Rejected("orphan", f"step {escape(row['jobid'], 60)}, whose job does not stand before it")
-            self._step(run, offset, step, row)
-            return ()
-        record = self._record(row, ident, number)
-        used, sizes = _cpu(row), _sizes(row)
-        done: Iterable[Job] = ()
-        if run is not None and offset and run.base == base and len(run.records) >= _COMPONENTS:
+    def _folded(self, columns: _Columns, ident: str, row: list[str], number: int) -> Iterable[Job]:
+        run, offset, base = self.run, "", ident
+        if "." in ident or "+" in ident:
+            ident, _, step = ident.partition(".")
+            base, _, offset = ident.partition("+")
+            if step:
+                if run is None or run.base != base or offset not in run.parts:
+                    raise Rejected("orphan", f"step {escape(row[columns.id], 60)}, whose job does not stand before it")
+                self.step(run.parts[offset], step, columns.used(row))
+                return ()
+        self.at = number
+        record = self._record(columns, row, ident, number)
+        cpu, peak, swap, _ = _using(columns.used(row))
+        if run is not None and offset and run.base == base and len(run.parts) >= _COMPONENTS:
             raise Rejected("too-long", f"a job of more than {_COMPONENTS} components")
-        if run is None or not offset or run.base != base or offset in run.records:
+        done: Iterable[Job] = ()
+        if run is None or not offset or run.base != base or offset in run.parts:
             done = self.rest()
             run = self.run = _Run(base)
-        run.records[offset], run.own[offset] = record, used
-        run.grow(offset, sizes)
+        run.parts[offset] = _Part(record, cpu, peak=peak, swap=swap)
         return done
 
     def rest(self) -> Iterable[Job]:
+        """The last job."""
         run, self.run = self.run, None
-        return () if run is None else (self.given(self._whole(run)),)
+        return () if run is None else (self.given(_whole(run)),)
 
     # -- the record of a row
-    def _record(self, row: dict[str, str], ident: str, number: int) -> Record:
-        get = row.get
-        r = Record(number, ident)
+    def _record(self, columns: _Columns, row: list[str], ident: str, number: int) -> Record:
         self.name(ident, "JobID")
-        r.name = self.name(get("jobname"), "JobName")
-        r.user = self.name(get("user") or get("uid"), "User")
-        r.group = self.name(get("group") or get("gid"), "Group")
-        r.project = self.name(get("account"), "Account")
-        r.machine = self.name(get("cluster"), "Cluster") or self.machine
-        r.queue = self.name(get("partition"), "Partition")
-        r.qos = self.name(words(get("qos"), "Unknown"), "QOS")      # it says so of a job that ended just now
-        r.reservation = self.name(get("reservation"), "Reservation")
-        r.directory = get("workdir") or None
+        r = Record(number, ident, *self.who[columns.who(row)])
+        workdir, raw, planned, reserved, *energies, one, two, three, four = columns.more(row)
+        r.directory = workdir or None
         base, _, index = ident.partition("_")
         if index:
             r.array = base, index
-        self._times(r, row)
-        self._state(r, row)
-        self._amounts(r, row)
-        if get("jobidraw", ident) not in (ident, ""):
-            r.more.append(("LRM", "JobIDRaw", row["jobidraw"]))
-        for column, name in _EXTENSIONS.items():
-            if (text := get(column)) and text != "0:0":
-                r.more.append(("LRM", name, text))
-        text = get("planned") or get("reserved") or ""
-        if text[:1].isdigit():
+        self._times(r, columns.times(row))
+        self._state(r, columns.ended(row))
+        self._amounts(r, columns.held(row), columns.states_tres)
+        if r.ran and (energy := _energy(energies)):
+            r.delivered += energy
+        if raw and raw != ident:
+            r.more.append(("LRM", "JobIDRaw", raw))
+        if one or two or three or four:
+            r.more += [("LRM", name, text) for name, text in zip(
+                _EXTENSIONS.values(), (one, two, three, four), strict=True) if text and text != "0:0"]
+        if (text := planned or reserved)[:1].isdigit():
             r.more.append(("LRM", "Planned", str(rounded(micros(text, "Planned")))))
         return r
 
-    def _times(self, r: Record, row: dict[str, str]) -> None:
-        get, number = row.get, r.line
-        r.submit = self.time(get("submit", ""), "Submit", number)
-        r.eligible = self.time(get("eligible", ""), "Eligible", number)
-        r.start = self.time(get("start", ""), "Start", number)
-        r.end = self.time(get("end", ""), "End", number)
-        r.wall = self.first("Duration", number, ("ElapsedRaw", count(get("elapsedraw", ""), "ElapsedRaw")),
-                            ("Elapsed", rounded(micros(get("elapsed", ""), "Elapsed"))))
-        r.suspended = rounded(micros(get("suspended", ""), "Suspended")) or None
-        restarts = count(get("restarts", ""), "Restarts")
-        r.starts = None if restarts is None else restarts + 1
+    def _names(self, texts: _Texts) -> Names:
+        name, user, uid, group, gid, account, cluster, partition, qos, reservation = texts
+        return (self.name(name, "JobName"), self.name(user or uid, "User"), self.name(group or gid, "Group"),
+                self.name(account, "Account"), self.name(cluster, "Cluster") or self.machine,
+                self.name(partition, "Partition"),
+                self.name(words(qos, "Unknown"), "QOS"),        # it says so of a job that ended just now
+                self.name(reservation, "Reservation"), None)
 
-    def _amounts(self, r: Record, row: dict[str, str]) -> None:
-        get, number = row.get, r.line
-        allocated = recall(tres, get("alloctres", ""), "AllocTRES")
-        asked = recall(tres, get("reqtres", ""), "ReqTRES")
-        r.ran = _ran(r, row, allocated)
+    def _times(self, r: Record, texts: _Texts) -> None:
+        submit, eligible, start, end, raw, elapsed, suspended, restarts = texts
+        number = r.line
+        r.submit = self.time(submit, "Submit", number)
+        r.eligible = self.time(eligible, "Eligible", number)
+        r.start = self.time(start, "Start", number)
+        r.end = self.time(end, "End", number)
+        r.wall = count(raw, "ElapsedRaw")
+        if elapsed:
+            r.wall = self.first("Duration", number, ("ElapsedRaw", r.wall),
+                                ("Elapsed", rounded(micros(elapsed, "Elapsed"))))
+        if suspended:
+            r.suspended = rounded(micros(suspended, "Suspended")) or None
+        again = count(restarts, "Restarts")
+        r.starts = None if again is None else again + 1
+
+    def _amounts(self, r: Record, texts: _Texts, states_tres: bool) -> None:
+        allocated, _ = self.tres[texts[0], texts[1]]
+        nodelist, raw = texts[9], texts[12]
+        r.ran = ((r.start is not None or r.wall not in (None, 0)) and (
+            nodelist != "None assigned" if nodelist else bool(r.wall) or (
+                allocated.cpu is not None if states_tres else r.start is not None)))
         if r.ran and r.start is not None and r.end is not None:
-            span = r.end - r.start
-            if r.wall is None:
-                r.wall = max(0, span - (r.suspended or 0))
-            elif r.suspended is None and span > r.wall:
-                r.suspended = span - r.wall
-            elif abs(span - (r.suspended or 0) - r.wall) > 2:
-                self.first("Duration", number, ("ElapsedRaw", r.wall), ("End - Start - Suspended",
-                                                                        span - (r.suspended or 0)))
-                r.more.append(("LRM", "Elapsed", str(span)))
-        cpus = count(get("ncpus", ""), "NCPUS")
-        nodes = count(get("nnodes", ""), "NNodes")
-        if r.ran:
-            raw = count(get("cputimeraw", ""), "CPUTimeRAW")
-            r.processors = self.first(
-                "Processors", number, ("AllocCPUS", count(get("alloccpus", ""), "AllocCPUS") or None),
-                ("AllocTRES", allocated.cpu), ("NCPUS", cpus or None),
-                ("CPUTimeRAW / Elapsed", raw // r.wall if raw and r.wall and not raw % r.wall else None))
-            r.node, listed = self.nodes(get("nodelist", ""), number) if get("nodelist") else (None, None)
-            r.nodes = self.first("NodeCount", number, ("AllocNodes", count(get("allocnodes", ""), "AllocNodes")),
-                                 ("AllocTRES", allocated.nodes), ("NNodes", nodes), ("NodeList", listed))
-            r.delivered += _held(allocated, row)
-            if allocated.gpus_differ:
-                self.tell("SSS541", "Resource", f"GPU: AllocTRES {allocated.gpus_differ}", number)
-            cpus = nodes = None         # while a job waits they are what it asks for
-        r.requested = self._requested(row, asked, cpus or None, nodes or None, number)
+            self._spent(r, r.end - r.start)
+        cpus = count(raw, "CPUTimeRAW") if raw and r.ran else None
+        quotient = cpus // r.wall if cpus and r.wall and not cpus % r.wall else None
+        held = self.held[texts[:12], r.ran, quotient]
+        r.processors, r.nodes, r.node = held.processors, held.nodes, held.node
+        r.delivered += held.delivered
+        r.requested += held.requested
+
+    def _spent(self, r: Record, span: int) -> None:
+        """Wall time and suspended time beside the time from start to end."""
+        if r.wall is None:
+            r.wall = max(0, span - (r.suspended or 0))
+        elif r.suspended is None and span > r.wall:
+            r.suspended = span - r.wall
+        elif abs(span - (r.suspended or 0) - r.wall) > 2:
+            self.first("Duration", r.line, ("ElapsedRaw", r.wall), ("End - Start - Suspended",
+                                                                    span - (r.suspended or 0)))
+            r.more.append(("LRM", "Elapsed", str(span)))
+
+    def _held(self, said: tuple[_Texts, bool, int | None]) -> _Held:
+        """Processors, nodes, memory and the rest. quotient: CPUTimeRAW over the elapsed time."""
+        texts, ran, quotient = said
+        number, row = self.at, dict(zip(_HELD, texts, strict=False))
+        allocated, asked = self.tres[texts[0], texts[1]]
+        cpus = count(row["ncpus"], "NCPUS")
+        nodes = count(row["nnodes"], "NNodes")
+        if not ran:                     # while a job waits they are what it asks for
+            return _Held(None, None, None, (), tuple(self._requested(row, asked, cpus or None, nodes or None, number)))
+        processors = self.first(
+            "Processors", number, ("AllocCPUS", count(row["alloccpus"], "AllocCPUS") or None),
+            ("AllocTRES", allocated.cpu), ("NCPUS", cpus or None), ("CPUTimeRAW / Elapsed", quotient))
+        node, listed = self.nodes(row["nodelist"], number) if row["nodelist"] else (None, None)
+        counted = self.first("NodeCount", number, ("AllocNodes", count(row["allocnodes"], "AllocNodes")),
+                             ("AllocTRES", allocated.nodes), ("NNodes", nodes), ("NodeList", listed))
+        if allocated.gpus_differ:
+            self.tell("SSS541", "Resource", f"GPU: AllocTRES {allocated.gpus_differ}", number)
+        return _Held(processors, counted, node, tuple(_assigned(allocated)),
+                     tuple(self._requested(row, asked, None, None, number)))
 
     def _requested(self, row: dict[str, str], asked: TRES, cpus: int | None, nodes: int | None,
                    number: int) -> list[Property]:
@@ -278,16 +368,9 @@ class Rows(Reading):
             found.append(memory)
         return [*found, *(p for p in asked.others if p.get("name") not in ("Billing", "Energy"))]
 
-    def _state(self, r: Record, row: dict[str, str]) -> None:
-        r.native = words(row.get("state")) or ""
-        code, signal = _code(row.get("exitcode", ""))
-        word = r.native.partition(" ")[0]
-        r.signal = signal or None
-        if code is not None and not r.signal and (code or word in CODED):
-            r.exit_code = code
-        if r.exit_code is None:
-            r.exit_status = row.get("exitcode", "")
-        r.state, r.message, r.hold, known = ending(r.native, row.get("reason", ""), r.signal)
+    def _state(self, r: Record, texts: _Texts) -> None:
+        r.native, r.signal, r.exit_code, r.exit_status, ended = _ENDS[texts]
+        r.state, r.message, r.hold, known = ended
         if not r.native:
             r.state = "Completed" if r.end is not None else "Running" if r.start is not None else "Idle"
         elif not known:
@@ -295,65 +378,78 @@ class Rows(Reading):
         if r.state != "Completed":
             r.end = r.exit_code = None
 
-    # -- steps
-    def _step(self, run: _Run, offset: str, step: str, row: dict[str, str]) -> None:
-        """What a step tells of its job: CPU time, peaks, and of the batch step the signal."""
-        used, sizes, signal = _cpu(row), _sizes(row), _code(row.get("exitcode", ""))[1]
+    def step(self, part: _Part, name: str, texts: _Texts) -> None:
+        """Add what a step tells of its job: CPU time, peaks, and of the batch step the signal."""
+        used, peak, swap, signal = _using(texts)
+        signal = signal if name == "batch" else None
         if used is not None:
-            run.cpu[offset] = run.cpu.get(offset, 0) + used
-        run.grow(offset, sizes)
-        if step == "batch" and signal:
-            run.signals[offset] = signal
-
-    def _whole(self, run: _Run) -> Record:
-        for offset, record in run.records.items():
-            self._folded(run, offset, record)
-        records = list(run.records.values())
-        if len(records) == 1 and "" in run.records:
-            return records[0]
-        first = records[0]
-        job = Record(first.line, run.base, **{name: getattr(first, name) for name in (
-            "name", "user", "group", "project", "machine", "queue", "qos", "reservation", "directory", "submit",
-            "eligible")})
-        job.state, job.hold, job.native, job.exit_status = first.state, first.hold, first.native, first.exit_status
-        job.more, job.starts = first.more, first.starts
-        merged(job, records)
-        return job
-
-    def _folded(self, run: _Run, offset: str, r: Record) -> None:
-        """Put into the record of a job what its steps said."""
-        peak, swap = run.peaks.get((offset, "maxrss")), run.peaks.get((offset, "maxvmsize"))
-        if peak:
-            r.delivered.append(leaf("Memory", peak[0], {"units": peak[1], "metric": "Max"}))
-        if swap:
-            r.more.append(("LRM", "MaxVMSize", f"{swap[0]:f} {swap[1]}"))
-        used = run.own[offset] or run.cpu.get(offset)       # sacct -X prints 0 for the job and no step
-        r.cpu = rounded(run.own[offset] if used is None and not r.wall else used)
-        if r.signal is None and r.exit_code is None and offset in run.signals and r.state == "Completed" and r.ran:
-            r.signal = run.signals[offset]
+            part.cpu = (part.cpu or 0) + used
+        part.grow(peak, swap)
+        if signal:
+            part.signal = signal
 
 
-def _ran(r: Record, row: dict[str, str], allocated: TRES) -> bool:
-    """Whether a job used the machine: a start time alone is no evidence (lrm-facts: cancelled jobs may have one)."""
-    if r.start is None and r.wall in (None, 0):
-        return False
-    if row.get("nodelist"):
-        return row["nodelist"] != "None assigned"
-    if r.wall:
-        return True
-    if "alloctres" in row:
-        return allocated.cpu is not None
-    return r.start is not None
+def _ending(texts: _Texts) -> tuple[str, int | None, int | None, str, tuple[str, str, str | None, bool]]:
+    """(the manager's state, signal, exit code, status that is neither, what ``ending`` gives) of State, ExitCode and
+    Reason. Rejected: number."""
+    state, exits, reason = texts
+    native = words(state) or ""
+    code, signal = _code(exits)
+    if code is not None and (signal or not (code or native.partition(" ")[0] in CODED)):
+        code = None
+    return native, signal or None, code, exits if code is None else "", ending(native, reason, signal or None)
 
 
-def _held(allocated: TRES, row: dict[str, str]) -> Iterator[Property]:
+_ENDS: Final = Once(_ending)
+
+
+def _whole(run: _Run) -> Record:
+    """The record of a run, of its components what they add up to."""
+    for part in run.parts.values():
+        _finish(part)
+    records = [part.record for part in run.parts.values()]
+    if len(records) == 1 and "" in run.parts:
+        return records[0]
+    first = records[0]
+    job = Record(first.line, run.base, **{name: getattr(first, name) for name in (
+        "name", "user", "group", "project", "machine", "queue", "qos", "reservation", "directory", "submit",
+        "eligible")})
+    job.state, job.hold, job.native, job.exit_status = first.state, first.hold, first.native, first.exit_status
+    job.more, job.starts = first.more, first.starts
+    merged(job, records)
+    return job
+
+
+def _finish(part: _Part) -> None:
+    """Put into the record of a job what its steps said."""
+    r = part.record
+    if part.peak:
+        r.delivered.append(leaf("Memory", part.peak[0], _PEAKS[part.peak[1]]))
+    if part.swap:
+        r.more.append(("LRM", "MaxVMSize", f"{part.swap[0]:f} {part.swap[1]}"))
+    used = part.own or part.cpu         # sacct -X prints 0 for the job and no step
+    r.cpu = rounded(part.own if used is None and not r.wall else used)
+    if r.signal is None and r.exit_code is None and part.signal and r.state == "Completed" and r.ran:
+        r.signal = part.signal
+
+
+def _tres(texts: _Texts) -> tuple[TRES, TRES]:
+    """AllocTRES and ReqTRES. Rejected: number."""
+    return recall(tres, texts[0], "AllocTRES"), recall(tres, texts[1], "ReqTRES")
+
+
+def _assigned(allocated: TRES) -> Iterator[Property]:
     if allocated.memory is not None:
         yield leaf("Memory", allocated.memory[0], {"units": allocated.memory[1]} | _TOTAL)
     yield from (p for p in allocated.others if p.get("name") != "Energy")
-    for column in ("consumedenergyraw", "consumedenergy"):
-        if energy := thousands(row.get(column, ""), column):
-            yield leaf("Resource", energy, {"name": "Energy", "units": "J"})
-            return
+
+
+def _energy(texts: list[str]) -> list[Property]:
+    """The energy of ConsumedEnergyRaw, else of ConsumedEnergy. Rejected: number."""
+    for text, column in zip(texts, ("consumedenergyraw", "consumedenergy"), strict=True):
+        if text and (energy := thousands(text, column)):
+            return [leaf("Resource", energy, {"name": "Energy", "units": "J"})]
+    return []
 
 
 def _limit(row: dict[str, str]) -> int | None:
@@ -381,26 +477,42 @@ def _code(text: str) -> tuple[int | None, int | None]:
     return count(code, "ExitCode"), count(signal, "ExitCode")
 
 
-def _cpu(row: dict[str, str]) -> int | None:
-    """Microseconds of TotalCPU, else of UserCPU and SystemCPU."""
-    total = micros(row.get("totalcpu", ""), "TotalCPU")
-    if total is not None:
-        return total
-    user, system = micros(row.get("usercpu", ""), "UserCPU"), micros(row.get("systemcpu", ""), "SystemCPU")
-    return None if user is None and system is None else (user or 0) + (system or 0)
+def _using(texts: _Texts) -> tuple[int | None, _Size | None, _Size | None, int | None]:
+    """(microseconds of TotalCPU, else of UserCPU and SystemCPU; the peaks of memory and swap that were sampled; signal)
+    of a row. Rejected: number."""
+    total, user, system, peak, swap, exits = texts
+    used = micros(total, "TotalCPU")
+    if used is None and (user or system):
+        parts = micros(user, "UserCPU"), micros(system, "SystemCPU")
+        used = None if parts == (None, None) else (parts[0] or 0) + (parts[1] or 0)
+    return used, _size(peak, "maxrss"), _size(swap, "maxvmsize"), _SIGNALS[exits]
 
 
-def _sizes(row: dict[str, str]) -> dict[str, tuple[Decimal, str]]:
-    """The peaks that were sampled: empty and 0 were not."""
-    found = {}
-    for column in ("maxrss", "maxvmsize"):
-        size = amount(row.get(column, ""), column)
-        if size is not None and size[0]:
-            found[column] = size
-    return found
+def _size(text: str, column: str) -> _Size | None:
+    """A size that was sampled: empty and 0 were not."""
+    size = amount(text, column) if text else None
+    return size if size is not None and size[0] else None
 
 
+_SIGNALS: Final[Once[str, int | None]] = Once(lambda text: _code(text)[1])
+_PEAKS: Final[Once[str, dict[str, str]]] = Once(lambda unit: {"units": unit, "metric": "Max"})
 _HEADER: Final = re.compile(r"(?=[^\n]*\bJobID(?:Raw)?\b)[A-Z]\w*+(?:\|[A-Z]\w*+)*+\|?\r?(?:\n|\Z)", re.IGNORECASE)
 
-TRANSLATOR = translator("sacct", "Slurm accounting, sacct --parsable2", Rows, (".psv",),
+def _goes_on(head: bytes, options: Mapping[str, str]) -> Callable[[bytes], bool] | None:
+    """Of a row whether it is that of a step or a component; None where the first line names no columns."""
+    names = [n.strip().lower() for n in head.split(b"|")]
+    if b"jobid" not in names or options.get("columns") is not None or options.get("delimiter", "|") != "|":
+        return None
+    at = names.index(b"jobid")
+
+    def goes_on(line: bytes) -> bool:
+        fields = line.split(b"|", at + 1)
+        return at < len(fields) and (b"." in fields[at] or b"+" in fields[at])
+
+    return goes_on
+
+
+_PARTING: Final = Parting(header=_goes_on, again=re.compile(rb"\njobid", re.IGNORECASE))
+
+TRANSLATOR = translator("sacct", "Slurm accounting, sacct --parsable2", Rows, (".psv",), parting=_PARTING,
                         recognise=lambda sample: by_beginning(sample, _HEADER, "columns of sacct, one of them JobID"))

@@ -41,7 +41,7 @@ _NUMBERS: Final[dict[str, tuple[str, ...]]] = {
 class _Members(Rows):
     def jobs(self, file: BinaryIO) -> Iterator[Job]:
         """The jobs of the member ``jobs``; what breaks the document itself ends the reading."""
-        found = members(file, "jobs", self.context.limits.child_bytes)
+        found = members(file, "jobs", self.context.limits.child_bytes, self.tell)
         number = 1
         try:
             for number, member in found:
@@ -63,13 +63,12 @@ class _Members(Rows):
     def _member(self, job: Any, number: int) -> Iterable[Job]:
         if not isinstance(job, dict):
             raise Rejected("json", f"a member of jobs is no object but {type(job).__name__}")
-        steps = [("batch" if _at(s, "step", "name") == "batch" else "step", _step_row(s)) for s in _list(job, "steps")]
+        steps = [("batch" if _at(s, "step", "name") == "batch" else "step", _step(s)) for s in _list(job, "steps")]
         done = self.fold(self._job_row(job, number), number)
-        run = self.run
-        assert run is not None
-        offset = next(reversed(run.records))
-        for name, row in steps:
-            self._step(run, offset, name, row)
+        assert self.run is not None
+        part = next(reversed(self.run.parts.values()))
+        for name, texts in steps:
+            self.step(part, name, texts)
         return done
 
     def _job_row(self, job: dict[str, Any], number: int) -> dict[str, str]:
@@ -187,11 +186,11 @@ def _seconds(value: Any) -> str:
     return "" if seconds is None else f"{seconds}.{part or 0:06d}"
 
 
-def _step_row(step: Any) -> dict[str, str]:
-    """The row of a step: what it used stands under ``requested`` in spite of the name, in bytes."""
+def _step(step: Any) -> tuple[str, ...]:
+    """What a step used, as ``Rows.step`` takes it: it stands under ``requested`` in spite of the name, in bytes."""
     peaks = {_text(_at(t, "type")): _size(_number(_at(t, "count"))) for t in _list(step, "tres", "requested", "max")}
-    return {"totalcpu": _seconds(_at(step, "time", "total")), "maxrss": peaks.get("mem", ""),
-            "maxvmsize": peaks.get("vmem", ""), "exitcode": _code(step, "exit_code")}
+    return (_seconds(_at(step, "time", "total")), "", "", peaks.get("mem", ""), peaks.get("vmem", ""),
+            _code(step, "exit_code"))
 
 
 def _size(value: int | None) -> str:

@@ -15,6 +15,7 @@ import re
 from collections.abc import Iterable, Iterator
 from decimal import Decimal
 from functools import lru_cache
+from operator import itemgetter
 from typing import Final
 
 from sssjob.element import Property
@@ -22,8 +23,11 @@ from sssjob.findings import escape
 from sssjob.model import Job
 from sssjob.translators.base import ReadContext
 from sssjob.translators.recognise import by_beginning
+from sssjob.translators.records._again import Once
 from sssjob.translators.records._lines import Line
 from sssjob.translators.records.base import (
+    Names,
+    Parting,
     Reading,
     Record,
     Rejected,
@@ -52,6 +56,11 @@ _LEAST: Final = 43
 _SLAVES: Final = 100_000
 _COLONS: Final = 9          # colons in a name or an account
 _EPOCH: Final = 9           # digits of a time
+_NO_ACCOUNT: Final = ("sge", "NONE")
+_HALF, _MICRO = Decimal("0.5"), Decimal("0.000001")
+_IN_BYTES, _IN_KB, _MEAN = ({"units": unit, "metric": metric} for unit, metric in (
+    ("B", "Max"), ("KB", "Max"), ("GB", "Average")))
+_who: Final = itemgetter(0, 2, 3, 4, 31)
 _OPTION: Final = re.compile(r"(?:^|\s)-(l|pe|q)\s+(\S+)(?:\s+(\d[\d,-]*))?", re.ASCII)
 
 
@@ -61,11 +70,15 @@ class _Reading(Reading):
         self.slaves: dict[tuple[str, str], list[Record]] = {}
         self.held = 0
         self.texts: dict[tuple[str, str], list[tuple[int, str]]] = {}
+        self.who = Once(self._names)
+        self.ends = Once(_ending)
 
     def skips(self, line: Line) -> bool:
+        """Comments and empty lines."""
         return len(line.text.strip()) < 2 or line.text.startswith("#")
 
     def take(self, line: Line) -> Iterable[Job]:
+        """Add one line; gives the jobs that are whole with it."""
         fields = line.text.split(":")
         if len(fields) < _LEAST:
             raise Rejected("columns", f"{len(fields)} fields, not {_LEAST} or more")
@@ -86,14 +99,14 @@ class _Reading(Reading):
             if self.keeping:
                 self.texts.setdefault(key, []).append((line.number, line.text))
             return ()
-        slaves = self.slaves.pop(key, [])
-        self.texts.pop(key, None)
-        if slaves:
+        if self.slaves and (slaves := self.slaves.pop(key, [])):
+            self.texts.pop(key, None)
             self.held -= len(slaves)
             _gather(record, slaves)
         return (self.given(record),)
 
     def rest(self) -> Iterable[Job]:
+        """Slaves whose own record did not come are rejected."""
         for (ident, _), slaves in self.slaves.items():
             for slave in slaves:
                 self.reject(slave.line, "orphan", f"slave of job {ident}, whose own record is not here", taken=1)
@@ -101,6 +114,7 @@ class _Reading(Reading):
         return ()
 
     def unfinished(self) -> Iterable[str]:
+        """Lines of slaves whose own record has not come yet."""
         return (text for _, text in sorted(line for lines in self.texts.values() for line in lines))
 
     def _unshifted(self, fields: list[str]) -> list[str]:
@@ -117,55 +131,43 @@ class _Reading(Reading):
 
     def _record(self, f: list[str], line: int) -> Record:
         task = f[35]
-        r = Record(line, f[5] if task in ("0", "") else f"{f[5]}.{task}")
-        if task not in ("0", ""):
-            r.array = f[5], task
-        r.queue, r.group, r.user, r.name = (self.name(words(f[i]), n) for i, n in (
-            (0, "qname"), (2, "group"), (3, "owner"), (4, "job_name")))
-        r.project = self.name(words(f[31], "NONE"), "project")
-        if (account := words(f[6], "sge", "NONE")) is not None:
-            r.more.append(("sge", "Account", account))
-        r.machine = self.machine
+        array = None if task in ("0", "") else (f[5], task)
+        r = Record(line, f[5] if array is None else f"{f[5]}.{task}", *self.who[_who(f)], array=array)
+        if (account := f[6]) not in _NO_ACCOUNT and (text := words(account, *_NO_ACCOUNT)) is not None:
+            r.more.append(("sge", "Account", text))
         r.submit_host = self.name(words(f[49]), "submit_host") if len(f) > 49 else None
-        r.submit, r.start, r.end = (self.time(f[i], n, line) for i, n in (
-            (8, "submission_time"), (9, "start_time"), (10, "end_time")))
-        self._state(r, f)
+        r.submit = self.time(f[8], "submission_time", line)
+        r.start = self.time(f[9], "start_time", line)
+        r.end = self.time(f[10], "end_time", line)
+        r.ran = r.start is not None
+        r.native, r.exit_code, r.signal, r.exit_status, r.message = self.ends[f[11], f[12], r.ran]
         self._used(r, f)
-        r.requested = list(recall(_requested, f[39]))
-        if words(f[33], "NONE"):
+        r.requested += recall(_requested, f[39])
+        if f[33] != "NONE" and words(f[33], "NONE"):
             r.more.append(("sge", "ParallelEnvironment", f[33]))
         if len(f) > 43 and f[43].strip("0"):
             r.reservation = self.name(f[43], "arid")
         return r
 
-    def _state(self, r: Record, f: list[str]) -> None:
-        """Exit code and signal: above 128 and failed, the signal is what is over 128."""
-        failed, code = count(f[11].partition(" ")[0], "failed"), count(f[12], "exit_status")
-        r.ran = r.start is not None
-        r.native = f"failed={f[11]}"
-        if code is not None and code > 255:
-            raise Rejected("number", f"exit_status {code} is over 255")
-        if failed and code is not None and code > 128:
-            r.signal, r.exit_status = code - 128, str(code)
-        else:
-            r.exit_code = code
-        if failed:
-            why = FAILED.get(failed, "")
-            text = f"failed {failed}" + (f" ({_WORDS[failed]})" if failed in _WORDS else "")
-            r.message = f"{why}: {text}" if why else text
-            if not r.ran:
-                r.message = f"never-ran: {text}"
+    def _names(self, texts: tuple[str, ...]) -> Names:
+        queue, group, user, name = (self.name(words(text), of) for text, of in zip(
+            texts, ("qname", "group", "owner", "job_name"), strict=False))
+        return name, user, group, self.name(words(texts[4], "NONE"), "project"), self.machine, queue, None, None, None
 
     def _used(self, r: Record, f: list[str]) -> None:
         """Wall time is ru_wallclock, but 0 there says nothing where the clock says otherwise."""
         span = r.end - r.start if r.end is not None and r.start is not None else None
         wall = rounded(micros(f[13], "ru_wallclock"))
-        r.wall = self.first("Duration", r.line, ("ru_wallclock", wall or None), ("end_time - start_time",
-                            None if span is None else max(0, span)))
+        if wall and wall == span:
+            r.wall = wall
+        else:
+            r.wall = self.first("Duration", r.line, ("ru_wallclock", wall or None), ("end_time - start_time",
+                                None if span is None else max(0, span)))
         cpu = rounded(micros(f[36], "cpu"))
-        parts = [number(f[14], "ru_utime"), number(f[15], "ru_stime")]
-        both = None if None in parts else int(sum((p for p in parts if p), Decimal(0)) + Decimal("0.5"))
-        r.cpu = self.first("CpuDuration", r.line, ("cpu", cpu), ("ru_utime + ru_stime", both or None))
+        user, system = number(f[14], "ru_utime"), number(f[15], "ru_stime")
+        both = None if user is None or system is None else int(user + system + _HALF)
+        r.cpu = cpu if both == cpu else self.first("CpuDuration", r.line, ("cpu", cpu),
+                                                   ("ru_utime + ru_stime", both or None))
         r.processors = count(f[34], "slots") or None
         if r.ran and words(f[1], "UNKNOWN"):
             r.node, _ = self.nodes(f[1], r.line)
@@ -173,16 +175,34 @@ class _Reading(Reading):
 
     def _memory(self, r: Record, f: list[str]) -> None:
         """The peak (maxrss of Univa, else ru_maxrss in KB) and the average, which mem holds in GB times CPU seconds."""
-        bytes_ = number(f[47], "maxrss") if len(f) > 47 else None
-        peak = (bytes_, "B") if bytes_ else (number(f[16], "ru_maxrss"), "KB")
-        if peak[0]:
-            r.delivered.append(leaf("Memory", peak[0], {"units": peak[1], "metric": "Max"}))
+        peak, units = number(f[47], "maxrss") if len(f) > 47 else None, _IN_BYTES
+        if not peak:
+            peak, units = number(f[16], "ru_maxrss"), _IN_KB
+        if peak:
+            r.delivered.append(leaf("Memory", peak, units))
         product, cpu = number(f[37], "mem"), number(f[36], "cpu")
         if product and cpu:
-            average = (product / cpu).quantize(Decimal("0.000001"))
-            r.delivered.append(leaf("Memory", average, {"units": "GB", "metric": "Average"}))
-        if text := words(f[42].partition(".")[0], "0"):
+            r.delivered.append(leaf("Memory", (product / cpu).quantize(_MICRO), _MEAN))
+        if not f[42].startswith("0.") and (text := words(f[42].partition(".")[0], "0")):
             r.more.append(("LRM", "MaxVMSize", f"{text} B"))
+
+
+def _ending(texts: tuple[str, str, bool]) -> tuple[str, int | None, int | None, str, str]:
+    """(the manager's state, exit code, signal, status that is neither, message) of failed and exit_status, and of
+    whether the job ran. Above 128 and failed, the signal is what is over 128. Rejected: number."""
+    told, status, ran = texts
+    failed, code = count(told.partition(" ")[0], "failed"), count(status, "exit_status")
+    native = f"failed={told}"
+    if code is not None and code > 255:
+        raise Rejected("number", f"exit_status {code} is over 255")
+    if not failed:
+        return native, code, None, "", ""
+    why = FAILED.get(failed, "") if ran else "never-ran"
+    text = f"failed {failed}" + (f" ({_WORDS[failed]})" if failed in _WORDS else "")
+    message = f"{why}: {text}" if why else text
+    if code is not None and code > 128:
+        return native, None, code - 128, str(code), message
+    return native, code, None, "", message
 
 
 def _digits(text: str) -> bool:
@@ -230,5 +250,7 @@ def _limits(text: str) -> Iterator[Property]:
 
 _FIRST: Final = re.compile(rf"(?:#[^\n]*\n)*+(?:[\w.@-]*+:){{2}}(?:[^:\n]*+:){{{_LEAST - 3},}}", re.ASCII)
 
-TRANSLATOR = translator("sge-acct", "Grid Engine accounting file", _Reading,
+_JOB: Final = re.compile(rb"\A(?:[^:]*+:){5}(\d++):")
+
+TRANSLATOR = translator("sge-acct", "Grid Engine accounting file", _Reading, parting=Parting(_JOB),
                         recognise=lambda sample: by_beginning(sample, _FIRST, f"{_LEAST} fields parted by colons"))

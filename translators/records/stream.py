@@ -3,19 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from itertools import islice
+from dataclasses import replace
 from typing import BinaryIO, Final
 
+from sssjob.findings import Findings
 from sssjob.model import Job, JobGroup
 from sssjob.profiles import profile
 from sssjob.translators.base import ReadContext, Translator, WriteContext
+from sssjob.translators.records._sss import PlainJobs
 from sssjob.translators.records.base import RecordTranslator, Stream, group_id, prop
 from sssjob.writer import write_document
 
-__all__ = ["opened", "pieces", "streams", "texts"]
+__all__ = ["opened", "pieces", "streams", "sums", "texts"]
 
 _BATCH: Final = 256     # jobs written at once
 _ENDS: Final = ("<JobGroup>\n", "</JobGroup>\n")
+
+
+def sums(reader: Translator, writer: Translator) -> bool:
+    """Whether what is read are sums over jobs, and what is written a table of them."""
+    return isinstance(reader, RecordTranslator) and reader.sums is not None and isinstance(
+        writer, RecordTranslator) and writer.rows is not None
 
 
 def streams(reader: Translator, writer: Translator, context: WriteContext) -> bool:
@@ -27,15 +35,20 @@ def streams(reader: Translator, writer: Translator, context: WriteContext) -> bo
     return isinstance(writer, RecordTranslator) and (writer.texts is not None or writer.blobs is not None)
 
 
-def opened(reader: Translator, file: BinaryIO, context: ReadContext) -> Stream:
-    """The jobs of a stream of records; ask ``streams`` before."""
+def opened(reader: Translator, file: BinaryIO, context: ReadContext, writer: Translator | None = None) -> Stream:
+    """The jobs of a stream of records, for a table the sums; ask ``streams`` before."""
     assert isinstance(reader, RecordTranslator) and reader.stream is not None
+    if reader.sums is not None and writer is not None and sums(reader, writer):
+        return reader.sums(file, context)
     return reader.stream(file, context)
 
 
-def pieces(jobs: Iterable[Job], writer: Translator, context: WriteContext, path: str,
+def pieces(jobs: Iterable[Job], writer: Translator, context: WriteContext, path: str, reader: Translator | None = None,
            ) -> Iterator[str] | Iterator[bytes]:
-    """As ``texts``, and the pieces of what is no text."""
+    """As ``texts``, and the pieces of what is no text. reader: of sums, whose table they go into."""
+    if isinstance(reader, RecordTranslator) and isinstance(writer, RecordTranslator) and reader.totals is not None and \
+            writer.rows is not None:
+        return writer.rows(jobs, context, reader.totals)
     if isinstance(writer, RecordTranslator) and writer.blobs:
         return writer.blobs(jobs, context)
     return texts(jobs, writer, context, path)
@@ -51,13 +64,37 @@ def texts(jobs: Iterable[Job], writer: Translator, context: WriteContext, path: 
 def _sss(jobs: Iterator[Job], context: WriteContext, path: str) -> Iterator[str]:
     """A JobGroup; its State comes last, when it is known."""
     start, end = _ENDS
-    head = start + _inner([], context, path)
-    done = None
-    while batch := list(islice(jobs, _BATCH)):
-        yield head + _inner(batch, context)
-        head = ""
-        done = done is not False and all(job.value("State") == "Completed" for job in batch)
-    yield head + ("  <State>Completed</State>\n" if done and context.profile == "3.1" else "") + end
+    done: bool | None = None
+    plain = PlainJobs() if context.profile == "3.1" else None
+    out, odd, told = [start + _inner([], context, path)], list[Job](), set[tuple[str, str]]()
+    for number, job in enumerate(jobs, 1):
+        text = None if plain is None else plain.text(job)
+        done = done is not False and job.value("State") == "Completed"
+        if text is None:
+            odd.append(job)
+        else:
+            if odd:
+                out.append(_odd(odd, context, told))
+                odd = []
+            out.append(text)
+        if not number % _BATCH:
+            yield "".join(out) + (_odd(odd, context, told) if odd else "")
+            out, odd = [], []
+    yield "".join(out) + (_odd(odd, context, told) if odd else "") + (
+        "  <State>Completed</State>\n" if done and context.profile == "3.1" else "") + end
+
+
+def _odd(jobs: list[Job], context: WriteContext, told: set[tuple[str, str]]) -> str:
+    """The elements of jobs that are not plain. told: what was told of the stream already and is not told again."""
+    findings = Findings(context.findings.file, context.findings.limits)
+    text = _inner(jobs, replace(context, findings=findings))
+    for f in findings:
+        if f.rejects or (f.rule, f.subject) not in told:
+            told.add((f.rule, f.subject))
+            context.findings.add(f.rule, f.subject, f.message, severity=f.severity, line=f.line, path=f.path,
+                                 hint=f.hint)
+    context.findings.overflow += findings.overflow
+    return text
 
 
 def _inner(jobs: list[Job], context: WriteContext, path: str | None = None) -> str:

@@ -60,6 +60,7 @@ class _Reading(Reading):
         self.given_origin = self.origin is not None
 
     def skips(self, line: Line) -> bool:
+        """Comments, of which UnixStartTime is the origin of all times."""
         text = line.text.strip()
         if text.startswith(";"):
             key, _, value = text[1:].partition(":")
@@ -72,6 +73,7 @@ class _Reading(Reading):
         return not text
 
     def take(self, line: Line) -> Iterable[Job]:
+        """The job of one line."""
         fields = line.text.split()
         if len(fields) != len(FIELDS):
             raise Rejected("columns", f"{len(fields)} fields, not {len(FIELDS)}")
@@ -163,6 +165,7 @@ class _Writing:
         return " ".join("-1" if f is None else _short(f) for f in fields) + "\n"
 
     def ident(self, job: Job) -> int | str:
+        """A job number: the Id where it is one, else the next that is free, told."""
         text = str(job.value("Id") or "")
         if text.isdigit() and text.isascii() and len(text) < 19:
             return text
@@ -171,6 +174,7 @@ class _Writing:
         return self.ids
 
     def name(self, kind: str, value: Value | None) -> int | str | None:
+        """A number for a name, the same for the same name; a number stays."""
         text = None if value is None else str(value)
         if text is None or (text.isdigit() and text.isascii() and len(text) < 19):
             return text
@@ -186,6 +190,7 @@ class _Writing:
         return None
 
     def asked(self, job: Job) -> Decimal | None:
+        """KB of one processor that were asked for."""
         p = job.requested.first("Memory") if job.requested else None
         n = _whole(job.requested.value("Processors")) if job.requested else None
         if p is None or not isinstance(p.value, Decimal) or p.get("metric") not in ("PerProcessor", "Total", None):
@@ -193,11 +198,13 @@ class _Writing:
         return _kb(p.value, p.get("units"), 1 if p.get("metric") == "PerProcessor" else n or 1)
 
     def lost(self, job: Job) -> None:
+        """Tell of properties that have no field."""
         for item in job.items:
             if item.tag not in _KEPT:
                 self.tell(item.tag, f"no field for {item.tag}")
 
     def tell(self, subject: str, message: str) -> None:
+        """Tell once of what is lost or made up."""
         if subject not in self.told:
             self.told.add(subject)
             self.context.findings.add("SSS501", subject, message, policy=self.context.policy or Policy.WARN)
@@ -220,7 +227,7 @@ def _kb(value: Decimal, units: str | None, n: int) -> Decimal | None:
     try:
         return to_bytes(value, units) / 1024 / n
     except LexicalError:
-        return None
+        return None             # an unknown unit: told when the document was read (SSS206)
 
 
 def _status(job: Job) -> int | None:

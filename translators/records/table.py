@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from decimal import Decimal
 from io import StringIO
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from sssjob.element import Container, Property, Value
 from sssjob.errors import UsageError
@@ -24,9 +24,9 @@ from sssjob.translators.base import WriteContext
 from sssjob.translators.records.base import RecordTranslator, effective_jobs, no_reading
 from sssjob.units import to_bytes
 
-__all__ = ["COLUMNS", "Column", "as_csv", "as_jsonl", "chosen", "rows", "table"]
+__all__ = ["COLUMNS", "JOBS", "Cell", "Column", "Table", "as_csv", "as_jsonl", "chosen", "rows", "table"]
 
-_Cell = str | int | Decimal | None
+Cell = str | int | Decimal | None
 
 
 @dataclass(slots=True)
@@ -39,9 +39,11 @@ class _Scope:
     asked: Container | None
 
     def first(self, tag: str) -> Property | None:
+        """The first property of a name, where it stands nearest."""
         return next((p for c in self.amounts if (p := c.first(tag)) is not None), None)
 
     def all(self, tag: str) -> list[Property]:
+        """All properties of a name, where it stands nearest."""
         return next((found for c in self.amounts if (found := c.all(tag))), [])
 
 
@@ -51,48 +53,55 @@ class Column(NamedTuple):
     name: str
     unit: str
     source: str
-    cell: Callable[[_Scope], _Cell]
+    cell: Callable[[Any], Cell]
 
 
-def _of_job(tag: str) -> Callable[[_Scope], _Cell]:
+class Table(NamedTuple):
+    """Columns, and how records become their cells."""
+
+    columns: tuple[Column, ...]
+    rows: Callable[[Iterable[Any], tuple[Column, ...], WriteContext], Iterator[list[Cell]]]
+
+
+def _of_job(tag: str) -> Callable[[_Scope], Cell]:
     """What was delivered, else what stands bare (decisions 4, 5)."""
     return lambda s: next((b.value(tag) for b in s.job.containers("Delivered") if b.first(tag)), s.job.value(tag))
 
 
-def _amount(tag: str) -> Callable[[_Scope], _Cell]:
+def _amount(tag: str) -> Callable[[_Scope], Cell]:
     return lambda s: None if (p := s.first(tag)) is None else p.value
 
 
-def _asked(tag: str) -> Callable[[_Scope], _Cell]:
+def _asked(tag: str) -> Callable[[_Scope], Cell]:
     return lambda s: None if s.asked is None else s.asked.value(tag)
 
 
-def _fact(name: str) -> Callable[[_Scope], _Cell]:
+def _fact(name: str) -> Callable[[_Scope], Cell]:
     """An Extension of type LRM."""
     return lambda s: next((p.text for p in s.job.all("Extension")
                            if p.get("name") == name and p.get("type") == "LRM"), None)
 
 
-def _whole(name: str) -> Callable[[_Scope], _Cell]:
+def _whole(name: str) -> Callable[[_Scope], Cell]:
     get = _fact(name)
     return lambda s: int(text) if isinstance(text := get(s), str) and text.isdecimal() and text.isascii() else None
 
 
-def _bytes(metric: str) -> Callable[[_Scope], _Cell]:
-    def cell(s: _Scope) -> _Cell:
+def _bytes(metric: str) -> Callable[[_Scope], Cell]:
+    def cell(s: _Scope) -> Cell:
         for p in s.all("Memory"):
             if p.get("metric", "Total") == metric and isinstance(p.value, Decimal):
                 try:
                     return to_bytes(p.value, p.get("units"))
                 except LexicalError:
-                    return None
+                    return None     # an unknown unit: told when the document was read (SSS206)
         return None
     return cell
 
 
-def _resource(name: str, attribute: str = "") -> Callable[[_Scope], _Cell]:
+def _resource(name: str, attribute: str = "") -> Callable[[_Scope], Cell]:
     """The sum of the Resources of that name, or a comma list of one of their attributes."""
-    def cell(s: _Scope) -> _Cell:
+    def cell(s: _Scope) -> Cell:
         found = [p for p in s.all("Resource") if p.get("name") == name]
         if attribute:
             return ",".join(filter(None, (p.get(attribute) for p in found))) or None
@@ -140,23 +149,23 @@ COLUMNS: Final = (
     Column("message", "text", "StatusMessage", _of_job("StatusMessage")),
     Column("charge", "number", "Charge", _of_job("Charge")),
 )
-_BY_NAME: Final = {c.name: c for c in COLUMNS}
 _TAGS: Final = frozenset(word.strip(",") for c in COLUMNS for word in c.source.split()[:1]) - {"Extension", "types"}
 _FACTS: Final = frozenset(c.source.split()[1].rstrip(":") for c in COLUMNS if c.source.startswith("Extension"))
 
 
-def chosen(context: WriteContext) -> tuple[Column, ...]:
+def chosen(context: WriteContext, columns: tuple[Column, ...] = COLUMNS) -> tuple[Column, ...]:
     """The columns that the option ``fields`` names, else all."""
     text = context.options.get("fields")
     if not text:
-        return COLUMNS
-    unknown = [n for n in text.split(",") if n not in _BY_NAME]
+        return columns
+    known = {c.name: c for c in columns}
+    unknown = [n for n in text.split(",") if n not in known]
     if unknown:
-        raise UsageError(f"no column {escape(unknown[0], 60)!r} (known: {', '.join(_BY_NAME)})")
-    return tuple(_BY_NAME[n] for n in text.split(","))
+        raise UsageError(f"no column {escape(unknown[0], 60)!r} (known: {', '.join(known)})")
+    return tuple(known[n] for n in text.split(","))
 
 
-def rows(jobs: Iterable[Job], columns: tuple[Column, ...], context: WriteContext) -> Iterator[list[_Cell]]:
+def rows(jobs: Iterable[Job], columns: tuple[Column, ...], context: WriteContext) -> Iterator[list[Cell]]:
     """The cells of each row; what has no column is told."""
     told: set[str] = set()
     for job in jobs:
@@ -200,27 +209,31 @@ def _plain(value: Value | None) -> str | int | None:
     return value
 
 
-def as_jsonl(jobs: Iterable[Job], context: WriteContext) -> Iterator[str]:
+#: The table of jobs.
+JOBS: Final = Table(COLUMNS, rows)
+
+
+def as_jsonl(records: Iterable[Any], context: WriteContext, table: Table = JOBS) -> Iterator[str]:
     """A JSON object a line; UsageError for an unknown column."""
-    columns = chosen(context)
+    columns = chosen(context, table.columns)
     names = [c.name for c in columns]
 
     def pieces() -> Iterator[str]:
-        for row in rows(jobs, columns, context):
+        for row in table.rows(records, columns, context):
             made = {n: _number(v) for n, v in zip(names, row, strict=True) if v is not None}
             yield json.dumps(made, ensure_ascii=False, separators=(",", ":")) + "\n"
     return pieces()
 
 
-def _number(value: _Cell) -> str | int | float | None:
+def _number(value: Cell) -> str | int | float | None:
     if isinstance(value, Decimal):
         return int(value) if value == value.to_integral_value() else float(value)
     return value
 
 
-def as_csv(jobs: Iterable[Job], context: WriteContext) -> Iterator[str]:
+def as_csv(records: Iterable[Any], context: WriteContext, table: Table = JOBS) -> Iterator[str]:
     """A line of names, then a line a row; UsageError for an unknown column."""
-    columns = chosen(context)
+    columns = chosen(context, table.columns)
     guard = context.options.get("guard", "no")
     if guard not in ("yes", "no"):
         raise UsageError(f"guard is yes or no, not {escape(guard, 40)!r}")
@@ -229,7 +242,7 @@ def as_csv(jobs: Iterable[Job], context: WriteContext) -> Iterator[str]:
         buffer = StringIO()
         writer = csv.writer(buffer, lineterminator="\n")
         writer.writerow([c.name for c in columns])
-        for row in rows(jobs, columns, context):
+        for row in table.rows(records, columns, context):
             cells = [_plain(v) for v in row]
             if guard == "yes":
                 cells = [f"'{c}" if isinstance(c, str) and c.startswith(("=", "+", "-", "@", "\t", "\r")) else c
@@ -243,10 +256,11 @@ def as_csv(jobs: Iterable[Job], context: WriteContext) -> Iterator[str]:
     return pieces()
 
 
-def table(name: str, title: str, texts: Callable[[Iterable[Job], WriteContext], Iterator[str]]) -> RecordTranslator:
+def table(name: str, title: str, texts: Callable[[Iterable[Any], WriteContext], Iterator[str]],
+          rows: Callable[[Iterable[Any], WriteContext, Table], Iterator[str]]) -> RecordTranslator:
     """The translator of a table that is written by ``texts``."""
 
     def write(document: Document, context: WriteContext) -> str:
         return "".join(texts(effective_jobs(document), context))
 
-    return RecordTranslator(name, title, "record", no_reading, write, (f".{name}",), texts=texts)
+    return RecordTranslator(name, title, "record", no_reading, write, (f".{name}",), texts=texts, rows=rows)

@@ -13,25 +13,22 @@ Source: GFD.98, sections 5 to 10; extensions as their records show them.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from decimal import Decimal
 from typing import Any, ClassVar, Final
 
 from sssjob.element import Property
 from sssjob.findings import escape
-from sssjob.model import Job
-from sssjob.translators.base import WriteContext
 from sssjob.translators.recognise import by_root
-from sssjob.translators.records._usage import GRID, Taking, Telling, outcome, whole
-from sssjob.translators.records._xml import XMLReading, element, fit, instant, local, seconds, stamp, text_of
+from sssjob.translators.records._usage import GRID, Taking, documents, outcome, whole
+from sssjob.translators.records._xml import XMLReading, element, instant, local, seconds, stamp, text_of
 from sssjob.translators.records.base import Record, count, leaf, number, translator
 from sssjob.units import from_bytes
 
-__all__ = ["NAMESPACE", "TRANSLATOR", "UsageReading", "attribute", "moment_of", "times_of"]
+__all__ = ["INSTANTS", "NAMESPACE", "TRANSLATOR", "UsageReading", "attribute", "moment_of", "times_of"]
 
 NAMESPACE: Final = "http://schema.ogf.org/urf/2003/09/urf"
 _RECORDS: Final = frozenset(("JobUsageRecord", "UsageRecord"))
-_HEAD: Final = f'<UsageRecords xmlns="{NAMESPACE}" xmlns:urf="{NAMESPACE}">\n'
 
 #: Element -> field of Record.
 _TEXTS: Final = {"JobName": "name", "MachineName": "machine", "SubmitHost": "submit_host", "Queue": "queue",
@@ -45,7 +42,7 @@ _WORDS: Final = {"Group": "group", "Reservation": "reservation", "InitialWorking
 _COUNTS: Final = {"ExitCode": "exit_code", "StartCount": "starts"}
 #: storageUnit -> unit of bytes; b, Kb ... are bits.
 _UNITS: Final = {"B": "B", "KB": "KB", "MB": "MB", "GB": "GB", "PB": "PB", "EB": "EB"}
-_INSTANTS: Final = {"submit": "submit", "ctime": "submit", "etime": "eligible", "begin": "begin"}
+INSTANTS: Final = {"submit": "submit", "ctime": "submit", "etime": "eligible", "begin": "begin"}
 _SUSPENDED: Final = ("suspended", "CumulativeSuspensionTime")
 _IGNORED: Final = frozenset(("KeyInfo",))
 
@@ -69,6 +66,7 @@ class UsageReading(XMLReading):
     """Element -> the method that takes it."""
 
     def record(self, element: Any, number: int) -> Record:
+        """What one record says. Rejected: a value of another form."""
         r = Record(number, "", machine=self.machine)
         word: str | None = None
         message: str | None = None
@@ -183,8 +181,8 @@ class UsageReading(XMLReading):
 
     def _moment(self, r: Record, item: Any, text: str | None) -> None:
         kind = attribute(item, "type") or ""
-        if kind in _INSTANTS and text:
-            setattr(r, _INSTANTS[kind], self.time(text, f"TimeInstant {kind}", r.line))
+        if kind in INSTANTS and text:
+            setattr(r, INSTANTS[kind], self.time(text, f"TimeInstant {kind}", r.line))
         elif text:
             r.more.append((self.context_type, f"TimeInstant {kind}".strip(), text))
 
@@ -251,31 +249,14 @@ def attribute(item: Any, name: str) -> str | None:
 
 # --- writing ------------------------------------------------------------------------------------------------------
 
-def _texts(jobs: Iterable[Job], context: WriteContext) -> Iterator[str]:
-    telling = Telling(context)
-    created = instant(telling.created())
-
-    def pieces() -> Iterator[str]:
-        yield f'<?xml version="1.0" encoding="UTF-8"?>\n{_HEAD}'
-        for job in jobs:
-            text = "".join(_elements(Taking(job, telling), created))
-            yield f"<JobUsageRecord>{fit(text)}</JobUsageRecord>\n" if text else ""
-        yield "</UsageRecords>\n"
-    return pieces()
-
-
 def _elements(t: Taking, created: str | None) -> Iterator[str]:
     """The elements of a record, in the order of the schema; nothing for a job that cannot be one."""
-    status, ident = t.status(), t.text("Id")
-    if status is None or ident is None:
-        t.lost("SSS546", "Job", f"a job with {'no Id' if ident is None else 'a State that no Status stands for'} is "
-               "left out")
+    found = t.identity()
+    if found is None:
         return
-    record = t.fact(GRID, "RecordId")
-    if record is None:
-        t.lost("SSS503", "Extension RecordId", "recordId is made of what identifies the job")
+    status, ident = found
     known = t.global_id()
-    yield element("RecordIdentity", "", {"urf:recordId": record or known, "urf:createTime": created})
+    yield element("RecordIdentity", "", {"urf:recordId": t.record_id(known), "urf:createTime": created})
     yield element("JobIdentity", (element("GlobalJobId", known), element("LocalJobId", ident)))
     users = [element(tag, text) for tag, text in (("LocalUserId", t.text("User")), ("GlobalUserName",
              t.text("GlobalUser"))) if text is not None]
@@ -309,6 +290,7 @@ def _amounts(t: Taking) -> Iterator[str]:
 
 
 def times_of(t: Taking) -> Iterator[str]:
+    """The times of a job beside start and end, and how long it was suspended."""
     if (suspended := t.number("SuspendDuration")) is not None:
         yield element("TimeDuration", stamp(suspended), {"urf:type": "suspended"})
     eligible = t.fact("LRM", "EligibleStamp")
@@ -377,5 +359,6 @@ def _named(p: Property) -> bool:
     return bool(name) and "/" not in name and isinstance(p.value, Decimal) and p.value >= 0
 
 
-TRANSLATOR = translator("ur1", "OGF Usage Record 1.0", UsageReading, (), _texts,
+TRANSLATOR = translator("ur1", "OGF Usage Record 1.0", UsageReading, (),
+                        documents(NAMESPACE, "JobUsageRecord", _elements),
                         lambda sample: by_root(sample, _RECORDS | {"UsageRecords"}, frozenset((NAMESPACE,))))

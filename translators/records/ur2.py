@@ -3,8 +3,8 @@
     <UsageRecords xmlns="http://schema.ogf.org/urf/2013/04/urf" ...><UsageRecord><RecordIdentityBlock>...
 
 Properties stand in blocks. Each component of a job is a ComputeUsageBlock of its own; reading gives a TaskGroup for
-each where there are several. The project is a GlobalGroupAttribute of type ``project``. A MemoryUsageBlock of class RAM
-or Swap states the capacity used: the peak, else the total. Storage, network and cloud blocks are not carried over.
+each where there are several. The project is a GlobalGroupAttribute of type ``project``, the benchmark (Extension
+ServiceLevel of type Grid) stands with the hosts. Blocks of memory, storage, network and cloud: ``_ur2_blocks``.
 Options of writing: ``site``; ``created``, the epoch seconds that stand in CreateTime (default: now).
 
 Source: GFD.204, sections 5 to 12.
@@ -16,21 +16,19 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, ClassVar, Final
 
 from sssjob.model import Delivered, Job, TaskGroup
-from sssjob.translators.base import WriteContext
 from sssjob.translators.recognise import by_root
-from sssjob.translators.records._usage import GRID, Taking, Telling, outcome, whole
-from sssjob.translators.records._xml import element, fit, instant, local, seconds, stamp, text_of
-from sssjob.translators.records.base import Record, leaf, number, translator
+from sssjob.translators.records._ur2_blocks import BLOCKS, Blocks, blocks
+from sssjob.translators.records._usage import GRID, Taking, documents, outcome, whole
+from sssjob.translators.records._xml import element, instant, local, seconds, stamp, text_of
+from sssjob.translators.records.apel import parsed
+from sssjob.translators.records.base import Record, translator
 from sssjob.translators.records.car import invented, site_of
-from sssjob.translators.records.ur1 import UsageReading, attribute, moment_of
+from sssjob.translators.records.ur1 import INSTANTS, UsageReading, attribute, moment_of
 
 __all__ = ["NAMESPACE", "TRANSLATOR"]
 
 NAMESPACE: Final = "http://schema.ogf.org/urf/2013/04/urf"
-_HEAD: Final = f'<UsageRecords xmlns="{NAMESPACE}" xmlns:urf="{NAMESPACE}">\n'
 _BLOCKS: Final = ("RecordIdentityBlock", "SubjectIdentityBlock", "JobUsageBlock")
-#: MemoryClass -> tag.
-_CLASSES: Final = {"RAM": "Memory", "Swap": "Swap"}
 
 
 class _Reading(UsageReading):
@@ -41,41 +39,54 @@ class _Reading(UsageReading):
         "ServiceLevel": "qos", "LocalUserId": "user", "LocalGroupId": "group"}
 
     def record(self, element: Any, number: int) -> Record:
+        """What one record says, block by block."""
         r = Record(number, "", machine=self.machine)
         self.word: str | None = None
         parts: list[Record] = []
+        blocks = Blocks(self)
         for block in element:
             name = local(block)
+            kind = name.removesuffix("UsageBlock")
             if name in _BLOCKS:
                 for item in block:
                     self._item(r, item, local(item), text_of(item))
             elif name == "ComputeUsageBlock":
                 parts.append(self._compute(block, number, len(parts)))
-            elif name == "MemoryUsageBlock":
-                self._memory(r, block)
+            elif kind != name and kind in BLOCKS:
+                blocks.take(kind, block)
             else:
                 self.once("SSS545", name, f"no place for {name}", number)
-        r.id = r.id or next((p.text for p in r.others if p.tag == "GlobalJob"), "")
+        r.id = r.id or next((p.text for p in r.others if p.tag == "GlobalJob"), "") or self.name(
+            blocks.of_cloud("LocalVirtualMachineId", "GlobalVirtualMachineId"), "LocalVirtualMachineId") or ""
         if not r.id:
             raise self.no_id()
         self._together(r, parts)
-        outcome(r, self.word, None)
+        word = self.word or blocks.of_cloud("Status")
+        outcome(r, word, None)
+        blocks.give(r, word)
         return r
 
     def _compute(self, block: Any, number: int, at: int) -> Record:
         """One component."""
         part = Record(number, str(at))
         hosts: list[str] = []
+        levels: dict[str, None] = {}
         for item in block:
             name, text = local(item), text_of(item)
             if name == "ExecutionHost":
                 hosts += [t for h in item if local(h) == "Hostname" and (t := text_of(h))]
+                levels |= dict.fromkeys(f"{attribute(h, 'type') or 'custom'} {t}" for h in item
+                                        if local(h) == "Benchmark" and (t := text_of(h)))
+                if any(local(h) not in ("Hostname", "Benchmark") for h in item):
+                    self.once("SSS545", "ExecutionHost", "no place for the processes of ExecutionHost", number)
             elif name == "HostType" and text:
                 part.more.append(("ur2", "HostType", text))
             else:
                 self._item(part, item, name, text)
         if hosts:
             part.node, _ = self.nodes(",".join(hosts), number)
+        if levels:
+            part.more.append((GRID, "ServiceLevel", ", ".join(levels)))
         return part
 
     def _together(self, r: Record, parts: list[Record]) -> None:
@@ -92,20 +103,11 @@ class _Reading(UsageReading):
             setattr(r, name, sum(values) if values else None)
         for p in parts:
             r.others += p.others
-            r.more += p.more
+            r.more += (fact for fact in p.more if fact not in r.more)
         if len(parts) == 1:
             r.node, r.delivered = parts[0].node, [*parts[0].delivered, *r.delivered]
         else:
             r.parts = parts
-
-    def _memory(self, r: Record, block: Any) -> None:
-        said = {local(item): text_of(item) for item in block}
-        kind = said.get("MemoryClass") or ""
-        value = number(said.get("MemoryResourceCapacityUsed") or "", "MemoryResourceCapacityUsed")
-        if kind in _CLASSES and value:
-            r.delivered.append(leaf(_CLASSES[kind], value, {"units": "B", "metric": "Max"}))
-        elif value:
-            r.more.append(("ur2", f"Memory {kind}".strip(), f"{value} B"))
 
     # -- elements
     def _local(self, r: Record, item: Any, text: str | None) -> None:
@@ -150,34 +152,18 @@ class _Reading(UsageReading):
 
 # --- writing ------------------------------------------------------------------------------------------------------
 
-def _texts(jobs: Iterable[Job], context: WriteContext) -> Iterator[str]:
-    telling = Telling(context)
-    created = instant(telling.created())
-
-    def pieces() -> Iterator[str]:
-        yield f'<?xml version="1.0" encoding="UTF-8"?>\n{_HEAD}'
-        for job in jobs:
-            text = "".join(_blocks(Taking(job, telling), created))
-            yield f"<UsageRecord>{fit(text)}</UsageRecord>\n" if text else ""
-        yield "</UsageRecords>\n"
-    return pieces()
-
-
 def _blocks(t: Taking, created: str | None) -> Iterator[str]:
     """The blocks of a record; nothing for a job that cannot be one."""
-    status, ident = t.status(), t.text("Id")
-    if status is None or ident is None:
-        t.lost("SSS546", "Job", f"a job with {'no Id' if ident is None else 'a State that no Status stands for'} is "
-               "left out")
+    found = t.identity()
+    if found is None:
         return
-    record, known, site = t.fact(GRID, "RecordId"), t.global_id(), site_of(t)
-    if record is None:
-        t.lost("SSS503", "Extension RecordId", "RecordId is made of what identifies the job")
+    status, ident = found
+    known, site = t.global_id(), site_of(t)
     if status in ("failed", "aborted") and t.job.first("StatusMessage") is None:
         t.lost("SSS502", "StatusMessage", f"Status {status} is read as a StatusMessage")
     kind = t.fact(GRID, "Infrastructure")
     about = t.fact(GRID, "InfrastructureDescription") if kind is not None else None
-    yield _block("RecordIdentityBlock", ("RecordId", record or known), ("CreateTime", created), ("Site", site),
+    yield _block("RecordIdentityBlock", ("RecordId", t.record_id(known)), ("CreateTime", created), ("Site", site),
                  more=() if kind is None else (element("Infrastructure", kind, {"urf:description": about}),))
     yield _subject(t)
     yield from _compute(t)
@@ -186,10 +172,22 @@ def _blocks(t: Taking, created: str | None) -> Iterator[str]:
                 for text in moment_of(t, "TimeInstant", value, {"urf:type": kind}, tag)]
     yield _block("JobUsageBlock", ("GlobalJobId", known), ("LocalJobId", ident), *(
         (tag, t.text(source)) for tag, source in (("JobName", "Name"), ("MachineName", "Machine"),
-                                                  ("SubmitHost", "SubmitHost"), ("Queue", "Queue"))),
-        more=(*instants, *_plain(("ServiceLevel", t.text("QualityOfService")), ("Status", status))))
-    yield from _memory(t)
+                                                  ("SubmitHost", "SubmitHost"))),
+        ("SubmitType", t.fact("ur2", "SubmitType")), ("Queue", t.text("Queue")),
+        more=(*instants, *_instants(t), *_plain(("ServiceLevel", t.text("QualityOfService")), ("Status", status))))
+    yield from blocks(t, status)
     t.rest()
+
+
+def _instants(t: Taking) -> Iterator[str]:
+    """Times of other kinds than those that are properties, as the record had them."""
+    for p in t.job.all("Extension"):
+        name = p.get("name") or ""
+        kind = name.removeprefix("TimeInstant").strip()
+        if p.get("type") == "ur2" and name == f"TimeInstant {kind}".strip() and kind not in INSTANTS and p.text and \
+                " ".join(p.text.split()) == p.text and t.find(p) is not None:
+            t.use(p, "name", "type")
+            yield element("TimeInstant", p.text, {"urf:type": kind or None})
 
 
 def _plain(*pairs: tuple[str, str | None]) -> Iterator[str]:
@@ -230,10 +228,23 @@ def _compute(t: Taking) -> Iterator[str]:
         return
     held, nodes = t.amount("Processors", "consumptionRate", least=1), t.amount("NodeCount", least=1)
     yield _block("ComputeUsageBlock", ("CpuDuration", stamp(cpu)), ("WallDuration", stamp(wall)), *ends, more=(
-        *(element("ExecutionHost", [element("Hostname", h)]) for h in t.hosts()),
+        *_hosts(t), *_plain(("HostType", t.fact("ur2", "HostType"))),
         *(() if held is None else (element("Processors", held.text, {
             "urf:consumptionRate": held.get("consumptionRate")}),)),
         *(() if nodes is None else (element("NodeCount", nodes.text),)), *own))
+
+
+def _hosts(t: Taking) -> Iterator[str]:
+    """The nodes, each with the benchmark, which has no place where none is named."""
+    hosts = t.hosts()
+    found = next((p.text for p in t.job.all("Extension") if p.get("type") == GRID and p.get("name") == "ServiceLevel"),
+                 "")
+    levels = parsed(found) if hosts else None
+    shown = [(kind, format(figure, "f")) for kind, figure in levels or ()]
+    if ", ".join(" ".join(pair) for pair in shown) != found or not t.fact(GRID, "ServiceLevel"):
+        shown = []
+    benchmarks = [element("Benchmark", figure, {"urf:type": kind}) for kind, figure in shown]
+    return (element("ExecutionHost", [element("Hostname", h), *benchmarks]) for h in hosts)
 
 
 def _parts(t: Taking, parts: list[TaskGroup], ends: list[tuple[str, str | None]], cpu: int, wall: int, own: list[str],
@@ -253,18 +264,6 @@ def _parts(t: Taking, parts: list[TaskGroup], ends: list[tuple[str, str | None]]
         inside.rest()
 
 
-def _memory(t: Taking) -> Iterator[str]:
-    """The peak, else the total, in bytes."""
-    ends = [(tag, instant(v)) for tag in ("StartTime", "EndTime") if isinstance(v := t.job.value(tag), int) and v]
-    for name, tag in _CLASSES.items() if len(ends) == 2 else ():
-        found = next(((n, m) for m in ("Max", "Total") for n, _ in t.sizes(tag, m)), None)
-        if found is None:
-            continue
-        if found[1] != "Max":
-            t.lost("SSS502", tag, f"the capacity that was used does not tell total from peak: {tag} is read as Max")
-        yield _block("MemoryUsageBlock", ("MemoryClass", name), ("MemoryResourceCapacityUsed", str(found[0])), *ends)
-
-
-TRANSLATOR = translator("ur2", "OGF Usage Record 2.0", _Reading, (), _texts,
+TRANSLATOR = translator("ur2", "OGF Usage Record 2.0", _Reading, (), documents(NAMESPACE, "UsageRecord", _blocks),
                         lambda sample: by_root(sample, frozenset(("UsageRecord", "UsageRecords")),
                                                frozenset((NAMESPACE,))))

@@ -1,0 +1,260 @@
+"""Entries of a ledger and what follows from them: accounts, statements, what became of a job, rows of a store."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from decimal import Context, Decimal, localcontext
+from typing import Any, Final, Literal
+
+from sssjob.accounting.arithmetic import plain
+from sssjob.accounting.pricing import Charge, Uncharged
+from sssjob.accounting.times import seconds
+from sssjob.element import Property
+from sssjob.errors import SSSJobError
+from sssjob.findings import Policy, escape
+from sssjob.model import Job
+from sssjob.reader import read_document
+from sssjob.writer import write_document
+
+__all__ = ["COLUMNS", "EXACT", "KINDS", "NAMES", "NEVER", "NUMBERS", "Account", "Entry", "Kind", "LedgerError",
+           "Posted", "Statement", "account_of", "bounded", "changed", "content_of", "document_of", "entry_of", "job_of",
+           "key_of", "named", "positive", "row_of", "stated"]
+
+Kind = Literal["deposit", "credit", "quote", "hold", "release", "charge", "reversal", "refund", "adjustment"]
+#: Kind of an entry -> what its amount does to (balance, holds).
+KINDS: Final[dict[str, tuple[int, int]]] = {
+    "deposit": (1, 0), "credit": (0, 0), "quote": (0, 0), "hold": (0, 1), "release": (0, -1), "charge": (-1, 0),
+    "reversal": (1, 0), "refund": (1, 0), "adjustment": (1, 0),
+}
+#: Never started, or the record does not say when: no time is.
+NEVER: Final = -1
+EXACT: Final = Context(prec=200)
+_MOST: Final = Decimal(10) ** 60
+#: Numbers of entries, and times, are below.
+NUMBERS: Final = 2 ** 63
+_TOKEN: Final = re.compile(r"\S.{0,199}")
+
+
+class LedgerError(SSSJobError):
+    """What was asked cannot be posted; nothing was."""
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One entry. amount: 0 or more, of an adjustment either sign; machine, job, start: of the
+    job that it is about ("" and -1: none); refers: number of the entry that it answers, 0: none; token: names the
+    request, so that it is done once."""
+
+    number: int
+    time: int
+    kind: str
+    account: str
+    currency: str
+    amount: Decimal
+    machine: str = ""
+    job: str = ""
+    start: int = NEVER
+    refers: int = 0
+    token: str | None = None
+    document: Mapping[str, Any] = field(default_factory=dict)
+    hash: str = ""
+
+    @property
+    def change(self) -> Decimal:
+        """What it does to the balance."""
+        return self.amount * KINDS[self.kind][0]
+
+    def digest(self, previous: str) -> str:
+        """SHA-256 of the entry behind the one with that digest."""
+        text = json.dumps([previous, self.number, self.time, self.kind, self.account, self.currency, str(self.amount),
+                           self.machine, self.job, self.start, self.refers, self.token, self.document],
+                          sort_keys=True, separators=(",", ":"))
+        return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+
+    def record(self) -> dict[str, Any]:
+        """As a JSON object."""
+        made = {"number": self.number, "time": self.time, "kind": self.kind, "account": self.account,
+                "currency": self.currency, "amount": plain(self.amount), "machine": self.machine or None,
+                "job": self.job or None, "start": None if self.start == NEVER else self.start,
+                "refers": self.refers or None, "token": self.token, "document": dict(self.document), "hash": self.hash}
+        return {k: v for k, v in made.items() if v is not None}
+
+
+@dataclass(slots=True)
+class Account:
+    """An account as it stands."""
+
+    account: str
+    currency: str
+    balance: Decimal = Decimal(0)
+    held: Decimal = Decimal(0)
+    credit: Decimal = Decimal(0)
+
+    @property
+    def available(self) -> Decimal:
+        """What can still be held."""
+        return self.balance - self.held + self.credit
+
+    def record(self) -> dict[str, Any]:
+        """As a JSON object."""
+        return {"account": self.account, "currency": self.currency, "balance": plain(self.balance),
+                "held": plain(self.held), "credit": plain(self.credit), "available": plain(self.available)}
+
+    def take(self, entry: Entry) -> None:
+        """Take over what an entry does."""
+        with localcontext(EXACT):
+            of_balance, of_held = KINDS[entry.kind]
+            self.balance += entry.amount * of_balance
+            self.held += entry.amount * of_held
+            if entry.kind == "credit":
+                self.credit = entry.amount
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """An account over a time: entries that change the balance, between an opening and a closing one."""
+
+    account: str
+    currency: str
+    since: int | None
+    until: int | None
+    opening: Decimal
+    entries: tuple[Entry, ...]
+    closing: Decimal
+
+    def record(self) -> dict[str, Any]:
+        """As a JSON object."""
+        return {"account": self.account, "currency": self.currency, "since": self.since, "until": self.until,
+                "opening": plain(self.opening), "entries": [e.record() for e in self.entries],
+                "closing": plain(self.closing)}
+
+
+@dataclass(frozen=True, slots=True)
+class Posted:
+    """What became of a job. outcome: charged, superseded (another charge before it was reversed), unchanged (charged
+    already), other-rates (charged by other rates, and left so) or not (see reason)."""
+
+    outcome: Literal["charged", "superseded", "unchanged", "other-rates", "not"]
+    entry: Entry | None = None
+    made: Charge | Uncharged | None = None
+    reason: str = ""
+    detail: str = ""
+    account: Account | None = None
+
+
+def key_of(job: Job) -> tuple[str, str, int]:
+    """(Machine, native id or Id, StartTime) of a job: what it is charged under (decisions 18, 61).
+
+    Raises LedgerError where the Machine or both ids are missing, or the StartTime is no time.
+    """
+    native = (p.text for p in job.all("Extension") if p.get("type") == "LRM" and p.get("name") == "NativeId")
+    ident = next(native, None) or stated(job, "Id")
+    machine = stated(job, "Machine")
+    if not ident:
+        raise LedgerError("it has no Id")
+    if not machine:
+        raise LedgerError("it names no Machine, which is part of what it is charged under; the option machine of "
+                          "records does")
+    said = job.value("StartTime")
+    start = seconds(said) if isinstance(said, int) else NEVER
+    if start >= NUMBERS:
+        raise LedgerError("its StartTime is beyond all calendars")
+    return machine, ident, start
+
+
+def stated(job: Job, tag: str) -> str:
+    """What was delivered, else what stands bare (decisions 4, 5)."""
+    found = (scope.first(tag) for scope in (*job.containers("Delivered"), job))
+    return next((p.text.strip() for p in found if isinstance(p, Property)), "")
+
+
+# --- rows ---------------------------------------------------------------------------------------------------------
+
+NAMES: Final = ("number", "time", "kind", "account", "currency", "amount", "machine", "job", "start", "refers",
+                 "token", "document", "hash")
+COLUMNS: Final = ", ".join(NAMES)
+
+
+def row_of(entry: Entry) -> tuple[Any, ...]:
+    """The values of COLUMNS."""
+    values = [getattr(entry, name) for name in NAMES]
+    values[5], values[11] = str(entry.amount), json.dumps(entry.document, separators=(",", ":"))
+    return tuple(values)
+
+
+def entry_of(row: Any) -> Entry:
+    """Raises LedgerError for a row that no ledger has written."""
+    values = list(row)
+    try:
+        values[5], values[11] = Decimal(values[5]), json.loads(values[11])
+    except (ArithmeticError, RecursionError, TypeError, ValueError):
+        values[11] = None
+    made = Entry(*values)
+    if made.kind not in KINDS or not isinstance(made.document, dict) or not made.amount.is_finite() or not all(
+            isinstance(n, int) for n in (made.number, made.time, made.start, made.refers)) or not all(
+            isinstance(t, str) for t in (made.account, made.currency, made.machine, made.job, made.hash)):
+        raise LedgerError(f"entry {escape(str(made.number), 30)} is not what was written")
+    return made
+
+
+def account_of(name: str, currency: str, amounts: Iterable[Any]) -> Account:
+    """Raises LedgerError for amounts that are none."""
+    try:
+        made = [Decimal(amount) for amount in amounts]
+    except (ArithmeticError, TypeError, ValueError):
+        made = [Decimal("NaN")]
+    if not all(amount.is_finite() for amount in made):
+        raise LedgerError(f"account {escape(str(name), 60)}: what is kept of it is no amount")
+    return Account(name, currency, *made)
+
+
+def changed(entry: Entry, **changes: Any) -> Entry:
+    """The entry with other values."""
+    return Entry(*(changes.get(name, getattr(entry, name)) for name in NAMES))
+
+
+# --- what may be posted ---------------------------------------------------------------------------------------------
+
+def positive(amount: Decimal) -> Decimal:
+    """An amount above 0. Raises LedgerError."""
+    if not amount > 0:
+        raise LedgerError(f"{plain(amount)} is not above 0")
+    return bounded(amount)
+
+
+def bounded(amount: Decimal) -> Decimal:
+    """An amount that entries can hold. Raises LedgerError."""
+    if not amount.is_finite() or abs(amount) >= _MOST or amount.as_tuple().exponent < -24:     # type: ignore[operator]
+        raise LedgerError("an amount has at most 60 digits before and 24 behind the point")
+    return amount
+
+
+def named(text: str, what: str) -> None:
+    """Raises LedgerError for a text that is no name. what: of what."""
+    if not _TOKEN.fullmatch(text) or not text.isprintable() or text != text.strip():
+        raise LedgerError(f"{escape(text, 60)!r} is no {what} (1 to 200 printable characters)")
+
+
+# --- jobs ---------------------------------------------------------------------------------------------------------
+
+def document_of(job: Job) -> str:
+    """The text of a job without what charging writes into it."""
+    return write_document(Job([i for i in job.items if i.tag != "Charge"], dict(job.attributes) or None),
+                          policy=Policy.IGNORE)
+
+
+def content_of(account: str, text: str) -> str:
+    """What tells whether another record of a run says the same."""
+    return hashlib.sha256(f"{account}\0{text}".encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def job_of(text: object) -> Job:
+    """The job that an entry holds. Raises LedgerError."""
+    made = read_document(str(text).encode(), policy=Policy.IGNORE).root
+    if not isinstance(made, Job):
+        raise LedgerError("what is stored is no job")
+    return made

@@ -1,0 +1,91 @@
+"""Replaying a ledger: whether its entries are what was written, and all that is derived of them follows from them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING
+
+from sssjob.accounting.arithmetic import plain, recompute
+from sssjob.accounting.entries import COLUMNS, Account, Entry, LedgerError, content_of, entry_of, job_of
+from sssjob.accounting.pricing import Charge, charge
+from sssjob.errors import SSSJobError
+from sssjob.findings import escape
+
+if TYPE_CHECKING:
+    from sssjob.accounting.ledger import Ledger
+
+__all__ = ["replay"]
+
+
+def replay(ledger: Ledger, *, recharge: bool = True) -> Iterator[str]:
+    """Replay all entries: what is wrong with hashes, balances, charges in force, and printed arithmetic.
+
+    recharge: every charge is made again from the stored job and rates too.
+    """
+    previous, numbers, accounts = "", 0, dict[tuple[str, str], Account]()
+    force: dict[tuple[str, str, int], tuple[int, str, str]] = {}
+    holds: set[int] = set()
+    for row in ledger.store.execute(f"SELECT {COLUMNS} FROM entries ORDER BY number"):
+        numbers += 1
+        try:
+            entry = entry_of(row)
+        except LedgerError as error:
+            yield str(error)
+            numbers, previous = row[0] if isinstance(row[0], int) else numbers, str(row[-1])
+            continue
+        if entry.number != numbers:
+            yield f"entry {numbers} is missing"
+            numbers = entry.number
+        if entry.digest(previous) != entry.hash:
+            yield f"entry {entry.number} is not what was written, or the one before it"
+        previous = entry.hash
+        accounts.setdefault((entry.account, entry.currency), Account(entry.account, entry.currency)).take(entry)
+        key = (entry.machine, entry.job, entry.start)
+        if entry.kind == "charge":
+            force[key] = (entry.number, content_of(entry.account, str(entry.document.get("job"))),
+                          str(entry.document.get("rates")))
+            yield from _recomputed(ledger, entry, recharge)
+        elif entry.kind == "reversal" and key in force and force[key][0] == entry.refers:
+            del force[key]
+        elif entry.kind == "hold":
+            holds.add(entry.number)
+        elif entry.kind == "release":
+            holds.discard(entry.refers)
+    yield from _compared(ledger, numbers, previous, accounts, force, holds)
+
+
+def _recomputed(ledger: Ledger, entry: Entry, recharge: bool) -> Iterator[str]:
+    try:
+        made = entry.document["charge"]
+        exact = recompute(str(made["arithmetic"]))
+        if plain(exact) != made["exact"] or made["charge"] != plain(entry.amount):
+            yield f"entry {entry.number}: the arithmetic comes to {plain(exact)}"
+        if recharge:
+            again = charge(job_of(entry.document["job"]), ledger.rates(str(entry.document["rates"])))
+            if not isinstance(again, Charge) or again.amount != entry.amount:
+                yield f"entry {entry.number}: the stored job and rates give another charge"
+    except (ArithmeticError, LookupError, RecursionError, TypeError, ValueError, SSSJobError) as error:
+        said = escape(str(error), 200) if isinstance(error, ValueError | SSSJobError) else \
+            "what is stored of the charge is not whole"
+        yield f"entry {entry.number}: {said}"
+
+
+def _compared(ledger: Ledger, number: int, digest: str, accounts: Mapping[tuple[str, str], Account],
+              force: Mapping[tuple[str, str, int], tuple[int, str, str]], holds: set[int]) -> Iterator[str]:
+    """What is derived against what follows from the entries."""
+    if tuple(ledger.store.one("SELECT number, hash FROM head")) != (number, digest):
+        yield "the last entries are missing"
+    try:
+        kept = {(a.account, a.currency): a for a in ledger.accounts()}
+    except LedgerError as error:
+        yield str(error)
+        kept = accounts = {}
+    for name in sorted(kept.keys() | accounts.keys()):
+        if kept.get(name) != accounts.get(name):
+            yield (f"account {escape(name[0], 60)} in {escape(name[1], 60) or 'credits'}: "
+                   "the balance is not that of the entries")
+    rows = ledger.store.execute("SELECT machine, job, start, entry, content, rates FROM charges")
+    if {tuple(row[:3]): tuple(row[3:]) for row in rows} != dict(force):
+        yield "the charges in force are not those of the entries"
+    if {row[0] for row in ledger.store.execute("SELECT entry FROM holds")} != holds:
+        yield "the holds are not those of the entries"

@@ -1,0 +1,112 @@
+"""What the commands of ``sssjob ledger`` share: their options, opening the ledger, how entries and times are shown."""
+
+from __future__ import annotations
+
+import functools
+import json
+from collections.abc import Callable
+from datetime import UTC, datetime
+from decimal import Decimal, InvalidOperation
+from typing import TYPE_CHECKING, Any
+from zoneinfo import ZoneInfo
+
+import click
+
+from sssjob.cli._complete import files
+from sssjob.cli._files import emit
+from sssjob.cli._findings import problem
+from sssjob.errors import SSSJobError, UsageError
+from sssjob.findings import escape
+
+if TYPE_CHECKING:
+    from sssjob.accounting.ledger import Entry, Ledger
+
+__all__ = ["amount_of", "currency", "line", "moment_of", "money", "opened_ledger", "owner", "place", "plain", "rates",
+           "reason", "timezone", "token", "told", "when"]
+
+place = click.option("--ledger", "place", metavar="FILE|URL", shell_complete=files,
+                     help="The ledger: a file or postgresql://... (default: SSSJOB_LEDGER, else where state belongs).")
+currency = click.option("--currency", default="", metavar="UNIT", help="Currency (default: site credits).")
+reason = click.option("--reason", default="", metavar="TEXT", help="Why; it stands in the entry.")
+token = click.option("--token", metavar="TEXT", help="Name of the request: asked again, it posts nothing new.")
+rates = click.option("--rates", "rates_file", required=True, metavar="FILE", shell_complete=files,
+                     help="The rates, in TOML.")
+owner = click.option("--account-by", "owner", default="Project", metavar="NAME",
+                     type=click.Choice(["Project", "User", "Group", "Queue", "Machine"]),
+                     help="Property that names the account: Project (default), User, Group, Queue or Machine.")
+timezone = click.option("--timezone", metavar="ZONE", help="Zone of times that have none, as Europe/Berlin.")
+_json = click.option("--json", "as_json", is_flag=True, help="Results as JSON Lines.")
+
+
+def amount_of(text: str) -> Decimal:
+    """An amount of money. Raises UsageError."""
+    try:
+        made = Decimal(text)
+    except InvalidOperation:
+        made = Decimal("NaN")
+    if not made.is_finite() or len(text) > 90:
+        raise UsageError(f"{text[:40]!r} is no amount, as 12.50")
+    return made
+
+
+def opened_ledger(place: str | None, *, create: bool = True) -> Ledger:
+    """The ledger that an option names. Raises AccessError, UsageError."""
+    from sssjob.accounting.ledger import Ledger
+    from sssjob.accounting.store import open_store
+
+    return Ledger(open_store(place, create=create))
+
+
+def plain(function: Callable[..., int]) -> Callable[..., int]:
+    """A command that reads no documents: its errors told like those of the others."""
+
+    @functools.wraps(function)
+    def run(as_json: bool, **rest: Any) -> int:
+        from sssjob.cli._app import status_of
+
+        try:
+            return function(as_json=as_json, **rest)
+        except SSSJobError as error:
+            status, message = status_of(error)
+            problem(message, as_json=as_json, status=status)
+            return status
+
+    return _json(run)
+
+
+def told(entry: Entry, as_json: bool) -> int:
+    """Print an entry; gives the exit status."""
+    emit(json.dumps(entry.record()) + "\n" if as_json else f"{line(entry)}\n")
+    return 0
+
+
+def money(amount: Decimal, currency: str) -> str:
+    """An amount as it is printed."""
+    return f"{amount:f} {currency or 'credits'}"
+
+
+def line(entry: Entry) -> str:
+    """An entry on a line."""
+    job = f" for job {escape(entry.job, 100)} of {escape(entry.machine, 60)}" if entry.job else ""
+    refers = f" of entry {entry.refers}" if entry.refers else ""
+    return f"{entry.number}: {entry.kind}{refers} {money(entry.amount, entry.currency)}, " \
+           f"account {escape(entry.account, 100)}{job}"
+
+
+def when(epoch: int) -> str:
+    """A time as it is printed."""
+    return datetime.fromtimestamp(epoch, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def moment_of(text: str | None, zone: str | None, option: str) -> int | None:
+    """Epoch seconds of a time that an option names."""
+    from sssjob.accounting.times import TimeError, moment
+
+    if text is None:
+        return None
+    try:
+        return moment(text, None if zone is None else ZoneInfo(zone))
+    except TimeError as error:
+        raise UsageError(f"{option}: {error}") from None
+    except (OSError, ValueError, LookupError):
+        raise UsageError(f"--timezone {zone!r} is no time zone, as Europe/Berlin") from None

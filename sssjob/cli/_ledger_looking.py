@@ -1,0 +1,186 @@
+"""``sssjob ledger`` balance, statement, show, list, export, verify: what is in it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import click
+
+from sssjob.cli._complete import formats
+from sssjob.cli._files import emit
+from sssjob.cli._findings import problem
+from sssjob.cli._ledger import line, moment_of, opened_ledger, place, plain, timezone, told, when
+from sssjob.cli._options import Session, common, output_option, pairs
+from sssjob.cli._privacy import load_privacy, privacy_option
+from sssjob.cli._tables import table
+from sssjob.errors import UsageError
+from sssjob.findings import Findings, escape
+
+if TYPE_CHECKING:
+    from sssjob.accounting.ledger import Entry
+
+__all__ = ["COMMANDS"]
+
+
+@click.command("balance")
+@click.argument("account", required=False)
+@place
+@plain
+def balance(account: str | None, place: str | None, as_json: bool) -> int:
+    """Print all accounts, or ACCOUNT, as they stand."""
+    with opened_ledger(place, create=False) as ledger:
+        found = [a for a in ledger.accounts() if account in (None, a.account)]
+    if account is not None and not found:
+        raise UsageError(f"there is no account {account!r}")
+    if as_json:
+        emit("".join(json.dumps(a.record()) + "\n" for a in found))
+    else:
+        rows = [(escape(a.account), *(f"{x:f}" for x in (a.balance, a.held, a.credit, a.available)),
+                 a.currency or "credits") for a in found]
+        emit(_table(rows, ("account", "balance", "held", "credit", "available", "in")))
+    return 0
+
+
+@click.command("statement")
+@click.argument("account")
+@click.option("--currency", metavar="UNIT", help="Currency (default: the only one that the account has).")
+@click.option("--since", metavar="TIME", help="Entries from this time on.")
+@click.option("--until", metavar="TIME", help="Entries before this time.")
+@timezone
+@place
+@plain
+def statement(account: str, currency: str | None, since: str | None, until: str | None, timezone: str | None,
+              place: str | None, as_json: bool) -> int:
+    """Print what changed the balance of ACCOUNT, between its opening and its closing."""
+    first, last = moment_of(since, timezone, "--since"), moment_of(until, timezone, "--until")
+    with opened_ledger(place, create=False) as ledger:
+        found = [a.currency for a in ledger.accounts() if a.account == account]
+        if currency is not None and currency not in found:
+            raise UsageError(f"there is no account {account!r} in {currency or 'credits'}")
+        if currency is None and len(found) != 1:
+            kept = ", ".join(c or "credits" for c in found)
+            raise UsageError(f"account {account!r} is kept in {kept}; name one with --currency" if found else
+                             f"there is no account {account!r}")
+        unit = found[0] if currency is None else currency
+        made = ledger.statement(account, unit, since=first, until=last)
+    if as_json:
+        emit(json.dumps(made.record()) + "\n")
+        return 0
+    rows = [("", "", "opening", "", f"{made.opening:f}")]
+    running = made.opening
+    for e in made.entries:
+        running += e.change
+        rows.append((str(e.number), when(e.time), e.kind, escape(_about(e), 60), f"{e.change:+f}"))
+    rows.append(("", "", "closing", "", f"{made.closing:f}"))
+    emit(_table(rows, ("entry", "time", "kind", "about", unit or "credits")))
+    return 0
+
+
+def _table(rows: Sequence[tuple[str, ...]], titles: tuple[str, ...]) -> str:
+    return "".join(f"{line}\n" for line in table(rows, titles))
+
+
+def _about(entry: Entry) -> str:
+    if entry.job:
+        return f"{entry.job} ({entry.machine})"
+    return str(entry.document.get("reason", ""))
+
+
+@click.command("show")
+@click.argument("entry", type=int)
+@place
+@plain
+def show(entry: int, place: str | None, as_json: bool) -> int:
+    """Print one entry, of a charge or quote with its arithmetic."""
+    with opened_ledger(place, create=False) as ledger:
+        found = ledger.entry(entry)
+    if as_json:
+        return told(found, True)
+    lines = [line(found), f"  time: {when(found.time)}"]
+    if reason := found.document.get("reason"):
+        lines.append(f"  reason: {escape(str(reason), 400)}")
+    if made := found.document.get("charge"):
+        lines.append(f"  rates: {escape(str(made['rates']), 300)}")
+        lines += [f"  {escape(i['rate'], 200)}{' (' + i['category'] + ')' if 'category' in i else ''}: "
+                  f"{escape(i['arithmetic'], 4000)} = {i['value']}" for i in made["items"]]
+        lines.append(f"  in all: {escape(made['arithmetic'], 100_000)} = {made['exact']}, {made['rounding']}")
+    lines.append(f"  hash: {found.hash}")
+    emit("".join(f"{line}\n" for line in lines))
+    return 0
+
+
+@click.command("list")
+@click.option("--account", metavar="NAME", help="Only entries of this account.")
+@click.option("--job", metavar="ID", help="Only entries about jobs of this id.")
+@place
+@plain
+def list_(account: str | None, job: str | None, place: str | None, as_json: bool) -> int:
+    """Print the entries in their order."""
+    with opened_ledger(place, create=False) as ledger:
+        for entry in ledger.entries(account, job=job):
+            told(entry, as_json)
+    return 0
+
+
+@click.command("export")
+@click.option("-t", "--to", "target", default="csv", metavar="FORMAT", shell_complete=formats,
+              help="csv (default), jsonl, sss or another format of records.")
+@click.option("--since", metavar="TIME", help="Charges made from this time on.")
+@click.option("--until", metavar="TIME", help="Charges made before this time.")
+@click.option("--option", "options", multiple=True, metavar="NAME=VALUE", help="An option of the format.")
+@privacy_option("What names become (TOML).")
+@timezone
+@place
+@output_option
+@common
+def export(session: Session, target: str, since: str | None, until: str | None, options: tuple[str, ...],
+           privacy_file: str | None, timezone: str | None, place: str | None, output: str) -> int:
+    """Write the jobs of the charges in force, with their charges, as records."""
+    from sssjob.conversion import Options
+    from sssjob.translators.base import WriteContext
+    from sssjob.translators.records.base import RecordTranslator
+    from sssjob.translators.records.stream import pieces as pieces_of
+    from sssjob.translators.registry import get
+
+    writer = get(target)
+    if target != "sss" and not (isinstance(writer, RecordTranslator) and (writer.texts or writer.blobs)):
+        raise UsageError(f"{target} is no format of records that is written")
+    findings = Findings(place or "ledger")
+    given = Options(pairs(options, "--option"))
+    context = WriteContext(findings, policy=session.policy, options=given.view({}))
+    privacy = load_privacy(privacy_file)
+    first, last = moment_of(since, timezone, "--since"), moment_of(until, timezone, "--until")
+    with opened_ledger(place, create=False) as ledger:
+        jobs = ledger.charged(since=first, until=last)
+        pieces = pieces_of(jobs if privacy is None else map(privacy.applied, jobs), writer, context, "charges")
+        given.check(target)
+        if output == "-":
+            for piece in pieces:
+                emit(piece)
+        else:
+            emit(b"".join(piece.encode() if isinstance(piece, str) else piece for piece in pieces), output)
+    session.report(findings)
+    return session.status()
+
+
+@click.command("verify")
+@place
+@plain
+def verify(place: str | None, as_json: bool) -> int:
+    """Replay all entries and make every charge again; exit status 1 where something is not as it was."""
+    wrong = 0
+    with opened_ledger(place, create=False) as ledger:
+        for message in ledger.verify():
+            wrong += 1
+            problem(message, as_json=as_json, status=1)
+        entries = ledger.store.one("SELECT number FROM head")[0]
+    if as_json:
+        emit(json.dumps({"type": "verified", "entries": entries, "wrong": wrong}) + "\n")
+    elif not wrong:
+        emit(f"{entries} entries: hashes, balances, holds and charges are as they follow\n")
+    return 1 if wrong else 0
+
+
+COMMANDS = (balance, statement, show, list_, export, verify)

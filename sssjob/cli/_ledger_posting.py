@@ -1,0 +1,185 @@
+"""``sssjob ledger`` deposit, credit, adjust, refund, release, quote, hold: entries that somebody asks for."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from sssjob.cli._complete import files
+from sssjob.cli._files import emit, once
+from sssjob.cli._findings import say
+from sssjob.cli._ledger import (
+    amount_of,
+    currency,
+    moment_of,
+    money,
+    opened_ledger,
+    owner,
+    place,
+    plain,
+    rates,
+    reason,
+    timezone,
+    token,
+    told,
+)
+from sssjob.cli._options import Session, common, output_option
+from sssjob.errors import UsageError
+from sssjob.findings import Findings, escape
+
+if TYPE_CHECKING:
+    from sssjob.accounting import RateSet
+    from sssjob.model import Document, Job, JobDefaults
+
+__all__ = ["COMMANDS"]
+
+@contextmanager
+def _about(file: str) -> Iterator[None]:
+    """Have what the ledger refuses name the file."""
+    from sssjob.accounting.ledger import LedgerError
+
+    try:
+        yield
+    except LedgerError as error:
+        raise LedgerError(f"{escape(file)}: {error}") from None
+
+
+_why = click.option("--reason", required=True, metavar="TEXT", help="Why; it stands in the entry.")
+
+
+def _by_hand(name: str, amount: str, help: str, reason: Callable[..., Any] = reason) -> click.Command:
+    """A command that posts an amount to an account. name: of the command and of the ledger's method; amount: what the
+    amount is called."""
+
+    @click.command(name, help=help, context_settings={"ignore_unknown_options": name == "adjust"})      # -5
+    @click.argument("account")
+    @click.argument("amount", metavar=amount)
+    @currency
+    @reason
+    @token
+    @place
+    @plain
+    def command(account: str, amount: str, currency: str, reason: str, token: str | None, place: str | None,
+                as_json: bool) -> int:
+        with opened_ledger(place) as ledger:
+            post = getattr(ledger, name)
+            return told(post(account, amount_of(amount), currency, reason=reason, token=token), as_json)
+
+    return command
+
+
+@click.command("refund")
+@click.argument("entry", type=int)
+@click.argument("amount", required=False)
+@reason
+@token
+@place
+@plain
+def refund(entry: int, amount: str | None, reason: str, token: str | None, place: str | None, as_json: bool) -> int:
+    """Give the charge ENTRY back, or AMOUNT of it."""
+    with opened_ledger(place, create=False) as ledger:
+        given = None if amount is None else amount_of(amount)
+        return told(ledger.refund(entry, given, reason=reason, token=token), as_json)
+
+
+@click.command("release")
+@click.argument("entry", type=int)
+@place
+@plain
+def release(entry: int, place: str | None, as_json: bool) -> int:
+    """End the hold ENTRY."""
+    with opened_ledger(place, create=False) as ledger:
+        return told(ledger.release(entry), as_json)
+
+
+def _only(document: Document, file: str) -> tuple[Job, JobDefaults | None]:
+    found = list(islice(document.jobs(), 2))
+    if len(found) != 1:
+        raise UsageError(f"{file} holds {len(found) or 'no'} job{'s' * (len(found) > 1)}; it takes one")
+    return found[0]
+
+
+def _priced(session: Session, file: str, rates_file: str) -> tuple[Document, RateSet] | None:
+    from sssjob.cli._prices import load
+
+    once([file, rates_file])
+    rates = load(session, rates_file)
+    document = None if rates is None else session.read(file)
+    return None if rates is None or document is None or session.errors else (document, rates)
+
+
+_start = click.option("--start", metavar="TIME",
+                      help="When the job would start, where the rates go by the time of day.")
+
+
+
+@click.command("quote")
+@click.argument("file", metavar="FILE", shell_complete=files)
+@rates
+@owner
+@click.option("--expires", metavar="TIME", help="From when on a start is too late for it (default: never).")
+@_start
+@timezone
+@place
+@output_option
+@common
+def quote(session: Session, file: str, rates_file: str, owner: str, expires: str | None, start: str | None,
+          timezone: str | None, place: str | None, output: str) -> int:
+    """Promise today's rates to the job of FILE and write it with its Quote.
+
+    A job that names the Quote is charged by these rates, whatever the rates are then.
+    """
+    from sssjob.writer import write_document
+
+    given = _priced(session, file, rates_file)
+    if given is None:
+        return 1
+    document, rates = given
+    job, defaults = _only(document, file)
+    with opened_ledger(place) as ledger, _about(file):
+        entry, made = ledger.quote(job, defaults, rates, owner=owner, expires=moment_of(expires, timezone, "--expires"),
+                                   start=moment_of(start, timezone, "--start"))
+    job.set("Quote", f"quote-{entry.number}")
+    findings = Findings(file)
+    text = write_document(document, findings=findings)
+    session.report(findings)
+    if not session.quiet and not session.as_json:
+        say(f"quote-{entry.number}: {money(made.amount, made.currency)} for account {escape(entry.account, 100)}")
+    emit(json.dumps(entry.record()) + "\n" if session.as_json and output == "-" else text, output)
+    return session.status()
+
+
+@click.command("hold")
+@click.argument("file", metavar="FILE", shell_complete=files)
+@rates
+@owner
+@click.option("--force", is_flag=True, help="Hold it even where the account does not have it.")
+@_start
+@timezone
+@place
+@common
+def hold(session: Session, file: str, rates_file: str, owner: str, force: bool, start: str | None,
+         timezone: str | None, place: str | None) -> int:
+    """Set aside what the job of FILE will cost at most, until it is charged."""
+    given = _priced(session, file, rates_file)
+    if given is None:
+        return 1
+    document, rates = given
+    job, defaults = _only(document, file)
+    with opened_ledger(place) as ledger, _about(file):
+        entry, _ = ledger.hold(job, defaults, rates, owner=owner, start=moment_of(start, timezone, "--start"),
+                               force=force)
+    return told(entry, session.as_json)
+
+
+COMMANDS = (
+    _by_hand("deposit", "AMOUNT", "Put AMOUNT into ACCOUNT."),
+    _by_hand("credit", "LIMIT", "Let ACCOUNT go LIMIT below 0."),
+    _by_hand("adjust", "AMOUNT", "Correct the balance of ACCOUNT by AMOUNT, up or (-5) down.", _why),
+    refund, release, quote, hold,
+)

@@ -1,0 +1,155 @@
+"""Sums over jobs as rows of a table: messages of APEL, aggregated CAR, what is rejected, no job of any of them."""
+
+from __future__ import annotations
+
+import json
+import os
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sssjob.cli import main
+from sssjob.translators import get
+from sssjob.translators.base import ReadContext, WriteContext
+from sssjob.translators.recognise import recognise
+from sssjob.translators.records.base import RecordTranslator
+from sssjob.translators.records.stream import opened, pieces
+from sssjob.translators.records.sums import SUMS
+
+SAMPLES = os.environ.get("SSSJOB_SAMPLES")
+DOCS = (Path(__file__).parents[2] / "docs" / "records.md").read_text()
+MESSAGE = """APEL-summary-job-message: v0.2
+Site: S
+Month: 3
+Year: 2026
+GlobalUserName: None
+VO: atlas
+VOGroup: /atlas
+VORole: Role=production
+SubmitHost: ce
+InfrastructureType: grid
+ServiceLevelType: HEPSPEC
+ServiceLevel: 11.4
+NodeCount: 1
+Processors: 8
+EarliestEndTime: 1795251000
+LatestEndTime: 1795252000
+WallDuration: 100
+CpuDuration: 90
+NumberOfJobs: 7
+%%
+"""
+ROW = {"site": "S", "month": "2026-03", "vo": "atlas", "vo_group": "/atlas", "vo_role": "Role=production",
+       "submit_host": "ce", "infrastructure": "grid", "benchmark": "HEPSPEC 11.4", "nodes": 1, "processors": 8,
+       "earliest_end": 1795251000, "latest_end": 1795252000, "wall_s": 100, "cpu_s": 90, "jobs": 7}
+CAR = """<a:SummaryRecords xmlns:a="http://eu-emi.eu/namespaces/2012/11/aggregatedcomputerecord" xmlns:u="urn:u">
+<a:SummaryRecord><a:Site>S</a:Site><a:Month>3</a:Month><a:Year>2026</a:Year><a:UserIdentity><a:Group>atlas</a:Group>
+<a:GroupAttribute u:type="vo-group">/atlas</a:GroupAttribute><a:GroupAttribute u:type="vo-role">Role=production
+</a:GroupAttribute></a:UserIdentity><a:SubmitHost>ce</a:SubmitHost><a:Infrastructure u:type="grid"/>
+<a:EarliestEndTime>2026-11-21T08:50:00Z</a:EarliestEndTime><a:LatestEndTime>2026-11-21T09:06:40Z</a:LatestEndTime>
+<a:WallDuration>PT100S</a:WallDuration><a:CpuDuration>PT90S</a:CpuDuration><a:ServiceLevel u:type="HEPSPEC">11.4
+</a:ServiceLevel><a:NumberOfJobs>7</a:NumberOfJobs><a:NodeCount>1</a:NodeCount><a:Processors>8</a:Processors>
+</a:SummaryRecord></a:SummaryRecords>"""
+
+
+def rows(data: str | bytes) -> tuple[list[dict[str, Any]], dict[str, Any], list[str]]:
+    reader, writer = get("apel-summary"), get("jsonl")
+    reading, writing = ReadContext(), WriteContext()
+    raw = data.encode() if isinstance(data, str) else data
+    stream = opened(reader, BytesIO(raw), reading, writer)
+    text = "".join(str(p) for p in pieces(stream, writer, writing, "x", reader))
+    counts = stream.counts.record()
+    assert counts["read"] == stream.counts.given + stream.counts.rejected
+    return list(map(json.loads, text.splitlines())), counts, [f"{f.rule} {f.message}" for f in reading.findings]
+
+
+@pytest.mark.parametrize("text", [MESSAGE, CAR], ids=["message", "car"])
+def test_a_sum(text: str) -> None:
+    made, counts, findings = rows(text)
+    assert (made, findings) == ([ROW], [])
+    assert (counts["given"], counts["jobs"]) == (1, 7)
+    assert [t.name for t, _ in recognise(text.encode())] == ["apel-summary"]
+
+
+def test_what_is_written_is_read() -> None:
+    jobs = (b"JobID|User|State|Start|End|ElapsedRaw|TotalCPU|AllocCPUS\n" + b"".join(
+        b"%d|a|COMPLETED|2026-11-%02dT10:00:00|2026-11-%02dT10:01:00|60|00:30|2\n" % (n, n, n) for n in range(1, 6)))
+    document = get("sacct").read(jobs, ReadContext(options={"timezone": "UTC"}))
+    text = get("apel-summary").write(document, WriteContext(options={"site": "S", "benchmark": "hepspec 2"}))
+    made, counts, _ = rows(text)
+    (row,) = made
+    assert [row[k] for k in ("site", "month", "jobs", "wall_s", "cpu_s")] == ["S", "2026-11", 5, 300, 150]
+    assert counts["jobs"] == 5
+
+
+def test_normalised_messages() -> None:
+    text = MESSAGE.replace("summary-job-message: v0.2", "normalised-summary-message: v0.4").replace(
+        "WallDuration: 100\nCpuDuration: 90", "NormalisedWallDuration: {hepspec: 5, HEPscore23: 6}\n"
+        "NormalisedCpuDuration: {hepspec: 1}\nWallDuration: 100")
+    ((made,), *_) = rows(text)
+    assert (made["normalised_wall"], made["normalised_cpu"]) == ("hepspec 5, HEPscore23 6", "hepspec 1")
+
+
+@pytest.mark.parametrize(("old", "new", "reason"), [
+    ("Site: S", "Site: None", "id"), ("Month: 3", "Month: 13", "time"), ("Month: 3", "Month: x", "number"),
+    ("Year: 2026\n", "", "id"), ("NumberOfJobs: 7", "NumberOfJobs: 0", "number"), ("Jobs: 7", "Jobs: -7", "number"),
+    ("WallDuration: 100\n", "", "number"), ("WallDuration: 100", "WallDuration: P1Y", "number"),
+    ("VO: atlas", "VO: " + "x" * 2000, "too-long"), ("ServiceLevel: 11.4", "ServiceLevel: {a}", "number"),
+    ("EarliestEndTime: 1795251000", "EarliestEndTime: soon", "time"), ("VO: atlas", "VO", "columns"),
+    ("APEL-summary-job-message: v0.2", "APEL-individual-job-message: v0.2", "type"),
+    ("APEL-summary-job-message: v0.2", "APEL-sync-message: v0.1", "no-job"),
+    ("APEL-summary-job-message: v0.2\n", "", "header"), ("%%\n", "", "torn"),
+])
+def test_what_is_rejected(old: str, new: str, reason: str) -> None:
+    assert old in MESSAGE
+    made, counts, _ = rows(MESSAGE.replace(old, new))
+    assert (made, counts["reasons"]) == ([], {reason: 1})
+
+
+def test_keys_without_a_column_are_told() -> None:
+    assert rows(MESSAGE.replace("VO:", "New: 1\nVO:"))[2] == ["SSS545 no place for New"]
+
+
+def test_one_broken_record_costs_that_one_only() -> None:
+    record = CAR[CAR.index("<a:SummaryRecord>"):CAR.index("</a:SummaryRecords>")]
+    many = CAR.replace(record, record + record.replace("</a:Year>", "") + record)
+    made, counts, _ = rows(many[:-60])
+    assert made == [ROW] and counts["reasons"] == {"torn": 1, "xml": 1}
+
+
+def test_no_job_comes_of_a_sum(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "m").write_text(MESSAGE)
+    words = ["convert", str(tmp_path / "m"), "-f", "apel-summary", "-t"]
+    assert main([*words, "sss"]) == 1 and "rejected: summary" in capsys.readouterr().err
+    assert main([*words, "csv", "--option", "fields=site,jobs"]) == 0
+    assert capsys.readouterr().out == "site,jobs\nS,7\n"
+    assert main([*words, "csv", "--option", "fields=charge"]) == 2
+    (tmp_path / "p.toml").write_text("least = 2\n")
+    assert main([*words, "csv", "--privacy", str(tmp_path / "p.toml")]) == 2
+    assert "for records of jobs, not for sums" in capsys.readouterr().err
+
+
+def test_parquet(tmp_path: Path) -> None:
+    parquet = pytest.importorskip("pyarrow.parquet")
+    (tmp_path / "m").write_text(MESSAGE)
+    assert main(["convert", str(tmp_path / "m"), "-f", "apel-summary", "-t", "parquet", "-o", str(tmp_path / "p")]) == 0
+    (row,) = parquet.read_table(tmp_path / "p").to_pylist()
+    assert {k: v for k, v in row.items() if v is not None} == ROW
+
+
+def test_the_docs_name_every_column() -> None:
+    assert [c.name for c in SUMS.columns if f"| `{c.name}` | {c.unit} | {c.source} |" not in DOCS] == []
+
+
+@pytest.mark.skipif(SAMPLES is None, reason="SSSJOB_SAMPLES names no folder of samples")
+def test_samples() -> None:
+    folder = Path(SAMPLES or "") / "accounting-samples"
+    reader = get("apel-summary")
+    assert isinstance(reader, RecordTranslator)
+    found = {path.name: rows(path.read_bytes())[1] for path in (*(folder / "apel-messages").iterdir(),
+                                                                folder / "car" / "apel-aur1.xml")}
+    assert {name: (c["given"], c["jobs"], c["reasons"]) for name, c in found.items()} == {
+        "msg0.txt": (0, 0, {"type": 2}), "msg2.txt": (1, 100, {}), "msg4.txt": (1, 3, {}),
+        "msg6.txt": (0, 0, {"no-job": 1}), "msg8.txt": (0, 0, {"no-job": 1}), "apel-aur1.xml": (1, 1, {})}

@@ -1,0 +1,100 @@
+"""What comes again and again in a log is made once: the facts of texts that are the same (``Once``), and the pattern
+that cuts lines of one form (``Forms``).
+
+Neither changes what a record becomes, and both are bounded; the tests read every log with and without them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable
+from typing import Any, Final, Generic, Protocol, TypeVar
+
+from sssjob.findings import Findings
+
+__all__ = ["LONGEST", "Form", "Forms", "Once"]
+
+#: Characters of a key that is remembered.
+LONGEST: Final = 4096
+_MOST: Final = 1 << 12      # keys that are remembered
+_OFTEN: Final = 16          # lines of one measure that no form cut, before one of them becomes a form
+_FORMS: Final = 128
+_BESIDE: Final = 4          # forms of one measure
+_WIDE: Final = 400          # blanks of a line whose form is taken: making its pattern takes time
+_K = TypeVar("_K", bound=Hashable)
+_V = TypeVar("_V")
+
+
+class Once(dict[_K, _V]):
+    """What a function makes of a key, made once. findings: what told something is made again, to be told again."""
+
+    def __init__(self, make: Callable[[_K], _V], findings: Findings | None = None, most: int = _MOST) -> None:
+        super().__init__()
+        self.make, self.findings, self.most = make, findings, most
+
+    def __missing__(self, key: _K) -> _V:
+        told = self.findings.told if self.findings is not None else 0
+        made = self.make(key)
+        if _length(key) < LONGEST and (self.findings is None or self.findings.told == told):
+            if len(self) >= self.most:
+                self.clear()
+            if self.most:
+                self[key] = made
+        return made
+
+
+def _length(key: object) -> int:
+    """Characters of the texts in a key."""
+    if isinstance(key, tuple):
+        return sum(map(_length, key))
+    return len(key) if isinstance(key, str) else 1
+
+
+class Form(Protocol):
+    """How lines of one form are cut."""
+
+    @property
+    def match(self) -> Callable[[str], Any]:
+        """The full match of a line of this form, its groups the values; None of any other line."""
+
+
+_F = TypeVar("_F", bound=Form)
+
+
+class Forms(Generic[_F]):
+    """The forms that lines of a log have come in often, by a measure of the line that is quickly taken."""
+
+    def __init__(self, form: Callable[[str], _F | None]) -> None:
+        self._form = form
+        self._known: dict[tuple[int, int], list[_F]] = {}
+        self._missed: dict[tuple[int, int], int] = {}
+        self._count = 0
+        self._last: _F | None = None
+
+    def cut(self, text: str) -> tuple[_F, tuple[str, ...]] | None:
+        """(form, values) of a line; None where none of the forms is its own."""
+        if self._last is not None and (found := self._last.match(text)) is not None:
+            return self._last, found.groups()
+        measure = text.count(" "), text.count('"')
+        forms: Iterable[_F] = self._known.get(measure, ())
+        for form in forms:
+            found = form.match(text)
+            if found is not None:
+                self._last = form
+                return form, found.groups()
+        self._miss(measure, text)
+        return None
+
+    def _miss(self, measure: tuple[int, int], text: str) -> None:
+        """Take the form of a line where those of its measure are often missed."""
+        if self._count >= _FORMS or len(text) >= LONGEST or measure[0] > _WIDE:
+            return
+        missed = self._missed[measure] = self._missed.get(measure, 0) + 1
+        if len(self._missed) > _MOST:
+            self._missed.clear()
+        if missed < _OFTEN:
+            return
+        self._missed[measure] = 0
+        beside = self._known.setdefault(measure, [])
+        if len(beside) < _BESIDE and (form := self._form(text)) is not None:
+            beside.append(form)
+            self._count += 1

@@ -1,0 +1,249 @@
+"""What stands in the records of PBS: attributes, and the texts of vnodes, hosts and requests."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Set
+from dataclasses import dataclass
+from decimal import Decimal
+from functools import lru_cache
+from operator import itemgetter
+from typing import Any, Final
+
+from sssjob.element import Property
+from sssjob.findings import escape
+from sssjob.lexical import LexicalError
+from sssjob.nodeset import fold
+from sssjob.translators.records._record import leaf, node, recall
+from sssjob.translators.records._values import amount, count, micros, rounded
+from sssjob.units import to_bytes
+
+__all__ = [
+    "LIMITS", "Chunks", "Facts", "Form", "Texts", "array_of", "attributes", "exec_host", "form_of", "node_of",
+    "nodes_spec", "requested", "vnodes",
+]
+
+_NAME: Final = re.compile(r"[A-Za-z_][\w.\-]*")
+_QUOTED: Final = re.compile(r'([A-Za-z_][\w.\-]*)=(?:"((?:[^"\\]++|\\.)*+)"|(\S*+))')
+_HOSTS: Final = 100_000
+_FEW: Final = 1000          # hosts of a list that is remembered
+#: Resource_List -> ResourceLimit.
+LIMITS: Final = {"cput": "CPUTime", "pmem": "MaxMemorySize", "vmem": "MaxSwap"}
+#: Sections of a record: texts that together say one thing.
+_WHO: Final = ("jobname", "user", "group", "account", "queue", "resvname", "resvID", "owner", "resource", "project")
+_WHEN: Final = ("ctime", "etime", "start", "end", "qtime", "eligible_time", "run_count")
+_ENDED: Final = ("Exit_status", "run_count", "exec_vnode")
+_HELD: Final = (
+    "exec_vnode", "exec_host", "Resource_List.ncpus", "Resource_List.nodes", "Resource_List.nodect",
+    "resources_used.ncpus", "total_execution_slots", "unique_node_count", "Resource_List.ngpus", "Resource_List.gpus",
+    "Resource_List.walltime", "Resource_List.mem", "Resource_List.select", "Resource_List.place",
+    *(f"Resource_List.{name}" for name in LIMITS))
+_USED: Final = ("resources_used.cput", "resources_used.walltime", "resources_used.mem", "resources_used.vmem",
+                "resources_used.energy_used", "resources_used.cpupercent", "session")
+_SECTIONS: Final = (_WHO, _WHEN, _ENDED, _HELD, _USED)
+Texts = tuple[str, ...]
+
+
+class Form:
+    """Attributes of one order: keys, and of each section where its texts stand among the values, the last of which is
+    empty for what is not there."""
+
+    __slots__ = ("keys", "match", "names", "sections")
+
+    def __init__(self, names: Texts, match: Callable[[str], Any]) -> None:
+        self.names, self.match, self.keys = names, match, frozenset(names)
+        place = {name: i for i, name in enumerate(names)}
+        self.sections = tuple(itemgetter(*(place.get(name, -1) for name in section)) for section in _SECTIONS)
+
+
+class Facts:
+    """The attributes of a record: as values of a form, or by name."""
+
+    __slots__ = ("_named", "form", "values")
+
+    def __init__(self, text: str, cut: tuple[Form, Texts] | None = None) -> None:
+        self.form: Form | None
+        self.values: Texts
+        self._named: dict[str, str] | None
+        if cut is None:
+            self.form, self.values, self._named = None, (), attributes(text)
+        else:
+            self.form, self.values, self._named = cut[0], (*cut[1], ""), None
+
+    @property
+    def named(self) -> dict[str, str]:
+        """The attributes by name."""
+        if self._named is None:
+            assert self.form is not None
+            self._named = dict(zip(self.form.names, self.values))       # noqa: B905  (one value more)
+        return self._named
+
+    @property
+    def keys(self) -> Set[str]:
+        """Their names."""
+        return self.named.keys() if self.form is None else self.form.keys
+
+    def sections(self) -> Iterable[Any]:
+        """The texts of each section."""
+        if self.form is not None:
+            return [section(self.values) for section in self.form.sections]
+        get = self.named.get
+        return [tuple(get(name, "") for name in section) for section in _SECTIONS]
+
+    def with_more(self, later: Iterable[Facts]) -> Facts:
+        """With what later records of the job say."""
+        named = self.named
+        for facts in later:
+            named.update(facts.named)
+        self.form = None
+        return self
+
+    def over(self, old: Iterable[Facts]) -> Facts:
+        """With what only older records of the job say."""
+        lost = [facts for facts in old if not facts.keys <= self.keys]
+        if lost:
+            self._named = {name: text for facts in (*lost, self) for name, text in facts.named.items()}
+            self.form = None
+        return self
+
+
+def form_of(text: str) -> Form | None:
+    """The form of attributes; None where a pattern would not cut others of the form as ``attributes`` does."""
+    found = attributes(text)
+    quoted = '"' in text
+    if not found or (quoted and ("\\" in text or not all(map(_NAME.fullmatch, found)))):
+        return None
+    parts = (re.escape(name) + ('="([^"\\\\]*+)"' if f'{name}="' in text else r'=([^\s"]*+)') for name in found)
+    match = re.compile(" ".join(parts)).fullmatch
+    cut = match(text)
+    return Form(tuple(found), match) if cut and cut.groups() == tuple(found.values()) else None
+
+
+def attributes(text: str) -> dict[str, str]:
+    """``a=1 b="two words" c=3``; a word without = belongs to the value before it."""
+    if '"' in text:
+        return {m[1]: m[3] if m[2] is None else m[2].replace('\\"', '"').replace("\\\\", "\\")
+                for m in _QUOTED.finditer(text)}
+    found: dict[str, str] = {}
+    name = ""
+    for word in text.split():
+        key, sign, value = word.partition("=")
+        if sign:
+            name = key
+            found[name] = value
+        elif name:
+            found[name] += f" {word}"
+    return found
+
+
+@dataclass(slots=True)
+class Chunks:
+    """What exec_vnode assigns; memory in bytes."""
+
+    cpus: int = 0
+    gpus: int = 0
+    memory: Decimal = Decimal(0)
+    hosts: int = 0
+
+
+@lru_cache(maxsize=1 << 12)
+def vnodes(text: str) -> Chunks:
+    """``(h1:ncpus=24:ngpus=2:mem=5kb+h2:ncpus=2)+(h1:ncpus=1)``. Rejected: number."""
+    made = Chunks()
+    names = set()
+    for part in text.replace("(", "").replace(")", "").split("+") if text else ():
+        name, *resources = part.split(":")
+        names.add(name)
+        for resource in resources:
+            key, _, value = resource.partition("=")
+            if key == "ncpus":
+                made.cpus += count(value, "exec_vnode ncpus") or 0
+            elif key == "ngpus":
+                made.gpus += count(value, "exec_vnode ngpus") or 0
+            elif key == "mem" and (size := amount(value, "exec_vnode mem")):
+                made.memory += to_bytes(*size)
+    made.hosts = len(names)
+    return made
+
+
+@lru_cache(maxsize=1 << 12)
+def exec_host(text: str) -> tuple[tuple[str, ...], int, str]:
+    """(hosts, processors, what is wrong) of ``h/0+h/1``, ``h/0-3,7``, ``h/0*13``; ``*0`` leaves it to exec_vnode."""
+    hosts: dict[str, None] = {}
+    slots = 0
+    for part in text.split("+") if text else ():
+        host, _, places = part.partition("/")
+        hosts[host] = None
+        if len(hosts) > _HOSTS:
+            return (), 0, f"more than {_HOSTS} hosts"
+        _, star, times = places.partition("*")
+        if star:
+            slots += int(times) if re.fullmatch(r"\d{1,9}", times, re.ASCII) else 0
+            continue
+        for piece in places.split(","):
+            low, dash, high = piece.partition("-")
+            if not re.fullmatch(r"\d{0,9}", low + high, re.ASCII) or (dash and not (low and high)):
+                return (), 0, f"{escape(part, 60)!r} is not of the form host/0-3"
+            slots += max(0, int(high) - int(low) + 1) if dash else 1
+    return tuple(hosts), slots, ""
+
+
+def nodes_spec(text: str) -> tuple[int | None, int | None]:
+    """(processors, GPUs) of Torque's ``2:ppn=8:gpus=1+host:ppn=4``; None where it is none."""
+    if not text:
+        return None, None
+    cpus = gpus = 0
+    for part in text.split("+"):
+        first, *others = part.split(":")
+        times = int(first) if re.fullmatch(r"\d{1,9}", first, re.ASCII) else 1
+        said = {k: int(v) for k, _, v in (o.partition("=") for o in others) if re.fullmatch(r"\d{1,9}", v, re.ASCII)}
+        cpus += times * said.get("ppn", 1)
+        gpus += times * said.get("gpus", 0)
+    return cpus, gpus or None
+
+
+def node_of(hosts: Texts) -> Property | None:
+    """Node of hosts, folded; None where there are none."""
+    return _node(hosts) if len(hosts) < _FEW else _node.__wrapped__(hosts)
+
+
+@lru_cache(maxsize=1 << 12)
+def _node(hosts: Texts) -> Property | None:
+    try:
+        return recall(node, fold(hosts))[0] if hosts else None
+    except LexicalError:
+        return leaf("Node", ",".join(hosts), {"aggregation": "List"})
+
+
+def array_of(ident: str) -> tuple[str, str] | None:
+    """(id of the array, index) of ``4[2].head`` and of Torque's ``4-2.head``."""
+    found = re.match(r"(\d+)(?:\[(\d+)\]|-(\d+)(?=\.|$))(.*)", ident, re.ASCII | re.DOTALL)
+    if not found:
+        return None
+    return (f"{found[1]}[]{found[4]}", found[2]) if found[2] else (f"{found[1]}{found[4]}", found[3])
+
+
+_TEXT: Final = 4096         # characters of texts that are remembered
+_ASKED: Final = ("walltime", "mem", "ngpus", "select", "place", "nodes")
+
+
+def requested(texts: Texts, cpus: int | None, nodes: int | None, gpus: int | None) -> tuple[Property, ...]:
+    """What Resource_List asks for. Rejected: number."""
+    asked = _asked if sum(map(len, texts)) < _TEXT else _asked.__wrapped__
+    return asked(texts, cpus, nodes, gpus)
+
+
+@lru_cache(maxsize=1 << 12)
+def _asked(texts: tuple[str, ...], cpus: int | None, nodes: int | None, gpus: int | None) -> tuple[Property, ...]:
+    said = dict(zip(_ASKED, texts, strict=True))
+    found: list[Property] = [leaf(tag, n) for tag, n in (("Processors", cpus), ("NodeCount", nodes)) if n]
+    if limit := rounded(micros(said["walltime"], "Resource_List.walltime")):
+        found.append(leaf("Duration", limit))
+    size = amount(said["mem"], "Resource_List.mem")
+    if size and size[0]:
+        found.append(leaf("Memory", size[0], {"units": size[1], "metric": "Total"}))
+    if gpus := count(said["ngpus"], "Resource_List.ngpus") or gpus:
+        found.append(leaf("Resource", Decimal(gpus), {"name": "GPU"}))
+    found += (leaf("Extension", said[name], {"name": name, "type": "torque" if name == "nodes" else "pbspro"})
+              for name in ("select", "place", "nodes") if said[name])
+    return tuple(found)

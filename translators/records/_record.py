@@ -1,0 +1,223 @@
+"""One record as typed facts, and the job object that they make."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import lru_cache, partial
+from operator import attrgetter
+from typing import Final, Protocol, TypeVar
+
+from sssjob.accessors import CLASSES
+from sssjob.element import NO_ATTRIBUTES, Item, Property, Value
+from sssjob.lexical import LexicalError
+from sssjob.model import Delivered, Job, Requested, TaskGroup
+from sssjob.nodeset import NodeSet
+from sssjob.translators.records._again import Once
+
+__all__ = ["Names", "Record", "as_job", "leaf", "node", "prop", "recall"]
+
+_EXPANDED: Final = 10_000               # names of a node list that are written out
+_T_co = TypeVar("_T_co", covariant=True)
+_LONG: Final = 4096         # characters of a text that is not remembered
+_class: Final = CLASSES.get
+
+
+def leaf(tag: str, value: Value, attributes: dict[str, str] = NO_ATTRIBUTES) -> Property:
+    """A property of the class that belongs to the name."""
+    return _class(tag, Property)(tag, value, attributes)
+
+
+@lru_cache(maxsize=1 << 13, typed=True)
+def prop(tag: str, value: Value) -> Property:
+    """A property without attributes; equal ones are one object."""
+    return leaf(tag, value)
+
+
+class _Remembered(Protocol[_T_co]):
+    """What lru_cache makes of a function."""
+
+    def __call__(self, text: str, *more: str) -> _T_co: ...
+    @property
+    def __wrapped__(self) -> Callable[..., _T_co]: ...
+
+
+def recall(function: _Remembered[_T_co], text: str, *more: str) -> _T_co:
+    """What a remembering function gives for a text; long texts are not remembered."""
+    return function(text, *more) if len(text) < _LONG else function.__wrapped__(text, *more)
+
+
+@lru_cache(maxsize=1 << 12)
+def _extension(kind: str, name: str) -> dict[str, str]:
+    return {"name": name, "type": kind}
+
+
+_Extension: Final = _class("Extension", Property)
+_ELIGIBLE: Final = _extension("LRM", "EligibleStamp")
+
+
+def _as_extension(kind: str, name: str, text: str) -> Property:
+    return _Extension("Extension", text, _extension(kind, name))
+
+
+@lru_cache(maxsize=1 << 14)
+def node(text: str) -> tuple[Property | None, int, str]:
+    """(Node, number of names, what is wrong) of a host list ``a[01-03,7],b2``."""
+    try:
+        names = NodeSet.parse_range(text)
+    except LexicalError as error:
+        return None, 0, str(error)
+    if "[" not in text and "," not in text:
+        return leaf("Node", text), 1, ""
+    folded = text.count("[") == 1 and text.endswith("]") and "," not in text[: text.index("[")]
+    if not folded and names.count <= _EXPANDED:
+        return leaf("Node", ",".join(names), {"aggregation": "List"}), names.count, ""
+    return leaf("Node", text, {"aggregation": "Range"}), names.count, ""
+
+
+# --- a record -----------------------------------------------------------------------------------------------------
+
+_Name = str | None
+#: Name, user, group, project, machine, queue, quality, reservation, host: the first fields of a Record.
+Names = tuple[_Name, _Name, _Name, _Name, _Name, _Name, _Name, _Name, _Name]
+
+
+@dataclass(slots=True)
+class Record:
+    """The typed facts of one job: times in epoch seconds, durations in seconds, absent is None.
+
+    begin: the start asked for; native: the state in the manager's word; message: why it ended, for StatusMessage;
+    ran: whether it used the machine; requested and delivered: the amounts but Processors, NodeCount, Node, Duration
+    of the delivered ones; limits: ResourceLimits; more: Extensions as (type, name, text); others: properties of the job
+    that have no field here; parts: components.
+    """
+
+    line: int
+    id: str
+    name: str | None = None
+    user: str | None = None
+    group: str | None = None
+    project: str | None = None
+    machine: str | None = None
+    queue: str | None = None
+    qos: str | None = None
+    reservation: str | None = None
+    submit_host: str | None = None
+    directory: str | None = None
+    submit: int | None = None
+    begin: int | None = None
+    eligible: int | None = None
+    start: int | None = None
+    end: int | None = None
+    state: str = "Completed"
+    hold: str | None = None
+    native: str = ""
+    message: str = ""
+    exit_code: int | None = None
+    signal: int | None = None
+    exit_status: str = ""
+    starts: int | None = None
+    suspended: int | None = None
+    cpu: int | None = None
+    wall: int | None = None
+    ran: bool = True
+    processors: int | None = None
+    nodes: int | None = None
+    node: Property | None = None
+    array: tuple[str, str] | None = None
+    requested: list[Property] = field(default_factory=list)
+    delivered: list[Property] = field(default_factory=list)
+    limits: list[Property] = field(default_factory=list)
+    more: list[tuple[str, str, str]] = field(default_factory=list)
+    others: list[Property] = field(default_factory=list)
+    parts: list[Record] = field(default_factory=list)
+
+
+#: Attribute of Record -> property of the job, in the order of writing.
+_HEAD: Final = (
+    ("name", "Name"), ("user", "User"), ("group", "Group"), ("project", "Project"), ("machine", "Machine"),
+    ("queue", "Queue"), ("qos", "QualityOfService"), ("reservation", "Reservation"), ("submit_host", "SubmitHost"),
+    ("directory", "InitialWorkingDirectory"),
+)
+_LIFE: Final = (
+    ("submit", "SubmitTime"), ("begin", "EligibleTime"), ("start", "StartTime"), ("end", "EndTime"),
+    ("starts", "StartCount"), ("exit_code", "ExitCode"), ("suspended", "SuspendDuration"), ("cpu", "CpuDuration"),
+)
+_LIFE_LEAVES: Final = tuple((tag, _class(tag, Property)) for _, tag in _LIFE)
+_head, _life = (attrgetter(*(name for name, _ in pairs)) for pairs in (_HEAD, _LIFE))
+_Id, _Duration = (_class(tag, Property) for tag in ("Id", "Duration"))
+
+
+def _heading(texts: tuple[str | None, ...]) -> tuple[Property, ...]:
+    return tuple(_shared(tag, text) for (_, tag), text in zip(_HEAD, texts, strict=True) if text is not None)
+
+
+def _stating(texts: tuple[str, str | None, str]) -> tuple[Property, ...]:
+    tags = ("State", "Hold", "StatusMessage")
+    return tuple(_shared(tag, text) for tag, text in zip(tags, texts, strict=True) if text)
+
+
+def _shared(tag: str, text: str) -> Property:
+    return prop(tag, text) if len(text) < _LONG else leaf(tag, text)
+
+
+def _using(amounts: tuple[int | None, ...]) -> tuple[Property, ...]:
+    return tuple(prop(tag, n) for tag, n in zip(("Processors", "NodeCount"), amounts, strict=True) if n is not None)
+
+
+#: What many jobs have in common: who they are of, how they ended, what they used.
+_HEADS: Final = Once(_heading)
+_STATED: Final = Once(_stating)
+_USED: Final = Once(_using)
+_STATES: Final = Once(partial(_as_extension, "LRM", "State"))
+
+
+def as_job(r: Record) -> Job:
+    """The job object of a record. Never ran: no start, no exit code, nothing delivered."""
+    if not r.ran:
+        r.start = r.exit_code = r.signal = r.cpu = r.suspended = None
+    items: list[Item] = [_Id("Id", r.id), *_HEADS[_head(r)], *r.others, *_STATED[r.state, r.hold, r.message]]
+    for (tag, kind), value in zip(_LIFE_LEAVES, _life(r)):      # noqa: B905
+        if value is not None:
+            items.append(kind(tag, value))
+    _extend(items, r)
+    if r.limits:
+        items += r.limits
+    _add_slots(items, r)
+    for part in r.parts:
+        inner: list[Item] = [prop("Id", part.id)]
+        _add_slots(inner, part)
+        items.append(TaskGroup(inner, line=part.line))
+    return Job(items, None, None, r.line)
+
+
+def _extend(items: list[Item], r: Record) -> None:
+    """Add the Extensions of a job."""
+    if r.native:
+        items.append(_STATES[r.native])
+    if r.signal is not None:
+        items.append(_as_extension("LRM", "ExitSignal", str(r.signal)))
+    if r.exit_status:
+        items.append(_as_extension("LRM", "ExitStatus", r.exit_status))
+    if r.eligible is not None:
+        items.append(_Extension("Extension", str(r.eligible), _ELIGIBLE))
+    if r.array:
+        items += map(_as_extension, ("LRM", "LRM"), ("ArrayId", "ArrayIndex"), r.array)
+    for kind, name, text in r.more:
+        items.append(_Extension("Extension", text, _extension(kind, name)))
+
+
+def _add_slots(items: list[Item], r: Record) -> None:
+    """Add Requested and Delivered."""
+    if r.requested:
+        items.append(Requested(list(r.requested)))
+    if not r.ran:
+        return
+    found: list[Item] = [*_USED[r.processors, r.nodes]]
+    if r.wall is not None:
+        found.append(_Duration("Duration", r.wall))
+    if r.node is not None:
+        found.append(r.node)
+    found += r.delivered
+    if found:
+        items.append(Delivered(found))

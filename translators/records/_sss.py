@@ -1,0 +1,111 @@
+"""The XML of plain jobs, one after another: what stands in many of them is made into text once, for the whole stream.
+
+A job is plain where the document writer would have nothing to say and no other form to give it; all others are left to
+that writer. The tests hold both against each other.
+"""
+
+from __future__ import annotations
+
+import re
+from sys import getrefcount
+from typing import Final
+
+from sssjob.element import Item, Property
+from sssjob.model import Delivered, Job, Requested
+
+__all__ = ["PlainJobs"]
+
+#: What cannot stand as it is.
+_MARKED: Final = re.compile("[^\t\n -%'-;=?-~\u00a0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+_QUOTED: Final = re.compile("[^ !#-%'-;=?-~\u00a0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+_BRACKETS: Final = re.compile(r"\[[^\]]*\]")
+_FORMED: Final = ("Feature", "Network")     # which 3.1 may write in another form; so does Node, where it lists groups
+_HELD: Final = 1 << 14                      # texts that are remembered
+_ALONE: Final = 3       # references to a property that stands in one place: its container, a loop, the question
+_INDENTS: Final = ("    ", "      ")
+
+
+class PlainJobs:
+    """Writes plain jobs. A property whose text is remembered is held with it, so that no other one has its identity."""
+
+    def __init__(self) -> None:
+        self._lines: tuple[dict[int, tuple[Property, str]], ...] = ({}, {})
+        self._attributes: dict[int, tuple[dict[str, str], str]] = {}
+
+    def text(self, job: Job) -> str | None:
+        """The element as it stands in a JobGroup; None where the job is not plain."""
+        if job.attributes or job.reference is not None or not job.items:
+            return None
+        out = ["  <Job>\n"]
+        if not self._add(out, job.items, 0):
+            return None
+        out.append("  </Job>\n")
+        return "".join(out)
+
+    def _add(self, out: list[str], items: list[Item], depth: int) -> bool:
+        """Add the lines of items; whether all of them are plain."""
+        lines, indent, append = self._lines[depth], _INDENTS[depth], out.append
+        known, attributed = lines.get, self._attributes.get
+        for item in items:
+            found = known(id(item))
+            if found is not None:
+                append(found[1])
+                continue
+            if not isinstance(item, Property):
+                if depth or not self._slot(out, item):
+                    return False
+                continue
+            tag, value, attributes = item.tag, item.value, item.attributes
+            text: object = value
+            if value.__class__ is str:
+                text = value if _MARKED.search(value) is None else _escaped(value)
+                if text is None or tag in _FORMED:
+                    return False
+            elif value.__class__ is not int:
+                text = item.text
+            if attributes:
+                more = attributed(id(attributes)) or self._more(item)
+                if more is None or (tag == "Node" and _parted(item)):
+                    return False
+                line = f"{indent}<{tag}{more[1]}>{text}</{tag}>\n"
+            else:
+                line = f"{indent}<{tag}>{text}</{tag}>\n"
+            append(line)
+            if getrefcount(item) > _ALONE:
+                if len(lines) >= _HELD:
+                    lines.clear()
+                lines[id(item)] = item, line
+        return True
+
+    def _slot(self, out: list[str], item: Item) -> bool:
+        """Add Requested or Delivered; whether it is plain."""
+        if not isinstance(item, Requested | Delivered) or not item.items or item.attributes or (
+                item.reference is not None):
+            return False
+        out.append(f"    <{item.tag}>\n")
+        plain = self._add(out, item.items, 1)
+        out.append(f"    </{item.tag}>\n")
+        return plain
+
+    def _more(self, item: Property) -> tuple[dict[str, str], str] | None:
+        """The attributes of a property and their text; None where they are not plain."""
+        attributes = item.attributes
+        for name, text in attributes.items():
+            if not name.isidentifier() or not name.isascii() or _QUOTED.search(text) is not None:
+                return None
+        made = attributes, "".join(f' {name}="{text}"' for name, text in attributes.items())
+        if len(self._attributes) >= _HELD:
+            self._attributes.clear()
+        self._attributes[id(attributes)] = made
+        return made
+
+
+def _escaped(text: str) -> str | None:
+    if not text.isprintable():
+        return None
+    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+
+
+def _parted(item: Property) -> bool:
+    """Whether a Node lists several groups."""
+    return item.attributes.get("aggregation") == "Range" and "," in _BRACKETS.sub("", item.text)

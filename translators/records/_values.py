@@ -1,0 +1,178 @@
+"""Values as texts of accounting records spell them: counts, amounts, durations, times.
+
+What is empty, negative or was never set is None, never zero; what is no value rejects its record.
+"""
+
+from __future__ import annotations
+
+import re
+from decimal import Decimal
+from typing import Final
+
+from sssjob.findings import escape
+from sssjob.translators.records._again import Once
+
+__all__ = [
+    "BYTES", "EPOCHS", "FLOAT", "LATEST", "REASONS", "UNSET", "Rejected", "amount", "count", "micros", "moment",
+    "number", "rounded", "thousands", "words",
+]
+
+#: Why a record is rejected.
+REASONS: Final[dict[str, str]] = {
+    "columns": "another number of columns than it should have",
+    "header": "no header names the columns",
+    "id": "no identifier",
+    "json": "not the JSON that it should be",
+    "no-job": "a record of something that is no job",
+    "number": "a number that is none",
+    "part": "told already by another record of its job",
+    "orphan": "part of a job whose own record is not here",
+    "summary": "a sum over many jobs, no job",
+    "time": "a time that is none",
+    "too-long": "longer than a limit",
+    "torn": "the input ends inside it",
+    "type": "a kind of record that is not known",
+    "unread": "no reader has foreseen it; worth a report",
+    "xml": "not the XML that it should be",
+    "zone": "a time without zone, and no zone was named",
+}
+
+#: What a counter holds that was never set (Slurm's NO_VAL and INFINITE, -1 without sign).
+UNSET: Final = frozenset({2**32 - 2, 2**32 - 1, 2**64 - 2, 2**64 - 1})
+LATEST: Final = 253_402_300_800        # the year 10000
+EPOCHS: Final = 2**32 - 2              # times below are seconds, of whatever was set
+
+
+class Rejected(Exception):
+    """This record cannot be taken. reason: one of REASONS; line: where the record begins, 0 for the line at hand."""
+
+    def __init__(self, reason: str, message: str, line: int = 0) -> None:
+        super().__init__(message)
+        self.reason, self.line = reason, line
+
+
+_CLOCK: Final = re.compile(r"(?:(\d{1,9})-)?(?:(?:(\d{1,12}):)?(\d{1,12}):)?(\d{1,18})(?:\.(\d{1,12}))?", re.ASCII)
+_AMOUNT: Final = re.compile(r"(\d{1,24}(?:\.\d{0,12})?)\s*([A-Za-z]{0,3})", re.ASCII)
+_SHORT: Final = 18              # characters of a number that needs no thought
+_PLACES: Final = 12             # digits of a duration after the point
+_LETTERS: Final = "kKmMgGtTpPeEbBiI"
+FLOAT: Final = re.compile(r"-?\d{1,18}(?:\.\d{0,18})?(?:[eE][+-]?\d{1,2})?", re.ASCII)
+
+
+def count(text: str, name: str) -> int | None:
+    """A whole number; None where it is empty, negative or was never set. Rejected: number."""
+    if text.isdigit() and text.isascii() and len(text) <= 20:
+        value = int(text)
+        return None if value in UNSET else value
+    if not text or (text[0] == "-" and text[1:].isdigit() and text.isascii()):
+        return None
+    raise Rejected("number", f"{name} {escape(text, 40)!r} is no whole number")
+
+
+def number(text: str, name: str) -> Decimal | None:
+    """A number with a fraction; None where it is empty or negative. Rejected: number."""
+    if not text:
+        return None
+    if len(text) < _SHORT and text.isascii() and text[0] != "." and text.replace(".", "", 1).isdigit():
+        return Decimal(text.rstrip("0").rstrip(".") if text[-1] in "0." and "." in text else text)
+    if not FLOAT.fullmatch(text):
+        raise Rejected("number", f"{name} {escape(text, 40)!r} is no number")
+    value = Decimal(text.rstrip("0").rstrip(".") if "." in text and "e" not in text.lower() else text)
+    return None if text[0] == "-" and value < 0 else value
+
+
+def _clock(text: str) -> int | None:
+    """Microseconds of ``[[D-]HH:]MM:SS[.mmm]`` or of plain seconds; None: of another form."""
+    found = _CLOCK.fullmatch(text)
+    if not found:
+        return None
+    days, hours, minutes, seconds, part = found.groups()
+    whole = int(days or 0) * 86_400 + int(hours or 0) * 3600 + int(minutes or 0) * 60 + int(seconds)
+    return whole * 1_000_000 + (int((part + "00000")[:6]) if part else 0)
+
+
+#: Of what stands before the seconds.
+_MINUTES: Final[Once[str, int | None]] = Once(lambda text: _clock(f"{text}:00"))
+
+
+def micros(text: str, name: str) -> int | None:
+    """Microseconds of ``[[D-]HH:]MM:SS[.mmm]`` or of plain seconds; None where empty or negative. Rejected: number."""
+    if not text:
+        return None
+    if text[-3:-2] == ":" and (last := text[-2:]).isdigit() and last.isascii():
+        minutes = _MINUTES[text[:-3]]
+        if minutes is not None:
+            return minutes + int(last) * 1_000_000
+    if len(text) < _SHORT and text.isascii() and text.replace(".", "", 1).isdigit():
+        whole, point, part = text.partition(".")
+        if whole and bool(point) == bool(part) and len(part) <= _PLACES:
+            return int(whole) * 1_000_000 + (int((part + "00000")[:6]) if part else 0)
+    made = _clock(text)
+    if made is None and not (text[0] == "-" and FLOAT.fullmatch(text)):
+        raise Rejected("number", f"{name} {escape(text, 40)!r} is no duration")
+    return made
+
+
+def rounded(us: int | None) -> int | None:
+    """Whole seconds of microseconds, half up."""
+    return None if us is None else (us + 500_000) // 1_000_000
+
+
+#: Letter -> unit of bytes, 1024 based.
+BYTES: Final = {"": "B", "B": "B", "K": "KB", "M": "MB", "G": "GB", "T": "TB", "P": "PB", "E": "EB"}
+_STEPS: Final = tuple(dict.fromkeys(BYTES.values()))
+
+
+def _unit(word: str) -> tuple[str, int]:
+    """(unit, factor) of ``gb``, ``MiB``, ``K``; PBS has kw, words of eight bytes. Factor 0: no unit."""
+    letter = "B" if word.lower() == "b" else word.upper().removesuffix("IB").removesuffix("B")
+    if letter in BYTES:
+        return BYTES[letter], 1
+    return (BYTES.get(letter[:-1], "B"), 8) if len(letter) <= 2 and letter.endswith("W") else ("", 0)
+
+
+_UNITS: Final = Once(_unit)
+
+
+def amount(text: str, name: str, default: str = "B") -> tuple[Decimal, str] | None:
+    """(amount, unit) of ``144000M``, ``10gb`` or ``3.5G``; default: the unit of a bare number. Rejected: number."""
+    if not text or text.startswith("-"):
+        return None
+    digits = text.rstrip(_LETTERS)
+    if digits.isdigit() and digits.isascii() and len(digits) < _SHORT and len(text) - len(digits) <= 3:
+        if digits == text:
+            return Decimal(digits), default
+        unit, factor = _UNITS[text[len(digits):]]
+        if factor == 1:
+            return Decimal(digits), unit
+    found = _AMOUNT.fullmatch(text)
+    if found:
+        if not found[2]:
+            return Decimal(found[1]), default
+        unit, factor = _UNITS[found[2]]
+        if factor:
+            return Decimal(found[1]) if factor == 1 else Decimal(found[1]) * factor, unit
+    raise Rejected("number", f"{name} {escape(text, 40)!r} is no amount of memory")
+
+
+def thousands(text: str, name: str) -> Decimal | None:
+    """A count, maybe with K, M, G, which are 1000 based where no memory is counted. Rejected: number."""
+    size = amount(text, name)
+    if size is None or size[0] >= 2**63:
+        return None
+    return size[0] * Decimal(1000) ** _STEPS.index(size[1])
+
+
+def words(text: str | None, *absent: str) -> str | None:
+    """The text, None where it is empty or one of the words that say so."""
+    text = (text or "").strip()
+    return None if not text or text in absent else text
+
+
+def moment(value: int, name: str) -> int:
+    """Epoch seconds; those in milliseconds are recognised. Rejected: time."""
+    if value > 100_000_000_000:
+        value //= 1000
+    if not 0 <= value < LATEST:
+        raise Rejected("time", f"{name} {value} is no time")
+    return value

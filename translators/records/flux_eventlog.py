@@ -1,0 +1,377 @@
+"""Format ``flux-eventlog``: what happened to jobs of Flux, event by event.
+
+    {"timestamp": 1795251065.64, "name": "submit", "context": {"userid": 1001, "urgency": 16, "flags": 0, "version": 1}}
+    1795251065.641801 submit userid=1001 urgency=16 flags=0 version=1
+    {"id": 57545850880, "events": [{"timestamp": 1795251065.64, "name": "submit", ...}], "jobspec": {...}, "R": {...}}
+
+The first form is the log of one job as the KVS holds it and ``flux job eventlog --format=json`` prints it, the second
+what ``flux job eventlog`` prints otherwise, the third a message of the job manager's journal, which tells of all jobs.
+A line is a record. An event names its job only in the journal, or where somebody has added a member ``id``; else the
+option ``id`` does, for a log of one job.
+
+StartTime is when resources were given (alloc), EndTime when the job came to its cleanup (finish, or an exception of
+severity 0 before it), as ``flux-jobs`` has them. What was given stands in the journal's R, else in the scheduler's
+summary; the name, the queue and what was asked for only in the journal's jobspec. Events that are not known are read
+over: plug-ins add theirs.
+
+Source: RFC 18 (event logs), RFC 21 (states and events), RFC 20 (R), RFC 25 (jobspec) of Flux.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from decimal import Decimal
+from typing import Any, Final, NamedTuple
+
+from sssjob.errors import UsageError
+from sssjob.findings import escape
+from sssjob.fluxexec.errors import ExecLimitError, JobspecError
+from sssjob.fluxexec.jobid import GREATEST, read_id, write_id
+from sssjob.fluxexec.resources import read_resources
+from sssjob.lexical import LexicalError
+from sssjob.model import Job
+from sssjob.translators.base import ReadContext
+from sssjob.translators.recognise import Fit, Sample, by_beginning, by_keys
+from sssjob.translators.records._flux import held, message, number_of, text_of, whole
+from sssjob.translators.records._json import escaped
+from sssjob.translators.records._lines import Line
+from sssjob.translators.records.base import Reading, Record, Rejected, leaf, moment, translator, words
+
+__all__ = ["TRANSLATOR"]
+
+_OPEN: Final = 200_000          # jobs that wait for their end
+_HELD: Final = 64 << 20         # characters of their lines
+_DEPTH: Final = 16              # of resources in a jobspec
+_COUNT: Final = 10**9           # of one of them
+_WORD: Final = 0xffff           # the greatest wait status
+_TEXT: Final = re.compile(r"(\d{1,12}(?:\.\d{1,9})?|\d{4}-\d\d-\d\dT\S{1,40}) ([\w.-]{1,200})(?: (.*))?",
+                          re.ASCII | re.DOTALL)
+_KEY: Final = re.compile(r"([^\s=]{1,200})=")
+_MEMBER: Final = "attributes.system."
+#: Kind of exception -> result of the job. Source: flux-jobs(1), RESULTS.
+_RESULTS: Final = {"cancel": "CANCELED", "timeout": "TIMEOUT"}
+#: Event -> state of the job that it begins, where it has no end yet.
+_PHASES: Final = {"submit": "NEW", "validate": "DEPEND", "depend": "PRIORITY", "priority": "SCHED", "alloc": "RUN"}
+_STATES: Final = {"RUN": "Running", "CLEANUP": "Running", "INACTIVE": "Completed"}
+
+
+class _Event(NamedTuple):
+    """One event."""
+
+    name: str
+    at: Decimal
+    context: dict[str, Any]
+
+
+@dataclass(slots=True)
+class _Told:
+    """What has been told of a job. at: time of an event; ends: the event that brought it to its cleanup; facts: members
+    of submit, urgency, jobspec ...; texts: its lines, where they are kept."""
+
+    line: int
+    number: int
+    state: str = "NEW"
+    at: dict[str, Decimal] = field(default_factory=dict)
+    ends: str = ""
+    exception: tuple[str, str] = ("", "")
+    status: int | None = None
+    facts: dict[str, Any] = field(default_factory=dict)
+    asked: dict[str, int] = field(default_factory=dict)
+    given: dict[str, int] = field(default_factory=dict)
+    nodes: str = ""
+    records: int = 0
+    length: int = 0
+    texts: list[tuple[int, str]] = field(default_factory=list)
+
+
+class _Reading(Reading):
+    def __init__(self, context: ReadContext) -> None:
+        super().__init__(context)
+        self.open: dict[int, _Told] = {}
+        self.length = 0
+        named = words(context.options.get("id"))
+        self.alone = None if named is None else _ident(named)
+        self.begun = False              # a log without ids has had its submit
+
+    def take(self, line: Line) -> Iterable[Job]:
+        """Add the events of one line; gives the job that ended with them."""
+        message = _parsed((escaped(line.text) if line.note else line.text).strip())
+        events = message.get("events", [message])
+        if not isinstance(events, list) or not all(isinstance(e, dict) for e in events):
+            raise Rejected("json", "events is no list of objects")
+        found = [self._event(e) for e in events]
+        given = _given(message.get("R"))
+        number = self._number(message, [e.name for e in found])
+        done = self._room(number)
+        told = self.open.setdefault(number, _Told(line.number, number))
+        _spec(told, message.get("jobspec"))
+        told.given, told.nodes = given or (told.given, told.nodes)
+        for event in found:
+            _tell(told, event)
+        told.records += 1
+        told.length += len(line.text)
+        self.length += len(line.text)
+        if self.keeping:
+            told.texts.append((line.number, line.text))
+        if told.state != "INACTIVE":
+            return done
+        self._left(number)
+        return [*done, self.given(self._record(told, line.number))]
+
+    def rest(self) -> Iterator[Job]:
+        """Jobs that have not ended in this log, in the order in which they began."""
+        while self.open:
+            yield from self._stands(next(iter(self.open)))
+
+    def unfinished(self) -> Iterable[str]:
+        """Lines of jobs that have not ended."""
+        return (text for _, text in sorted(line for told in self.open.values() for line in told.texts))
+
+    # -- one event
+    def _number(self, message: dict[str, Any], names: list[str]) -> int:
+        """The id of the job that a line is about. Rejected: id, orphan."""
+        said = next((v for k in ("id", "jobid") if (v := message.get(k)) is not None), None)
+        if said is None and self.alone is None:
+            raise Rejected("id", "an event names no job; the option id does, for the log of one")
+        number = self.alone if said is None else _ident(said)
+        assert number is not None
+        if "submit" not in names and number not in self.open:
+            raise Rejected("orphan", f"{escape(', '.join(names), 40)} of job {write_id(number)}, whose submit is not "
+                           "here, or which has ended")
+        if "submit" in names and said is None:
+            if self.begun:
+                raise Rejected("id", "the log of another job begins, and the option id names one")
+            self.begun = True
+        return number
+
+    def _event(self, event: dict[str, Any]) -> _Event:
+        """Rejected: json, number, time."""
+        name, at, said = event.get("name"), event.get("timestamp"), event.get("context")
+        if not isinstance(name, str) or not name:
+            raise Rejected("json", "an event has no name")
+        context = said if isinstance(said, dict) else {}
+        if name == "finish" and (number_of(context, "status") or 0) > _WORD:
+            raise Rejected("number", f"status {context['status']} is no wait status")
+        if isinstance(at, str):
+            found = re.search(r"\.(\d{1,9})", at)
+            seconds = self.time(at, "timestamp", 0)
+            at = None if seconds is None else seconds + (float(f"0.{found[1]}") if found else 0)
+        value = number_of({"timestamp": at}, "timestamp")
+        if not value:
+            raise Rejected("time", f"event {escape(name, 40)} has no timestamp")
+        moment(int(value), "timestamp")
+        return _Event(name, value, context)
+
+    def _room(self, number: int) -> list[Job]:
+        done: list[Job] = []
+        while number not in self.open and self.open and (len(self.open) >= _OPEN or self.length > _HELD):
+            done += self._stands(next(iter(self.open)))
+        return done
+
+    def _left(self, number: int) -> _Told:
+        told = self.open.pop(number)
+        self.length -= told.length
+        return told
+
+    def _stands(self, number: int) -> list[Job]:
+        """The job of one that has no end."""
+        told = self._left(number)
+        try:
+            return [self.given(self._record(told, told.line))]
+        except Rejected as why:
+            self.reject(told.line, why.reason, str(why), taken=told.records)
+            return []
+
+    # -- a job
+    def _record(self, told: _Told, line: int) -> Record:
+        facts = told.facts
+        r = Record(line, write_id(told.number, "f58"), machine=self.machine)
+        for name, tag in (("name", "name"), ("userid", "user"), ("bank", "project"), ("queue", "queue"),
+                          ("cwd", "directory")):
+            setattr(r, tag, self.name(text_of(facts, name), name))
+        r.more.append(("LRM", "JobIDRaw", str(told.number)))
+        for name in ("project", "urgency", "priority"):
+            if (text := text_of(facts, name)) is not None:
+                r.more.append(("flux", name, text))
+        at = told.at
+        r.submit, r.eligible, r.start, r.end = (
+            None if (v := at.get(name)) is None else int(v) for name in ("submit", "priority", "alloc", "cleanup"))
+        r.ran = "alloc" in at
+        r.wall = self.first("Duration", line, ("cleanup - alloc", _span(at, "cleanup")),
+                            ("finish - alloc", _span(at, "finish")))
+        self._ended(r, told)
+        self._amounts(r, told)
+        return r
+
+    def _ended(self, r: Record, told: _Told) -> None:
+        kind, note = told.exception
+        result = "" if not told.ends else _RESULTS.get(kind, "FAILED") if told.ends == "exception" else (
+            "FAILED" if told.status else "COMPLETED")
+        r.native = result if told.state == "INACTIVE" else told.state
+        r.state = _STATES.get(told.state, "Idle")
+        if r.state == "Idle" and told.facts.get("urgency") == 0:
+            r.state, r.hold = "Hold", "User"
+        code = None
+        if told.status is not None:
+            r.signal = told.status & 127 or None
+            code = r.exit_code = None if r.signal else told.status >> 8
+        if told.state == "INACTIVE":
+            r.message = message(result, kind, note, code if r.signal is None else -r.signal, r.ran)
+
+    def _amounts(self, r: Record, told: _Told) -> None:
+        if r.ran:
+            r.processors = told.given.get("core") or None
+            r.node, n = self.nodes(told.nodes, r.line) if told.nodes else (None, None)
+            r.nodes = told.given.get("rank") or n
+            if gpus := told.given.get("gpu"):
+                r.delivered.append(leaf("Resource", Decimal(gpus), {"name": "GPU"}))
+        for kind, tag in (("core", "Processors"), ("node", "NodeCount")):
+            if count := told.asked.get(kind):
+                r.requested.append(leaf(tag, count))
+        if (limit := number_of(told.facts, "duration")) and whole(limit):
+            r.requested.append(leaf("Duration", whole(limit)))
+        if gpus := told.asked.get("gpu"):
+            r.requested.append(leaf("Resource", Decimal(gpus), {"name": "GPU"}))
+
+
+def _parsed(text: str) -> dict[str, Any]:
+    """A line as an object. Rejected: json, columns."""
+    if not text.startswith("{"):
+        found = _TEXT.fullmatch(text)
+        if not found:
+            raise Rejected("columns", "neither a JSON object nor of the form TIMESTAMP NAME KEY=VALUE ...")
+        stamp, name, rest = found.groups()
+        at = stamp if "T" in stamp else float(stamp)
+        return {"timestamp": at, "name": name, "context": _context(rest or "")}
+    try:
+        made = json.loads(text)
+    except RecursionError:
+        raise Rejected("json", "nested too deep") from None
+    except ValueError as error:
+        raise Rejected("json", escape(str(error), 200)) from None
+    assert isinstance(made, dict)       # it begins with a brace
+    return made
+
+
+def _context(text: str) -> dict[str, Any]:
+    """``userid=1001 note="a b"``, whose values are JSON. Rejected: json."""
+    made: dict[str, Any] = {}
+    decoder, at = json.JSONDecoder(), 0
+    while at < len(text):
+        found = _KEY.match(text, at)
+        if not found:
+            raise Rejected("json", f"{escape(text[at:], 40)!r} is not of the form KEY=VALUE")
+        try:
+            made[found[1]], at = decoder.raw_decode(text, found.end())
+        except (ValueError, RecursionError):
+            raise Rejected("json", f"the value of {escape(found[1], 40)} is no JSON") from None
+        at += len(text[at:at + 1])
+    return made
+
+
+def _ident(said: object) -> int:
+    """The number of a job id in any of its forms. Rejected: id."""
+    if isinstance(said, int) and not isinstance(said, bool) and 0 <= said <= GREATEST:
+        return said
+    try:
+        return read_id(str(said))
+    except (LexicalError, UsageError):      # words, without the extra that reads them
+        raise Rejected("id", f"{escape(str(said), 40)!r} is no job id") from None
+
+
+def _tell(told: _Told, event: _Event) -> None:
+    """Take over what an event says."""
+    name, at, said = event.name, event.at, event.context
+    if name == "finish":
+        status = number_of(said, "status")
+        told.status = None if status is None else int(status)
+    elif name == "jobspec-update":
+        told.facts |= {k.removeprefix(_MEMBER): v for k, v in said.items() if k.startswith(_MEMBER)}
+    elif name in ("submit", "urgency", "priority"):
+        told.facts |= {k: v for k, v in said.items() if k in ("urgency", "priority") or (k, name) == (
+            "userid", "submit")}
+    elif name == "alloc":
+        summary = _summary(said)
+        told.given = told.given or (held(summary) if isinstance(summary, str) else {})
+    told.at.setdefault(name, at)
+    fatal = name == "exception" and said.get("severity") == 0
+    if (name == "finish" or fatal) and not told.ends:
+        told.ends, told.at["cleanup"], told.state = name, at, "CLEANUP"
+        if fatal:
+            told.exception = str(said.get("type") or ""), str(said.get("note") or "")
+    elif name == "clean":
+        told.state = "INACTIVE"
+    elif name in _PHASES and not told.ends:
+        told.state = _PHASES[name]
+
+
+def _summary(said: dict[str, Any]) -> object:
+    """The scheduler's summary of an alloc event."""
+    notes = said.get("annotations")
+    if not isinstance(notes, dict):
+        return None
+    sched = notes.get("sched")
+    return sched.get("resource_summary") if isinstance(sched, dict) else notes.get("sched.resource_summary")
+
+
+def _spec(told: _Told, spec: object) -> None:
+    """The jobspec that the journal gives with submit."""
+    if not isinstance(spec, dict):
+        return
+    attributes = spec.get("attributes")
+    system = attributes.get("system") if isinstance(attributes, dict) else None
+    if isinstance(system, dict):
+        job = system.get("job")
+        told.facts |= {k: v for k, v in system.items() if k in ("duration", "queue", "bank", "project", "cwd")}
+        told.facts |= {"name": job["name"]} if isinstance(job, dict) and "name" in job else _command(spec)
+    told.asked = {}
+    _asked(spec.get("resources"), told.asked)
+
+
+def _given(resources: object) -> tuple[dict[str, int], str] | None:
+    """(how many of each kind, hosts) of the R that the journal gives with alloc. Rejected: json."""
+    if resources is None:
+        return None
+    try:
+        found = read_resources(resources)
+    except (JobspecError, ExecLimitError) as error:
+        raise Rejected("json", escape(str(error), 200)) from None
+    counts = {"rank": found.ranks.count, "core": found.count("core"), "gpu": found.count("gpu")}
+    return counts, ",".join(dict.fromkeys(found.hosts.values()))
+
+
+def _command(spec: dict[str, Any]) -> dict[str, str]:
+    """The name of a job that has none of its own: that of its command."""
+    tasks = spec.get("tasks")
+    first = tasks[0] if isinstance(tasks, list) and tasks else None
+    command = first.get("command") if isinstance(first, dict) else None
+    word = command[0] if isinstance(command, list) and command else None
+    return {"name": word.rpartition("/")[2]} if isinstance(word, str) else {}
+
+
+def _asked(vertices: object, found: dict[str, int], times: int = 1, depth: int = 0) -> None:
+    """Add up the nodes, cores and GPUs of a jobspec; a count that is a range is not one number."""
+    for vertex in vertices if isinstance(vertices, list) and depth < _DEPTH else ():
+        count = vertex.get("count") if isinstance(vertex, dict) else None
+        if isinstance(count, int) and not isinstance(count, bool) and 0 < count * times <= _COUNT:
+            kind = str(vertex.get("type"))
+            found[kind] = found.get(kind, 0) + count * times
+            _asked(vertex.get("with"), found, count * times, depth + 1)
+
+
+def _span(at: dict[str, Decimal], end: str) -> int | None:
+    return whole(max(Decimal(0), at[end] - at["alloc"])) if end in at and "alloc" in at else None
+
+
+_FIRST: Final = re.compile(r"\d{9,11}\.\d+ submit userid=\d+ ", re.ASCII)
+
+
+def _recognise(sample: Sample) -> Fit | None:
+    return (by_keys(sample, frozenset(("timestamp", "name"))) or by_keys(sample, frozenset(("id", "events")))
+            or by_beginning(sample, _FIRST, "the submit event of a job"))
+
+
+TRANSLATOR = translator("flux-eventlog", "Flux job event logs", _Reading, recognise=_recognise)
