@@ -1,60 +1,34 @@
-"""Speed of scripts: conversions a second of one process, by dialect, one file from a cold start, and whole trees.
+"""Speed of scripts: conversions a second of one process, every dialect into every other; one file from a cold start;
+whole trees.
 
-``python -m bench.scripts [--seconds S] [--files N] [--check]``. The script has a header of 20 directives, a third of
-which do not carry over just so, so that findings are made as they are with real scripts; once with a body that is only
-kept, once with one whose variables and commands are the manager's. Times are CPU time of this process; the cold start
-and trees are wall-clock time of new ones.
+``python -m bench.scripts [--seconds S] [--files N] [--from NAME ...] [--check]``. The scripts (``bench/headers.py``)
+have 20 directives; once with a body that is only kept, once with one whose variables and commands are the manager's.
+Times are CPU time of this process, the best of five rounds; the cold start is wall-clock time of a new one. Trees:
+``bench/trees.py``.
 """
 
 from __future__ import annotations
 
 import argparse
 import gc
-import os
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
+from bench.headers import BODIES, HEADERS
 from bench.run import Measure, wall
+from bench.trees import measures as trees
 from sssjob.findings import Policy
 from sssjob.translators import ReadContext, WriteContext, get
-from sssjob.translators.registry import BUILT_IN
 
-__all__ = ["SCRIPT", "main", "measures"]
+__all__ = ["main", "pairs", "processes"]
 
-SCRIPT: Final = b"""#!/bin/bash
-#SBATCH --job-name=cfd
-#SBATCH --account=phys
-#SBATCH --partition=batch
-#SBATCH --qos=normal
-#SBATCH --time=01:30:00
-#SBATCH --nodes=2
-#SBATCH --ntasks=16
-#SBATCH --ntasks-per-node=8
-#SBATCH --cpus-per-task=2
-#SBATCH --mem=4G
-#SBATCH --constraint=ib
-#SBATCH --array=1-10
-#SBATCH --dependency=afterok:11
-#SBATCH --begin=2026-01-01T00:00:00
-#SBATCH --requeue
-#SBATCH --chdir=/scratch/x
-#SBATCH --output=cfd.o%j
-#SBATCH --error=cfd.e%j
-#SBATCH --mail-type=FAIL,END
-#SBATCH --mail-user=me@example.org
-
-module load gcc
-{body}"""
-#: What runs in a job -> its last lines.
-BODIES: Final = {"": b"mpirun ./a.out\n", ", variables in the body": b"cd $SLURM_SUBMIT_DIR\necho $SLURM_JOB_ID\n"
-                 b"srun -n 4 ./a.out\n"}
+_PLAIN: Final = b"mpirun ./a.out\n"
 #: Milliseconds: 2,000 scripts a second and core, of one process; with a body that has to be looked at; a cold start.
-_BARS: Final = {"": 0.5, ", variables in the body": 0.8}
-_COLD: Final = 250
+_BAR, _BODY_BAR, _COLD = 0.5, 0.8, 250
 
 
 def convert(text: bytes, source: str, target: str) -> str:
@@ -79,41 +53,59 @@ def _each(run: Callable[[], object], seconds: float) -> float:
     return best * 1000
 
 
-def measures(seconds: float = 2.0, files: int = 4000) -> Iterator[Measure]:
-    """Milliseconds of CPU a script; the cold start; a tree in one process and in one for each core."""
-    for label, body in BODIES.items():
-        text = SCRIPT.replace(b"{body}", body)
-        for target in (name for name, module in BUILT_IN.items() if ".scripts." in module):
-            spent = _each(lambda text=text, target=target: convert(text, "slurm", target), seconds)  # type: ignore[misc]
-            yield Measure(f"slurm to {target}{label}", spent, _BARS[label], "ms", f"{1000 / spent:.0f} a second")
-    text = SCRIPT.replace(b"{body}", BODIES[""])
+def pairs(sources: Sequence[str], seconds: float, *, variables: bool) -> Iterator[Measure]:
+    """Milliseconds of CPU a script, source by source. variables: the body uses those of the manager (HTCondor's
+    description has no body)."""
+    for source in sources:
+        if variables and source not in BODIES:
+            continue
+        text = HEADERS[source].replace(b"{body}", BODIES[source] if variables else _PLAIN)
+        for target in HEADERS:
+            spent = _each(lambda text=text, source=source, target=target: convert(  # type: ignore[misc]
+                text, source, target), seconds)
+            yield Measure(f"{source} to {target}", spent, _BODY_BAR if variables else _BAR, "ms")
+
+
+def processes(files: int) -> Iterator[Measure]:
+    """The cold start; a tree in one process and in two."""
+    text = HEADERS["slurm"].replace(b"{body}", _PLAIN)
     command = [sys.executable, "-m", "sssjob", "convert", "-q", "-f", "slurm", "-t", "pbspro"]
     with tempfile.TemporaryDirectory() as folder:
-        tree = Path(folder) / "tree"
-        tree.mkdir()
-        for number in range(files):
-            (tree / f"{number}.sh").write_bytes(text)
-        yield Measure("sssjob convert of one file, cold", wall([*command, str(tree / "0.sh")], 7) * 1000, _COLD, "ms")
-        cores = len(os.sched_getaffinity(0))
-        command += [str(tree), "--out", str(Path(folder) / "out"), "--jobs"]
-        one, all_of = (wall([*command, str(jobs)], 3) for jobs in (1, cores))
-        yield Measure(f"a tree of {files} files", one / files * 1000, 1.0, "ms", f"{files / one:.0f} a second")
-        if cores > 1:
-            yield Measure(f"the same in {cores} processes, against one", all_of / one, 1.4 / cores)
+        script = Path(folder) / "a.sh"
+        script.write_bytes(text)
+        yield Measure("sssjob convert of one file, cold", wall([*command, str(script)], 7) * 1000, _COLD, "ms")
+    yield from trees(files)
+
+
+def _table(title: str, measures: Iterator[Measure]) -> bool:
+    """Print conversions a second, a line for each source, ``!`` where the bar is missed; whether one is."""
+    print(f"\n{title}, conversions a second" + "".join(f"\n{'':<9}" + "".join(f"{name:>10}" for name in HEADERS)))
+    missed, source = False, ""
+    for measure in measures:
+        assert measure.value is not None
+        first = measure.name.split()[0]
+        print(("\n" if source else "") + f"{first:<9}" if first != source else "",
+              f"{1000 / measure.value:>8.0f}{'!' if measure.missed else ' '}", end="", flush=True)
+        missed, source = missed or measure.missed, first
+    print()
+    return missed
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Print the table."""
+    """Print the tables."""
     options = argparse.ArgumentParser(prog="bench.scripts", description="conversions of scripts, CPU time")
-    options.add_argument("--seconds", type=float, default=2.0, help="for each measure (default: 2)")
+    options.add_argument("--seconds", type=float, default=0.5, help="for each pair (default: 0.5)")
+    options.add_argument("--from", dest="sources", nargs="+", choices=list(HEADERS), default=list(HEADERS),
+                         help="dialects that are read (default: all)")
     options.add_argument("--check", action="store_true", help="exit status 1 when a bar is missed")
-    options.add_argument("--files", type=int, default=4000, help="of the tree (default: 4000)")
+    options.add_argument("--files", type=int, default=4000, help="of the tree (default: 4000; 0: no processes)")
     given = options.parse_args(arguments)
-    missed = False
-    print(f"{'measure':<52}{'value':>14}{'bar':>9}")
-    for measure in measures(given.seconds, given.files):
+    missed = _table("plain bodies", pairs(given.sources, given.seconds, variables=False))
+    missed |= _table("variables of the manager in the body", pairs(given.sources, given.seconds, variables=True))
+    print(f"\n{'measure':<52}{'value':>14}{'bar':>9}")
+    for measure in processes(given.files) if given.files else ():
         print(measure, flush=True)
-        missed = missed or measure.missed
+        missed |= measure.missed
     return int(missed and given.check)
 
 

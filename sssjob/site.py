@@ -27,7 +27,6 @@ All keys are in docs/profiles.md.
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
@@ -43,6 +42,7 @@ from pydantic import (
     ValidationError,
 )
 
+from sssjob._toml import TOMLError, read_toml
 from sssjob.element import Container, Property
 from sssjob.errors import SSSJobError
 from sssjob.vocabulary import ELEMENTS
@@ -196,16 +196,11 @@ class Site(_Table):
 def read_site(data: bytes | str, path: str = "-") -> Site:
     """The site of a TOML text. Raises SiteError with every problem and the path of its key."""
     try:
-        text = data.decode("utf-8") if isinstance(data, bytes) else data
-        return Site.model_validate(tomllib.loads(text))
-    except UnicodeDecodeError:
-        raise SiteError(path, ["not UTF-8"]) from None
-    except tomllib.TOMLDecodeError as error:
-        raise SiteError(path, [f"not TOML: {error}"]) from None
+        return Site.model_validate(read_toml(data))
     except ValidationError as error:
         raise SiteError(path, [_problem(e) for e in error.errors()]) from None
-    except RecursionError:
-        raise SiteError(path, ["nested too deep"]) from None
+    except TOMLError as error:
+        raise SiteError(path, [str(error)]) from None
 
 
 def _problem(error: Any) -> str:

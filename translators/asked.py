@@ -74,23 +74,28 @@ class Entry:
 
     @property
     def tag(self) -> str:
+        """The name of the item."""
         return self.item.tag
 
     @property
     def attributes(self) -> Mapping[str, str]:
+        """The attributes as they stand, op and conj included."""
         return self.item.attributes
 
     @property
     def value(self) -> Value:
+        """The value that is asked for; only properties have one."""
         assert isinstance(self.item, Property)
         return (self.taken or self.item).value
 
     @property
     def text(self) -> str:
+        """The same as text."""
         return (self.taken or self.item).text  # type: ignore[union-attr]     # no container is asked for
 
 
 def policy_of(item: Property | Raw | Container, inherited: Policy) -> Policy:
+    """The awarenessPolicy that holds for an item: its own, else the inherited one; an unknown word is Reject."""
     stated = item.attributes.get("awarenessPolicy")
     return inherited if stated is None else Policy.of(stated) or Policy.REJECT
 
@@ -175,12 +180,12 @@ class Asked:
     def find(self, tag: str, levels: Sequence[str] = NEAREST, **attributes: str) -> list[Entry]:
         """The entries that count for a name: the nearest level, there Requested over bare (decisions 5)."""
         fits = []
+        wanted = attributes.items()
         for e in self._tagged.get(tag, ()):
             if e.level not in levels:
                 continue
-            if attributes:
-                said = e.item.attributes
-                if any(said.get(k) != v for k, v in attributes.items()):
+            if wanted:
+                if not wanted <= e.item.attributes.items():
                     continue
                 e.understood.update(attributes)
             if e.slot:
@@ -195,8 +200,11 @@ class Asked:
     def one(self, tag: str, levels: Sequence[str] = NEAREST, *, carried: Iterable[str] = (),
             **attributes: str) -> Entry | None:
         """The one entry that a single value is taken from (decisions 12). carried: attributes that the target holds."""
-        if tag not in self._tagged:
+        there = self._tagged.get(tag)
+        if there is None:
             return None
+        if len(there) == 1:
+            return self._only(there[0], levels, carried, attributes)
         found = self.find(tag, levels, **attributes)
         if not found:
             return None
@@ -208,6 +216,18 @@ class Asked:
         if len(found) > 1 and any(e.item != found[0].item for e in found):
             self.note("SSS502", found[0], f"{tag}: the first of {len(found)} is taken, {found[0].text}")
         return found[0]
+
+    def _only(self, entry: Entry, levels: Sequence[str], carried: Iterable[str], attributes: Mapping[str, str]
+              ) -> Entry | None:
+        """The same where the job says a name once."""
+        if entry.level not in levels or (attributes and not attributes.items() <= entry.item.attributes.items()):
+            return None
+        entry.used = True
+        entry.understood.update(attributes, carried)
+        if not entry.slot:
+            return entry
+        entry.understood |= _CHOICE
+        return entry if self._is_plain(entry.level) else self._least([entry], attributes)
 
     def _least(self, found: list[Entry], attributes: Mapping[str, str]) -> Entry | None:
         """What the least request of a Requested says of a name; everything else that was said of it is told."""

@@ -17,7 +17,7 @@ from sssjob.limits import LIMITS
 from sssjob.translators.base import Translator
 from sssjob.translators.registry import get, names
 
-__all__ = ["Fit", "Sample", "by_beginning", "by_keys", "by_root", "guess", "recognise"]
+__all__ = ["Fit", "NoFormatError", "Sample", "by_beginning", "by_keys", "by_root", "guess", "recognise"]
 
 #: Bytes of a document or of records that are looked at.
 _HEAD: Final = 1 << 16
@@ -109,6 +109,10 @@ def by_beginning(sample: Sample, pattern: re.Pattern[str], what: str) -> Fit | N
 
 
 # -- asking all
+class NoFormatError(UsageError):
+    """A text that no format sees anything of itself in."""
+
+
 def recognise(data: bytes, path: str = "-") -> list[tuple[Translator, Fit]]:
     """The formats that a text may be in, in the order of the registry; a third party's that cannot be loaded is left
     out."""
@@ -118,7 +122,7 @@ def recognise(data: bytes, path: str = "-") -> list[tuple[Translator, Fit]]:
         try:
             translator = get(name)
         except UsageError:
-            continue
+            continue                # ``guess`` tells where nothing else fits
         fit = translator.recognise(sample) if translator.recognise is not None else None
         if fit is not None:
             found.append((translator, fit))
@@ -127,12 +131,23 @@ def recognise(data: bytes, path: str = "-") -> list[tuple[Translator, Fit]]:
 
 
 def guess(data: bytes, path: str = "-") -> tuple[Translator, Fit]:
-    """The one format of a text; UsageError where none or more than one fits, with the reasons."""
+    """The one format of a text; NoFormatError where none fits, UsageError with the reasons where several do."""
     found = recognise(data, path)
     if len(found) == 1:
         return found[0]
     shown = escape(path) or "-"
     if not found:
-        raise UsageError(f"{shown}: no format is recognised in it; name one with --from")
+        raise NoFormatError(f"{shown}: no format is recognised in it; name one with --from{_not_asked()}")
     reasons = "; ".join(f"{t.name} ({fit.why}{f', but {fit.against}' if fit.against else ''})" for t, fit in found)
     raise UsageError(f"{shown}: fits {len(found)} formats, name one with --from: {reasons}")
+
+
+def _not_asked() -> str:
+    """The formats that could not be asked, with the reason of each."""
+    reasons = []
+    for name in names():
+        try:
+            get(name)
+        except UsageError as error:
+            reasons.append(f"; {error}")
+    return "".join(reasons)

@@ -8,14 +8,12 @@ from __future__ import annotations
 
 import json
 import os
-import signal
 import stat
 import sys
 import tempfile
-import threading
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -24,10 +22,12 @@ from typing import TYPE_CHECKING, Any, Final
 from sssjob.cli._app import status_of
 from sssjob.cli._files import emit, file_name, read_bytes, write_file
 from sssjob.cli._findings import problem
+from sssjob.cli._pool import Stopped, in_order, processes, stoppable
 from sssjob.cli._tables import table
 from sssjob.conversion import Conversion, singles
 from sssjob.errors import AccessError, RejectedError, UsageError
 from sssjob.findings import Finding, Findings, escape
+from sssjob.translators.recognise import NoFormatError
 
 if TYPE_CHECKING:
     from sssjob.cli._options import Session
@@ -37,9 +37,8 @@ if TYPE_CHECKING:
 __all__ = ["OUTCOMES", "Outcome", "Tree", "convert_tree"]
 
 #: What becomes of a file -> what it adds to the exit status.
-OUTCOMES: Final = {"converted": 0, "rejected": 1, "collision": 1, "unreadable": 3, "failed": 3, "skipped": 0}
-_BATCH: Final = 50          # files that a process gets at once
-_WORTH: Final = 64          # files for which a second process is worth its start
+OUTCOMES: Final = {"converted": 0, "rejected": 1, "collision": 1, "unreadable": 3, "unwritten": 3, "failed": 3,
+                   "skipped": 0}
 _MOST: Final = 20           # kinds of findings in the summary
 _REFRESH: Final = 0.1       # seconds between two looks of the bar
 
@@ -59,11 +58,10 @@ class Outcome:
     usage: bool = False
 
     def record(self) -> dict[str, Any]:
-        """As JSON, without what is empty."""
-        shown = {"file": self.file, "outcome": self.outcome, "format": self.format, "outputs": self.outputs,
-                 "message": self.message, "findings": [f.record() for f in self.findings],
-                 "more_findings": self.overflow}
-        return {k: v for k, v in shown.items() if v}
+        """As JSON; every record has every key."""
+        return {"file": self.file, "outcome": self.outcome, "format": self.format, "outputs": self.outputs,
+                "message": self.message, "findings": [f.record() for f in self.findings],
+                "more_findings": self.overflow}
 
 
 @dataclass(slots=True)
@@ -74,6 +72,7 @@ class Tree:
     out: Path
     how: Conversion
     suffixes: frozenset[str] = field(default_factory=lambda: all_suffixes())
+    made: set[Path] = field(default_factory=set)        # folders of results that are there and within
 
     # -- in this process
     def found(self) -> Iterator[Outcome | str]:
@@ -126,7 +125,11 @@ class Tree:
         how = self.how
         path = self.root / file
         data = read_bytes(str(path))
-        reader, _ = how.reader(data, file)
+        try:
+            reader, _ = how.reader(data, file)
+        except NoFormatError:
+            made.outcome, made.message = "skipped", "no format is recognised in it"
+            return
         made.format = reader.name
         context = how.reading(reader, file)
         context.findings = findings
@@ -142,7 +145,11 @@ class Tree:
         mode = stat.S_IMODE(path.stat().st_mode) & 0o777
         for name, text in texts.items():
             runs = how.writer.files is not None and text.startswith("#!")
-            self._write(name, text, mode | 0o100 if runs else mode)
+            try:
+                self._write(name, text, mode | 0o100 if runs else mode)
+            except OSError as error:
+                made.outcome, made.message = "unwritten", status_of(error)[1]
+                return
             made.outputs.append(name)
 
     def _texts(self, document: Document, file: str, how: Conversion, findings: Findings, reader: Translator
@@ -163,11 +170,20 @@ class Tree:
 
     def _write(self, name: str, text: str, mode: int) -> None:
         path = self.out / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        within = os.path.realpath(self.out)
-        if os.path.commonpath((within, os.path.realpath(path.parent))) != within:
-            raise AccessError(escape(str(path)), "a link leads out of the output directory")
+        if path.parent not in self.made:
+            self._folder(path.parent)
         write_file(str(path), text.encode("utf-8", "surrogateescape"), mode=mode, durable=False)
+
+    def _folder(self, folder: Path) -> None:
+        """Make a folder of results, once; AccessError where it is not in the output directory."""
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise AccessError(escape(str(folder)), error.strerror or str(error)) from None
+        within = os.path.realpath(self.out)
+        if os.path.commonpath((within, os.path.realpath(folder))) != within:
+            raise AccessError(escape(str(folder)), "a link leads out of the output directory")
+        self.made.add(folder)
 
 
 def _left_alone(path: Path, within: Path) -> str:
@@ -204,75 +220,15 @@ def all_suffixes() -> frozenset[str]:
         try:
             found.update(get(name).suffixes)
         except UsageError:
-            continue
+            continue                # a third party's that cannot be loaded; asked for, it is told
     return frozenset(found)
-
-
-# -- several processes
-def _begin(tree: Tree) -> None:
-    global _tree
-    signal.signal(signal.SIGINT, signal.SIG_IGN)        # the first process ends the others
-    _tree = tree
-
-
-def _batch(files: Sequence[str]) -> list[Outcome]:
-    assert _tree is not None
-    return [_tree.convert(file) for file in files]
-
-
-_tree: Tree | None = None
-
-
-def _outcomes(tree: Tree, files: Sequence[str], jobs: int) -> Iterator[Outcome]:
-    """What becomes of the files, in their order."""
-    size = max(1, min(_BATCH, len(files) // (jobs * 4) or 1))
-    batches = [files[i:i + size] for i in range(0, len(files), size)]
-    if jobs == 1:
-        for batch in batches:
-            yield from (tree.convert(file) for file in batch)
-        return
-    done = 0
-    while done < len(batches):
-        for made in _pooled(tree, batches[done:], jobs):
-            done += 1
-            yield from made
-        if done < len(batches):         # a process died over one of the batches that were under way
-            yield from _one_by_one(tree, batches[done])
-            done += 1
-
-
-def _pooled(tree: Tree, batches: Sequence[Sequence[str]], jobs: int) -> Iterator[list[Outcome]]:
-    """The outcomes of batch after batch; ends early where a process dies."""
-    from concurrent.futures import ProcessPoolExecutor
-    from concurrent.futures.process import BrokenProcessPool
-    from multiprocessing import get_context
-
-    alone = sys.platform == "linux" and threading.active_count() == 1       # a copy of this process can be taken
-    pool = ProcessPoolExecutor(jobs, get_context("fork" if alone else "spawn"), _begin, (tree,))
-    try:
-        yield from pool.map(_batch, batches)
-    except BrokenProcessPool:
-        return
-    finally:
-        pool.shutdown(wait=True, cancel_futures=True)
-
-
-def _one_by_one(tree: Tree, files: Sequence[str]) -> Iterator[Outcome]:
-    """Each file in a process of its own: one of them ends it."""
-    for file in files:
-        made = next(_pooled(tree, [[file]], 1), None)
-        yield from made if made is not None else [Outcome(file, "failed", message="the process that converted it died")]
-
-
-def processes(asked: int | None, files: int) -> int:
-    """How many processes to use: those asked for, else as many as there are cores and as are worth it."""
-    return min(asked or min(len(os.sched_getaffinity(0)), 1 + files // _WORTH), max(files, 1))
 
 
 # -- telling
 def convert_tree(session: Session, tree: Tree, jobs: int | None, report: str | None) -> int:
     """All files of a tree; the summary on standard output, findings on standard error; gives the exit status."""
     _apart(tree)
+    session.brief = True
     found = list(tree.found())
     left = [made for made in found if isinstance(made, Outcome)]
     named = {file: output_name(file, tree.how.writer, tree.suffixes) for file in found if isinstance(file, str)}
@@ -285,18 +241,36 @@ def convert_tree(session: Session, tree: Tree, jobs: int | None, report: str | N
     except OSError as error:
         raise AccessError(escape(str(tree.out)), error.strerror or str(error)) from None
     tally = _Tally()
-    with _Report(report, tree) as written, _bar(session, len(files)) as advance:
-        for made in left:
-            _tell(session, made, tally, written)
-        for made in _outcomes(tree, files, processes(jobs, len(files))):
-            if made.usage:
-                raise UsageError(made.message)
-            _tell(session, made, tally, written)
-            advance()
-        written.counts = dict(tally.outcomes)
+    try:
+        with stoppable() as stops, _Report(report, tree) as written, _bar(session, len(files)) as advance:
+            for made in left:
+                _tell(session, made, tally, written)
+            for made in in_order(tree.convert, _died, files, processes(jobs, len(files)), stops):
+                if made.usage:
+                    raise UsageError(made.message)
+                _once(made, tally)
+                _tell(session, made, tally, written)
+                advance()
+            written.counts = dict(tally.outcomes)
+    except Stopped as error:
+        problem(f"ended by {error}", as_json=session.as_json, status=error.status)
+        return error.status
     _summary(session, tally)
     status = max((OUTCOMES[name] for name in tally.outcomes), default=0)
     return status or (1 if session.strict and session.warnings else 0)
+
+
+def _died(file: str) -> Outcome:
+    return Outcome(file, "failed", message="the process that converted it died")
+
+
+def _once(made: Outcome, tally: _Tally) -> None:
+    """Tell of a result that another file has too, as only the format that names its files could know."""
+    owners = [(name, tally.owners.setdefault(name, made.file)) for name in made.outputs]
+    shared = next(((name, other) for name, other in owners if other != made.file), None)
+    if shared is not None:
+        made.outcome = "collision"
+        made.message = f"the result {shared[0]} is that of {shared[1]} too, and holds one of them"
 
 
 def _apart(tree: Tree) -> None:
@@ -310,6 +284,7 @@ class _Tally:
     outcomes: Counter[str] = field(default_factory=Counter)
     findings: Counter[tuple[str, str, str]] = field(default_factory=Counter)
     files: Counter[tuple[str, str, str]] = field(default_factory=Counter)
+    owners: dict[str, str] = field(default_factory=dict)            # result -> the file that it was made of
 
 
 def _tell(session: Session, made: Outcome, tally: _Tally, report: _Report) -> None:
@@ -366,6 +341,7 @@ class _Report:
         return self
 
     def add(self, made: Outcome) -> None:
+        """Write down what became of one file."""
         if self.name is not None:
             self.file.write(self.separator + json.dumps(made.record()))
             self.separator = ",\n"

@@ -15,23 +15,26 @@ from sssjob.cli._complete import directories, files, formats
 from sssjob.cli._files import emit, file_name, opened, read_bytes, write_file
 from sssjob.cli._findings import record, say
 from sssjob.cli._options import Session, bounded, common, output_option, pairs
+from sssjob.cli._privacy import load_privacy, privacy_option
 from sssjob.cli._profiles import load_ids, load_site, site_option
 from sssjob.conversion import AUTO, Conversion, Options, singles
 from sssjob.errors import AccessError, UsageError
 from sssjob.findings import Findings, Policy, escape
 from sssjob.profiles import PROFILES
+from sssjob.translators.registry import BUILT_IN
 
 if TYPE_CHECKING:
+    from sssjob.accounting.privacy import Privacy
     from sssjob.model import Document
     from sssjob.translators.base import ReadContext, Translator
 
 __all__ = ["command"]
 
 
-@click.command("convert")
+@click.command("convert", epilog=f"Formats: {', '.join(BUILT_IN)}.")
 @click.argument("file", metavar="[FILE|DIR]", default="-", shell_complete=files)
-@click.option("-f", "--from", "source", required=True, metavar="FORMAT", shell_complete=formats,
-              help="Format of FILE: sss, slurm, psij, sacct ..., or auto: the one that is recognised.")
+@click.option("-f", "--from", "source", default=AUTO, metavar="FORMAT", shell_complete=formats,
+              help="Format of FILE (default: auto, the one that is recognised).")
 @click.option("-t", "--to", "target", required=True, metavar="FORMAT", shell_complete=formats, help="Format to write.")
 @click.option("--to-profile", type=click.Choice(list(PROFILES)), default="3.1", metavar="NAME",
               help="Names to write sss with (default: 3.1).")
@@ -44,6 +47,7 @@ __all__ = ["command"]
 @click.option("--comments", is_flag=True, help="Put what a script cannot say into it as comments.")
 @click.option("--id-map", "id_map", metavar="FILE", shell_complete=files,
               help="New ids of jobs that dependencies name: CSV of OLD,NEW or a JSON object.")
+@privacy_option("What names become where records are made of records (TOML).")
 @site_option
 @click.option("--explain", is_flag=True, help="Also say of every property, or directive, what became of it.")
 @click.option("--out", "directory", metavar="DIR", shell_complete=directories,
@@ -53,8 +57,9 @@ __all__ = ["command"]
 @output_option
 @common
 def command(session: Session, file: str, source: str, target: str, to_profile: str, options: tuple[str, ...],
-            overrides: tuple[str, ...], body: str | None, comments: bool, id_map: str | None, site_file: str | None,
-            explain: bool, directory: str | None, jobs: int | None, report: str | None, output: str) -> int:
+            overrides: tuple[str, ...], body: str | None, comments: bool, id_map: str | None,
+            privacy_file: str | None, site_file: str | None, explain: bool, directory: str | None, jobs: int | None,
+            report: str | None, output: str) -> int:
     """Write FILE (default and -: standard input) in another format, or every file of the directory DIR.
 
     What does not carry over is reported; where the policy is to reject it, nothing is written.
@@ -69,6 +74,8 @@ def command(session: Session, file: str, source: str, target: str, to_profile: s
                      load_ids(id_map))
     _ = how.writer                                      # an unknown name is told first
     session.explain = explain
+    if privacy_file is not None and (directory is not None or explain):
+        raise UsageError(f"--privacy is for one file of records, without {'--explain' if explain else '--out'}")
     if _is_tree(file):
         if explain:
             raise UsageError("--explain is for one file")
@@ -79,7 +86,7 @@ def command(session: Session, file: str, source: str, target: str, to_profile: s
         return convert_tree(session, Tree(Path(file), Path(directory), how), jobs, report)
     if jobs is not None or report is not None:
         raise UsageError(f"{'--jobs' if jobs is not None else '--report'} is for a directory")
-    return _One(session, how, file, explain).run(directory, output)
+    return _One(session, how, file, explain, load_privacy(privacy_file)).run(directory, output)
 
 
 def _is_tree(name: str) -> bool:
@@ -98,6 +105,7 @@ class _One:
     how: Conversion
     name: str
     explain: bool
+    privacy: Privacy | None
 
     def run(self, directory: str | None, output: str) -> int:
         """All of it; gives the exit status."""
@@ -114,6 +122,8 @@ class _One:
             status = self._streamed(reader, data, context, output)
             if status is not None:
                 return status
+        if self.privacy is not None:
+            raise UsageError(f"--privacy is for records: {reader.name} or {how.target} is no format of them")
         with bounded(self.name):
             document = how.read(reader, read_bytes(self.name) if data is None else data, context)
         session.report(context.findings)
@@ -190,16 +200,19 @@ class _One:
     def _streamed(self, reader: Translator, data: bytes | None, context: ReadContext, output: str) -> int | None:
         """Records converted job by job, then their counts; None where one of the formats cannot be streamed."""
         from sssjob.translators.records.stream import opened as jobs_of
-        from sssjob.translators.records.stream import pieces, streams
+        from sssjob.translators.records.stream import pieces, streams, sums
 
         session, how = self.session, self.how
-        writing = how.writing(context.findings, session.policy)
+        writing = how.writing(context.findings, how.carrying(reader))
         if not streams(reader, how.writer, writing):
             return None
+        if self.privacy is not None and sums(reader, how.writer):
+            raise UsageError("--privacy is for records of jobs, not for sums")
         kept: list[bytes] = []
         with _source(self.name, data) as source:
-            stream = jobs_of(reader, source, context)
-            made = pieces(stream, how.writer, writing, context.path)
+            stream = jobs_of(reader, source, context, how.writer)
+            jobs = stream if self.privacy is None else map(self.privacy.applied, stream)
+            made = pieces(jobs, how.writer, writing, context.path, reader)
             how.options.check(reader.name, how.writer.name)
             for piece in made:
                 session.report(context.findings)

@@ -19,7 +19,7 @@ from sssjob.conversion import AUTO, Conversion
 from sssjob.errors import UsageError
 
 if TYPE_CHECKING:
-    from sssjob.compare import Difference
+    from sssjob.compare import Difference, Habits
     from sssjob.model import Document
 
 __all__ = ["command"]
@@ -50,7 +50,7 @@ def command(session: Session, one: str, other: str, sources: tuple[str, ...], no
             for name, source in ((one, first), (other, rest[0] if rest else first)))
     if session.errors:
         return 1
-    found, same = differences(a, b, script=not no_script)
+    found, same = differences(a, b, script=not no_script, habits=_habits())
     if session.as_json:
         emit(json.dumps({"equal": not found, "same": same, "differences": [
             {"subject": d.subject, "a": d.one, "b": d.other} for d in found]}) + "\n")
@@ -70,9 +70,23 @@ def _read(session: Session, name: str, how: Conversion) -> Document:
     return document
 
 
+def _habits() -> Habits:
+    """What the dialects do without a word."""
+    from sssjob.compare import Habits
+    from sssjob.translators.bodies.facts import FACTS
+    from sssjob.translators.scripts.base import dialect_of
+
+    def merges(name: str) -> bool:
+        dialect = dialect_of(name)
+        return dialect is not None and dialect.merges
+
+    return Habits(merges, frozenset(name for facts in FACTS.values() for name, meaning in facts.variables.items()
+                                    if meaning == "submit_dir"))
+
+
 def _cells(d: Difference) -> tuple[Any, Any]:
     """The two values; of texts of several lines those that differ."""
     if d.one is None or d.other is None or "\n" not in d.one + d.other:
-        return tuple("-" if text is None else text.split("\n") for text in (d.one, d.other))  # type: ignore[return-value]
+        return tuple("-" if text is None else (text or '""').split("\n") for text in (d.one, d.other))  # type: ignore[return-value]
     lines = list(unified_diff(d.one.split("\n"), d.other.split("\n"), n=0, lineterm=""))[2:]
     return [line[1:] for line in lines if line[0] == "-"] or "-", [line[1:] for line in lines if line[0] == "+"] or "-"

@@ -138,11 +138,11 @@ def _held(translator: Translator, inside: str, text: str) -> bool:
 
     again = translator.read(text.encode(), ReadContext(policy=Policy.WARN))
     said = {(f.name, f.value) for f in facts(again, script=False)}
-    dialect = dialect_of(translator.name)
+    dialect = dialect_of(translator.name.removesuffix("-jobspec"))
     if dialect is not None:     # the command line is in the script, and what holds anyway need not be said
         said |= {("Executable", "/bin/date"), ("Arguments", "a b")}
         said |= {("Environment export", str(dialect.exports).lower())}
-        said |= {("ErrorFile redirectList=Merge", "")} if dialect.merges else set()
+        said |= {("ErrorFile", "in the output file")} if dialect.merges else set()
     return all((f.name, f.value) in said for f in facts(_job(inside), script=False))
 
 

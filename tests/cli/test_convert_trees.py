@@ -10,14 +10,16 @@ from pathlib import Path
 import pytest
 
 from sssjob.cli import main
-from sssjob.cli._trees import OUTCOMES, Tree, _one_by_one, _outcomes, all_suffixes, output_name
+from sssjob.cli._pool import Stops, in_order
+from sssjob.cli._trees import OUTCOMES, Tree, _died, all_suffixes, output_name
 from sssjob.conversion import Conversion
-from sssjob.translators import get
+from sssjob.findings import Policy
+from sssjob.translators import WriteContext, get
 from tests.cli.conftest import GROUP, Command
 
 SCRIPT = "#!/bin/sh\n#SBATCH --job-name=a\n#SBATCH --time=5\ndate\n"
-WRITTEN = "#!/bin/sh\n#PBS -N a\n#PBS -l walltime=00:05:00\ndate\n"
-LOSSY = "#!/bin/sh\n#SBATCH --qos=high\n#SBATCH --chdir=/tmp/x\n#SBATCH --job-name=a\ndate\n"
+WRITTEN = "#!/bin/sh\n#PBS -N a\n#PBS -l walltime=00:05:00\ncd \"$PBS_O_WORKDIR\"\ndate\n"
+LOSSY = "#!/bin/sh\n#SBATCH --qos=high\n#SBATCH --switches=2\n#SBATCH --job-name=a\ncd /x\ndate\n"
 
 
 @pytest.fixture
@@ -72,7 +74,7 @@ def test_what_is_bad_does_not_stop_the_rest(sssjob: Command, tree: Path) -> None
         "out.sh": "skipped", "pipe.sh": "skipped", "refused.sh": "rejected", "round": "skipped", "self": "skipped",
         "sub/b.sbatch": "converted", "sub/d.job": "converted", "sub/deep/c": "converted"}
     assert report["outcomes"] == {"converted": 5, "rejected": 2, "skipped": 5}
-    assert {f["file"]: f["message"] for f in report["files"] if f["outcome"] == "skipped"} == {
+    assert {f["file"]: f["message"] for f in report["files"] if f["message"]} == {
         "nowhere.sh": "a link that leads nowhere", "out.sh": "a link that leads out of the tree",
         "pipe.sh": "no regular file", "round": "a link to a directory", "self": "a link that leads nowhere"}
     refused = next(f for f in report["files"] if f["file"] == "refused.sh")
@@ -206,10 +208,13 @@ def test_every_format_in_a_tree_is_recognised(sssjob: Command, tree: Path) -> No
     (tree / "g.xml").write_text(GROUP)
     code, _, err = sssjob("convert", "-f", "auto", "-t", "slurm", "scripts", "--out", "out", "--report", "r.json")
     report = json.loads(Path("r.json").read_text())
-    found = {f["file"]: (f["outcome"], f.get("format"), f.get("outputs")) for f in report["files"]}
+    found = {f["file"]: (f["outcome"], f["format"], f["outputs"]) for f in report["files"]}
     assert code == 1 and found["p.sh"] == ("converted", "pbspro", ["p.sh"])
     assert found["g.xml"] == ("converted", "sss", ["g/a.sbatch", "g/_._b.sbatch"])
-    assert found["two.sh"][0] == found["none.sh"][0] == "rejected"
+    assert found["two.sh"] == ("rejected", "", []) and found["none.sh"] == ("skipped", "", [])
+    assert [f["message"] for f in report["files"] if f["file"] == "none.sh"] == ["no format is recognised in it"]
+    assert {tuple(f) for f in report["files"]} == {
+        ("file", "outcome", "format", "outputs", "message", "findings", "more_findings")}
     assert "two.sh: fits 2 formats, name one with --from: slurm (" in err
 
 
@@ -238,20 +243,44 @@ def test_a_process_that_dies_takes_one_file_with_it(tree: Path, monkeypatch: pyt
 
     monkeypatch.setattr(Tree, "convert", dies)
     work = Tree(tree, Path("out"), Conversion("slurm", "pbspro"))
-    monkeypatch.setattr("sssjob.cli._trees.threading.active_count", lambda: 1)      # copies of this process
+    monkeypatch.setattr("sssjob.cli._pool.threading.active_count", lambda: 1)      # copies of this process
     Path("out").mkdir()
     names = ["a.sh", "sub/b.sbatch", "sub/d.job", "sub/deep/c"]
-    made = list(_outcomes(work, names, 2))
+    made = list(in_order(work.convert, _died, names, 2, Stops()))
     assert [(m.file, m.outcome) for m in made] == [
         (n, "failed" if n == "sub/d.job" else "converted") for n in names]
-    assert [m.message for m in _one_by_one(work, ["sub/d.job"])] == ["the process that converted it died"]
+    assert made[2].message == "the process that converted it died"
 
 
 def test_outcomes_have_a_status() -> None:
-    assert {name for name, status in OUTCOMES.items() if status} == {"rejected", "collision", "unreadable", "failed"}
+    assert {name for name, status in OUTCOMES.items() if status} == {
+        "rejected", "collision", "unreadable", "unwritten", "failed"}
 
 
 # --- one file
+def test_a_stream_is_written_under_the_policy_that_all_else_is(
+        sssjob: Command, tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Records carry no policy: what has no place is a warning, job by job as in whole."""
+    from sssjob.translators import registry
+    from sssjob.translators.records.base import RecordTranslator, no_reading
+
+    seen: list[object] = []
+
+    def told(context: WriteContext) -> str:
+        seen.append(context.policy)
+        context.findings.add("SSS501", "x", "x has no place", policy=context.policy or Policy.REJECT)
+        return "done\n"
+
+    writer = RecordTranslator("csv", "toy", "record", no_reading, lambda _, context: told(context),
+                              texts=lambda jobs, context: (told(context) for _ in jobs))
+    monkeypatch.setitem(registry._loaded, "csv", writer)
+    Path("log").write_text("JobID|State\n1|PENDING\n")
+    for more in ([], ["--explain"]):                # job by job, in whole
+        answer = sssjob("convert", "-f", "sacct", "-t", "csv", *more, "log")
+        assert (answer.code, answer.out) == (0, "done\n") and "SSS501 warning" in answer.err
+    assert set(seen) == {Policy.WARN}
+
+
 def test_what_is_recognised_is_said(sssjob: Command, tree: Path) -> None:
     code, out, err = sssjob("convert", "-f", "auto", "-t", "pbspro", "scripts/a.sh")
     assert (code, out, err) == (0, WRITTEN, err) and err.startswith(
@@ -269,10 +298,10 @@ def test_comments_hold_what_was_lost_and_give_it_back(sssjob: Command, tree: Pat
     (tree / "a.sh").write_text(LOSSY)
     there = sssjob("convert", "-q", "--comments", "-f", "slurm", "-t", "pbspro", "scripts/a.sh").out
     assert there == ("#!/bin/sh\n#PBS -N a\n"
-                     "# untranslated (slurm): --qos=high\n# untranslated (slurm): --chdir=/tmp/x\ndate\n")
+                     "# untranslated (slurm): --qos=high\n# untranslated (slurm): --switches=2\ncd /x\ndate\n")
     Path("b").write_text(there)
     back = sssjob("convert", "-q", "--comments", "-f", "pbspro", "-t", "slurm", "b").out
-    assert back == "#!/bin/sh\n#SBATCH --job-name=a\n#SBATCH --qos=high\n#SBATCH --chdir=/tmp/x\ndate\n"
+    assert back == "#!/bin/sh\n#SBATCH --job-name=a\n#SBATCH --qos=high\n#SBATCH --switches=2\ncd /x\ndate\n"
     Path("c").write_text(back)
     assert sssjob("convert", "-q", "--comments", "-f", "slurm", "-t", "pbspro", "c").out == there
     assert "untranslated" not in sssjob("convert", "-q", "-f", "slurm", "-t", "pbspro", "c").out
@@ -322,6 +351,9 @@ def test_placeholders_of_an_earlier_conversion_are_filled_in(sssjob: Command, tr
     ("1,$(x);a:b\n", "ids:1: '$(x);a:b' is no id of a job"), ('"1,2\n', "not CSV"),
     ("1,\n", "ids:1: '' is no id of a job"),
     ('{"1": [2]}', "ids: 1: an id is a text or a whole number"), ('{"1": "2"', "ids: not JSON"),
+    ('{"1": 2.0}', "ids: 1: an id is a text or a whole number"), ('{"1": true}', "ids: 1: an id is a text"),
+    ('{"1": -2}', "ids:1: '-2' is no id of a job"), ('{"1": NaN}', "ids: 1: an id is a text or a whole number"),
+    ('{"1": ' + "7" * 5000 + "}", "is no id of a job"), ("1,-rf\n", "ids:1: '-rf' is no id of a job"),
     ('{"1": "2", "1": "3"}', "ids:1: 1 has two new ids, 2 and 3"), ("{" * 100_000, "ids: not JSON"),
 ])
 def test_a_wrong_list_of_ids_is_refused(sssjob: Command, tree: Path, text: str, said: str) -> None:

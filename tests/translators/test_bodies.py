@@ -27,7 +27,8 @@ from sssjob.translators.bodies.shell import interpreter
 
 Told = list[tuple[str, str, int, int]]
 #: What the job of ``machine`` asks for.
-ASKED = {"tasks": "4", "nodes": "2", "tasks_per_node": "2", "cpus_per_task": "1", "walltime": "600"}
+ASKED = {"tasks": "4", "nodes": "2", "tasks_per_node": "2", "cpus_per_task": "1", "walltime": "600", "gpus": "8",
+         "gpus_per_node": "4", "gpus_on_node": "4", "gpus_per_task": "2"}
 WIDE = {"tasks": "4", "cpus_per_task": "2"}
 ARRAY = {"array": "2-6:2", "array_first": "2", "array_last": "6", "array_step": "2", "array_count": "3"}
 
@@ -72,7 +73,7 @@ class Machine:
         home, user = os.environ.get("HOME", "/"), getpwuid(os.getuid()).pw_name
         pbs = {"PBS_JOBID": "4242[4].srv" if array else "4242.srv", "PBS_JOBNAME": "fit", "PBS_O_WORKDIR": work,
                "PBS_O_HOST": "login", "PBS_QUEUE": "long", "PBS_O_QUEUE": "long", "PBS_NODEFILE": f"{at}/slots",
-               "PBS_ENVIRONMENT": "PBS_BATCH", "PBS_O_HOME": home, "PBS_O_LOGNAME": user}
+               "PBS_ENVIRONMENT": "PBS_BATCH", "PBS_NODENUM": "0", "PBS_O_HOME": home, "PBS_O_LOGNAME": user}
         whole: dict[str, dict[str, str]] = {
             "slurm": {"SLURM_JOB_ID": "4242", "SLURM_JOBID": "4242", "SLURM_JOB_NAME": "fit",
                       "SLURM_SUBMIT_DIR": work, "SLURM_SUBMIT_HOST": "login", "SLURM_JOB_PARTITION": "long",
@@ -80,21 +81,26 @@ class Machine:
                       "SLURM_JOB_NUM_NODES": "2", "SLURM_NNODES": "2", "SLURM_NTASKS": "4", "SLURM_NPROCS": "4",
                       "SLURM_NTASKS_PER_NODE": "2", "SLURM_TASKS_PER_NODE": "2(x2)", "SLURM_CPUS_PER_TASK": "1",
                       "SLURM_CPUS_ON_NODE": "2", "SLURMD_NODENAME": "n1", "SLURM_JOB_USER": user,
-                      "SLURM_JOB_UID": str(os.getuid())},
+                      "SLURM_JOB_UID": str(os.getuid()), "SLURM_NODEID": "0", "SLURM_JOB_GPUS": "0,1",
+                      "SLURM_GPUS": "8", "SLURM_GPUS_PER_NODE": "4", "SLURM_GPUS_PER_TASK": "2",
+                      "SLURM_GPUS_ON_NODE": "4"},
             "pbspro": pbs | {"PBS_ACCOUNT": "physics", "NCPUS": "2"},
             "torque": pbs | {"PBS_NUM_NODES": "2", "PBS_NP": "4", "PBS_NUM_PPN": "2", "PBS_WALLTIME": "600"},
             "lsf": {"LSB_JOBID": "4242", "LSB_JOBNAME": "fit[4]" if array else "fit", "LS_SUBCWD": work,
                     "LSB_SUB_HOST": "login", "LSB_SUB_USER": user, "LSB_QUEUE": "long", "LSB_PROJECT_NAME": "physics",
                     "LSB_HOSTS": "n1 n1 n2 n2", "LSB_MCPU_HOSTS": "n1 2 n2 2", "LSB_DJOB_HOSTFILE": f"{at}/slots",
-                    "LSB_DJOB_NUMPROC": "4", "LSB_JOBINDEX": "4" if array else "0"},
+                    "LSB_DJOB_NUMPROC": "4", "LSB_MAX_NUM_PROCESSORS": "4",
+                    "LSB_BATCH_JID": "4242[4]" if array else "4242", "LSB_JOBINDEX": "4" if array else "0"},
             "sge": {"JOB_ID": "4242", "JOB_NAME": "fit", "REQUEST": "fit", "SGE_O_WORKDIR": work,
                     "SGE_O_HOST": "login", "SGE_O_HOME": home, "SGE_O_LOGNAME": user,
                     "QUEUE": "long", "SGE_ACCOUNT": "physics", "PE_HOSTFILE": f"{at}/pe",
-                    "NHOSTS": "2", "NSLOTS": "4", "ENVIRONMENT": "BATCH"} | dict.fromkeys(
+                    "NHOSTS": "2", "NSLOTS": "4", "RESTARTED": "0", "ENVIRONMENT": "BATCH"} | dict.fromkeys(
                         ("SGE_TASK_ID", "SGE_TASK_FIRST", "SGE_TASK_LAST", "SGE_TASK_STEPSIZE"), "undefined"),
             "cobalt": {"COBALT_JOBID": "4242", "COBALT_NODEFILE": f"{at}/nodes", "COBALT_JOBSIZE": "2",
-                       "COBALT_PARTSIZE": "2"},
-            "htcondor": {"_CONDOR_JOB_AD": f"{at}/ad"},
+                       "COBALT_PARTSIZE": "2", "COBALT_JOBNAME": "fit", "COBALT_PROJECT": "physics",
+                       "COBALT_QUEUE": "long"},
+            "htcondor": {"_CONDOR_JOB_AD": f"{at}/ad", "_CONDOR_SCRATCH_DIR": at,
+                         "_CONDOR_AssignedGPUs": "CUDA0,CUDA1"},
             "flux": {"FLUX_URI": "local:///x"},
         }
         if array:
@@ -107,7 +113,7 @@ class Machine:
                 "sge": {"SGE_TASK_ID": "4", "SGE_TASK_FIRST": "2", "SGE_TASK_LAST": "6", "SGE_TASK_STEPSIZE": "2"},
             }.items():
                 whole[name_] |= more
-        users = {"HOME": home, "PATH": f"{at}/bin:{os.environ['PATH']}", "TMPDIR": at}
+        users = {"HOME": home, "PATH": f"{at}/bin:{os.environ['PATH']}", "TMPDIR": at, "CUDA_VISIBLE_DEVICES": "0,1"}
         return users | whole[name]
 
     def printed(self, text: str, name: str, program: str = "sh", array: bool = False) -> str:
@@ -300,6 +306,20 @@ def test_pbs_and_torque_share() -> None:
     ("aprun -n 8 -N 4 -d 2 ./a", "cobalt", "slurm", "srun -n 8 --ntasks-per-node=4 -c 2 ./a"),
     ("aprun ./a", "cobalt", "slurm", "srun -n 1 ./a"),
     ("jsrun -n 4 -a 2 -c 8 ./a", "lsf", "slurm", "srun -n 8 -c 4 ./a"),
+    ("jsrun -n 4 -a 2 -c 8 -g 4 ./a", "lsf", "slurm", "srun -n 8 -c 4 --gpus-per-task=2 ./a"),
+    ("jsrun -n 4 -g1 ./a", "lsf", "flux", "flux run -n 4 -g 1 ./a"),
+    ("srun -n 4 --gpus-per-task=$N ./a", "slurm", "flux", "flux run -n 4 -g $N ./a"),
+    ("ibrun ./a -n 5", "slurm", "pbspro", "mpirun ./a -n 5"),
+    ("ibrun -n 4 ./a", "slurm", "cobalt", "aprun -n 4 ./a"),
+    ("time ibrun -np $SLURM_NNODES ./a", "slurm", "sge", "time mpirun -np $NHOSTS ./a"),
+    ("ibrun ./a", "sge", "slurm", "srun ./a"),
+    ("aprun -n 32 -N 8 -d 2 ./a", "pbspro", "slurm", "srun -n 32 --ntasks-per-node=8 -c 2 ./a"),
+    ("aprun -n 32 ./a", "torque", "cobalt", "aprun -n 32 ./a"),
+    ("lrun -T4 -N2 ./a", "lsf", "slurm", "srun -n 8 -N 2 --ntasks-per-node=4 ./a"),
+    ("lrun -p4 ./a", "lsf", "sge", "mpirun -np 4 ./a"),
+    ("mpirun.lsf ./a", "lsf", "slurm", "srun ./a"),
+    ("mpirun.lsf ./a", "lsf", "pbspro", "mpirun ./a"),
+    ("canceljob $PBS_JOBID", "torque", "slurm", "scancel $SLURM_JOB_ID"),
     ("flux run -n 4 ./a", "flux", "slurm", "srun -n 4 ./a"),
     ("srun -n $(($SLURM_NNODES * 2)) ./a", "slurm", "flux",
      "flux run -n $(($(flux resource list -n -o {nnodes}) * 2)) ./a"),
@@ -322,7 +342,11 @@ def test_what_arithmetic_sets_stays(text: str) -> None:
     ("srun -N 2 ./a", "slurm", "sge"), ("srun ./a", "slurm", "flux"), ("srun", "slurm", "sge"),
     ("srun --multi-prog x", "slurm", "pbspro"), ("srun -n", "slurm", "pbspro"), ("jsrun ./a", "lsf", "slurm"),
     ("jsrun -n 3 -a 2 -c 3 ./a", "lsf", "slurm"), ("scancel -u $USER", "slurm", "sge"), ("scancel", "slurm", "sge"),
-    ("condor_hold 5", "htcondor", "flux"), ("scontrol show job 5", "slurm", "sge"),
+    ("condor_hold 5", "htcondor", "flux"), ("ibrun -o 4 -n 4 ./a", "slurm", "pbspro"), ("lrun -T4 ./a", "lsf", "slurm"),
+    ("jsrun -n 4 -a 2 -g 3 ./a", "lsf", "slurm"), ("jsrun -n 4 -a 99999999999999 -c 4 ./a", "lsf", "slurm"),
+    ("aprun -n 4 -cc cpu ./a", "pbspro", "slurm"), ("runjob --np 4 : ./a", "cobalt", "slurm"),
+    ("mpirun.lsf -np 4 ./a", "lsf", "slurm"), ("srun -n 4 --gpus-per-task=1 ./a", "slurm", "sge"),
+    ("scontrol show job 5", "slurm", "sge"),
     ("ls | xargs /usr/bin/srun x", "slurm", "sge"),
 ])
 def test_commands_that_stay(line: str, source: str, target: str) -> None:

@@ -73,6 +73,31 @@ CASES: list[tuple[str, str, list[tuple[str, str, int, int]]]] = [
      [("SSS535", "info", 3, 4)]),
     ("slurm", S + "-N 1\nx=$SLURM_CPUS_PER_TASK; y=${SLURM_CPUS_PER_TASK:-1}\n", [("SSS536", "warning", 3, 3)]),
     ("slurm", S + "-c 4\nx=$SLURM_CPUS_PER_TASK\n", []),
+    # text of other scripts
+    ("slurm", B + "cat > x <<EOF\n#SBATCH -N 2\nEOF\necho '\n#SBATCH -N 3\n'\n#SBATCH -N 4\n",
+     [("SSS506", "info", 3, 1), ("SSS506", "info", 6, 1), ("SSS506", "warning", 8, 1)]),
+    # what only another system would make of it is no doubt
+    ("slurm", S + "--begin=2026-01-01T00:00:00 --nodelist=n[1-4]\n", []),
+    ("htcondor", "# one\nexecutable = a\narguments = $(Process)\nqueue f from list.txt\n", []),
+    ("cobalt", "#!/bin/sh\n#COBALT -n 4 -t 5 -o $jobid -e x/$COBALT_JOBID.err\n", []),
+    ("lsf", "#!/bin/sh\r\n#BSUB -J a\r\n", [("SSS527", "warning", 1, 10)]),
+    ("flux", "#!/bin/sh\n# flux: --out=x\n", [("SSS525", "warning", 2, 9)]),
+    # memory of LSF
+    ("lsf", "#!/bin/sh\n#BSUB -M 6000 -R rusage[tmp=1,mem=20,x=1]\n#BSUB -R rusage[mem=20GB] -n 4\n",
+     [("SSS537", "info", 2, 7), ("SSS537", "info", 2, 15)]),
+    ("lsf", "#!/bin/sh\n#BSUB -M 6GB -R select[mem>1000]\n", []),
+    # streams
+    ("pbspro", P + "-oe\n#PBS -joe -e x\n", [("SSS538", "warning", 2, 6), ("SSS538", "warning", 3, 11)]),
+    ("torque", P + "-j oe -o x.out\n", []), ("sge", "#!/bin/sh\n#$ -j y -e x\n", [("SSS538", "warning", 2, 9)]),
+    ("sge", "#!/bin/sh\n#$ -j n -e x -o logs/\n", []), ("lsf", "#!/bin/sh\n#BSUB -o logs/\n", []),
+    ("slurm", S + "-o logs/\n", [("SSS538", "warning", 2, 9)]),
+    ("slurm", S + "-a 1-4 -o %A.log -e %x.%3a\n", [("SSS538", "warning", 2, 16)]),
+    ("slurm", S + "-a 1-4 -o /dev/null -e %j\n", []), ("slurm", S + "-o x.log\n", []),
+    # signs
+    ("slurm", S + "-J=foo --comment==x\n", [("SSS539", "warning", 2, 9)]),
+    ("torque", P + "-N=foo\n", [("SSS539", "warning", 2, 6)]),
+    ("sge", "#!/bin/sh\n#$ -v \"A=x#y\" -N a\n#$ -N a # why\n", [("SSS539", "warning", 2, 11)]),
+    ("htcondor", "executable = a\narguments = 300 # to sleep\nqueue\n", [("SSS539", "warning", 2, 17)]),
     ("slurm", "#!/usr/bin/env python3\n#SBATCH -c 4\nx = '$PBS_JOBID'\n", []),
 ]
 

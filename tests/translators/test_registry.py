@@ -8,6 +8,7 @@ import pytest
 
 from sssjob.errors import UsageError
 from sssjob.translators import ReadContext, Translator, WriteContext, get, names
+from sssjob.translators.recognise import guess
 
 JOB = b"<Job><Id>j1</Id><Unknown awarenessPolicy='Ignore' a='b'>x</Unknown></Job>"
 MODULE = '''
@@ -62,6 +63,14 @@ def test_a_broken_entry_matters_only_when_asked_for(third_party: None, name: str
     with pytest.raises(UsageError) as caught:
         get(name)
     assert str(caught.value) == message
+
+
+def test_what_could_not_be_asked_is_named(third_party: None) -> None:
+    with pytest.raises(UsageError) as caught:
+        guess(b"what is this")
+    assert str(caught.value) == (
+        "-: no format is recognised in it; name one with --from; format broken: acme_missing:TRANSLATOR cannot be "
+        "loaded: No module named 'acme_missing'; format nothing: acme_jobs:NOTHING is no Translator")
 
 
 def test_unknown_names_list_the_known_ones() -> None:

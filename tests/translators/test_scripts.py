@@ -158,7 +158,8 @@ def test_no_value_says_more_than_one_thing(name: str, text: str) -> None:
 @pytest.mark.parametrize("name", ["slurm", "pbspro", "torque"])
 def test_nothing_is_invented(name: str, to: str) -> None:
     made, _ = written(to, script(name, "#!/bin/sh\n# only a comment\necho\n"))
-    assert made == ["#!/bin/sh", "# only a comment", "echo"]
+    start = ['cd "$PBS_O_WORKDIR"'] if name == "slurm" != to else []
+    assert made == ["#!/bin/sh", *start, "# only a comment", "echo"]
 
 
 # --- scripts
@@ -193,6 +194,15 @@ def test_comments_that_the_target_would_obey() -> None:
     assert made == ["#!/bin/sh", "#SBATCH --job-name=a", "#SBATCH --export=ALL", "#SBATCH --ignore-pbs",
                     "##SBATCH --uid=0", "#BSUB -J b", "cd x"]
     assert [f.subject for f in findings] == ["--ignore-pbs", "InitialWorkingDirectory", "directive"]
+
+
+def test_a_foreign_line_that_cannot_be_parted_is_told() -> None:
+    """A quote that never ends: the options of the line were left out without a word."""
+    document = script("slurm", "#!/bin/sh\n#PBS -N 'a\n#SBATCH -n 2\n")
+    assert document.findings is not None
+    assert [(f.rule, f.line, f.message) for f in document.findings] == [
+        ("SSS304", 2, "sbatch obeys lines of #PBS too, and they win"),
+        ("SSS504", 2, "a ' is not closed; what sbatch makes of the line depends on its release")]
 
 
 def test_bytes_that_xml_cannot_hold() -> None:
@@ -285,7 +295,7 @@ def test_convert_explains_the_way_of_each_directive(tmp_path: Path) -> None:
     assert made.stderr.splitlines()[-5:] == [
         "0:0: --job-name b -> Name: exact",
         "2:9: --job-name a -> no property of its own: replaced (--set says it again)",
-        "2:14: --hint x -> Extension hint: dropped (--hint x: Extension hint: Torque has no place for it)",
+        "2:14: --hint x -> Extension hint: dropped (--hint x: kept for Slurm alone; Torque has no place for it)",
         "2:23: --nodes 2 -> NodeCount: exact",
         "3:9: --export NONE -> no property of its own: exact",
     ]

@@ -29,7 +29,7 @@ def convert(text: str, source: str, target: str, site: Site | None = None) -> tu
     document, _ = read(SH + text, source, site)
     context = WriteContext(Findings("job"), policy=Policy.WARN, site=site)
     lines = get(target).write(document, context).splitlines()
-    return [line.split(" ", 1)[1] for line in lines[1:] if line.startswith("#")], [
+    return [line.split(" ", 1)[1] for line in lines[1:] if line.startswith("#") and line != "#$ -cwd"], [
         (f.kind, f.subject) for f in context.findings
         if f.severity != "info" and f.subject not in ("Environment", "InitialWorkingDirectory")]
 
@@ -141,9 +141,9 @@ def test_37_memory_of_a_host_a_task_and_the_job() -> None:
 def test_41_gpus() -> None:
     assert convert("#BSUB -n 2 -gpu num=2/task:gmodel=V100\n", "lsf", "slurm")[0] == [
         "--ntasks=2", "--gpus-per-task=V100:2"]
-    assert lsf("#BSUB -gpu num=4:mode=shared:j_exclusive=yes\n") == ["-gpu num=4:mode=shared:j_exclusive=yes"]
+    assert lsf("#BSUB -gpu num=4:mode=shared:j_exclusive=yes\n") == ['-gpu "num=4:mode=shared:j_exclusive=yes"']
     assert lsf("#BSUB -gpu -\n") == ["-gpu -"]
-    assert convert("#SBATCH -n 4 --gpus=8\n", "slurm", "lsf")[0] == ["-n 4", "-gpu num=2/task"]
+    assert convert("#SBATCH -n 4 --gpus=8\n", "slurm", "lsf")[0] == ["-n 4", '-gpu "num=2/task"']
 
 
 def test_46_ranges_of_slots() -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from decimal import Decimal
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -11,6 +13,9 @@ from sssjob.errors import RejectedError
 from sssjob.findings import Findings, Policy
 from sssjob.model import Document, Environment, Job, Requested, TaskGroup, new_property
 from sssjob.translators import ReadContext, WriteContext, get
+from sssjob.translators.scripts import _flux_lines, _lsf_lines, _pbs, _sge_lines
+from sssjob.translators.scripts.base import Reading, dialect_of
+from sssjob.translators.scripts.raw import lines_of
 from sssjob.units import to_bytes
 
 FORMATS = st.sampled_from(["slurm", "pbspro", "torque", "lsf", "sge", "cobalt", "flux"])
@@ -19,6 +24,35 @@ SIZED = st.sampled_from(["slurm", "pbspro", "torque", "flux"])
 SLOTTED = st.sampled_from(["sge", "lsf"])
 PREFIXES = {"sge": "#$ ", "lsf": "#BSUB ", "cobalt": "#COBALT ", "slurm": "#SBATCH ", "flux": "#FLUX: "}
 LINES = st.lists(st.text(" #$-'\"\\=:,abnNPBSATCHtl1{}%", max_size=30), max_size=8)
+
+
+#: What lines of directives are made of.
+PIECES = st.sampled_from([
+    "-n", "-N", "-l", "-o", "-W", "-R", "-m", "-pe", "-cwd", "-r", "-soft", "-clear", "--time-limit", "--env", "=",
+    "4", "a", "y", "mpi", "walltime=1:00", "a=1,b", "\"", "'", "#", "\\", " ", "\t", "\xa0", "\x0b", "-", "'''", "$x"])
+DIRECTIVES = st.lists(st.tuples(st.sampled_from(["", " "]), st.lists(PIECES, max_size=6)), max_size=3)
+#: Where a line that takes no thought is read at once.
+QUICK = {"lsf": (_lsf_lines, "_PLAIN"), "sge": (_sge_lines, "_PLAIN"), "pbspro": (_pbs, "_PLAIN"),
+         "torque": (_pbs, "_PLAIN"), "flux": (_flux_lines, "_ONE")}
+
+
+@settings(max_examples=300)
+@given(st.sampled_from(sorted(QUICK)), DIRECTIVES)
+def test_plain_lines_are_read_as_all_others(name: str, lines: list[tuple[str, list[str]]]) -> None:
+    prefix = {"torque": "#PBS ", "pbspro": "#PBS "}.get(name) or PREFIXES[name]
+    text = "#!/bin/sh\n" + "".join(f"{before}{prefix}{' '.join(pieces)}\n" for before, pieces in lines)
+    dialect = dialect_of(name)
+    assert dialect is not None
+
+    def scanned() -> tuple[object, ...]:
+        reading = Reading(dialect, ReadContext("x", Findings("x")))
+        made = dialect.scan(reading, list(lines_of(text)))
+        return made.components, made.rest, [str(f) for f in reading.findings]
+
+    quick = scanned()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(*QUICK[name], re.compile(r"(?!)"))
+        assert scanned() == quick
 
 
 def there_and_back(name: str, job: Job) -> tuple[Job, Findings]:

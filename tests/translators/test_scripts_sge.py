@@ -42,7 +42,8 @@ def convert(text: str, source: str, target: str, site: Site | None = None, *,
     document, _ = read(SH + text, source, site)
     context = WriteContext(Findings("job"), policy=Policy.WARN, site=site)
     lines = get(target).write(document, context).splitlines()
-    return [line.split(" ", 1)[1] for line in lines[1:] if line.startswith("#")], [
+    made = [line.split(" ", 1)[1] for line in lines[1:] if line.startswith("#")]
+    return [line for line in made if defaults or line != "-cwd" or source == "sge"], [
         (f.kind, f.subject) for f in context.findings if f.severity != "info" and (
             defaults or f.subject not in ("Environment", "InitialWorkingDirectory"))]
 

@@ -286,6 +286,114 @@ def test_56_57_defaults_that_differ() -> None:
     assert [s for _, s, _, _ in told("pbspro", "#PBS -V\n", "torque")] == []
 
 
+def text_of(name: str, text: str, to: str, **options: str) -> list[str]:
+    """The lines of the script for another system."""
+    document, _ = read(name, SH + text)
+    return get(to).write(document, WriteContext(Findings("job"), options=options)).splitlines()
+
+
+def test_57_a_script_goes_where_it_would_start() -> None:
+    """What -D, -cwd and the directory of submission are to Slurm and Grid Engine, commands are to PBS Pro."""
+    assert text_of("slurm", "#SBATCH -J a\n./a\n", "pbspro")[1:] == ["#PBS -N a", 'cd "$PBS_O_WORKDIR"', "./a"]
+    assert text_of("slurm", "#SBATCH -D /x\n./a\n", "pbspro")[1:] == ["cd /x", "./a"]
+    assert text_of("slurm", "#SBATCH -D '/x y' -i in\n./a\n", "pbspro")[1:] == ["cd '/x y'", "exec < in", "./a"]
+    assert text_of("slurm", "#SBATCH -D sub\n./a\n", "pbspro")[1:] == ['cd "$PBS_O_WORKDIR/sub"', "./a"]
+    assert text_of("sge", "#$ -cwd\n./a\n", "pbspro")[1:] == ['cd "$PBS_O_WORKDIR"', "./a"]
+    assert text_of("slurm", "#SBATCH -D /x\n./a\n", "torque")[1:] == ["#PBS -d /x", "./a"]
+    assert text_of("slurm", "./a\n", "sge")[1:] == ["#$ -cwd", "./a"]
+    for kept in ("./a\n", "cd $SLURM_SUBMIT_DIR\n./a\n"):
+        assert text_of("slurm", kept, "pbspro", body="keep")[1:] == kept.splitlines()
+    assert text_of("slurm", "cd /x\n./a\n", "pbspro")[1:] == ["cd /x", "./a"]
+    document, _ = read("slurm", "#!/usr/bin/env python3\n#SBATCH -D /x\nprint()\n")
+    findings = Findings("job")
+    assert get("pbspro").write(document, WriteContext(findings)) == "#!/usr/bin/env python3\nprint()\n"
+    assert ("dropped", "InitialWorkingDirectory", 2, 9) in [(f.kind, f.subject, f.line, f.column) for f in findings]
+
+
+def test_57_a_home_directory_is_told_unless_the_script_leaves_it() -> None:
+    assert "InitialWorkingDirectory" in [s for _, s, _, _ in told("pbspro", "./a\n", "slurm")]
+    assert "InitialWorkingDirectory" not in [s for _, s, _, _ in told("pbspro", "cd $PBS_O_WORKDIR\n./a\n", "slurm")]
+
+
+def test_58_the_index_is_the_one_that_was_asked_for() -> None:
+    """Grid Engine and LSF count from 1, HTCondor from 0: the variable of the script says what it said before."""
+    def index(array: str, to: str) -> str:
+        document, _ = read("slurm", SH + f"#SBATCH -a {array}\necho $SLURM_ARRAY_TASK_ID\n")
+        files = get(to).files
+        made = get(to).write(document, WriteContext()) if files is None else "".join(
+            files(document, WriteContext()).values())
+        line = next(line for line in made.splitlines() if "export SLURM_ARRAY_TASK_ID" in line)
+        return line.partition('SLURM_ARRAY_TASK_ID="')[2].partition('"; ')[0]
+
+    number = "$(sed -n 's/^ProcId = //p' \"$_CONDOR_JOB_AD\")"
+    assert index("0-9", "sge") == "$((SGE_TASK_ID - 1))" and index("1-9", "sge") == "${SGE_TASK_ID}"
+    assert index("0,3", "lsf") == "$((LSB_JOBINDEX - 1))" and index("1,3", "lsf") == "${LSB_JOBINDEX}"
+    assert index("0-9", "htcondor") == number
+    assert index("3-9:2", "htcondor") == f"$(({number} * 2 + 3))"
+    assert index("0-9", "pbspro") == "${PBS_ARRAY_INDEX}"
+
+
+def test_a_file_of_each_element_stays_one() -> None:
+    """%j is an id of each element of an array, $JOB_ID and %J are one for all of them."""
+    text = "#SBATCH -a 1-9 -o out.%j -e err.%A\n"
+    assert options("slurm", text, "pbspro")[1:] == ['-o "out.^jobid^.^array_index^"', '-e "err.^array_id^"']
+    assert "#$ -o out.$JOB_ID.$TASK_ID" in text_of("slurm", text, "sge")
+    assert "#BSUB -oo out.%J.%I" in text_of("slurm", text, "lsf")
+    assert "#SBATCH --output=d/%x.o%A.%a" in text_of("sge", "#$ -t 1-9 -o d/\n", "slurm")
+    assert "#SBATCH --output=o.%A" in text_of("sge", "#$ -t 1-9 -o o.$JOB_ID\n", "slurm")
+
+
+def test_a_single_chunk_is_on_one_node() -> None:
+    assert header("pbspro", "#PBS -l select=1:ncpus=8:mem=32gb:ngpus=2\n", "slurm") == [
+        "--nodes=1", "--ntasks-per-node=1", "--cpus-per-task=8", "--mem=32G", "--gpus-per-node=2"]
+    assert header("pbspro", "#PBS -l select=1:ncpus=8\n") == ["-l select=1:ncpus=8"]
+
+
+def test_the_project_that_a_site_charges() -> None:
+    assert options("pbspro", "#PBS -P p\n") == ["-P p"] and options("pbspro", "#PBS -P p\n", "slurm") == ["--account=p"]
+    assert options("pbspro", "#PBS -P p -A a\n") == ["-A a", "-P p"]
+    assert options("pbspro", "#PBS -P p -A a\n", "slurm") == ["--account=a"]
+    assert ("dropped", "Extension P", 2, 6) in told("pbspro", "#PBS -P p -A a\n", "slurm")
+
+
+def test_macros_in_arguments_are_variables() -> None:
+    text = 'executable = run.sh\narguments = "$(Process) x_$(Cluster).txt \'a b\'"\nqueue 3\n'
+    document, _ = read("htcondor", text)
+    made = {to: get(to).write(document, WriteContext()).splitlines()[-1] for to in ("slurm", "sge", "flux")}
+    assert made == {
+        "slurm": "./run.sh \"${SLURM_ARRAY_TASK_ID}\" x_\"${SLURM_ARRAY_JOB_ID}\".txt 'a b'",
+        "sge": "./run.sh \"$((SGE_TASK_ID - 1))\" x_\"${JOB_ID}\".txt 'a b'",
+        "flux": "./run.sh '$(Process)' 'x_$(Cluster).txt' 'a b'"}
+    assert "arguments = \"$(Process) x_$(Cluster).txt 'a b'\"" in get("htcondor").write(document, WriteContext())
+
+
+def test_an_executable_is_a_file_of_the_directory_of_submission() -> None:
+    """HTCondor looks for no command; a shell takes a bare name for one."""
+    def job_of(text: str) -> Job:
+        return next(j for j, _ in read("htcondor", text)[0].jobs())
+
+    assert job_of("executable = run.sh\nqueue\n").executable == "./run.sh"
+    assert job_of("executable = bin/run.sh\nqueue\n").executable == "bin/run.sh"
+    assert job_of("universe = docker\ndocker_image = x\nexecutable = date\nqueue\n").executable == "date"
+    for said, written, kinds in (("./run.sh", "run.sh", []), ("/bin/date", "/bin/date", []),
+                                 ("date", "date", [("approximated", "Executable")])):
+        job = Job()
+        job.set("Executable", said)
+        findings = Findings("job")
+        assert get("htcondor").write(Document(job), WriteContext(findings)) == f"executable = {written}\nqueue\n"
+        assert [(f.kind, f.subject) for f in findings] == kinds
+
+
+def test_slots_with_processors_of_their_own_are_tasks() -> None:
+    assert header("lsf", '#BSUB -n 4 -R "affinity[core(2)]"\n', "slurm") == ["--ntasks=4", "--cpus-per-task=2"]
+    assert options("lsf", "#BSUB -n 4\n", "slurm") == ["--ntasks=4"]
+
+
+def test_the_shell_stands_in_the_first_line() -> None:
+    assert text_of("pbspro", "#PBS -S /bin/bash\n./a\n", "slurm") == ["#!/bin/bash", "#!/bin/sh", "./a"]
+    assert text_of("pbspro", "#PBS -S /bin/bash\n./a\n", "torque")[:2] == ["#!/bin/sh", "#PBS -S /bin/bash"]
+
+
 def test_58_33_array_forms() -> None:
     assert header("slurm", "#SBATCH -a 0-9%3\n", "pbspro") == ["-J 0-9%3"]
     assert header("slurm", "#SBATCH -a 1,3\n", "pbspro") == []

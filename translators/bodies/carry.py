@@ -117,6 +117,7 @@ class _Work:
 
     # -- telling
     def tell(self, rule: str, use: Use, message: str) -> None:
+        """Tell of one use, at its place in the script."""
         line, column, text = self.place(use.outer[0] if use.kind in ("simple", "braced", "operated") else use.start)
         self._tell(rule, use.name, message, line, column, text)
 

@@ -15,25 +15,32 @@ from sssjob.translators.bodies.shell import Use, Word
 
 __all__ = ["Edit", "act_of", "hosts_asked", "replaced", "same_command"]
 
-#: Launcher -> spelling of an option -> what it says. Sources: srun(1), aprun(1), jsrun(1), flux-run(1), mpirun(1).
+#: Launcher -> spelling of an option -> what it says. Sources: srun(1), aprun(1), jsrun(1), flux-run(1), mpirun(1);
+#: lrun: LLNL's page on srun and jsrun; ibrun: TACC's user guides; mpirun.lsf of LSF takes mpirun's own options.
 _READ: Final[Mapping[str, Mapping[str, str]]] = {
     "srun": {"-n": "tasks", "--ntasks": "tasks", "-N": "nodes", "--nodes": "nodes", "-c": "cpus",
-             "--cpus-per-task": "cpus", "--ntasks-per-node": "per_node", "--tasks-per-node": "per_node"},
+             "--cpus-per-task": "cpus", "--ntasks-per-node": "per_node", "--tasks-per-node": "per_node",
+             "--gpus-per-task": "gpus"},
+    "ibrun": {"-n": "tasks", "-np": "tasks"},
     "aprun": {"-n": "tasks", "-N": "per_node", "-d": "cpus"},
     "jsrun": {"-n": "tasks", "--nrs": "tasks", "-a": "each", "--tasks_per_rs": "each", "-c": "cpus",
-              "--cpu_per_rs": "cpus"},
+              "--cpu_per_rs": "cpus", "-g": "gpus", "--gpu_per_rs": "gpus"},
+    "lrun": {"-p": "tasks", "-n": "tasks", "-N": "nodes", "-T": "per_node"},
+    "mpirun.lsf": {},
     "flux run": {"-n": "tasks", "--ntasks": "tasks", "-N": "nodes", "--nodes": "nodes", "-c": "cpus",
-                 "--cores-per-task": "cpus"},
+                 "--cores-per-task": "cpus", "-g": "gpus", "--gpus-per-task": "gpus"},
 }
 _WRITE: Final[Mapping[str, Mapping[str, str]]] = {
-    "srun": {"tasks": "-n {}", "nodes": "-N {}", "per_node": "--ntasks-per-node={}", "cpus": "-c {}"},
+    "srun": {"tasks": "-n {}", "nodes": "-N {}", "per_node": "--ntasks-per-node={}", "cpus": "-c {}",
+             "gpus": "--gpus-per-task={}"},
     "aprun": {"tasks": "-n {}", "per_node": "-N {}", "cpus": "-d {}"},
-    "flux run": {"tasks": "-n {}", "nodes": "-N {}", "cpus": "-c {}"},
+    "flux run": {"tasks": "-n {}", "nodes": "-N {}", "cpus": "-c {}", "gpus": "-g {}"},
     "mpirun": {"tasks": "-np {}"},
 }
 Value = str | tuple[int, int]       # text, or where it stands in the body
 #: Tasks that a launcher starts when nothing is said; "" : all of the job.
-_DEFAULT: Final = {"srun": "", "mpirun": "", "aprun": "1", "flux run": "1", "jsrun": "?"}
+_DEFAULT: Final = {"srun": "", "mpirun": "", "ibrun": "", "mpirun.lsf": "", "aprun": "1", "flux run": "1", "jsrun": "?",
+                   "lrun": "?"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,12 +142,13 @@ def _said(found: dict[str, tuple[Value, bytes]], name: str, to: str, known: Mapp
     """The options of the other launcher."""
     values: dict[str, Value] = {key: where for key, (where, _) in found.items()}
     if "each" in found:
-        sets, each, cpus = (found.get(key, ("", b"1"))[1] for key in ("tasks", "each", "cpus"))
-        if not (sets.isdigit() and each.isdigit() and cpus.isdigit() and int(each) and int(cpus) % int(each) == 0):
+        sets = _sets(found)
+        if not sets:
             return "its resource sets have no equal"
-        values = {"tasks": str(int(sets) * int(each))}
-        if "cpus" in found:
-            values["cpus"] = str(int(cpus) // int(each))
+        values = dict(sets)
+    if name == "lrun" and "tasks" not in found and {"nodes", "per_node"} <= set(found):
+        nodes, each = (_number(found, key) for key in ("nodes", "per_node"))
+        values |= {"tasks": str(nodes * each)} if nodes and each else {}
     if "tasks" not in values:
         default = _DEFAULT[name]
         if default == "?" or (not default and _DEFAULT[to] and "tasks" not in known):
@@ -154,3 +162,22 @@ def _said(found: dict[str, tuple[Value, bytes]], name: str, to: str, known: Mapp
             made += [f" {before}", values.pop(key), *([after] if after else [])]
     return f"{to} cannot say {', '.join(values)}" if values else made
 
+
+def _number(found: Mapping[str, tuple[Value, bytes]], key: str) -> int | None:
+    """A number that is said as such, 1 where nothing is."""
+    text = found[key][1] if key in found else b"1"
+    return int(text) if text.isdigit() and len(text) < 10 else None
+
+
+def _sets(found: Mapping[str, tuple[Value, bytes]]) -> dict[str, str]:
+    """What resource sets of several tasks are for each task; nothing where they do not divide."""
+    each, sets = _number(found, "each"), _number(found, "tasks")
+    if not each or sets is None:
+        return {}
+    made = {"tasks": str(sets * each)}
+    for key in ("cpus", "gpus"):
+        amount = _number(found, key)
+        if amount is None or (key in found and amount % each):
+            return {}
+        made |= {key: str(amount // each)} if key in found else {}
+    return made

@@ -106,12 +106,17 @@ _SLURM: Final = Facts(
      "SLURM_ARRAY_JOB_ID": "array_id", "SLURM_ARRAY_TASK_ID": "array_index", "SLURM_ARRAY_TASK_MIN": "array_first",
      "SLURM_ARRAY_TASK_MAX": "array_last", "SLURM_ARRAY_TASK_STEP": "array_step",
      "SLURM_ARRAY_TASK_COUNT": "array_count", "SLURM_MEM_PER_NODE": "memory_per_node",
-     "SLURM_MEM_PER_CPU": "memory_per_cpu"},
+     "SLURM_MEM_PER_CPU": "memory_per_cpu", "SLURM_NODEID": "node_rank", "SLURM_RESTART_COUNT": "restarts",
+     "SLURM_JOB_GPUS": "gpu_list", "SLURM_GPUS": "gpus", "SLURM_GPUS_PER_NODE": "gpus_per_node",
+     "SLURM_GPUS_PER_TASK": "gpus_per_task", "SLURM_GPUS_ON_NODE": "gpus_on_node"},
     _commands("salloc sacct sacctmgr sattach sbcast sgather scontrol scrontab sdiag sinfo sprio squeue sreport "
-              "sstat sshare strigger", sbatch="submit", srun="launch", scancel="cancel", scontrol__hold="hold",
-              scontrol__release="release", scontrol__show="hosts"),
+              "sstat sshare strigger", sbatch="submit", srun="launch", ibrun="launch", scancel="cancel",
+              scontrol__hold="hold", scontrol__release="release", scontrol__show="hosts"),
     {"cancel": "scancel", "hold": "scontrol hold", "release": "scontrol release", "launch": "srun"},
-    asked=("tasks", "tasks_per_node", "cpus_per_task", "memory_per_node", "memory_per_cpu"),
+    {"restarts": Given("${SLURM_RESTART_COUNT}", "SLURM_RESTART_COUNT", close="it counts how often"),
+     "gpu_list": Given("${SLURM_JOB_GPUS}", "SLURM_JOB_GPUS", close="it numbers the devices of the node")},
+    asked=("tasks", "tasks_per_node", "cpus_per_task", "memory_per_node", "memory_per_cpu", "gpus", "gpus_per_node",
+           "gpus_per_task"),
     hosts='scontrol show hostnames "$SLURM_JOB_NODELIST"', hosts_need="SLURM_JOB_NODELIST",
     slots='scontrol show hostnames "$SLURM_JOB_NODELIST" | awk -v counts="$SLURM_TASKS_PER_NODE" \'\n'
           '    BEGIN {\n'
@@ -129,12 +134,17 @@ _PBS_VARIABLES: Final = {
     "PBS_JOBID": "job_id", "PBS_JOBNAME": "job_name", "PBS_O_WORKDIR": "submit_dir", "PBS_O_HOST": "submit_host",
     "PBS_O_HOME": "home", "PBS_O_LOGNAME": "user", "PBS_QUEUE": "queue", "PBS_O_QUEUE": "queue",
     "PBS_NODEFILE": "slot_file", "PBS_O_PATH": "", "PBS_O_SHELL": "", "PBS_O_LANG": "", "PBS_O_MAIL": "",
-    "PBS_O_SYSTEM": "", "PBS_O_TZ": "", "PBS_NODENUM": "", "PBS_TASKNUM": "", "PBS_JOBCOOKIE": "", "PBS_MOMPORT": "",
+    "PBS_O_SYSTEM": "", "PBS_O_TZ": "", "PBS_NODENUM": "node_rank", "PBS_TASKNUM": "",
+    "PBS_JOBCOOKIE": "", "PBS_MOMPORT": "",
 }
 _PBS_COMMANDS: Final = _commands(
     "qalter qmove qmsg qorder qrerun qselect qsig qstat pbsdsh pbsnodes pbs_tmrsh tracejob",
-    qsub="submit", qdel="cancel", qhold="hold", qrls="release")
+    qsub="submit", qdel="cancel", qhold="hold", qrls="release", aprun="launch")
 _Q_WORDS: Final = {"cancel": "qdel", "hold": "qhold", "release": "qrls", "launch": "mpirun"}
+#: Moab's commands, which stand in scripts for Torque.
+_MOAB: Final = _commands("checkjob mjobctl showq showstart", msub="submit", canceljob="cancel")
+#: What a directory of the job's own is called where the manager makes one.
+_SCRATCH: Final = Given("${TMPDIR}", "TMPDIR")
 _PBS_NUMBER: Final = "${PBS_JOBID%%[!0-9]*}"    # of 123.server, 123[4].server
 _PBS_ID: Final = Given(_PBS_NUMBER, "PBS_JOBID")
 _PBS_HOSTS: Final = "awk '!seen[$0]++' \"$PBS_NODEFILE\""
@@ -145,7 +155,7 @@ _PBSPRO: Final = Facts(
     _PBS_VARIABLES | {"PBS_ARRAY_INDEX": "array_index", "PBS_ARRAY_ID": "array_id", "PBS_JOBDIR": "",
                       "PBS_ACCOUNT": "account", "PBS_TMPDIR": "", "NCPUS": "cpus_on_node"},
     _PBS_COMMANDS, _Q_WORDS,
-    {"job_id": _PBS_ID, "user": _USER, "array_id": Given(_PBS_NUMBER, "PBS_ARRAY_INDEX")},
+    {"job_id": _PBS_ID, "user": _USER, "array_id": Given(_PBS_NUMBER, "PBS_ARRAY_INDEX"), "scratch": _SCRATCH},
     constants={"PBS_ENVIRONMENT": "PBS_BATCH"}, hosts=_PBS_HOSTS, slots='cat "$PBS_NODEFILE"',
     hosts_need="PBS_NODEFILE", counts="tasks")
 
@@ -155,8 +165,9 @@ _TORQUE: Final = Facts(
     _PBS_VARIABLES | {"PBS_ARRAYID": "array_index", "PBS_NUM_NODES": "nodes", "PBS_NP": "tasks",
                       "PBS_NUM_PPN": "tasks_per_node", "PBS_WALLTIME": "walltime", "PBS_VNODENUM": "",
                       "PBS_GPUFILE": "", "PBS_O_INITDIR": ""},
-    _PBS_COMMANDS, _Q_WORDS,
-    {"job_id": _PBS_ID, "user": _USER, "array_id": Given(_PBS_NUMBER, "PBS_ARRAYID")},
+    _PBS_COMMANDS | _MOAB, _Q_WORDS,
+    {"job_id": _PBS_ID, "user": _USER, "array_id": Given(_PBS_NUMBER, "PBS_ARRAYID"), "scratch": _SCRATCH,
+     "cpus_on_node": Given("${PBS_NUM_PPN}", "PBS_NUM_PPN")},
     constants={"PBS_ENVIRONMENT": "PBS_BATCH"}, hosts=_PBS_HOSTS, slots='cat "$PBS_NODEFILE"',
     hosts_need="PBS_NODEFILE")
 
@@ -167,9 +178,11 @@ _LSF: Final = Facts(
     {"LSB_JOBID": "job_id", "LSB_JOBNAME": "element_name", "LS_SUBCWD": "submit_dir", "LSB_SUB_HOST": "submit_host",
      "LSB_SUB_USER": "user", "LSB_QUEUE": "queue", "LSB_PROJECT_NAME": "account", "LSB_HOSTS": "slot_hosts",
      "LSB_MCPU_HOSTS": "host_counts", "LSB_DJOB_HOSTFILE": "slot_file", "LSB_DJOB_NUMPROC": "tasks",
+     "LSB_MAX_NUM_PROCESSORS": "tasks", "LSB_BATCH_JID": "element_id",
      "LSB_JOBINDEX": "array_index", "LSB_JOBINDEX_END": "array_last", "LSB_JOBINDEX_STEP": "array_step"},
     _commands("bjobs bpeek bhist bacct bhosts bqueues bmod bpost bread brequeue brun bswitch lsload lshosts lsrun "
-              "lsgrun blaunch lrun", bsub="submit", bkill="cancel", bstop="hold", bresume="release", jsrun="launch"),
+              "lsgrun blaunch", bsub="submit", bkill="cancel", bstop="hold", bresume="release", jsrun="launch",
+              lrun="launch", **{"mpirun.lsf": "launch"}),
     {"cancel": "bkill", "hold": "bstop", "release": "bresume", "launch": "mpirun"},
     {"job_name": Given("${LSB_JOBNAME%%[[]*}", "LSB_JOBNAME"), "array_id": Given("${LSB_JOBID}", "LSB_JOBINDEX", "0")},
     {"LSB_JOBINDEX": "0"},
@@ -185,37 +198,47 @@ _SGE: Final = Facts(
      "SGE_O_HOME": "home", "SGE_O_LOGNAME": "user", "QUEUE": "queue", "SGE_ACCOUNT": "account",
      "PE_HOSTFILE": "pe_file", "NHOSTS": "nodes", "NSLOTS": "tasks", "SGE_TASK_ID": "array_index",
      "SGE_TASK_FIRST": "array_first", "SGE_TASK_LAST": "array_last", "SGE_TASK_STEPSIZE": "array_step",
-     "REQUEST": "job_name", "NQUEUES": "", "RESTARTED": "", "PE": ""},
+     "REQUEST": "job_name", "NQUEUES": "", "RESTARTED": "restarts", "PE": ""},
     _commands("qalter qacct qconf qhost qlogin qmod qmon qping qquota qresub qrsh qselect qsh qstat qtcsh",
-              qsub="submit", qdel="cancel", qhold="hold", qrls="release"),
-    _Q_WORDS, {"user": _USER, "array_id": Given("${JOB_ID}", "SGE_TASK_ID", "undefined")},
-    dict.fromkeys(("SGE_TASK_ID", "SGE_TASK_FIRST", "SGE_TASK_LAST", "SGE_TASK_STEPSIZE"), "undefined"),
+              qsub="submit", qdel="cancel", qhold="hold", qrls="release", ibrun="launch"),
+    _Q_WORDS, {"user": _USER, "array_id": Given("${JOB_ID}", "SGE_TASK_ID", "undefined"), "scratch": _SCRATCH,
+               "cpus_on_node": Given("${NSLOTS}", "NSLOTS", close="it counts the slots of all hosts"),
+               "restarts": Given("${RESTARTED}", "RESTARTED", "0", close="it says only that it was started again")},
+    dict.fromkeys(("SGE_TASK_ID", "SGE_TASK_FIRST", "SGE_TASK_LAST", "SGE_TASK_STEPSIZE"), "undefined")
+    | {"RESTARTED": "0"},
     {"ENVIRONMENT": "BATCH"},
     hosts="if [ -n \"${PE_HOSTFILE:-}\" ]; then awk '{ print $1 }' \"$PE_HOSTFILE\"; else hostname; fi",
     slots="if [ -n \"${PE_HOSTFILE:-}\" ]; then "
           "awk '{ for (i = 0; i < $2; i++) print $1 }' \"$PE_HOSTFILE\"; else hostname; fi",
     hosts_need="JOB_ID")
 
-#: qsub(1) of Cobalt. A job starts in the directory where it was submitted.
+_UNSAID: Final = "scripts use it, but the manual does not name it"
+#: qsub(1) of Cobalt. A job starts in the directory where it was submitted. Name, project and queue are seen in public
+#: scripts alone.
 _COBALT: Final = Facts(
     "cobalt", "Cobalt", ("COBALT_",),
     {"COBALT_JOBID": "job_id", "COBALT_NODEFILE": "node_file", "COBALT_JOBSIZE": "nodes", "COBALT_PARTSIZE": "nodes",
+     "COBALT_JOBNAME": "job_name", "COBALT_PROJECT": "account", "COBALT_QUEUE": "queue",
      "COBALT_PARTNAME": "", "COBALT_RESID": "", "COBALT_STARTTIME": "", "COBALT_ENDTIME": ""},
     _commands("cqsub cqstat cqdel cqwait qalter qmove qselect qstat nodelist partlist cobalt-mpirun runjob",
               qsub="submit", qdel="cancel", qhold="hold", qrls="release", aprun="launch"),
-    _Q_WORDS | {"launch": "aprun"}, {"submit_dir": Given("${PWD}", top=True)},
+    _Q_WORDS | {"launch": "aprun"},
+    {"submit_dir": Given("${PWD}", top=True), "job_name": Given("${COBALT_JOBNAME}", "COBALT_JOBNAME", close=_UNSAID),
+     "account": Given("${COBALT_PROJECT}", "COBALT_PROJECT", close=_UNSAID),
+     "queue": Given("${COBALT_QUEUE}", "COBALT_QUEUE", close=_UNSAID)},
     hosts='cat "$COBALT_NODEFILE"', hosts_need="COBALT_NODEFILE")
 
 _AD: Final = "$(sed -n 's/^{} = //p' \"$_CONDOR_JOB_AD\")"
 #: HTCondor manual, Environment variables for running jobs: most of it stands in the file of the job's ad.
 _HTCONDOR: Final = Facts(
-    "htcondor", "HTCondor", ("_CONDOR_",), {},
+    "htcondor", "HTCondor", ("_CONDOR_",), {"_CONDOR_SCRATCH_DIR": "scratch", "_CONDOR_AssignedGPUs": "gpu_list"},
     _commands("condor_q condor_history condor_status condor_qedit condor_ssh_to_job condor_chirp condor_run "
               "condor_wait", condor_submit="submit", condor_rm="cancel", condor_hold="hold", condor_release="release"),
     {"cancel": "condor_rm", "hold": "condor_hold", "release": "condor_release", "launch": "mpirun"},
     {"job_id": Given(_AD.format("ClusterId"), "_CONDOR_JOB_AD"),
      "array_id": Given(_AD.format("ClusterId"), "_CONDOR_JOB_AD", array=True),
      "array_index": Given(_AD.format("ProcId"), "_CONDOR_JOB_AD", array=True, close="it counts from 0"),
+     "gpu_list": Given("${CUDA_VISIBLE_DEVICES}", "CUDA_VISIBLE_DEVICES", close="it names devices as CUDA does"),
      "submit_dir": Given("$(sed -n 's/^Iwd = \"\\(.*\\)\"$/\\1/p' \"$_CONDOR_JOB_AD\")", "_CONDOR_JOB_AD"),
      "cpus_on_node": Given(_AD.format("RequestCpus"), "_CONDOR_JOB_AD")})
 

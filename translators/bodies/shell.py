@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 __all__ = ["SHELLS", "Kind", "Shell", "Use", "Word", "interpreter"]
 
 _PIECE: Final = 1 << 16
+#: Bytes that take no time to speak of, whatever they are: no clock is asked.
+_SMALL: Final = 2048
 #: Nodes around a name; real scripts have less than 50.
 _DEPTH: Final = 400
 #: Interpreters whose scripts this grammar reads.
@@ -98,6 +100,8 @@ class Shell:
         parser = _parser()
         if parser is None or self.why:
             return None
+        if len(self.data) <= _SMALL:
+            return parser.parse(self.data).root_node
         end = time.thread_time() + self.limits.shell_seconds
         try:
             root = parser.parse(lambda at, _: self.data[at:at + _PIECE],
@@ -130,6 +134,21 @@ class Shell:
         path = self._path(self.root, start, end)
         return Use(name, "unknown", start, end) if path is None else _classified(name, path, start, end,
                                                                                  self.limits.shell_words)
+
+    def quoted(self, at: int) -> bool:
+        """Whether a place is text of a here-document or of a string, and no line of this script."""
+        if self.root is None:
+            return False
+        cursor = self.root.walk()
+        for _ in range(_DEPTH):
+            node = cursor.node
+            if node is None or node.start_byte > at or node.end_byte <= at:
+                return False
+            if node.type in ("heredoc_body", "string", "raw_string"):
+                return True
+            if cursor.goto_first_child_for_byte(at) is None:
+                return False
+        return False
 
     def _path(self, root: Node, start: int, end: int) -> list[Node] | None:
         """The nodes around a place, the innermost first, four at most; None where it does not parse or nests too deep.

@@ -6,6 +6,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import lru_cache
 from typing import Final
 
 from sssjob.translators.bodies.facts import Facts, Given
@@ -32,28 +33,49 @@ FILES: Final = {
 }
 #: What any machine tells.
 _ANYWHERE: Final = {"home": Given("${HOME}", "HOME"), "user": Given("$(id -un)"), "uid": Given("$(id -u)"),
-                    "host": Given("$(hostname -s)")}
+                    "host": Given("$(hostname -s)"),
+                    "scratch": Given("${TMPDIR:-/tmp}", close="it is the job's own only where the site makes one"),
+                    "gpu_list": Given("${CUDA_VISIBLE_DEVICES}", "CUDA_VISIBLE_DEVICES",
+                                      close="it names devices as CUDA does")}
 _FROM_ZERO: Final = re.compile(r"0-\d+(?:%\d+)?", re.ASCII)
+#: What an element of an array has -> what it is of a job that is none, and what differs.
+_ELEMENTS: Final = {"element_name": ("job_name", "the name of an element carries its index there"),
+                    "element_id": ("job_id", "the id of an element carries its index there")}
+_SHIFTED: Final = ("array_index", "array_first", "array_last")
 _SLOTTED: Final = ("tasks", "slot_hosts", "host_counts", "task_map", "slot_file", "pe_file")
+#: Meanings that depend on what the job asks for, whatever the target has.
+_ASKING: Final = frozenset((*_SHIFTED, *_SLOTTED))
 
 
 def given(meaning: str, source: Facts, target: Facts, known: Mapping[str, str]) -> Given | None:
     """How a job of the target gives a meaning of the source; None: it does not. known: what the job asks for."""
     if not meaning:
         return None
-    if meaning == "element_name":
-        found = given("job_name", source, target, known)
-        return replace(found, close="the name of an element carries its index there") if found and "array" in known \
-            else found
-    found = _plain(meaning, target) or _derived(meaning, target)
+    if meaning in _ELEMENTS:
+        plain, close = _ELEMENTS[meaning]
+        found = given(plain, source, target, known)
+        return replace(found, close=close) if found is not None and "array" in known else found
+    found = _found(meaning, target)
+    if found is not None and not (found.top or found.array or meaning in _ASKING
+                                  or (meaning == "job_id" and source.unique != target.unique)):
+        return found                                # whatever the job asks for, which takes time to find out
     if found is not None and ((found.top and "directory" in known) or (found.array and "array" not in known)):
         found = None
-    if found is not None and meaning == "array_index" and _FROM_ZERO.fullmatch(known.get("array", "")):
+    shift = known.get("array_shift", "")       # the target counts the elements in another way
+    if found is not None and shift and meaning in _SHIFTED:
+        found = replace(found, text=f"$(({shift.format(found.name or found.text)}))", close="")
+    elif found is not None and meaning == "array_index" and _FROM_ZERO.fullmatch(known.get("array", "")):
         found = replace(found, close="")
     if found is None and meaning in known:
         return Given(known[meaning], close="" if meaning in source.asked or meaning.startswith("array_") else
                      "it is what the job asks for")
     return None if found is None else _doubtful(found, meaning, source, target, known)
+
+
+@lru_cache(maxsize=512)
+def _found(meaning: str, target: Facts) -> Given | None:
+    """What the target gives in every job."""
+    return _plain(meaning, target) or _derived(meaning, target)
 
 
 def _plain(meaning: str, target: Facts) -> Given | None:

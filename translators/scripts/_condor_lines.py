@@ -68,11 +68,19 @@ class Submission:
 _COMMAND: Final = re.compile(
     r"(?P<plus>[+]|MY\.|my\.|My\.)?(?P<name>[A-Za-z_][\w.]*)\s*(?P<here>@)?=(?P<value>.*)", re.DOTALL)
 _QUEUE: Final = re.compile(r"queue(?:\s+(?P<rest>.*))?$", re.IGNORECASE | re.DOTALL)
+#: Words that begin a statement, where no ``=`` follows.
+_STATEMENTS: Final = ("queue", "include", "use", "warning", "error")
+_QUEUE_NAMED: Final = re.compile(r"queue\s*=", re.IGNORECASE)
+_INCLUDE: Final = re.compile(r"include\b(?!\s*=)", re.IGNORECASE)
+_SPECIAL: Final = re.compile(r"(use|warning|error)\b(?!\s*=).*:", re.IGNORECASE)
 _ITEMS: Final = re.compile(
     r"(?P<count>(?:(?!\b(?:in|from|matching)\b)[^A-Za-z])*?)\s*(?P<names>[A-Za-z_][\w]*(?:\s*[,\s]\s*(?!(?:in|from|matching)"
     r"\b)[A-Za-z_]\w*)*)?\s*\b(?P<how>in|from|matching)\b\s*(?P<items>.*)", re.IGNORECASE | re.DOTALL)
 _MACRO: Final = re.compile(r"\$\w*\(\s*([A-Za-z_]\w*)", re.ASCII)
 _SLICE: Final = re.compile(r"\[\s*(\d*)\s*(?::\s*(\d*)\s*(?::\s*(\d*)\s*)?)?\]\s*")
+
+
+_CONDITIONS: Final = ("if", "elif", "else", "endif")
 
 
 class _Lines:
@@ -91,6 +99,8 @@ class _Lines:
             if not text or text.startswith("#"):
                 self.comments += bool(text)
                 continue
+            if text == line.text and not text.endswith("\\"):
+                return line
             parts = [text]
             while parts[-1].endswith("\\") and self.at < len(self.lines):
                 parts[-1] = parts[-1][:-1]
@@ -125,13 +135,16 @@ class _Scanner:
         self.work = self.items_made = 0
 
     def refuse(self, message: str, line: Line, subject: str = "line") -> None:
+        """Tell what condor_submit stops at."""
         self.reading.refuse(message, line.number, 1, subject, line.text)
 
     def tell(self, rule: str, subject: str, message: str, line: Line, **more: str) -> None:
+        """Record a finding at a line."""
         self.reading.findings.add(rule, subject, message, line=line.number, column=1, excerpt=line.text,
                                   severity=more.get("severity"))     # type: ignore[arg-type]
 
     def all(self) -> list[Submission]:
+        """The submissions of the file, one for each queue statement."""
         while (line := self.lines.next()) is not None:
             if not self.condition(line) and all(counts for counts, _ in self.branches):
                 self.statement(line)
@@ -145,8 +158,11 @@ class _Scanner:
         return self.made
 
     def condition(self, line: Line) -> bool:
+        """Take a line of if, elif, else or endif; False where it is none."""
         word, _, rest = line.text.partition(" ")
         word = word.lower()
+        if word not in _CONDITIONS:
+            return False
         if word == "if":
             if len(self.branches) >= self.reading.context.limits.depth:
                 self.reading.findings.add("SSS110", "depth", "too many conditions within one another (limit depth)",
@@ -167,6 +183,7 @@ class _Scanner:
         return True
 
     def holds(self, text: str, line: Line) -> bool:
+        """Whether the condition of if or elif holds."""
         if text.startswith("!"):
             return not self.holds(text[1:].strip(), line)
         word, _, rest = text.partition(" ")
@@ -182,6 +199,7 @@ class _Scanner:
         return True
 
     def version(self, text: str, line: Line) -> bool:
+        """Whether a condition on the release of HTCondor holds, told because it is a guess."""
         found = re.fullmatch(r"(==|>=|<=|>|<|!=)\s*(\d+)(?:\.(\d+))?(?:\.(\d+))?", text, re.ASCII)
         if found is None:
             self.refuse(f"version {text} is no condition", line, "if")
@@ -193,13 +211,17 @@ class _Scanner:
                 ">": ours > wanted, "<": ours < wanted}[found[1]]
 
     def statement(self, line: Line) -> None:
-        queue = _QUEUE.fullmatch(line.text)
+        """Take one line that counts: a command, a queue statement, or what is not carried."""
         found = _COMMAND.match(line.text)
-        if queue is not None and (found is None or not re.match(r"queue\s*=", line.text, re.IGNORECASE)):
+        if found is not None and found["name"].lower() not in _STATEMENTS:
+            self.command(found, line)
+            return
+        queue = _QUEUE.fullmatch(line.text)
+        if queue is not None and (found is None or not _QUEUE_NAMED.match(line.text)):
             self.queue((queue["rest"] or "").strip(), line)
-        elif re.match(r"include\b(?!\s*=)", line.text, re.IGNORECASE):
+        elif _INCLUDE.match(line.text):
             self.tell(DROPPED, "include", f"{line.text[:200]}: other files are not read", line, severity="warning")
-        elif re.match(r"(use|warning|error)\b(?!\s*=).*:", line.text, re.IGNORECASE):
+        elif _SPECIAL.match(line.text):
             self.tell(DROPPED, line.text.split()[0].lower(), f"{line.text[:200]}: is not carried", line,
                       severity="warning")
         elif found is None:
@@ -208,6 +230,7 @@ class _Scanner:
             self.command(found, line)
 
     def command(self, found: re.Match[str], line: Line) -> None:
+        """``NAME = VALUE``, with lines up to its mark, and with its own earlier value put in."""
         value = found["value"].strip()
         if found["here"]:
             lines = self.lines.until(f"@{value}")
@@ -237,6 +260,7 @@ class _Scanner:
 
     # -- queue
     def queue(self, rest: str, line: Line) -> None:
+        """A queue statement: a number of jobs, or one for each of some items."""
         executable = self.commands.get("executable")
         if (executable.value if executable else "") != self.executable:
             self.number, self.executable = 0, executable.value if executable else ""      # another cluster
@@ -257,6 +281,7 @@ class _Scanner:
             self.add(Submission(dict(self.commands), count, names, items, self.number, line=line))
 
     def add(self, made: Submission) -> None:
+        """Add a submission, within the limits."""
         limits: Limits = self.reading.context.limits
         items = len(made.items or ("",))
         self.items_made += items
@@ -271,6 +296,7 @@ class _Scanner:
         self.number += made.count * len(made.items or ("",))
 
     def count(self, text: str, line: Line) -> int:
+        """The number of jobs, 1 unless said; 0, and refused, where it is no number."""
         value = Macros(self.commands).expand(text.strip(), {}).strip()
         number = whole(value) if value else 1
         if number is None or not 0 <= number < 1 << 31:
@@ -281,6 +307,7 @@ class _Scanner:
         return number
 
     def items(self, how: str, text: str, names: int, line: Line) -> list[tuple[str, ...]] | None:
+        """The values of the variables, a tuple a job; None where they stand in other files."""
         part = _SLICE.match(text)
         text = text[part.end():] if part is not None else text
         if how == "matching" or (how == "from" and not text.startswith("(")):

@@ -5,42 +5,41 @@ Source: condor_submit(1); values were compared with what the parser of the 23.0 
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import re
-import shlex
 from collections.abc import Mapping
-from decimal import Decimal
 from typing import Final
 
-from sssjob.model import Environment
-from sssjob.templates.quoting import QuotingError, condor_string
+from sssjob.templates.quoting import condor_string
 from sssjob.translators.asked import NEAREST
-from sssjob.translators.scripts._condor_lines import OPAQUE, opaque
-from sssjob.translators.scripts._condor_values import (
-    read_arguments,
-    read_environment,
-    read_requirements,
-    write_arguments,
-    write_environment,
+from sssjob.translators.scripts._condor_job import (
+    kept_as_it_is,
+    name_of,
+    raw_text,
+    read_command,
+    read_layout,
+    read_machines,
+    read_variables,
+    write_command,
+    write_layout,
+    write_machines,
+    write_variables,
 )
 from sssjob.translators.scripts.base import (
     APPROXIMATED,
     SITE,
     AnyRow,
     Asking,
-    Entry,
     Reading,
     Row,
     Special,
 )
-from sssjob.translators.scripts.common import Written, array, file_name, mail, merged, named_variables, read_mail
+from sssjob.translators.scripts.common import Written, array, file_name, mail, merged, read_mail
 from sssjob.translators.scripts.grammars import COUNT, INTEGER, Kept, file_reader
-from sssjob.translators.scripts.layout import Part, fits, one_part, plain, shared, unknown_factor
-from sssjob.translators.scripts.raw import Option, shell_words
-from sssjob.units import to_bytes
+from sssjob.translators.scripts.layout import fits
+from sssjob.translators.scripts.raw import Option
 
-__all__ = ["ALIASES", "ROWS", "TOKENS", "kept_as_it_is", "name_of"]
+__all__ = ["ALIASES", "ROWS", "TOKENS", "index", "kept_as_it_is", "name_of"]
 
 #: Another name of a command -> the one that wins over it.
 ALIASES: Final = {
@@ -53,336 +52,6 @@ ALIASES: Final = {
     "jobnotification": "notification", "notifyuser": "notify_user", "accountinggroup": "accounting_group",
     "acctgroup": "accounting_group", "acct_group": "accounting_group", "jobuniverse": "universe",
 }
-
-
-# -- grammars
-def _size(unit: int) -> Mapping[str, int]:
-    powers = {"k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40, "p": 1 << 50}
-    return {"": unit} | {s + b: power for s, power in powers.items() for b in ("", "b")}
-
-
-def _bytes(text: str, unit: int) -> int:
-    """Bytes of ``2 GB``. ValueError for another form, which may be an expression."""
-    found = re.fullmatch(r"(\d{1,15}(?:\.\d{1,6})?)\s*([A-Za-z]{0,2})", text.strip(), re.ASCII)
-    units = _size(unit)
-    if found is None or found[2].lower() not in units:
-        raise ValueError("is no size")
-    return -int(-(Decimal(found[1]) * units[found[2].lower()]) // 1)
-
-
-_SIZES: Final = {"request_memory": 1 << 20, "request_disk": 1 << 10}
-
-
-def _text_of_size(value: int, smallest: str) -> str:
-    """Bytes in the largest unit that is exact, rounded up to whole ones of the smallest."""
-    names = ("KB", "MB", "GB", "TB")[("KB", "MB").index(smallest):]
-    whole = -(-value // _SIZES["request_disk" if smallest == "KB" else "request_memory"])
-    for name in names[:-1]:
-        if whole % 1024 or not whole:
-            return f"{whole}{name}"
-        whole //= 1024
-    return f"{whole}{names[-1]}"
-
-
-# -- reading
-def kept_as_it_is(reading: Reading, option: Option, what: str = "an expression that only HTCondor can compute") -> None:
-    """A value that is kept for HTCondor alone, and told."""
-    reading.tell(SITE, option, f"{what}; kept as it is")
-    reading.keep(option)
-
-
-def _read_layout(reading: Reading, options: Mapping[str, Option]) -> None:
-    for name, where in (("machine_count", "Requested/NodeCount"),
-                        ("request_cpus", "TaskGroup/TaskDefaults/Requested/Processors"),
-                        ("request_gpus", "Requested/Resource[name=GPU]")):
-        option = options.get(name)
-        if option is None:
-            continue
-        if re.fullmatch(r"\d{1,9}", option.value or "", re.ASCII) and int(option.value or ""):
-            more = {"metric": "PerNode"} if name == "request_gpus" and "machine_count" in options else {}
-            reading.put(where, int(option.value or ""), option, **more)
-        else:
-            kept_as_it_is(reading, option)
-    for name, unit in _SIZES.items():
-        option = options.get(name)
-        if option is None:
-            continue
-        tag = "Memory" if name == "request_memory" else "Disk"
-        try:
-            amount = _bytes(option.value or "", unit)
-        except ValueError:
-            kept_as_it_is(reading, option)
-            continue
-        more = {"metric": "PerNode"} if "machine_count" in options else {}
-        reading.bytes(f"Requested/{tag}", amount, option, **more)
-    if (universe := options.get("universe")) is not None and (universe.value or "").lower() not in (
-            "vanilla", "5", *(("parallel", "11") if "machine_count" in options else ())):
-        reading.keep(universe)
-
-
-def _write_layout(asking: Asking) -> Written:
-    part = one_part(asking)
-    many = part.nodes is not None and part.nodes > 1
-    made: Written = []
-    if many:
-        made += [("universe", "parallel"), ("machine_count", str(part.nodes))]
-        if asking.source != "htcondor":
-            asking.note(SITE, None, "NodeCount: more than one machine needs the parallel universe, which a site has to "
-                        "set up", subject="NodeCount")
-    if part.nodes_most:
-        asking.note(APPROXIMATED, None, f"NodeCount: {part.nodes} is taken of {part.nodes} to {part.nodes_most}",
-                    subject="NodeCount")
-    cpus = _cpus(asking, part)
-    if cpus is not None:
-        made.append(("request_cpus", str(cpus)))
-    if part.memory is not None:
-        made.append(("request_memory", _text_of_size(_memory(asking, part, cpus or 1), "MB")))
-        if part.memory.value % (1 << 20):
-            asking.note(APPROXIMATED, part.memory.entry, "rounded up to whole MiB")
-        for e in part.beside:
-            asking.dropped(e, "there is one amount of memory")
-    disk = asking.one("Disk", carried=("units", "metric"))
-    if disk is not None:
-        amount = int(to_bytes(Decimal(disk.value), disk.attributes.get("units")))
-        if amount % 1024:
-            asking.note(APPROXIMATED, disk, "rounded up to whole KiB")
-        made.append(("request_disk", _text_of_size(amount, "KB")))
-    if part.gpus is not None:
-        gpus = part.gpus
-        if gpus.kind:
-            asking.note(SITE, gpus.entry, f"the type {gpus.kind} is left out; require_gpus could ask for it")
-        count = gpus.value * (part.tasks or 1) if gpus.per == "task" else gpus.value
-        if many and gpus.per in ("job", "task"):
-            count = shared(asking, dataclasses.replace(gpus, value=count), part.nodes or 1, "machines")
-        made.append(("request_gpus", str(count)))
-    return made
-
-
-def _cpus(asking: Asking, part: Part) -> int | None:
-    """Processors of one machine."""
-    nodes = part.nodes or 1
-    tasks = part.tasks or (part.per_node * nodes if part.per_node else None)
-    whole = part.processors if part.processors is not None else None
-    if whole is None and tasks is not None and tasks > 1:
-        whole = tasks * (part.cpus or 1)
-    if whole is None:
-        return part.cpus
-    cpus = -(-whole // nodes)
-    if tasks is not None and tasks > 1:
-        asking.note(APPROXIMATED, None, f"TaskCount: {tasks} tasks are {cpus} processors of each machine; HTCondor "
-                    "starts one process there", subject="TaskCount")
-    elif whole % nodes:
-        asking.note(APPROXIMATED, None, "Processors: shared out among the machines, rounded up", subject="Processors")
-    return cpus
-
-
-def _memory(asking: Asking, part: Part, cpus: int) -> int:
-    """Bytes of one machine."""
-    memory = part.memory
-    assert memory is not None
-    nodes, tasks = part.nodes or 1, part.tasks or 1
-    if memory.per == "job":
-        return memory.value if nodes == 1 else shared(asking, memory, nodes, "machines")
-    if memory.per in ("PerNode", "PerChunk"):
-        return memory.value
-    factor = {"task": -(-tasks // nodes), "PerProcessor": cpus,
-              "PerGPU": part.gpus.value if part.gpus is not None else 1}.get(memory.per)
-    if factor is None:
-        unknown_factor(asking, memory, f"{memory.per} is written for the machine")
-        return memory.value
-    if factor != 1:
-        asking.note(APPROXIMATED, memory.entry, f"written for the machine, {factor} times as much")
-    return memory.value * factor
-
-
-def _read_requirements(reading: Reading, options: Mapping[str, Option]) -> None:
-    option = options["requirements"]
-    taken = {o.name for o in reading.options}
-    found, others = read_requirements(option.value or "")
-    for tag, op, value in found:
-        more = {"op": op} if op != "EQ" else {}
-        if (tag == "Memory" and "request_memory" in taken) or (tag == "Processors" and "request_cpus" in taken):
-            others.append(f"{'Memory' if tag == 'Memory' else 'Cpus'} >= {value}")
-        elif tag == "Memory":
-            reading.bytes("Requested/Memory", int(value) << 20, option, metric="PerNode", **more)
-        elif tag == "Processors":
-            reading.put("TaskGroup/TaskDefaults/Requested/Processors", int(value), option, **more)
-        else:
-            reading.put(f"Requested/{tag}", value, option, **more)
-    if others:
-        reading.keep(option._replace(value=" && ".join(others)))
-
-
-_SAID: Final = {"OperatingSystem": "OpSys", "Architecture": "Arch", "Node": "Machine"}
-
-
-def _write_requirements(asking: Asking) -> Written:
-    asked = {id(e): e for tag in (*_SAID, "Feature") for e in asking.find(tag)}
-    wanted = [e for e in asked.values() if e.tag == "Node" and e.attributes.get("op", "EQ") == "EQ"]
-    hosts = _hosts(asking, wanted) if len(wanted) > 1 or any("aggregation" in e.attributes for e in wanted) else ""
-    for e in wanted if hosts or len(wanted) > 1 else ():
-        del asked[id(e)]
-    terms = [term for e in asking.entries if id(e) in asked and (term := _term(asking, e))]
-    terms += [hosts] if hosts else []
-    own = asking.extension("requirements", "htcondor")
-    if own is not None:
-        terms.append(f"({own.text})" if "||" in own.text and terms and not own.text.startswith("(") else own.text)
-    return [("requirements", " && ".join(terms))] if terms else []
-
-
-def _hosts(asking: Asking, entries: list[Entry]) -> str:
-    """Several hosts: a job has one machine at a time, so any of them."""
-    names: list[str] = []
-    for e in entries:
-        e.understood |= {"op", "aggregation"}
-        if e.attributes.keys() & {"conj", "group", "preference"} or e.attributes.get("aggregation", "List") != "List":
-            asking.dropped(e, f"{e.text} is no list of names")
-        else:
-            names += [name.strip() for name in e.text.split(",")]
-    if len(names) > 1:
-        asking.note(APPROXIMATED, None, "Node: any of the hosts, not all of them", subject="Node")
-    try:
-        terms = [f"Machine == {condor_string(name, 'Node')}" for name in names]
-    except QuotingError as error:
-        asking.dropped(entries[0], str(error))
-        return ""
-    return f"({' || '.join(terms)})" if len(terms) > 1 else "".join(terms)
-
-
-def _term(asking: Asking, e: Entry) -> str:
-    """One condition of an expression; empty for what cannot be said."""
-    if e.tag == "Feature":
-        if not plain([e]) or not re.fullmatch(r"[A-Za-z_]\w*", e.text, re.ASCII):
-            asking.dropped(e, f"{e.text[:80]} is no attribute of a machine")
-            return ""
-        if asking.source != "htcondor":
-            asking.note(SITE, e, f"machines may not tell of {e.text} by that name")
-        return f"{e.text} == True"
-    e.understood |= {"op"}
-    op = e.attributes.get("op", "EQ")
-    if op not in ("EQ", "NE") or e.attributes.keys() & {"conj", "group", "preference", "aggregation"}:
-        asking.dropped(e, f"the condition on {e.text} is not carried")
-        return ""
-    try:
-        return f"{_SAID[e.tag]} {'==' if op == 'EQ' else '!='} {condor_string(e.text, e.tag)}"
-    except QuotingError as error:
-        asking.dropped(e, str(error))
-        return ""
-
-
-def _read_command(reading: Reading, options: Mapping[str, Option]) -> None:
-    if (option := options.get("executable")) is not None and option.value:
-        reading.put("Executable", option.value, option)
-    if (words := options.get("arguments")) is not None and words.value:
-        try:
-            made = read_arguments(words.value)
-        except ValueError as error:
-            reading.misfit(words, str(error), 'words, or "words with \'quotes\'"')
-            return
-        if _CALLS.search(words.value):
-            reading.tell(SITE, words, "has macros that only HTCondor replaces; they stay as text")
-        reading.put("Arguments", shlex.join(made), words)
-
-
-_LITERAL: Final = re.compile(r"\$")
-_CALLS: Final = re.compile(r"\$\$?\w*[(\[]")
-
-
-def _raw(asking: Asking, text: str) -> str:
-    """A text in which every dollar sign is one, but for the macros of a description that was read."""
-    if "$" not in text:
-        return text
-    if asking.source != "htcondor":
-        if OPAQUE.search(text):
-            asking.note(APPROXIMATED, None, f"{text[:80]} looks like a macro of HTCondor; its dollar signs are said as "
-                        "$(DOLLAR)", "info", "macro")
-        return text.replace("$", "$(DOLLAR)")
-    unread = asking.extension("queue", "htcondor")
-    pattern = OPAQUE if unread is None else opaque(re.findall(r"[A-Za-z_]\w*", unread.text))
-    made, at = [], 0
-    for hit in _LITERAL.finditer(text):
-        made.append(text[at:hit.start()])
-        doubled = hit.start() and text[hit.start() - 1] == "$" and pattern.match(text, hit.start() - 1)
-        made.append("$" if pattern.match(text, hit.start()) or doubled else "$(DOLLAR)")
-        at = hit.end()
-    return "".join([*made, text[at:]])
-
-
-def _write_command(asking: Asking) -> Written:
-    entry, arguments = asking.one("Executable"), asking.one("Arguments")
-    text = "" if entry is None else entry.text
-    script = text.startswith("#") and text[1:] in asking.document.files
-    made: Written = []
-    if script:
-        made.append(("executable", f"{name_of(asking)}.sh"))
-    elif text:
-        made.append(("executable", _raw(asking, text)))
-    if arguments is not None:
-        try:
-            words = shell_words(arguments.text)
-        except ValueError as error:
-            asking.note(APPROXIMATED, arguments, f"taken as one argument: {error}")
-            words = [arguments.text]
-        if words:
-            made.append(("arguments", write_arguments(words, lambda word: _raw(asking, word))))
-    return made
-
-
-def name_of(asking: Asking) -> str:
-    """What the files of a job are called."""
-    said = asking.context.name or str(asking.job.value("Name") or asking.job.value("Id") or "job")
-    return re.sub(r"[^\w.-]", "_", said).strip(".")[:100] or "job"
-
-
-def _read_environment(reading: Reading, options: Mapping[str, Option]) -> None:
-    option = options.get("environment")
-    if option is not None and option.value:
-        try:
-            variables = read_environment(option.value)
-        except ValueError as error:
-            reading.misfit(option, str(error), '"A=1 B=2" or A=1;B=2')
-            variables = {}
-        for name, value in variables.items():
-            reading.put("Environment/Variable", value, option, name=name)
-    export = options.get("getenv")
-    if export is None:
-        return
-    text = (export.value or "").lower()
-    scope = reading.scope(("Environment",))
-    assert isinstance(scope, Environment)
-    if text in ("true", "false", "1", "0", "yes", "no"):
-        scope.attributes = {"export": "true" if text in ("true", "1", "yes") else "false"}
-    elif re.fullmatch(r"[A-Za-z_]\w*(\s*,\s*[A-Za-z_]\w*)*", export.value or "", re.ASCII):
-        scope.attributes = {"export": "false"}
-        reading.put("Extension[name=ExportNames,type=Scheduler]", re.sub(r"\s", "", export.value or ""), export)
-    else:
-        kept_as_it_is(reading, export, "patterns of names")
-
-
-def _write_environment(asking: Asking) -> Written:
-    environment = asking.job.environment
-    export = environment.export if environment is not None else None
-    names = asking.extension("ExportNames")
-    made: Written = []
-    variables = {e.attributes["name"]: e.text for e in named_variables(asking) if _sayable(asking, e)}
-    if variables:
-        made.append(("environment", write_environment(variables, lambda text: _raw(asking, text))))
-    if export:
-        made.append(("getenv", "True"))
-        if names is not None:
-            asking.note(APPROXIMATED, names, "all variables of the submitter are there, these too", "info")
-    elif names is not None:
-        made.append(("getenv", names.text))
-    elif export is False and asking.extension("getenv", "htcondor") is None:
-        made.append(("getenv", "False"))
-    return made
-
-
-def _sayable(asking: Asking, e: Entry) -> bool:
-    if e.text.isprintable() or "\t" in e.text:
-        return True
-    asking.dropped(e, "a line break cannot stand in a variable")
-    return False
 
 
 # -- files, queue
@@ -418,10 +87,10 @@ def _write_files(asking: Asking) -> Written:
     shifted = found is not None and (found[1] != "0" or found[2] not in (None, "1"))
 
     def literal(text: str) -> str:
-        return _raw(asking, text)
+        return raw_text(asking, text)
 
     made: Written = []
-    streams = [file_name(asking, tag, literal, directory=tag == "InputFile") for _, tag in _STREAMS]
+    streams = [file_name(asking, tag, literal, folder=tag == "InputFile") for _, tag in _STREAMS]
     join = merged(asking, streams[2], streams[1])
     names = [s[0] for s in streams]
     if join == "oe":
@@ -500,6 +169,16 @@ def _read_array(reading: Reading, options: Mapping[str, Option]) -> None:
 
 
 _RANGE: Final = re.compile(r"(\d{1,9})-(\d{1,9})(?::(\d{1,9}))?(?:%(\d{1,9}))?", re.ASCII)
+
+
+def index(array: str) -> str:
+    """Jobs of a cluster are counted from 0, one by one."""
+    found = _RANGE.fullmatch(array)
+    if found is None:
+        return ""
+    first, step = int(found[1]), int(found[3] or 1) or 1
+    text = f"{{}} * {step}" if step != 1 else "{}"
+    return "" if not first and step == 1 else f"{text} + {first}" if first else text
 
 
 def _write_array(asking: Asking) -> Written:
@@ -678,17 +357,17 @@ _OWN: Final = (
 
 ROWS: Final[tuple[AnyRow, ...]] = (
     Row("batch_name", "Name"),
-    Special(("executable", "arguments"), _read_command, _write_command),
-    Special(("environment", "getenv"), _read_environment, _write_environment),
+    Special(("executable", "arguments"), read_command, write_command),
+    Special(("environment", "getenv"), read_variables, write_variables),
     Row("initialdir", "InitialWorkingDirectory"),
     Special(("input", "output", "error"), _read_files, _write_files),
     Special(("transfer_input_files", "transfer_output_files", "transfer_output_remaps"), _read_staging,
             _write_staging),
     Special(("universe", "machine_count", "request_cpus", "request_memory", "request_disk", "request_gpus"),
-            _read_layout, _write_layout, part=True),
+            read_layout, write_layout, part=True),
     Row("accounting_group", "Project"),
     Special(("allowed_execute_duration", "deferral_time", "priority"), _read_seconds, _write_seconds),
-    Special(("requirements",), _read_requirements, _write_requirements),
+    Special(("requirements",), read_machines, write_machines),
     Special(("concurrency_limits",), _read_licences, _write_licences),
     Special(("request_resource",), _read_resources, _write_resources),
     Special(("notification", "notify_user"), _read_mail, _write_mail),

@@ -14,7 +14,7 @@ from typing import Final
 from sssjob.templates.quoting import Directive, QuotingError, checked
 from sssjob.templates.quoting import flux as quoted
 from sssjob.translators.scripts.base import SITE, Reading, Scan
-from sssjob.translators.scripts.raw import Line, Option, Word
+from sssjob.translators.scripts.raw import Line, Option, Word, parted
 
 __all__ = ["SENTINEL", "arguments", "directive", "live", "scan"]
 
@@ -49,9 +49,11 @@ class _Multi:
     parts: list[str] = field(default_factory=list)
 
     def add(self, text: str) -> None:
+        """Take one more line, without the indentation of the first."""
         self.parts.append(text.removeprefix(self.indent))
 
     def text(self) -> str:
+        """The option with all lines as one quoted word."""
         return self.parts[0] + shlex.quote("\n".join(self.parts[1:]))
 
 
@@ -65,6 +67,7 @@ class _Scanner:
         self.multi: _Multi | None = None
 
     def lines(self, lines: list[Line]) -> Scan:
+        """Go through all lines."""
         for line in lines:
             found = SENTINEL.match(line.text)
             if found is None:
@@ -107,10 +110,18 @@ class _Scanner:
             self.made.rest.append(line)
             self._refuse(f"the directives before begin with {self.sentinel}", line)
             return
+        one = _ONE.fullmatch(value) if self.multi is None else None
+        if one is not None and _LONG.get(one[1]) == ":" and one[1] not in _RULES:
+            self.made.components[0].append(Option(f"--{one[1]}", one[2], line.number,
+                                                  found.start(3) + one.start(1) - 1, line.text))
+            return
         if (paired := _paired(value)) is None:
             self._refuse("something follows three quotes", line)
             return
-        self._value(line, paired)
+        if self.multi is None and not _MEANT.search(value):
+            self._placed(line, parted(line.text, line.number, found.start(3)))
+        else:
+            self._value(line, paired)
 
     def _value(self, line: Line, value: str) -> None:
         quotes = value[-3:]
@@ -138,32 +149,41 @@ class _Scanner:
         except ValueError as error:
             self._refuse(str(error), line)
             return
-        if words and not words[0].startswith("-"):
-            self._refuse(f"{words[0]!r} is no option", line)
-            return
         at = line.text.find(":") + 2
         placed = []
         for text in words:
             column = line.text.find(text.split("\n")[0][:20], at - 1) + 1
             at = column or at
             placed.append(Word(text, line.number, at))
-        self.made.components[0] += _parse(self.reading, placed, line.text)
+        self._placed(line, placed)
+
+    def _placed(self, line: Line, words: list[Word]) -> None:
+        if words and not words[0].text.startswith("-"):
+            self._refuse(f"{words[0].text!r} is no option", line)
+            return
+        self.made.components[0] += _parse(self.reading, words, line.text)
 
 
 def _paired(value: str) -> str | None:
     """The text with what stands within three quotes on the line quoted once; None where that is malformed."""
+    if not any(q in value for q in _QUOTES):
+        return value
     if any(value.count(q) and value.count(q) % 2 == 0 for q in _QUOTES):
         return _TRIPLE.sub(lambda hit: shlex.quote(hit[2]), value)
     return None if any(re.search(f"{q}.", value) for q in _QUOTES) else value
 
 
-_MEANT: Final = re.compile(r"[\"'\\#();<>|&]")
+_MEANT: Final = re.compile(r"[\"'\\#();<>|&]|[^\S \t\r\n]")
+#: One long option with a plain value: nearly all lines are such.
+_ONE: Final = re.compile(r"""[ \t]*+--([a-z-]++)=([^\s"'\\#();<>|&]++)[ \t]*+""")
+_BLANKS: Final = re.compile(r"[ \t\r\n]+")
+_NEGATIVE: Final = re.compile(r"-\d+")
 
 
 def _words(text: str) -> list[str]:
     """Words as Python's shlex splits them for RFC 36: comments go, a backslash works in both kinds of quotes."""
     if not _MEANT.search(text):
-        return [word for word in re.split(r"[ \t\r\n]+", text) if word]     # shlex looks at each character
+        return [word for word in _BLANKS.split(text) if word]     # shlex looks at each character
     lexer = shlex.shlex(text, posix=True, punctuation_chars=True)
     lexer.whitespace_split = True
     lexer.escapedquotes = "\"'"
@@ -192,7 +212,7 @@ def _parse(reading: Reading, words: list[Word], text: str) -> Iterator[Option]:
         kind = _LONG[name]
         if kind == ":" and given is None:
             if not queue or (queue[-1].text.startswith("-") and len(queue[-1].text) > 1
-                             and not re.fullmatch(r"-\d+", queue[-1].text)):
+                             and not _NEGATIVE.fullmatch(queue[-1].text)):
                 _refuse(reading, f"--{name} wants a value", at, text)
                 continue
             given = queue.pop().text

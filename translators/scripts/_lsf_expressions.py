@@ -18,6 +18,9 @@ SECTIONS: Final = ("select", "order", "rusage", "span", "same", "cu", "affinity"
 #: Brackets within brackets.
 DEEP: Final = 50
 _SECTION: Final = re.compile(rf"\s*({'|'.join(SECTIONS)})\s*\[", re.ASCII)
+#: Sections without any bracket or quote in them.
+_ONE: Final = re.compile(rf"({'|'.join(SECTIONS)})\s*\[([^\"'\[\](){{}}]*)\]", re.ASCII)
+_SIMPLE: Final = re.compile(rf"(?:\s*+{_ONE.pattern})++\s*", re.ASCII)
 _CLOSES: Final = {"[": "]", "(": ")", "{": "}"}
 
 
@@ -26,6 +29,8 @@ def sections(text: str) -> list[tuple[str, str]]:
 
     What stands before the first is a selection. Of a compound or alternative one the whole is the one section "".
     """
+    if _SIMPLE.fullmatch(text):
+        return [(name, inside.strip()) for name, inside in _ONE.findall(text)]
     _balanced(text)
     if "{" in text:
         return [("", text.strip())]
@@ -70,12 +75,15 @@ def _closing(text: str, at: int) -> int:
     raise ValueError("has a bracket that is not closed")
 
 
+_SIGNS: Final = re.compile(r"[\"'\[\](){}]")
+
+
 def _depths(text: str, start: int = 0) -> Iterator[tuple[int, int]]:
     """Place of each bracket outside quotes, and how many are open after it."""
     stack: list[str] = []
     quote = ""
-    for at in range(start, len(text)):
-        c = text[at]
+    for hit in _SIGNS.finditer(text, start):
+        at, c = hit.start(), hit[0]
         if quote:
             quote = "" if c == quote else quote
         elif c in "\"'":
@@ -136,15 +144,18 @@ class _Condition:
         self.terms: list[tuple[str, str, str]] = []
 
     def next(self) -> tuple[str, str]:
+        """The next token, (kind, text); empty at the end."""
         return self.tokens[self.at] if self.at < len(self.tokens) else ("", "")
 
     def take(self, sign: str) -> bool:
+        """Go past a sign if it comes next; whether it did."""
         if self.next() != ("sign", sign):
             return False
         self.at += 1
         return True
 
     def either(self, depth: int = 0) -> None:
+        """Parts joined by ``||``. depth: brackets that are open. Raises ValueError."""
         if depth > DEEP:
             raise ValueError(f"has more than {DEEP} brackets within each other")
         self.both(depth)
@@ -153,11 +164,13 @@ class _Condition:
             self.both(depth)
 
     def both(self, depth: int) -> None:
+        """Parts joined by ``&&``."""
         self.term(depth)
         while self.take("&&"):
             self.term(depth)
 
     def term(self, depth: int) -> None:
+        """One state of a job, or a condition in brackets; with ``!`` it is not plain."""
         while self.take("!"):
             self.plain = False
         if self.take("("):

@@ -46,8 +46,6 @@ def read_layout(reading: Reading, options: Mapping[str, Option]) -> None:
     """The options of ``NAMES``."""
     slots = options.get("-n")
     apart = _apart(reading, slots) if "-R" in options and "-nnodes" not in options else []
-    if slots is not None and not apart:
-        _read_slots(reading, slots)
     if (nodes := options.get("-nnodes")) is not None:
         if re.fullmatch(r"0*[1-9]\d{0,8}", nodes.value or "", re.ASCII):
             reading.put("Requested/NodeCount", int(nodes.value or ""), nodes)
@@ -56,6 +54,8 @@ def read_layout(reading: Reading, options: Mapping[str, Option]) -> None:
             reading.misfit(nodes, "is no number of nodes", "a number")
     if "-R" in options and not apart:
         _read_requirements(reading)
+    if slots is not None and not apart:
+        _read_slots(reading, slots)
     if (limit := options.get("-M")) is not None:
         _read_memory_limit(reading, limit)
     if (gpus := options.get("-gpu")) is not None:
@@ -72,10 +72,19 @@ def _read_slots(reading: Reading, option: Option) -> None:
     if found is None or not int(found[1]) or (found[2] and int(found[2]) < int(found[1])):
         reading.misfit(option, "is no number of slots", "N or MIN,MAX")
     elif found[2] is None or int(found[2]) == int(found[1]):
-        reading.put("Requested/Processors", int(found[1]), option)
+        _put_slots(reading, int(found[1]), option)
     else:
         reading.put("Requested/Processors", int(found[1]), option, op="GE")
         reading.put("Requested/Processors", int(found[2]), option, op="LE")
+
+
+def _put_slots(reading: Reading, count: int, option: Option) -> None:
+    """Slots are processors (decisions 8), but tasks where each has processors of its own."""
+    tasks = None if reading.group is None else next(reading.group.containers("TaskDefaults"), None)
+    if tasks is not None and _walked(tasks, "Processors"):
+        reading.put("TaskGroup/TaskCount", count, option)
+    else:
+        reading.put("Requested/Processors", count, option)
 
 
 def _given(reading: Reading) -> list[Option]:
@@ -95,7 +104,7 @@ def _apart(reading: Reading, slots: Option | None) -> list[tuple[int, str]]:
         if any(_put_part(trial, given[0], *part) for part in parts):
             return []
     except ValueError:
-        return []
+        return []               # the requirement is kept as it stands
     for part in parts:
         _put_part(reading, given[0], *part)
     reading.several, reading.group = False, None
@@ -105,11 +114,11 @@ def _apart(reading: Reading, slots: Option | None) -> list[tuple[int, str]]:
 def _put_part(reading: Reading, option: Option, count: int, text: str) -> str:
     """One task group; what no property can hold."""
     reading.several, reading.group = True, TaskGroup()
-    reading.put("Requested/Processors", count, option)
     left = ""
     for name, inside in sorted(sections(text), key=lambda one: _ORDER.get(one[0], len(_ORDER))):
         reader = _SECTIONS.get(name)
         left += inside if reader is None else reader(reading, option, inside)
+    _put_slots(reading, count, option)
     return left
 
 
@@ -136,11 +145,11 @@ def _read_requirements(reading: Reading) -> None:
 def _said(reading: Reading, tag: str) -> bool:
     """Whether the part being read has said it."""
     root: Container = reading.group if reading.several and reading.group is not None else reading.job
-    return any(_walked(item, tag) for item in root.items)
+    return _walked(root, tag)
 
 
-def _walked(item: object, tag: str) -> bool:
-    return any(_walked(i, tag) for i in item.items) if isinstance(item, Container) else getattr(item, "tag", "") == tag
+def _walked(container: Container, tag: str) -> bool:
+    return any(_walked(item, tag) if isinstance(item, Container) else item.tag == tag for item in container.items)
 
 
 def _span(reading: Reading, option: Option, text: str) -> str:

@@ -14,7 +14,7 @@ from typing import Final
 
 from sssjob.templates.quoting import Directive, bsub
 from sssjob.translators.scripts.base import APPROXIMATED, Reading, Scan
-from sssjob.translators.scripts.raw import Line, Option, Refusal, Word
+from sssjob.translators.scripts.raw import Line, Option, Refusal, Word, quoted_words
 
 __all__ = ["FLAGS", "VALUES", "arguments", "directive", "live", "scan"]
 
@@ -28,6 +28,8 @@ VALUES: Final = frozenset((
     "network", "nnodes", "notify", "o", "oo", "outdir", "P", "p", "pack", "ptl", "Q", "q", "R", "rcacct", "rnc", "S",
     "s", "sla", "smt", "sp", "stage", "step_cgroup", "T", "t", "U", "u", "v", "W", "We", "w", "wa", "wt", "yaml"))
 _START: Final = re.compile(r"\s*#\s*BSUB\s*(?=-)")
+#: One option, with a value that is plain or in double quotes: nearly all lines are such.
+_PLAIN: Final = re.compile(r"""\s*#\s*BSUB\s*(-(\w+))(?:\s+(?:"([^"]*+)"|([^\s"'#\\]++)))?\s*""")
 _SHOWN: Final = re.compile(r"\s*#\s*BSUB\b\s*(\S)")
 
 
@@ -47,20 +49,34 @@ def scan(reading: Reading, lines: list[Line]) -> Scan:
     for index, line in enumerate(lines):
         if index < taken:
             continue
+        if (one := _plain(line)) is not None:
+            made.components[0].append(one)
+            continue
         begin = _START.match(line.text)
         if begin is None:
-            if (shown := _SHOWN.match(line.text)) is not None and shown[1] in "–—−":     # noqa: RUF001
+            if "BSUB" in line.text and (shown := _SHOWN.match(line.text)) is not None and shown[1] in "–—−":     # noqa: RUF001
                 reading.dead(line, "what follows begins with another dash than -", shown.start(1) + 1)
             made.rest.append(line)
             continue
-        text, taken = _continued(lines, index)
+        text, taken = _continued(lines, index) if line.text.endswith("\\") else (line.text, index + 1)
         try:
-            found = _words(text, line.number, begin.end())
+            found = quoted_words(text, line.number, begin.end())
         except Refusal as error:
             reading.refuse(str(error), line.number, error.column, "directive", line.text)
             continue
         made.components[0] += _parse(reading, found, line.text)
     return made
+
+
+def _plain(line: Line) -> Option | None:
+    """The option of a line that takes no thought."""
+    hit = _PLAIN.fullmatch(line.text)
+    if hit is None:
+        return None
+    value = hit[4] if hit[3] is None else hit[3]
+    if hit[2] not in (FLAGS if value is None else VALUES):
+        return None
+    return Option(hit[1], value, line.number, hit.start(1) + 1, line.text)
 
 
 def _continued(lines: list[Line], index: int) -> tuple[str, int]:
@@ -71,32 +87,6 @@ def _continued(lines: list[Line], index: int) -> tuple[str, int]:
         text[-1] = text[-1][:-1]
         text.append(lines[index].text)
     return "".join(text), index + 1
-
-
-def _words(text: str, line: int, start: int) -> list[Word]:
-    """Words; quotes of both kinds keep blanks, and nothing else has a meaning in them."""
-    made: list[Word] = []
-    at = start
-    while at < len(text):
-        if text[at].isspace():
-            at += 1
-            continue
-        if text[at] == "#":
-            break
-        begin, quote, word = at, "", []
-        while at < len(text) and (quote or not text[at].isspace()):
-            c = text[at]
-            if c == quote:
-                quote = ""
-            elif not quote and c in "\"'":
-                quote = c
-            else:
-                word.append(c)
-            at += 1
-        if quote:
-            raise Refusal(f"a {quote} is not closed", begin + 1)
-        made.append(Word("".join(word), line, begin + 1))
-    return made
 
 
 def arguments(reading: Reading, text: str) -> list[Option]:
@@ -129,4 +119,7 @@ def _parse(reading: Reading, found: list[Word], text: str) -> Iterator[Option]:
 
 def directive(name: str, value: str | None) -> str:
     """``-n 4``, ``-R "span[hosts=1]"``."""
-    return bsub(Directive(name.lstrip("-"), value, name))
+    text = bsub(Directive(name.lstrip("-"), value, name))
+    if name == "-gpu" and "=" in (value or "") and not text.endswith(("'", '"')):
+        return f'-gpu "{value}"'        # as everybody writes it
+    return text

@@ -9,9 +9,11 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Callable, Iterator, Mapping
+from itertools import pairwise
 from typing import Final
 
 from sssjob.templates.quoting import Directive, pbs
+from sssjob.translators.asked import AMOUNTS
 from sssjob.translators.scripts.base import (
     APPROXIMATED,
     AnyRow,
@@ -29,10 +31,13 @@ from sssjob.translators.scripts.common import (
     file_name,
     mail,
     merged,
+    moment,
     read_dependencies,
     read_mail,
     read_variables,
+    rowed,
     source_merges,
+    user_hold,
     variables,
 )
 from sssjob.translators.scripts.grammars import (
@@ -47,9 +52,11 @@ from sssjob.translators.scripts.grammars import (
 )
 from sssjob.translators.scripts.raw import Line, Option, Refusal, Word, pbs_words, split_outside
 
-__all__ = ["ROWS", "arguments", "directive", "live", "rowed", "scanner", "size_text", "special_array"]
+__all__ = ["PREFIX", "ROWS", "arguments", "directive", "live", "scanner", "size_text", "special_array"]
 
-_PREFIX: Final = "#PBS"
+PREFIX: Final = "#PBS"
+#: One option with a value without quotes: nearly all lines are such.
+_PLAIN: Final = re.compile(r"""\s*+#PBS\s*+-(\w)\s++([^\s"'\\]++)\s*+""")
 
 
 # -- the first stage
@@ -64,12 +71,14 @@ def _header(lines: list[Line]) -> int:
 
 def live(lines: list[Line]) -> list[Line]:
     """The lines that qsub takes for directives."""
-    return [line for line in lines[:_header(lines)] if line.text.lstrip().startswith(_PREFIX)]
+    return [line for line in lines[:_header(lines)] if line.text.lstrip().startswith(PREFIX)]
 
 
 def scanner(letters: str, *, strict: bool, dos: bool) -> Callable[[Reading, list[Line]], Scan]:
     """The first stage. letters: options in the form of getopt; strict: words left over are refused (PBS Pro), else
     ignored (Torque); dos: DOS line breaks are taken."""
+    valued = {letter for letter, more in pairwise(letters) if more == ":"}
+
     def scan(reading: Reading, lines: list[Line]) -> Scan:
         broken = next((line for line in lines if line.end == "\r\n"), None)
         if broken is not None:
@@ -82,11 +91,14 @@ def scanner(letters: str, *, strict: bool, dos: bool) -> Callable[[Reading, list
             text = line.text.lstrip()
             if line.number <= taken:
                 continue
-            if index < end and text.startswith(_PREFIX):
+            hit = _PLAIN.fullmatch(line.text) if index < end else None
+            if hit is not None and hit[1] in valued:
+                made.components[0] += _split(Option(f"-{hit[1]}", hit[2], line.number, hit.start(1), line.text))
+            elif index < end and text.startswith(PREFIX):
                 whole, taken = _continued(lines, index)
                 made.components[0] += _options(reading, line, whole, letters, strict)
             else:
-                if index >= end and text.startswith(_PREFIX):
+                if index >= end and text.startswith(PREFIX):
                     reading.dead(line, "qsub stops reading at the first command", len(line.text) - len(text) + 1)
                 made.rest.append(line)
         return made
@@ -104,7 +116,7 @@ def _continued(lines: list[Line], index: int) -> tuple[str, int]:
 
 def _options(reading: Reading, line: Line, text: str, letters: str, strict: bool) -> list[Option]:
     try:
-        words, _ = pbs_words(text, line.number, text.index(_PREFIX) + len(_PREFIX))
+        words, _ = pbs_words(text, line.number, text.index(PREFIX) + len(PREFIX))
     except Refusal as error:
         reading.refuse(str(error), line.number, error.column, "directive", line.text)
         return []
@@ -194,11 +206,6 @@ SIZE: Final = Grammar(PBS_SIZE.read, size_text, "a size such as 4gb")
 _SCHEDULER: Final = "Extension[name={},type=Scheduler]"
 
 
-def rowed(row: Row) -> Callable[[Reading, Mapping[str, Option]], None]:
-    """Read as a row does."""
-    return lambda reading, options: reading.row(row, options[row.name])
-
-
 _EVENTS: Final = {"b": "begin", "e": "end", "a": "abort", "n": "none", "j": "array-tasks"}
 _LETTERS: Final = {v: k for k, v in _EVENTS.items()}
 
@@ -253,31 +260,22 @@ def _write_files(asking: Asking) -> Written:
     output, error = file_name(asking, "OutputFile"), file_name(asking, "ErrorFile")
     join = merged(asking, error, output)
     if not join and not asking.find("ErrorFile") and output[0] is not None and source_merges(asking):
-        asking.note(APPROXIMATED, None, f"ErrorFile: without one {asking.source} sends both streams to one file; "
+        asking.note(APPROXIMATED, None, f"ErrorFile: without one {asking.origin} sends both streams to one file; "
                     "-j oe says so", "info", "ErrorFile")
         join = "oe"
     made: Written = [("-j", join)] if join else []
     made += [(name, text) for name, text in (("-o", output[0]), ("-e", error[0])) if text is not None]
-    entry = asking.one("InputFile")
-    if entry is not None:
-        asking.dropped(entry, "qsub has no file for standard input; exec < file in the script would do")
     return made
 
 
-def _write_time(asking: Asking) -> Written:
-    text = asking.moment("EligibleTime", PBS_TIME)
-    return [] if text is None else [("-a", text.removesuffix(".00"))]
-
-
-def _read_time(reading: Reading, options: Mapping[str, Option]) -> None:
-    reading.moment("EligibleTime", PBS_TIME, options["-a"])
+_DATE: Final = Grammar(PBS_TIME.read, lambda text: PBS_TIME.write(text).removesuffix(".00"), PBS_TIME.expected)
 
 
 def _write_priority(asking: Asking) -> Written:
     priority, nice = asking.one("Priority"), asking.extension("Nice")
     if priority is not None:
         if asking.source in ("slurm", "lsf"):
-            asking.dropped(priority, f"a priority of {asking.source} is not on the scale from -1024 to 1023")
+            asking.dropped(priority, f"a priority of {asking.origin} is not on the scale from -1024 to 1023")
             return []
         value = int(priority.text)
         entry = priority
@@ -290,16 +288,6 @@ def _write_priority(asking: Asking) -> Written:
     if bounded != value:
         asking.note(APPROXIMATED, entry, f"the range is from -1024 to 1023; {bounded} is taken")
     return [("-p", str(bounded))]
-
-
-def _write_hold(asking: Asking) -> Written:
-    made: Written = []
-    for e in asking.find("Hold"):
-        if e.text == "User":
-            made = [("-h", None)]
-        else:
-            asking.dropped(e, "a user cannot ask for this hold")
-    return made
 
 
 def _read_groups(reading: Reading, options: Mapping[str, Option]) -> None:
@@ -339,7 +327,7 @@ def special_array(letter: str, *, lists: bool, step: bool) -> Special:
         text = array(asking, lists=lists, step=step)
         return [(letter, text)] if text else []
 
-    return Special((letter,), rowed(row), write)
+    return rowed(row, write)
 
 
 def _array(lists: bool, step: bool) -> Callable[[str], str]:
@@ -354,6 +342,15 @@ def _array(lists: bool, step: bool) -> Callable[[str], str]:
     return read
 
 
+def _write_disk(asking: Asking) -> Written:
+    disk = asking.one("Disk", AMOUNTS, carried=("metric", "units"))
+    if disk is None:
+        return []
+    if (metric := disk.attributes.get("metric", "Total")) != "Total":
+        asking.note(APPROXIMATED, disk, f"the amount {metric} is written for the files of the job")
+    return asking.row(Row("-l file", "Requested/Disk", SIZE))
+
+
 _NO_BLANK: Final = Grammar(TEXT.read, str, "a name")
 
 ROWS: Final[tuple[AnyRow, ...]] = table((
@@ -362,14 +359,14 @@ ROWS: Final[tuple[AnyRow, ...]] = table((
     Row("-q", "Queue"),
     Row("-l walltime", "Requested/Duration", PBS_SECONDS),
     Row("-l cput", "ResourceLimit[name=CPUTime]", PBS_SECONDS),
-    Row("-l file", "Requested/Disk", SIZE),
+    rowed(Row("-l file", "Requested/Disk", SIZE), _write_disk),
     Row("-l software", "Application"),
     Special(("-W group_list",), _read_groups, _write_groups),
     Row("-u", "User"),
     Special(("-W depend",), _read_depend, _write_depend),
-    Special(("-a",), _read_time, _write_time),
-    Special(("-h",), rowed(Row("-h", "Hold", fixed="User")), _write_hold),
-    Special(("-p",), rowed(Row("-p", "Priority", INTEGER)), _write_priority),
+    moment("-a", "EligibleTime", _DATE),
+    user_hold("-h"),
+    rowed(Row("-p", "Priority", INTEGER), _write_priority),
     Row("-r", "Restartable", YES),
     Row("-c"),
     Row("-I", "Interactive", Grammar(lambda text: text == "true", str, "true"), "true"),

@@ -172,8 +172,8 @@ def _slots(asking: Asking, part: Part) -> int | None:
         tasks = part.nodes
         asking.note(APPROXIMATED, None, f"NodeCount: {tasks} nodes are written as {tasks} slots", subject="NodeCount")
     if part.cpus and part.cpus > 1:
-        asking.note(APPROXIMATED, None, f"Processors: {tasks or 1} tasks of {part.cpus} processors are written as "
-                    f"{(tasks or 1) * part.cpus} slots", subject="Processors")
+        asking.note(APPROXIMATED, None, f"Processors: {part.cpus} of each task are {(tasks or 1) * part.cpus} slots in "
+                    "all", subject="Processors")
         return (tasks or 1) * part.cpus
     return tasks
 

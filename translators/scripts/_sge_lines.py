@@ -15,7 +15,7 @@ from typing import Final
 
 from sssjob.templates.quoting import Directive, QuotingError, checked
 from sssjob.translators.scripts.base import APPROXIMATED, SITE, Reading, Scan
-from sssjob.translators.scripts.raw import Line, Option, Word
+from sssjob.translators.scripts.raw import Line, Option, Word, parted
 
 __all__ = ["PREFIX", "RESOURCES", "arguments", "directive", "live", "scan", "words"]
 
@@ -28,11 +28,18 @@ _ONE: Final = frozenset((
     "hold_jid_ad", "i", "j", "js", "jsv", "l", "m", "masterq", "now", "o", "p", "pty", "q", "r", "sc", "shell", "sync",
     "t", "tc", "u", "v", "w", "wd"))
 #: What values of options without a meaning elsewhere look like, or qsub stops while it reads them.
-_FORMS: Final = {
-    **dict.fromkeys(("R", "b", "now", "pty", "shell", "sync"), (r"y(?:es)?|n(?:o)?", "y or n")),
-    "js": (r"\d{1,9}", "a number"), "w": (r"[envpw]", "one of e, n, p, v, w"),
-    "c": (r"[nsmxr]+|\d*(?::\d*:\d*)?", "letters of nsmxr or a time"),
-    "binding": (r"(?:(?:env|pe|set) )?(?:linear|striding|explicit)(?::[\w,:]*)?", "linear, striding or explicit")}
+_FORMS: Final = {name: (re.compile(form, re.ASCII), expected) for name, form, expected in (
+    *((name, r"y(?:es)?|n(?:o)?", "y or n") for name in ("R", "b", "now", "pty", "shell", "sync")),
+    ("js", r"\d{1,9}", "a number"), ("w", r"[envpw]", "one of e, n, p, v, w"),
+    ("c", r"[nsmxr]+|\d*(?::\d*:\d*)?", "letters of nsmxr or a time"),
+    ("binding", r"(?:(?:env|pe|set) )?(?:linear|striding|explicit)(?::[\w,:]*)?", "linear, striding or explicit"))}
+_KNOWN: Final = _NONE | _ONE | {"pe", "binding"}
+#: One option, with a value without quotes: nearly all lines are such.
+_PLAIN: Final = re.compile(r"""#\$[ \t]*+(-(\w+))(?:[ \t]++([^\s"'#]++))?[ \t]*+""")
+_PLAIN_NAMES: Final = _ONE - {"C", "@"} - _FORMS.keys()
+#: What parts words, or ends a line, in another way than blanks do.
+_SIGN: Final = re.compile(r"[\"'#]|[^\S \t]")
+_AFTER: Final = re.compile(r"[ \t]-[A-Za-z]")
 
 
 def _prefix(reading: Reading) -> str:
@@ -56,7 +63,11 @@ def scan(reading: Reading, lines: list[Line]) -> Scan:
         lines = [Line(line.number, line.text, "\n" if line.end else "") for line in lines]
     made, prefix = Scan(), _prefix(reading)
     for line in lines:
-        if prefix and line.text.startswith(prefix):
+        hit = _PLAIN.fullmatch(line.text) if prefix == PREFIX else None
+        if hit is not None and hit[3] is not None and hit[2] in _PLAIN_NAMES:
+            option = Option(hit[1], hit[3], line.number, hit.start(1) + 1, line.text)
+            made.components[0] += _split(option, "") if hit[2] == "l" else (option,)
+        elif prefix and line.text.startswith(prefix):
             found = _line(reading, line, prefix)
             made.components[0] += found
             if any(o.name == "-clear" for o in found):
@@ -81,6 +92,8 @@ def _cleared(reading: Reading, made: Scan) -> None:
 def words(text: str, line: int, start: int) -> tuple[list[Word], int]:
     """The words after the prefix, and where (from 1) options stand that a quote has swallowed (0: nowhere). ``#`` ends
     the line, even inside quotes."""
+    if not _SIGN.search(text, start):
+        return parted(text, line, start), 0
     end = text.find("#", start)
     text = text.rstrip() if end < 0 else text[:end].rstrip()
     made: list[Word] = []
@@ -94,7 +107,7 @@ def words(text: str, line: int, start: int) -> tuple[list[Word], int]:
             at += 1
         if at < len(text) and text[at] in "\"'":
             closed = text.find(text[at], at + 1)
-            after = re.compile(r"[ \t]-[A-Za-z]").search(text, closed + 1) if closed > 0 else None
+            after = _AFTER.search(text, closed + 1) if closed > 0 else None
             made.append(Word(re.sub("[\"']", "", text[begin:]), line, begin + 1))
             return made, after.start() + 2 if after else 0
         made.append(Word(text[begin:at], line, begin + 1))
@@ -121,7 +134,7 @@ def _parse(reading: Reading, found: list[Word], text: str) -> Iterator[Option]:
     while queue:
         at = queue.pop()
         name = at.text[1:]
-        if not at.text.startswith("-") or name not in _NONE | _ONE | {"pe", "binding"}:
+        if name not in _KNOWN or not at.text.startswith("-"):
             reading.refuse(f"{at.text!r}: no such option", at.line, at.column, at.text, text)
             return
         if name in ("soft", "hard"):
@@ -134,10 +147,12 @@ def _parse(reading: Reading, found: list[Word], text: str) -> Iterator[Option]:
                 reading.refuse(f"-{name} wants a value", at.line, at.column, at.text, text)
                 return
             option = Option(at.text, value, at.line, at.column, text)
-            _check(reading, option)
-            if name == "C" and at.line:
-                continue
-            yield from _split(reading, option, "-soft " if soft and name in ("l", "q") else "")
+            if name in _FORMS or name == "@":
+                _check(reading, option)
+            if name == "l":
+                yield from _split(option, "-soft " if soft else "")
+            elif name != "C" or not at.line:
+                yield option._replace(name="-soft -q") if soft and name == "q" else option
 
 
 def _value(name: str, queue: list[Word]) -> str | None:
@@ -153,19 +168,20 @@ def _value(name: str, queue: list[Word]) -> str | None:
 def _check(reading: Reading, option: Option) -> None:
     """The findings for a value that qsub stops at, and for what is not seen here."""
     name, value = option.name[1:], option.value or ""
-    form, expected = _FORMS.get(name, (".*", ""))
     if name == "@":
         reading.tell(SITE, option, "the options of that file are not seen here")
-    elif not re.fullmatch(form, value, re.ASCII | re.DOTALL):
+        return
+    form, expected = _FORMS[name]
+    if not form.fullmatch(value):
         reading.stumble(option, "is not what qsub takes", expected)
 
 
-def _split(reading: Reading, option: Option, soft: str) -> Iterator[Option]:
+_PARTS: Final = re.compile(r"[,\s]+")
+
+
+def _split(option: Option, soft: str) -> Iterator[Option]:
     """``-l a=1,b`` as an option for each resource."""
-    if option.name != "-l":
-        yield Option(f"{soft}{option.name}", option.value, option.line, option.column, option.text)
-        return
-    for part in re.split(r"[,\s]+", option.value or ""):
+    for part in _PARTS.split(option.value or ""):
         name, sign, value = part.partition("=")
         if not part:
             continue

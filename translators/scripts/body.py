@@ -18,7 +18,7 @@ from sssjob.units import to_bytes
 if TYPE_CHECKING:
     from sssjob.translators.scripts.base import Asking, Dialect
 
-__all__ = ["asked", "carry", "facts_of", "mode_of"]
+__all__ = ["asked", "carry", "facts_of", "known", "mode_of"]
 
 _DEFAULT: Final[Mode] = "shim"      # decisions 48
 _SHIM: Final = "# >>> sssjob shim: "
@@ -65,9 +65,18 @@ def carry(asking: Asking, shebang: str, body: str, first: int) -> str:
 
     shell = asking.job.first("Shell")
     program = interpreter(f"#!{shell.text}" if shell is not None and shell.text else shebang)
-    return carried(Body(body, program, lambda: dict(asked(asking.job))), source, target,
+    return carried(Body(body, program, lambda: known(asking)), source, target,
                    mode_of(asking.context.options.get("body")), tell,
                    facts=lambda name: facts_of(dialect_of(name)))
+
+
+def known(asking: Asking) -> dict[str, str]:
+    """What the job asks for, and how the target counts the elements of its array."""
+    made = dict(asked(asking.job))
+    index = asking.dialect.index
+    if index is not None and "array" in made and (shift := index(made["array"])):
+        made["array_shift"] = shift
+    return made
 
 
 def _with_modules(asking: Asking, body: str, first: int) -> str:
@@ -92,6 +101,8 @@ _PLACES: Final = {
     "InitialWorkingDirectory": "directory",
 }
 _MEMORY: Final = {"PerNode": "memory_per_node", "PerProcessor": "memory_per_cpu"}
+_GPUS: Final[dict[str | None, tuple[str, ...]]] = {None: ("gpus",), "PerNode": ("gpus_per_node", "gpus_on_node")}
+_ASKED: Final = frozenset((*_PLACES, "TaskDistribution", "Memory", "Resource", "Extension"))
 _RANGE: Final = re.compile(r"(\d{1,12})(?:-(\d{1,12})(?::(\d{1,12}))?)?(?:%\d+)?", re.ASCII)
 
 
@@ -100,22 +111,32 @@ def asked(job: Job) -> Iterator[tuple[str, str]]:
     groups = job.task_groups
     if len(groups) > 1:
         groups = []
-    bodies = [job, *([job.requested] if job.requested is not None else [])]
-    for group in groups:
-        bodies += [group, *([group.requested] if group.requested is not None else [])]
-    for item in (i for body in bodies for i in body.items if isinstance(i, Property) and i.get("op", "EQ") == "EQ"):
-        if item.tag in _PLACES and item.text:
-            yield _PLACES[item.tag], item.text
-        elif item.tag == "TaskDistribution" and item.get("type") == "TasksPerNode":
-            yield "tasks_per_node", item.text
-        elif item.tag == "Memory" and item.get("metric") in _MEMORY:
-            amount = to_bytes(Decimal(item.text), item.get("units")) / (1 << 20)
-            yield _MEMORY[item.get("metric") or ""], str(int(amount.to_integral_value(ROUND_CEILING)))
-        elif item.tag == "Extension" and item.get("name") == "Array":
-            yield from _array(item.text)
+    for scope in (job, *groups):
+        for body in (scope, scope.requested):
+            for item in body.items if body is not None else ():
+                if item.tag in _ASKED and isinstance(item, Property) and item.attributes.get("op", "EQ") == "EQ":
+                    yield from _said(item)
     for group in groups:
         for wanted in (r for d in group.containers("TaskDefaults") for r in d.containers("Requested")):
             yield from (("cpus_per_task", p.text) for p in wanted.all("Processors") if p.get("op", "EQ") == "EQ")
+            yield from (("gpus_per_task", p.text) for p in wanted.all("Resource")
+                        if p.get("name") == "GPU" and p.get("metric") is None and p.get("op", "EQ") == "EQ")
+
+
+def _said(item: Property) -> Iterator[tuple[str, str]]:
+    """The same of one property."""
+    tag, of = item.tag, item.attributes.get
+    if tag in _PLACES:
+        yield from [(_PLACES[tag], item.text)] if item.text else ()
+    elif tag == "Extension":
+        yield from _array(item.text) if of("name") == "Array" else ()
+    elif tag == "TaskDistribution":
+        yield from [("tasks_per_node", item.text)] if of("type") == "TasksPerNode" else ()
+    elif tag == "Memory" and of("metric") in _MEMORY:
+        amount = to_bytes(Decimal(item.text), of("units")) / (1 << 20)
+        yield _MEMORY[of("metric", "")], str(int(amount.to_integral_value(ROUND_CEILING)))
+    elif tag == "Resource" and of("name") == "GPU":
+        yield from ((meaning, item.text) for meaning in _GPUS.get(of("metric"), ()))
 
 
 def _array(text: str) -> Iterator[tuple[str, str]]:

@@ -27,6 +27,7 @@ from sssjob.translators.scripts.base import (
 )
 from sssjob.translators.scripts.common import (
     Written,
+    directory,
     file_name,
     foreign_id,
     mail,
@@ -34,6 +35,7 @@ from sssjob.translators.scripts.common import (
     named_variables,
     read_mail,
     source_merges,
+    user_hold,
 )
 from sssjob.translators.scripts.grammars import COUNT, Grammar, Kept, clock, file_reader
 from sssjob.translators.scripts.layout import Part, one_part, plain, task_processors
@@ -373,7 +375,7 @@ def _read_files(reading: Reading, options: Mapping[str, Option]) -> None:
 
 def _write_files(asking: Asking) -> Written:
     source, _ = file_name(asking, "InputFile")
-    output, error = (file_name(asking, tag, directory=asking.source == "cobalt") for tag in ("OutputFile", "ErrorFile"))
+    output, error = (file_name(asking, tag, folder=asking.source == "cobalt") for tag in ("OutputFile", "ErrorFile"))
     join = merged(asking, error, output)
     out, err = output[0], error[0]
     if join:
@@ -381,7 +383,7 @@ def _write_files(asking: Asking) -> Written:
         for tag in ("OutputFile", "ErrorFile"):
             asking.note(APPROXIMATED, None, f"{tag}: both streams are sent to the same file", "info", tag)
     elif out is not None and "ErrorFile" not in asking.tags and source_merges(asking):
-        asking.note(APPROXIMATED, None, f"ErrorFile: without one {asking.source} sends both streams to one file; it is "
+        asking.note(APPROXIMATED, None, f"ErrorFile: without one {asking.origin} sends both streams to one file; it is "
                     "named twice", "info", "ErrorFile")
         err = out
     prefix = (out or "").removesuffix(".output")
@@ -409,21 +411,6 @@ def _write_mail(asking: Asking) -> Written:
     return [("--notify", address)] if writes else []
 
 
-def _write_hold(asking: Asking) -> Written:
-    made: Written = []
-    for e in asking.find("Hold"):
-        if e.text == "User":
-            made = [("--held", None)]
-        else:
-            asking.dropped(e, "a user cannot ask for this hold")
-    return made
-
-
-def _write_directory(asking: Asking) -> Written:
-    entry = asking.one("InitialWorkingDirectory")
-    return [] if entry is None else [("--cwd", entry.text)]
-
-
 _SCHEDULER: Final = "Extension[name={},type=Scheduler]"
 _TRUE: Final = Grammar(lambda text: text == "true", str, "true")
 
@@ -445,10 +432,8 @@ ROWS: Final[tuple[AnyRow, ...]] = (
     Special(("--nodecount", "--proccount", "--mode"), _read_layout, _write_layout),
     Special(("--attrs",), _read_attrs, _write_attrs),
     Special(("--dependencies",), _read_dependencies, _write_dependencies),
-    Special(("--held",), lambda reading, options: reading.row(Row("--held", "Hold", fixed="User"), options["--held"]),
-            _write_hold),
-    Special(("--cwd",), lambda reading, options: reading.row(Row("--cwd", "InitialWorkingDirectory"),
-                                                             options["--cwd"]), _write_directory),
+    user_hold("--held"),
+    directory("--cwd"),
     Special(("--outputprefix", *_FILES), _read_files, _write_files),
     Special(("--env",), _read_environment, _write_environment),
     Special(("--notify",), _read_mail, _write_mail),
@@ -461,5 +446,5 @@ ROWS: Final[tuple[AnyRow, ...]] = (
 
 DIALECT: Final = Dialect(
     "cobalt", "Cobalt", PREFIX, ROWS, scan, directive, arguments, {"{jobid}": "$jobid"}, ("COBALT_",), live,
-    (".cobalt", ".sh"), exports=False, merges=False)
+    (".cobalt", ".sh"), exports=False, merges=False, marks=(PREFIX,))
 TRANSLATOR: Final = translator(DIALECT)

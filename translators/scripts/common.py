@@ -17,13 +17,16 @@ from sssjob.translators.scripts.base import (
     Asking,
     Entry,
     Reading,
+    Row,
+    Special,
     dialect_of,
 )
-from sssjob.translators.scripts.grammars import file_writer
+from sssjob.translators.scripts.body import facts_of
+from sssjob.translators.scripts.grammars import Grammar, file_writer
 from sssjob.translators.scripts.raw import Option, split_outside
 
-__all__ = ["MAIL", "array", "dependencies", "file_name", "foreign_id", "mail", "named_variables", "read_dependencies",
-           "read_mail", "read_variables", "source_merges", "variables"]
+__all__ = ["MAIL", "array", "dependencies", "directory", "file_name", "foreign_id", "mail", "moment", "named_variables",
+           "read_dependencies", "read_mail", "read_variables", "rowed", "source_merges", "user_hold", "variables"]
 
 Written = list[tuple[str, "str | None"]]
 _CONDITIONS: Final = {"afterok": "OnSuccess", "afternotok": "OnFailure", "afterany": "OnExit"}
@@ -79,6 +82,7 @@ def dependencies(asking: Asking, unsaid: Iterable[str] = ()) -> str:
 
 
 def foreign_id(asking: Asking, e: Entry) -> str:
+    """The id of a dependency for the target: from the id map, else ``@JOBID:id@``, which is told."""
     known = asking.context.ids.get(_PLACEHOLDER.sub(r"\1", e.text))
     if known is not None or e.text.startswith("@JOBID:") or asking.source == asking.dialect.name:
         return known or e.text
@@ -194,7 +198,7 @@ def variables(asking: Asking) -> list[str]:
 
 
 # -- files
-def file_name(asking: Asking, tag: str, literal: Callable[[str], str] = str, *, directory: bool = True,
+def file_name(asking: Asking, tag: str, literal: Callable[[str], str] = str, *, folder: bool = True,
               holds: Iterable[str] = ("Merge",)) -> tuple[str | None, set[str]]:
     """The file of a stream in the target's spelling (None: none), and its redirectList. holds: the words of that list
     that the target can say."""
@@ -203,18 +207,24 @@ def file_name(asking: Asking, tag: str, literal: Callable[[str], str] = str, *, 
         return None, set()
     how = {w.strip() for w in entry.attributes.get("redirectList", "").split(",") if w.strip()}
     for lost in sorted(how.difference(holds)):
-        asking.note(DROPPED, entry, f"{asking.dialect.title} cannot say {lost} of a file")
+        if lost == "Append" and "{jobid}" in entry.text:
+            asking.note(APPROXIMATED, entry, "a file of each job is a new one; there is nothing to append to", "info")
+        else:
+            asking.note(DROPPED, entry, f"{asking.dialect.title} cannot say {lost} of a file")
     text = entry.text
     if not text:
         return None, how
+    text = _for_each(asking, entry, text)
     tokens = dict(asking.dialect.tokens)
     name = asking.job.value("Name")
     if "{name}" not in tokens and name is not None:
         tokens["{name}"] = str(name)
         if "{name}" in text:
             asking.note(APPROXIMATED, entry, f"the name stands in the file name as {name}")
-    if text.endswith("/") and not directory:
-        text += "{name}.o{jobid}" if tag == "OutputFile" else "{name}.e{jobid}"
+    if text.endswith("/") and not folder:
+        element = ".{index}" if asking.says("Array") and "{index}" in tokens else ""
+        number = "{array_jobid}" if element and "{array_jobid}" in tokens else "{jobid}"
+        text += ("{name}.o" if tag == "OutputFile" else "{name}.e") + number + element
         asking.note(INVENTED, entry, f"a directory cannot be named; the file in it is {text}")
     if "{array_jobid}" not in tokens and "{jobid}" in tokens:
         tokens["{array_jobid}"] = tokens["{jobid}"]
@@ -228,6 +238,65 @@ def file_name(asking: Asking, tag: str, literal: Callable[[str], str] = str, *, 
     except LookupError as error:
         asking.dropped(entry, f"{asking.dialect.title} has no {error.args[0]} in file names")
         return None, how
+
+
+def _for_each(asking: Asking, entry: Entry, text: str) -> str:
+    """A file name with the id of the job, for an array where each element had an id of its own and has none now, or
+    the other way."""
+    if "{jobid}" not in text or not asking.says("Array"):
+        return text
+    source, target = facts_of(dialect_of(asking.source)), facts_of(asking.dialect)
+    if source is None or target is None or source.unique is target.unique:
+        return text
+    if target.unique:
+        return text.replace("{jobid}", "{array_jobid}") if "{array_jobid}" in asking.dialect.tokens else text
+    if "{index}" not in asking.dialect.tokens or "{index}" in text:
+        return text
+    asking.note(APPROXIMATED, entry, "all elements of an array have one id there; the index stands after it")
+    return text.replace("{jobid}", "{jobid}.{index}")
+
+
+def rowed(row: Row, write: Callable[[Asking], Written]) -> Special:
+    """What is read as a row is, and written in another way."""
+    return Special((row.name,), lambda reading, options: reading.row(row, options[row.name]), write)
+
+
+def user_hold(name: str) -> Special:
+    """The option of a hold, which a user can ask for only for himself."""
+    def write(asking: Asking) -> Written:
+        made: Written = []
+        for e in asking.find("Hold"):
+            if e.text == "User":
+                made = [(name, None)]
+            else:
+                asking.dropped(e, "a user cannot ask for this hold")
+        return made
+
+    return rowed(Row(name, "Hold", fixed="User"), write)
+
+
+def moment(name: str, tag: str, grammar: Grammar) -> Special:
+    """The option of a time of day of the site's clock."""
+    def write(asking: Asking) -> Written:
+        text = asking.moment(tag, grammar)
+        return [] if text is None else [(name, text)]
+
+    return Special((name,), lambda reading, options: reading.moment(tag, grammar, options[name]), write)
+
+
+def directory(name: str) -> Special:
+    """The option of the directory that a job starts in, where that is the directory of submission unless it says
+    another one."""
+    row = Row(name, "InitialWorkingDirectory")
+
+    def write(asking: Asking) -> Written:
+        entry = asking.one("InitialWorkingDirectory")
+        if entry is not None and entry.text == "." and asking.source not in ("", asking.dialect.name):
+            asking.note(APPROXIMATED, entry, "a job starts there anyway", "info")
+            return []
+        return asking.row(row)
+
+    return Special((name,), lambda reading, options: reading.row(row, options[name]), write)
 
 
 def merged(asking: Asking, error: tuple[str | None, set[str]], output: tuple[str | None, set[str]]) -> str:

@@ -6,7 +6,6 @@ A reader raises ValueError for what the resource manager would refuse; the write
 from __future__ import annotations
 
 import re
-from calendar import timegm
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -127,8 +126,8 @@ def _pbs_date(text: str) -> int:
 def _stamp(found: re.Match[str] | None) -> int:
     if found is None:
         raise Kept("depends on the day of submission")
-    fields = [int(f or 0) for f in found.groups()]
-    return timegm(datetime(*fields).timetuple())  # type: ignore[arg-type]
+    year, month, day, hour, minute, second = (int(f or 0) for f in found.groups())
+    return int(datetime(year, month, day, hour, minute, second, tzinfo=UTC).timestamp())
 
 
 def _dated(form: str) -> Callable[[str], str]:

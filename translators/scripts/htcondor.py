@@ -20,7 +20,7 @@ from sssjob.translators.asked import policy_of
 from sssjob.translators.base import ReadContext, Translator, WriteContext
 from sssjob.translators.recognise import Fit, Sample
 from sssjob.translators.scripts._condor_lines import Command, MacroError, Macros, Submission, submissions
-from sssjob.translators.scripts._condor_rows import ALIASES, ROWS, TOKENS, kept_as_it_is, name_of
+from sssjob.translators.scripts._condor_rows import ALIASES, ROWS, TOKENS, index, kept_as_it_is, name_of
 from sssjob.translators.scripts.base import (
     APPROXIMATED,
     DROPPED,
@@ -54,7 +54,8 @@ def _directive(name: str, value: str | None) -> str:
 DIALECT: Final = Dialect(
     "htcondor", "HTCondor", "", ROWS, _nowhere, _directive, lambda reading, text: [], TOKENS, ("_CONDOR_",),
     lambda lines: [], (".sub", ".submit", ".condor", ".jdf"), starts_in="scratch", exports=False, merges=False,
-    open=("MY.",))
+    open=("MY.",), index=index, macros={
+        "process": "array_index", "procid": "array_index", "cluster": "job_id", "clusterid": "job_id"})
 
 
 # -- the document

@@ -18,8 +18,8 @@ from sssjob.translators.asked import AMOUNTS, GROUP, GROUPS, TASK
 from sssjob.translators.scripts.base import APPROXIMATED, DROPPED, SITE, Asking, Entry
 from sssjob.units import to_bytes
 
-__all__ = ["Amount", "Part", "fits", "join", "nodes_of", "one_part", "part_of", "plain", "shared", "size", "spread",
-           "started", "task_processors", "unknown_factor"]
+__all__ = ["Amount", "Part", "derive_nodes", "fits", "join", "nodes_of", "one_part", "part_of", "plain", "shared",
+           "size", "spread", "started", "task_processors", "together", "unknown_factor"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,6 +134,19 @@ def _amount(asking: Asking, tag: str, **attributes: str) -> Amount | None:
     return Amount(int(value.to_integral_value(ROUND_CEILING)), per, entry, kind)
 
 
+def together(part: Part) -> None:
+    """A single chunk is on one node."""
+    if part.chunks == 1 and part.nodes is None:
+        part.nodes = 1
+
+
+def derive_nodes(part: Part) -> None:
+    """Nodes that follow from all tasks and those of a node (rosetta 4.3)."""
+    tasks = part.tasks or part.processors
+    if part.nodes is None and part.per_node and tasks:
+        part.nodes = -(-tasks // part.per_node)
+
+
 def join(asking: Asking, one: Asking) -> None:
     """What a part has carried is carried for the job."""
     if one is asking:
@@ -150,7 +163,9 @@ def one_part(asking: Asking, *, ranges: bool = False) -> Part:
     counts (decisions 11)."""
     groups = asking.job.task_groups
     if len(groups) < 2:
-        return part_of(asking, ranges=ranges)
+        part = part_of(asking, ranges=ranges)
+        together(part)
+        return part
     many = [asking.of(group) for group in groups]
     parts = [part_of(one) for one in many]
     for one in many:

@@ -7,8 +7,7 @@ from openlava, which is of the same line.
 from __future__ import annotations
 
 import re
-from calendar import timegm
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Final
 
@@ -29,13 +28,16 @@ from sssjob.translators.scripts.base import (
 )
 from sssjob.translators.scripts.common import (
     Written,
+    directory,
     file_name,
     foreign_id,
     mail,
     merged,
     read_mail,
     read_variables,
+    rowed,
     source_merges,
+    user_hold,
     variables,
 )
 from sssjob.translators.scripts.grammars import COUNT, INTEGER, TEXT, Grammar, Kept, file_reader
@@ -44,11 +46,6 @@ from sssjob.translators.scripts.raw import Option, split_outside
 __all__ = ["DIALECT", "TRANSLATOR"]
 
 _SCHEDULER: Final = "Extension[name={},type=Scheduler]"
-
-
-def _rowed(row: Row, write: Callable[[Asking], Written]) -> Special:
-    """Read as a row does."""
-    return Special((row.name,), lambda reading, options: reading.row(row, options[row.name]), write)
 
 
 # -- times
@@ -98,7 +95,8 @@ def _date(text: str) -> int:
         raise ValueError("is no time of LSF")
     if not found[1]:
         raise Kept("depends on the day of submission")
-    return timegm(datetime(*(int(f) for f in found.groups())).timetuple())  # type: ignore[arg-type]
+    year, month, day, hour, minute = (int(f) for f in found.groups())
+    return int(datetime(year, month, day, hour, minute, tzinfo=UTC).timestamp())
 
 
 _DATE: Final = Grammar(_date, lambda text: datetime.fromtimestamp(int(text), UTC).strftime("%Y:%m:%d:%H:%M"),
@@ -118,6 +116,7 @@ def _moment(name: str, tag: str) -> Special:
 # -- name and array
 _NAMED: Final = re.compile(r"(?P<name>[^\[\]]*)(?:\[(?P<list>[^\[\]]*)\](?:%(?P<most>\d{1,9}))?)?", re.ASCII)
 _RANGE: Final = r"\d{1,10}(?:-\d{1,10}(?::\d{1,10})?)?"
+_NUMBER: Final = re.compile(r"(?<!:)\b\d+", re.ASCII)
 _INDICES: Final = re.compile(f"{_RANGE}(?:,{_RANGE})*", re.ASCII)
 
 
@@ -146,6 +145,11 @@ def _write_name(asking: Asking) -> Written:
     return [("-J", name + indices)] if name or indices else []
 
 
+def _index(array: str) -> str:
+    """Indices are counted from 1: of an array with a 0 in it each is one more."""
+    return "{} - 1" if any(int(n) == 0 for n in _NUMBER.findall(array.partition("%")[0])) else ""
+
+
 def _indices(asking: Asking) -> str:
     """``[1-10]%3``; LSF counts from 1."""
     entry = asking.extension("Array")
@@ -155,16 +159,27 @@ def _indices(asking: Asking) -> str:
     if not _INDICES.fullmatch(ranges) or (most and not most.isdigit()):
         asking.dropped(entry, f"{entry.text[:80]} is no list of indices")
         return ""
-    if any(int(n) == 0 for n in re.findall(r"(?<!:)\b\d+", ranges)):
-        ranges = re.sub(r"(?<!:)\b\d+", lambda hit: str(int(hit[0]) + 1), ranges)
+    if _index(ranges):
+        ranges = _NUMBER.sub(lambda hit: str(int(hit[0]) + 1), ranges)
         asking.note(APPROXIMATED, entry, f"indices are counted from 1: {ranges}, each one more than was asked for")
     return f"[{ranges}]" + (f"%{most}" if most else "")
 
 
 # -- queues, dependencies
-_QUEUES: Final = Grammar(lambda text: ",".join(str(TEXT.read(text)).split()) or "?",
-                         lambda text: " ".join(text.replace(",", " ").split()), "a queue, or several parted by blanks")
+_QUEUES: Final = Grammar(lambda text: text if "{{" in text else ",".join(str(TEXT.read(text)).split()) or "?",
+                         lambda text: text if "{{" in text else " ".join(text.replace(",", " ").split()),
+                         "a queue, or several parted by blanks")
 _PLAIN: Final = re.compile(r"[A-Za-z_][\w.-]*", re.ASCII)
+
+
+def _cluster(text: str) -> str:
+    """One cluster; of several, or all but some, only LSF knows the meaning."""
+    if not re.fullmatch(r"[\w.-]+", text) or text in ("all", "others"):
+        raise Kept("several clusters")
+    return text
+
+
+_CLUSTER: Final = Grammar(_cluster, _cluster, "the name of a cluster")
 _ID: Final = re.compile(r"\d+|@JOBID:[^@]*@", re.ASCII)
 _CONDITIONS: Final = {"done": "OnSuccess", "ended": "OnExit", "exit": "OnFailure"}
 _STATES: Final = {v: k for k, v in _CONDITIONS.items()}
@@ -340,18 +355,8 @@ def _write_priority(asking: Asking) -> Written:
         return [("-sp", priority.text)]
     for entry in (priority, nice):
         if entry is not None:
-            asking.dropped(entry, f"a priority of {asking.source or 'that kind'} is not on the site's scale from 1")
+            asking.dropped(entry, f"a priority of {asking.origin or 'that kind'} is not on the site's scale from 1")
     return []
-
-
-def _write_hold(asking: Asking) -> Written:
-    made: Written = []
-    for e in asking.find("Hold"):
-        if e.text == "User":
-            made = [("-H", None)]
-        else:
-            asking.dropped(e, "a user cannot ask for this hold")
-    return made
 
 
 def _read_signal(reading: Reading, options: Mapping[str, Option]) -> None:
@@ -409,22 +414,23 @@ _MEANT: Final[tuple[AnyRow, ...]] = (
     Row("-q", "Queue", _QUEUES),
     Row("-app", "Application"),
     Row("-U", "Reservation"),
+    Row("-clusters", "Machine", _CLUSTER),
     Special(("-W",), _read_limit, _write_limit),
     Row("-We"),
     Row("-c", "ResourceLimit[name=CPUTime]", _TIME),
     Special(NAMES, read_layout, write_layout),
     Row("-p", "ResourceLimit[name=MaxProcesses]", COUNT),
-    _rowed(Row("-x", _SCHEDULER.format("ExclusiveNodeUse"), _TRUE, "true"), _write_exclusive),
+    rowed(Row("-x", _SCHEDULER.format("ExclusiveNodeUse"), _TRUE, "true"), _write_exclusive),
     Special(("-w",), _read_depend, _write_depend),
     _moment("-b", "EligibleTime"),
     _moment("-t", "DeadlineTime"),
-    _rowed(Row("-H", "Hold", fixed="User"), _write_hold),
-    _rowed(Row("-sp", "Priority", INTEGER), _write_priority),
+    user_hold("-H"),
+    rowed(Row("-sp", "Priority", INTEGER), _write_priority),
     Special(("-r", "-rn"), _read_rerun, _write_rerun),
     Special(("-wa", "-wt"), _read_signal, _write_signal),
     Row("-I", "Interactive", _TRUE, "true"),
     Row("-L", _SCHEDULER.format("LoginShell")),
-    Row("-cwd", "InitialWorkingDirectory"),
+    directory("-cwd"),
     Special(("-i", "-o", "-oo", "-e", "-eo"), _read_files, _write_files),
     Special(("-env",), _read_environment, _write_environment),
     Special(("-B", "-N", "-Ne", "-u"), _read_mail, _write_mail),
@@ -434,5 +440,6 @@ _OTHER: Final = tuple(Row(f"-{name}") for name in sorted(FLAGS | VALUES)
 
 DIALECT: Final = Dialect(
     "lsf", "LSF", "#BSUB", (*_MEANT, *_OTHER), scan, directive, arguments, _TOKENS, ("LSB_", "LS_", "LSF_"), live,
-    (".lsf", ".bsub", ".sh"))
+    (".lsf", ".bsub", ".sh"), marks=("BSUB",), index=_index,
+    spellings=("nnodes", "memory"))
 TRANSLATOR: Final = translator(DIALECT)

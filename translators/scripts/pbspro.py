@@ -288,6 +288,8 @@ def pieces(asking: Asking, part: Part, count: int, tasks: int | None) -> list[tu
     def cpus(ranks: int | None) -> int | None:
         if part.processors is not None and part.cpus is None:
             return -(-part.processors // count)
+        if part.chunks is not None and part.cpus is None:
+            return None     # chunks that say nothing of processors
         if ranks is None:
             return part.cpus
         return ranks * (part.cpus or 1) if part.cpus or ranks > 1 or part.chunks is None else None
@@ -365,8 +367,26 @@ def _features(asking: Asking) -> str:
     return "".join(f":{w}" for w in made + valued)
 
 
+# -- account and project
+def _read_account(reading: Reading, options: Mapping[str, Option]) -> None:
+    """``-A``; where only ``-P`` is given, the site charges by that."""
+    account, project = options.get("-A"), options.get("-P")
+    if account is not None:
+        reading.row(Row("-A", "Project"), account)
+        if project is not None:
+            reading.keep(project)
+    elif project is not None:
+        reading.row(Row("-P", "Project"), project)
+        reading.put("Extension[name=account,type=pbspro]", "P", project)
+
+
+def _write_account(asking: Asking) -> Written:
+    name = "-A" if asking.extension("account", "pbspro") is None else "-P"
+    return asking.row(Row(name, "Project"))
+
+
 ROWS: Final[tuple[AnyRow, ...]] = table((
-    Row("-P"),
+    Special(("-A", "-P"), _read_account, _write_account),
     Special(("-l select", "-l place", "-l nodes", "-l ncpus", "-l mem", "-l pmem"), _read_select, _write_select),
     Row("-l min_walltime", "Extension[name=MinDuration,type=Scheduler]", PBS_SECONDS),
     _pbs.special_array("-J", lists=False, step=True),
@@ -376,6 +396,7 @@ ROWS: Final[tuple[AnyRow, ...]] = table((
 DIALECT: Final = Dialect(
     "pbspro", "PBS Pro", "#PBS", ROWS, _pbs.scanner(_LETTERS, strict=True, dos=False), _pbs.directive,
     _pbs.arguments(_LETTERS), {"{jobid}": "^jobid^", "{array_jobid}": "^array_id^", "{index}": "^array_index^"},
-    ("PBS_",), _pbs.live, (".pbs", ".sh"), starts_in="home", exports=False, merges=False,
-    open=("l ", "W "), foreign=("-l procs", "-l feature", "-l naccesspolicy", "-l advres", "-l qos", "-W x"))
+    ("PBS_",), _pbs.live, (".pbs", ".sh"), starts_in="home", exports=False, merges=False, marks=(_pbs.PREFIX,),
+    open=("l ", "W "), spellings=("account",),
+    foreign=("-l procs", "-l feature", "-l naccesspolicy", "-l advres", "-l qos", "-W x"))
 TRANSLATOR: Final = translator(DIALECT)

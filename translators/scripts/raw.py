@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterator
 from itertools import chain, count, repeat
 from typing import Final, NamedTuple
 
-__all__ = ["TEMPLATE", "Line", "Option", "Refusal", "Word", "lines_of", "pbs_words", "shell_words", "slurm_words",
-           "split_outside"]
+__all__ = ["TEMPLATE", "Line", "Option", "Refusal", "Word", "lines_of", "parted", "pbs_words", "quoted_words",
+           "shell_words", "slurm_words", "split_outside"]
 
 #: Placeholders of generators, seen in public scripts: ``{{x}}``, ``{x}``, ``%(x)s``, ``$${x}``, ``<x>``, ``@X@``,
 #: ``!TBG_x``.
@@ -72,15 +72,40 @@ def lines_of(text: str) -> Iterator[Line]:
 #: Words of a directive without any sign of the dialect are parted by blanks alone: nearly all are.
 _SLURM_SIGN: Final = re.compile("[\"'\\\\#]")
 _PBS_SIGN: Final = re.compile("[\"'\\\\]")
+_QUOTED_SIGN: Final = re.compile("[\"'#]")
+_QUOTED_WORD: Final = re.compile(r"""(?:[^\s"']++|"[^"]*+"|'[^']*+')++""")
+_QUOTES: Final = re.compile(r""""([^"]*)"|'([^']*)'""")
+_BLANKS: Final = re.compile(r"\s*")
 
 
-def _parted(text: str, line: int, at: int) -> list[Word]:
+def parted(text: str, line: int, at: int) -> list[Word]:
+    """The words of a text from a place on, where blanks part them and no sign has a meaning."""
     words = []
     for word in text[at:].split():
         at = text.index(word, at)
         words.append(Word(word, line, at + 1))
         at += len(word)
     return words
+
+
+def quoted_words(text: str, line: int, start: int) -> list[Word]:
+    """The words where both kinds of quotes keep blanks, nothing else has a meaning in them, and a word that begins
+    with ``#`` ends the line (LSF)."""
+    if not _QUOTED_SIGN.search(text, start):
+        return parted(text, line, start)
+    made: list[Word] = []
+    at = start
+    while True:
+        at = _BLANKS.match(text, at).end()  # type: ignore[union-attr]      # it matches nothing, too
+        if at == len(text) or text[at] == "#":
+            return made
+        hit = _QUOTED_WORD.match(text, at)
+        end = at if hit is None else hit.end()
+        if end < len(text) and not text[end].isspace():
+            raise Refusal(f"a {text[end]} is not closed", at + 1)
+        word = text[at:end]
+        made.append(Word(_QUOTES.sub(r"\1\2", word) if '"' in word or "'" in word else word, line, at + 1))
+        at = end
 
 
 def slurm_words(text: str, line: int, start: int) -> tuple[list[Word], str]:
@@ -91,7 +116,7 @@ def slurm_words(text: str, line: int, start: int) -> tuple[list[Word], str]:
     """
     words: list[Word] = []
     if not _SLURM_SIGN.search(text, start):
-        return _parted(text, line, start), ""
+        return parted(text, line, start), ""
     at = start
     while at < len(text):
         if text[at].isspace():
@@ -141,7 +166,7 @@ def pbs_words(text: str, line: int, start: int) -> tuple[list[Word], str]:
     (qsub.c of OpenPBS)."""
     words: list[Word] = []
     if not _PBS_SIGN.search(text, start):
-        return _parted(text, line, start), ""
+        return parted(text, line, start), ""
     at = start
     while at < len(text):
         if text[at].isspace():
@@ -168,6 +193,9 @@ def pbs_words(text: str, line: int, start: int) -> tuple[list[Word], str]:
 
 def split_outside(text: str, sign: str, strip: Callable[[str], str] | None = None) -> list[str]:
     """The parts of a value at a sign that is not inside quotes; the quotes stay."""
+    if '"' not in text and "'" not in text:
+        parts = text.split(sign)
+        return [strip(p) for p in parts] if strip else parts
     parts, quote, begin = [], "", 0
     for at, c in enumerate(text):
         if quote:

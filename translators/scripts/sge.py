@@ -6,7 +6,7 @@ Source: submit(1), sge_types(5), complex(5), sge_pe(5), and what ``qsub -verify`
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from decimal import ROUND_CEILING
 from itertools import pairwise
 from typing import Final
@@ -29,9 +29,12 @@ from sssjob.translators.scripts.common import (
     foreign_id,
     mail,
     merged,
+    moment,
     named_variables,
     read_mail,
+    rowed,
     source_merges,
+    user_hold,
 )
 from sssjob.translators.scripts.grammars import INTEGER, PBS_TIME, Grammar, Kept, clock, file_reader
 from sssjob.translators.scripts.raw import Option
@@ -187,6 +190,11 @@ def _even(texts: list[str]) -> str:
     return f"{numbers[0]}-{numbers[-1]}{f':{step}' if step > 1 else ''}"
 
 
+def _index(array: str) -> str:
+    """Tasks are counted from 1: of an array from 0 each has one more."""
+    return "{} - 1" if re.match(r"0+(?!\d)", array) else ""
+
+
 def _write_array(asking: Asking) -> Written:
     entry = asking.extension("Array")
     if entry is None:
@@ -251,7 +259,7 @@ def _write_files(asking: Asking) -> Written:
                         "info", tag)
         out, err = err, None
     elif not join and "ErrorFile" not in asking.tags and out is not None and source_merges(asking):
-        asking.note(APPROXIMATED, None, f"ErrorFile: without one {asking.source} sends both streams to one file; -j y "
+        asking.note(APPROXIMATED, None, f"ErrorFile: without one {asking.origin} sends both streams to one file; -j y "
                     "says so", "info", "ErrorFile")
         join = "oe"
     hosts = asking.source in ("", "sge", "pbspro", "torque")      # a colon parts a host from the path
@@ -269,7 +277,12 @@ def _read_directory(reading: Reading, options: Mapping[str, Option]) -> None:
 def _write_directory(asking: Asking) -> Written:
     entry = asking.one("InitialWorkingDirectory")
     if entry is None:
-        return []
+        if not asking.came_from("submit"):
+            return []
+        asking.goes = True
+        asking.note(APPROXIMATED, None, f"InitialWorkingDirectory: a job of {asking.origin} starts in the directory of "
+                    "submission; -cwd says so", subject="InitialWorkingDirectory")
+        return [("-cwd", None)]
     return [("-cwd", None)] if entry.text == "." else [("-wd", entry.text)]
 
 
@@ -346,7 +359,7 @@ def _write_priority(asking: Asking) -> Written:
     if entry is None:
         return []
     if priority is not None and asking.source in ("slurm", "lsf"):
-        asking.dropped(priority, f"a priority of {asking.source} is not on the scale from -1023 to 1024")
+        asking.dropped(priority, f"a priority of {asking.origin} is not on the scale from -1023 to 1024")
         return []
     value = int(entry.text)
     if entry is nice:
@@ -356,29 +369,6 @@ def _write_priority(asking: Asking) -> Written:
     if bounded != value:
         asking.note(APPROXIMATED, entry, f"the range is from -1023 to 1024; {bounded} is taken")
     return [("-p", str(bounded))]
-
-
-def _write_user_hold(asking: Asking) -> Written:
-    made: Written = []
-    for e in asking.find("Hold"):
-        if e.text == "User":
-            made = [("-h", None)]
-        else:
-            asking.dropped(e, "a user cannot ask for this hold")
-    return made
-
-
-def _moment(name: str, tag: str) -> Special:
-    def write(asking: Asking) -> Written:
-        text = asking.moment(tag, _DATE)
-        return [] if text is None else [(name, text)]
-
-    return Special((name,), lambda reading, options: reading.moment(tag, _DATE, options[name]), write)
-
-
-def _rowed(row: Row, write: Callable[[Asking], Written]) -> Special:
-    """Read as a row does."""
-    return Special((row.name,), lambda reading, options: reading.row(row, options[row.name]), write)
 
 
 def _name(text: str) -> str:
@@ -411,10 +401,10 @@ ROWS: Final[tuple[AnyRow, ...]] = (
     Special(("-t", "-tc"), _read_array, _write_array),
     Special(("-hold_jid",), _read_hold, _write_hold),
     _adding("-hold_jid_ad"),
-    _moment("-a", "EligibleTime"),
-    _moment("-dl", "DeadlineTime"),
-    _rowed(Row("-h", "Hold", fixed="User"), _write_user_hold),
-    _rowed(Row("-p", "Priority", _PRIORITY), _write_priority),
+    moment("-a", "EligibleTime", _DATE),
+    moment("-dl", "DeadlineTime", _DATE),
+    user_hold("-h"),
+    rowed(Row("-p", "Priority", _PRIORITY), _write_priority),
     Row("-js"),
     Row("-R"),
     Row("-r", "Restartable", _YES),
@@ -432,5 +422,6 @@ ROWS: Final[tuple[AnyRow, ...]] = (
 
 DIALECT: Final = Dialect(
     "sge", "Grid Engine", PREFIX, ROWS, scan, directive, arguments, _TOKENS, ("SGE_",), live, (".sge", ".sh"),
-    starts_in="home", exports=False, merges=False, open=("soft ",))
+    starts_in="home", exports=False, merges=False, open=("soft ",), marks=(PREFIX,), index=_index,
+    spellings=("memory",))
 TRANSLATOR: Final = translator(DIALECT)

@@ -6,24 +6,21 @@ Source: sbatch(1) of 22.05 and what sbatch 22.05.8 printed for small cases (``sb
 from __future__ import annotations
 
 import re
-import shlex
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from sssjob.lexical import LexicalError
 from sssjob.nodeset import NodeSet
-from sssjob.templates.quoting import Directive, sbatch
 from sssjob.translators.asked import Entry
+from sssjob.translators.scripts._slurm_layout import NAMES, SIZE, read_layout, write_layout
+from sssjob.translators.scripts._slurm_lines import LONG, PREFIXES, SAME, arguments, directive, live, scan
 from sssjob.translators.scripts.base import (
     APPROXIMATED,
-    CONTRADICTORY,
-    SITE,
     AnyRow,
     Asking,
     Dialect,
     Reading,
     Row,
-    Scan,
     Special,
     table,
     translator,
@@ -32,423 +29,33 @@ from sssjob.translators.scripts.common import (
     Written,
     array,
     dependencies,
+    directory,
     file_name,
     mail,
     merged,
     read_dependencies,
     read_mail,
     read_variables,
+    rowed,
+    source_merges,
     variables,
 )
 from sssjob.translators.scripts.grammars import (
     COUNT,
     INTEGER,
     SLURM_MINUTES,
-    SLURM_SIZE,
     SLURM_TIME,
     Grammar,
     Kept,
     file_reader,
 )
 from sssjob.translators.scripts.layout import (
-    Amount,
-    Part,
     fits,
-    part_of,
     plain,
-    shared,
-    size,
-    task_processors,
-    unknown_factor,
 )
-from sssjob.translators.scripts.raw import Line, Option, Refusal, Word, slurm_words
+from sssjob.translators.scripts.raw import Option
 
 __all__ = ["DIALECT", "TRANSLATOR"]
-
-# -- the first stage
-#: Long option -> "" no argument, ":" one, "?" one only after ``=``.
-_LONG: Final = dict.fromkeys((
-    "contiguous", "get-user-env", "help", "hold", "ignore-pbs", "no-kill", "no-requeue", "overcommit",
-    "oversubscribe", "parsable", "quiet", "reboot", "requeue", "share", "spread-job", "test-only", "usage",
-    "use-min-nodes", "verbose", "version", "wait"), "") | dict.fromkeys(("exclusive", "nice", "propagate"), "?") | \
-    dict.fromkeys((
-        "account", "acctg-freq", "array", "batch", "bb", "bbf", "begin", "chdir", "cluster-constraint", "clusters",
-        "comment", "constraint", "container", "core-spec", "cores-per-socket", "cpu-freq", "cpus-per-gpu",
-        "cpus-per-task", "deadline", "delay-boot", "dependency", "distribution", "error", "exclude", "export",
-        "export-file", "extra-node-info", "gid", "gpu-bind", "gpu-freq", "gpus", "gpus-per-node", "gpus-per-socket",
-        "gpus-per-task", "gres", "gres-flags", "hint", "input", "job-name", "kill-on-invalid-dep", "licenses",
-        "mail-type", "mail-user", "mcs-label", "mem", "mem-bind", "mem-per-cpu", "mem-per-gpu", "mincpus", "network",
-        "nodefile", "nodelist", "nodes", "ntasks", "ntasks-per-core", "ntasks-per-gpu", "ntasks-per-node",
-        "ntasks-per-socket", "open-mode", "output", "partition", "power", "prefer", "priority", "profile", "qos",
-        "reservation", "signal", "sockets-per-node", "switches", "tasks-per-node", "thread-spec", "threads-per-core",
-        "time", "time-min", "tmp", "uid", "wait-all-nodes", "wckey", "wrap"), ":")
-_SAME: Final = {"share": "oversubscribe", "tasks-per-node": "ntasks-per-node"}
-_SHORT: Final = {
-    "a": "array", "A": "account", "b": "begin", "B": "extra-node-info", "c": "cpus-per-task", "C": "constraint",
-    "d": "dependency", "D": "chdir", "e": "error", "F": "nodefile", "G": "gpus", "h": "help", "H": "hold",
-    "i": "input", "J": "job-name", "k": "no-kill", "L": "licenses", "m": "distribution", "M": "clusters",
-    "n": "ntasks", "N": "nodes", "o": "output", "O": "overcommit", "p": "partition", "q": "qos", "Q": "quiet",
-    "s": "oversubscribe", "S": "core-spec", "t": "time", "v": "verbose", "V": "version", "w": "nodelist", "W": "wait",
-    "x": "exclude",
-}
-_PREFIXES: Final = ("#SBATCH", "#SLURM")
-_PARTS: Final = ("hetjob", "packjob")
-
-
-def _header(lines: list[Line]) -> int:
-    """How many lines are read: up to the first that is neither blank nor, after blanks, begins with ``#``."""
-    for index, line in enumerate(lines):
-        if line.text.strip() and not line.text.lstrip().startswith("#"):
-            return index
-    return len(lines)
-
-
-def _live(lines: list[Line]) -> list[Line]:
-    return [line for line in lines[:_header(lines)] if line.text.startswith(_PREFIXES)]
-
-
-def scan(reading: Reading, lines: list[Line]) -> Scan:
-    """The directives of a script. Words of all lines are one command line, so that an option may find its value on the
-    next line."""
-    first = lines[0] if lines else Line(1, "")
-    if not first.text.startswith("#!"):
-        reading.refuse("sbatch wants #! at the very beginning"
-                       + (", before it stands a byte order mark" if first.text.startswith("\ufeff#!") else ""), 1,
-                       text=first.text)
-    broken = next((line for line in lines if line.end == "\r\n"), None)
-    if broken is not None:
-        reading.refuse("DOS line breaks, which sbatch refuses", broken.number, len(broken.text) + 1)
-        lines = [Line(line.number, line.text, "\n" if line.end else "") for line in lines]
-    made, words = Scan(), list[Word]()
-    end = _header(lines)
-    texts = {line.number: line.text for line in lines}
-    for index, line in enumerate(lines):
-        if index >= end or not line.text.startswith(_PREFIXES):
-            _dead(reading, line, index >= end)
-            made.rest.append(line)
-            continue
-        found = _words(reading, line)
-        if found and found[0].text in _PARTS:
-            made.components[-1] += parse(reading, words, texts)
-            made.components.append([])
-            words = []
-        else:
-            words += found
-    made.components[-1] += parse(reading, words, texts)
-    if not any(o.name == "--ignore-pbs" for o in made.components[0]):
-        _foreign(reading, lines, end, made)
-    return made
-
-
-def _dead(reading: Reading, line: Line, late: bool) -> None:
-    text = line.text.lstrip()
-    if text.startswith("#SBATCH") and (late or text != line.text):
-        why = "sbatch stops reading at the first command" if late else "blanks stand before it"
-        reading.dead(line, why, len(line.text) - len(text) + 1)
-
-
-def _words(reading: Reading, line: Line) -> list[Word]:
-    prefix = _PREFIXES[0] if line.text.startswith(_PREFIXES[0]) else _PREFIXES[1]
-    if prefix == "#SLURM":
-        reading.refuse("#SLURM is read as #SBATCH, with an error message", line.number, 1, "#SLURM", line.text)
-    try:
-        words, ignored = slurm_words(line.text, line.number, len(prefix))
-    except Refusal as error:
-        reading.refuse(str(error), line.number, error.column, "directive", line.text)
-        return []
-    if ignored.strip("\\ \t"):
-        reading.findings.add(APPROXIMATED, "directive", "sbatch ignores the rest of a line after an empty word",
-                             line=line.number, column=line.text.rindex(ignored) + 1, excerpt=line.text)
-    return words
-
-
-def parse(reading: Reading, words: list[Word], texts: Mapping[int, str]) -> list[Option]:
-    """Options out of words, as getopt_long does it."""
-    made: list[Option] = []
-    queue = list(reversed(words))
-
-    def add(name: str, value: str | None, at: Word) -> None:
-        name = f"--{_SAME.get(name, name)}"
-        made.append(Option(name, value, at.line, at.column, texts.get(at.line, "")))
-
-    def refuse(message: str, at: Word) -> None:
-        reading.refuse(message, at.line, at.column, at.text, texts.get(at.line, ""))
-
-    while queue:
-        at = queue.pop()
-        if at.text.startswith("--") and len(at.text) > 2:
-            said, sign, value = at.text[2:].partition("=")
-            name = _full(said, refuse, at)
-            if name is None:
-                continue
-            kind = _LONG[name]
-            if kind == ":" and not sign:
-                if not queue:
-                    refuse(f"--{name} wants a value", at)
-                    continue
-                add(name, queue.pop().text, at)
-            elif kind == "" and sign:
-                refuse(f"--{name} takes no value", at)
-            else:
-                add(name, value if sign else None, at)
-        elif at.text.startswith("-") and len(at.text) > 1:
-            _short(at, queue, add, refuse)
-        else:
-            refuse(f"{at.text!r} is no option", at)
-    return made
-
-
-def _short(at: Word, queue: list[Word], add: Callable[[str, str | None, Word], None],
-           refuse: Callable[[str, Word], None]) -> None:
-    letters = at.text[1:]
-    while letters:
-        name, letters = _SHORT.get(letters[0]), letters[1:]
-        if name is None:
-            refuse(f"{at.text}: no such option", at)
-            return
-        if _LONG[name] == ":":
-            if not letters and not queue:
-                refuse(f"{at.text} wants a value", at)
-                return
-            add(name, letters or queue.pop().text, at)
-            return
-        add(name, None, at)
-
-
-def _full(said: str, refuse: Callable[[str, Word], None], at: Word) -> str | None:
-    """The long option of that name or that begins with it alone."""
-    if said in _LONG:
-        return said
-    fits = [name for name in _LONG if name.startswith(said)]
-    if len({_SAME.get(name, name) for name in fits}) == 1:
-        return fits[0]
-    if fits:
-        refuse(f"--{said} may be {', '.join('--' + f for f in sorted(fits))}", at)
-    else:
-        refuse(f"--{said}: no such option", at)
-    return None
-
-
-# -- directives of others that sbatch obeys
-_PBS: Final = {"N": "job-name", "A": "account", "q": "partition", "o": "output", "e": "error", "M": "mail-user"}
-_BSUB: Final = {"J": "job-name", "P": "account", "q": "partition", "o": "output", "e": "error", "u": "mail-user",
-                "n": "ntasks"}
-_LETTERS: Final = {"a": "FAIL", "b": "BEGIN", "e": "END", "n": "NONE"}
-
-
-def _foreign(reading: Reading, lines: list[Line], end: int, made: Scan) -> None:
-    """Lines of LSF, else of PBS, anywhere in the file; they win over #SBATCH."""
-    for prefix, names in (("#BSUB", _BSUB), ("#PBS", _PBS)):
-        hit = [(i, line) for i, line in enumerate(lines) if line.text.startswith(prefix)]
-        for index, line in hit:
-            reading.findings.add(CONTRADICTORY, prefix, f"sbatch obeys lines of {prefix} too, and they win",
-                                 line=line.number, column=1, excerpt=line.text)
-            made.components[0] += _foreign_options(reading, line, prefix, names)
-            if index < end:
-                made.rest.remove(line)
-        if hit:
-            return
-
-
-def _foreign_options(reading: Reading, line: Line, prefix: str, names: Mapping[str, str]) -> list[Option]:
-    try:
-        words, _ = slurm_words(line.text, line.number, len(prefix))
-    except Refusal:
-        return []
-    made: list[Option] = []
-    queue = list(reversed([w.text for w in words]))
-    while queue:
-        said = queue.pop()
-        letter, value = said[1:2], said[2:] or (queue.pop() if queue else "")
-        pairs = [(names[letter], value)] if letter in names else []
-        if prefix == "#PBS" and letter == "m":
-            pairs = [("mail-type", ",".join(_LETTERS[c] for c in value if c in _LETTERS))]
-        if prefix == "#PBS" and letter == "l":
-            pairs = [p for part in value.split(",") for p in _resource(part)]
-        made += [Option(f"--{n}", v, line.number, 1, line.text) for n, v in pairs]
-        if not pairs:
-            reading.findings.add(SITE, prefix, f"{said} {value}: what sbatch makes of it depends on its release",
-                                 line=line.number, column=1, excerpt=line.text)
-    return made
-
-
-def _resource(text: str) -> list[tuple[str, str]]:
-    name, _, value = text.partition("=")
-    if name in ("walltime", "mem"):
-        return [("time" if name == "walltime" else name, value)]
-    found = re.fullmatch(r"(\d+)(?::ppn=(\d+))?", value) if name == "nodes" else None
-    if found is None:
-        return []
-    return [("nodes", found[1])] + ([("ntasks", str(int(found[1]) * int(found[2])))] if found[2] else [])
-
-
-def _arguments(reading: Reading, text: str) -> list[Option]:
-    return parse(reading, [Word(w, 0, 0) for w in shlex.split(text)], {})
-
-
-def _directive(name: str, value: str | None) -> str:
-    return name if name in _PARTS else sbatch(Directive(name.lstrip("-"), value, name))
-
-
-# -- the second stage: layout
-_MB: Final = size(",K,M,G,T", 1 << 20)
-_SIZE: Final = Grammar(SLURM_SIZE.read, lambda text: _MB(int(text)), "a size")
-_GPUS: Final = {"--gpus": "Requested/Resource[name=GPU]",
-                "--gpus-per-node": "Requested/Resource[name=GPU,metric=PerNode]",
-                "--gpus-per-task": "TaskGroup/TaskDefaults/Requested/Resource[name=GPU]"}
-_MEMORY: Final = {"--mem": "PerNode", "--mem-per-cpu": "PerProcessor", "--mem-per-gpu": "PerGPU"}
-_COUNTS: Final = {
-    "--ntasks": Row("--ntasks", "TaskGroup/TaskCount", COUNT),
-    "--ntasks-per-node": Row("--ntasks-per-node", "TaskGroup/TaskDistribution[type=TasksPerNode]", COUNT),
-    "--cpus-per-task": Row("--cpus-per-task", "TaskGroup/TaskDefaults/Requested/Processors", COUNT),
-}
-
-
-def _read_layout(reading: Reading, options: Mapping[str, Option]) -> None:
-    if (nodes := options.get("--nodes")) is not None:
-        _read_nodes(reading, nodes)
-    for name, row in _COUNTS.items():
-        if name in options:
-            reading.row(row, options[name])
-    memory = [options[name] for name in _MEMORY if name in options]
-    for option in memory:
-        _read_memory(reading, option)
-    if len(memory) > 1:
-        reading.refuse(f"{' and '.join(o.name for o in memory)} exclude each other", memory[1].line, memory[1].column,
-                       memory[1].name, memory[1].text)
-    for name, where in _GPUS.items():
-        if name in options:
-            _read_gpus(reading, options[name], where)
-    if (gres := options.get("--gres")) is not None:
-        _read_gres(reading, gres, "--gpus-per-node" in options)
-
-
-def _read_nodes(reading: Reading, option: Option) -> None:
-    found = re.fullmatch(r"(\d{1,9})([kKmM]?)(?:-(\d{1,9})([kKmM]?))?", option.value or "", re.ASCII)
-    factors = {"": 1, "k": 1024, "m": 1 << 20}
-    if found is None:
-        reading.misfit(option, "is no number of nodes", "a number or a range such as 2-4")
-        return
-    least = int(found[1]) * factors[found[2].lower()]
-    if found[3] is None:
-        reading.put("Requested/NodeCount", least, option)
-        return
-    most = int(found[3]) * factors[found[4].lower()]
-    if most < least:
-        reading.misfit(option, "the most is less than the least", "MIN-MAX")
-        return
-    reading.put("Requested/NodeCount", least, option, op="GE")
-    reading.put("Requested/NodeCount", most, option, op="LE")
-
-
-def _read_memory(reading: Reading, option: Option) -> None:
-    try:
-        amount = SLURM_SIZE.read(option.value or "")
-    except ValueError as error:
-        reading.misfit(option, str(error), "a number with K, M, G or T")
-        return
-    if amount == 0:
-        reading.keep(option)        # all memory of the node
-        return
-    amount = -(-amount // (1 << 20)) << 20
-    reading.bytes("Requested/Memory", amount, option, metric=_MEMORY[option.name])
-
-
-def _read_gpus(reading: Reading, option: Option, where: str) -> None:
-    found = re.fullmatch(r"(?:([^:,]+):)?(\d{1,9})", option.value or "", re.ASCII)
-    if found is None:
-        reading.misfit(option, "is no number of GPUs", "[TYPE:]NUMBER")
-        return
-    reading.put(where, int(found[2]), option, **({"type": found[1]} if found[1] else {}))
-
-
-def _read_gres(reading: Reading, option: Option, gpus_said: bool) -> None:
-    for part in (option.value or "").split(","):
-        found = re.fullmatch(r"(?:gres:)?([A-Za-z_]\w*)(?::([A-Za-z][^:]*))?(?:[:=](\d{1,9}))?", part, re.ASCII)
-        if found is None:
-            reading.keep(option)
-            return
-        if found[1] == "gpu" and gpus_said:
-            continue
-        name = "GPU" if found[1] == "gpu" else found[1]
-        reading.put("Requested/Resource", int(found[3] or 1), option, name=name, metric="PerNode",
-                    **({"type": found[2]} if found[2] else {}))
-
-
-def _write_layout(asking: Asking) -> Written:
-    part = part_of(asking)
-    made: Written = []
-    cpus = task_processors(asking, part)
-    if part.nodes is not None:
-        made.append(("--nodes", f"{part.nodes}-{part.nodes_most}" if part.nodes_most else str(part.nodes)))
-    for name, count in (("--ntasks", part.tasks), ("--ntasks-per-node", part.per_node), ("--cpus-per-task", cpus)):
-        if count is not None:
-            made.append((name, str(count)))
-    if part.memory is not None:
-        name, amount = _memory(asking, part, part.memory, cpus or 1)
-        made.append((name, _MB(amount)))
-        for e in part.beside:
-            asking.dropped(e, f"Slurm takes one amount of memory, here {name}")
-    if part.gpus is not None:
-        made.append(_gpus(part, part.gpus))
-    return made + _gres(asking)
-
-
-def _memory(asking: Asking, part: Part, memory: Amount, cpus: int) -> tuple[str, int]:
-    """Option and bytes."""
-    own = {v: k for k, v in _MEMORY.items()}
-    if memory.value % (1 << 20):
-        asking.note(APPROXIMATED, memory.entry, "rounded up to whole MiB")
-    if memory.per in own:
-        return own[memory.per], memory.value
-    processors = (part.tasks or (part.per_node or 0) * (part.nodes or 0)) * cpus
-    if memory.per == "task":
-        asking.note(APPROXIMATED, memory.entry, f"per task is written per processor, {cpus} a task")
-        return "--mem-per-cpu", shared(asking, memory, cpus, "processors")
-    if memory.per == "PerChunk":
-        if part.node_chunks:
-            return "--mem", memory.value
-        total = memory.value * (part.chunks or 1)
-    elif memory.per == "job":
-        total = memory.value
-        if part.nodes == 1 or (part.nodes is None and not processors):
-            if part.nodes is None:
-                unknown_factor(asking, memory, "memory of the job is written as that of one node")
-            return "--mem", total
-        if part.nodes is not None:
-            return "--mem", shared(asking, memory, part.nodes, "nodes")
-    else:
-        unknown_factor(asking, memory, f"{memory.per} is written per processor")
-        return "--mem-per-cpu", memory.value
-    asking.note(APPROXIMATED, memory.entry, f"written per processor, {processors or 1} in all")
-    return "--mem-per-cpu", -(-total // (processors or 1))
-
-
-def _gpus(part: Part, gpus: Amount) -> tuple[str, str | None]:
-    name = {"PerNode": "--gpus-per-node", "task": "--gpus-per-task"}.get(gpus.per, "--gpus")
-    value = gpus.value
-    if gpus.per == "PerChunk":
-        name = "--gpus-per-node" if part.node_chunks else "--gpus"
-        value *= 1 if part.node_chunks else part.chunks or 1
-    return name, f"{gpus.kind}:{value}" if gpus.kind else str(value)
-
-
-def _gres(asking: Asking) -> Written:
-    made = []
-    for e in asking.find("Resource"):
-        name = e.attributes.get("name")
-        if name in ("GPU", "License"):
-            e.used = bool(e.understood & {"units"})
-            continue
-        e.understood |= {"name", "type", "metric"}
-        if e.attributes.get("metric") != "PerNode":
-            asking.note(APPROXIMATED, e, f"{name} is written per node")
-        kind = e.attributes.get("type")
-        if not fits(asking, e, f"{name}{kind or ''}"):
-            continue
-        made.append(f"{name}:{kind + ':' if kind else ''}{int(float(e.text))}")
-    return [("--gres", ",".join(made))] if made else []
-
 
 # -- time, features, hosts
 def _read_time(text: str) -> int:
@@ -471,10 +78,6 @@ def _write_time(asking: Asking) -> Written:
     if seconds % 60:
         asking.note(APPROXIMATED, entry, "Slurm keeps whole minutes; rounded up")
     return [("--time", SLURM_MINUTES.write(entry.text))]
-
-
-def _read_rowed(row: Row) -> Callable[[Reading, Mapping[str, Option]], None]:
-    return lambda reading, options: reading.row(row, options[row.name])
 
 
 def _read_constraint(reading: Reading, options: Mapping[str, Option]) -> None:
@@ -533,7 +136,7 @@ def _too_many(asking: Asking, entries: Sequence[Entry]) -> bool:
     try:
         return bool(wanted) and sum(NodeSet.parse_range(text).count for text in names) > max(wanted)
     except LexicalError:
-        return False
+        return False            # names that are no set are counted by nobody; reading told of them
 
 
 def _read_exclusive(reading: Reading, options: Mapping[str, Option]) -> None:
@@ -634,7 +237,7 @@ def _literal(text: str) -> str:
 def _write_files(asking: Asking) -> Written:
     made: Written = []
     source, _ = file_name(asking, "InputFile", _literal)
-    output, error = (file_name(asking, tag, _literal, directory=False, holds=("Merge", "Append"))
+    output, error = (file_name(asking, tag, _literal, folder=False, holds=("Merge", "Append"))
                      for tag in ("OutputFile", "ErrorFile"))
     join = merged(asking, error, output)
     out, err = output[0], error[0]
@@ -646,7 +249,7 @@ def _write_files(asking: Asking) -> Written:
         err = None
     elif join == "eo":
         out, err = err, None
-    elif out is not None and err is None and asking.source not in ("", "slurm"):
+    elif out is not None and err is None and asking.source and not source_merges(asking):
         asking.note(APPROXIMATED, None, "OutputFile: without a file of its own the error stream goes there too",
                     subject="ErrorFile")
     for name, text in (("--input", source), ("--output", out), ("--error", err)):
@@ -767,8 +370,7 @@ _REQUEUE: Final = Grammar(lambda text: text == "true", str, "true or false")
 
 ROWS: Final[tuple[AnyRow, ...]] = table((
     Row("--job-name", "Name"),
-    Special(("--comment",), _read_rowed(Row("--comment", _SCHEDULER.format("Comment"))),
-            lambda asking: asking.row(Row("--comment", _SCHEDULER.format("Comment")))),
+    Row("--comment", _SCHEDULER.format("Comment")),
     Row("--account", "Project"),
     Row("--partition", "Queue"),
     Row("--qos", "QualityOfService"),
@@ -776,29 +378,28 @@ ROWS: Final[tuple[AnyRow, ...]] = table((
     Row("--clusters", "Machine"),
     Row("--uid", "User"),
     Row("--gid", "Group"),
-    Special(("--time",), _read_rowed(Row("--time", "Requested/Duration", _LIMIT)), _write_time),
+    rowed(Row("--time", "Requested/Duration", _LIMIT), _write_time),
     Row("--time-min", _SCHEDULER.format("MinDuration"), SLURM_MINUTES),
-    Special(("--nodes", *_COUNTS, *_MEMORY, *_GPUS, "--gres"), _read_layout, _write_layout, part=True),
+    Special(NAMES, read_layout, write_layout, part=True),
     Row("--cpus-per-gpu", _SCHEDULER.format("CpusPerGPU"), COUNT),
     Row("--threads-per-core", _SCHEDULER.format("ThreadsPerCore"), COUNT),
-    Row("--tmp", "Requested/Disk[metric=PerNode]", _SIZE),
+    Row("--tmp", "Requested/Disk[metric=PerNode]", SIZE),
     Special(("--constraint",), _read_constraint, _write_constraint, part=True),
     Special(("--nodelist", "--exclude"), _read_nodelist, _write_nodelist, part=True),
     Special(("--exclusive", "--oversubscribe"), _read_exclusive, _write_exclusive),
     Special(("--licenses",), _read_licenses, _write_licenses),
     Row("--switches", _SCHEDULER.format("Switches")),
-    Special(("--array",), _read_rowed(Row("--array", _SCHEDULER.format("Array"))), _write_array),
+    rowed(Row("--array", _SCHEDULER.format("Array")), _write_array),
     Special(("--dependency",), lambda reading, options: read_dependencies(reading, options["--dependency"]),
             _write_dependency),
     Special(("--begin", "--deadline"), _read_deadline, _write_deadline),
     Row("--hold", "Hold", fixed="User"),
     Special(("--nice",), _read_nice, _write_nice),
-    Special(("--priority",), _read_rowed(Row("--priority", "Priority", Grammar(
-        lambda text: int(_priority(text)), str, "a number"))), _nothing),
+    rowed(Row("--priority", "Priority", Grammar(lambda text: int(_priority(text)), str, "a number")), _nothing),
     Row("--requeue", "Restartable", _REQUEUE, "true"),
     Row("--no-requeue", "Restartable", _REQUEUE, "false"),
     Row("--signal", _SCHEDULER.format("Signal")),
-    Row("--chdir", "InitialWorkingDirectory"),
+    directory("--chdir"),
     Special(("--input", "--output", "--error", "--open-mode"), _read_files, _write_files),
     Special(("--export",), _read_export, _write_export),
     Special(("--mail-type", "--mail-user"), _read_mail, _write_mail),
@@ -812,10 +413,11 @@ def _priority(text: str) -> str:
     return str(INTEGER.read(text))
 
 
-_OTHER: Final = tuple(Row(f"--{name}") for name in sorted(_LONG) if name not in _SAME
+_OTHER: Final = tuple(Row(f"--{name}") for name in sorted(LONG) if name not in SAME
                       and f"--{name}" not in {n for row in ROWS for n in row.names})
 
 DIALECT: Final = Dialect(
-    "slurm", "Slurm", "#SBATCH", (*ROWS, *_OTHER), scan, _directive, _arguments, _TOKENS,
-    ("SLURM_", "SBATCH_"), _live, (".sbatch", ".slurm", ".sh"), separator="hetjob", pads=True)
+    "slurm", "Slurm", "#SBATCH", (*ROWS, *_OTHER), scan, directive, arguments, _TOKENS,
+    ("SLURM_", "SBATCH_"), live, (".sbatch", ".slurm", ".sh"), separator="hetjob", pads=True,
+    marks=PREFIXES)
 TRANSLATOR: Final = translator(DIALECT)

@@ -142,7 +142,8 @@ def _memory(asking: Asking, part: Part) -> Written:
         return [*made, ("-l mem" if memory.per == "job" else "-l pmem", _pbs.size_text(str(memory.value)))]
     if memory.per in ("PerNode", "PerChunk"):
         count = chunk_count(part)[0]
-        asking.note(APPROXIMATED, memory.entry, f"written for the whole job, {count} times as much")
+        asking.note(APPROXIMATED, memory.entry, "written for the whole job" + (f", {count} times as much" if count > 1
+                                                                               else ""), None if count > 1 else "info")
         return [*made, ("-l mem", _pbs.size_text(str(memory.value * count)))]
     asking.note(APPROXIMATED, memory.entry, "written for each process")
     return [*made, ("-l pmem", _pbs.size_text(str(memory.value)))]
@@ -162,5 +163,5 @@ DIALECT: Final = Dialect(
     "torque", "Torque", "#PBS", ROWS, _pbs.scanner(_LETTERS, strict=False, dos=True), _pbs.directive,
     _pbs.arguments(_LETTERS), {"{jobid}": "${PBS_JOBID}", "{index}": "${PBS_ARRAYID}", "{name}": "${PBS_JOBNAME}"},
     ("PBS_",), _pbs.live, (".torque", ".pbs"), starts_in="home", exports=False, merges=False, open=("l ", "W "),
-    foreign=("-l select", "-l place", "-J"))
+    foreign=("-l select", "-l place", "-J"), marks=(_pbs.PREFIX,))
 TRANSLATOR: Final = translator(DIALECT)

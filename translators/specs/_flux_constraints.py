@@ -42,9 +42,11 @@ class _Parser:
         self.tokens, self.at = tokens, 0
 
     def kind(self) -> str:
+        """The kind of the next token; empty at the end."""
         return self.tokens[self.at][0] if self.at < len(self.tokens) else ""
 
     def either(self, depth: int) -> dict[str, Any]:
+        """Parts joined by or. depth: brackets that are open."""
         parts = [self.both(depth)]
         while self.kind() == "or":
             self.at += 1
@@ -52,6 +54,7 @@ class _Parser:
         return parts[0] if len(parts) == 1 else {"or": parts}
 
     def both(self, depth: int) -> dict[str, Any]:
+        """Parts joined by and, or just put side by side."""
         parts = [self.one(depth)]
         while self.kind() in ("and", "term", "open", "not"):
             if self.kind() == "and":
@@ -66,6 +69,7 @@ class _Parser:
         return merged[0] if len(merged) == 1 else {"and": merged}
 
     def one(self, depth: int) -> dict[str, Any]:
+        """One term, its negation, or an expression in brackets. Raises ValueError."""
         kind = self.kind()
         if depth > _DEPTH:
             raise ValueError(f"more than {_DEPTH} brackets within one another")

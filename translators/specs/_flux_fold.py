@@ -59,6 +59,7 @@ class Fold:
                 "attributes": self.attributes, "version": 1}
 
     def lost(self, name: str, why: str, subject: str = "") -> None:
+        """Tell that an option is not carried, and why."""
         self.asking.note(DROPPED, None, f"{name} {why}", subject=f"Extension {subject or name.lstrip('-')}")
 
     def _layout(self) -> tuple[Layout, dict[str, int]]:
@@ -98,9 +99,11 @@ class Fold:
 
     # -- one option
     def count(self, name: str, value: str) -> None:
+        """Options of the layout: a number, 1 for a flag."""
         self.counts[name] = int(value or 1)
 
     def limit(self, name: str, value: str) -> None:
+        """--time-limit: seconds, of a duration whose unit is minutes unless said."""
         try:
             seconds = duration(value, 60)
         except ValueError as error:
@@ -109,15 +112,19 @@ class Fold:
         self.system["duration"] = int(seconds) if seconds == int(seconds) else float(seconds)
 
     def text(self, name: str, value: str) -> None:
+        """An option whose text is an attribute of the system."""
         self.system[name.lstrip("-")] = value
 
     def job_name(self, name: str, value: str) -> None:
+        """--job-name."""
         self.system.setdefault("job", {})["name"] = value
 
     def require(self, name: str, value: str) -> None:
+        """--requires: all of them together."""
         self.requires.append(value)
 
     def dependency(self, name: str, value: str) -> None:
+        """--dependency: ``SCHEME:VALUE[?KEY=VALUE&...]``."""
         scheme, _, rest = value.partition(":")
         rest, _, more = rest.partition("?")
         made = {"scheme": scheme, "value": rest}
@@ -125,6 +132,7 @@ class Fold:
         self.system.setdefault("dependencies", []).append(made)
 
     def warning(self, name: str, value: str) -> None:
+        """--signal: ``SIGNAL[@SECONDS]``, 60 unless said."""
         text, _, left = value.partition("@")
         number = int(text) if text.isdigit() else getattr(signal, f"SIG{text.removeprefix('SIG')}", None)
         if number is None:
@@ -133,15 +141,18 @@ class Fold:
             self.shell["signal"] = {"signum": int(number), "timeleft": int(duration(left or "60"))}
 
     def stream(self, name: str, value: str) -> None:
+        """--input, --output, --error: a file; none and kvs are what holds without."""
         if value in ("none", "kvs"):
             return      # as it is without
         side, key, _ = next(s for s in STREAMS if s[2] == name)
         self.shell.setdefault(side, {}).setdefault(key, {}).update({"type": "file", "path": value})
 
     def label(self, name: str, value: str) -> None:
+        """--label-io."""
         _put(self.shell, "output.stdout.label", True)
 
     def environment(self, name: str, value: str) -> None:
+        """--env: what can be said without the submitter's variables; the rest is told."""
         known: dict[str, str] = self.system.setdefault("environment", {})
         variable, sign, text = value.partition("=")
         if value == "-*":
@@ -156,6 +167,7 @@ class Fold:
                              "to be added", subject="Environment")
 
     def resource_limit(self, name: str, value: str) -> None:
+        """--rlimit: a number; a limit of the submitter's is told."""
         which, sign, number = value.partition("=")
         if sign and re.fullmatch(r"-?\d{1,19}", number, re.ASCII):
             self.shell.setdefault("rlimit", {})[which] = int(number)
@@ -163,6 +175,7 @@ class Fold:
             self.lost(name, f"{value} depends on the submitter's limits")
 
     def option(self, name: str, value: str) -> None:
+        """--setopt: an option of the shell; files are not read."""
         key, sign, text = value.partition("=")
         if key.startswith("^"):
             self.lost(name, f"{value} names a file, which is not read")
@@ -170,6 +183,7 @@ class Fold:
             self.lost(name, f"{value} contradicts another one")
 
     def attribute(self, name: str, value: str) -> None:
+        """--setattr: put in when everything else is there."""
         key, sign, text = value.partition("=")
         if key.startswith("^"):
             self.lost(name, f"{value} names a file, which is not read")
@@ -185,6 +199,7 @@ class Fold:
             self.lost("--setattr", f"{key}={text[:80]} is no value that it may have")
 
     def broker_option(self, name: str, value: str) -> None:
+        """--broker-opts: of the nested instance that runs a script."""
         self.broker.append(value)
         if self.script is None:
             self.lost(name, "needs a script")

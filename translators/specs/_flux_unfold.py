@@ -81,6 +81,7 @@ class Unfold:
         return self.made, command, files
 
     def tell(self, subject: str, message: str) -> None:
+        """Tell of what is only nearly the same."""
         self.reading.findings.add(APPROXIMATED, subject, message, severity="info", path=f"/{subject}")
 
     def _layout(self, count: dict[str, int], nested: bool) -> None:

@@ -1,0 +1,36 @@
+"""Every attribute of a job in every dialect: read into a property, or a named gap."""
+
+from __future__ import annotations
+
+import pytest
+
+from sssjob.derive.options import KEPT, read_as
+from sssjob.findings import Findings, Policy
+from sssjob.translators import ReadContext, WriteContext, get
+from sssjob.translators.scripts.examples import EXAMPLES, GAPS, SPELLED, script
+
+CELLS = [pytest.param(attribute, dialect, text, id=f"{attribute}-{dialect}")
+         for attribute, by in EXAMPLES.items() for dialect, text in by.items()]
+
+
+@pytest.mark.parametrize(("attribute", "dialect", "text"), CELLS)
+def test_an_option_is_a_property_or_a_named_gap(attribute: str, dialect: str, text: str) -> None:
+    made = read_as(dialect, text)
+    assert made, "it would be lost"
+    if attribute not in (*GAPS, *SPELLED):
+        assert KEPT not in made
+
+
+@pytest.mark.parametrize("attribute", [*GAPS, *SPELLED])
+def test_a_gap_is_one(attribute: str) -> None:
+    assert any(KEPT in read_as(dialect, text) for dialect, text in EXAMPLES[attribute].items())
+
+
+@pytest.mark.parametrize(("attribute", "dialect", "text"), CELLS)
+def test_its_own_dialect_says_it_again(attribute: str, dialect: str, text: str) -> None:
+    """What is read is written, and reads the same: nothing of an option is lost on the way through a document."""
+    document = get(dialect).read(script(dialect, text).encode(), ReadContext())
+    context = WriteContext(Findings("x"), policy=Policy.WARN)
+    again = get(dialect).read(get(dialect).write(document, context).encode(), ReadContext())
+    assert [str(f) for f in context.findings if f.kind == "dropped"] == []
+    assert again.root == document.root

@@ -1,0 +1,104 @@
+"""What a check of a batch script sees (``Script``) and what it gives (``Hit``)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from sssjob.findings import Findings, Policy, Severity
+from sssjob.limits import LIMITS
+from sssjob.model import Document
+from sssjob.translators.base import ReadContext
+from sssjob.translators.scripts.base import Dialect, Reading
+from sssjob.translators.scripts.body import asked
+from sssjob.translators.scripts.placeholders import scanned
+from sssjob.translators.scripts.raw import Line, Option
+
+if TYPE_CHECKING:
+    from sssjob.translators.bodies.shell import Shell
+
+__all__ = ["Hit", "Run", "Script"]
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """One occurrence. line 0: of the script as a whole; severity None: that of the rule."""
+
+    line: int
+    column: int
+    subject: str
+    message: str
+    severity: Severity | None = None
+
+
+@dataclass
+class Script:
+    """A script, its dialect, and the document that its reader made of it."""
+
+    dialect: Dialect
+    data: bytes
+    document: Document
+    lines: list[Line]
+    findings: Findings
+
+    @cached_property
+    def templates(self) -> frozenset[tuple[int, int]]:
+        """Places of values that the reader took for placeholders."""
+        return frozenset((f.line, f.column) for f in self.findings if f.kind == "template")
+
+    @cached_property
+    def options(self) -> list[Option]:
+        """The live options in order, all parts together."""
+        return [o for part in self.parts for o in part]
+
+    @cached_property
+    def parts(self) -> list[list[Option]]:
+        """The options of each part of a heterogeneous job."""
+        return scanned(self.dialect, Reading(self.dialect, ReadContext(policy=Policy.WARN)), self.lines).components
+
+    @cached_property
+    def shell(self) -> Shell:
+        """The script by the grammar of the shell, parsed once for all checks."""
+        from sssjob.translators.bodies.shell import Shell
+
+        return Shell(self.data, LIMITS)
+
+    @cached_property
+    def readable(self) -> bool:
+        """Whether a shell of the grammar runs it."""
+        from sssjob.translators.bodies.shell import SHELLS, interpreter
+
+        return interpreter(self.lines[0].text if self.lines else "") in SHELLS
+
+    def inner(self, number: int) -> bool:
+        """Whether a line is text of a here-document or a string; False without the grammar."""
+        if not self.readable or not 0 < number <= len(self.starts):
+            return False
+        return self.shell.quoted(self.starts[number - 1])
+
+    @cached_property
+    def starts(self) -> list[int]:
+        """Where each line begins, in bytes."""
+        return [0, *(m.end() for m in re.finditer(rb"\n", self.data))]
+
+    @cached_property
+    def live(self) -> frozenset[int]:
+        """Numbers of the lines that the submit command obeys."""
+        return frozenset(line.number for line in self.dialect.live(self.lines))
+
+    @cached_property
+    def first_command(self) -> int:
+        """Number of the first line that is neither blank nor a comment; past the end where there is none."""
+        commands = (n.number for n in self.lines if n.text.strip() and not n.text.lstrip().startswith("#"))
+        return next(commands, len(self.lines) + 1)
+
+    @cached_property
+    def known(self) -> Mapping[str, str]:
+        """What the job asks for, by meaning."""
+        return dict(asked(next(job for job, _ in self.document.jobs())))
+
+
+Run = Callable[[Script], Iterator[Hit]]

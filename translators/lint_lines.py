@@ -1,0 +1,108 @@
+"""Checks of the lines of a script: what looks like a directive, and what the shell makes of them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Final
+
+from sssjob.translators.lint_base import Hit, Script
+
+__all__ = ["commented", "conflict", "ignored", "late", "line_breaks", "shebang", "template", "typographic"]
+
+
+def commented(script: Script) -> Iterator[Hit]:
+    """Directives that are commented out."""
+    prefix = script.dialect.prefix.removeprefix("#")
+    looks = re.compile(rf"\s*#[#\s]*#?\s*{re.escape(prefix)}(?=[\s-])")
+    for line in script.lines[:script.first_command]:
+        if line.number not in script.live and looks.match(line.text) and not line.text.lstrip().startswith(
+                script.dialect.prefix):
+            yield Hit(line.number, 1, "directive", "a directive that is commented out; nothing reads it", "info")
+
+
+def late(script: Script) -> Iterator[Hit]:
+    """Directives below the first command, which are obeyed all the same."""
+    for number in sorted(script.live):
+        if number > script.first_command:
+            yield Hit(number, 1, "directive", f"{script.dialect.title} obeys this line although it stands below the "
+                      f"first command (line {script.first_command}), in a here-document too")
+
+
+def ignored(script: Script) -> Iterator[Hit]:
+    """The first line for each other manager."""
+    for prefix, title in _PREFIXES.items():
+        if prefix == script.dialect.prefix:
+            continue
+        hit = next((n for n in script.lines[:script.first_command] if n.text.startswith(prefix) and n.number not in
+                    script.live and n.text[len(prefix):len(prefix) + 1] in (" ", "\t", "-")), None)
+        if hit is not None and not any(o.line == hit.number for o in script.options):
+            yield Hit(hit.number, 1, prefix, f"lines of {title} stand here, which {script.dialect.title} ignores",
+                      "info")
+
+
+_PREFIXES: Final = {"#SBATCH": "Slurm", "#PBS": "PBS", "#BSUB": "LSF", "#$": "Grid Engine", "#COBALT": "Cobalt"}
+
+
+def line_breaks(script: Script) -> Iterator[Hit]:
+    """DOS line breaks; the first is told."""
+    hit = next((line for line in script.lines if line.end == "\r\n"), None)
+    if hit is not None:
+        yield Hit(hit.number, len(hit.text) + 1, "line break",
+                  "DOS line breaks: the shell takes the carriage return for a part of the last word of each line")
+
+
+def shebang(script: Script) -> Iterator[Hit]:
+    """A script that does not begin with ``#!``."""
+    first = script.lines[0].text if script.lines else ""
+    if not first.startswith("#!"):
+        yield Hit(1, 1, "#!", "no #! at the very beginning: " + _SHELL.get(script.dialect.name, _SHELL[""]))
+
+
+_LOGIN: Final = "the user's login shell runs it, unless -S says another"
+_SHELL: Final = {"pbspro": _LOGIN, "torque": _LOGIN, "": "the site chooses the shell",
+                 "sge": "the shell of the queue runs it, unless -S says another"}
+
+
+def typographic(script: Script) -> Iterator[Hit]:
+    """Typographic dashes and quotes in directives."""
+    for line in script.lines:
+        hit = _CURLY.search(_COMMENT.sub("", line.text, 1)) if line.number in script.live else None
+        if hit is not None:
+            yield Hit(line.number, hit.start() + 1, "directive", f"{hit[0]} is a typographic sign, as word processors "
+                      "put it; the submit command knows only - and straight quotes")
+
+
+_COMMENT: Final = re.compile(r"(?<=\S)\s#.*", re.DOTALL)
+_CURLY: Final = re.compile("[\u2010-\u2015\u2212\u2018-\u201f\u00a0]")
+
+
+def conflict(script: Script) -> Iterator[Hit]:
+    """Marks of a conflict that was never merged; the first is told."""
+    for line in script.lines:
+        if _MARKER.match(line.text):
+            yield Hit(line.number, 1, "marker", "a conflict that was never merged stands here")
+            return
+
+
+_MARKER: Final = re.compile(r"(?:<{7}|>{7}) \S")
+
+
+def template(script: Script) -> Iterator[Hit]:
+    """The first placeholder of each generator."""
+    for what, pattern in _GENERATORS.items():
+        for line in script.lines:
+            hit = pattern.search(line.text[:4096])
+            if hit is not None:
+                yield Hit(line.number, hit.start() + 1, hit[0][:40], f"a placeholder of {what}: the script is a "
+                          "template, and values with placeholders are not checked", "info")
+                break
+
+
+#: What is not also the shell's own: ``${x}`` and ``%x`` are.
+_GENERATORS: Final = {
+    "Jinja or Mustache": re.compile(r"\{\{.{0,200}?\}\}|\{%.{0,200}?%\}"),
+    "Python's % operator": re.compile(r"%\(\w{1,99}\)[sd]", re.ASCII),
+    "string.Template or make": re.compile(r"\$\$\{\w{1,99}\}", re.ASCII),
+    "autoconf or CMake": re.compile(r"(?<![\w@.])@[A-Z_]\w{0,99}@(?![\w.])", re.ASCII),
+}

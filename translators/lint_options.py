@@ -1,0 +1,204 @@
+"""Checks of the options that the submit command obeys."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+from sssjob.translators.lint_base import Hit, Script
+from sssjob.translators.scripts.raw import Option
+
+__all__ = ["TOKENS", "no_limit", "patterns", "resources", "short", "signs", "streams", "twice", "two_fields",
+           "unexpanded", "unitless"]
+
+
+def two_fields(script: Script) -> Iterator[Hit]:
+    """Times of two fields, which are minutes and seconds."""
+    for option in script.options:
+        found = _MINUTES.fullmatch(option.value or "") if option.name in _TIMES else None
+        if found is not None:
+            yield Hit(option.line, option.column, option.name, f"{option.shown} is {int(found[1])} minutes and "
+                      f"{int(found[2])} seconds, not {int(found[1])} hours and {int(found[2])} minutes")
+
+
+_MINUTES: Final = re.compile(r"(\d{1,9}):(\d{1,2})", re.ASCII)
+_TIMES: Final = ("--time", "--time-min", "-l walltime", "-l cput", "-l pcput")
+
+
+def no_limit(script: Script) -> Iterator[Hit]:
+    """A time limit of zero, which is none."""
+    for option in script.options:
+        if option.name == "--time" and re.fullmatch(r"[0:]+", option.value or "") is not None:
+            yield Hit(option.line, option.column, option.name, f"{option.shown} asks for no limit at all")
+
+
+def twice(script: Script) -> Iterator[Hit]:
+    """Options whose last value alone counts."""
+    for part in script.parts:
+        first: dict[str, Option] = {}
+        for option in part:
+            before = first.setdefault(option.name, option)
+            if before.value != option.value and option.line and option.name not in _ADDED:
+                yield Hit(option.line, option.column, option.name, f"{option.shown}: line {before.line} says "
+                          f"{before.shown}; the last one counts")
+
+
+#: Options that add to what was said before: resources, variables, dependencies.
+_ADDED: Final = ("-R", "-v", "-l", "-W", "-w", "-pe", "-hold_jid", "-q", "-o", "--attrs", "--setattr", "--setopt",
+                 "--env")
+
+
+def short(script: Script) -> Iterator[Hit]:
+    """Long options that are cut: one that is meant as another is a warning."""
+    for option in script.options:
+        said = re.match(r"--[\w-]+", option.text[option.column - 1:]) if option.column else None
+        if said is None or said[0] in script.dialect.known or said[0] == option.name:
+            continue
+        meant = {"--tasks": "--ntasks", "--task": "--ntasks"}.get(said[0])
+        more = f", not as {meant}" if meant else ", which releases since 2025 refuse" \
+            if script.dialect.name == "flux" else ""
+        yield Hit(option.line, option.column, said[0], f"{said[0]} is no option; it is read as {option.name}{more}",
+                  None if more else "info")
+
+
+def resources(script: Script) -> Iterator[Hit]:
+    """``-l`` resources that only a site could know, where a known one is spelled much the same."""
+    known = [n.removeprefix("-l ") for n in script.dialect.known if n.startswith("-l ")]
+    for option in script.options:
+        name = option.name.removeprefix("-l ")
+        if name == option.name or name in known or name in _STANDARD:
+            continue
+        close = difflib.get_close_matches(name, known, 1, 0.75)
+        if close:
+            yield Hit(option.line, option.column, option.name, f"{name} is no resource that {script.dialect.title} "
+                      f"comes with; did you mean {close[0]}?")
+
+
+#: pbs_resources(7B) of both, without those that are in the tables of the dialects.
+_STANDARD: Final = ("arch", "cput", "pcput", "file", "host", "mem", "mpiprocs", "ncpus", "nice", "nodect", "ompthreads",
+                    "other", "pmem", "procs", "pvmem", "software", "vmem", "vnode", "walltime", "naccesspolicy",
+                    "feature",
+                    "h_rt", "s_rt", "h_vmem", "s_vmem", "h_cpu", "s_cpu", "h_data", "h_fsize", "h_stack", "mem_free",
+                    "virtual_free", "hostname", "qname", "num_proc", "swap_free", "tmpfs", "gpu", "ngpus", "gpus")
+
+
+def unexpanded(script: Script) -> Iterator[Hit]:
+    """Variables in directives, which no shell reads."""
+    allowed = _PSEUDO.get(script.dialect.name, ())
+    for option in script.options:
+        for hit in _VARIABLE.finditer(option.value or ""):
+            name = hit[1] or hit[2]
+            if option.line and name not in allowed and option.name not in _EVALUATED \
+                    and (option.line, option.column) not in script.templates:
+                yield Hit(option.line, option.column, option.name, f"{option.shown}: no shell reads a directive, so "
+                          f"{hit[0]} is taken as it stands")
+                break
+
+
+_VARIABLE: Final = re.compile(r"(?<![\\$@%{])\$(?:\{([A-Za-z_]\w*)\}|([A-Za-z_]\w*))", re.ASCII)
+_EVALUATED: Final = ("--wrap",)
+#: qsub(1) of Grid Engine, -o; qsub(1B) of Torque and PBS Pro, -o; qsub(1) of Cobalt.
+_PSEUDO: Final[Mapping[str, tuple[str, ...]]] = {
+    "sge": ("HOME", "USER", "JOB_ID", "JOB_NAME", "HOSTNAME", "SGE_TASK_ID", "TASK_ID"),
+    "torque": ("PBS_JOBID", "PBS_JOBNAME", "PBS_ARRAYID", "HOME", "PBS_O_WORKDIR", "PBS_O_HOME", "USER"),
+    "pbspro": ("PBS_JOBID", "PBS_JOBNAME", "PBS_ARRAY_INDEX"), "cobalt": ("jobid", "COBALT_JOBID"),
+    "lsf": ("HOME", "USER"),
+    "htcondor": (), "slurm": (), "flux": (),
+}
+
+
+def patterns(script: Script) -> Iterator[Hit]:
+    """Patterns in names of files that the manager does not know."""
+    known = TOKENS[script.dialect.name]
+    for option in script.options:
+        if option.name not in _FILES:
+            continue
+        for hit in re.finditer(r"%(?:(%)|\d*(\w?))", option.value or "", re.ASCII):
+            if hit[1] is None and hit[2] not in known:
+                yield Hit(option.line, option.column, option.name, f"{option.shown}: {hit[0]} is no pattern of "
+                          f"{script.dialect.title}; it is taken as it stands")
+                break
+
+
+_FILES: Final = ("--output", "--error", "--input", "-o", "-e", "-i", "-oo", "-eo")
+#: sbatch(1), section FILENAME PATTERN; bsub(1), -o.
+TOKENS: Final[Mapping[str, str]] = {"slurm": "AaJjNnstuxb", "lsf": "JI"}
+
+
+def unitless(script: Script) -> Iterator[Hit]:
+    """Memory of LSF without a unit."""
+    for option in script.options:
+        plain = {"-M": "KB", "-v": "KB"}.get(option.name)
+        if plain and (option.value or "").isdigit():
+            yield Hit(option.line, option.column, option.name, _UNITLESS.format(option.shown, plain), "info")
+        elif option.name == "-R" and (found := _RUSAGE.search((option.value or "")[:4096])) is not None:
+            yield Hit(option.line, option.column, option.name, _UNITLESS.format(f"mem={found[1]}", "MB"), "info")
+
+
+_UNITLESS: Final = "{} has no unit: the site says which (LSF_UNIT_FOR_LIMITS), and where it says nothing it is {}"
+_RUSAGE: Final = re.compile(r"rusage\[[^\]]*?\bmem=(\d+)(?![\w.])", re.ASCII)
+
+
+def streams(script: Script) -> Iterator[Hit]:
+    """Output that goes elsewhere than it seems."""
+    joins = script.dialect.name in ("pbspro", "torque", "sge")
+    for part in script.parts:
+        last = {option.name: option for option in part}
+        for option in part:
+            why = _astray(script.dialect.name, option, last)
+            if why:
+                yield Hit(option.line, option.column, option.name, f"{option.shown}: {why}")
+        join, unused = last.get("-j"), last.get("-e")
+        if joins and join is not None and unused is not None and join.value in ("oe", "y", "yes"):
+            yield Hit(unused.line, unused.column, "-e", f"{unused.shown} is unused: {join.shown} sends both streams "
+                      "to the file of standard output")
+
+
+def _astray(dialect: str, option: Option, last: Mapping[str, Option]) -> str:
+    """Why a stream does not go to the file that its option seems to name, or nothing."""
+    value = option.value or ""
+    if dialect in ("pbspro", "torque"):
+        return f"standard output goes to a file {value}; -j oe joins the two" \
+            if option.name == "-o" and value in ("e", "eo") else ""
+    if option.name not in _OUTPUTS:
+        return ""
+    if value.endswith("/") and dialect in ("slurm", "flux", "cobalt"):
+        return "a file is wanted, and this names a folder"
+    if dialect == "slurm" and "--array" in last and last[option.name] is option and not _APART.search(value):
+        return "all elements of the array write into one file; %A_%a keeps them apart"
+    return ""
+
+
+_OUTPUTS: Final = ("--output", "--error", "-o", "-e")
+#: A pattern that differs between the elements of an array, or a file that takes everything.
+_APART: Final = re.compile(r"%\d*[ajJ]|\A/dev/", re.ASCII)
+
+
+def signs(script: Script) -> Iterator[Hit]:
+    """A = or a # that is no separator here."""
+    if script.dialect.name == "htcondor":
+        for line in script.lines:
+            found = _COMMENTED.match(line.text[:4096])
+            if found is not None:
+                yield Hit(line.number, found.start(2) + 1, found[1], "# and what follows are a part of the value; a "
+                          "comment is a line of its own")
+    for option in script.options:
+        value = option.value or ""
+        if value.startswith("=") and _GLUED.match(option.text, max(0, option.column - 1)) is not None:
+            yield Hit(option.line, option.column, option.name, f"{option.shown}: the = is a part of the value")
+        elif script.dialect.name == "sge" and option.line and _cut(option.text):
+            yield Hit(option.line, option.text.index("#", 2) + 1, option.name, "Grid Engine ends the line at #, inside "
+                      "quotes too")
+            return
+
+
+_COMMENTED: Final = re.compile(r"\s*([+\w.]+)\s*=[^#]*\s(#)")
+_GLUED: Final = re.compile(r"-\w=")
+
+
+def _cut(line: str) -> bool:
+    """Whether the first # of a directive stands inside of quotes."""
+    before, sign, _ = line[2:].partition("#")
+    return bool(sign) and (before.count('"') % 2 == 1 or before.count("'") % 2 == 1)

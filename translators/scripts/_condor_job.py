@@ -1,0 +1,399 @@
+"""What the commands of HTCondor's submit descriptions mean: the program, its size, its machines, its variables.
+
+Source: condor_submit(1); values were compared with what the parser of the 23.0 bindings makes of them.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+import shlex
+from collections.abc import Mapping
+from decimal import Decimal
+from typing import Final
+
+from sssjob.model import Environment
+from sssjob.templates.quoting import QuotingError, condor_string
+from sssjob.translators.scripts._condor_lines import OPAQUE, opaque
+from sssjob.translators.scripts._condor_values import (
+    read_arguments,
+    read_environment,
+    read_requirements,
+    write_arguments,
+    write_environment,
+)
+from sssjob.translators.scripts.base import (
+    APPROXIMATED,
+    SITE,
+    Asking,
+    Entry,
+    Reading,
+)
+from sssjob.translators.scripts.common import Written, named_variables
+from sssjob.translators.scripts.layout import Part, derive_nodes, one_part, plain, shared, unknown_factor
+from sssjob.translators.scripts.raw import Option, shell_words
+from sssjob.units import to_bytes
+
+__all__ = [
+    "kept_as_it_is", "name_of", "raw_text", "read_command", "read_layout", "read_machines",
+    "read_variables", "write_command", "write_layout", "write_machines", "write_variables",
+]
+
+def _size(unit: int) -> Mapping[str, int]:
+    powers = {"k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40, "p": 1 << 50}
+    return {"": unit} | {s + b: power for s, power in powers.items() for b in ("", "b")}
+
+
+def _bytes(text: str, unit: int) -> int:
+    """Bytes of ``2 GB``. ValueError for another form, which may be an expression."""
+    found = re.fullmatch(r"(\d{1,15}(?:\.\d{1,6})?)\s*([A-Za-z]{0,2})", text.strip(), re.ASCII)
+    units = _size(unit)
+    if found is None or found[2].lower() not in units:
+        raise ValueError("is no size")
+    return -int(-(Decimal(found[1]) * units[found[2].lower()]) // 1)
+
+
+_SIZES: Final = {"request_memory": 1 << 20, "request_disk": 1 << 10}
+
+
+def _text_of_size(value: int, smallest: str) -> str:
+    """Bytes in the largest unit that is exact, rounded up to whole ones of the smallest."""
+    names = ("KB", "MB", "GB", "TB")[("KB", "MB").index(smallest):]
+    whole = -(-value // _SIZES["request_disk" if smallest == "KB" else "request_memory"])
+    for name in names[:-1]:
+        if whole % 1024 or not whole:
+            return f"{whole}{name}"
+        whole //= 1024
+    return f"{whole}{names[-1]}"
+
+
+# -- reading
+def kept_as_it_is(reading: Reading, option: Option, what: str = "an expression that only HTCondor can compute") -> None:
+    """A value that is kept for HTCondor alone, and told."""
+    reading.tell(SITE, option, f"{what}; kept as it is")
+    reading.keep(option)
+
+
+def read_layout(reading: Reading, options: Mapping[str, Option]) -> None:
+    """machine_count, request_cpus and request_gpus, memory and disk."""
+    for name, where in (("machine_count", "Requested/NodeCount"),
+                        ("request_cpus", "TaskGroup/TaskDefaults/Requested/Processors"),
+                        ("request_gpus", "Requested/Resource[name=GPU]")):
+        option = options.get(name)
+        if option is None:
+            continue
+        if re.fullmatch(r"\d{1,9}", option.value or "", re.ASCII) and int(option.value or ""):
+            more = {"metric": "PerNode"} if name == "request_gpus" and "machine_count" in options else {}
+            reading.put(where, int(option.value or ""), option, **more)
+        else:
+            kept_as_it_is(reading, option)
+    for name, unit in _SIZES.items():
+        option = options.get(name)
+        if option is None:
+            continue
+        tag = "Memory" if name == "request_memory" else "Disk"
+        try:
+            amount = _bytes(option.value or "", unit)
+        except ValueError:
+            kept_as_it_is(reading, option)
+            continue
+        more = {"metric": "PerNode"} if "machine_count" in options else {}
+        reading.bytes(f"Requested/{tag}", amount, option, **more)
+    if (universe := options.get("universe")) is not None and (universe.value or "").lower() not in (
+            "vanilla", "5", *(("parallel", "11") if "machine_count" in options else ())):
+        reading.keep(universe)
+
+
+def write_layout(asking: Asking) -> Written:
+    """The size of the job: one machine, or machines of the parallel universe."""
+    part = one_part(asking)
+    derive_nodes(part)
+    many = part.nodes is not None and part.nodes > 1
+    made: Written = []
+    if many:
+        made += [("universe", "parallel"), ("machine_count", str(part.nodes))]
+        if asking.source != "htcondor":
+            asking.note(SITE, None, "NodeCount: more than one machine needs the parallel universe, which a site has to "
+                        "set up", subject="NodeCount")
+    if part.nodes_most:
+        asking.note(APPROXIMATED, None, f"NodeCount: {part.nodes} is taken of {part.nodes} to {part.nodes_most}",
+                    subject="NodeCount")
+    cpus = _cpus(asking, part)
+    if cpus is not None:
+        made.append(("request_cpus", str(cpus)))
+    if part.memory is not None:
+        made.append(("request_memory", _text_of_size(_memory(asking, part, cpus or 1), "MB")))
+        if part.memory.value % (1 << 20):
+            asking.note(APPROXIMATED, part.memory.entry, "rounded up to whole MiB")
+        for e in part.beside:
+            asking.dropped(e, "there is one amount of memory")
+    disk = asking.one("Disk", carried=("units", "metric"))
+    if disk is not None:
+        amount = int(to_bytes(Decimal(disk.value), disk.attributes.get("units")))
+        if amount % 1024:
+            asking.note(APPROXIMATED, disk, "rounded up to whole KiB")
+        made.append(("request_disk", _text_of_size(amount, "KB")))
+    if part.gpus is not None:
+        gpus = part.gpus
+        if gpus.kind:
+            asking.note(SITE, gpus.entry, f"the type {gpus.kind} is left out; require_gpus could ask for it")
+        count = gpus.value * (part.tasks or 1) if gpus.per == "task" else gpus.value
+        if many and gpus.per in ("job", "task"):
+            count = shared(asking, dataclasses.replace(gpus, value=count), part.nodes or 1, "machines")
+        made.append(("request_gpus", str(count)))
+    return made
+
+
+def _cpus(asking: Asking, part: Part) -> int | None:
+    """Processors of one machine."""
+    nodes = part.nodes or 1
+    tasks = part.tasks or (part.per_node * nodes if part.per_node else None)
+    whole = part.processors if part.processors is not None else None
+    if whole is None and tasks is not None and tasks > 1:
+        whole = tasks * (part.cpus or 1)
+    if whole is None:
+        return part.cpus
+    cpus = -(-whole // nodes)
+    if tasks is None and cpus > 1 and asking.source != "htcondor":
+        asking.note(APPROXIMATED, None, f"Processors: one process with {cpus} processors of each machine is started",
+                    subject="Processors")
+    if tasks is not None and tasks > 1:
+        asking.note(APPROXIMATED, None, f"TaskCount: {tasks} tasks are {cpus} processors of each machine; HTCondor "
+                    "starts one process there", subject="TaskCount")
+    elif whole % nodes:
+        asking.note(APPROXIMATED, None, "Processors: shared out among the machines, rounded up", subject="Processors")
+    return cpus
+
+
+def _memory(asking: Asking, part: Part, cpus: int) -> int:
+    """Bytes of one machine."""
+    memory = part.memory
+    assert memory is not None
+    nodes, tasks = part.nodes or 1, part.tasks or 1
+    if memory.per == "job":
+        return memory.value if nodes == 1 else shared(asking, memory, nodes, "machines")
+    if memory.per in ("PerNode", "PerChunk"):
+        return memory.value
+    factor = {"task": -(-tasks // nodes), "PerProcessor": cpus,
+              "PerGPU": part.gpus.value if part.gpus is not None else 1}.get(memory.per)
+    if factor is None:
+        unknown_factor(asking, memory, f"{memory.per} is written for the machine")
+        return memory.value
+    if factor != 1:
+        asking.note(APPROXIMATED, memory.entry, f"written for the machine, {factor} times as much")
+    return memory.value * factor
+
+
+def read_machines(reading: Reading, options: Mapping[str, Option]) -> None:
+    """What requirements ask of a machine; what else stands there is kept."""
+    option = options["requirements"]
+    taken = {o.name for o in reading.options}
+    found, others = read_requirements(option.value or "")
+    for tag, op, value in found:
+        more = {"op": op} if op != "EQ" else {}
+        if (tag == "Memory" and "request_memory" in taken) or (tag == "Processors" and "request_cpus" in taken):
+            others.append(f"{'Memory' if tag == 'Memory' else 'Cpus'} >= {value}")
+        elif tag == "Memory":
+            reading.bytes("Requested/Memory", int(value) << 20, option, metric="PerNode", **more)
+        elif tag == "Processors":
+            reading.put("TaskGroup/TaskDefaults/Requested/Processors", int(value), option, **more)
+        else:
+            reading.put(f"Requested/{tag}", value, option, **more)
+    if others:
+        reading.keep(option._replace(value=" && ".join(others)))
+
+
+_SAID: Final = {"OperatingSystem": "OpSys", "Architecture": "Arch", "Node": "Machine"}
+
+
+def write_machines(asking: Asking) -> Written:
+    """Requirements of all that is asked of a machine."""
+    asked = {id(e): e for tag in (*_SAID, "Feature") for e in asking.find(tag)}
+    wanted = [e for e in asked.values() if e.tag == "Node" and e.attributes.get("op", "EQ") == "EQ"]
+    hosts = _hosts(asking, wanted) if len(wanted) > 1 or any("aggregation" in e.attributes for e in wanted) else ""
+    for e in wanted if hosts or len(wanted) > 1 else ():
+        del asked[id(e)]
+    terms = [term for e in asking.entries if id(e) in asked and (term := _term(asking, e))]
+    terms += [hosts] if hosts else []
+    own = asking.extension("requirements", "htcondor")
+    if own is not None:
+        terms.append(f"({own.text})" if "||" in own.text and terms and not own.text.startswith("(") else own.text)
+    return [("requirements", " && ".join(terms))] if terms else []
+
+
+def _hosts(asking: Asking, entries: list[Entry]) -> str:
+    """Several hosts: a job has one machine at a time, so any of them."""
+    names: list[str] = []
+    for e in entries:
+        e.understood |= {"op", "aggregation"}
+        if e.attributes.keys() & {"conj", "group", "preference"} or e.attributes.get("aggregation", "List") != "List":
+            asking.dropped(e, f"{e.text} is no list of names")
+        else:
+            names += [name.strip() for name in e.text.split(",")]
+    if len(names) > 1:
+        asking.note(APPROXIMATED, None, "Node: any of the hosts, not all of them", subject="Node")
+    try:
+        terms = [f"Machine == {condor_string(name, 'Node')}" for name in names]
+    except QuotingError as error:
+        asking.dropped(entries[0], str(error))
+        return ""
+    return f"({' || '.join(terms)})" if len(terms) > 1 else "".join(terms)
+
+
+def _term(asking: Asking, e: Entry) -> str:
+    """One condition of an expression; empty for what cannot be said."""
+    if e.tag == "Feature":
+        if not plain([e]) or not re.fullmatch(r"[A-Za-z_]\w*", e.text, re.ASCII):
+            asking.dropped(e, f"{e.text[:80]} is no attribute of a machine")
+            return ""
+        if asking.source != "htcondor":
+            asking.note(SITE, e, f"machines may not tell of {e.text} by that name")
+        return f"{e.text} == True"
+    e.understood |= {"op"}
+    op = e.attributes.get("op", "EQ")
+    if op not in ("EQ", "NE") or e.attributes.keys() & {"conj", "group", "preference", "aggregation"}:
+        asking.dropped(e, f"the condition on {e.text} is not carried")
+        return ""
+    try:
+        return f"{_SAID[e.tag]} {'==' if op == 'EQ' else '!='} {condor_string(e.text, e.tag)}"
+    except QuotingError as error:
+        asking.dropped(e, str(error))
+        return ""
+
+
+def read_command(reading: Reading, options: Mapping[str, Option]) -> None:
+    """executable and arguments, and what becomes of them on the machine."""
+    if (option := options.get("executable")) is not None and option.value:
+        reading.put("Executable", _local(reading, option.value), option)
+    if (words := options.get("arguments")) is not None and words.value:
+        try:
+            made = read_arguments(words.value)
+        except ValueError as error:
+            reading.misfit(words, str(error), 'words, or "words with \'quotes\'"')
+            return
+        if _CALLS.search(words.value):
+            reading.tell(SITE, words, "has macros that only HTCondor replaces; they stay as text")
+        reading.put("Arguments", shlex.join(made), words)
+
+
+def _local(reading: Reading, name: str) -> str:
+    """``./run.sh``: a name without a folder is a file of the directory of submission, a shell would look for a command
+    of that name. In a container, or where nothing is transferred, it may be one."""
+    said = {o.name: (o.value or "").lower() for o in reading.options}
+    there = said.get("universe") in ("docker", "container") or said.get("transfer_executable") in ("false", "0", "no") \
+        or any(image in said for image in ("docker_image", "container_image"))
+    return f"./{name}" if re.fullmatch(r"[\w.+@%-]+", name) and not there else name
+
+
+_LITERAL: Final = re.compile(r"\$")
+_CALLS: Final = re.compile(r"\$(?!\((?:Process|ProcId|Cluster|ClusterId)\))\$?\w*[(\[]", re.IGNORECASE)
+
+
+def raw_text(asking: Asking, text: str) -> str:
+    """A text in which every dollar sign is one, but for the macros of a description that was read."""
+    if "$" not in text:
+        return text
+    if asking.source != "htcondor":
+        if OPAQUE.search(text):
+            asking.note(APPROXIMATED, None, f"{text[:80]} looks like a macro of HTCondor; its dollar signs are said as "
+                        "$(DOLLAR)", "info", "macro")
+        return text.replace("$", "$(DOLLAR)")
+    unread = asking.extension("queue", "htcondor")
+    pattern = OPAQUE if unread is None else opaque(re.findall(r"[A-Za-z_]\w*", unread.text))
+    made, at = [], 0
+    for hit in _LITERAL.finditer(text):
+        made.append(text[at:hit.start()])
+        doubled = hit.start() and text[hit.start() - 1] == "$" and pattern.match(text, hit.start() - 1)
+        made.append("$" if pattern.match(text, hit.start()) or doubled else "$(DOLLAR)")
+        at = hit.end()
+    return "".join([*made, text[at:]])
+
+
+def write_command(asking: Asking) -> Written:
+    """executable and arguments; a script of the document is a file beside it."""
+    entry, arguments = asking.one("Executable"), asking.one("Arguments")
+    text = "" if entry is None else entry.text
+    script = text.startswith("#") and text[1:] in asking.document.files
+    made: Written = []
+    if script:
+        made.append(("executable", f"{name_of(asking)}.sh"))
+    elif text:
+        made.append(("executable", raw_text(asking, _file(asking, entry, text))))
+    if arguments is not None:
+        try:
+            words = shell_words(arguments.text)
+        except ValueError as error:
+            asking.note(APPROXIMATED, arguments, f"taken as one argument: {error}")
+            words = [arguments.text]
+        if words:
+            made.append(("arguments", write_arguments(words, lambda word: raw_text(asking, word))))
+    return made
+
+
+def _file(asking: Asking, entry: Entry | None, text: str) -> str:
+    """The executable as a file of the directory of submission."""
+    if re.fullmatch(r"\./[^/]+", text):
+        return text[2:]
+    if "/" not in text and asking.source != "htcondor":
+        asking.note(APPROXIMATED, entry, f"HTCondor takes {text} for a file of the directory of submission, not for a "
+                    "command")
+    return text
+
+
+def name_of(asking: Asking) -> str:
+    """What the files of a job are called."""
+    said = asking.context.name or str(asking.job.value("Name") or asking.job.value("Id") or "job")
+    return re.sub(r"[^\w.-]", "_", said).strip(".")[:100] or "job"
+
+
+def read_variables(reading: Reading, options: Mapping[str, Option]) -> None:
+    """environment and getenv."""
+    option = options.get("environment")
+    if option is not None and option.value:
+        try:
+            variables = read_environment(option.value)
+        except ValueError as error:
+            reading.misfit(option, str(error), '"A=1 B=2" or A=1;B=2')
+            variables = {}
+        for name, value in variables.items():
+            reading.put("Environment/Variable", value, option, name=name)
+    export = options.get("getenv")
+    if export is None:
+        return
+    text = (export.value or "").lower()
+    scope = reading.scope(("Environment",))
+    assert isinstance(scope, Environment)
+    if text in ("true", "false", "1", "0", "yes", "no"):
+        scope.attributes = {"export": "true" if text in ("true", "1", "yes") else "false"}
+    elif re.fullmatch(r"[A-Za-z_]\w*(\s*,\s*[A-Za-z_]\w*)*", export.value or "", re.ASCII):
+        scope.attributes = {"export": "false"}
+        reading.put("Extension[name=ExportNames,type=Scheduler]", re.sub(r"\s", "", export.value or ""), export)
+    else:
+        kept_as_it_is(reading, export, "patterns of names")
+
+
+def write_variables(asking: Asking) -> Written:
+    """environment and getenv."""
+    environment = asking.job.environment
+    export = environment.export if environment is not None else None
+    names = asking.extension("ExportNames")
+    made: Written = []
+    variables = {e.attributes["name"]: e.text for e in named_variables(asking) if _sayable(asking, e)}
+    if variables:
+        made.append(("environment", write_environment(variables, lambda text: raw_text(asking, text))))
+    if export:
+        made.append(("getenv", "True"))
+        if names is not None:
+            asking.note(APPROXIMATED, names, "all variables of the submitter are there, these too", "info")
+    elif names is not None:
+        made.append(("getenv", names.text))
+    elif export is False and asking.extension("getenv", "htcondor") is None:
+        made.append(("getenv", "False"))
+    return made
+
+
+def _sayable(asking: Asking, e: Entry) -> bool:
+    if e.text.isprintable() or "\t" in e.text:
+        return True
+    asking.dropped(e, "a line break cannot stand in a variable")
+    return False

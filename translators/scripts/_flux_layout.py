@@ -1,0 +1,212 @@
+"""The size of a job of Flux and the nodes that it may have (RFC 35)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Final
+
+from sssjob.translators.asked import NEAREST
+from sssjob.translators.scripts.base import (
+    APPROXIMATED,
+    SITE,
+    Asking,
+    Entry,
+    Reading,
+    Special,
+)
+from sssjob.translators.scripts.common import (
+    Written,
+)
+from sssjob.translators.scripts.layout import Amount, Part, derive_nodes, one_part, plain, task_processors
+from sssjob.translators.scripts.raw import Option
+
+__all__ = ["LAYOUT", "every", "kept_of", "read_layout", "read_requires", "several", "write_layout", "write_requires"]
+
+LAYOUT: Final = {"--nodes": "Requested/NodeCount", "--nslots": "TaskGroup/TaskCount",
+                  "--cores-per-slot": "TaskGroup/TaskDefaults/Requested/Processors",
+                  "--gpus-per-slot": "TaskGroup/TaskDefaults/Requested/Resource[name=GPU]"}
+
+
+def read_layout(reading: Reading, options: Mapping[str, Option]) -> None:
+    """Numbers of nodes, slots, cores and GPUs, and what they are per."""
+    counts: dict[str, int] = {}
+    for name, where in LAYOUT.items():
+        option = options.get(name)
+        if option is None:
+            continue
+        if not re.fullmatch(r"\d{1,9}", option.value or "", re.ASCII):
+            reading.misfit(option, "is no number", "a number")
+        elif not int(option.value or ""):
+            reading.keep(option)        # taken as not said
+        else:
+            counts[name] = int(option.value or "")
+            reading.put(where, counts[name], option)
+    nodes, slots = counts.get("--nodes"), counts.get("--nslots")
+    if nodes and slots and nodes > slots:
+        o = options["--nslots"]
+        reading.refuse(f"{nodes} nodes for {slots} slots", o.line, o.column, o.name, o.text)
+    if (only := options.get("--exclusive")) is not None:
+        if not nodes:
+            reading.refuse("--exclusive wants --nodes", only.line, only.column, only.name, only.text)
+        reading.put("Extension[name=ExclusiveNodeUse,type=Scheduler]", "true", only)
+
+
+def write_layout(asking: Asking) -> Written:
+    """The size of the job in options of flux."""
+    part = one_part(asking)
+    cpus = task_processors(asking, part)
+    derive_nodes(part)
+    tasks = _slots(asking, part)
+    made: Written = []
+    if part.nodes is not None:
+        made.append(("--nodes", str(part.nodes)))
+        if part.nodes_most:
+            asking.note(APPROXIMATED, None, f"NodeCount: {part.nodes} is taken of {part.nodes} to {part.nodes_most}",
+                        subject="NodeCount")
+    if tasks is not None:
+        made.append(("--nslots", str(tasks)))
+    if cpus is not None:
+        made.append(("--cores-per-slot", str(cpus)))
+    if part.gpus is not None:
+        made.append(("--gpus-per-slot", str(_gpus(asking, part, part.gpus, tasks or part.nodes or 1))))
+    if part.memory is not None:
+        asking.dropped(part.memory.entry)
+        for e in part.beside:
+            asking.dropped(e)
+    return made + _exclusive(asking, part, made)
+
+
+def _slots(asking: Asking, part: Part) -> int | None:
+    """Slots in all, which Flux spreads evenly over the nodes."""
+    tasks = part.tasks
+    if tasks is None and part.per_node is not None:
+        tasks = part.per_node * (part.nodes or 1)
+    if part.per_node is not None and tasks != part.per_node * (part.nodes or 0):
+        asking.note(APPROXIMATED, None, f"TaskDistribution: {tasks} slots are spread evenly, not {part.per_node} on "
+                    "each node", subject="TaskDistribution")
+    if tasks is not None and part.nodes is not None and tasks < part.nodes:
+        asking.note(APPROXIMATED, None, f"TaskCount: {part.nodes} slots, for Flux wants one on each node",
+                    subject="TaskCount")
+        return part.nodes
+    if tasks is None and (part.cpus or part.gpus) and part.nodes is None:
+        return 1
+    return tasks
+
+
+def _gpus(asking: Asking, part: Part, gpus: Amount, slots: int) -> int:
+    if gpus.kind:
+        asking.note(SITE, gpus.entry, f"Flux has no types of GPUs; {gpus.kind} is left out")
+    if gpus.per == "task":
+        return gpus.value
+    total = gpus.value * {"PerNode": part.nodes or 1, "PerChunk": part.chunks or 1}.get(gpus.per, 1)
+    if total != slots or gpus.per not in ("PerNode", "job"):
+        even = total % slots == 0
+        asking.note(APPROXIMATED, gpus.entry, f"{total} GPUs in all are shared out among {slots} slots"
+                    + ("" if even else ", rounded up"), "info" if even else None)
+    return -(-total // slots)
+
+
+def _exclusive(asking: Asking, part: Part, said: Written) -> Written:
+    entry = asking.extension("ExclusiveNodeUse")
+    if part.nodes is not None and len(said) == 1 and asking.source not in ("", "flux"):
+        asking.note(APPROXIMATED, None, "NodeCount: nodes without slots are whole ones in Flux", "info", "NodeCount")
+    if entry is None or entry.text == "false":
+        return []
+    if entry.text != "true":
+        asking.note(APPROXIMATED, entry, f"{entry.text} is written as exclusive nodes")
+    if part.nodes is None:
+        asking.dropped(entry, "exclusive nodes want a number of nodes")
+        return []
+    return [("--exclusive", None)]
+
+
+# -- constraints
+_TERM: Final = re.compile(r"(-?)(?:(host|hosts|hostlist):)?([\w.+@\[\]-]+(?:,[\w.+@\[\]-]+)*)", re.ASCII)
+_PROPERTY: Final = re.compile(r"[A-Za-z_][\w.+@-]*", re.ASCII)
+
+
+def _terms(text: str) -> list[tuple[str, str, bool]] | None:
+    """(tag, text, wanted) of terms that are all demanded; None for another expression of RFC 35."""
+    made: list[tuple[str, str, bool]] = []
+    for word in re.split(r"\s*&&?\s*|\s+and\s+|\s+", text.strip()):
+        found = _TERM.fullmatch(word)
+        if found is None:
+            return None
+        if found[2]:
+            made.append(("Node", found[3], not found[1]))
+            continue
+        for name in (found[1] + found[3]).split(","):
+            bare = name.removeprefix("-")
+            if not _PROPERTY.fullmatch(bare) or bare in ("and", "or", "not"):
+                return None
+            made.append(("Feature", bare, name == bare))
+    return made
+
+
+def every(reading: Reading, name: str) -> list[Option]:
+    """All options of a name, in their order."""
+    return [o for o in reading.options if o.name == name]
+
+
+def read_requires(reading: Reading, options: Mapping[str, Option]) -> None:
+    """Features and hosts of --requires; an expression that is more than that is kept."""
+    given = every(reading, "--requires")
+    terms = [_terms(o.value or "") for o in given]
+    hosts = sum(tag == "Node" and wanted for some in terms if some for tag, _, wanted in some)
+    if hosts > 1 or any(some is None for some in terms):
+        for option in given:
+            reading.keep(option)
+        return
+    for option, some in zip(given, terms, strict=True):
+        for tag, text, wanted in some or ():
+            kind = {} if tag == "Feature" else {"aggregation": "Range"} if "[" in text else {
+                "aggregation": "List"} if "," in text else {}
+            reading.put(f"Requested/{tag}", text, option, **kind, **({} if wanted else {"op": "NE"}))
+
+
+def write_requires(asking: Asking) -> Written:
+    """--requires of features and hosts."""
+    made = [("--requires", e.text) for e in kept_of(asking, "requires")]
+    for e in asking.find("Feature"):
+        if not _listed(e) or not _PROPERTY.fullmatch(e.text):
+            asking.dropped(e, f"{e.attributes.get('op', 'EQ')} {e.text} is no property to ask for")
+        else:
+            made.append(("--requires", f"{'-' if e.attributes.get('op') == 'NE' else ''}{e.text}"))
+    return made + _hosts(asking)
+
+
+def _listed(e: Entry) -> bool:
+    return e.attributes.get("op", "EQ") in ("EQ", "NE") and (
+        plain([e]) or e.attributes.keys() & {"conj", "group", "preference"} == set())
+
+
+def _hosts(asking: Asking) -> Written:
+    made: dict[str, list[str]] = {}
+    for e in asking.find("Node"):
+        if not _listed(e) or e.attributes.get("aggregation") == "Pattern" or not re.fullmatch(
+                _TERM.pattern.partition(":)?")[2], e.text, re.ASCII):
+            asking.dropped(e, "only lists of hosts can be said")
+            continue
+        e.understood |= {"aggregation", "op"}
+        made.setdefault("-host:" if e.attributes.get("op") == "NE" else "host:", []).append(e.text)
+    if len(made.get("host:", ())) > 1 and asking.source != "flux":
+        asking.note(APPROXIMATED, None, "Node: any of the hosts, not all of them", subject="Node")
+    return [("--requires", sign + ",".join(texts)) for sign, texts in made.items()]
+
+
+def kept_of(asking: Asking, name: str) -> list[Entry]:
+    """What was kept of an option that may stand several times, in order."""
+    return asking.find("Extension", NEAREST, name=name, type="flux")
+
+
+def several(name: str) -> Special:
+    """An option that adds up and that only Flux knows."""
+    def read(reading: Reading, options: Mapping[str, Option]) -> None:
+        for option in every(reading, name):
+            reading.keep(option)
+
+    def write(asking: Asking) -> Written:
+        return [(name, e.text) for e in kept_of(asking, name.lstrip("-"))]
+
+    return Special((name,), read, write)

@@ -1,0 +1,204 @@
+"""The size of a job of Slurm: nodes, tasks, processors, memory, GPUs and other generic resources.
+
+Source: sbatch(1) of 22.05.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Final
+
+from sssjob.translators.scripts.base import (
+    APPROXIMATED,
+    Asking,
+    Reading,
+    Row,
+)
+from sssjob.translators.scripts.common import (
+    Written,
+)
+from sssjob.translators.scripts.grammars import (
+    COUNT,
+    SLURM_SIZE,
+    Grammar,
+)
+from sssjob.translators.scripts.layout import (
+    Amount,
+    Part,
+    fits,
+    part_of,
+    shared,
+    size,
+    task_processors,
+    together,
+    unknown_factor,
+)
+from sssjob.translators.scripts.raw import Option
+
+__all__ = ["NAMES", "SIZE", "read_layout", "write_layout"]
+
+_MB: Final = size(",K,M,G,T", 1 << 20)
+SIZE: Final = Grammar(SLURM_SIZE.read, lambda text: _MB(int(text)), "a size")
+_GPUS: Final = {"--gpus": "Requested/Resource[name=GPU]",
+                "--gpus-per-node": "Requested/Resource[name=GPU,metric=PerNode]",
+                "--gpus-per-task": "TaskGroup/TaskDefaults/Requested/Resource[name=GPU]"}
+_MEMORY: Final = {"--mem": "PerNode", "--mem-per-cpu": "PerProcessor", "--mem-per-gpu": "PerGPU"}
+_COUNTS: Final = {
+    "--ntasks": Row("--ntasks", "TaskGroup/TaskCount", COUNT),
+    "--ntasks-per-node": Row("--ntasks-per-node", "TaskGroup/TaskDistribution[type=TasksPerNode]", COUNT),
+    "--cpus-per-task": Row("--cpus-per-task", "TaskGroup/TaskDefaults/Requested/Processors", COUNT),
+}
+
+
+#: Options of the layout.
+NAMES: Final = ("--nodes", *_COUNTS, *_MEMORY, *_GPUS, "--gres")
+
+
+def read_layout(reading: Reading, options: Mapping[str, Option]) -> None:
+    """The size of the job: nodes, tasks, processors, memory, GPUs."""
+    if (nodes := options.get("--nodes")) is not None:
+        _read_nodes(reading, nodes)
+    for name, row in _COUNTS.items():
+        if name in options:
+            reading.row(row, options[name])
+    memory = [options[name] for name in _MEMORY if name in options]
+    for option in memory:
+        _read_memory(reading, option)
+    if len(memory) > 1:
+        reading.refuse(f"{' and '.join(o.name for o in memory)} exclude each other", memory[1].line, memory[1].column,
+                       memory[1].name, memory[1].text)
+    for name, where in _GPUS.items():
+        if name in options:
+            _read_gpus(reading, options[name], where)
+    if (gres := options.get("--gres")) is not None:
+        _read_gres(reading, gres, "--gpus-per-node" in options)
+
+
+def _read_nodes(reading: Reading, option: Option) -> None:
+    found = re.fullmatch(r"(\d{1,9})([kKmM]?)(?:-(\d{1,9})([kKmM]?))?", option.value or "", re.ASCII)
+    factors = {"": 1, "k": 1024, "m": 1 << 20}
+    if found is None:
+        reading.misfit(option, "is no number of nodes", "a number or a range such as 2-4")
+        return
+    least = int(found[1]) * factors[found[2].lower()]
+    if found[3] is None:
+        reading.put("Requested/NodeCount", least, option)
+        return
+    most = int(found[3]) * factors[found[4].lower()]
+    if most < least:
+        reading.misfit(option, "the most is less than the least", "MIN-MAX")
+        return
+    reading.put("Requested/NodeCount", least, option, op="GE")
+    reading.put("Requested/NodeCount", most, option, op="LE")
+
+
+def _read_memory(reading: Reading, option: Option) -> None:
+    try:
+        amount = SLURM_SIZE.read(option.value or "")
+    except ValueError as error:
+        reading.misfit(option, str(error), "a number with K, M, G or T")
+        return
+    if amount == 0:
+        reading.keep(option)        # all memory of the node
+        return
+    amount = -(-amount // (1 << 20)) << 20
+    reading.bytes("Requested/Memory", amount, option, metric=_MEMORY[option.name])
+
+
+def _read_gpus(reading: Reading, option: Option, where: str) -> None:
+    found = re.fullmatch(r"(?:([^:,]+):)?(\d{1,9})", option.value or "", re.ASCII)
+    if found is None:
+        reading.misfit(option, "is no number of GPUs", "[TYPE:]NUMBER")
+        return
+    reading.put(where, int(found[2]), option, **({"type": found[1]} if found[1] else {}))
+
+
+def _read_gres(reading: Reading, option: Option, gpus_said: bool) -> None:
+    for part in (option.value or "").split(","):
+        found = re.fullmatch(r"(?:gres:)?([A-Za-z_]\w*)(?::([A-Za-z][^:]*))?(?:[:=](\d{1,9}))?", part, re.ASCII)
+        if found is None:
+            reading.keep(option)
+            return
+        if found[1] == "gpu" and gpus_said:
+            continue
+        name = "GPU" if found[1] == "gpu" else found[1]
+        reading.put("Requested/Resource", int(found[3] or 1), option, name=name, metric="PerNode",
+                    **({"type": found[2]} if found[2] else {}))
+
+
+def write_layout(asking: Asking) -> Written:
+    """The size of the job in options of sbatch."""
+    part = part_of(asking)
+    made: Written = []
+    together(part)
+    cpus = task_processors(asking, part)
+    if part.nodes is not None:
+        made.append(("--nodes", f"{part.nodes}-{part.nodes_most}" if part.nodes_most else str(part.nodes)))
+    for name, count in (("--ntasks", part.tasks), ("--ntasks-per-node", part.per_node), ("--cpus-per-task", cpus)):
+        if count is not None:
+            made.append((name, str(count)))
+    if part.memory is not None:
+        name, amount = _memory(asking, part, part.memory, cpus or 1)
+        made.append((name, _MB(amount)))
+        for e in part.beside:
+            asking.dropped(e, f"Slurm takes one amount of memory, here {name}")
+    if part.gpus is not None:
+        made.append(_gpus(part, part.gpus))
+    return made + _gres(asking)
+
+
+def _memory(asking: Asking, part: Part, memory: Amount, cpus: int) -> tuple[str, int]:
+    """Option and bytes."""
+    own = {v: k for k, v in _MEMORY.items()}
+    if memory.value % (1 << 20):
+        asking.note(APPROXIMATED, memory.entry, "rounded up to whole MiB")
+    if memory.per in own:
+        return own[memory.per], memory.value
+    processors = (part.tasks or (part.per_node or 0) * (part.nodes or 0)) * cpus
+    if memory.per == "task":
+        asking.note(APPROXIMATED, memory.entry, f"per task is written per processor, {cpus} a task")
+        return "--mem-per-cpu", shared(asking, memory, cpus, "processors")
+    if memory.per == "PerChunk":
+        if part.node_chunks:
+            return "--mem", memory.value
+        total = memory.value * (part.chunks or 1)
+    elif memory.per == "job":
+        total = memory.value
+        if part.nodes == 1 or (part.nodes is None and not processors):
+            if part.nodes is None:
+                unknown_factor(asking, memory, "memory of the job is written as that of one node")
+            return "--mem", total
+        if part.nodes is not None:
+            return "--mem", shared(asking, memory, part.nodes, "nodes")
+    else:
+        unknown_factor(asking, memory, f"{memory.per} is written per processor")
+        return "--mem-per-cpu", memory.value
+    asking.note(APPROXIMATED, memory.entry, f"written per processor, {processors or 1} in all")
+    return "--mem-per-cpu", -(-total // (processors or 1))
+
+
+def _gpus(part: Part, gpus: Amount) -> tuple[str, str | None]:
+    name = {"PerNode": "--gpus-per-node", "task": "--gpus-per-task"}.get(gpus.per, "--gpus")
+    value = gpus.value
+    if gpus.per == "PerChunk":
+        name = "--gpus-per-node" if part.node_chunks else "--gpus"
+        value *= 1 if part.node_chunks else part.chunks or 1
+    return name, f"{gpus.kind}:{value}" if gpus.kind else str(value)
+
+
+def _gres(asking: Asking) -> Written:
+    made = []
+    for e in asking.find("Resource"):
+        name = e.attributes.get("name")
+        if name in ("GPU", "License"):
+            e.used = bool(e.understood & {"units"})
+            continue
+        e.understood |= {"name", "type", "metric"}
+        if e.attributes.get("metric") != "PerNode":
+            asking.note(APPROXIMATED, e, f"{name} is written per node")
+        kind = e.attributes.get("type")
+        if not fits(asking, e, f"{name}{kind or ''}"):
+            continue
+        made.append(f"{name}:{kind + ':' if kind else ''}{int(float(e.text))}")
+    return [("--gres", ",".join(made))] if made else []

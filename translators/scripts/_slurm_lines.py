@@ -1,0 +1,251 @@
+"""How sbatch finds and splits directives: the first stage, lines of PBS and LSF that it obeys included.
+
+Source: sbatch(1) of 22.05 and what sbatch 22.05.8 printed for small cases (``sbatch -vv``).
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from sssjob.templates.quoting import Directive, sbatch
+from sssjob.translators.scripts.base import (
+    APPROXIMATED,
+    CONTRADICTORY,
+    SITE,
+    Reading,
+    Scan,
+)
+from sssjob.translators.scripts.raw import Line, Option, Refusal, Word, slurm_words
+
+__all__ = ["LONG", "PREFIXES", "SAME", "arguments", "directive", "live", "scan"]
+
+#: Long option -> "" no argument, ":" one, "?" one only after ``=``.
+LONG: Final = dict.fromkeys((
+    "contiguous", "get-user-env", "help", "hold", "ignore-pbs", "no-kill", "no-requeue", "overcommit",
+    "oversubscribe", "parsable", "quiet", "reboot", "requeue", "share", "spread-job", "test-only", "usage",
+    "use-min-nodes", "verbose", "version", "wait"), "") | dict.fromkeys(("exclusive", "nice", "propagate"), "?") | \
+    dict.fromkeys((
+        "account", "acctg-freq", "array", "batch", "bb", "bbf", "begin", "chdir", "cluster-constraint", "clusters",
+        "comment", "constraint", "container", "core-spec", "cores-per-socket", "cpu-freq", "cpus-per-gpu",
+        "cpus-per-task", "deadline", "delay-boot", "dependency", "distribution", "error", "exclude", "export",
+        "export-file", "extra-node-info", "gid", "gpu-bind", "gpu-freq", "gpus", "gpus-per-node", "gpus-per-socket",
+        "gpus-per-task", "gres", "gres-flags", "hint", "input", "job-name", "kill-on-invalid-dep", "licenses",
+        "mail-type", "mail-user", "mcs-label", "mem", "mem-bind", "mem-per-cpu", "mem-per-gpu", "mincpus", "network",
+        "nodefile", "nodelist", "nodes", "ntasks", "ntasks-per-core", "ntasks-per-gpu", "ntasks-per-node",
+        "ntasks-per-socket", "open-mode", "output", "partition", "power", "prefer", "priority", "profile", "qos",
+        "reservation", "signal", "sockets-per-node", "switches", "tasks-per-node", "thread-spec", "threads-per-core",
+        "time", "time-min", "tmp", "uid", "wait-all-nodes", "wckey", "wrap"), ":")
+SAME: Final = {"share": "oversubscribe", "tasks-per-node": "ntasks-per-node"}
+_SHORT: Final = {
+    "a": "array", "A": "account", "b": "begin", "B": "extra-node-info", "c": "cpus-per-task", "C": "constraint",
+    "d": "dependency", "D": "chdir", "e": "error", "F": "nodefile", "G": "gpus", "h": "help", "H": "hold",
+    "i": "input", "J": "job-name", "k": "no-kill", "L": "licenses", "m": "distribution", "M": "clusters",
+    "n": "ntasks", "N": "nodes", "o": "output", "O": "overcommit", "p": "partition", "q": "qos", "Q": "quiet",
+    "s": "oversubscribe", "S": "core-spec", "t": "time", "v": "verbose", "V": "version", "w": "nodelist", "W": "wait",
+    "x": "exclude",
+}
+PREFIXES: Final = ("#SBATCH", "#SLURM")
+_PARTS: Final = ("hetjob", "packjob")
+
+
+def _header(lines: list[Line]) -> int:
+    """How many lines are read: up to the first that is neither blank nor, after blanks, begins with ``#``."""
+    for index, line in enumerate(lines):
+        if line.text.strip() and not line.text.lstrip().startswith("#"):
+            return index
+    return len(lines)
+
+
+def live(lines: list[Line]) -> list[Line]:
+    """The lines that sbatch obeys."""
+    return [line for line in lines[:_header(lines)] if line.text.startswith(PREFIXES)]
+
+
+def scan(reading: Reading, lines: list[Line]) -> Scan:
+    """The directives of a script. Words of all lines are one command line, so that an option may find its value on the
+    next line."""
+    first = lines[0] if lines else Line(1, "")
+    if not first.text.startswith("#!"):
+        reading.refuse("sbatch wants #! at the very beginning"
+                       + (", before it stands a byte order mark" if first.text.startswith("\ufeff#!") else ""), 1,
+                       text=first.text)
+    broken = next((line for line in lines if line.end == "\r\n"), None)
+    if broken is not None:
+        reading.refuse("DOS line breaks, which sbatch refuses", broken.number, len(broken.text) + 1)
+        lines = [Line(line.number, line.text, "\n" if line.end else "") for line in lines]
+    made, words = Scan(), list[Word]()
+    end = _header(lines)
+    texts = {line.number: line.text for line in lines}
+    for index, line in enumerate(lines):
+        if index >= end or not line.text.startswith(PREFIXES):
+            _dead(reading, line, index >= end)
+            made.rest.append(line)
+            continue
+        found = _words(reading, line)
+        if found and found[0].text in _PARTS:
+            made.components[-1] += parse(reading, words, texts)
+            made.components.append([])
+            words = []
+        else:
+            words += found
+    made.components[-1] += parse(reading, words, texts)
+    if not any(o.name == "--ignore-pbs" for o in made.components[0]):
+        _foreign(reading, lines, end, made)
+    return made
+
+
+def _dead(reading: Reading, line: Line, late: bool) -> None:
+    text = line.text.lstrip()
+    if text.startswith("#SBATCH") and (late or text != line.text):
+        why = "sbatch stops reading at the first command" if late else "blanks stand before it"
+        reading.dead(line, why, len(line.text) - len(text) + 1)
+
+
+def _words(reading: Reading, line: Line) -> list[Word]:
+    prefix = PREFIXES[0] if line.text.startswith(PREFIXES[0]) else PREFIXES[1]
+    if prefix == "#SLURM":
+        reading.refuse("#SLURM is read as #SBATCH, with an error message", line.number, 1, "#SLURM", line.text)
+    try:
+        words, ignored = slurm_words(line.text, line.number, len(prefix))
+    except Refusal as error:
+        reading.refuse(str(error), line.number, error.column, "directive", line.text)
+        return []
+    if ignored.strip("\\ \t"):
+        reading.findings.add(APPROXIMATED, "directive", "sbatch ignores the rest of a line after an empty word",
+                             line=line.number, column=line.text.rindex(ignored) + 1, excerpt=line.text)
+    return words
+
+
+def parse(reading: Reading, words: list[Word], texts: Mapping[int, str]) -> list[Option]:
+    """Options out of words, as getopt_long does it."""
+    made: list[Option] = []
+    queue = list(reversed(words))
+
+    def add(name: str, value: str | None, at: Word) -> None:
+        name = f"--{SAME.get(name, name)}"
+        made.append(Option(name, value, at.line, at.column, texts.get(at.line, "")))
+
+    def refuse(message: str, at: Word) -> None:
+        reading.refuse(message, at.line, at.column, at.text, texts.get(at.line, ""))
+
+    while queue:
+        at = queue.pop()
+        if at.text.startswith("--") and len(at.text) > 2:
+            said, sign, value = at.text[2:].partition("=")
+            name = _full(said, refuse, at)
+            if name is None:
+                continue
+            kind = LONG[name]
+            if kind == ":" and not sign:
+                if not queue:
+                    refuse(f"--{name} wants a value", at)
+                    continue
+                add(name, queue.pop().text, at)
+            elif kind == "" and sign:
+                refuse(f"--{name} takes no value", at)
+            else:
+                add(name, value if sign else None, at)
+        elif at.text.startswith("-") and len(at.text) > 1:
+            _short(at, queue, add, refuse)
+        else:
+            refuse(f"{at.text!r} is no option", at)
+    return made
+
+
+def _short(at: Word, queue: list[Word], add: Callable[[str, str | None, Word], None],
+           refuse: Callable[[str, Word], None]) -> None:
+    letters = at.text[1:]
+    while letters:
+        name, letters = _SHORT.get(letters[0]), letters[1:]
+        if name is None:
+            refuse(f"{at.text}: no such option", at)
+            return
+        if LONG[name] == ":":
+            if not letters and not queue:
+                refuse(f"{at.text} wants a value", at)
+                return
+            add(name, letters or queue.pop().text, at)
+            return
+        add(name, None, at)
+
+
+def _full(said: str, refuse: Callable[[str, Word], None], at: Word) -> str | None:
+    """The long option of that name or that begins with it alone."""
+    if said in LONG:
+        return said
+    fits = [name for name in LONG if name.startswith(said)]
+    if len({SAME.get(name, name) for name in fits}) == 1:
+        return fits[0]
+    if fits:
+        refuse(f"--{said} may be {', '.join('--' + f for f in sorted(fits))}", at)
+    else:
+        refuse(f"--{said}: no such option", at)
+    return None
+
+
+# -- directives of others that sbatch obeys
+_PBS: Final = {"N": "job-name", "A": "account", "q": "partition", "o": "output", "e": "error", "M": "mail-user"}
+_BSUB: Final = {"J": "job-name", "P": "account", "q": "partition", "o": "output", "e": "error", "u": "mail-user",
+                "n": "ntasks"}
+_LETTERS: Final = {"a": "FAIL", "b": "BEGIN", "e": "END", "n": "NONE"}
+
+
+def _foreign(reading: Reading, lines: list[Line], end: int, made: Scan) -> None:
+    """Lines of LSF, else of PBS, anywhere in the file; they win over #SBATCH."""
+    for prefix, names in (("#BSUB", _BSUB), ("#PBS", _PBS)):
+        hit = [(i, line) for i, line in enumerate(lines) if line.text.startswith(prefix)]
+        for index, line in hit:
+            reading.findings.add(CONTRADICTORY, prefix, f"sbatch obeys lines of {prefix} too, and they win",
+                                 line=line.number, column=1, excerpt=line.text)
+            made.components[0] += _foreign_options(reading, line, prefix, names)
+            if index < end:
+                made.rest.remove(line)
+        if hit:
+            return
+
+
+def _foreign_options(reading: Reading, line: Line, prefix: str, names: Mapping[str, str]) -> list[Option]:
+    try:
+        words, _ = slurm_words(line.text, line.number, len(prefix))
+    except Refusal as error:
+        reading.findings.add(SITE, prefix, f"{error}; what sbatch makes of the line depends on its release",
+                             line=line.number, column=error.column or 1, excerpt=line.text)
+        return []
+    made: list[Option] = []
+    queue = list(reversed([w.text for w in words]))
+    while queue:
+        said = queue.pop()
+        letter, value = said[1:2], said[2:] or (queue.pop() if queue else "")
+        pairs = [(names[letter], value)] if letter in names else []
+        if prefix == "#PBS" and letter == "m":
+            pairs = [("mail-type", ",".join(_LETTERS[c] for c in value if c in _LETTERS))]
+        if prefix == "#PBS" and letter == "l":
+            pairs = [p for part in value.split(",") for p in _resource(part)]
+        made += [Option(f"--{n}", v, line.number, 1, line.text) for n, v in pairs]
+        if not pairs:
+            reading.findings.add(SITE, prefix, f"{said} {value}: what sbatch makes of it depends on its release",
+                                 line=line.number, column=1, excerpt=line.text)
+    return made
+
+
+def _resource(text: str) -> list[tuple[str, str]]:
+    name, _, value = text.partition("=")
+    if name in ("walltime", "mem"):
+        return [("time" if name == "walltime" else name, value)]
+    found = re.fullmatch(r"(\d+)(?::ppn=(\d+))?", value) if name == "nodes" else None
+    if found is None:
+        return []
+    return [("nodes", found[1])] + ([("ntasks", str(int(found[1]) * int(found[2])))] if found[2] else [])
+
+
+def arguments(reading: Reading, text: str) -> list[Option]:
+    """The options of a command line."""
+    return parse(reading, [Word(w, 0, 0) for w in shlex.split(text)], {})
+
+
+def directive(name: str, value: str | None) -> str:
+    """One option as a line of a script. Raises QuotingError."""
+    return name if name in _PARTS else sbatch(Directive(name.lstrip("-"), value, name))

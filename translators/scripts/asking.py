@@ -1,0 +1,242 @@
+"""A job that a script is written from: what it says, asked for by place, and findings that name the directives of the
+source."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from decimal import ROUND_CEILING, Decimal
+from typing import TYPE_CHECKING, Final
+
+from sssjob.findings import Policy, Severity
+from sssjob.model import Document, Job, TaskGroup
+from sssjob.translators.asked import FACTS, GROUP, NEAREST, Asked, Entry, Target
+from sssjob.translators.base import WriteContext
+from sssjob.translators.scripts.grammars import Grammar
+from sssjob.translators.scripts.raw import Option
+from sssjob.translators.scripts.rows import (
+    BYTES,
+    DIALECT,
+    DROPPED,
+    SITE,
+    AnyRow,
+    Dialect,
+    Row,
+    ScriptDocument,
+    dialect_of,
+    place,
+)
+from sssjob.units import to_bytes
+
+if TYPE_CHECKING:
+    from sssjob.translators.bodies.facts import Given
+
+__all__ = ["SUSPECT", "Asking", "is_fact"]
+
+class Asking(Asked):
+    """A job whose properties a script is written from; findings name the directive that a property came from."""
+
+    def __init__(self, job: Job, document: Document, context: WriteContext, dialect: Dialect, policy: Policy,
+                 group: TaskGroup | None) -> None:
+        self.document, self.context, self.dialect, self.policy = document, context, dialect, policy
+        self.source = _source_of(job)
+        self.body = ""
+        self.values: dict[str, Given | None] = {}       # what stands for macros of the source
+        self._directives: set[int] | None = None        # of which something is carried, by identity
+        self.goes = False       # an option says where jobs of the source start
+        self.opened = ""        # the command of the script that goes to where jobs of the source start
+        self.silent = False     # the first part has told it already
+        self.lost: list[tuple[Entry, Option | None]] = []       # with the directives that they came from
+        self.prefix = dialect.prefix
+        target = Target(word=f"{dialect.title} has no place for it", launcher="")
+        super().__init__(job, context.findings, policy, target, group)
+        self._extensions: dict[tuple[str | None, str | None], list[Entry]] = {}
+        for e in self._tagged.get("Extension", ()):
+            said = e.item.attributes
+            self._extensions.setdefault((said.get("name"), said.get("type")), []).append(e)
+        self.own = {name or "" for name, kind in self._extensions if kind == dialect.name}  # options kept as they are
+        self.tags = self._tagged.keys()
+
+    def note(self, rule: str, entry: Entry | None, message: str, severity: Severity | None = None,
+             subject: str = "") -> None:
+        """One finding, with line and column of the directive where the document came from a script."""
+        if self.silent:
+            return
+        origin = None
+        if entry is not None and isinstance(self.document, ScriptDocument):
+            origin = self.document.origin(entry.item)
+        if rule == DROPPED and entry is not None and not is_fact(entry):
+            self.lost.append((entry, origin))
+        if origin is not None:
+            message = f"{origin.shown}: {message}"
+        self.findings.add(rule, subject or (entry.tag if entry else "Job"), message, severity=severity,
+                          policy=entry.policy if entry else self.policy, path=entry.path if entry else "/Job",
+                          line=origin.line if origin else self.job.line, column=origin.column if origin else 0,
+                          excerpt=origin.text if origin else "")
+
+    def dropped(self, entry: Entry, why: str = "", subject: str = "") -> None:
+        """The finding for what is not carried; its attributes go with it."""
+        alone = "" if why else self._alone(entry)       # before it counts as looked at
+        entry.used = True
+        entry.understood |= entry.attributes.keys()
+        if alone:
+            self.note(self.target.rule, entry, alone, subject=subject or entry.tag)
+        else:
+            super().dropped(entry, why, subject)
+
+    def _alone(self, entry: Entry) -> str:
+        """Of an option that only another dialect knows: what is lost, and whether the rest of it is carried."""
+        kind = entry.attributes.get("type", "") if entry.tag == "Extension" else ""
+        owner = dialect_of(kind) if kind not in ("", "Scheduler", self.dialect.name) else None
+        if owner is None:
+            return ""
+        document = self.document
+        name, text = entry.attributes.get("name", ""), entry.text[:80]
+        if not isinstance(document, ScriptDocument) or (origin := document.origin(entry.item)) is None:
+            return f"{name} {text}: kept for {owner.title} alone; {self.dialect.title} has no place for it"
+        if text and id(origin) in self._carried(document):
+            return f"of this option {text} is kept for {owner.title} alone, {self.dialect.title} has no place for it"
+        return f"kept for {owner.title} alone; {self.dialect.title} has no place for it"
+
+    def _carried(self, document: ScriptDocument) -> set[int]:
+        """The directives of which something is carried; worked out once, for there may be many to be told of."""
+        if self._directives is None:
+            lost = {id(entry) for entry, _ in self.lost}
+            self._directives = {id(document.origin(e.item)) for e in self.entries if e.used and id(e) not in lost}
+        return self._directives
+
+    def forget(self) -> None:
+        """More may have been carried since."""
+        self._directives = None
+
+    def is_spelling(self, entry: Entry) -> bool:
+        """Whether an item only tells which of its own options another dialect said something with."""
+        kind = entry.attributes.get("type", "Scheduler") if entry.tag == "Extension" else "Scheduler"
+        owner = None if kind == "Scheduler" else dialect_of(kind)
+        return owner is not None and owner is not self.dialect and entry.attributes.get("name") in owner.spellings
+
+    def _condition(self, entry: Entry) -> None:
+        self.dropped(entry, f"{self.dialect.title} cannot say the condition {entry.attributes.get('op', 'EQ')} "
+                            f"{entry.text}")
+
+    def at(self, where: str) -> Entry | None:
+        """The property at a place; most are not there."""
+        wanted = place(where)
+        if wanted.tag not in self._tagged:
+            return None
+        return self.one(wanted.tag, wanted.levels, carried=("units",) if wanted.bytes else (), **wanted.attributes)
+
+    def says(self, name: str) -> bool:
+        """Whether there is an Extension of the scheduler's by name; it does not count as carried by that."""
+        return (name, "Scheduler") in self._extensions
+
+    def extension(self, name: str, kind: str = "Scheduler") -> Entry | None:
+        """An Extension by name."""
+        there = self._extensions.get((name, kind))
+        if there is None:
+            return None
+        if len(there) == 1 and not there[0].slot:
+            there[0].used = True
+            there[0].understood |= _NAMED
+            return there[0]
+        return self.one("Extension", NEAREST, name=name, type=kind)
+
+    @property
+    def origin(self) -> str:
+        """What the source is called; empty where the job came from no dialect."""
+        source = dialect_of(self.source)
+        return self.source if source is None else source.title
+
+    @property
+    def source_dialect(self) -> Dialect | None:
+        """The dialect of the source, where it is one."""
+        return dialect_of(self.source)
+
+    @property
+    def macros(self) -> Mapping[str, str]:
+        """What stands in arguments for something that another dialect says in another way."""
+        source = self.source_dialect
+        return {} if source is None or source is self.dialect else source.macros
+
+    def came_from(self, start: str) -> bool:
+        """Whether jobs of the source start in that directory: ``submit``, ``home``, ``scratch``."""
+        source = dialect_of(self.source)
+        return source is not None and source.starts_in == start
+
+    def of(self, group: TaskGroup) -> Asking:
+        """The same for one of several groups."""
+        return Asking(self.job, self.document, self.context, self.dialect, self.policy, group)
+
+    def moment(self, tag: str, grammar: Grammar) -> str | None:
+        """A time as the site's clock shows it; without a site profile in UTC."""
+        entry = self.one(tag)
+        if entry is None:
+            return None
+        site = self.context.site
+        local = site.clock(int(entry.text)) if site is not None else None
+        if local is None and not self.source:
+            self.note(SITE, entry, "written in UTC, read by the clock of the site")
+        return grammar.write(entry.text if local is None else str(local))
+
+    def row(self, row: Row) -> list[tuple[str, str | None]]:
+        """The option of a row, if the job says it."""
+        if not row.place:
+            return []
+        used = {id(e) for e in self._tagged.get(place(row.place).tag, ()) if e.used} if row.fixed is not None else ()
+        entry = self.at(row.place)
+        if entry is None or (not entry.text and row.fixed is None):
+            return []
+        if row.fixed is not None:
+            if entry.text == row.grammar.write(row.fixed):
+                return [(row.name, None)]
+            entry.used = id(entry) in used      # one of two options that exclude each other may have said it
+            return []
+        try:
+            text = entry.text
+            if entry.tag in BYTES:
+                text = str(int(to_bytes(Decimal(text), entry.attributes.get("units")).to_integral_value(ROUND_CEILING)))
+            return [(row.name, row.grammar.write(text))]
+        except (ValueError, OverflowError) as error:
+            self.dropped(entry, f"{entry.text}: {error}")
+            return []
+
+
+    def open(self) -> Iterator[tuple[str, str | None]]:
+        """Options of names that the dialect leaves open, as they were kept."""
+        for e in self.entries:
+            own = e.tag == "Extension" and not e.used and e.attributes.get("type") == self.dialect.name
+            name = e.attributes.get("name", "") if own else ""
+            if name.startswith(self.dialect.open or "\n"):
+                e.used = True
+                e.understood |= {"name", "type"}
+                yield f"-{name}", None if e.text == f"-{name}" else e.text
+
+    def kept(self, row: AnyRow, said: Iterable[str]) -> Iterator[tuple[str, str | None]]:
+        """Options of a row that were kept as they are, but for those that are said already."""
+        for name in row.names:
+            if name.lstrip("-") in self.own and name not in said:
+                entry = self.extension(name.lstrip("-"), self.dialect.name)
+                if entry is not None:
+                    yield name, None if entry.text == "true" else entry.text
+
+
+_NAMED: Final = frozenset(("name", "type"))
+
+
+def _source_of(job: Job) -> str:
+    for p in job.all("Extension"):
+        if p.attributes.get("name") == DIALECT:
+            return p.text
+    return ""
+
+
+#: Properties that may tell of an earlier run.
+SUSPECT: Final = FACTS | {"Extension", "Duration", "Id", "Node"}
+
+
+def is_fact(e: Entry) -> bool:
+    """Whether it tells of an earlier run."""
+    tag = e.item.tag
+    return e.slot == "Delivered" or tag in FACTS or (
+        tag == "Extension" and e.item.attributes.get("type") == "LRM") or (
+        tag == "Duration" and e.slot == "" and not e.used) or (
+        tag in ("Id", "Node") and e.level.startswith(GROUP + "/Task") and not e.level.endswith("Defaults"))

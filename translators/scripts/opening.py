@@ -1,0 +1,138 @@
+"""What a job asks for and its resource manager has no option for, said by the script: the shell by its first line, the
+directory that it starts in and the file of its standard input by its first commands (decisions 27).
+
+Nothing is put before a script in another language than the shell's, nor with ``--body keep``.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final
+
+from sssjob.templates.quoting import word
+from sssjob.translators.bodies.shell import SHELLS, interpreter
+from sssjob.translators.bodies.shim import found
+from sssjob.translators.bodies.values import given
+from sssjob.translators.scripts.body import facts_of, known, mode_of
+
+if TYPE_CHECKING:
+    from sssjob.translators.asked import Entry
+    from sssjob.translators.bodies.facts import Given
+    from sssjob.translators.scripts.base import Asking
+
+__all__ = ["argument", "interpreted", "moves", "opened"]
+
+_APPROXIMATED: Final = "SSS502"
+_SITE: Final = "SSS504"
+_MACRO: Final = re.compile(r"\$\((\w{1,40})\)", re.ASCII)
+#: The first command goes to a directory that does not depend on where it is; any command of the outermost level does.
+_FIRST: Final = re.compile(r"(?:[ \t]*(?:#.*)?\n)*[ \t]*cd[ \t]+[\"']?[/$~]")
+_COMMAND: Final = re.compile(r"^[ \t]*[^#\s]", re.MULTILINE)
+_ANY: Final = re.compile(r"^cd[ \t]+[\"']?[/$~]", re.MULTILINE)
+
+
+def argument(asking: Asking, text: str) -> str:
+    """A word of the command line; what macros of the source said, variables of the target's jobs say."""
+    if "$(" not in text or not asking.macros:
+        return str(word(text))
+    if not asking.values:
+        asking.values = {name: _value(asking, meaning) for name, meaning in asking.macros.items()}
+    values = asking.values
+    made, at = [], 0
+    for hit in _MACRO.finditer(text):
+        if hit[1].lower() not in values:
+            continue
+        value = values[hit[1].lower()]
+        if value is None:
+            asking.note(_SITE, None, f"Arguments: {hit[0]} is a macro that nothing stands for here; it stays as text",
+                        subject="Arguments")
+            continue
+        asking.note(_APPROXIMATED, None, f"Arguments: {hit[0]} became {value.text}", "info", "Arguments")
+        made += [str(word(text[at:hit.start()])) if at < hit.start() else "", f'"{value.text}"']
+        at = hit.end()
+    return "".join(made) + (str(word(text[at:])) if at < len(text) or not text else "")
+
+
+def _value(asking: Asking, meaning: str) -> Given | None:
+    source, target, asked = facts_of(asking.source_dialect), facts_of(asking.dialect), known(asking)
+    if meaning == "job_id" and "array" in asked:
+        meaning = "array_id"
+    return given(meaning, source, target, asked) if source is not None and target is not None else None
+
+
+def moves(body: str) -> bool:
+    """Whether a script goes to a directory of its own, so that it matters little where it starts."""
+    return _ANY.search(body) is not None
+
+
+def opened(asking: Asking, shebang: str, body: str) -> str:
+    """The body with the commands that say what no option said."""
+    if mode_of(asking.context.options.get("body")) == "keep" or interpreter(shebang) not in SHELLS:
+        return body
+    shim = next((one for one in found(body) if one.start == 0), None)
+    at = 0 if shim is None else shim.end        # a shim may have to be first
+    lines = [*_directory(asking, body[at:]), *_input(asking)]
+    return body[:at] + "".join(f"{line}\n" for line in lines) + body[at:]
+
+
+def _unsaid(asking: Asking, tag: str) -> Entry | None:
+    """The property of the job that no option said."""
+    if tag not in asking.tags:
+        return None
+    there = [e for e in asking.entries if e.tag == tag and e.slot == "" and e.level == "Job"]
+    return there[0] if len(there) == 1 and not there[0].used and there[0].text else None
+
+
+def _directory(asking: Asking, body: str) -> list[str]:
+    where = _submitted(asking)
+    entry = _unsaid(asking, "InitialWorkingDirectory")
+    if entry is None:
+        if not where or asking.goes or "InitialWorkingDirectory" in asking.tags or not asking.came_from("submit") \
+                or asking.dialect.starts_in != "home" or _FIRST.match(body) or not _COMMAND.search(body):
+            return []
+        asking.opened = f'cd "{where}"'
+        return [asking.opened]
+    text = entry.text
+    if text == "." and where:
+        line = f'cd "{where}"'
+    elif text.startswith("/"):
+        line = f"cd {word(text)}"
+    elif where and re.fullmatch(r"[\w./+@%:,-]+", text):
+        line = f'cd "{where}/{text}"'
+    else:
+        return []
+    entry.used = True
+    asking.note(_APPROXIMATED, entry, f"{asking.dialect.title} has no option for it; the script begins with {line}")
+    return [line]
+
+
+def _submitted(asking: Asking) -> str:
+    """``$PBS_O_WORKDIR``: how a job of the target says the directory of its submission."""
+    facts = facts_of(asking.dialect)
+    names = () if facts is None else facts.variables.items()
+    return next((f"${name}" for name, meaning in names if meaning == "submit_dir"), "")
+
+
+def interpreted(asking: Asking, shebang: str, body: str) -> tuple[str, str]:
+    """The first line of the script, which names the shell where no option does, and the rest."""
+    entry = _unsaid(asking, "Shell")
+    if entry is None or not re.fullmatch(r"/[\w./+-]{1,100}", entry.text):
+        return shebang, body
+    entry.used = True
+    if shebang.split()[0] == f"#!{entry.text}":
+        asking.note(_APPROXIMATED, entry, "the first line of the script says it", "info")
+        return shebang, body
+    asking.note(_APPROXIMATED, entry, f"{asking.dialect.title} has no option for it; the first line of the script says "
+                "it")
+    stated = any(file.content().startswith(b"#!") for file in asking.document.files.values())
+    return f"#!{entry.text}\n", shebang + body if stated else body
+
+
+def _input(asking: Asking) -> list[str]:
+    entry = _unsaid(asking, "InputFile")
+    if entry is None or entry.attributes or "{" in entry.text:
+        return []
+    entry.used = True
+    line = f"exec < {word(entry.text)}"
+    asking.note(_APPROXIMATED, entry, f"{asking.dialect.title} has no option for it; the script begins with {line}")
+    return [line]

@@ -1,0 +1,273 @@
+"""Reading a script in two stages: options with line and column, then properties.
+
+The script without its live directives stays in the document as the File ``Script``, byte for byte (decisions 1 and 3).
+"""
+
+from __future__ import annotations
+
+import base64
+import re
+from collections.abc import Iterable, Sequence
+from decimal import Decimal
+from typing import Final
+
+from sssjob.element import Container, Property, Value
+from sssjob.findings import Policy, Severity
+from sssjob.model import CLASSES, Document, File, Job, Raw, TaskGroup
+from sssjob.translators.base import ReadContext
+from sssjob.translators.scripts.grammars import Grammar, Kept
+from sssjob.translators.scripts.placeholders import scanned
+from sssjob.translators.scripts.raw import TEMPLATE, Line, Option, lines_of
+from sssjob.translators.scripts.rows import (
+    DEAD,
+    DIALECT,
+    DROPPED,
+    PARTS,
+    REFUSED,
+    SCRIPT,
+    SITE,
+    TEMPLATED,
+    Dialect,
+    Row,
+    ScriptDocument,
+    of_part,
+    place,
+)
+from sssjob.units import from_bytes
+
+__all__ = ["Reading", "read", "understand"]
+
+class Reading:
+    """A script on its way into a job."""
+
+    def __init__(self, dialect: Dialect, context: ReadContext) -> None:
+        self.dialect, self.context = dialect, context
+        self.findings = context.findings
+        self.job = Job()
+        self.group: TaskGroup | None = None         # of the part being read
+        self.several = False                        # parts stand side by side: amounts belong to their groups
+        self.origins: dict[int, tuple[Property, Option]] = {}
+        self.options: list[Option] = []             # all of the part being read, also those that another one replaces
+        self._found: dict[tuple[str, ...], Container] = {}      # containers by path, of one group
+        self._of: TaskGroup | None = None
+
+    # -- telling
+    def tell(self, rule: str, option: Option, message: str, severity: Severity | None = None) -> None:
+        """One finding about a directive."""
+        self.findings.add(rule, option.name, f"{option.shown}: {message}", policy=self.context.policy or Policy.WARN,
+                          severity=severity, line=option.line, column=option.column, excerpt=option.text)
+
+    def refuse(self, message: str, line: int, column: int = 0, subject: str = "script", text: str = "") -> None:
+        """What the real command refuses: an error, unless the policy asks for less (decisions 13)."""
+        lenient = self.context.policy in (Policy.WARN, Policy.IGNORE)
+        self.findings.add(REFUSED, subject, message, severity="warning" if lenient else None, line=line, column=column,
+                          excerpt=text)
+
+    def dead(self, line: Line, why: str, column: int = 1) -> None:
+        """A line that looks like a directive and is none."""
+        self.findings.add(DEAD, "directive", f"the directive is dead: {why}; it stays in the script as a comment",
+                          line=line.number, column=column, excerpt=line.text)
+
+    # -- putting
+    def scope(self, path: Sequence[str]) -> Container:
+        """The container at a path; TaskGroup is that of the part being read."""
+        if self.several and self.group is not None and path[:1] != ("TaskGroup",):
+            path = ("TaskGroup", *path)
+        if self.group is not self._of:
+            self._found, self._of = {}, self.group
+        path = tuple(path)
+        found = self._found.get(path)
+        if found is None:
+            found = self._found[path] = self._made(path)
+            self._of = self.group
+        return found
+
+    def _made(self, path: Sequence[str]) -> Container:
+        at: Container = self.job
+        for tag in path:
+            if tag == "TaskGroup":
+                if self.group is None:
+                    self.group = TaskGroup()
+                if not any(i is self.group for i in at.items):
+                    at.items.append(self.group)
+                at = self.group
+            else:
+                for item in at.items:
+                    if item.tag == tag and isinstance(item, Container):
+                        at = item
+                        break
+                else:
+                    found = CLASSES[tag]()
+                    at.items.append(found)
+                    at = found
+        return at
+
+    def put(self, where: str, value: Value, option: Option, **more: str) -> Property:
+        """A property at a place."""
+        at = place(where)
+        if at.texts:
+            if type(value) is not str:
+                value = {True: "true", False: "false"}[value] if isinstance(value, bool) else str(value)
+        elif at.tag == "Resource" and isinstance(value, int):
+            value = Decimal(value)
+        made = at.made(at.tag, value, {**at.attributes, **more}) if at.attributes or more else at.made(at.tag, value)
+        self.scope(at.path).items.append(made)
+        self.origins[id(made)] = (made, option)
+        return made
+
+    def top(self, where: str, value: Value, option: Option, **more: str) -> Property:
+        """A property of the whole job, whatever part is being read."""
+        several, self.several = self.several, False
+        made = self.put(where, value, option, **more)
+        self.several = several
+        return made
+
+    def bytes(self, where: str, amount: int, option: Option, **more: str) -> None:
+        """An amount of bytes, in the largest unit that is exact."""
+        value, units = from_bytes(Decimal(amount))
+        self.put(where, value, option, units=units, **more)
+
+    def keep(self, option: Option) -> None:
+        """An option that only this dialect knows, as an Extension of its name."""
+        unset = option.name if option.name not in self.dialect.known else "true"
+        value = unset if option.value is None else option.value
+        self.put("Extension", value, option, name=option.name.lstrip("-"), type=self.dialect.name)
+
+    def misfit(self, option: Option, why: str, expected: str) -> None:
+        """A value that does not read: a placeholder stays as it is, all else is what the command refuses."""
+        self.stumble(option, why, expected)
+        self.keep(option)
+
+    def stumble(self, option: Option, why: str, expected: str) -> None:
+        """The finding alone."""
+        if option.value is not None and TEMPLATE.search(option.value, 0, 4096):
+            self.tell(TEMPLATED, option, "a placeholder of a template; kept as text")
+        else:
+            self.refuse(f"{option.shown}: {why} (expected: {expected})", option.line, option.column, option.name,
+                        option.text)
+
+    def moment(self, tag: str, grammar: Grammar, option: Option) -> None:
+        """A time of day of the site's clock, which a site profile knows the zone of and else is taken as UTC."""
+        site = self.context.site
+        try:
+            local = grammar.read(option.value or "")
+        except Kept:
+            self.keep(option)
+            return
+        except ValueError as error:
+            self.misfit(option, str(error), grammar.expected)
+            return
+        assert isinstance(local, int)
+        stamp = site.stamp(local) if site is not None else None
+        self.put(tag, local if stamp is None else stamp, option)
+        if site is None or site.timezone is None:
+            self.tell(SITE, option, "the clock of the site is taken as UTC")
+
+    def row(self, row: Row, option: Option) -> None:
+        """One option by its row."""
+        text = row.fixed if row.fixed is not None else option.value
+        if not row.place:
+            self.keep(option)
+            return
+        try:
+            value = row.grammar.read(text or "")
+        except Kept:
+            self.keep(option)
+            return
+        except ValueError as error:
+            self.misfit(option, str(error), row.grammar.expected)
+            return
+        if place(row.place).bytes:
+            self.bytes(row.place, int(value), option)
+        else:
+            self.put(row.place, value, option)
+
+
+
+def read(dialect: Dialect, data: bytes, context: ReadContext) -> Document:
+    """The document of a script. Raises RejectedError when it is refused."""
+    reading = Reading(dialect, context)
+    text, encoded = _text_of(reading, data)
+    lines = list(lines_of(text))
+    scan = scanned(dialect, reading, lines) if "{{" in text or "%(" in text else dialect.scan(reading, lines)
+    if given := context.options.get("set"):
+        scan.components[0] += dialect.arguments(reading, given)
+    job = understand(reading, scan.components)
+    job.set("Executable", f"#{SCRIPT}")
+    job.items.sort(key=_order)
+    context.findings.raise_if_rejected()
+    body = "".join(line.text + line.end for line in scan.rest)
+    file = File(SCRIPT, base64.b64encode(body.encode("utf-8", "surrogateescape")).decode(), "base64") if encoded \
+        else File(SCRIPT, body)
+    root = Raw("Request", {"action": "Submit"}, children=[Raw("Object", text="Job"), Raw("Data", children=[job])])
+    return ScriptDocument(root, {SCRIPT: file}, context.path, context.profile, context.findings,
+                          reading.origins, [line.number for line in scan.rest],
+                          [option for part in scan.components for option in part])
+
+
+def understand(reading: Reading, components: list[list[Option]]) -> Job:
+    """The job that options ask for: the second stage, also for a format that spells the options of a dialect in another
+    way. Raises RejectedError when it is refused."""
+    findings = reading.findings
+    findings.raise_if_rejected()
+    if len(components) > PARTS:
+        findings.add("SSS110", "parts", f"more than {PARTS} parts of one job")
+        findings.raise_if_rejected()
+    reading.several = len(components) > 1
+    for number, options in enumerate(components):
+        reading.group = TaskGroup() if reading.several else None
+        _component(reading, options, number)
+    reading.job.add("Extension", reading.dialect.name, type="Scheduler", name=DIALECT)
+    return reading.job
+
+
+def _text_of(reading: Reading, data: bytes) -> tuple[str, bool]:
+    """The text of a script, and whether XML cannot hold it."""
+    limits = reading.context.limits
+    if len(data) > limits.document_bytes:
+        reading.findings.add("SSS110", "document_bytes", f"more than {limits.document_bytes} bytes")
+        reading.findings.raise_if_rejected()
+    if b"\0" in data:
+        reading.refuse("a NUL byte: this is no script", data.count(b"\n", 0, data.index(b"\0")) + 1)
+        reading.findings.raise_if_rejected()
+    text = data.decode("utf-8", "surrogateescape")
+    return text, _UNFIT.search(text) is not None
+
+
+#: What XML cannot hold, or gives back as something else.
+_UNFIT: Final = re.compile("[\0-\x08\x0b-\x1f\ud800-\udfff\ufffe\uffff]")
+_ORDER: Final = {"Environment": 1, "Requested": 2, "TaskGroupDefaults": 3, "TaskGroup": 4}
+
+
+def _order(item: Property | Container | Raw) -> int:
+    return _ORDER.get(item.tag, 0) if isinstance(item, Container) else 0
+
+
+def _component(reading: Reading, options: list[Option], number: int) -> None:
+    """The options of one part: the last of a name counts; what is no amount is said by the first part."""
+    reading.options = options
+    last: dict[str, Option] = {o.name: o for o in options}
+    places = reading.dialect.places
+    for at in sorted({places[name] for name in last if name in places}):
+        row = reading.dialect.rows[at]
+        simple = isinstance(row, Row)
+        there = {} if simple else {name: last[name] for name in row.names if name in last}
+        if number and not of_part(row):
+            _shared(reading, [last[row.name]] if simple else there.values())
+            continue
+        several = reading.several
+        reading.several = several and of_part(row)
+        if isinstance(row, Row):
+            reading.row(row, last[row.name])
+        else:
+            row.read(reading, there)
+        reading.several = several
+    for name in [n for n in last if n not in places]:
+        reading.keep(last[name])
+
+
+def _shared(reading: Reading, options: Iterable[Option]) -> None:
+    for option in options:
+        said = [o for p, o in reading.origins.values() if o.name == option.name]
+        if not any(o.value == option.value for o in said):
+            reading.tell(DROPPED, option, "only the first part of a heterogeneous job can say this")

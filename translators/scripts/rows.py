@@ -1,0 +1,249 @@
+"""What a dialect is made of: places of properties, rows, what the table cannot say, and the table itself."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property, lru_cache
+from typing import TYPE_CHECKING, Final
+
+from sssjob.element import Property, new_property
+from sssjob.model import Document
+from sssjob.translators.asked import AMOUNTS, NEAREST, TASK
+from sssjob.translators.bodies.facts import Facts
+from sssjob.translators.scripts.grammars import TEXT, Grammar
+from sssjob.translators.scripts.raw import Line, Option
+
+if TYPE_CHECKING:
+    from sssjob.translators.scripts.asking import Asking
+    from sssjob.translators.scripts.reading import Reading
+
+__all__ = [
+    "APPROXIMATED", "BYTES", "CONTRADICTORY", "DEAD", "DIALECT", "DROPPED", "INVENTED", "PARTS", "REFUSED",
+    "SCRIPT", "SITE", "TEMPLATED", "AnyRow", "Dialect", "Place", "Row", "Scan", "ScriptDocument", "Special",
+    "dialect_of", "known_as", "of_part", "place", "table",
+]
+
+#: Rules of findings.
+DROPPED: Final = "SSS501"
+APPROXIMATED: Final = "SSS502"
+INVENTED: Final = "SSS503"
+SITE: Final = "SSS504"
+REFUSED: Final = "SSS505"
+CONTRADICTORY: Final = "SSS304"
+DEAD: Final = "SSS506"
+TEMPLATED: Final = "SSS507"
+
+#: Parts of a heterogeneous job that are taken apart.
+PARTS: Final = 500
+SCRIPT: Final = "Script"
+DIALECT: Final = "Dialect"
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a property stands: the containers from the job inward, its name and attributes; made: such a property.
+
+    levels: where a writer looks for it; texts: its value is always text; bytes: it is an amount of memory or space.
+    """
+
+    path: tuple[str, ...]
+    tag: str
+    attributes: Mapping[str, str]
+    made: type[Property]
+    levels: Sequence[str]
+    texts: bool
+    bytes: bool
+
+
+#: Properties whose value is text, and those that are bytes.
+_TEXTS: Final = ("Extension", "ResourceLimit", "TaskDistribution")
+BYTES: Final = ("Memory", "Disk", "Swap")
+
+
+@lru_cache(maxsize=512)
+def place(text: str) -> Place:
+    """``TaskGroup/Requested/Memory[metric=PerChunk]`` as a Place."""
+    steps, _, rest = text.partition("[")
+    *path, tag = steps.split("/")
+    pairs = [p.partition("=") for p in rest.rstrip("]").split(",") if p]
+    levels = TASK if "TaskDefaults" in path else AMOUNTS if path else NEAREST
+    return Place(tuple(path), tag, {k: v for k, _, v in pairs}, type(new_property(tag, "")), levels, tag in _TEXTS,
+                 tag in BYTES)
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One option that is one property.
+
+    name: as it is written, with dashes. place: see ``place``; empty for an Extension of the dialect's own, which other
+    dialects do not know. fixed: the value of an option without argument.
+    """
+
+    name: str
+    place: str = ""
+    grammar: Grammar = TEXT
+    fixed: str | None = None
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The options that the row is about."""
+        return (self.name,)
+
+
+@dataclass(frozen=True, slots=True)
+class Special:
+    """Options whose meaning is no single property. read gets those of ``names`` that are there, by name; write gives
+    options and values (None: without one)."""
+
+    names: tuple[str, ...]
+    read: Callable[[Reading, Mapping[str, Option]], None]
+    write: Callable[[Asking], Iterable[tuple[str, str | None]]]
+    part: bool = False      # they describe a part of a job, not the job
+
+    @property
+    def name(self) -> str:
+        """The first option."""
+        return self.names[0]
+
+
+AnyRow = Row | Special
+
+
+@dataclass(slots=True)
+class Scan:
+    """What the first stage found. components: options in order, one list for each part of a heterogeneous job; rest:
+    the lines that are no live directives."""
+
+    components: list[list[Option]] = field(default_factory=lambda: [[]])
+    rest: list[Line] = field(default_factory=list)
+
+
+@dataclass(frozen=True, eq=False)
+class Dialect:
+    """A dialect.
+
+    rows: in the order of writing. scan: the first stage. directive: an option as text of a line, raises QuotingError.
+    prefix: of the lines written. tokens: canonical token of file names -> native one. variables: prefixes of the
+    variables that jobs find. starts_in: ``submit`` or ``home``; exports: whether the submitter's variables go along
+    when nothing is said; merges: whether both streams go into one file.
+    """
+
+    name: str
+    title: str
+    prefix: str
+    rows: tuple[AnyRow, ...]
+    scan: Callable[[Reading, list[Line]], Scan]
+    directive: Callable[[str, str | None], str]
+    arguments: Callable[[Reading, str], list[Option]]
+    tokens: Mapping[str, str]
+    variables: tuple[str, ...]
+    live: Callable[[list[Line]], list[Line]]
+    suffixes: tuple[str, ...] = ()
+    index: Callable[[str], str] | None = None   # text of an array -> how its index is made of the job's, {}, in sh
+    macros: Mapping[str, str] = field(default_factory=dict)     # in arguments, lower case -> what they mean in bodies
+    spellings: tuple[str, ...] = ()     # Extensions of its type that only say which option was used
+    marks: tuple[str, ...] = ()     # a line that the system obeys has one of these in it
+    starts_in: str = "submit"
+    exports: bool = True
+    merges: bool = True
+    pads: bool = False              # whether numbers in file names may be padded with zeros, as in %4j
+    disarm: str = "#"               # what makes a live line of a script a dead one
+    separator: str = ""             # option between the parts of a heterogeneous job
+    open: tuple[str, ...] = ()      # beginnings of options whose names are the site's, such as ``l `` of PBS
+    body: Facts | None = None       # what a job finds, of a dialect that is not in bodies/facts.py
+    foreign: tuple[str, ...] = ()   # options that belong to a relative: the manager would take or refuse them later
+
+    @cached_property
+    def known(self) -> dict[str, AnyRow]:
+        """Option -> row."""
+        return {name: row for row in self.rows for name in row.names}
+
+    @cached_property
+    def places(self) -> dict[str, int]:
+        """Option -> place of its row in the order."""
+        return {name: number for number, row in enumerate(self.rows) for name in row.names}
+
+    @cached_property
+    def _special(self) -> tuple[int, ...]:
+        return tuple(at for at, row in enumerate(self.rows) if isinstance(row, Special))
+
+    @cached_property
+    def _of_tag(self) -> dict[str, list[int]]:
+        made: dict[str, list[int]] = {}
+        for at, row in enumerate(self.rows):
+            if isinstance(row, Row) and row.place:
+                made.setdefault(place(row.place).tag, []).append(at)
+        return made
+
+    @cached_property
+    def _of_name(self) -> dict[str, int]:
+        return {name.lstrip("-"): at for name, at in self.places.items()}
+
+    def rows_for(self, tags: Iterable[str], kept: Iterable[str]) -> list[AnyRow]:
+        """The rows that may say something of a job with properties of these names, in their order. kept: options that
+        are in it as they are, without dashes."""
+        there = set(self._special)
+        for tag in tags:
+            there.update(self._of_tag.get(tag, ()))
+        there.update(self._of_name[name] for name in kept if name in self._of_name)
+        return [self.rows[at] for at in sorted(there)]
+
+
+def table(rows: Sequence[AnyRow], parent: Iterable[AnyRow] = (), after: str = "") -> tuple[AnyRow, ...]:
+    """Rows merged over a parent's: one of the same first option takes its place, others follow that of ``after``, or
+    all."""
+    merged = {row.name: row for row in parent}
+    new = [row for row in rows if merged.get(row.name) is None]
+    merged |= {row.name: row for row in rows if row.name in merged}
+    made = list(merged.values())
+    at = 1 + [row.name for row in made].index(after) if after else len(made)
+    return (*made[:at], *new, *made[at:])
+
+
+@dataclass(slots=True)
+class ScriptDocument(Document):
+    """A document that came from a script: which directive each property came from, by identity."""
+
+    origins: dict[int, tuple[Property, Option]] = field(default_factory=dict, compare=False)
+    lines: list[int] = field(default_factory=list, compare=False)     # of each line of the File, where it stood
+    options: list[Option] = field(default_factory=list, compare=False)      # all that are live, in order
+
+    def origin(self, item: object) -> Option | None:
+        """The directive that said a property."""
+        found = self.origins.get(id(item))
+        return None if found is None else found[1]
+
+
+def of_part(row: AnyRow) -> bool:
+    """Whether an option describes a part of a job, not the job."""
+    if isinstance(row, Special):
+        return row.part
+    return bool(row.place) and place(row.place).path[:1] in (("Requested",), ("TaskGroup",)) and not \
+        row.place.endswith("Duration")
+
+
+_DIALECTS: dict[str, Dialect] = {}
+#: Names that are no format, as many as are worth keeping.
+_OTHERS: Final = {"Scheduler", "LRM", "PSIJ", "MJF", "SSSJob"}
+_MOST: Final = 1000
+
+
+def dialect_of(name: str) -> Dialect | None:
+    """The dialect of a format; None for one that has none or is not known."""
+    from sssjob.translators.registry import get
+
+    if name and name not in _DIALECTS and name not in _OTHERS:
+        try:
+            get(name)
+        except ValueError:
+            if len(_OTHERS) < _MOST:
+                _OTHERS.add(name)       # looking a name up among all that is installed takes milliseconds
+            return None
+    return _DIALECTS.get(name)
+
+
+def known_as(dialect: Dialect) -> None:
+    """Make a dialect known by its name."""
+    _DIALECTS[dialect.name] = dialect
+    _OTHERS.discard(dialect.name)

@@ -1,0 +1,214 @@
+"""Writing a script: options in canonical order, the body, and what the defaults of the two systems differ in."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sssjob.element import Container
+from sssjob.findings import Policy
+from sssjob.model import Document, JobDefaults, TaskGroup
+from sssjob.templates.quoting import QuotingError, word
+from sssjob.translators.asked import policy_of
+from sssjob.translators.base import WriteContext
+from sssjob.translators.scripts import untranslated
+from sssjob.translators.scripts.asking import SUSPECT, Asking, is_fact
+from sssjob.translators.scripts.body import carry, mode_of
+from sssjob.translators.scripts.opening import argument, interpreted, moves, opened
+from sssjob.translators.scripts.raw import lines_of, shell_words
+from sssjob.translators.scripts.rows import (
+    APPROXIMATED,
+    DIALECT,
+    DROPPED,
+    AnyRow,
+    Dialect,
+    Row,
+    ScriptDocument,
+    dialect_of,
+    of_part,
+    place,
+)
+
+__all__ = ["asking_for", "express", "leftovers", "script_of", "write"]
+
+def write(dialect: Dialect, document: Document, context: WriteContext) -> str:
+    """The script of the one job in a document; what it cannot say is in ``context.findings``."""
+    mode_of(context.options.get("body"))
+    asked = asking_for(dialect, document, context)
+    shebang, asked[0].body = _body(asked[0])
+    options = express(asked)
+    body = opened(asked[0], shebang, asked[0].body)
+    shebang, body = interpreted(asked[0], shebang, body)
+    _defaults(asked[0])
+    leftovers(asked)
+    commented = untranslated.wanted(asked[0])
+    if commented:
+        again, body = untranslated.restored(asked[0], [name for name, _, _ in options], body)
+        first = next((n for n, o in enumerate(options) if o[2] is not asked[0]), len(options))      # of the next part
+        options[first:first] = [(name, value, asked[0]) for name, value in again]
+    directives = [line for name, value, asking in options if (line := _line(dialect, name, value, asking))]
+    if commented:
+        body = untranslated.comments(asked) + body
+    return shebang + "".join(directives) + _disarmed(asked[0], shebang, directives, body)
+
+
+def asking_for(dialect: Dialect, document: Document, context: WriteContext) -> list[Asking]:
+    """The one job in a document, ready to be asked; several where it has parts that the dialect can say."""
+    jobs = list(document.jobs())
+    if len(jobs) != 1:
+        context.findings.add("SSS505", "Document", f"{len(jobs)} jobs, a script holds one (--out writes one file each)")
+        context.findings.raise_if_rejected()
+    job, defaults = jobs[0]
+    came = isinstance(document, ScriptDocument)
+    policy = policy_of(document.root if isinstance(document.root, Container) else job,
+                       context.policy or (Policy.WARN if came else Policy.REJECT))
+    if isinstance(defaults, JobDefaults):
+        from sssjob.inherit import effective
+
+        job = effective(job, defaults, policy=policy.value).fold()
+    groups: list[TaskGroup | None] = list(job.task_groups) if dialect.separator and len(job.task_groups) > 1 else [None]
+    return [Asking(job, document, context, dialect, policy, group) for group in groups]
+
+
+def express(asked: Sequence[Asking]) -> list[tuple[str, str | None, Asking]]:
+    """The options of a job in the order of writing: name, value (None: without one), and the part that they are of."""
+    dialect = asked[0].dialect
+    options: list[tuple[str, str | None, Asking]] = []
+    for number, asking in enumerate(asked):
+        if number:
+            options.append((dialect.separator, None, asking))
+        for row in dialect.rows_for(asking.tags, asking.own):
+            if number and not _again(row):
+                continue
+            asking.silent = number > 0 and not of_part(row)
+            made = asking.row(row) if isinstance(row, Row) else list(row.write(asking))
+            if asking.own:
+                made += list(asking.kept(row, [name for name, _ in made]))
+            if len(made) > 1:
+                made.sort(key=lambda m: row.names.index(m[0]))
+            options += [(name, value, asking) for name, value in made]
+        asking.silent = False
+        options += [(*m, asking) for m in asking.open()]
+    return options
+
+
+def _again(row: AnyRow) -> bool:
+    """Whether each part of a heterogeneous job says it anew."""
+    return of_part(row) or row.name in ("--time", "--account", "--partition", "--qos")
+
+
+def _line(dialect: Dialect, name: str, value: str | None, asking: Asking) -> str:
+    try:
+        text = dialect.directive(name, value)
+        if "\n" not in text:
+            return f"{asking.prefix} {text}\n"
+        return "".join(f"{asking.prefix} {line}\n" for line in text.split("\n"))
+    except QuotingError as error:
+        row = dialect.known.get(name)
+        subject = place(row.place).tag if isinstance(row, Row) and row.place else name
+        asking.note(DROPPED, None, f"{name}: {error}", subject=subject)
+        return ""
+
+
+def _body(asking: Asking) -> tuple[str, str]:
+    """The first line, and what follows: the script of the job, else a line that starts its executable."""
+    entry, arguments = asking.one("Executable"), asking.one("Arguments")
+    text = "" if entry is None else entry.text
+    file = asking.document.files.get(text[1:]) if text.startswith("#") else None
+    if file is not None:
+        script = file.content().decode("utf-8", "surrogateescape")
+        if arguments is not None:
+            asking.dropped(arguments, "a script gets its arguments when it is submitted")
+        first, end, rest = script.partition("\n")
+        if first.startswith("#!") and end:
+            return first + end, carry(asking, first, rest, 1)
+        return "#!/bin/sh\n", carry(asking, "", script, 0)
+    command = [str(word(text))] if text else []
+    if asking.came_from("scratch") and text and text[0] not in "/$" and "InitialWorkingDirectory" in asking.tags:
+        asking.note(APPROXIMATED, entry, "a file of the directory of submission, here of the one that the job starts "
+                    "in")
+    if arguments is not None:
+        try:
+            command += [argument(asking, one) for one in shell_words(arguments.text)]
+        except ValueError:
+            command.append(word(arguments.text))
+    return "#!/bin/sh\n", "".join(f"{' '.join(command)}\n" if command else "")
+
+
+def _defaults(asking: Asking) -> None:
+    """What the source's defaults did and the target's do not (decisions 14)."""
+    asking.extension(DIALECT)
+    if not asking.source or asking.source == asking.dialect.name:
+        return
+    source = dialect_of(asking.source)
+    if source is None:
+        return
+    name, target = source.title, asking.dialect
+    environment = asking.job.environment
+    if source.exports != target.exports and (environment is None or environment.export is None):
+        asking.note(APPROXIMATED, None, f"Environment: jobs of {name} find {_much(source)} of the submitter's "
+                    f"variables unless told otherwise, those of {target.title} {_much(target)}", subject="Environment")
+    if source.starts_in != target.starts_in and asking.job.first("InitialWorkingDirectory") is None \
+            and not asking.goes and (asking.opened or not moves(asking.body)):
+        asking.note(APPROXIMATED, None, f"InitialWorkingDirectory: a job of {name} starts in the {source.starts_in} "
+                    f"directory, one of {target.title} in the {target.starts_in} directory"
+                    + (f"; the script begins with {asking.opened}" if asking.opened else ""),
+                    subject="InitialWorkingDirectory")
+
+
+def _much(dialect: Dialect) -> str:
+    return "all" if dialect.exports else "few"
+
+
+def _disarmed(asking: Asking, shebang: str, directives: list[str], body: str) -> str:
+    """The body with ``#`` before each line that the target would take for a directive."""
+    marks = asking.dialect.marks
+    if marks and not any(mark in body for mark in marks):
+        return body
+    text = shebang + "".join(directives) + body
+    lines = list(lines_of(text))
+    live = {line.number for line in asking.dialect.live(lines)}
+    first = sum(text.count("\n") for text in directives) + 2
+    hit = [line for line in lines[first - 1:] if line.number in live]
+    if not hit:
+        return body
+    for line in hit:
+        asking.findings.add(APPROXIMATED, "directive", f"{asking.dialect.title} would obey this comment of the script; "
+                            f"it is written with {asking.dialect.disarm} before it", line=line.number, column=1,
+                            excerpt=line.text)
+    before = asking.dialect.disarm
+    return "".join((before if line.number in live else "") + line.text + line.end for line in lines[first - 1:])
+
+
+def leftovers(asked: Sequence[Asking]) -> None:
+    """One finding for each property and attribute that was not carried."""
+    many = len(asked) > 1
+    used = {id(e.item): e for asking in asked for e in asking.entries if e.used} if many else {}
+    seen: set[int] = set()
+    for asking in asked:
+        asking.forget()
+        for e in asking.entries:
+            found = e if e.used else None
+            if many:
+                if id(e.item) in seen:
+                    continue
+                seen.add(id(e.item))
+                found = used.get(id(e.item))
+            if (e.slot == "Delivered" or e.item.tag in SUSPECT) and is_fact(e):
+                asking.note(DROPPED, e, "results of a run are no part of a request", "warning", e.tag)
+            elif found is None:
+                name = e.attributes.get("name") if e.tag != "Variable" else None
+                if asking.is_spelling(e):
+                    asking.note(APPROXIMATED, e, "with which of several options it was said is not carried", "info",
+                                f"{e.tag} {name}")
+                elif not (e.tag == "Interactive" and e.value is False):
+                    asking.dropped(e, "", f"{e.tag} {name}" if name else e.tag)
+            elif not found.understood.issuperset(found.item.attributes):
+                for attribute in sorted(found.attributes.keys() - found.understood - {"awarenessPolicy"}):
+                    asking.dropped(e, f"attribute {attribute} is not carried", f"{e.tag}/@{attribute}")
+
+
+def script_of(asking: Asking) -> str:
+    """The whole script of a job, carried over, for a target that keeps its directives in another file."""
+    shebang, asking.body = _body(asking)
+    _defaults(asking)
+    return shebang + asking.body

@@ -1,0 +1,341 @@
+"""A job on its way into a JobDefinition of JSDL."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable
+from decimal import Decimal
+from typing import Any
+
+from lxml import etree
+
+from sssjob.element import Property
+from sssjob.errors import RejectedError
+from sssjob.findings import Findings
+from sssjob.model import Environment
+from sssjob.translators.asked import AMOUNTS, GROUP, GROUPS, NEAREST, TASK
+from sssjob.translators.scripts.base import (
+    APPROXIMATED,
+    DROPPED,
+    Asking,
+    Entry,
+    script_of,
+)
+from sssjob.translators.scripts.common import file_name, named_variables
+from sssjob.translators.scripts.raw import shell_words
+from sssjob.translators.specs._jsdl_names import (
+    FILES,
+    HPCPA,
+    JSDL,
+    LIMITS,
+    NUMBERS,
+    ORDER,
+    POSIX,
+    SAFE,
+    SPMD,
+    TEXTS,
+    local,
+)
+from sssjob.units import to_bytes
+from sssjob.xmlio import parse_tree
+
+__all__ = ["Writer"]
+
+
+class Writer:
+    """One job on its way into a JobDefinition."""
+
+    def __init__(self, asking: Asking) -> None:
+        self.asking = asking
+        self.scripts: dict[str, str] = {}
+        self.spaces: Any = {None: JSDL, "jsdl-posix": POSIX}
+
+    def definition(self) -> Any:
+        """The root element, without parts that are empty."""
+        parts = [self.identification(), self.application(), self.resources(), *self.staging()]
+        root = etree.Element(f"{{{JSDL}}}JobDefinition", nsmap=self.spaces)
+        description = etree.SubElement(root, f"{{{JSDL}}}JobDescription")
+        for part in parts:
+            if len(part):
+                description.append(part)
+        return root
+
+    def add(self, into: Any, element: str, text: str, entry: Entry | None = None, space: str = JSDL,
+            **more: str) -> None:
+        """One element with text; a character that XML cannot hold is told."""
+        if SAFE.search(text) or any(map(SAFE.search, more.values())):
+            if entry is not None:
+                self.asking.dropped(entry, "a character in it cannot stand in XML")
+            return
+        node = etree.SubElement(into, f"{{{space}}}{element}", more)
+        node.text = text
+
+    def kept(self, into: Any, name: str, space: str = JSDL) -> None:
+        """What was kept of an element: its text or XML."""
+        for e in self.asking.find("Extension", NEAREST, name=name, type="jsdl"):
+            if not e.text.startswith("<"):
+                self.add(into, name, e.text, e, space)
+                continue
+            try:
+                node = parse_tree(e.text.encode(), findings=Findings("jsdl"), repairs=False)
+            except (RejectedError, UnicodeEncodeError):
+                self.asking.dropped(e, "is no XML")
+                continue
+            if node.tag != f"{{{space}}}{name}":
+                self.asking.dropped(e, f"is no element {name}")
+            else:
+                into.append(node)
+
+    def identification(self) -> Any:
+        """JobIdentification, in the order of its schema."""
+        part = etree.Element(f"{{{JSDL}}}JobIdentification")
+        name, comment = self.asking.one("Name"), self.asking.extension("Comment")
+        if name is not None and name.text:
+            self.add(part, "JobName", name.text, name)
+        if comment is not None:
+            self.add(part, "Description", comment.text, comment)
+        self.kept(part, "JobAnnotation")
+        project = self.asking.one("Project")
+        if project is not None and project.text:
+            self.add(part, "JobProject", project.text, project)
+        self.kept(part, "JobProject")
+        return part
+
+    def application(self) -> Any:
+        """Application, with the profile that holds what the job says."""
+        part = etree.Element(f"{{{JSDL}}}Application")
+        name = self.asking.one("Application")
+        if name is not None and name.text:
+            self.add(part, "ApplicationName", name.text, name)
+        self.kept(part, "ApplicationVersion")
+        for e in self.asking.find("Extension", NEAREST, name="ApplicationDescription", type="jsdl"):
+            self.add(part, "Description", e.text, e)
+        parallel = {tag: self.whole(self.asking.one(tag, levels, carried=("type",))) for tag, levels in (
+            ("TaskCount", (GROUP, GROUPS)), ("TaskDistribution", AMOUNTS), ("Processors", TASK))}
+        said = self.asking.extension("Application", "jsdl")
+        kind = said.text if said is not None else "POSIXApplication"
+        if any(n is not None for n in parallel.values()):
+            kind = "SPMDApplication"
+        space = {"HPCProfileApplication": HPCPA, "SPMDApplication": SPMD}.get(kind, POSIX)
+        if space != POSIX:
+            self.spaces["jsdl-hpcpa" if space == HPCPA else "jsdl-spmd"] = space
+        inner = HPCPA if space == HPCPA else POSIX
+        run = etree.Element(f"{{{space}}}{kind}") if space != POSIX else etree.Element(f"{{{POSIX}}}POSIXApplication")
+        self.run(run, inner)
+        if space == SPMD:
+            for name_, tag in (("NumberOfProcesses", "TaskCount"), ("ProcessesPerHost", "TaskDistribution"),
+                               ("ThreadsPerProcess", "Processors")):
+                if parallel[tag] is not None:
+                    self.add(run, name_, str(parallel[tag]), None, SPMD)
+            self.kept(run, "SPMDVariation", SPMD)
+        if len(run) or said is not None:
+            part.append(run)
+        return part
+
+    def whole(self, entry: Entry | None) -> int | None:
+        """A number of an SPMDApplication; None where there is none, or none that can be said."""
+        if entry is None:
+            return None
+        if entry.text.isdigit() and int(entry.text) and entry.attributes.get("type", "TasksPerNode") == "TasksPerNode":
+            return int(entry.text)
+        self.asking.dropped(entry, f"{entry.text} is no number that is carried")
+        return None
+
+    def run(self, run: Any, space: str) -> None:
+        """The elements of an application, in the order of its schema; space: their namespace."""
+        self.command(run, space)
+        for name in FILES:
+            text, _ = file_name(self.asking, TEXTS[name], holds=())
+            if text:
+                self.add(run, name, text, self.asking.one(TEXTS[name], carried=("redirectList",)), space)
+        directory = self.asking.one("InitialWorkingDirectory")
+        if directory is not None and directory.text:
+            self.add(run, "WorkingDirectory", directory.text, directory, space)
+        environment = self.asking.job.environment
+        for e in named_variables(self.asking):
+            self.add(run, "Environment", e.text, e, space, name=e.attributes["name"])
+        if isinstance(environment, Environment) and environment.export is not None:
+            self.asking.note(DROPPED, None, "Environment/@export: JSDL does not say whether the submitter's variables "
+                             "go along", "warning", "Environment/@export")
+        limit = self.asking.at("Requested/Duration")
+        if limit is not None:
+            if space == POSIX and int(limit.text) >= 0:
+                self.add(run, "WallTimeLimit", limit.text, limit, space)
+            else:
+                self.asking.dropped(limit, "an application of the HPC profile has no limits")
+        self.limits(run, space)
+        for name in ("UserName", "GroupName"):
+            entry = self.asking.one(TEXTS[name])
+            if entry is not None and entry.text:
+                if name == "GroupName" and space == HPCPA:
+                    self.asking.dropped(entry)
+                else:
+                    self.add(run, name, entry.text, entry, space)
+
+    def command(self, run: Any, space: str) -> None:
+        """Executable and Argument; a script of the document becomes a file of its own."""
+        entry, arguments = self.asking.one("Executable"), self.asking.one("Arguments")
+        text = "" if entry is None else entry.text
+        if text.startswith("#") and text[1:] in self.asking.document.files:
+            job = self.asking.job
+            said = self.asking.context.name or str(job.value("Name") or job.value("Id") or "job")
+            name = f"{re.sub(r'[^A-Za-z0-9_.-]', '_', said).strip('.')[:100] or 'job'}.sh"
+            self.scripts[name] = script_of(self.asking)
+            text = name
+        if text:
+            self.add(run, "Executable", text, entry, space)
+        if arguments is not None:
+            try:
+                words = shell_words(arguments.text)
+            except ValueError as error:
+                self.asking.note(APPROXIMATED, arguments, f"taken as one argument: {error}")
+                words = [arguments.text]
+            for word in words:
+                self.add(run, "Argument", word, arguments, space)
+
+    def limits(self, run: Any, space: str) -> None:
+        """ResourceLimits; the HPC profile has none."""
+        names = {limit: name for name, limit in LIMITS.items()}
+        found = {e.attributes.get("name", ""): e for e in self.asking.find("ResourceLimit")}
+        for e in found.values():
+            e.understood |= {"name"}
+            if e.attributes.get("name") not in names or space == HPCPA or not re.fullmatch(r"\d+", e.text):
+                self.asking.dropped(e)
+        for limit, name in names.items():
+            e_ = found.get(limit)
+            if e_ is not None and space != HPCPA and re.fullmatch(r"\d+", e_.text):
+                self.add(run, name, e_.text, e_, space)
+
+    def resources(self) -> Any:
+        """Resources, in the order of its schema."""
+        part = etree.Element(f"{{{JSDL}}}Resources")
+        self.hosts(part)
+        exclusive = self.asking.extension("ExclusiveNodeUse")
+        if exclusive is not None:
+            if exclusive.text not in ("true", "false"):
+                self.asking.note(APPROXIMATED, exclusive, f"{exclusive.text} is written as true")
+            self.add(part, "ExclusiveExecution", "false" if exclusive.text == "false" else "true")
+        system = self.asking.one("OperatingSystem")
+        if system is not None or self.asking.find("Extension", NEAREST, name="OperatingSystemVersion", type="jsdl"):
+            outer = etree.SubElement(part, f"{{{JSDL}}}OperatingSystem")
+            if system is not None:
+                self.add(etree.SubElement(outer, f"{{{JSDL}}}OperatingSystemType"), "OperatingSystemName", system.text,
+                         system)
+            self.kept(outer, "OperatingSystemVersion")
+        architecture = self.asking.one("Architecture")
+        if architecture is not None:
+            self.add(etree.SubElement(part, f"{{{JSDL}}}CPUArchitecture"), "CPUArchitectureName", architecture.text,
+                     architecture)
+        for name, (tag, metric, in_bytes) in NUMBERS.items():
+            self.number(part, name, tag, metric, in_bytes)
+        for name in ("FileSystem", "IndividualCPUSpeed", "IndividualCPUTime", "TotalCPUTime"):
+            self.kept(part, name)
+        part[:] = sorted(part, key=lambda node: ORDER.index(local(node)))
+        return part
+
+    def hosts(self, part: Any) -> None:
+        """CandidateHosts: names alone, of which any will do."""
+        hosts: list[str] = []
+        for e in self.asking.find("Node"):
+            e.understood |= {"aggregation"}
+            if e.attributes.keys() & {"op", "conj", "group", "preference"} or e.attributes.get(
+                    "aggregation", "List") != "List":
+                self.asking.dropped(e, "only names of hosts can be said")
+            else:
+                hosts += [h.strip() for h in e.text.split(",")]
+        if len(hosts) > 1 and self.asking.source:
+            self.asking.note(APPROXIMATED, None, "Node: any of the hosts, not all of them", subject="Node")
+        if hosts:
+            outer = etree.SubElement(part, f"{{{JSDL}}}CandidateHosts")
+            for host in hosts:
+                self.add(outer, "HostName", host)
+
+    def number(self, part: Any, name: str, tag: str, metric: str, in_bytes: bool) -> None:
+        """The alternatives of a number; an expression that has no such form is taken down to its least request."""
+        metrics = (metric,) if metric else ("", "Total")
+        found = [e for e in self.asking.entries if e.tag == tag and e.slot in ("", "Requested") and e.level in AMOUNTS
+                 and isinstance(e.item, Property) and e.attributes.get("metric", "") in metrics]
+        nearest = next((level for level in AMOUNTS if any(e.level == level for e in found)), "")
+        found = [e for e in found if e.level == nearest]
+        if not found:
+            return
+        alternatives = _alternatives(found)
+        if alternatives is None:
+            more = {"metric": metric} if metric else {}
+            one = self.asking.one(tag, AMOUNTS, carried=("units", "metric", "context"), **more)
+            alternatives = [] if one is None else [[one]]
+        outer = etree.Element(f"{{{JSDL}}}{name}")
+        for alternative in alternatives:
+            for e in alternative:
+                e.used = True
+                e.understood |= {"units", "metric", "op", "conj", "group"}
+            self.range(outer, alternative, in_bytes)
+        if len(outer):
+            part.append(outer)
+
+    def range(self, outer: Any, alternative: list[Entry], in_bytes: bool) -> None:
+        """One alternative: an exact value, one bound, or a range of two."""
+        into = etree.SubElement(outer, f"{{{JSDL}}}Range") if len(alternative) == 2 else outer
+        for e in alternative:
+            op = e.attributes.get("op", "EQ") if e.taken is None else "EQ"
+            value = Decimal(str(e.value))
+            if in_bytes:
+                value = to_bytes(value, e.attributes.get("units"))
+            name = "Exact" if op == "EQ" else ("LowerBound" if op in ("GE", "GT") else "UpperBound")
+            more = {"exclusiveBound": "true"} if op in ("GT", "LT") else {}
+            name += "edRange" if name != "Exact" and into is outer else ""
+            self.add(into, name, f"{value.normalize():f}", e, **more)
+
+    def staging(self) -> Iterable[Any]:
+        """A DataStaging for each copy, and those that were kept whole."""
+        for kind, name in (("StageIn", "Source"), ("StageOut", "Target")):
+            for e in self.asking.find("Extension", NEAREST, name=kind, type="PSIJ"):
+                try:
+                    found = json.loads(e.text)
+                    source, target = str(found["source"]), str(found["target"])
+                except (ValueError, LookupError, TypeError):
+                    self.asking.dropped(e, "is no file to transfer")
+                    continue
+                if set(found) - {"source", "target"}:
+                    self.asking.dropped(e, f"{source}: the file is copied, whatever becomes of the job")
+                    continue
+                part = etree.Element(f"{{{JSDL}}}DataStaging")
+                self.add(part, "FileName", target if kind == "StageIn" else source, e)
+                self.add(part, "CreationFlag", "overwrite")
+                self.add(etree.SubElement(part, f"{{{JSDL}}}{name}"), "URI", source if kind == "StageIn" else target, e)
+                yield part
+        holder = etree.Element("holder")
+        self.kept(holder, "DataStaging")
+        yield from list(holder)
+
+
+def _alternatives(entries: list[Entry]) -> list[list[Entry]] | None:
+    """The entries by alternative, each one bound or a lower and an upper one; None for another expression."""
+    parts: list[list[Entry]] = []
+    for e in entries:
+        if e.attributes.get("preference") or e.attributes.get("op", "EQ") not in ("EQ", "GE", "GT", "LE", "LT"):
+            return None
+        conj = e.attributes.get("conj", "And") if parts else "Or"
+        if conj == "Or":
+            parts.append([e])
+        elif conj == "And":
+            parts[-1].append(e)
+        else:
+            return None
+    for part in parts:
+        ops = [e.attributes.get("op", "EQ") for e in part]
+        if len(part) > 2 or (len(part) == 2 and not (ops[0] in ("GE", "GT") and ops[1] in ("LE", "LT"))):
+            return None
+    wanted = [0] * len(entries)
+    if len(parts) > 1:
+        at = 0
+        wanted[0] += 1
+        for part in parts:
+            if len(part) == 2:
+                wanted[at] += 1
+                wanted[at + 1] -= 1
+            at += len(part)
+        wanted[-1] -= 1
+    stated = [int(e.attributes.get("group", "0") or 0) for e in entries]
+    return parts if stated == wanted else None
