@@ -12,6 +12,8 @@ BENCH_ARGS ?=
 # Unix sockets lie below it: keep it short
 LABS ?= /tmp/sssjob-labs-$(shell id -u)
 LAB_ARGS ?= -q -m lab
+# Tests start hundreds of interpreters: their bytecode is kept whatever the surroundings say (make clean removes it).
+unexport PYTHONDONTWRITEBYTECODE
 
 demo: $(VENV)/.runtime
 	@PATH="$(CURDIR)/$(VENV)/bin:$$PATH" examples/demo.sh

@@ -51,7 +51,7 @@ def _limit_cpu(seconds: float) -> None:
     most = math.ceil(used.ru_utime + used.ru_stime + seconds) + 2
     try:
         resource.setrlimit(resource.RLIMIT_CPU, (most, resource.getrlimit(resource.RLIMIT_CPU)[1]))
-    except (ValueError, OSError):
+    except (ValueError, OSError):           # the same; the parent ends this process in any case
         return
 
 

@@ -10,8 +10,8 @@ another does: both are 2 nodes, 16 tasks, 16 processors.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Final
@@ -24,7 +24,7 @@ from sssjob.nodeset import NodeSet
 from sssjob.units import from_bytes, to_bytes
 from sssjob.vocabulary import ELEMENTS
 
-__all__ = ["Difference", "Fact", "differences", "facts", "shown"]
+__all__ = ["Difference", "Fact", "Habits", "differences", "facts", "shown"]
 
 _BYTES: Final = ("Memory", "Disk", "Swap")
 _CHOICE: Final = frozenset(("op", "conj", "group", "preference"))
@@ -38,6 +38,10 @@ _SETS: Final = frozenset(("Feature", "Node", "Dependency", "Hold"))
 #: What a conversion put into a script to define the variables of another system.
 _SHIM: Final = re.compile(r"^# >>> sssjob .*?^# <<< sssjob[^\n]*$", re.MULTILINE | re.DOTALL)
 _TIMES: Final = frozenset(e.name for e in ELEMENTS if e.type == "DateTime")
+_FILES: Final = frozenset(("InputFile", "OutputFile", "ErrorFile"))
+_NAME: Final = re.compile(r"(?<!\{)\{name\}(?!\})")
+#: What stands for the successor of a job of another system (decisions 21).
+_SUCCESSOR: Final = re.compile(r"@JOBID:([^@]*)@")
 _LATEST: Final = 250_000_000_000        # seconds, in the year 9892
 _PER: Final = {"": "job", "Total": "job", "PerSlot": "PerProcessor"}
 
@@ -65,10 +69,20 @@ class Difference:
     other: str | None
 
 
-def differences(one: Document, other: Document, *, script: bool = True) -> tuple[list[Difference], int]:
+@dataclass(frozen=True, slots=True)
+class Habits:
+    """What jobs of dialects do without a word. merges: whether those of a dialect (its name) have both streams in one
+    file; here: variables that hold the directory of the submission, where a script goes first or is already."""
+
+    merges: Callable[[str], bool] = lambda dialect: False
+    here: frozenset[str] = frozenset()
+
+
+def differences(one: Document, other: Document, *, script: bool = True, habits: Habits = Habits(),
+                ) -> tuple[list[Difference], int]:
     """What differs, in the order of the first document, and how many things are the same. script: whether the commands
     of scripts are compared too."""
-    a, b = (_table(facts(d, script=script)) for d in (one, other))
+    a, b = (_table(facts(d, script=script, habits=habits)) for d in (one, other))
     names = list(dict.fromkeys((*a, *b)))
     return [Difference(n, a.get(n), b.get(n)) for n in names if a.get(n) != b.get(n)], sum(a.get(n) == b.get(n)
                                                                                          for n in names)
@@ -82,19 +96,43 @@ def _table(found: Iterable[Fact]) -> dict[str, str]:
     return {subject: ", ".join(sorted(set(values))) for subject, values in made.items()}
 
 
-def facts(document: Document, *, script: bool = True) -> Iterator[Fact]:
+def facts(document: Document, *, script: bool = True, habits: Habits = Habits()) -> Iterator[Fact]:
     """Everything that the jobs of a document say, defaults folded in."""
     jobs = list(document.jobs())
     for number, (job, defaults) in enumerate(jobs, 1):
         whole = job if defaults is None else effective(job, defaults).fold()
         name = str(job.value("Id") or job.value("Name") or number)
-        yield from _of_job(document, whole, f"job {name}" if len(jobs) > 1 else "job", script)
+        scope = f"job {name}" if len(jobs) > 1 else "job"
+        found = _of_job(document, whole, scope, script, habits.here)
+        yield from _files(list(found), whole, scope, habits.merges)
     if not jobs:
         for body in document.bodies():
             yield from _of_scope(body, body.tag, frozenset())
 
 
-def _of_job(document: Document, job: Job, scope: str, script: bool) -> Iterator[Fact]:
+def _files(found: list[Fact], job: Job, scope: str, merges: Callable[[str], bool]) -> Iterator[Fact]:
+    """The same with files as they become: the job's own name in their names, both streams in one, and the directory of
+    the submission left out, which a script says by a command or not at all."""
+    name, dialect = job.value("Name"), next((p.text for p in job.all("Extension") if p.get("name") == "Dialect"), "")
+    words = {fact.name.split(" ")[0] for fact in found}
+    if "OutputFile" in words and "ErrorFile" not in words and merges(dialect):
+        found.append(Fact(scope, _MERGED, "in the output file"))
+    for fact in found:
+        word = fact.name.split(" ")[0]
+        if word == "ErrorFile" and fact.name.endswith("redirectList=Merge") and not fact.value:
+            yield Fact(fact.scope, _MERGED, "in the output file")
+        elif (word, fact.value) == ("InitialWorkingDirectory", "."):
+            continue
+        elif word in _FILES and isinstance(name, str) and name:
+            yield replace(fact, value=_NAME.sub(lambda _: name, fact.value))
+        else:
+            yield fact
+
+
+_MERGED: Final = "ErrorFile"
+
+
+def _of_job(document: Document, job: Job, scope: str, script: bool, here: frozenset[str]) -> Iterator[Fact]:
     groups = job.task_groups
     parts: list[tuple[str, list[Container]]] = [(scope, [job, *groups])] if len(groups) < 2 else [
         (f"{scope}, task group {n}", [g]) for n, g in enumerate(groups, 1)]
@@ -110,14 +148,19 @@ def _of_job(document: Document, job: Job, scope: str, script: bool) -> Iterator[
     executable = job.value("Executable")
     if script and isinstance(executable, str) and executable.startswith("#"):
         file = document.files.get(executable[1:])
-        commands = [] if file is None else _commands(file.content().decode("utf-8", "replace"))
+        commands = [] if file is None else _commands(file.content().decode("utf-8", "replace"), here)
         yield Fact(scope, "commands", "\n".join(commands))
 
 
-def _commands(text: str) -> list[str]:
-    """The lines of a script that do something."""
+def _commands(text: str, here: frozenset[str]) -> list[str]:
+    """The lines of a script that do something, but for a first one that goes where the job was submitted."""
     text = _SHIM.sub("", text)
-    return [line.strip() for line in text.splitlines() if line.strip() and not line.lstrip().startswith("#")]
+    made = [line.strip() for line in text.splitlines() if line.strip() and not line.lstrip().startswith("#")]
+    goes = _GOES.fullmatch(made[0]) if made else None
+    return made[1:] if goes is not None and goes[1] in here else made
+
+
+_GOES: Final = re.compile(r"""cd\s+"?\$\{?(\w+)\}?"?;?""", re.ASCII)
 
 
 def _of_scope(scope: Container, where: str, left: frozenset[int], groups: Iterable[Container] = ()) -> Iterator[Fact]:
@@ -167,12 +210,14 @@ def shown(p: Property) -> str:
             amount, units = from_bytes(to_bytes(Decimal(p.value), p.get("units")))
             return f"{amount:f} {units}"
         except (LexicalError, ArithmeticError):
-            pass
+            pass                    # compared as it is written
     if p.tag == "Node" and p.attributes.get("aggregation") in (None, "Range", "List"):
         try:
             return str(NodeSet.parse_list(text))
         except LexicalError:
             return text
+    if p.tag == "Dependency":
+        return _SUCCESSOR.sub(r"\1", text)
     if p.tag in _TIMES and isinstance(p.value, int) and abs(p.value) < _LATEST:
         return datetime.fromtimestamp(p.value, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     if p.tag == "NotificationList":

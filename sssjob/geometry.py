@@ -48,10 +48,12 @@ class Geometry:
 
     @property
     def node_count(self) -> int:
+        """How many nodes there are."""
         return len(self.nodes)
 
     @property
     def task_count(self) -> int:
+        """How many tasks there are on all of them."""
         return sum(map(len, self.nodes))
 
     @property

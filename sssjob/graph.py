@@ -65,7 +65,7 @@ class Link:
         try:
             return int(text) if text is not None and self.condition == "OnExit" else None
         except ValueError:
-            return None
+            return None             # told when it was read (SSS207)
 
     @property
     def by_name(self) -> bool:

@@ -34,6 +34,7 @@ class Limits:
     files_bytes: int = 64 * MIB
     script_bytes: int = 10 * MIB
     yaml_bytes: int = MIB                    # YAML, whose parser is slow
+    toml_bytes: int = MIB                    # TOML: a profile, rates
     shell_bytes: int = MIB                   # a script body whose shell is parsed
     shell_broken_bytes: int = 64 << 10       # the same of one that does not parse
     shell_seconds: float = 1.0               # of this thread, to parse it

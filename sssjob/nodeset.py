@@ -171,6 +171,7 @@ class _Budget:
         self.text, self.limits, self.left = text, limits, 8 * limits.nodes
 
     def spend(self, steps: int) -> None:
+        """Take so much; LimitError where it is more than is left."""
         self.left -= steps
         if self.left < 0:
             raise LimitError(self.text, f"at most {self.limits.nodes} nodes", "nodes")

@@ -290,7 +290,7 @@ class _Worker:
             try:
                 if stream is not None:
                     stream.close()
-            except OSError:
+            except OSError:         # its last bytes find nobody: it has ended
                 continue
         process.wait()
 

@@ -230,6 +230,16 @@ _ROWS: Final[tuple[tuple[str, Kind, str, str], ...]] = (
     ("SSS536", "approximated", "variable that is not set",
      "The resource manager sets this variable only where the job asks for the amount, and no directive does. Ask for "
      "it, or give a value for the other case: `${SLURM_CPUS_PER_TASK:-1}`."),
+    ("SSS537", "site-dependent", "memory without a unit",
+     "LSF takes the number in the unit that LSF_UNIT_FOR_LIMITS says; where the site says nothing that is KB for `-M` "
+     "and MB for `rusage[mem=]`. Since 10.1.0.2 a unit may be written: `-M 6GB`."),
+    ("SSS538", "contradictory", "output goes elsewhere",
+     "A stream does not go where it seems: `-oe` of PBS is a file named `e` (`-j oe` joins); the file of `-e` is "
+     "unused where `-j` joins; a name that ends in / is no file for Slurm, Flux and Cobalt; elements of an array of "
+     "Slurm that share one name write over each other (`%A_%a`)."),
+    ("SSS539", "contradictory", "sign taken as part of a value",
+     "`-J=foo` names the job `=foo`: only long options take a =. A # in the value of a command of HTCondor begins no "
+     "comment. Grid Engine ends a line at its first #, even inside quotes."),
     # records
     ("SSS540", "invalid", "record rejected",
      "This record of an accounting log is not taken; the message begins with the reason, which the counts name too. It "

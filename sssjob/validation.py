@@ -96,6 +96,7 @@ class _Checker:
             self.walk(body, _Place(None, body.tag, seen[body.tag] if counts[body.tag] > 1 else 0))
 
     def walk(self, body: Container, place: _Place) -> None:
+        """Check a container and all that is inside, without recursion; references are left out."""
         stack = [(body, place)]
         while stack:
             container, here = stack.pop()
@@ -104,6 +105,7 @@ class _Checker:
 
     def tell(self, rule: str, subject: str, message: str, container: Container, place: _Place | str, *,
              severity: Severity | None = None, hint: str = "") -> None:
+        """Record a finding at a container."""
         self.findings.add(rule, subject, message, line=container.line, path=str(place), severity=severity, hint=hint)
 
     def contradicts(self, rule: str, subject: str, message: str, container: Container, place: _Place | str) -> None:
@@ -133,6 +135,7 @@ class _Checker:
         return _placed(inside, place)
 
     def scope(self, container: Container, place: _Place, found: _Found, inside: list[Container]) -> None:
+        """A job, group, task group, task or defaults: its children, then what its properties give reason to."""
         if inside:
             self.children(container, place, inside)
         if container.tag in _DEFAULTS:
@@ -168,6 +171,7 @@ class _Checker:
                     lives.setdefault(life, child.line)
 
     def results(self, container: Container, place: _Place, inside: list[Container]) -> None:
+        """What belongs to one instance in defaults, which inherit it to nobody (SSS418)."""
         rows = in_scope(container.tag)
         for tag in dict.fromkeys(p.tag for p in container.properties()):
             row = rows.get(tag)
@@ -179,6 +183,7 @@ class _Checker:
 
     # -- groups and jobs
     def group(self, group: JobGroup, place: _Place, found: _Found, inside: list[Container]) -> None:
+        """A JobGroup has an Id and a Job (SSS305), and dependencies that can hold."""
         if "Id" not in found:
             self.tell("SSS305", "Id", "a JobGroup must have an Id", group, place)
         if not any(c.tag == "Job" for c in inside):
@@ -197,6 +202,7 @@ class _Checker:
         return self._known
 
     def job(self, job: Job, place: _Place, found: _Found) -> None:
+        """A Job that was taken has an Id (SSS305); its State; dependencies on jobs that are not here (SSS411)."""
         if "Id" not in found and "State" in found and (
                 found["State"][0].text != "NotQueued" if self.strict else _queued(found)):
             self.tell("SSS305", "Id", f"a Job in State {found['State'][0].text} must have an Id", job, place)
@@ -220,6 +226,7 @@ class _Checker:
 
     # -- what gives reason to look closer
     def times(self, container: Container, place: _Place, found: _Found) -> None:
+        """Pairs of times in the wrong order (SSS412)."""
         for before, after in _TIMES:
             if before in found and after in found:
                 early, late = found[before][0].value, found[after][0].value
@@ -227,12 +234,15 @@ class _Checker:
                     self.tell("SSS412", after, f"{after} {late} is before {before} {early}", container, place)
 
     def executable(self, container: Container, place: _Place, found: _Found) -> None:
+        """An Executable that names a File of the message."""
         self.files(container, place, found["Executable"])
 
     def input_file(self, container: Container, place: _Place, found: _Found) -> None:
+        """An InputFile that names a File of the message."""
         self.files(container, place, found["InputFile"])
 
     def files(self, container: Container, place: _Place, named: Iterable[Property]) -> None:
+        """Names of the form ``#Id`` of Files that did not come with the document (SSS311)."""
         for p in named:
             text = str(p.value)
             if text.startswith("#") and text[1:] not in self.document.files:
@@ -240,18 +250,21 @@ class _Checker:
                           container, place)
 
     def merged(self, container: Container, place: _Place, found: _Found) -> None:
+        """Both streams merged into each other (SSS416)."""
         last = [(tag, p) for tag in ("OutputFile", "ErrorFile") for p in found.get(tag, ())[-1:]]
         if len(last) == 2 and all("Merge" in re.split(r"[,\s]+", p.get("redirectList") or "") for _, p in last):
             second = [i.tag for i in container.items if i is last[0][1] or i is last[1][1]][-1]
             self.tell("SSS416", second, f"OutputFile and ErrorFile both say Merge; {second} counts", container, place)
 
     def dependency(self, container: Container, place: _Place, found: _Found) -> None:
+        """A code without OnExit (SSS413)."""
         for p in found["Dependency"]:
             if "code" in p.attributes and p.attributes.get("condition") != "OnExit":
                 self.contradicts("SSS413", p.text, f"code {p.attributes['code']} of the Dependency on {p.text!r} "
                                  "counts only with condition OnExit", container, place)
 
     def distribution(self, container: Container, place: _Place, found: _Found) -> None:
+        """A TaskDistribution against TaskCount and NodeCount (SSS414)."""
         p = found["TaskDistribution"][0]
         kind, text = _distribution(p)
         tasks, nodes = _whole(found, "TaskCount"), _whole(found, "NodeCount")
@@ -266,6 +279,7 @@ class _Checker:
                           container, place)
 
     def geometry(self, container: Container, place: _Place, text: str, tasks: int | None, nodes: int | None) -> None:
+        """A Geometry: its form (SSS408), numbers left out (SSS409), and the counts beside it (SSS414)."""
         try:
             found = Geometry.parse(text, self.limits)
         except LimitError as error:
@@ -282,6 +296,7 @@ class _Checker:
                 self.tell("SSS414", tag, f"{tag} is {stated}, the Geometry has {drawn}", container, place)
 
     def notification(self, container: Container, place: _Place, found: _Found) -> None:
+        """Words of a NotificationList that are no events (SSS422)."""
         words = (w.strip() for p in found["NotificationList"] for w in p.text.split(","))
         for word in dict.fromkeys(w for w in words if w not in _EVENTS):
             self.tell("SSS422", word, f"NotificationList: {word!r} is none of {', '.join(sorted(_EVENTS))}", container,
@@ -295,6 +310,7 @@ class _Checker:
                           container, place)
 
     def delivered(self, container: Container, place: _Place, found: _Found) -> None:
+        """A Delivered block: names, Network, and brackets, which mean nothing there but have to balance."""
         self.names(container, place, found)
         if "Network" in found:
             self.network(container, place, found)
@@ -302,6 +318,7 @@ class _Checker:
             parse(container, self.findings, strict=self.strict, limits=self.limits, path=str(place))
 
     def names(self, container: Container, place: _Place, found: _Found) -> None:
+        """Sets and patterns in Node and Feature."""
         for p in (*found.get("Node", ()), *found.get("Feature", ())):
             if p.attributes:
                 self.property(p, container, place)
@@ -320,6 +337,7 @@ class _Checker:
 
     # -- Requested and Environment
     def requested(self, container: Container, place: _Place, found: _Found) -> None:
+        """A Requested block: each property, then the expression that they make."""
         if "Network" in found:
             self.network(container, place, found)
         expression = False
@@ -334,6 +352,7 @@ class _Checker:
             parse(container, self.findings, strict=self.strict, limits=self.limits, path=str(place))
 
     def variables(self, container: Container, place: _Place, found: Iterable[Property]) -> None:
+        """Variables set twice (SSS415), and names that are none (SSS417)."""
         seen: set[str] = set()
         for p in found:
             name = p.attributes.get("name", "")

@@ -18,8 +18,8 @@ from sssjob.errors import RejectedError
 from sssjob.findings import Finding, Findings, escape
 from sssjob.limits import LIMITS, Limits
 
-__all__ = ["LEFT", "Locator", "clean_bytes", "crowded", "excerpt", "long_tag", "parse_tree", "parser", "refuse_doctype",
-           "repair", "syntax_error"]
+__all__ = ["LEFT", "Locator", "clean_bytes", "crowded", "excerpt", "is_json", "long_tag", "parse_tree", "parser",
+           "refuse_doctype", "repair", "syntax_error"]
 
 #: Characters kept left of a place in a line that is too long to be shown whole.
 LEFT: Final = 60
@@ -28,6 +28,7 @@ _ALLOWED: Final = re.compile(r"utf-?8|us-ascii|ascii|utf-?16|iso-8859-\d{1,2}|la
 _DECLARATION: Final = re.compile(rb"<\?xml\s[^>]*?\?>")
 _DECLARED: Final = re.compile(rb"""encoding\s*=\s*["']([A-Za-z0-9._:-]+)["']""")
 _PROLOG: Final = re.compile(rb"\s+|<\?.*?\?>|<!--.*?-->", re.S)
+_LOOK: Final = 1000         # bytes in which a JSON object has to begin
 _local = threading.local()
 
 
@@ -177,6 +178,11 @@ def _repairable(error: etree.XMLSyntaxError) -> bool:
     return not any(word in str(error) for word in ("huge text", "xcessive depth", "ncoding", "amplification"))
 
 
+def is_json(data: bytes) -> bool:
+    """Whether a text begins like a JSON object, which no XML does."""
+    return data[:_LOOK].removeprefix(codecs.BOM_UTF8).lstrip().startswith(b"{")
+
+
 def syntax_error(error: etree.XMLSyntaxError, data: bytes, findings: Findings, first: int = 1) -> RejectedError:
     """What the parser complained of as a finding: a limit (SSS110), the encoding (SSS103), else SSS101.
 
@@ -200,6 +206,8 @@ def syntax_error(error: etree.XMLSyntaxError, data: bytes, findings: Findings, f
     hint = ""
     if re.search(rb"=\s*\xe2\x80[\x9c\x9d\x9e]", data):
         hint = "typographic quotes: profile liberal repairs them"
+    elif is_json(data):
+        hint = "this is JSON, of which sss-json is the form of job documents"
     return _refuse(findings, rule, text, line=line, column=column, excerpt=shown, hint=hint)
 
 
@@ -328,6 +336,7 @@ class Locator:
     _places: dict[str, list[int]] = field(default_factory=dict)
 
     def __call__(self, element: Any) -> tuple[int, int, str]:
+        """Line and column (from 1; 0: not known) of the start tag of an lxml element, and the text of that line."""
         line = int(element.sourceline or 0)
         text = self._text(line)
         if text is None:

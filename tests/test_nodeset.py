@@ -78,7 +78,7 @@ def test_lists() -> None:
 
 
 def test_large_sets_stay_folded() -> None:
-    started = time.monotonic()
+    started = time.process_time()
     nodes = NodeSet.parse_range("rack[1-99999999]")
     assert len(nodes) == 99999999
     assert "rack5" in nodes
@@ -91,7 +91,7 @@ def test_large_sets_stay_folded() -> None:
     with pytest.raises(LimitError) as caught:
         iter(nodes)
     assert caught.value.limit == "nodes"
-    assert time.monotonic() - started < 2
+    assert time.process_time() - started < 2
 
 
 @pytest.mark.parametrize(

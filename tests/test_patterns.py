@@ -58,14 +58,14 @@ def test_matches(pattern: str, yes: list[str], no: list[str], engine: Engine) ->
     ["(a+)+$", "(.*)*x", "(a|aa)+$", "(?:a?){30}a{30}b", "((a*)*)*b", "(a*)*(a*)*(a*)*(a*)*c", "(a|b)*a(a|b){99}c"],
 )
 def test_nothing_hangs(pattern: str, engine: Engine) -> None:
-    started = time.monotonic()
+    started = time.process_time()
     compiled = compile_pattern(pattern, engine=engine)
     assert not compiled.matches("a" * 33 + "!")
     try:
         compiled.matches("ab" * 20_000 + "!")
     except LimitError as error:
         assert error.limit == "pattern_seconds"
-    assert time.monotonic() - started < 3
+    assert time.process_time() - started < 3
 
 
 @pytest.mark.parametrize(
@@ -112,11 +112,11 @@ def test_message() -> None:
     ],
 )
 def test_limits(pattern: str, limit: str) -> None:
-    started = time.monotonic()
+    started = time.process_time()
     with pytest.raises(LimitError) as caught:
         compile_pattern(pattern)
     assert caught.value.limit == limit
-    assert time.monotonic() - started < 2
+    assert time.process_time() - started < 2
 
 
 def test_what_re2_finds_too_big_is_matched_alone() -> None:

@@ -184,6 +184,6 @@ def test_linear() -> None:
 
     document = Document(JobGroup([new_property("Id", "g"), *map(one, range(20_000))]))
     findings = Findings()
-    start = time.perf_counter()
+    start = time.process_time()
     check(document, findings)
-    assert not list(findings) and time.perf_counter() - start < 10
+    assert not list(findings) and time.process_time() - start < 10

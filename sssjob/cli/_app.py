@@ -53,9 +53,11 @@ class Commands(click.Group):
     """Knows its commands by name and imports one only when it is used."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
+        """The names of all commands; nothing is imported."""
         return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """One command, imported now; None where there is none of that name."""
         if cmd_name not in COMMANDS:
             return None
         found = importlib.import_module(f"sssjob.cli.{_MODULES.get(cmd_name, cmd_name)}").command
@@ -65,6 +67,7 @@ class Commands(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
+        """The command of a line; an unknown name lists the known ones, or the one that was meant."""
         name = args[0]
         if not name.startswith("-") and name not in COMMANDS and not ctx.resilient_parsing:
             close = difflib.get_close_matches(name, COMMANDS, 1)
@@ -73,6 +76,7 @@ class Commands(click.Group):
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """The list in the help, from the table: no command is imported for it."""
         with formatter.section("Commands"):
             formatter.write_dl(list(COMMANDS.items()))
 
@@ -153,6 +157,9 @@ def _invoke(arguments: list[str]) -> Any:
 
 def _wrong(error: click.ClickException, as_json: bool) -> int:
     """Say what is wrong with the command line itself; what the user typed is escaped."""
+    if isinstance(error, click.exceptions.NoArgsIsHelpError):
+        say(error.format_message())         # a command that has commands, alone
+        return error.exit_code
     context = error.ctx if isinstance(error, click.UsageError) else None
     if context is not None and not as_json:
         say(f"{context.get_usage()}\nTry '{context.command_path} --help' for help.\n")

@@ -66,8 +66,9 @@ def problem(message: str, *, as_json: bool = False, status: int = 0) -> None:
         say(f"sssjob: {escape(said, 2000)}")
 
 
-def show(finding: Finding, *, as_json: bool = False) -> None:
-    """One finding on standard error; the values of variables that look secret are masked in the source line."""
+def show(finding: Finding, *, as_json: bool = False, brief: bool = False) -> None:
+    """One finding on standard error; the values of variables that look secret are masked in the source line, which
+    brief leaves out."""
     stream = sys.stderr
     finding = replace(finding, excerpt=masked(finding.excerpt))
     if as_json:
@@ -80,7 +81,7 @@ def show(finding: Finding, *, as_json: bool = False) -> None:
         word = f" {finding.severity} "
         line = line.replace(word, f" \x1b[{_COLOURS[finding.severity]}m{finding.severity}\x1b[0m ", 1)
     say(line)
-    if stream.isatty() and finding.severity != "info":
+    if stream.isatty() and finding.severity != "info" and not brief:
         for row in picture(finding):
             say(row)
 

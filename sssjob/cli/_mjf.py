@@ -11,14 +11,22 @@ from typing import Any
 import click
 
 from sssjob.cli._complete import directories
+from sssjob.errors import AccessError, UsageError
+from sssjob.findings import escape
 
 __all__ = ["mjf_options", "provided"]
+
+_HERE = ("local", "fluxexec")       # executors whose jobs run on this machine
 
 
 def mjf_options(command: Callable[..., int]) -> Callable[..., int]:
     """``--mjf`` and ``--mjf-root``: while the command runs, executors provide Machine/Job Features."""
     @wraps(command)
     def inside(*arguments: Any, mjf: bool, mjf_root: str | None, **options: Any) -> int:
+        if options.get("simulate") and (mjf or mjf_root is not None):
+            raise UsageError("--simulate runs nothing that could have Machine/Job Features")
+        if mjf_root is not None:
+            _check(mjf_root, options.get("executor") or "local")
         with provided(mjf, mjf_root):
             return command(*arguments, **options)
 
@@ -27,6 +35,19 @@ def mjf_options(command: Callable[..., int]) -> Callable[..., int]:
         help="The folder that they lie in, on the node (default: $TMPDIR); implies --mjf.")(inside)
     return click.option("--mjf", is_flag=True,
                         help="Give jobs Machine/Job Features: $MACHINEFEATURES, $JOBFEATURES, $JOBSTATUS.")(made)
+
+
+def _check(root: str, executor: str) -> None:
+    """Raise UsageError for what is no absolute path, and AccessError for a folder of this machine in which no
+    directories can be made; the nodes of a resource manager cannot be looked at."""
+    if not os.path.isabs(root):
+        raise UsageError(f"--mjf-root {escape(root)!r} is no absolute path: the directories lie there, on the node")
+    if executor.lower() not in _HERE:
+        return
+    if not os.path.isdir(root):
+        raise AccessError(escape(root), "--mjf-root: no such directory on this machine")
+    if not os.access(root, os.W_OK | os.X_OK):
+        raise AccessError(escape(root), "--mjf-root: no directory can be made in it")
 
 
 @contextmanager

@@ -16,7 +16,7 @@ from sssjob.cli._complete import files
 from sssjob.cli._files import read_bytes
 from sssjob.cli._findings import problem, show
 from sssjob.errors import RejectedError, SSSJobError, UsageError
-from sssjob.findings import Finding, Findings, Policy
+from sssjob.findings import Finding, Findings, Policy, escape
 from sssjob.profiles import PROFILES
 
 if TYPE_CHECKING:
@@ -35,6 +35,7 @@ class Session:
     quiet: bool = False
     strict: bool = False
     explain: bool = False                               # findings of kind exact are told too (decisions 15)
+    brief: bool = False                                 # a line each, on a terminal too
     warnings: int = 0
     errors: int = 0
     failures: int = 0                                   # files that could not be read
@@ -52,21 +53,31 @@ class Session:
             self.warnings += warning
             counts = finding.rejects or (warning and self.strict)
             if counts or not (self.quiet or (finding.kind == "exact" and not self.explain)):
-                show(place(finding) if place else finding, as_json=self.as_json)
+                show(place(finding) if place else finding, as_json=self.as_json, brief=self.brief)
         overflow = getattr(findings, "overflow", 0)
         if overflow > self._unshown.get(id(findings), 0) and not self.quiet:
             problem(f"{overflow} more findings are not shown", as_json=self.as_json)
         self._unshown[id(findings)] = overflow
 
     def read(self, name: str, data: bytes | None = None) -> Document:
-        """The document of that name (data: its text, when it was read before), its findings reported."""
+        """The document of that name (data: its text, when it was read before), its findings reported. JSON is read as
+        the twin that it must be."""
         from sssjob.reader import read_document
+        from sssjob.xmlio import is_json
 
         with bounded(name):
             source = read_bytes(name) if data is None else data
-            document = read_document(source, profile=self.profile, path=name, policy=self.policy)
+            document = self._twin(source, name) if is_json(source) else read_document(
+                source, profile=self.profile, path=name, policy=self.policy)
         self.report(document.findings)
         return document
+
+    def _twin(self, data: bytes, name: str) -> Document:
+        from sssjob.twin import from_json
+
+        if self.profile != "liberal":
+            raise UsageError(f"{escape(name)} is JSON, which has one form; --profile {self.profile} is for XML")
+        return from_json(data, path=name, policy=self.policy)
 
     def scan(self, name: str) -> Findings:
         """What reading a file of any size job by job finds, reported."""

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 __all__ = ["IdMapError", "load_ids", "load_site", "site_option"]
 
 #: An id as dependencies can name it.
-_ID: Final = re.compile(r"[^\s@:,?+\"'\\]{1,1024}")
+_ID: Final = re.compile(r"(?!-)[^\s@:,?+\"'\\]{1,1024}")
 
 
 class IdMapError(SSSJobError, ValueError):
@@ -46,7 +46,10 @@ def load_site(name: str | None) -> Site | None:
 
 
 def load_ids(name: str | None) -> Mapping[str, str]:
-    """Old id -> new id, from a JSON object or from CSV of two columns. Raises IdMapError, AccessError."""
+    """Old id -> new id, from a JSON object (a whole number is its digits) or from CSV of two columns.
+
+    Raises IdMapError, AccessError.
+    """
     if name is None:
         return {}
     shown = escape(name)

@@ -21,12 +21,17 @@ def cells(text: str) -> int:
     return sum(0 if unicodedata.combining(c) else 2 if unicodedata.east_asian_width(c) in "WF" else 1 for c in text)
 
 
-def table(rows: Sequence[Sequence[str | Sequence[str]]], titles: Sequence[str], width: int = 100) -> list[str]:
-    """The lines of a table: titles, a rule, the rows. A cell is a text, shown on one line, or several."""
+def table(rows: Sequence[Sequence[str | Sequence[str]]], titles: Sequence[str], width: int = 100, *,
+          texts: int | None = None) -> list[str]:
+    """The lines of a table: titles, a rule, the rows. A cell is a text, shown on one line, or several. texts: so many
+    columns, the first ones, may be folded (default: all); the others are numbers, whose lines may be longer than width.
+    """
     shown = [[_cell(cell) for cell in row] for row in rows]
     widths = [max(map(cells, column)) for column in zip(titles, *([max(c, key=cells) for c in row] for row in shown),
                                                          strict=True)]
-    widths = _fitted(widths, width - len(_GAP) * (len(titles) - 1))
+    few = len(widths) if texts is None else texts
+    room = width - len(_GAP) * (len(titles) - 1) - sum(widths[few:])
+    widths = [*_fitted(widths[:few], room), *widths[few:]] if few else widths
     rule = "─" * (sum(widths) + len(_GAP) * (len(widths) - 1))
     head = _lines([[title] for title in titles], widths)
     return [*head, rule, *(line for row in shown for line in _lines(row, widths))]

@@ -30,6 +30,7 @@ class _Ways(dict[str, tuple[str, str]]):
         self.places: dict[tuple[int, int], tuple[str, str]] = {}
 
     def note(self, kind: str, subject: str, message: str, path: str) -> None:
+        """Note what became of a property; what came first counts."""
         for name in (path.rpartition("/")[2].partition("[")[0], subject):
             self.setdefault(name, (kind, message))
 
@@ -42,6 +43,7 @@ class _Heard(Findings):
         self.ways = ways
 
     def add(self, rule: str, subject: str, message: str, **more: Any) -> Finding | None:
+        """Note a finding and its place, then record it."""
         self.ways.note(RULES[rule].kind, subject, message, more.get("path", ""))
         if more.get("column"):
             self.ways.places.setdefault((more["line"], more["column"]), (RULES[rule].kind, message))

@@ -10,7 +10,8 @@ import click
 from sssjob.cli._complete import files as file_names
 from sssjob.cli._files import emit, once, read_bytes
 from sssjob.cli._options import Session, common
-from sssjob.findings import Findings
+from sssjob.errors import UsageError
+from sssjob.findings import Findings, escape
 
 __all__ = ["command"]
 
@@ -37,9 +38,11 @@ def command(session: Session, files: tuple[str, ...], schema: bool) -> int:
 
 def _check(session: Session, name: str, schema: bool) -> None:
     from sssjob.validation import check
-    from sssjob.xmlio import Locator
+    from sssjob.xmlio import Locator, is_json
 
     data = read_bytes(name)
+    if schema and is_json(data):
+        raise UsageError(f"{escape(name)} is JSON; --schema is for XML (convert -f sss-json -t sss makes it)")
     document = session.read(name, data)
     findings = Findings(name)
     check(document, findings, session.profile)

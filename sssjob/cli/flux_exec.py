@@ -12,6 +12,7 @@ import click
 from sssjob.cli._complete import directories, executors, files
 from sssjob.cli._files import emit, opened
 from sssjob.cli._findings import problem, say
+from sssjob.cli._mjf import mjf_options
 from sssjob.errors import UsageError
 from sssjob.findings import escape
 
@@ -37,6 +38,7 @@ def command() -> None:
 @click.option("--state", metavar="DIR", shell_complete=directories,
               help="Leave jobs running at the end; a service with the same DIR finds them again.")
 @click.option("--partial", is_flag=True, help="Release ranks one by one, as they get free.")
+@mjf_options
 def serve(executor: str | None, simulate: bool, path: str | None, stdio: bool, broker: str | None, name: str,
           state: str | None, partial: bool) -> int:
     """Run jobs for a job manager, JSON Lines over standard input and output unless told otherwise."""
@@ -84,7 +86,7 @@ def check(stream: str, profile: Profile, as_json: bool) -> int:
             found += 1
             emit(json.dumps(violation.record()) + "\n" if as_json else escape(f"{stream}:{violation}", 1000) + "\n")
     if checked.open and not as_json:
-        say(f"{len(checked.open)} jobs have no final release: the stream ends before they do")
+        say(f"jobs without a final release, where the stream ends: {len(checked.open)}")
     return int(found > 0)
 
 
@@ -96,6 +98,7 @@ class _Said(logging.Handler):
         self._before: set[str] = set()
 
     def emit(self, record: logging.LogRecord) -> None:
+        """Say it on standard error, once."""
         text = record.getMessage()
         if text not in self._before and len(self._before) < 1000:
             self._before.add(text)

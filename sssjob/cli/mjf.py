@@ -74,10 +74,15 @@ def _show(as_json: bool, metadata: bool) -> int:
     left = features.remaining()
     if left is not None:
         unsure = f"; not known: {', '.join(left.unsure)}" if left.unsure else ""
-        emit(f"\n{left.seconds:.0f} s remain, until {left.by}{unsure}\n")
+        emit(f"\n{_until(left.seconds, left.by)}{unsure}\n")
     for note in features.notes:
         _told(note, False)
     return 0
+
+
+def _until(seconds: float, by: str) -> str:
+    """``600 s until wall_limit_secs``; ``since`` where it is past."""
+    return f"{abs(seconds):.0f} s {'until' if seconds >= 0 else 'since'} {by}"
 
 
 def _why(source: str, reason: str) -> str:
@@ -143,7 +148,7 @@ def wait(reader: Reader, before: float, limit: bool, interval: float, timeout: f
         near = min(found, default=None)
         if near is not None and near[0] <= before:
             emit(json.dumps({"type": "result", "seconds": near[0], "by": near[1]}) + "\n" if as_json
-                 else f"{near[0]:.0f} s until {near[1]}\n")
+                 else f"{_until(*near)}\n")
             return 0
         pause = min(interval, end - reader.ticks(), near[0] - before if near is not None else math.inf)
         if reader.ticks() >= end:
@@ -224,9 +229,9 @@ def serve(machine: str | None, job: str | None, status: str | None, bind: str, p
     asked = dict(zip(VARIABLES, (machine, job, status), strict=True))
     found = {area: asked[area] or os.environ.get(name, "") for area, name in VARIABLES.items()}
     served = {area: os.path.abspath(path) for area, path in found.items() if asked[area] or path.startswith("/")}
-    for path in served.values():
+    for area, path in served.items():
         if not os.path.isdir(path):
-            raise UsageError(f"{escape(path)} is no directory")
+            raise UsageError(f"{f'--{area}' if asked[area] else f'${VARIABLES[area]}'}: {escape(path)} is no directory")
     if not served:
         raise UsageError("no directory to serve: name one with --machine, --job or --status")
     with Server(served, (bind, port)) as server:

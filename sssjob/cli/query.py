@@ -54,20 +54,33 @@ def command(session: Session, expression: str, files: tuple[str, ...], version: 
 def _results(session: Session, expression: str, name: str, version: Version | None, stream: bool,
              variables: dict[str, str]) -> Iterator[Result]:
     from sssjob.query import query, query_stream
+    from sssjob.xmlio import is_json
 
     profile = session.profile
     if not stream:
         data = read_bytes(name)
+        policy = session.policy
+        if is_json(data):
+            data, policy = _as_xml(session, name, data), None
         findings = Findings(name)
         found = query(expression, data, version=version, variables=variables, path=name, profile=profile,
                       findings=findings)
-        _accept([] if session.policy is None else session.read(name, data).findings or ())
-        session.report(findings if session.policy is None else ())
+        _accept([] if policy is None else session.read(name, data).findings or ())
+        session.report(findings if policy is None else ())
         return found
     source = sys.stdin.buffer if name == "-" else Path(name)
     if session.policy is not None:
         _accept(session.scan(name))
     return query_stream(expression, source, version=version, variables=variables, path=name, profile=profile)
+
+
+def _as_xml(session: Session, name: str, data: bytes) -> bytes:
+    """The document that a text in JSON stands for."""
+    from sssjob.writer import write_document
+
+    document = session.read(name, data)
+    _accept([] if session.policy is None else document.findings or ())
+    return write_document(document, findings=Findings(name)).encode()
 
 
 def _accept(findings: Iterable[Finding]) -> None:

@@ -125,7 +125,7 @@ def _ran(document: Document, executor: str, journal: Journal | None, *, findings
     """Run a document, written down in the journal if there is one."""
     from sssjob.run import run
     from sssjob.run.client import Client
-    from sssjob.run.starting import RETRIES
+    from sssjob.run.submitting import RETRIES
 
     if journal is None:
         return run(document, executor, findings=findings, progress=progress,

@@ -80,7 +80,7 @@ def test_every_option_is_documented() -> None:
     (["check", "--polcy", "warn", "job.xml"], "--policy"),
     (["check", "--policy", "maybe", "job.xml"], "maybe"),
     (["check", "--profile", "4.0", "job.xml"], "4.0"),
-    (["convert", "job.xml"], "--from"),
+    (["convert", "job.xml"], "--to"),
     (["convert", "-f", "sss", "-t", "ssss", "job.xml"], "known: sss"),
     (["convert", "-f", "sss", "-t", "sss", "--to-profile", "x", "job.xml"], "'x'"),
     (["convert", "-f", "sss", "-t", "sss", "--out", "d", "-o", "f", "job.xml"], "exclude"),
@@ -410,6 +410,58 @@ def test_match(sssjob: Command, place: Path) -> None:
 
 
 # --- run, executors, completion
+
+def test_match_says_what_eq_means(sssjob: Command, place: Path) -> None:
+    """An offer of more than was asked was refused without a word on why."""
+    Path("exact.xml").write_text("<Requested><Memory units='MB'>512</Memory><Processors>2</Processors></Requested>")
+    assert sssjob("match", "exact.xml", "offer.xml") == (1, (
+        "not met\n  - all of\n    - Memory = 512 MB: offered 1 GB (EQ asks for just so much, GE for at least)\n"
+        "    + Processors = 2: offered 2\n"), "")
+
+
+# --- the JSON twin
+
+@pytest.fixture
+def twin(sssjob: Command, place: Path) -> Path:
+    """The group in JSON, behind a mark that says nothing, as some editors write it."""
+    text = sssjob("convert", "-f", "sss", "-t", "sss-json", "group.xml").out
+    path = place / "group.json"
+    path.write_bytes(b"\xef\xbb\xbf\n" + text.encode())
+    return path
+
+
+@pytest.mark.parametrize("words", [["check"], ["show"], ["show", "--origins"], ["explain"], ["query", "//Id"],
+                                   ["query", "--policy", "warn", "//Project"]])
+def test_commands_read_the_twin_like_the_document(sssjob: Command, place: Path, twin: Path, words: list[str]) -> None:
+    assert sssjob(*words, twin) == sssjob(*words, "group.xml")
+
+
+def test_the_twin_runs(sssjob: Command, place: Path, twin: Path) -> None:
+    assert sssjob("run", "-q", twin, "-o", "done.xml")[:2] == (0, "")
+    assert sssjob("query", "--format", "text", "//Job/State", "done.xml").out == "Completed\nCompleted\n"
+
+
+def test_findings_in_the_twin_have_pointers(sssjob: Command, place: Path) -> None:
+    Path("a.json").write_text('{"Job": {"Id": "a", "Colour": "red", "StartTime": 5, "EndTime": 3}}')
+    code, _, err = sssjob("check", "a.json")
+    assert (code, err) == (1, (
+        "a.json:/Job/Colour: SSS301 error unknown element Colour in Job (did you mean Cluster?)\n"
+        "a.json:/Job: SSS412 warning EndTime 3 is before StartTime 5\n"))
+    assert sssjob("query", "--policy", "reject", "//Id", "a.json")[:2] == (1, "")
+    assert sssjob("query", "//Id", "a.json")[:2] == (1, "<Id>a</Id>\n")
+
+
+@pytest.mark.parametrize(("words", "code", "said"), [
+    (["check", "--schema"], 2, "group.json is JSON; --schema is for XML (convert -f sss-json -t sss makes it)"),
+    (["check", "--profile", "3.1"], 2, "group.json is JSON, which has one form; --profile 3.1 is for XML"),
+    (["query", "--stream", "//Job"], 1, "this is JSON, of which sss-json is the form of job documents"),
+    (["convert", "-f", "sss", "-t", "psij"], 1, "this is JSON, of which sss-json is the form of job documents"),
+])
+def test_what_is_for_xml_alone(sssjob: Command, place: Path, twin: Path, words: list[str], code: int, said: str
+                               ) -> None:
+    made = sssjob(*words, "group.json")
+    assert (made.code, made.out, said in made.err) == (code, "", True)
+
 
 def test_run(sssjob: Command, place: Path) -> None:
     code, out, err = sssjob("run", "job.xml", "--executor", "local", "--policy", "warn", "--json")

@@ -21,8 +21,8 @@ def job(inside: str) -> str:
     return f"<Job>{inside}</Job>"
 
 
-def compared(one: str, other: str, **more: bool) -> list[Difference]:
-    return differences(read_document(one.encode()), read_document(other.encode()), **more)[0]
+def compared(one: str, other: str, script: bool = True) -> list[Difference]:
+    return differences(read_document(one.encode()), read_document(other.encode()), script=script)[0]
 
 
 @pytest.mark.parametrize(("one", "other"), [
@@ -125,3 +125,30 @@ def test_what_cannot_be_compared(sssjob: Command, place: Path, arguments: list[s
     (place / "empty").write_text("")
     answer = sssjob("diff", *arguments)
     assert answer.code == code and answer.out == "" and said in answer.err
+
+
+WIDE = "#!/bin/sh\n#SBATCH -J fit -p long -t 1:30:00 -o %x.%j.out -d afterok:11 -A phys\n"
+
+
+@pytest.mark.parametrize("body", ["date\n", "cd $SLURM_SUBMIT_DIR\ndate\n"])
+@pytest.mark.parametrize("target", ["slurm", "pbspro", "torque", "lsf", "sge", "sss", "sss-json"])
+def test_a_conversion_that_loses_nothing_is_the_same(
+        sssjob: Command, tmp_path: Path, target: str, body: str) -> None:
+    """The name of the job in file names, both streams in one file, where it starts, and the successor of a job that is
+    waited for: each said in the other's way, and both the same. Grid Engine knows one kind of dependency only."""
+    one, other = tmp_path / "one", tmp_path / "other"
+    one.write_text(WIDE + body)
+    assert sssjob("convert", "-q", "-f", "slurm", "-t", target, one, "-o", other).code == 0
+    answer = sssjob("diff", "-q", "--json", "-f", "slurm", "-f", target, one, other)
+    told = {d["subject"] for d in json.loads(answer.out)["differences"]}
+    assert told == ({"job: Dependency OnSuccess", "job: Dependency OnExit"} if target == "sge" else set())
+    assert answer.code == bool(told)
+
+
+@pytest.mark.parametrize(("one", "other", "code"), [
+    ("-o a -e b", "-o a", 1), ("-o a", "-o b", 1), ("-J x -o %x", "-J y -o %x", 1), ("-J x -o %x", "-J x -o x", 0),
+    ("-d afterok:1", "-d afterok:2", 1), ("-o a{name} -J x", "-o ax -J x", 1)])
+def test_names_of_files(sssjob: Command, tmp_path: Path, one: str, other: str, code: int) -> None:
+    for name, options in (("a", one), ("b", other)):
+        (tmp_path / name).write_text(f"#!/bin/sh\n#SBATCH {options}\n")
+    assert sssjob("diff", "-q", "-f", "slurm", tmp_path / "a", tmp_path / "b").code == code

@@ -37,6 +37,9 @@ def test_caret_and_colour(monkeypatch: pytest.MonkeyPatch) -> None:
     show(finding())
     assert screen.getvalue() == (
         "f.xml:1:3: SSS301 \x1b[31;1merror\x1b[0m unknown element\n      <Colour/>\n      ^\n")
+    screen.truncate(screen.seek(0))
+    show(finding(), brief=True)             # of a tree: thousands of them
+    assert screen.getvalue() == "f.xml:1:3: SSS301 \x1b[31;1merror\x1b[0m unknown element\n"
 
 
 @pytest.mark.parametrize(("name", "value"), [("NO_COLOR", "1"), ("TERM", "dumb")])

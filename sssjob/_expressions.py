@@ -1,0 +1,355 @@
+"""The expression of a Requested block: its tree, how it is read, and what its values are.
+
+``parse`` makes the tree in time linear in the properties; ``names_of`` and ``check_property`` look at one property.
+Public through ``sssjob.requirements``. Source: SSS job object 3.1.0, sections 6.1, 8.1, 10.2 and 10.3.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Final
+
+from sssjob.element import Container, Property, Value
+from sssjob.findings import Findings
+from sssjob.lexical import LexicalError, LimitError
+from sssjob.limits import LIMITS, Limits
+from sssjob.nodeset import NodeSet
+from sssjob.patterns import Pattern, compile_pattern
+from sssjob.vocabulary import ELEMENTS
+
+#: What compares by size.
+ORDER: Final = ("LT", "GT", "LE", "GE")
+#: op -> how people write it.
+SIGNS: Final = {"EQ": "=", "NE": "!=", "LT": "<", "GT": ">", "LE": "<=", "GE": ">=", "Match": "matches"}
+#: Properties that name and type tell apart.
+NAMED: Final = ("Resource", "Extension")
+#: Names of nodes and features: an offer holds a set of them.
+SETS: Final = ("Node", "Feature")
+#: The rows of what may be requested, by name.
+ROWS: Final = {e.name: e for e in ELEMENTS if "R" in e.categories}
+
+
+@dataclass(frozen=True, slots=True)
+class Predicate:
+    """One property as a condition. implied: it stood bare, outside Requested, in a job that still waits."""
+
+    property: Property
+    implied: bool = False
+
+    def __str__(self) -> str:
+        return condition_text(self.property)
+
+
+@dataclass(frozen=True, slots=True)
+class Not:
+    """The single predicate after Nand or Nor, negated."""
+
+    item: Predicate
+
+    def __str__(self) -> str:
+        return f"not {self.item}"
+
+
+@dataclass(frozen=True, slots=True)
+class AllOf:
+    """Every item holds; without items: true."""
+
+    items: tuple[Node, ...]
+
+    def __str__(self) -> str:
+        return " and ".join(_bracketed(i) if isinstance(i, AnyOf | AllOf) else str(i) for i in self.items) or "true"
+
+
+@dataclass(frozen=True, slots=True)
+class AnyOf:
+    """At least one item holds."""
+
+    items: tuple[Node, ...]
+
+    def __str__(self) -> str:
+        return " or ".join(_bracketed(i) if isinstance(i, AnyOf | AllOf) else str(i) for i in self.items)
+
+
+@dataclass(frozen=True, slots=True)
+class Preferred:
+    """Alternatives of one property with their weights, as stated. required: positive weights, one must hold; else
+    they are wishes and the whole holds anyway (section 10.3)."""
+
+    items: tuple[Predicate | Not, ...]
+    weights: tuple[int, ...]
+    required: bool
+
+    def __str__(self) -> str:
+        total = sum(map(abs, self.weights))
+        shown = ", ".join(f"{i} ({abs(w)}/{total})" for i, w in zip(self.items, self.weights, strict=True))
+        return f"{'one of' if self.required else 'preferably'} [{shown}]"
+
+
+Node = Predicate | Not | AllOf | AnyOf | Preferred
+
+
+def _bracketed(node: Node) -> str:
+    return f"({node})"
+
+
+def identity_of(p: Property) -> tuple[str, str | None, str | None]:
+    """What makes two properties the same one: the tag, and name and type of Resource and Extension."""
+    if p.tag in NAMED:
+        return p.tag, p.get("name"), p.get("type")
+    return p.tag, None, None
+
+
+def condition_text(p: Property) -> str:
+    """A requested property for people: ``Memory >= 4 GB``."""
+    name = f"{p.tag} {'/'.join(filter(None, identity_of(p)[1:]))}" if p.tag in NAMED else p.tag
+    how = f" {p.get('aggregation')}" if p.get("aggregation") else ""
+    more = "".join(f" {p.get(a)}" for a in ("units", "metric", "context") if p.get(a))
+    count = f" x{p.get('count')}" if p.get("count") else ""
+    op = p.op or "EQ"
+    return f"{name} {SIGNS.get(op, op)}{how} {p.text}{more}{count}"
+
+
+@dataclass(frozen=True, slots=True)
+class Expression:
+    """A Requested block as a tree. properties: those it was made of, with the signs of ``group`` mended."""
+
+    root: Node
+    properties: tuple[Property, ...] = ()
+
+    def __str__(self) -> str:
+        return str(self.root)
+
+
+# --- reading it ---------------------------------------------------------------------------------------------------
+
+class _Alternatives:
+    """Predicates with a preference, of one property in one pair of brackets, while they are being collected."""
+
+    __slots__ = ("items",)
+
+    def __init__(self) -> None:
+        self.items: list[tuple[Predicate | Not, int]] = []
+
+    def node(self) -> Node:
+        """All of them as one node, or two where the weights have both signs."""
+        signs = [[i for i in self.items if i[1] > 0], [i for i in self.items if i[1] < 0]]
+        made = [Preferred(tuple(i for i, _ in part), tuple(w for _, w in part), part is signs[0])
+                for part in signs if part]
+        return made[0] if len(made) == 1 else AllOf(tuple(made))
+
+
+class _Frame:
+    """What stands between two brackets: alternatives (Or) of sequences (And)."""
+
+    __slots__ = ("alternatives", "runs")
+
+    def __init__(self) -> None:
+        self.runs: list[list[Node | _Alternatives]] = [[]]
+        self.alternatives: dict[tuple[str, str | None, str | None], _Alternatives] = {}
+
+    def add(self, node: Node | _Alternatives) -> None:
+        """Put a node behind the others."""
+        self.runs[-1].append(node)
+
+    def prefer(self, item: Predicate | Not, p: Property, weight: int) -> bool:
+        """Take an alternative; True where it is the first of its property here."""
+        found = self.alternatives.get(identity_of(p))
+        first = found is None
+        if found is None:
+            found = self.alternatives[identity_of(p)] = _Alternatives()
+        found.items.append((item, weight))
+        if first:
+            self.add(found)
+        return first
+
+    def node(self) -> Node:
+        """All of it as one node, as small as can be."""
+        runs = [tuple(i.node() if isinstance(i, _Alternatives) else i for i in run) for run in self.runs if run]
+        parts: list[Node] = [run[0] if len(run) == 1 else AllOf(run) for run in runs]
+        if not parts:
+            return AllOf(())
+        return parts[0] if len(parts) == 1 else AnyOf(tuple(parts))
+
+
+class _Place:
+    """Where findings of one block go."""
+
+    __slots__ = ("findings", "line", "path")
+
+    def __init__(self, findings: Findings, line: int, path: str) -> None:
+        self.findings, self.line, self.path = findings, line, path
+
+    def add(self, rule: str, subject: str, message: str, hint: str = "") -> None:
+        """Record a finding."""
+        self.findings.add(rule, subject, message, line=self.line, path=self.path, hint=hint)
+
+
+def _whole(p: Property, attribute: str, place: _Place) -> int:
+    text = p.attributes.get(attribute)
+    if text is None:
+        return 0
+    try:
+        return int(text)
+    except ValueError:
+        place.add("SSS207", p.tag, f"{attribute}={text!r} of {p.tag} is not an integer")
+        return 0
+
+
+def _depths(groups: list[int]) -> tuple[int, int, int]:
+    """Lowest, highest and last number of open brackets."""
+    depth = low = high = 0
+    for n in groups:
+        depth += n
+        low, high = min(low, depth), max(high, depth)
+    return low, high, depth
+
+
+def _balanced(groups: list[int], strict: bool, limits: Limits, place: _Place) -> tuple[list[int], int]:
+    """The group numbers, mended, and how many brackets have to be opened before the first property."""
+    low, high, last = _depths(groups)
+    opened = 0
+    if low < 0 or last:
+        shown = f"brackets do not balance: {'one closes before it opens' if low < 0 else f'{last} left open'}"
+        if strict:
+            place.add("SSS401", "group", shown)
+        turned = [-n for n in groups]
+        if low < 0 and _depths(turned)[::2] == (0, 0):
+            groups = turned
+            how = "all signs of the block turned"
+        else:
+            opened = -low
+            how = f"{opened} added at the start, {last - low} at the end"
+        if not strict:
+            place.add("SSS402", "group", f"{shown}; {how}")
+        low, high, last = _depths(groups)
+    if high + opened > limits.group_depth:
+        place.add("SSS110", "group", f"{high + opened} brackets open at once, more than the limit group_depth "
+                                     f"({limits.group_depth})")
+        return [0] * len(groups), 0
+    return groups, opened
+
+
+def parse(requested: Container | Iterable[Property], findings: Findings | None = None, *, strict: bool = False,
+          limits: Limits = LIMITS, path: str = "", implied: Iterable[Property] = ()) -> Expression:
+    """The expression of a Requested block (section 10.2): And binds over Or, Nand and Nor negate one predicate.
+
+    strict: brackets that do not balance are an error (SSS401) rather than mended (SSS402). Preferences: SSS403, SSS404.
+    implied: bare properties that count as requested; they are joined with And. Time is linear in the properties.
+    """
+    line = requested.line if isinstance(requested, Container) else 0
+    place = _Place(Findings(limits=limits) if findings is None else findings, line, path)
+    items = list(requested.properties() if isinstance(requested, Container) else requested)
+    groups, opened = _balanced([_whole(p, "group", place) for p in items], strict, limits, place)
+    root = _tree(items, groups, opened, place)
+    bare: tuple[Node, ...] = tuple(Predicate(p, True) for p in implied)
+    if bare:
+        root = AllOf((*(root.items if isinstance(root, AllOf) else (root,)), *bare))
+    return Expression(root, tuple(_regrouped(p, n) for p, n in zip(items, groups, strict=True)))
+
+
+def _regrouped(p: Property, group: int) -> Property:
+    if "group" not in p.attributes or p.attributes["group"] == str(group):
+        return p
+    return p.replace(group=str(group) if group else None)
+
+
+def _tree(items: list[Property], groups: list[int], opened: int, place: _Place) -> Node:
+    frames = [_Frame() for _ in range(opened + 1)]
+    for index, (p, group) in enumerate(zip(items, groups, strict=True)):
+        conj = p.conj
+        if index and conj in ("Or", "Nor") and not _continues(frames[-1], p, group):
+            frames[-1].runs.append([])
+        frames.extend(_Frame() for _ in range(group))
+        predicate = Predicate(p)
+        node: Predicate | Not = Not(predicate) if conj in ("Nand", "Nor") else predicate
+        weight = _weight(p, place)
+        if weight:
+            frames[-1].prefer(node, p, weight)
+        else:
+            frames[-1].add(node)
+        for _ in range(-group):
+            _close(frames, place)
+    while len(frames) > 1:
+        _close(frames, place)
+    _mixed(frames[0], place)
+    return frames[0].node()
+
+
+def _continues(frame: _Frame, p: Property, group: int) -> bool:
+    """Whether a property is a further alternative of a preference: then its conj says nothing."""
+    return group <= 0 and "preference" in p.attributes and identity_of(p) in frame.alternatives
+
+
+def _close(frames: list[_Frame], place: _Place) -> None:
+    frame = frames.pop()
+    _mixed(frame, place)
+    frames[-1].add(frame.node())
+
+
+def _mixed(frame: _Frame, place: _Place) -> None:
+    for (tag, *_), found in frame.alternatives.items():
+        if len({w > 0 for _, w in found.items}) > 1:
+            place.add("SSS404", tag, f"preferences of {tag} have both signs: the positive are required, the negative "
+                                     "are wishes")
+
+
+def _weight(p: Property, place: _Place) -> int:
+    if "preference" not in p.attributes:
+        return 0
+    weight = _whole(p, "preference", place)
+    if not weight:
+        place.add("SSS403", p.tag, f"preference 0 of {p.tag} ranks nothing")
+    return weight
+
+
+# --- values -------------------------------------------------------------------------------------------------------
+
+def names_of(p: Property, limits: Limits = LIMITS) -> NodeSet | Pattern | tuple[str, ...]:
+    """The names in a Node or Feature: a set (Range), a pattern (Pattern, or op Match), or literal ones (section 6.1).
+
+    Raises LexicalError (PatternError, LimitError) for what is malformed or too large."""
+    how, text = p.get("aggregation"), p.text
+    if how == "Pattern" or p.op == "Match":
+        return compile_pattern(text, limits)
+    if how == "Range":
+        return NodeSet.parse_range(text, limits)
+    if how == "List":
+        delimiter = p.get("delimiter") or ","
+        return tuple(name for part in text.split(delimiter) if (name := part.strip()))
+    return (text.strip(),)
+
+
+def number_of(value: Value) -> Decimal | None:
+    """The value as a finite number, or None."""
+    if isinstance(value, bool):
+        return None
+    if isinstance(value, int):
+        return Decimal(value)
+    if isinstance(value, str):
+        try:
+            value = Decimal(value.strip()) if len(value) <= LIMITS.digits else Decimal("NaN")
+        except ArithmeticError:
+            return None
+    return value if value.is_finite() and abs(value.adjusted()) < 4 * LIMITS.digits else None
+
+
+def check_property(p: Property, findings: Findings, *, limits: Limits = LIMITS, line: int = 0, path: str = "") -> None:
+    """Findings about one requested property taken alone: its pattern (SSS406), nodes (SSS407), order (SSS405)."""
+    place = _Place(findings, line, path)
+    if p.op in ORDER and number_of(p.value) is None:
+        place.add("SSS405", p.tag, f"{p.tag} {p.op} {p.text!r}: the value is not a number")
+    try:
+        if p.tag in SETS:
+            names = names_of(p, limits)
+            if isinstance(names, NodeSet) and names.count > limits.nodes:
+                place.add("SSS110", p.tag, f"{p.tag} names {names.count} nodes, more than the limit nodes "
+                                           f"({limits.nodes})")
+        elif p.op == "Match":
+            compile_pattern(p.text, limits)
+    except LimitError as error:
+        place.add("SSS110", p.tag, f"{p.tag}: {error}")
+    except LexicalError as error:
+        pattern = p.get("aggregation") == "Pattern" or p.op == "Match"
+        place.add("SSS406" if pattern else "SSS407", p.tag, f"{p.tag}: {error}")

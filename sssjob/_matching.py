@@ -1,0 +1,330 @@
+"""Holds the expression of one level against one offer, and explains the answer.
+
+Public through ``sssjob.requirements``. Source: SSS job object 3.1.0, sections 6, 10 and 11.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
+from typing import Final, Literal
+
+from sssjob._expressions import (
+    ORDER,
+    ROWS,
+    SETS,
+    SIGNS,
+    AllOf,
+    Node,
+    Not,
+    Predicate,
+    Preferred,
+    condition_text,
+    identity_of,
+    names_of,
+    number_of,
+)
+from sssjob._offers import Offer, count_of
+from sssjob.element import Property
+from sssjob.findings import Findings
+from sssjob.lexical import LexicalError, LimitError
+from sssjob.limits import Limits
+from sssjob.nodeset import NodeSet
+from sssjob.patterns import Pattern, compile_pattern
+from sssjob.units import UnknownUnit, byte_factor
+from sssjob.vocabulary import ELEMENTS
+
+State = Literal["met", "not", "absent"]
+
+_CREDENTIALS: Final = frozenset(e.name for e in ELEMENTS if e.section == "5.1 Table 3")
+#: What an amount said "per" something has to be multiplied with to become a total.
+_PER: Final = {"PerNode": "nodes", "PerChunk": "chunks", "PerProcessor": "processors", "PerSlot": "processors",
+               "PerGPU": "GPUs"}
+#: Kinds of measurement of what was used: such a use may stay below what was asked for.
+_MEASURED: Final = ("Average", "Min", "Max")
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """Why one part of a request is met or not: the condition, what was offered for it, and the parts of it.
+
+    state: met, not (something was offered, but not that) or absent (the offer says nothing about it).
+    """
+
+    text: str
+    state: State
+    offered: str = ""
+    why: str = ""
+    kind: Literal["all", "any", "not", "preference", "wish", "condition"] = "condition"
+    parts: tuple[Explanation, ...] = ()
+
+    @property
+    def met(self) -> bool:
+        """Whether it is met."""
+        return self.state == "met"
+
+    def lines(self, indent: int = 0) -> Iterator[str]:
+        """The explanation for people, one condition a line."""
+        sign = {"met": "+", "not": "-", "absent": "?"}[self.state]
+        offered = f": offered {self.offered}" if self.offered else ""
+        why = f" ({self.why})" if self.why else ""
+        yield f"{'  ' * indent}{sign} {self.text}{offered}{why}"
+        for part in self.parts:
+            yield from part.lines(indent + 1)
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    """The answer of ``match``. score: satisfied weight of the preferences, 0 to 1; 1 where there are none."""
+
+    met: bool
+    explanation: Explanation
+    score: Fraction
+    findings: Findings
+
+    def lines(self) -> Iterator[str]:
+        """The explanation for people, one condition a line."""
+        return self.explanation.lines()
+
+    def __bool__(self) -> bool:
+        return self.met
+
+
+def is_amount(tag: str) -> bool:
+    """Whether a property is an amount, with units, metric and context."""
+    return tag in ROWS and ROWS[tag].amount
+
+
+def all_state(parts: Iterable[Explanation]) -> State:
+    """The state of parts that must all hold: not before absent before met."""
+    states = {p.state for p in parts}
+    return "not" if "not" in states else "absent" if "absent" in states else "met"
+
+
+def _any_state(parts: Iterable[Explanation]) -> State:
+    states = {p.state for p in parts}
+    return "met" if "met" in states else "not" if "not" in states else "absent"
+
+
+class Matcher:
+    """Holds one expression against one offer. part: the offer is that of a larger whole."""
+
+    def __init__(self, offer: Offer, part: bool, *, strict: bool, limits: Limits, findings: Findings) -> None:
+        self.offer, self.part, self.strict, self.limits, self.findings = offer, part, strict, limits, findings
+        self.scores: list[Fraction] = []
+        self._names: dict[str, tuple[tuple[str | NodeSet, int], ...]] = {}
+
+    def explain(self, node: Node) -> Explanation:
+        """The depth of the tree is bounded by ``limits.group_depth``."""
+        if isinstance(node, Predicate):
+            return self.condition(node)
+        if isinstance(node, Not):
+            inner = self.condition(node.item)
+            return Explanation(f"not {inner.text}", "not" if inner.met else "met", inner.offered, inner.why, "not")
+        if isinstance(node, Preferred):
+            return self.preferred(node)
+        parts = tuple(map(self.explain, node.items))
+        if isinstance(node, AllOf):
+            return Explanation("all of", all_state(parts), kind="all", parts=parts)
+        return Explanation("one of", _any_state(parts), kind="any", parts=parts)
+
+    def preferred(self, node: Preferred) -> Explanation:
+        """Alternatives with weights; their share of the weight goes into ``scores``."""
+        parts = tuple(map(self.explain, node.items))
+        total = sum(map(abs, node.weights))
+        got = sum(abs(w) for w, part in zip(node.weights, parts, strict=True) if part.met)
+        self.scores.append(Fraction(got, total))
+        shown = f"weight {got} of {total}"
+        if node.required:
+            return Explanation("one of the preferences", _any_state(parts), why=shown, kind="preference", parts=parts)
+        return Explanation("wishes", "met", why=shown, kind="wish", parts=parts)
+
+    # -- one predicate
+    def condition(self, predicate: Predicate) -> Explanation:
+        """One predicate; what cannot be read is a finding and not met."""
+        p = predicate.property
+        try:
+            state, offered, why = self.names(p) if p.tag in SETS else self.values(p, predicate.implied)
+        except LimitError as error:
+            self.findings.add("SSS110", p.tag, f"{p.tag}: {error}")
+            state, offered, why = "not", "", str(error)
+        except LexicalError as error:
+            pattern = p.get("aggregation") == "Pattern" or p.op == "Match"
+            self.findings.add("SSS406" if pattern else "SSS407", p.tag, f"{p.tag}: {error}")
+            state, offered, why = "not", "", str(error)
+        return Explanation(condition_text(p), state, offered, why)
+
+    def names(self, p: Property) -> tuple[State, str, str]:
+        """Node and Feature, state, what was offered, why: any name that fits will do, NE wants none."""
+        tag, op = p.tag, p.op
+        offered = self._names.get(tag)
+        if offered is None:
+            offered = self._names[tag] = self.offer.names(tag)
+        if not offered:
+            return ("met" if op == "NE" else "absent"), "", "nothing offered"
+        shown = _names_shown(offered)
+        if op in ORDER:
+            return self._ordered_names(p, offered, shown)
+        wanted = names_of(p, self.limits)
+        least = count_of(p)
+        hit = next((n for n, count in offered if count >= least and _meets(wanted, n, self.limits)), None)
+        if op == "NE":
+            return ("not" if hit is not None else "met"), shown, ""
+        why = "" if hit is not None or least < 2 else f"{least} of each wanted"
+        return ("met" if hit is not None else "not"), shown, why
+
+    def _ordered_names(self, p: Property, offered: tuple[tuple[str | NodeSet, int], ...],
+                       shown: str) -> tuple[State, str, str]:
+        wanted = number_of(p.value)
+        found = [number_of(n) for n, _ in offered if isinstance(n, str)]
+        if wanted is None or not all(n is not None for n in found) or len(found) < len(offered):
+            return self.unordered(p, shown)
+        met = any(n is not None and _compare(p.op, n, wanted) for n in found)
+        return ("met" if met else "not"), shown, ""
+
+    def unordered(self, p: Property, offered: str) -> tuple[State, str, str]:
+        """An order asked of what are no numbers: a finding (SSS405) and not met."""
+        why = f"{p.op} needs numbers"
+        self.findings.add("SSS405", p.tag, f"{p.tag} {p.op} {p.text!r} against {offered!r}: {why}")
+        return "not", offered, why
+
+    def values(self, p: Property, implied: bool) -> tuple[State, str, str]:
+        """All other properties: any offered one that fits will do, NE wants none equal."""
+        _, name, type_ = identity_of(p)
+        found = self.offer.all(p.tag, name, type_)
+        if not found and p.tag == "NodeCount" and (nodes := self.offer.total("nodes")) is not None:
+            found = (Property("NodeCount", int(nodes)),)
+        if not found:
+            if implied and p.tag in _CREDENTIALS:
+                return "met", "", "the offer names nobody"
+            return ("met" if p.op == "NE" else "absent"), "", "nothing offered"
+        answers = [self.value(p, given) for given in found]
+        shown = ", ".join(a[1] for a in answers)
+        if p.op == "NE":    # none may be equal
+            bad = next((a for a in answers if a[0] != "met"), None)
+            return (bad[0] if bad else "met"), shown, bad[2] if bad else ""
+        good = next((a for a in answers if a[0] == "met"), None)
+        return ("met", shown, good[2]) if good else (answers[0][0], shown, answers[0][2])
+
+    def value(self, p: Property, given: Property) -> tuple[State, str, str]:
+        """One requested against one offered property: state, what was offered, why."""
+        shown = given.text + "".join(f" {given.get(a)}" for a in ("units", "metric", "context") if given.get(a))
+        if p.op == "Match":
+            met = compile_pattern(p.text, self.limits).matches(given.text)
+            return ("met" if met else "not"), shown, ""
+        row = ROWS.get(p.tag)
+        if row is not None and row.type == "String":
+            return self.text(p, given, shown)
+        wanted, offered = number_of(p.value), number_of(given.value)
+        if wanted is None or offered is None:
+            return self.text(p, given, shown)
+        if row is None or not row.amount:
+            return self.compared(p, offered, wanted, shown)
+        return self.amount(p, given, wanted, offered, shown)
+
+    def text(self, p: Property, given: Property, shown: str) -> tuple[State, str, str]:
+        """Two texts, or two numbers that stand in texts."""
+        if p.op in ORDER:
+            wanted, offered = number_of(p.value), number_of(given.value)
+            if wanted is None or offered is None:
+                return self.unordered(p, shown)
+            return ("met" if _compare(p.op, offered, wanted) else "not"), shown, ""
+        if p.op not in ("EQ", "NE"):
+            return "not", shown, f"op {p.op} is not known"
+        return ("met" if (p.text == given.text) == (p.op == "EQ") else "not"), shown, ""
+
+    def amount(self, p: Property, given: Property, wanted: Decimal, offered: Decimal,
+               shown: str) -> tuple[State, str, str]:
+        """An amount: its context, units and metric have to fit before the numbers are compared."""
+        context = p.get("context") or "Available"
+        used = p.tag in self.offer.used
+        if not used and (given.get("context") or context) != context:
+            return "not", shown, f"context {context} is asked"
+        measured = used and not self.strict and p.get("metric") is None and given.get("metric") in _MEASURED
+        per = Fraction(1) if measured else self.converted(p.get("metric"), given.get("metric"))
+        if isinstance(per, str):
+            return "not", shown, per
+        scale = _scale(p, given)
+        if scale is None:
+            self.findings.add("SSS419", p.tag, f"{condition_text(p)} cannot be compared with {shown}: the units differ")
+            return "not", shown, "the units differ"
+        return self.compared(p, Fraction(offered) * per * scale[1], Fraction(wanted) * scale[0], shown, measured)
+
+    def compared(self, p: Property, offered: Fraction | Decimal, wanted: Fraction | Decimal, shown: str,
+                 measured: bool = False) -> tuple[State, str, str]:
+        """Two numbers in one unit. measured: the one offered is an average or extreme of what was used."""
+        op, why = p.op, ""
+        if op == "EQ" and measured:
+            op, why = "LE", "what was measured lies within what was asked"
+        elif op == "EQ" and p.tag == "Duration" and p.tag in self.offer.used and not self.strict:
+            op, why = "LE", "the Duration requested is a limit"
+        elif op == "EQ" and self.part and is_amount(p.tag):
+            op, why = "GE", "a part of the whole"
+        if op not in SIGNS:
+            return "not", shown, f"op {op} is not known"
+        if _compare(op, offered, wanted):
+            return "met", shown, why
+        if op == "EQ" and not why and is_amount(p.tag) and Fraction(offered) > Fraction(wanted):
+            why = "EQ asks for just so much, GE for at least"
+        return "not", shown, why
+
+    def converted(self, wanted: str | None, given: str | None) -> Fraction | str:
+        """What the amount offered is multiplied with to be of the kind that is asked for; a text says why not."""
+        wanted, given = wanted or "Total", given or "Total"
+        if wanted == given:
+            return Fraction(1)
+        factor = Fraction(1)
+        for metric, power in ((given, 1), (wanted, -1)):
+            if metric == "Total":
+                continue
+            what = _PER.get(metric)
+            if what is None:
+                return f"metric {metric} cannot be compared with {wanted if metric == given else given}"
+            total = self.offer.total(what)
+            if not total:
+                return f"the offer does not say how many {what}"
+            factor *= Fraction(total) ** power
+        return factor
+
+
+def _scale(p: Property, given: Property) -> tuple[int, int] | None:
+    """Factors of the amount wanted and the amount offered that make them comparable; None where nothing does."""
+    row = ROWS.get(p.tag)
+    default = row.unit if row is not None else None
+    wanted, offered = p.get("units") or default, given.get("units") or default
+    if wanted == offered or (wanted or "").lower() == (offered or "").lower():
+        return 1, 1
+    if wanted is None or offered is None:
+        return None
+    try:
+        return byte_factor(wanted), byte_factor(offered)
+    except UnknownUnit:
+        return None
+
+
+def _compare(op: str | None, offered: Fraction | Decimal, wanted: Fraction | Decimal) -> bool:
+    left, right = Fraction(offered), Fraction(wanted)
+    if op == "EQ" or op == "NE":
+        return (left == right) == (op == "EQ")
+    if op == "LT" or op == "GT":
+        return left < right if op == "LT" else left > right
+    return left <= right if op == "LE" else left >= right
+
+
+def _meets(wanted: NodeSet | Pattern | tuple[str, ...], offered: str | NodeSet, limits: Limits) -> bool:
+    """Whether any name offered is among those wanted."""
+    if isinstance(offered, str):
+        return wanted.matches(offered) if isinstance(wanted, Pattern) else offered in wanted
+    if isinstance(wanted, Pattern):
+        return any(map(wanted.matches, offered))
+    if isinstance(wanted, tuple):
+        return any(name in offered for name in wanted)
+    small, large = (wanted, offered) if wanted.count < offered.count else (offered, wanted)
+    return any(name in large for name in small)
+
+
+def _names_shown(offered: tuple[tuple[str | NodeSet, int], ...], most: int = 8) -> str:
+    shown = [f"{name}{f' x{count}' if count > 1 else ''}" for name, count in offered[:most]]
+    return ", ".join(shown) + (f" and {len(offered) - most} more" if len(offered) > most else "")

@@ -1,0 +1,140 @@
+"""What is offered: the properties of a machine, or those that a job was given.
+
+Public through ``sssjob.requirements``. Source: SSS job object 3.1.0, section 10.4.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from decimal import Decimal
+from typing import Self
+
+from sssjob._expressions import NAMED, names_of, number_of
+from sssjob.element import Container, Property
+from sssjob.errors import UsageError
+from sssjob.lexical import LexicalError
+from sssjob.limits import LIMITS
+from sssjob.model import Document
+from sssjob.nodeset import NodeSet
+from sssjob.states import job_state
+from sssjob.vocabulary import in_scope
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """What is there, or what was used: properties by name, several of a name allowed (several Node, Feature).
+
+    used: names whose values are amounts realised (Delivered), not capacities. task_groups: what belongs to single
+    task groups of the job it was made of.
+    """
+
+    properties: dict[str, tuple[Property, ...]]
+    used: frozenset[str] = frozenset()
+    task_groups: tuple[Offer, ...] = ()
+    _names: list[tuple[tuple[str | NodeSet, int], ...]] = field(default_factory=list, compare=False, repr=False)
+
+    @classmethod
+    def of(cls, source: Document | Container | Iterable[Property]) -> Self:
+        """The offer in a document, a container, or properties: Delivered, else bare, name by name (section 10.4).
+
+        Raises UsageError for a document or group that does not hold exactly one job."""
+        if isinstance(source, Document):
+            return cls.of(only_one([b for b in source.bodies() if b.reference is None], "objects"))
+        if not isinstance(source, Container):
+            return cls(_by_tag(source))
+        if source.tag == "JobGroup":
+            jobs = [j for j in source.containers("Job") if j.reference is None]
+            return cls.of(only_one(jobs, "jobs"))
+        if source.tag in ("Delivered", "Requested"):
+            found = _by_tag(source.properties())
+            return cls(found, frozenset(found) if source.tag == "Delivered" else frozenset())
+        return cls._of_scope(source)
+
+    @classmethod
+    def _of_scope(cls, scope: Container) -> Self:
+        delivered = _by_tag(p for c in scope.containers("Delivered") for p in c.properties())
+        done = job_state(scope.value("State")).state == "Completed"
+        allowed = in_scope("Delivered")
+        bare = _by_tag(p for p in scope.properties() if p.tag in allowed and p.tag not in delivered)
+        nodes = () if "Node" in delivered or "Node" in bare else tuple(
+            p for task in _tasks(scope) for p in task.all("Node"))
+        both = {**bare, **delivered, **({"Node": nodes} if nodes else {})}
+        groups = tuple(cls._of_scope(g) for g in scope.containers("TaskGroup"))
+        return cls(both, frozenset(both if done else delivered), groups)
+
+    def all(self, tag: str, name: str | None = None, type: str | None = None) -> tuple[Property, ...]:
+        """The properties offered under a name; of Resource and Extension those of the name and type asked for."""
+        found = self.properties.get(tag, ())
+        if tag not in NAMED:
+            return found
+        return tuple(p for p in found if p.get("name") == name and type in (None, p.get("type")))
+
+    def names(self, tag: str) -> tuple[tuple[str | NodeSet, int], ...]:
+        """Names, or sets of them, of the nodes or features offered, each with its count."""
+        return tuple((name, count_of(p)) for p in self.properties.get(tag, ()) for name in _offered_names(p))
+
+    def total(self, what: str) -> Decimal | None:
+        """How many nodes, processors, GPUs or chunks are offered, where the offer says so."""
+        if what == "nodes":
+            stated = _first_number(self.properties.get("NodeCount", ()))
+            if stated is not None or "Node" not in self.properties:
+                return stated
+            return Decimal(self._node_count())
+        if what == "processors":
+            return _first_number(self.properties.get("Processors", ()))
+        if what == "chunks":
+            return _first_number(self.all("Extension", "ChunkCount"))
+        return _first_number([p for p in self.properties.get("Resource", ())
+                              if str(p.get("name")).lower() in ("gpu", "gpus")])
+
+    def _node_count(self) -> int:
+        names = [n for n, _ in self.names("Node")]
+        single = {n for n in names if isinstance(n, str)}
+        sets = [n for n in names if isinstance(n, NodeSet)]
+        if not sets:
+            return len(single)
+        merged = sets[0]
+        for more in sets[1:]:
+            merged = merged | more
+        return merged.count + sum(1 for n in single if n not in merged)
+
+
+def _by_tag(properties: Iterable[Property]) -> dict[str, tuple[Property, ...]]:
+    found: dict[str, list[Property]] = {}
+    for p in properties:
+        found.setdefault(p.tag, []).append(p)
+    return {tag: tuple(items) for tag, items in found.items()}
+
+
+def only_one(found: list[Container], what: str) -> Container:
+    """The one container of a list; UsageError where there is none or more. what: for the message."""
+    if len(found) != 1:
+        raise UsageError(f"an offer is made of one job; there are {len(found)} {what} here")
+    return found[0]
+
+
+def _tasks(scope: Container) -> Iterator[Container]:
+    yield from scope.containers("Task")
+    for group in scope.containers("TaskGroup"):
+        yield from group.containers("Task")
+
+
+def count_of(p: Property) -> int:
+    """How many of a name: its attribute count, 1 where there is none or no number."""
+    text = p.get("count") or "1"
+    return int(text) if text.isascii() and text.isdigit() and len(text) <= LIMITS.digits else 1
+
+
+def _first_number(found: Iterable[Property]) -> Decimal | None:
+    return next((n for p in found if (n := number_of(p.value)) is not None), None)
+
+
+def _offered_names(p: Property) -> tuple[str | NodeSet, ...]:
+    try:
+        names = names_of(p) if p.get("aggregation") != "Pattern" else (p.text,)
+    except LexicalError:
+        return (p.text,)            # such a name is itself; ``check`` tells of it (SSS407)
+    if isinstance(names, NodeSet):
+        return (names,)
+    return names if isinstance(names, tuple) else (p.text,)
