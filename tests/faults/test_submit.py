@@ -102,8 +102,9 @@ def test_killed_at_a_write(carried_out: CarriedOut, die: list[Any], accepted: bo
 
 
 def test_killed_when_the_id_is_written(carried_out: CarriedOut) -> None:
-    """E13: whoever comes next sees it without asking."""
-    found = carried_out({**SUBMIT, "die": ["sssjob.run.journal", "Entry.flush", "after", 2]})
+    """E13: whoever comes next sees it without asking, where ids are not so many that they share a disk access."""
+    slow = {"do": "fault", "command": "sbatch", "times": 1, "edit": [], "sleep": 0.2}
+    found = carried_out(slow, {**SUBMIT, "die": ["sssjob.run.submitting", "Submitting.known", "after", 1]})
     assert found["wrong"] == [] and found["before"] == [["a0", "1", None, None]]
 
 
