@@ -8,7 +8,7 @@ import socket
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -41,15 +41,13 @@ def serving(server: Server) -> Iterator[None]:
 
 
 def ask(server: Server, path: str, method: str = "GET", **headers: str) -> tuple[int, str, dict[str, str]]:
-    connection = http.client.HTTPConnection("127.0.0.1", server.server_port, timeout=5)
-    connection.putrequest(method, path, skip_host=True)
-    for name, value in headers.items():
-        connection.putheader(name.replace("_", "-"), value)
-    connection.endheaders()
-    response = connection.getresponse()
-    body = response.read().decode()
-    connection.close()
-    return response.status, body, dict(response.headers)
+    with closing(http.client.HTTPConnection("127.0.0.1", server.server_port, timeout=5)) as connection:
+        connection.putrequest(method, path, skip_host=True)
+        for name, value in headers.items():
+            connection.putheader(name.replace("_", "-"), value)
+        connection.endheaders()
+        with connection.getresponse() as response:
+            return response.status, response.read().decode(), dict(response.headers)
 
 
 def test_it_listens_on_loopback(server: Server) -> None:
