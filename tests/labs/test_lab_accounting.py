@@ -137,8 +137,6 @@ ALLOWED: Final = {
     "elf",
     ("slurm", "limit", "ExitSignal"): "how Slurm ended the batch step; the stream tells why: a time limit",
     ("slurm", "running", "ExitSignal"): "how Slurm ended the batch step; the stream tells why: a cancellation",
-    ("sge", "limit", "ExitCode"): "the document has 137 of a job that was ended at its limit (failed 37), the record 9",
-    ("sge", "limit", "ExitSignal"): "as its ExitCode",
     ("sge", "again", "SubmitTime"): "the line of the last run has the time of rescheduling, that of the first has none",
     ("sge", "*", "NodeCount"): "a line of the accounting names the master's host; of a parallel job there may be more",
 }

@@ -57,7 +57,7 @@ def test_recorded_ends() -> None:
                   (status.metadata or {}).get("signal")) for key, status in found.items() if "." not in key} == {
         "1": (C, 0, None, None), "2": (F, 3, None, None), "4": (F, 139, "signal", 11), "3": (C, 0, None, None),
         "14": (C, 0, None, None), "11": (F, 137, "signal", 9), "15": (F, None, "launch", None),
-        "8": (F, 137, "timeout", None), "9": (F, 138, "timeout", None), "5": (C, 0, None, None),
+        "8": (F, 137, "timeout", 9), "9": (F, 138, "timeout", 10), "5": (C, 0, None, None),
         "20": (F, 1, None, None),
         "16": (F, None, "launch", None), "27": (C, 0, None, None), "18": (C, 0, None, None), "17": (C, 0, None, None),
         "13": (C, 0, None, None)}

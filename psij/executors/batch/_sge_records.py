@@ -155,10 +155,9 @@ def _record(records: list[dict[str, str]]) -> JobStatus | None:
             metadata |= {"nodes": [last["hostname"]], "node_count": 1}
     state = JobState.COMPLETED if failed == 0 and code == 0 else JobState.FAILED
     passed = _limit(last, failed, code)
-    if passed is not None:
-        metadata["reason"] = passed
-    elif failed == _SIGNALED and code > 128:
-        metadata |= {"reason": "signal", "signal": code - 128}
+    killed = failed in (_TIME_LIMIT, _SIGNALED) and code > 128
+    if passed is not None or killed:
+        metadata |= {"reason": passed or "signal", "signal": code - 128 if killed else None}
     elif failed not in (0, _SIGNALED):
         metadata["reason"], code = "launch", -1
     return JobStatus(state, time=metadata["end_time"], exit_code=code if code >= 0 else None,
@@ -219,7 +218,7 @@ def _limit_value(text: str) -> float | None:
 def _attempt(run: dict[str, str]) -> dict[str, Any]:
     """One run of a job that was run again."""
     code = _whole(run["exit_status"].split(" ")[0])
-    signaled = run["failed"].startswith(str(_SIGNALED)) and code is not None and code > 128
+    signaled = _whole(run["failed"].split(" ")[0]) in (_TIME_LIMIT, _SIGNALED) and code is not None and code > 128
     found = {"native_state": f"failed {run['failed']}" if run["failed"] != "0" else "done",
              "exit_code": None if signaled else code, "signal": code - 128 if signaled and code is not None else None,
              "nodes": [run["hostname"]] if run.get("granted_pe") == "NONE" else None,
