@@ -17,7 +17,7 @@ from sssjob.cli._complete import files, formats
 from sssjob.cli._files import emit, once, read_bytes
 from sssjob.cli._findings import problem, say
 from sssjob.cli._ledger import line, money, opened_ledger, owner, place, rates
-from sssjob.cli._options import Session, bounded, common
+from sssjob.cli._options import Session, bounded, common, format_option
 from sssjob.errors import UsageError
 from sssjob.findings import Findings, escape
 
@@ -76,8 +76,7 @@ class _Tally:
 @rates
 @click.option("-f", "--from", "source", metavar="FORMAT", default="sss", shell_complete=formats,
               help="Format of FILE: sss (default), pbs-acct, sge-acct, sacct ...")
-@click.option("--option", "options", multiple=True, metavar="NAME=VALUE",
-              help="An option of the format, as timezone=UTC or machine=NAME.")
+@format_option
 @click.option("--resume", is_flag=True, help="Read a log on from where the last time ended, through its rotation.")
 @click.option("--recharge", is_flag=True, help="Charge anew what was charged by other rates.")
 @click.option("--itemise", is_flag=True, help="Print every charge.")

@@ -12,7 +12,7 @@ from sssjob.cli._complete import formats
 from sssjob.cli._files import emit
 from sssjob.cli._findings import problem
 from sssjob.cli._ledger import line, moment_of, opened_ledger, place, plain, timezone, told, when
-from sssjob.cli._options import Session, common, output_option, pairs
+from sssjob.cli._options import Session, common, format_option, output_option, pairs
 from sssjob.cli._privacy import load_privacy, privacy_option
 from sssjob.cli._tables import table
 from sssjob.errors import UsageError
@@ -129,7 +129,7 @@ def list_(account: str | None, job: str | None, place: str | None, as_json: bool
               help="csv (default), jsonl, sss or another format of records.")
 @click.option("--since", metavar="TIME", help="Charges made from this time on.")
 @click.option("--until", metavar="TIME", help="Charges made before this time.")
-@click.option("--option", "options", multiple=True, metavar="NAME=VALUE", help="An option of the format.")
+@format_option
 @privacy_option("What names become (TOML).")
 @timezone
 @place

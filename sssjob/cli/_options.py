@@ -22,7 +22,7 @@ from sssjob.profiles import PROFILES
 if TYPE_CHECKING:
     from sssjob.model import Document
 
-__all__ = ["Session", "bounded", "common", "output_option", "pairs"]
+__all__ = ["Session", "bounded", "common", "format_option", "output_option", "pairs"]
 
 
 @dataclass(slots=True)
@@ -179,6 +179,12 @@ def pairs(given: Iterable[str], option: str) -> dict[str, str]:
             raise UsageError(f"{option} {item!r}: not of the form NAME=VALUE")
         made[name] = value
     return made
+
+
+def format_option(function: Callable[..., int]) -> Callable[..., int]:
+    """The option ``--option`` of commands that read records."""
+    return click.option("--option", "options", multiple=True, metavar="NAME=VALUE",
+                        help="An option of the format, as timezone=UTC or machine=NAME.")(function)
 
 
 def output_option(function: Callable[..., int]) -> Callable[..., int]:

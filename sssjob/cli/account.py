@@ -14,7 +14,7 @@ import click
 from sssjob.cli._complete import files, formats
 from sssjob.cli._files import emit, once, opened, read_bytes
 from sssjob.cli._findings import problem, say, width
-from sssjob.cli._options import Session, bounded, common
+from sssjob.cli._options import Session, bounded, common, format_option
 from sssjob.cli._privacy import load_privacy, privacy_option
 from sssjob.cli._tables import table
 from sssjob.errors import UsageError
@@ -37,8 +37,7 @@ _EVERY: Final = ("hour", "day", "week", "month", "year")
 @click.argument("names", metavar="FILE...", nargs=-1, required=True, shell_complete=files)
 @click.option("-f", "--from", "source", metavar="FORMAT", default="sss", shell_complete=formats,
               help="Format of FILE: sss (default), sacct, pbs-acct, sge-acct ...")
-@click.option("--option", "options", multiple=True, metavar="NAME=VALUE",
-              help="An option of the format, as timezone=UTC or machine=NAME.")
+@format_option
 @click.option("--by", "by", multiple=True, metavar="PROPERTY",
               help="Add up by this property; may repeat (default: Project). --by '' adds up all jobs.")
 @click.option("--every", type=click.Choice(_EVERY), metavar="PERIOD",

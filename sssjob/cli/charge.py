@@ -9,7 +9,7 @@ import click
 from sssjob.cli._complete import files, formats
 from sssjob.cli._files import emit, once, read_bytes
 from sssjob.cli._findings import problem, say
-from sssjob.cli._options import Session, bounded, common, output_option
+from sssjob.cli._options import Session, bounded, common, format_option, output_option
 from sssjob.cli._prices import Tally, hinted, load, options_of, page, rates_option
 from sssjob.errors import UsageError
 from sssjob.findings import Findings
@@ -27,8 +27,7 @@ __all__ = ["command"]
 @rates_option
 @click.option("-f", "--from", "source", metavar="FORMAT", default="sss", shell_complete=formats,
               help="Format of FILE: sss (default), or of accounting logs: sacct, pbs-acct ...")
-@click.option("--option", "options", multiple=True, metavar="NAME=VALUE",
-              help="An option of the format, as timezone=UTC or machine=NAME.")
+@format_option
 @click.option("--itemise", is_flag=True, help="Print the items of every charge instead of the document.")
 @click.option("--jobs", type=click.IntRange(1, 1024), default=1, metavar="N",
               help="Processes for the logs, each read by one (default: 1).")
