@@ -46,8 +46,8 @@ def jobs():
         yield job
 try:
     from psij.executors.batch._watch import Followed, Watcher
-    answer = "JOBID|STATE|REASON|SUBMIT_TIME|START_TIME|END_TIME|CPUS|NODES|NODELIST|PARTITION\\n" + "".join(
-        f"{1000000 + n}|PENDING|Priority|1795277397|1795299999|1795277397|1|1||batch\\n" for n in range(count))
+    answer = "JOBID|STATE|REASON|SUBMIT_TIME|START_TIME|END_TIME|CPUS|NODES|NODELIST|PARTITION|QOS\\n" + "".join(
+        f"{1000000 + n}|PENDING|Priority|1795277397|1795299999|1795277397|1|1||batch|normal\\n" for n in range(count))
     followed, watcher = [Followed(executor, job, job.native_id, True) for job in jobs()], Watcher(("bench",))
     ids = [item.native_id for item in followed]
     poll = lambda: watcher._poll(followed, ids)

@@ -108,7 +108,7 @@ class _Instant(SlurmJobExecutor):
 
     def _run_command(self, cmd: list[str]) -> str:
         if "squeue" in cmd:
-            return "JOBID|STATE|REASON|SUBMIT_TIME|START_TIME|END_TIME|CPUS|NODES|NODELIST|PARTITION\n"
+            return "JOBID|STATE|REASON|SUBMIT_TIME|START_TIME|END_TIME|CPUS|NODES|NODELIST|PARTITION|QOS\n"
         if "sacct" in cmd:
             fields = cmd[cmd.index("-o") + 1].split(",")
             wanted = cmd[cmd.index("-j") + 1].split(",")

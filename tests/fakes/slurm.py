@@ -14,7 +14,7 @@ from tests.fakes.lab import Command, Lab, Record
 
 _HEADERS = {"%A": "JOBID", "%T": "STATE", "%r": "REASON", "%V": "SUBMIT_TIME", "%S": "START_TIME", "%e": "END_TIME",
             "%C": "CPUS", "%D": "NODES", "%N": "NODELIST", "%P": "PARTITION", "%k": "COMMENT", "%o": "COMMAND",
-            "%i": "JOBID", "%j": "NAME"}
+            "%i": "JOBID", "%j": "NAME", "%q": "QOS"}
 
 
 def directives(script: Path) -> dict[str, str]:
@@ -82,7 +82,7 @@ def squeue(lab: Lab, arguments: list[str]) -> int:
         values = {"%A": job["id"], "%i": job["id"], "%T": state(job), "%r": reason, "%V": _time(job["submit"]),
                   "%S": _time(job["start"]), "%e": _time(job["end"]), "%C": "1", "%D": "1",
                   "%N": "node1" if ran else "", "%P": "batch", "%k": job["comment"], "%o": job["command"],
-                  "%j": job["name"]}
+                  "%j": job["name"], "%q": "normal"}
         print(re.sub("%[A-Za-z]", lambda match, values=values: values[match[0]], form))  # type: ignore[misc]
     return 0
 

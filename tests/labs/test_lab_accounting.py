@@ -142,12 +142,6 @@ ALLOWED: Final = {
 }
 
 
-#: What the document may lack, but not state otherwise.
-MISSING: Final = {
-    ("slurm", "QualityOfService"): "sacct of 22.05 calls it Unknown for a moment after the end, and it is read then",
-}
-
-
 def of_document(job: Job) -> dict[str, Any]:
     """What the status stream put into a document."""
     made: dict[str, Any] = {tag: job.value(tag) for tag in (*_TIMES, *_SUMS)}
@@ -196,8 +190,7 @@ def differences(lab: str, kind: str, ours: dict[str, Any], theirs: dict[str, Any
     for name in sorted(ours.keys() | theirs.keys()):
         one, other = ours.get(name), theirs.get(name)
         close = name.startswith("Memory") and one and other and abs(one - other) <= 0.001 * other       # qacct rounds
-        missing = one is None and (lab, name) in MISSING
-        if not (one == other or close or missing or {(lab, kind, name), (lab, "*", name)} & ALLOWED.keys()):
+        if not (one == other or close or {(lab, kind, name), (lab, "*", name)} & ALLOWED.keys()):
             made[name] = one, other
     return made
 

@@ -636,7 +636,7 @@ def test_told_before_it_was_followed(tmp_path: Path, monkeypatch: pytest.MonkeyP
     """An answer that came between submission and following had the job's line, which is the same in the next."""
     executor, watcher = SlurmJobExecutor(config=JobExecutorConfig(work_directory=tmp_path)), Watcher(("test",))
     monkeypatch.setattr(executor, "_run_command", lambda _: "JOBID|STATE|\n" + "".join(
-        f"{number}|RUNNING|None|1|2|3|1|1|n1|q\n" for number in (1, 2)))
+        f"{number}|RUNNING|None|1|2|3|1|1|n1|q|normal\n" for number in (1, 2)))
     items = [Followed(executor, Job(), native_id, True) for native_id in ("1", "2")]
     watcher._poll(items[:1], ["1"])
     watcher._followed = {item.job: item for item in items}

@@ -89,7 +89,7 @@ def test_hooks_that_raise_are_told_once(tmp_path: Path, monkeypatch: pytest.Monk
     """P5: other jobs go on."""
     executor, watcher = SlurmJobExecutor(config=JobExecutorConfig(work_directory=tmp_path)), Watcher(("test",))
     monkeypatch.setattr(executor, "_run_command", lambda _: "JOBID|STATE|\n" + "".join(
-        f"{number}|RUNNING|None|1|2|3|1|1|n1|q\n" for number in (1, 2)))
+        f"{number}|RUNNING|None|1|2|3|1|1|n1|q|normal\n" for number in (1, 2)))
     bad, good = Followed(executor, Job(), "1", True), Followed(executor, Job(), "2", True)
     told = executor._set_job_status
 

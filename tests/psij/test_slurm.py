@@ -271,13 +271,13 @@ def test_recorded_queue() -> None:
         "188": (Q, "PENDING"), "189": (A, "SUSPENDED"), "190": (Q, "PENDING"), "191": (A, "RUNNING")}
     assert (running["188"].message, running["188"].time) == ("JobHeldUser", 1795280145)
     assert running["189"].time == 1795280146 and running["189"].metadata == {
-        "native_state": "SUSPENDED", "phase": "SUSPENDED", "submit_time": 1795280145, "queue": "batch",
+        "native_state": "SUSPENDED", "phase": "SUSPENDED", "submit_time": 1795280145, "queue": "batch", "qos": "normal",
         "start_time": 1795280146, "nodes": ["node3"], "node_count": 1, "processors": 1}
     ended = executor.parse_status_output(0, (RECORDED / "squeue-ended.txt").read_text())
     assert summary(ended)["186"] == (F, None, "timeout", None)
     assert ended["187"].metadata == {
-        "native_state": "COMPLETED", "submit_time": 1795280145, "queue": "batch", "start_time": 1795280146,
-        "end_time": 1795280148, "nodes": ["node2", "node3"], "node_count": 2, "processors": 4}
+        "native_state": "COMPLETED", "submit_time": 1795280145, "queue": "batch", "qos": "normal",
+        "start_time": 1795280146, "end_time": 1795280148, "nodes": ["node2", "node3"], "node_count": 2, "processors": 4}
 
 
 def test_recorded_accounting() -> None:
@@ -354,7 +354,7 @@ def test_answers_that_are_none() -> None:
 @pytest.mark.parametrize("word", [*SlurmState.__members__, "CANCELLED by 1001", "COMPLETED+", "NEW_WORD", ""])
 def test_every_state(word: str) -> None:
     """job-states, section 4: each native state has its row; a new one changes nothing."""
-    status = SlurmJobExecutor()._status(word, "None|1|2|3|1|1|n1|q")
+    status = SlurmJobExecutor()._status(word, "None|1|2|3|1|1|n1|q|normal")
     known = SlurmState.__members__.get(word.split(" ")[0].rstrip("+"))
     assert (status.state if status else None) is (known.state if known else None)
 

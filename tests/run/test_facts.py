@@ -473,8 +473,8 @@ def test_nodes_from_the_node_file_only_where_nobody_else_names_them() -> None:
 
 def test_a_job_that_is_cleaned_up_keeps_the_nodes_that_it_had() -> None:
     """squeue lists those of a COMPLETING job that are not given back yet."""
-    row = ("JOBID|STATE|REASON|SUBMIT_TIME|START_TIME|END_TIME|CPUS|NODES|NODELIST|PARTITION\n"
-           "7|{}|None|1|{}|9|{}|{}|{}|b\n")
+    row = ("JOBID|STATE|REASON|SUBMIT_TIME|START_TIME|END_TIME|CPUS|NODES|NODELIST|PARTITION|QOS\n"
+           "7|{}|None|1|{}|9|{}|{}|{}|b|normal\n")
     read = SlurmJobExecutor().parse_status_output
     runs = read(0, row.format("RUNNING", 5, 4, 2, "n[1-2]"))["7"]
     ends = read(0, row.format("COMPLETING", 5, 2, 1, "n2"))["7"]

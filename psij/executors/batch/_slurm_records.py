@@ -20,7 +20,7 @@ from psij.job_state import JobState
 from psij.job_status import JobStatus
 
 __all__ = ["ACCOUNTING", "WORDS", "SlurmState", "is_unsure", "native_state", "parse_sacct", "parse_scontrol",
-           "status_in", "whole"]
+           "stated", "status_in", "whole"]
 
 _log = logging.getLogger("psij")
 
@@ -127,7 +127,8 @@ def _exit(text: str) -> tuple[int | None, int]:
     return (int(code) if code.isdecimal() else None), (int(signal) if signal.isdecimal() else 0)
 
 
-def _stated(text: str | None) -> str | None:
+def stated(text: str | None) -> str | None:
+    """A word of an answer; None for what stands for none."""
     return None if text in (None, "", "(null)", "Unknown") else text
 
 
@@ -196,7 +197,7 @@ def _record(runs: list[Mapping[str, str]], steps: list[Mapping[str, str]]) -> Jo
         return None
     metadata: dict[str, Any] = {"native_state": row["State"], "submit_time": number(runs[0]["Submit"]),
                                 "queue": row["Partition"] or None, "account": row.get("Account") or None,
-                                "qos": _stated(row.get("QOS")), "machine": row.get("Cluster") or None}
+                                "qos": stated(row.get("QOS")), "machine": row.get("Cluster") or None}
     started = [run for run in runs if _ran(run)]
     if started and native.state is not JobState.QUEUED:     # of a last run that never had nodes nothing was delivered
         last = started[-1]
@@ -274,8 +275,8 @@ def parse_scontrol(exit_code: int, out: str) -> dict[str, JobStatus]:
             continue        # the same field twice: a name or a comment looks like fields
         names = fields.get("NodeList", "")
         metadata: dict[str, Any] = {"native_state": native.name, "submit_time": number(fields.get("SubmitTime", "")),
-                                    "queue": fields.get("Partition"), "account": _stated(fields.get("Account")),
-                                    "qos": _stated(fields.get("QOS"))}
+                                    "queue": fields.get("Partition"), "account": stated(fields.get("Account")),
+                                    "qos": stated(fields.get("QOS"))}
         if names not in ("", "(null)") and native.state is not JobState.QUEUED:
             metadata |= {"start_time": number(fields.get("StartTime", "")), "nodes": hosts(names),
                          "node_count": whole(fields.get("NumNodes", "")),

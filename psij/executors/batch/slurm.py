@@ -30,6 +30,7 @@ from psij.executors.batch._slurm_records import (
     native_state,
     parse_sacct,
     parse_scontrol,
+    stated,
     status_in,
     whole,
 )
@@ -90,7 +91,7 @@ wait"""
 _ID = re.compile(r"\d{1,10}(?:_\d{1,10}|\+\d{1,10})?", re.ASCII)
 _SUBMITTED = re.compile(r"(\d{1,10})(?:;([\w.-]+))?", re.ASCII)
 
-_QUEUE = "%i|%T|%r|%V|%S|%e|%C|%D|%N|%P"
+_QUEUE = "%i|%T|%r|%V|%S|%e|%C|%D|%N|%P|%q"
 _EPOCH = ["env", "SLURM_TIME_FORMAT=%s"]     # times in seconds since the epoch
 
 _CODES = ("sacct-json", "scontrol")          # sources of exit codes that the text of sacct does not have
@@ -287,10 +288,12 @@ class SlurmJobExecutor(LrmExecutor):
     def _status(self, state: str, row: Any) -> JobStatus | None:
         native = native_state(state)
         values = row.split("|") if isinstance(row, str) else []
-        if native is None or native.state is None or len(values) != 8:
+        if native is None or native.state is None or len(values) != 9:
             return None
-        reason, submit, start, end, cpus, nodes, names, queue = values
-        metadata: dict[str, Any] = {"native_state": state, "submit_time": number(submit), "queue": queue or None}
+        reason, submit, start, end, cpus, nodes, names, queue, qos = values
+        # sacct calls the QOS of a short job Unknown for up to five seconds after its end
+        metadata: dict[str, Any] = {"native_state": state, "submit_time": number(submit), "queue": queue or None,
+                                    "qos": stated(qos)}
         if native.state is not JobState.QUEUED and names:
             metadata["start_time"] = number(start)
             if native.phase != "CLEANUP":       # then it lists what has not been given back yet
