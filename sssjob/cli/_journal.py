@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from sssjob.cli._findings import problem, show
+from sssjob.cli._seconds import MORE_THAN_NONE
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -22,8 +23,8 @@ if TYPE_CHECKING:
     from sssjob.run.client import Client
     from sssjob.run.standing import JobOutcome, Running, Submission
 
-__all__ = ["SILENT", "ended_badly", "expanded", "facts", "instant", "lines", "names", "on_journal", "opened", "stopped",
-           "submitting", "tell_causes", "told"]
+__all__ = ["SILENT", "ended_badly", "expanded", "facts", "instant", "lines", "names", "on_journal", "opened",
+           "patience", "stopped", "submitting", "tell_causes", "told"]
 
 #: What is said when a resource manager does not answer.
 SILENT: Final = "a resource manager does not answer, or not for all jobs; this is what was known before"
@@ -78,6 +79,11 @@ def opened(progress: bool = False, retries: int | None = None) -> Iterator[Clien
         if retries is not None:
             client.retries = retries
         yield client
+
+
+def patience(meaning: str) -> Callable[[Callable[..., int]], Callable[..., int]]:
+    """``--timeout``: how long to wait, and for what."""
+    return click.option("--timeout", type=MORE_THAN_NONE, metavar="SECONDS", help=f"{meaning} (default: 20).")
 
 
 def names(function: Callable[..., int]) -> Callable[..., int]:

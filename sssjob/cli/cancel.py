@@ -8,7 +8,7 @@ import click
 
 from sssjob.cli._files import emit
 from sssjob.cli._findings import problem
-from sssjob.cli._journal import lines, names, on_journal, told
+from sssjob.cli._journal import lines, names, on_journal, patience, told
 
 if TYPE_CHECKING:
     from sssjob.run.client import Client
@@ -18,14 +18,15 @@ __all__ = ["command"]
 
 @click.command("cancel")
 @names
+@patience("The longest to wait for their ends")
 @on_journal
-def command(client: Client, as_json: bool, ids: tuple[str, ...]) -> int:
+def command(client: Client, as_json: bool, ids: tuple[str, ...], timeout: float | None) -> int:
     """Ask for the end of these jobs, and wait a little for it.
 
     Jobs that were not submitted yet never are. Nothing happens to jobs that have ended. Exit status 4: a resource
     manager could not be asked; the wish stands, and the next client repeats it.
     """
-    jobs, done = client.cancel(ids)
+    jobs, done = client.cancel(ids, timeout)
     troubles = told(client, as_json)
     if as_json:
         emit(lines([job.row.record() for job in jobs]))

@@ -16,6 +16,7 @@ from sssjob.cli._complete import directories, files
 from sssjob.cli._files import emit
 from sssjob.cli._findings import problem, record, say, width
 from sssjob.cli._options import Session, pairs
+from sssjob.cli._seconds import SECONDS
 from sssjob.cli._tables import table
 from sssjob.errors import UsageError
 from sssjob.findings import escape
@@ -106,10 +107,10 @@ def check(as_json: bool, metadata: bool, strict: bool) -> int:
 
 
 @command.command("wait-shutdown")
-@click.option("--before", type=float, default=0.0, metavar="SECONDS", help="Return that long before it (default: 0).")
+@click.option("--before", type=SECONDS, default=0.0, metavar="SECONDS", help="Return that long before it (default: 0).")
 @click.option("--limit", is_flag=True, help="The end of the wall-clock limit counts too.")
-@click.option("--interval", type=float, default=30.0, metavar="SECONDS", help="How often to look (default: 30).")
-@click.option("--timeout", type=float, metavar="SECONDS", help="Exit status 6 then.")
+@click.option("--interval", type=SECONDS, default=30.0, metavar="SECONDS", help="How often to look (default: 30).")
+@click.option("--timeout", type=SECONDS, metavar="SECONDS", help="Exit status 6 then.")
 @_metadata
 @_json
 def wait_shutdown(before: float, limit: bool, interval: float, timeout: float | None, metadata: bool,
@@ -118,9 +119,6 @@ def wait_shutdown(before: float, limit: bool, interval: float, timeout: float | 
 
     A time that cannot be read is not taken for none: it is told once, and waited on.
     """
-    for name, value in (("--before", before), ("--interval", interval), ("--timeout", timeout)):
-        if value is not None and not (math.isfinite(value) and value >= 0):
-            raise UsageError(f"{name} {value} is no number of seconds")
     return wait(_reader(metadata), before, limit, max(interval, 0.1), timeout, as_json)
 
 

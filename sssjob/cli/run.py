@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import fcntl
-import math
 import os
 import sys
 from pathlib import Path
@@ -18,7 +17,8 @@ from sssjob.cli._findings import problem, record
 from sssjob.cli._journal import expanded, submitting, tell_causes
 from sssjob.cli._mjf import mjf_options
 from sssjob.cli._options import Session, common, output_option
-from sssjob.errors import AccessError, RejectedError, SSSJobError, UsageError
+from sssjob.cli._seconds import MORE_THAN_NONE
+from sssjob.errors import AccessError, RejectedError, SSSJobError
 from sssjob.findings import Findings, Policy, escape
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ __all__ = ["command"]
 @click.argument("file", metavar="FILE", shell_complete=files)
 @click.option("--executor", default="local", metavar="NAME", shell_complete=executors,
               help="What to run with; see `executors` (default: local).")
-@click.option("--timeout", type=click.FloatRange(min=0, min_open=True), metavar="SECONDS",
+@click.option("--timeout", type=MORE_THAN_NONE, metavar="SECONDS",
               help="Cancel everything after so many seconds; exit status 6.")
 @click.option("--resume", is_flag=True, help="Do not run again what is Completed with exit code 0.")
 @click.option("--no-job-code", is_flag=True, help="Exit status 0 once the jobs have ended, however they ended.")
@@ -48,8 +48,6 @@ def command(session: Session, file: str, executor: str, timeout: float | None, r
     The exit status is the job's own once it has ended (128 + n for signal n; for a group that of the first failure
     that no other job answered). With --json the last record on standard error says whose it is.
     """
-    if timeout is not None and not math.isfinite(timeout):
-        raise UsageError(f"--timeout {timeout} is no number of seconds")
     try:
         return _run(session, file, executor, timeout, resume, no_job_code, retries, expand_arrays, output)
     except RejectedError as error:

@@ -10,7 +10,7 @@ import click
 
 from sssjob.cli._files import emit
 from sssjob.cli._findings import problem, width
-from sssjob.cli._journal import SILENT, facts, lines, names, on_journal, told
+from sssjob.cli._journal import SILENT, facts, lines, names, on_journal, patience, told
 from sssjob.cli._tables import table
 from sssjob.errors import UsageError
 from sssjob.findings import escape
@@ -26,8 +26,10 @@ __all__ = ["command"]
 @names
 @click.option("--sources", is_flag=True, help="Instead of the document every fact with its source and age.")
 @click.option("--annotate", is_flag=True, help="Write the source of each fact into the document (Extension SSSJob).")
+@patience("The longest to wait for an answer of the resource manager")
 @on_journal
-def command(client: Client, as_json: bool, ids: tuple[str, ...], sources: bool, annotate: bool) -> int:
+def command(client: Client, as_json: bool, ids: tuple[str, ...], sources: bool, annotate: bool,
+            timeout: float | None) -> int:
     """Print the documents of these jobs as they stand, with the facts so far.
 
     ID: the document's Id, the native id, executor:native id, the Id of a group, or @3.1 as `list` shows it. The
@@ -41,7 +43,8 @@ def command(client: Client, as_json: bool, ids: tuple[str, ...], sources: bool, 
 
     found = [client.journal.find(name) for name in ids]
     numbers = dict.fromkeys(row.submission for rows in found for row in rows)
-    submissions, answered = client.look([client.journal.entry(number) for number in numbers])
+    entries = [client.journal.entry(number) for number in numbers]
+    submissions, answered = client.look(entries, timeout)
     standing = dict(zip(numbers, submissions, strict=True))
     jobs = [[standing[row.submission].jobs[row.job] for row in rows] for rows in found]
     for job in {id(job): job for several in jobs for job in several}.values():

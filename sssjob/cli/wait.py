@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import math
-
 import click
 
 from sssjob.cli._files import emit
 from sssjob.cli._findings import problem, record
 from sssjob.cli._journal import lines, names, opened, tell_causes, told
-from sssjob.errors import UsageError
+from sssjob.cli._seconds import SECONDS
 
 __all__ = ["command"]
 
 
 @click.command("wait")
 @names
-@click.option("--timeout", type=click.FloatRange(min=0), metavar="SECONDS",
+@click.option("--timeout", type=SECONDS, metavar="SECONDS",
               help="Exit status 6 after so many seconds; the jobs go on.")
 @click.option("--no-job-code", is_flag=True, help="Exit status 0 once the jobs have ended, however they ended.")
 @click.option("-q", "--quiet", is_flag=True, help="No progress.")
@@ -30,8 +28,6 @@ def command(ids: tuple[str, ...], timeout: float | None, no_job_code: bool, quie
     from sssjob.run.signals import STOPS
     from sssjob.run.standing import exit_code
 
-    if timeout is not None and not math.isfinite(timeout):
-        raise UsageError(f"--timeout {timeout} is no number of seconds")
     with opened(progress=not (quiet or as_json)) as client:
         jobs, done = client.wait(ids, timeout)
         told(client, as_json)

@@ -100,7 +100,7 @@ class Client:
         mine = [submission, *self._stalled(entry)]
         connected = self._connected(mine)
         others = connected[len(mine):]          # a resource manager is told to wait only for what is known to be alive
-        self._follow(connected, lambda engine: engine.answered(others), LOOK_S if others else None,
+        self._follow(connected, lambda engine: engine.answered_for(others), LOOK_S if others else None,
                      pace=_PACE_S if others else None)
         return submission
 
@@ -146,13 +146,14 @@ class Client:
         """A submission as the journal knows it; nobody is asked."""
         return self._load(entry)
 
-    def look(self, entries: Iterable[Entry], seconds: float = LOOK_S) -> tuple[list[Submission], bool]:
+    def look(self, entries: Iterable[Entry], seconds: float | None = None) -> tuple[list[Submission], bool]:
         """How submissions stand, the resource managers asked once, and whether they have answered; what has waited for
-        jobs that have ended is started."""
+        jobs that have ended is started. seconds: the longest to wait for an answer (20)."""
         submissions = [self._load(entry) for entry in entries]
         for submission in submissions:
             self.own(submission)
-        return submissions, self._follow(self._connected(submissions), Engine.answered, seconds, pace=_PACE_S)
+        return submissions, self._follow(self._connected(submissions), Engine.answered,
+                                         LOOK_S if seconds is None else seconds, pace=_PACE_S)
 
     def wait(self, names: Sequence[str], seconds: float | None = None) -> tuple[list[Running], bool]:
         """The jobs of these names, and whether all of them have ended; the submissions that they belong to are run on.
@@ -166,14 +167,17 @@ class Client:
                             take_over=True)
         return jobs, done
 
-    def cancel(self, names: Sequence[str], seconds: float = LOOK_S) -> tuple[list[Running], bool]:
-        """Ask for the end of jobs, whoever looks after them. Returns them, and whether all have ended meanwhile."""
+    def cancel(self, names: Sequence[str], seconds: float | None = None) -> tuple[list[Running], bool]:
+        """Ask for the end of jobs, whoever looks after them. Returns them, and whether all have ended meanwhile.
+
+        seconds: the longest to wait for that (20).
+        """
         rows = [row for name in names for row in self.journal.find(name)]
         for number in dict.fromkeys(row.submission for row in rows):
             entry = self.journal.entry(number)
             entry.flush(*(Event(row.job, "cancel", "user", {}) for row in rows
                           if row.submission == number and row.outcome is None))
-        return self.wait(names, seconds)
+        return self.wait(names, LOOK_S if seconds is None else seconds)
 
     def kept(self, entry: Entry) -> list[Submission]:
         """A submission of which we hold the lease, and those whose jobs its jobs depend on."""

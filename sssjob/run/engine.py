@@ -73,6 +73,7 @@ class Engine:
         self.leaves = False                     # jobs go on when a signal comes
         self.pace = _LONGEST_WAIT               # seconds between two looks at whether all is done
         self.told: set[str] = set()             # what cannot be written, told once
+        self.looked_again = False
         progress.total = len(self.jobs)
 
     # -- to the end, or for a while
@@ -132,6 +133,20 @@ class Engine:
         return self.idle and all(self._heard(job, part) for job in jobs
                                  if job.of.owned and job.word == "running" and not job.ended
                                  for part in range(len(job.seen)))
+
+    def answered_for(self, of: Sequence[Submission]) -> bool:
+        """The same of these, and what waits has been looked at since.
+
+        An executor knows how a job stands a moment before its callback is here.
+        """
+        if not self.answered(of):
+            return False
+        if of and not self.looked_again:
+            self.looked_again = True
+            for job in self.jobs:
+                if job.word == "waiting":
+                    self.pend(job)
+        return self.idle
 
     def _heard(self, job: Running, part: int) -> bool:
         made, status = job.parts[part], job.seen[part].status

@@ -88,7 +88,7 @@ MUTATIONS: Final[Sequence[Mutation]] = (
     _one("E21", f"{_BATCH}/lrm.py", "    lines.pop()\n", "", "psij/test_slurm.py::test_answers_that_are_none"),
     _one("E22", _RECORDS, "if word in SlurmState.__members__:", "if True:",
          "faults/test_status.py::test_unknown_word[slurm]"),
-    _one("E23", _SLURM, " or len(values) != 8", "", "faults/test_status.py::test_odd_lines"),
+    _one("E23", _SLURM, " or len(values) != 9", "", "faults/test_status.py::test_odd_lines"),
     Mutation("E24", [("psij/job.py", "if not status.state.is_greater_than(current):", "if False:"),
                      (_WATCH, _FORWARD, "if True:")],
              "faults/test_status.py::test_old_answers"),

@@ -137,7 +137,7 @@ def test_write_show_and_remove(mjf: Command, tmp_path: Path, monkeypatch: pytest
     (["write", "full"], 3, "not empty"), (["write", "full", "--remove"], 3, "not removed"),
     (["serve"], 2, "no directory to serve"), (["serve", "--job", "gone"], 2, "--job: "),
     (["serve", "--job", "full", "--bind", "203.0.113.1"], 3, ""), (["serve", "--port", "70000"], 2, "70000"),
-    (["wait-shutdown", "--before", "nan"], 2, "no number"), (["wait-shutdown", "--timeout", "-1"], 2, "no number"),
+    (["wait-shutdown", "--before", "nan"], 2, "no number"), (["wait-shutdown", "--timeout", "-1"], 2, "range"),
     (["shew"], 2, "shew"), (["--json", "show"], 2, "behind show"),
 ])
 def test_refused(mjf: Command, tmp_path: Path, arguments: list[str], code: int, said: str) -> None:

@@ -9,11 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from psij import Job, JobAttributes, JobSpec
+from psij import Job, JobAttributes, JobSpec, JobStatus
 from psij.executors.batch._watch import Followed, Watcher
 from psij.executors.batch.batch_scheduler_executor import BatchSchedulerExecutor, BatchSchedulerExecutorConfig
 from sssjob.findings import Findings, Policy
 from sssjob.reader import read_document
+from sssjob.run.engine import _Callback
 from sssjob.run.running import executor_of
 from tests.gate import until_there
 from tests.run.support import Desk, after, desk_on, group, shell
@@ -155,6 +156,23 @@ def test_a_job_of_the_journal(desk: Desk) -> None:
     assert desk.wait("g") == {"x": ("done", 0), "y": ("skipped", None)}
     assert desk.wait("first") == {"first": ("failed", 5)}
     assert desk.events("x", "after") == [{"need": 0, "keys": ["@1.1"]}]
+
+
+def test_a_job_of_the_journal_whose_callback_is_late(slurm: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    """psij knows that it is alive a moment before its callback comes, which under load can be the last moment."""
+    slurm.submit(shell(GATE, name="first"))
+    first, client = slurm.job("first").row.native_id, slurm.client()
+    client.look([client.journal.entry(1)])
+    put = _Callback.job_status_changed
+
+    def late(self: _Callback, job: Job, status: JobStatus) -> None:
+        if job.native_id != first:
+            put(self, job, status)
+
+    monkeypatch.setattr(_Callback, "job_status_changed", late)
+    slurm.submit(shell("true", after("first"), name="x"))
+    assert slurm.told("x")["slurm.dependency"] == f"afterok:{first}"
+    monkeypatch.undo()
 
 
 def test_a_job_of_the_journal_that_has_ended(desk: Desk) -> None:
