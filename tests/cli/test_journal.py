@@ -364,15 +364,15 @@ def test_cancel_reaches_a_run_of_another_client(site: Site) -> None:
 def test_an_interrupted_submit_is_finished_by_the_next_client(site: Site) -> None:
     assert site.lab is not None
     lab = site.lab
-    (site.folder / "job.xml").write_text(group(*(shell("true", name=f"j{n}") for n in range(60))))
+    (site.folder / "job.xml").write_text(group(*(shell("true", name=f"j{n}") for n in range(24))))
     running = site.start("submit", "job.xml", "--executor", "slurm", "-q", "--policy", "ignore")
     eventually(lambda: len(lab.jobs()) > 2)
     running.send_signal(signal.SIGINT)
     out, err = running.communicate(timeout=120)
-    assert (running.returncode, len(out.split()), "interrupted: " in err) == (130, 60, True)
-    assert len(lab.jobs()) < 60
+    assert (running.returncode, len(out.split()), "interrupted: " in err) == (130, 24, True)
+    assert len(lab.jobs()) < 24
     assert site("wait", "g", "--timeout", "120").code == 0
-    assert len(lab.jobs()) == 60
+    assert len(lab.jobs()) == 24
 
 
 @pytest.mark.parametrize("site", ["local"], indirect=True)
