@@ -7,7 +7,7 @@ import math
 import os
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -20,15 +20,17 @@ from sssjob.cli._seconds import SECONDS
 from sssjob.cli._tables import table
 from sssjob.errors import UsageError
 from sssjob.findings import escape
+from sssjob.mjf.places import METADATA
 
 if TYPE_CHECKING:
-    from sssjob.mjf import Note, Reader
+    from sssjob.mjf import Figures, Note, Reader, TimeLeft
 
 __all__ = ["command", "wait"]
 
 _json = click.option("--json", "as_json", is_flag=True, help="Results and notes as JSON.")
-_metadata = click.option("--metadata", is_flag=True,
-                         help="Ask the metadata address of a virtual machine where no variable is set.")
+_metadata = click.option(
+    "--metadata", is_flag=False, flag_value=METADATA, metavar="[URL]",
+    help="Ask the metadata of a virtual machine where no variable is set; at OpenStack's address unless told another.")
 
 
 @click.group("mjf", invoke_without_command=True)
@@ -37,7 +39,7 @@ _metadata = click.option("--metadata", is_flag=True,
 def command(context: click.Context, as_json: bool) -> int:
     """Machine/Job Features: MACHINEFEATURES, JOBFEATURES and JOBSTATUS. Without a command: show."""
     if context.invoked_subcommand is None:
-        return _show(as_json, False)
+        return _show(as_json, None)
     if as_json:
         raise UsageError(f"--json stands behind {context.invoked_subcommand}")
     return 0
@@ -46,15 +48,23 @@ def command(context: click.Context, as_json: bool) -> int:
 @command.command("show")
 @_json
 @_metadata
-def show(as_json: bool, metadata: bool) -> int:
+def show(as_json: bool, metadata: str | None) -> int:
     """Print every key with its value and state, and what follows from them."""
     return _show(as_json, metadata)
 
 
-def _reader(metadata: bool = False) -> Reader:
+def _reader(metadata: str | None = None) -> Reader:
+    """metadata: the address to ask where no variable is set. Raises UsageError for what is no http: or https: URL."""
     from sssjob.mjf import Reader
 
-    return Reader.from_environment(os.environ, ask_metadata=metadata)
+    if metadata is None:
+        return Reader.from_environment(os.environ)
+    if not metadata.startswith(("http://", "https://")):
+        raise UsageError(f"--metadata {escape(metadata)!r} is no http: or https: URL")
+    made = Reader.from_environment(os.environ, ask_metadata=True, url=metadata)
+    if not made.places.keys() & {"machine", "job"}:
+        say(f"{escape(metadata, 200)}: no Machine/Job Features in the metadata, or no answer")
+    return made
 
 
 def _told(note: Note, as_json: bool) -> None:
@@ -64,21 +74,36 @@ def _told(note: Note, as_json: bool) -> None:
         say(escape(str(note), 1000))
 
 
-def _show(as_json: bool, metadata: bool) -> int:
+def _show(as_json: bool, metadata: str | None) -> int:
+    from sssjob.mjf.keys import AREAS
+
     features = _reader(metadata).read()
     if as_json:
         emit(json.dumps(features.record(), indent=2) + "\n")
         return 0
     rows = [(r.key.name, "-" if r.value is None else str(r.value), r.key.unit, r.state, _why(r.source, r.reason))
-            for r in features.readings.values() if not r.key.draft or r.state != "absent"]
+            for area in AREAS for r in features.area(area).values() if not r.key.draft or r.state != "absent"]
     emit("".join(f"{line}\n" for line in table(rows, ("KEY", "VALUE", "UNIT", "STATE", ""), width(sys.stdout))))
-    left = features.remaining()
-    if left is not None:
-        unsure = f"; not known: {', '.join(left.unsure)}" if left.unsure else ""
-        emit(f"\n{_until(left.seconds, left.by)}{unsure}\n")
+    lines = [*_left(features.remaining()), *_of_a_pilot(features.figures())]
+    if lines:
+        emit("\n" + "".join(f"{line}\n" for line in lines))
     for note in features.notes:
         _told(note, False)
     return 0
+
+
+def _left(left: TimeLeft | None) -> Iterator[str]:
+    if left is not None:
+        unsure = f"; not known: {', '.join(left.unsure)}" if left.unsure else ""
+        yield f"{_until(left.seconds, left.by)}{unsure}"
+
+
+def _of_a_pilot(figures: Figures) -> Iterator[str]:
+    said = (("expected to end in", figures.remaining_expected, "s"), ("at the latest in", figures.remaining_max, "s"),
+            ("draining wastes", figures.draining_waste, "cpu s"), ("killing wastes", figures.kill_waste, "cpu s"))
+    known = [f"{text} {value:.0f} {unit}" for text, value, unit in said if value is not None]
+    if known:
+        yield f"pilot: {', '.join(known)}"
 
 
 def _until(seconds: float, by: str) -> str:
@@ -94,7 +119,7 @@ def _why(source: str, reason: str) -> str:
 @_json
 @_metadata
 @click.option("--strict", is_flag=True, help="Exit status 1 for warnings too.")
-def check(as_json: bool, metadata: bool, strict: bool) -> int:
+def check(as_json: bool, metadata: str | None, strict: bool) -> int:
     """Say what is missing or wrong, graded as the WLCG probe does; exit status 1 where something is."""
     from sssjob.mjf import check as checked
 
@@ -113,7 +138,7 @@ def check(as_json: bool, metadata: bool, strict: bool) -> int:
 @click.option("--timeout", type=SECONDS, metavar="SECONDS", help="Exit status 6 then.")
 @_metadata
 @_json
-def wait_shutdown(before: float, limit: bool, interval: float, timeout: float | None, metadata: bool,
+def wait_shutdown(before: float, limit: bool, interval: float, timeout: float | None, metadata: str | None,
                   as_json: bool) -> int:
     """Wait until a shutdown of the machine or the job is near, and print when it is.
 
@@ -187,7 +212,9 @@ def write(directory: str, file: str | None, values: tuple[str, ...], gone: tuple
     times = {name: given.pop(name) for name in ("shutdowntime", "shutdowntime_job") if name in given}
     made.set(given)
     for name, when in times.items():
-        made.announce(name, when)
+        near = made.announce(name, when)
+        if near != when:
+            say(f"{name}: {near}, for {when} is past or nearer than the grace time")
     made.unset(*gone)
     emit(json.dumps(made.environment()) + "\n" if as_json else made.exports())
     return session.status()

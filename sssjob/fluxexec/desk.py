@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import threading
+from collections.abc import Callable
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
@@ -14,6 +15,7 @@ from sssjob.fluxexec.errors import ProtocolError
 from sssjob.fluxexec.final import final_status, lost
 from sssjob.fluxexec.idset import Idset
 from sssjob.fluxexec.jobid import Ids, read_id, write_id
+from sssjob.fluxexec.jobspec import Jobspec
 from sssjob.fluxexec.loop import Loop, Timer
 from sssjob.fluxexec.manager import ManagedJob, Manager
 from sssjob.fluxexec.records import Record, Records
@@ -41,6 +43,9 @@ class Desk:
                                profile=config.profile, changed=self._changed,
                                greeted=lambda name: self.greeted.set())
         self.dead = False
+        self._on: dict[str, Callable[[ManagedJob], None]] = {
+            "debug.start-request": self._asked, "start": self._started, "debug.exec-reattach-finish": self._reattached,
+            "debug.start-lost": lambda managed: self._missing(), "clean": self._over}
         self._ids = Ids()
         self._lock = threading.Lock()
         self._jobs: dict[int, list[Job]] = {}
@@ -64,7 +69,7 @@ class Desk:
                                       transient=True) from error
         threading.Thread(target=self._run, name="fluxexec", daemon=True).start()
 
-    def submit(self, job: Job, jobspec: dict[str, Any], fit: tuple[int, float]) -> None:
+    def submit(self, job: Job, jobspec: dict[str, Any], fit: tuple[Jobspec, int]) -> None:
         """Take a job that fits."""
         now = self.loop.now()
         with self._lock:
@@ -133,7 +138,7 @@ class Desk:
         if self._runner is not None:
             self._runner.close()
 
-    def _take(self, number: int, jobspec: dict[str, Any], fit: tuple[int, float]) -> None:
+    def _take(self, number: int, jobspec: dict[str, Any], fit: tuple[Jobspec, int]) -> None:
         try:
             self.manager.submit(jobspec, userid=os.getuid(), job_id=number, fit=fit)
         except (ProtocolError, UsageError) as error:
@@ -150,19 +155,26 @@ class Desk:
         job.status = JobStatus(JobState.QUEUED, metadata={"native_id": job.native_id}) if status is None else status
 
     def _changed(self, managed: ManagedJob, event: str) -> None:
-        if event == "start":
+        act = self._on.get(event)
+        if act is not None:
+            act(managed)
+
+    def _asked(self, managed: ManagedJob) -> None:
+        if not managed.started:
             self._record(managed)
-            self._active(managed, managed.times[-1])
-        elif event == "debug.exec-reattach-finish" and managed.started:
+
+    def _started(self, managed: ManagedJob) -> None:
+        self._record(managed)
+        self._active(managed, managed.times[-1])
+
+    def _reattached(self, managed: ManagedJob) -> None:
+        if managed.started:
             self._active(managed, next(when for (name, _), when in zip(managed.events, managed.times, strict=True)
                                        if name == "start"))
-        elif event == "debug.start-request" and not managed.started:
-            self._record(managed)
-        elif event == "clean":
-            self._end(managed.id, final_status(managed, self._names[managed.id], self.config.cores))
-            self.loop.soon(lambda: self.manager.forget(managed.id))
-        elif event == "debug.start-lost":
-            self._missing()
+
+    def _over(self, managed: ManagedJob) -> None:
+        self._end(managed.id, final_status(managed, self._names[managed.id], self.config.cores))
+        self.loop.soon(lambda: self.manager.forget(managed.id))
 
     def _record(self, managed: ManagedJob) -> None:
         if self.records is not None and managed.r is not None:

@@ -30,7 +30,9 @@ def final_status(managed: ManagedJob, native_id: str, cores: int = 1) -> JobStat
     """
     result = managed.result
     assert result is not None
-    times = {name: when for (name, _), when in reversed(list(zip(managed.events, managed.times, strict=True)))}
+    times: dict[str, float] = {}
+    for (name, _), when in zip(managed.events, managed.times, strict=True):
+        times.setdefault(name, when)
     metadata: dict[str, Any] = {"native_id": native_id}
     end = times.get("finish", times["clean"])
     if "start" in times:

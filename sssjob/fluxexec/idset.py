@@ -62,7 +62,10 @@ class Idset:
     @property
     def count(self) -> int:
         """How many ids there are."""
-        return sum(b - a + 1 for a, b in self.spans)
+        count = 0
+        for first, last in self.spans:
+            count += last - first + 1
+        return count
 
     def __bool__(self) -> bool:
         return bool(self.spans)
@@ -77,12 +80,16 @@ class Idset:
         return at > 0 and number <= self.spans[at - 1][1]
 
     def __or__(self, other: Idset) -> Idset:
+        if not (self.spans and other.spans):
+            return self if self.spans else other
         spans: list[tuple[int, int]] = []
         for first, last in sorted(self.spans + other.spans):
             _append(spans, first, last)
         return Idset(tuple(spans))
 
     def __sub__(self, other: Idset) -> Idset:
+        if self.spans == other.spans or not other.spans:
+            return self if not other.spans else Idset()
         spans: list[tuple[int, int]] = []
         cuts, at = other.spans, 0
         for first, last in self.spans:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 from datetime import timedelta
+from functools import lru_cache
 from typing import Any
 
 from psij import JobAttributes, JobSpec, ResourceSpecV1
@@ -218,9 +219,7 @@ def spec_of(job: Jobspec, tasks: int, nodes: int | None = None, *, variables: di
     limit: have the executor keep the time limit as well.
     """
     even = nodes is None or tasks % nodes == 0
-    resources = ResourceSpecV1(node_count=nodes if even else None, process_count=tasks,
-                               cpu_cores_per_process=job.cores, gpu_cores_per_process=job.gpus or None,
-                               exclusive_node_use=job.exclusive)
+    resources = _resources(nodes if even else None, tasks, job.cores, job.gpus or None, job.exclusive)
     duration = timedelta(seconds=job.duration) if limit and job.duration else None
     features: dict[str, object] | None = {f"mjf.{name}": value for name, value in job.features.items()} or None
     return JobSpec(
@@ -229,6 +228,13 @@ def spec_of(job: Jobspec, tasks: int, nodes: int | None = None, *, variables: di
         stdout_path=job.streams.get("stdout"), stderr_path=job.streams.get("stderr"), resources=resources,
         attributes=JobAttributes(duration=duration, queue_name=job.queue, account=job.bank, custom_attributes=features),
         launcher="multiple" if tasks > 1 else None)
+
+
+@lru_cache(maxsize=64)
+def _resources(nodes: int | None, processes: int, cores: int, gpus: int | None, exclusive: bool) -> ResourceSpecV1:
+    """Jobs alike share theirs, which nobody changes."""
+    return ResourceSpecV1(node_count=nodes, process_count=processes, cpu_cores_per_process=cores,
+                          gpu_cores_per_process=gpus, exclusive_node_use=exclusive)
 
 
 def _object(value: object, what: str) -> dict[str, Any]:

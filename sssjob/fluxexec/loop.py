@@ -7,6 +7,7 @@ a simulated day takes as long as its messages.
 from __future__ import annotations
 
 import heapq
+import math
 import os
 import queue
 import selectors
@@ -21,7 +22,8 @@ __all__ = ["Loop", "Timer"]
 _BATCH = 256        # calls between two looks at the descriptors
 _FEW = 1000         # timers that may lie about
 _LONGEST_S = 3600.0     # one sleep: poll(2) takes no more than 24 days
-_NAP_S = 0.003      # in which calls gather while the loop is crowded; each costs a change of threads otherwise
+_NAP_S = 0.01       # in which calls gather while the loop is crowded; each costs a change of threads otherwise
+_LATE_S = 1.0       # a timer that is so late does not wait until no call is left
 
 
 class Timer:
@@ -188,10 +190,17 @@ class Loop:
             self._now = max(self._now, timer.when)
 
     def _due(self) -> None:
-        while self._timers and self._timers[0][0] <= self.now() and not self._calls:
+        """Make the calls of timers; while others are waiting, only of those that are late, and of none in a time that
+        stands still."""
+        while self._timers and self._timers[0][0] <= self.now() - self._patience():
             call = heapq.heappop(self._timers)[2].call
             if call is not None:
                 call()
+
+    def _patience(self) -> float:
+        if not self._calls:
+            return 0.0
+        return math.inf if self.virtual else _LATE_S
 
     def _next_timer(self) -> Timer | None:
         while self._timers and self._timers[0][2].call is None:

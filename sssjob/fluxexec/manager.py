@@ -12,16 +12,17 @@ import logging
 import math
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import IntEnum
 from typing import Any
 
 from sssjob.errors import UsageError
-from sssjob.fluxexec.errors import ProtocolError
+from sssjob.fluxexec.errors import EXEC_LIMITS, ExecLimitError, ProtocolError
 from sssjob.fluxexec.idset import Idset
-from sssjob.fluxexec.jobspec import read_jobspec, read_r, write_r
+from sssjob.fluxexec.jobspec import Jobspec, Resources, read_jobspec, read_r, write_r
 from sssjob.fluxexec.messages import EXCEPTION, HELLO, Event, Message, Request, Response, integer, members
 from sssjob.fluxexec.rules import PROFILES
+from sssjob.fluxexec.start import Start
 from sssjob.fluxexec.transport import Channel
 from sssjob.fluxexec.usage import read_usage
 
@@ -55,17 +56,19 @@ _RESULTS = {"cancel": Result.CANCELED, "timeout": Result.TIMEOUT}
 
 @dataclass(slots=True)
 class ManagedJob:
-    """A job. events: (name, context) in order; times: when, of each. wait_status: of the last finish."""
+    """A job. wanted: what was read in its jobspec; nodes: ranks. r and resources: what it was given, as R and as read.
+    events: (name, context) in order; times: when, of each. wait_status: of the last finish."""
 
     id: int
     userid: int
     jobspec: dict[str, Any]
+    wanted: Jobspec
     nodes: int
-    duration: float
     state: JobState = JobState.SCHED
     ranks: Idset = field(default_factory=Idset)
     held: Idset = field(default_factory=Idset)      # of these, what was free when it got them
     r: dict[str, Any] | None = None
+    resources: Resources | None = None
     outstanding: bool = False           # a start request that was not answered to the end
     started: bool = False
     events: list[tuple[str, dict[str, Any] | None]] = field(default_factory=list)
@@ -198,23 +201,25 @@ class Manager:
         job.outstanding = True
         self._event(job, "debug.start-request")
         payload = {"id": job.id, "userid": job.userid, "jobspec": job.jobspec, "reattach": job.started}
-        if self.profile != "rfc32-2022":
+        resources = None if self.profile == "rfc32-2022" else job.resources
+        if resources is not None:
             payload["R"] = job.r
-        self.service.channel.send(Request(f"{self.service.name}.start", payload))
+        read = Start(job.id, job.userid, job.started, job.wanted, resources)
+        self.service.channel.send(Request(f"{self.service.name}.start", payload, read=read))
 
     # Jobs
 
     def submit(self, jobspec: dict[str, Any], *, userid: int = 0, job_id: int | None = None,
-               fit: tuple[int, float] | None = None) -> ManagedJob:
+               fit: tuple[Jobspec, int] | None = None) -> ManagedJob:
         """Take a job; it starts as soon as there are ranks and a service. Raises JobspecError, UsageError.
 
         fit: what the method of this name has said of it.
         """
-        nodes, duration = self.fit(jobspec) if fit is None else fit
+        wanted, nodes = self.fit(jobspec) if fit is None else fit
         number = len(self.jobs) + 1 if job_id is None else job_id
         if number in self.jobs:
             raise UsageError(f"job {number} is there already")
-        job = self.jobs[number] = ManagedJob(number, userid, jobspec, nodes, duration)
+        job = self.jobs[number] = ManagedJob(number, userid, jobspec, wanted, nodes)
         self._waiting.append(job)
         self._schedule()
         return job
@@ -228,22 +233,26 @@ class Manager:
         """
         if job_id in self.jobs:
             raise UsageError(f"job {job_id} is there already")
-        wanted, ranks = read_jobspec(jobspec), read_r(r).ranks
-        job = self.jobs[job_id] = ManagedJob(job_id, userid, jobspec, ranks.count, wanted.duration, JobState.RUN, ranks,
-                                             ranks & self.free, r, started=True)
+        wanted, resources = read_jobspec(jobspec), read_r(r)
+        ranks = resources.ranks
+        job = self.jobs[job_id] = ManagedJob(job_id, userid, jobspec, wanted, ranks.count, JobState.RUN, ranks,
+                                             ranks & self.free, r, resources, started=True)
         job.events, job.times = [("alloc", None), ("start", None)], [started, started]
         self.free -= job.held
         self._running[job_id] = job
         self._send_start(job)
         return job
 
-    def fit(self, jobspec: dict[str, Any]) -> tuple[int, float]:
-        """(ranks, seconds) that a job needs; 0 s: no limit. Raises JobspecError, UsageError when there are too few."""
+    def fit(self, jobspec: dict[str, Any]) -> tuple[Jobspec, int]:
+        """What a jobspec says, and the ranks that it needs. Raises JobspecError, ExecLimitError; UsageError when there
+        are too few."""
         wanted = read_jobspec(jobspec)
         nodes = wanted.nodes or max(1, math.ceil(wanted.tasks * wanted.cores / self.cores))
         if nodes > self.all.count:
             raise UsageError(f"the job needs {nodes} ranks, there are {self.all.count}")
-        return nodes, wanted.duration
+        if nodes > EXEC_LIMITS.ranks:
+            raise ExecLimitError(f"the job needs {nodes} ranks", "ranks")
+        return wanted, nodes
 
     def forget(self, job_id: int) -> None:
         """Keep no record of a job that is INACTIVE."""
@@ -270,8 +279,9 @@ class Manager:
     def expire(self, job_id: int, expiration: float) -> None:
         """Change the time at which a job is to be over; a service that refuses gets an exception onto the job."""
         job = self.jobs[job_id]
-        if job.r is not None:
+        if job.r is not None and job.resources is not None:
             job.r["execution"]["expiration"] = expiration
+            job.resources = replace(job.resources, expiration=expiration)
         if self.service is None or not job.outstanding:
             return
         self._tag += 1
@@ -294,8 +304,9 @@ class Manager:
                 continue
             job.ranks = job.held = self.free.take(job.nodes)
             self.free -= job.ranks
-            start = self.now()
-            job.r = write_r(job.ranks, self.cores, start, start + job.duration if job.duration else 0.0)
+            start, duration = self.now(), job.wanted.duration
+            job.resources = Resources(job.ranks, start, start + duration if duration else 0.0)
+            job.r = write_r(job.ranks, self.cores, start, job.resources.expiration)
             job.state = JobState.RUN
             self._running[job.id] = job
             self._event(job, "alloc")

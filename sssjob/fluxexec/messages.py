@@ -9,7 +9,7 @@ the lines are our own.
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NoReturn
 
 from sssjob.fluxexec.errors import ProtocolError
@@ -36,12 +36,14 @@ class Response:
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """A request. routes: the way back, only where a broker stands between."""
+    """A request. routes: the way back, only where a broker stands between. read: what the sender has read in the
+    payload, between two objects of one process; nothing that comes in as bytes has it."""
 
     topic: str
     payload: object = None
     tag: int = 0
     routes: tuple[bytes, ...] = ()
+    read: object = field(default=None, compare=False, repr=False)
 
     def answer(self, payload: object = None, errnum: int = 0, text: str | None = None) -> Response:
         """A response to it."""

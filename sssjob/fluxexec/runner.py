@@ -26,7 +26,8 @@ from sssjob.fluxexec.errors import JobspecError
 from sssjob.fluxexec.idset import Idset
 from sssjob.fluxexec.jobspec import Jobspec, shares, spec_of
 from sssjob.fluxexec.loop import Loop
-from sssjob.fluxexec.service import Ended, Lost, NotStarted, Report, Start, Up, What
+from sssjob.fluxexec.service import Ended, Lost, NotStarted, Report, Up, What
+from sssjob.fluxexec.start import Start
 from sssjob.fluxexec.usage import usage_of
 from sssjob.lexical import LexicalError
 
@@ -42,11 +43,15 @@ class _Shell(Job):
 
     def __init__(self, spec: JobSpec | None = None) -> None:
         super().__init__(spec)
-        self.changed: Callable[[JobStatus], None] = lambda status: None
+        self.changed: Callable[[JobStatus], None] = _nobody
 
     def _advance(self, status: JobStatus) -> None:
         super()._advance(status)
         self.changed(status)
+
+
+def _nobody(status: JobStatus) -> None:
+    """Nobody wants to be told."""
 
 
 @dataclass(slots=True)
@@ -148,7 +153,12 @@ class PsijRunner:
     def forget(self, job: int) -> None:
         """A job is over: its record goes."""
         run = self._runs.pop(job, None)
-        if run is not None and self.folder is not None:
+        if run is None:
+            return
+        run.report = None
+        for shell in run.jobs:
+            shell.changed = _nobody         # who was told names the shell: let go of both
+        if self.folder is not None:
             self._later(lambda: self._path(job).unlink(missing_ok=True))
 
     def close(self) -> None:

@@ -16,28 +16,17 @@ from typing import Any, Protocol
 
 from sssjob.fluxexec.errors import EXEC_LIMITS, ExecLimitError, ExecLimits, ProtocolError
 from sssjob.fluxexec.idset import Idset
-from sssjob.fluxexec.jobspec import Jobspec, Resources, read_jobspec, read_r
 from sssjob.fluxexec.loop import Loop, Timer
 from sssjob.fluxexec.machine import JobMachine, Phase
 from sssjob.fluxexec.messages import EXCEPTION, HELLO, Event, Message, Request, Response, integer, members
 from sssjob.fluxexec.rules import StreamRules
+from sssjob.fluxexec.start import Start, read_start
 from sssjob.fluxexec.transport import Channel
 from sssjob.fluxexec.usage import together
 
-__all__ = ["Ended", "Lost", "NotStarted", "Report", "Runner", "Service", "Start", "State", "Up", "What"]
+__all__ = ["Ended", "Lost", "NotStarted", "Report", "Runner", "Service", "State", "Up", "What"]
 
 log = logging.getLogger("sssjob.fluxexec")
-
-
-@dataclass(frozen=True, slots=True)
-class Start:
-    """A start request. resources: None where the request has no R (before 2023)."""
-
-    id: int
-    userid: int
-    reattach: bool
-    jobspec: Jobspec
-    resources: Resources | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,14 +196,15 @@ class Service:
         if known is not None:
             self._again(known, request, reattach)
             return
-        job = _Job(self, request, number, reattach is True)
-        self.jobs[number] = job
+        job = self.jobs[number] = _Job(self, request, number)
         try:
             if len(self.jobs) > self.limits.jobs:
                 raise ExecLimitError("too many jobs", "jobs")
-            job.begin(_read_start(payload))
+            start = read_start(request)
         except ProtocolError as error:
-            job.machine.failed(str(error))
+            job.refuse(str(error), reattach is True)
+        else:
+            job.begin(start)
 
     def _again(self, job: _Job, request: Request, reattach: object) -> None:
         """A second request for a job that has one: with reattach the manager has lost the first one."""
@@ -264,44 +254,46 @@ class Service:
             self.changed(self)
 
 
-def _read_start(payload: dict[str, Any]) -> Start:
-    """A start request. Raises ProtocolError."""
-    reattach = payload.get("reattach")
-    if not isinstance(reattach, bool):
-        raise ProtocolError("reattach is not true or false")
-    resources = None if payload.get("R") is None else read_r(payload["R"])
-    return Start(integer(payload, "id"), integer(payload, "userid", bits=32), reattach,
-                 read_jobspec(payload.get("jobspec")), resources)
-
-
 class _Job:
     """A job: its machine, its timers, and the request that its responses answer."""
 
-    def __init__(self, service: Service, request: Request, number: int, reattach: bool) -> None:
+    machine: JobMachine
+    rules: StreamRules
+
+    def __init__(self, service: Service, request: Request, number: int) -> None:
         self.service, self.request, self.number = service, request, number
-        self.machine = JobMachine(self, None, reattach=reattach, partial=service.partial)
-        self.rules = StreamRules(reattach=reattach)
         self.expiration = 0.0
         self.used: list[Mapping[str, Any]] = []     # by shells that have ended
         self._expires: Timer | None = None
         self._kills: Timer | None = None
         self._killed = 0
 
+    def refuse(self, note: str, reattach: bool) -> None:
+        """The request is none, or one too many."""
+        self._set_up(None, reattach)
+        self.machine.failed(note)
+
     def begin(self, start: Start) -> None:
-        """Start the job, or find it. Raises ProtocolError.
+        """Start the job, or find it.
 
         A connection that broke before ``start`` was told leaves shells that the manager takes for not started: they are
         not started twice.
         """
-        if start.resources is not None:
-            self.machine.left = start.resources.ranks
-            self.rules = StreamRules(start.resources.ranks, reattach=start.reattach)
-            self.expiration = start.resources.expiration
-        shells = self.service.runner.find(start, self._report)
+        resources, runner = start.resources, self.service.runner
+        self._set_up(None if resources is None else resources.ranks, start.reattach)
+        self.expiration = 0.0 if resources is None else resources.expiration
+        shells = runner.find(start, self._report)
         if shells is None and start.reattach:
             self.machine.failed("the job's processes were not found")
             return
-        self.machine.launching(self.service.runner.start(start, self._report) if shells is None else shells)
+        try:
+            self.machine.launching(runner.start(start, self._report) if shells is None else shells)
+        except ProtocolError as error:
+            self.machine.failed(str(error))
+
+    def _set_up(self, ranks: Idset | None, reattach: bool) -> None:
+        self.machine = JobMachine(self, ranks, reattach=reattach, partial=self.service.partial)
+        self.rules = StreamRules(ranks, reattach=reattach)
 
     def attach(self, request: Request) -> None:
         """Answer a new request from now on."""
@@ -359,10 +351,11 @@ class _Job:
         self.machine.cleaned()
 
     def done(self) -> None:
-        """Forget the job."""
+        """Forget the job. It and its machine name each other: what is let go of needs no collector."""
         self.stop_timers()
         self.service.jobs.pop(self.number, None)
         self.service.runner.forget(self.number)
+        del self.machine
 
     def stop_timers(self) -> None:
         """Nothing is to happen later."""

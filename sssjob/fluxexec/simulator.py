@@ -16,7 +16,8 @@ from sssjob.fluxexec.errors import JobspecError
 from sssjob.fluxexec.idset import Idset
 from sssjob.fluxexec.jobspec import Jobspec, shares
 from sssjob.fluxexec.loop import Loop, Timer
-from sssjob.fluxexec.service import Ended, Report, Start, Up, What
+from sssjob.fluxexec.service import Ended, Report, Up, What
+from sssjob.fluxexec.start import Start
 
 __all__ = ["SimulatedRunner", "simulated"]
 
@@ -77,7 +78,9 @@ class SimulatedRunner:
 
     def forget(self, job: int) -> None:
         """A job is over."""
-        self._runs.pop(job, None)
+        run = self._runs.pop(job, None)
+        if run is not None:
+            run.report, run.ends = None, None       # whose call names the run
 
     def _end(self, run: _Run, status: int) -> None:
         run.ended = status

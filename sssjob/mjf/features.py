@@ -11,6 +11,7 @@ from typing import Any, Literal
 
 from sssjob.mjf.keys import AREAS, KEYS, VARIABLES, Area, Grade, Key, keys_of
 from sssjob.mjf.places import Answer
+from sssjob.mjf.status import Figures, figures
 from sssjob.mjf.values import MJFValueError, Value, read_value, revised
 
 __all__ = ["Features", "Note", "Reading", "State", "TimeLeft", "reading"]
@@ -221,15 +222,21 @@ class Features:
         factor = self.value("cpufactor_lrms")
         return seconds * factor if factor else None
 
+    def figures(self) -> Figures:
+        """What follows from what a pilot says."""
+        return figures({name: self.value(name) for name in self.readings}, self.now)
+
     def record(self) -> dict[str, Any]:
         """Every key with value and state, what follows, and the notes, as a JSON object."""
-        left, shutdown = self.remaining(), self.shutdown()
+        left, shutdown, pilot = self.remaining(), self.shutdown(), self.figures()
         derived = {
             "elapsed_s": self.elapsed(),
             "remaining_s": left and left.seconds, "remaining_by": left and left.by,
             "unsure": list(left.unsure) if left else [],
             "shutdown_state": shutdown.state,
             "shutdown_s": None if shutdown.value is None else shutdown.value - self.now,  # type: ignore[operator]
+            "pilot_remaining_expected_s": pilot.remaining_expected, "pilot_remaining_max_s": pilot.remaining_max,
+            "draining_waste_cpu_s": pilot.draining_waste, "kill_waste_cpu_s": pilot.kill_waste,
         }
         return {"now": self.now,
                 **{area: {name: r.record() for name, r in self.area(area).items()} for area in AREAS},

@@ -18,7 +18,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, partial
 from typing import Any, Final
 
 from psij import InvalidJobException, Job, JobSpec, ResourceSpecV1
@@ -55,7 +55,8 @@ _STATUS: Final = tuple(key.name for key in KEYS.values() if key.area == "status"
 class Provider:
     """values: keys for every job, such as hs06 and grace_secs_job. root: the folder of the directories, ``$TMPDIR`` or
     /tmp unless stated. draft: the keys of draft 0.99 too. override: even where the site has its own directories.
-    poll_s: seconds between two looks at what a pilot says."""
+    poll_s: seconds between two looks at what a pilot says. observe: told of every look at one that runs on this machine
+    (job, all features), the last one at its end; in whatever thread that is."""
 
     values: Mapping[str, Value] = field(default_factory=dict)
     root: str | None = None
@@ -63,6 +64,7 @@ class Provider:
     override: bool = False
     poll_s: float = _POLL_S
     clock: Callable[[], float] = time.time
+    observe: Callable[[Job, Features], None] | None = None
 
     def check(self, job: Job) -> None:
         """Raise InvalidJobException for a custom attribute ``mjf.KEY`` that is no key or has no value of it."""
@@ -87,7 +89,8 @@ class Provider:
         if not variables:
             made.remove()
             return Nowhere()
-        return Inside(made, variables, self.poll_s, self.clock, known.get("hs06_job"))
+        observe = None if self.observe is None else partial(self.observe, job)
+        return Inside(made, variables, self.poll_s, self.clock, known.get("hs06_job"), observe)
 
     def around(self, job: Job, told: Told) -> Around:
         """The same in the lines of a submit script."""
@@ -134,9 +137,11 @@ class Inside:
     """The directories of a job on this machine, and a look at what a pilot says every so many seconds."""
 
     def __init__(self, made: Directories, variables: Mapping[str, str], poll_s: float,
-                 clock: Callable[[], float], share: Value | None) -> None:
+                 clock: Callable[[], float], share: Value | None,
+                 observe: Callable[[Features], None] | None = None) -> None:
         self.left: dict[str, Any] = {} if share is None else {"hs06_job": share}
         self.made, self.variables, self.poll_s, self.clock = made, variables, poll_s, clock
+        self.observe = observe
         self.usage = Usage()
         self.last: Features | None = None
         self._reader = Reader.from_environment(variables)
@@ -154,6 +159,14 @@ class Inside:
             if features["used_CPU"].state == "value":
                 self.last = features
                 self.usage.take(self.clock(), features.value("used_CPU"))
+                self._tell(features)
+
+    def _tell(self, features: Features) -> None:
+        try:
+            if self.observe is not None:
+                self.observe(features)
+        except Exception:               # the directories have to go all the same
+            log.exception("who observes a pilot")
 
     def leave(self) -> Mapping[str, Any]:
         """Remove the directories; what the pilot said, for the metadata."""

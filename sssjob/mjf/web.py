@@ -13,6 +13,7 @@ import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from functools import lru_cache
 from typing import Final
@@ -141,21 +142,24 @@ class _Connection:
 
 
 def _keep(response: http.client.HTTPResponse, limits: Limits) -> float:
-    """Seconds that an answer may be kept: max-age less Age, else Expires less Date, at most keep_seconds."""
+    """Seconds that an answer may be kept, at most keep_seconds: max-age, else Expires less Date (our own clock where a
+    server has none), and of both what a cache between has not used up (Age)."""
     control = ",".join(response.headers.get_all("Cache-Control") or ())
     if _REFUSED.search(control):
         return 0.0
-    age = _AGE.search(control)
-    if age:
-        already = response.headers.get("Age", "0")
-        seconds = float(age[1]) - (float(already) if re.fullmatch("[0-9]{1,9}", already) else 0.0)
-    else:
-        try:
-            end, start = (parsedate_to_datetime(response.headers[name]) for name in ("Expires", "Date"))
-            seconds = (end - start).total_seconds()
-        except (TypeError, ValueError, OverflowError):
-            return 0.0
+    stated, already = _AGE.search(control), response.headers.get("Age", "")
+    try:
+        seconds = float(stated[1]) if stated else _until_expires(response)
+    except (TypeError, ValueError, OverflowError):      # no date
+        return 0.0
+    seconds -= float(already) if re.fullmatch("[0-9]{1,9}", already) else 0.0
     return min(max(seconds, 0.0), limits.keep_seconds)
+
+
+def _until_expires(response: http.client.HTTPResponse) -> float:
+    end, date = parsedate_to_datetime(response.headers["Expires"]), response.headers.get("Date")
+    start = datetime.now(UTC) if date is None else parsedate_to_datetime(date)
+    return (end - start).total_seconds()
 
 
 def _in_time(connection: _Connection, answers: Iterator[tuple[str, Answer]], names: list[str],

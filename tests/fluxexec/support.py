@@ -11,7 +11,8 @@ from sssjob.fluxexec.idset import Idset
 from sssjob.fluxexec.jobspec import write_r
 from sssjob.fluxexec.loop import Loop
 from sssjob.fluxexec.messages import EXCEPTION, Event, Message, Request, Response
-from sssjob.fluxexec.service import Ended, Lost, NotStarted, Report, Runner, Service, Start, Up, What
+from sssjob.fluxexec.service import Ended, Lost, NotStarted, Report, Runner, Service, Up, What
+from sssjob.fluxexec.start import Start
 from sssjob.fluxexec.transport import End, pair
 
 FIXTURES = Path(__file__).parent / "fixtures" / "flux-core-0.88.0"

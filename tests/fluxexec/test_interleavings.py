@@ -8,7 +8,7 @@ recorded of flux-core 0.88 (docs/flux-exec.md, fixtures/flux-core-0.88.0).
 from __future__ import annotations
 
 import io
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from hypothesis import settings
@@ -22,6 +22,7 @@ from sssjob.fluxexec.manager import JobState, Manager
 from sssjob.fluxexec.messages import Message, Request, Response
 from sssjob.fluxexec.rules import PROFILES, Profile
 from sssjob.fluxexec.simulator import SimulatedRunner
+from sssjob.fluxexec.start import read_start
 from sssjob.fluxexec.transport import pair
 from tests.fluxexec.support import jobspec
 from tests.fluxexec.test_together import Both
@@ -275,6 +276,8 @@ class Alone(RuleBasedStateMachine):
                      and isinstance(m.payload, dict) and m.payload["id"] == number]
             assert len(asked) == model.requests and all(("R" in p) == (self.profile != "rfc32-2022") for p in asked)
             assert all(m.tag == 0 for m in self.seen if isinstance(m, Request) and m.topic == "x.start")
+            assert all(m.read == read_start(replace(m, read=None)) for m in self.seen
+                       if isinstance(m, Request) and m.topic == "x.start")      # what goes along says nothing else
             events = [name for name, _ in job.events]
             assert events.count("start") == model.started and events.count("clean") == (model.state == "INACTIVE")
 

@@ -56,6 +56,23 @@ def test_a_time_that_poll_cannot_wait_for(loop: Loop, days: int) -> None:
     assert loop.run()                                       # without one, what others post
 
 
+@pytest.mark.parametrize(("late_s", "busy"), [(0.0, True), (1e9, False)])
+def test_a_timer_does_not_wait_for_ever(loop: Loop, monkeypatch: pytest.MonkeyPatch, late_s: float, busy: bool) -> None:
+    """Calls come first, for the end of a job may be among them; but a time limit comes though there are always more."""
+    monkeypatch.setattr(loop_module, "_LATE_S", late_s)
+    seen: list[str] = []
+
+    def more() -> None:
+        seen.append("call")
+        if len(seen) < 5000:
+            loop.soon(more)
+
+    loop.soon(more)
+    loop.at(loop.now(), lambda: seen.append("timer"))
+    assert loop.run(lambda: "timer" in seen, timeout=20)
+    assert (len(seen) < 5000) == busy
+
+
 def test_timers_that_are_taken_back_are_forgotten() -> None:
     """Limits of jobs that are long over lay about until their time: days, at hundreds a second."""
     loop = Loop(virtual=True)

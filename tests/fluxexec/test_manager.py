@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from sssjob.errors import UsageError
+from sssjob.fluxexec.errors import ExecLimitError
 from sssjob.fluxexec.idset import Idset
 from sssjob.fluxexec.loop import Loop
 from sssjob.fluxexec.manager import PROFILES, JobState, Manager, Result
@@ -313,6 +314,14 @@ def test_rfc32_2022() -> None:
     desk.answer("reattached")
     desk.answer("exception", {"severity": 1, "type": "exec"})           # the note is optional
     assert [n for n, _ in job.events] == ["alloc", "debug.start-request", "exception"]
+
+
+def test_more_ranks_than_a_job_may_have() -> None:
+    """A service in this process does not read R again: its limit is kept here."""
+    manager = Manager(Idset.parse("0-200000"), lambda: 0.0)
+    manager.fit(jobspec(nodes=100_000))
+    with pytest.raises(ExecLimitError, match=r"100001 ranks \(limit ranks\)"):
+        manager.fit(jobspec(nodes=100_001))
 
 
 def test_wrong_use() -> None:

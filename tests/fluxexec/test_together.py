@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import io
 import random
+import weakref
 from pathlib import Path
 from typing import Any
 
@@ -12,15 +14,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sssjob.fluxexec import manager as manager_module
 from sssjob.fluxexec import service as service_module
+from sssjob.fluxexec import start as start_module
 from sssjob.fluxexec.check import StreamCheck
 from sssjob.fluxexec.idset import Idset
+from sssjob.fluxexec.jobspec import Jobspec, read_jobspec
 from sssjob.fluxexec.loop import Loop
 from sssjob.fluxexec.manager import JobState, Manager
-from sssjob.fluxexec.messages import Message, Request, Response, to_line
+from sssjob.fluxexec.messages import Message, Request, Response, from_line, to_line
 from sssjob.fluxexec.rules import Profile, StreamRules
 from sssjob.fluxexec.service import Service
 from sssjob.fluxexec.simulator import SimulatedRunner
+from sssjob.fluxexec.start import read_start
 from sssjob.fluxexec.transport import End, pair
 from tests.fluxexec.support import jobspec
 
@@ -117,6 +123,42 @@ def test_every_job_ends(actions: list[tuple[str, int]], profile: Profile) -> Non
     for job in jobs:
         names = [name for name, _ in job.events]
         assert names.count("start") <= 1 and names.count("clean") == 1 and names[-1] == "clean"
+
+
+def test_a_jobspec_is_read_once_where_nothing_comes_in_as_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
+    read: list[object] = []
+
+    def reads(value: object) -> Jobspec:
+        read.append(value)
+        return read_jobspec(value)
+
+    for module in (manager_module, start_module):
+        monkeypatch.setattr(module, "read_jobspec", reads)
+    both = Both("flux-core")
+    both.manager.submit(jobspec())
+    both.loop.run()
+    assert len(read) == 1
+    asked = next(m for m in map(from_line, both.said) if isinstance(m, Request) and m.topic.endswith(".start"))
+    assert asked.read is None and read_start(asked).jobspec == read_jobspec(jobspec()) and len(read) == 2
+
+
+def test_who_is_over_is_let_go_of_without_the_collector() -> None:
+    loop = Loop(virtual=True)
+    manager = Manager(Idset.parse("0-2"), loop.now)
+    mine, theirs = pair(loop)
+    manager.connect(mine)
+    service = Service(loop, theirs, SimulatedRunner(loop))
+    service.begin()
+    gc.collect()
+    gc.disable()
+    try:
+        job = manager.submit(jobspec("sleep", "60", duration=600))
+        loop.run(lambda: job.started)
+        over = weakref.ref(service.jobs[job.id])
+        loop.run()
+        assert over() is None
+    finally:
+        gc.enable()
 
 
 def test_the_order_of_two_jobs_does_not_matter() -> None:

@@ -82,6 +82,25 @@ def test_show(given: Site, mjf: Command) -> None:
     assert "hs06: mjf-unreadable warning" in err and "\x1b" not in out + err
 
 
+def test_what_a_pilot_says_and_what_follows(site: Site, request: pytest.FixtureRequest) -> None:
+    site.write("job", allocated_cpu=4)
+    site.write("status", used_CPU=3, last_job_start=NOW, first_exp_job_end=NOW, last_exp_job_end=NOW,
+               last_max_job_end=NOW, add_uncom_time=10, add_final_exp_waste=20)
+    mjf: Command = request.getfixturevalue("mjf")
+    lines = mjf("show")[1].splitlines()
+    assert [line.split()[0] for line in lines if line][-9:-1] == [
+        "scratch_limit_bytes", "used_CPU", "last_job_start", "first_exp_job_end", "last_exp_job_end",
+        "last_max_job_end", "add_uncom_time", "add_final_exp_waste"]
+    number = r"-?\d+"
+    assert re.fullmatch(f"pilot: expected to end in {number} s, at the latest in {number} s, draining wastes {number} "
+                        f"cpu s, killing wastes {number} cpu s", lines[-1])
+    made = json.loads(mjf("show", "--json")[1])
+    late = made["now"] - NOW
+    assert {name: value for name, value in made["derived"].items() if "pilot" in name or "waste" in name} == {
+        "pilot_remaining_expected_s": -late, "pilot_remaining_max_s": -late,
+        "draining_waste_cpu_s": pytest.approx(20 - late), "kill_waste_cpu_s": pytest.approx(10 + 3 * late)}
+
+
 def test_nothing_is_set(mjf: Command) -> None:
     code, out, err = mjf("show")
     assert (code, err, out.count("absent")) == (0, "", 15)
@@ -120,8 +139,9 @@ def test_write_show_and_remove(mjf: Command, tmp_path: Path, monkeypatch: pytest
     assert {p.name: p.read_text() for p in (tmp_path / "x y" / "job").iterdir()} == {
         "job_id": "4711\n", "wall_limit_secs": "60\n", "max_rss_bytes": "2147483648\n", "mem_limit_MB": "2147\n",
         "allocated_cpu": "4\n", "allocated_CPU": "4\n"}
-    environment = json.loads(mjf("write", "x y", "--unset", "job_id", "--set", "shutdowntime_job=5", "--json")[1])
-    assert set(environment) == set(VARIABLES.values())
+    code, out, err = mjf("write", "x y", "--unset", "job_id", "--set", "shutdowntime_job=5", "--json")
+    assert set(json.loads(out)) == set(VARIABLES.values())
+    assert re.fullmatch(r"shutdowntime_job: \d+, for 5 is past or nearer than the grace time\n", err)
     assert not (tmp_path / "x y" / "job" / "job_id").exists()
     assert int((tmp_path / "x y" / "job" / "shutdowntime_job").read_text()) > NOW
     assert mjf("write", "x y", "--remove") == (0, "", "")
@@ -137,6 +157,7 @@ def test_write_show_and_remove(mjf: Command, tmp_path: Path, monkeypatch: pytest
     (["write", "full"], 3, "not empty"), (["write", "full", "--remove"], 3, "not removed"),
     (["serve"], 2, "no directory to serve"), (["serve", "--job", "gone"], 2, "--job: "),
     (["serve", "--job", "full", "--bind", "203.0.113.1"], 3, ""), (["serve", "--port", "70000"], 2, "70000"),
+    (["show", "--metadata=/etc/passwd"], 2, "no http: or https: URL"),
     (["wait-shutdown", "--before", "nan"], 2, "no number"), (["wait-shutdown", "--timeout", "-1"], 2, "range"),
     (["shew"], 2, "shew"), (["--json", "show"], 2, "behind show"),
 ])
@@ -190,8 +211,15 @@ def test_metadata_are_asked_on_request(mjf: Command, monkeypatch: pytest.MonkeyP
     assert "vm-7" not in mjf(command)[1] and asked == []
     code, out, err = mjf(command, "--metadata")
     assert asked == ["http://169.254.169.254/openstack/latest/meta_data.json"]
+    assert mjf(command, "--metadata=http://127.0.0.1:9/other")[0] == code and asked[1:] == ["http://127.0.0.1:9/other"]
     assert {"show": "vm-7" in out, "check": "MACHINEFEATURES: mjf-not-set" in out,
             "wait-shutdown": "since shutdowntime_job" in out}[command], (code, out, err)
+
+
+def test_metadata_that_are_not_there_are_told(mjf: Command) -> None:
+    code, out, err = mjf("show", "--metadata=http://127.0.0.1:9/x")
+    assert (code, err) == (0, "http://127.0.0.1:9/x: no Machine/Job Features in the metadata, or no answer\n")
+    assert out.count("MACHINEFEATURES is not set") == 4
 
 
 def test_serve_what_the_options_name(site: Site) -> None:

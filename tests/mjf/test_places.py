@@ -191,7 +191,10 @@ def test_https(tmp_path: Path) -> None:
     ({}, 30), ({"Cache-Control": "max-age=100"}, 100), ({"Cache-Control": "max-age=99999"}, 600),
     ({"Cache-Control": "max-age=100", "Age": "40"}, 60), ({"Cache-Control": "no-cache, max-age=100"}, 30),
     ({"Date": "Tue, 14 Nov 2023 22:13:20 GMT", "Expires": "Tue, 14 Nov 2023 22:15:20 GMT"}, 120),
-    ({"Date": "x", "Expires": "0"}, 30), ({"Cache-Control": "max-age=" + "9" * 40}, 600),
+    ({"Date": "Tue, 14 Nov 2023 22:13:20 GMT", "Expires": "Tue, 14 Nov 2023 22:15:20 GMT", "Age": "50"}, 70),
+    ({"Expires": "Fri, 31 Dec 2199 00:00:00 GMT"}, 600), ({"Expires": "Tue, 14 Nov 2023 22:15:20 GMT"}, 30),
+    ({"Date": "x", "Expires": "0"}, 30), ({"Date": "x", "Expires": "Tue, 14 Nov 2023 22:15:20 GMT"}, 30),
+    ({"Cache-Control": "max-age=" + "9" * 40}, 600),
 ])
 def test_how_long_a_dynamic_key_is_kept(web: Web, headers: Mapping[str, str], until: int) -> None:
     def reply(handler: BaseHTTPRequestHandler) -> None:

@@ -23,10 +23,12 @@ from psij.surroundings import Told
 from sssjob.accounting import Charge, charge, read_rates
 from sssjob.cli import main
 from sssjob.errors import UsageError
+from sssjob.mjf.features import Features
 from sssjob.mjf.keys import KEYS
 from sssjob.mjf.provider import ENVIRONMENT, Inside, Provider, from_environment
 from sssjob.mjf.reader import Reader
 from sssjob.mjf.script import EXPORTED, GUARD
+from sssjob.mjf.status import PilotStatus
 from sssjob.model import Delivered
 from sssjob.model import Job as Document
 from sssjob.run import facts
@@ -148,6 +150,26 @@ def test_what_a_pilot_says(tmp_path: Path) -> None:
     while any(thread.name == "pilots" for thread in threading.enumerate()):     # no jobs, no thread
         assert time.monotonic() < end
         time.sleep(0.02)
+
+
+def test_who_observes_a_pilot_is_told_of_every_look(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    told: list[tuple[Job, Any, float | None]] = []
+
+    def observe(job: Job, features: Features) -> None:
+        told.append((job, features.value("used_CPU"), features.figures().kill_waste))
+        raise ValueError("not today")
+
+    one = Job(JobSpec("true"))
+    inside = Provider(root=str(tmp_path), clock=lambda: 1000.0, observe=observe).enter(one, 4, "7")
+    assert isinstance(inside, Inside)
+    inside.look()                       # nothing was said yet
+    now = int(time.time())
+    PilotStatus(inside.variables["JOBSTATUS"]).update(used_CPU=3, last_job_start=now + 3600, add_uncom_time=10)
+    inside.look()
+    inside.leave()
+    assert [(job, used) for job, used, _ in told] == [(one, 3)] * 2
+    assert all(waste is not None and -10790 <= waste < 10 for *_, waste in told)
+    assert list(tmp_path.iterdir()) == [] and len(caplog.records) == 2
 
 
 def run_lines(text: str, tmp_path: Path, **environment: str) -> str:
