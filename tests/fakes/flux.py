@@ -10,11 +10,11 @@ import os
 import shlex
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from tests.fakes.lab import Command, Lab, Record
+from tests.fakes.lab import Command, Group, Lab, Record
 
 _BASE58 = "123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz"
 
@@ -136,13 +136,8 @@ def cancel(lab: Lab, arguments: list[str]) -> int:
     return 0
 
 
-_SUBCOMMANDS: dict[str, Callable[[Lab, list[str]], int]] = {
+_SUBCOMMANDS: dict[str, Command] = {
     "batch": batch, "jobs": jobs, "job": job, "getattr": getattr_, "run": run, "cancel": cancel}
 
 
-def flux(lab: Lab, arguments: list[str]) -> int:
-    name, *rest = arguments
-    return lab.call(f"flux-{name}", _SUBCOMMANDS[name], rest)
-
-
-COMMANDS: dict[str, Command] = {"flux": flux}
+COMMANDS: dict[str, Command] = {"flux": Group("flux", _SUBCOMMANDS)}

@@ -1,21 +1,24 @@
 """Commands of a stand-in run in the process of the test, instead of as programs: faults without the price of processes.
 
 What stands in for ``psij.executors.batch._command.run`` has its limits and its errors. Commands that the stand-in does
-not have are run.
+not have are run, and so are shell scripts, but for those that only redirect what a command reads or says.
 """
 
 from __future__ import annotations
 
 import os
+import re
 import subprocess
+import sys
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from psij.executors.batch import _command
-from tests.fakes.lab import Command, Lab
+from tests.fakes.lab import Command, Group, Lab
 
 __all__ = ["Inside", "enter"]
 
@@ -35,13 +38,17 @@ class Inside:
     def run(self, command: Sequence[str], timeout_s: float, environment: Mapping[str, str] | None = None,
             limit: int = _command.OUTPUT_LIMIT, meanwhile: Callable[[], None] | None = None) -> _command.Result:
         """Run a command to its end, here where the stand-in has it."""
-        words = _without_env(list(command))
+        words, script, merged = _redirected(_without_env(list(command)))
         path = dict(os.environ if environment is None else environment).get("PATH", "")
         if words[0] not in self.commands or str(self.folder) not in path.split(":"):
             return _run(command, timeout_s, environment, limit, meanwhile)
         self.environments[words[0]] = dict(environment or {})
-        with _one_at_a_time:
-            answer = self.lab.answer(words[0], self.commands[words[0]], words[1:])
+        one, arguments = self.commands[words[0]], words[1:]
+        name, one, arguments = one.named(arguments) if isinstance(one, Group) else (words[0], one, arguments)
+        with _one_at_a_time, _read(script):
+            answer = self.lab.answer(name, one, arguments)
+        if merged:
+            answer = answer._replace(stdout=answer.stdout + answer.stderr, stderr="")
         if meanwhile is not None:
             meanwhile()
         time.sleep(min(answer.seconds, timeout_s))
@@ -53,6 +60,7 @@ class Inside:
 
 
 _run = _command.run
+_REDIRECTED = re.compile(r'exec (?P<name>\w+)(?P<all> "\$@")?(?P<read> <"\$1")?(?P<merged> 2>&1)?')
 
 
 def _without_env(words: list[str]) -> list[str]:
@@ -63,6 +71,27 @@ def _without_env(words: list[str]) -> list[str]:
     while rest and (rest[0] == "-u" or "=" in rest[0]):
         rest = rest[2 if rest[0] == "-u" else 1:]
     return rest
+
+
+def _redirected(words: list[str]) -> tuple[list[str], str | None, bool]:
+    """The command that a shell puts in its own place, the file that it reads, and whether errors are in its output."""
+    match = _REDIRECTED.fullmatch(words[2]) if words[:2] == ["/bin/sh", "-c"] else None
+    if match is None:
+        return words, None, False
+    arguments = words[4:]
+    return [match["name"], *(arguments if match["all"] else ())], arguments[0] if match["read"] else None, bool(
+        match["merged"])
+
+
+@contextmanager
+def _read(path: str | None) -> Iterator[None]:
+    """Have a file on standard input."""
+    before = sys.stdin
+    with open(path or os.devnull) as sys.stdin:
+        try:
+            yield
+        finally:
+            sys.stdin = before
 
 
 def enter(patch: Any, lab: Lab, commands: Mapping[str, Command]) -> Inside:

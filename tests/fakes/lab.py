@@ -59,6 +59,22 @@ class Answer(NamedTuple):        # dataclasses would take as long to import as a
     seconds: float = 0.0
 
 
+class Group:
+    """A command whose first word says which one is meant: faults are those of ``name-word``."""
+
+    def __init__(self, name: str, commands: Mapping[str, Command]) -> None:
+        self.commands = {f"{name}-{word}": command for word, command in commands.items()}
+        self._name = name
+
+    def named(self, arguments: list[str]) -> tuple[str, Command, list[str]]:
+        """The name of the command that is meant, the command, and its arguments."""
+        name = f"{self._name}-{arguments[0]}"
+        return name, self.commands[name], arguments[1:]
+
+    def __call__(self, lab: Lab, arguments: list[str]) -> int:
+        return lab.call(*self.named(arguments))
+
+
 class Lab:
     """The state directory of a stand-in."""
 
@@ -75,11 +91,13 @@ class Lab:
 
     def fault(self, command: str, **fault: Any) -> None:
         """Have a command fail."""
-        _write(self.root / "faults" / f"{command}.json", {"times": 1, **fault})
+        with self._locked():            # or a call that counts the last fault down would write that one anew
+            _write(self.root / "faults" / f"{command}.json", {"times": 1, **fault})
 
     def heal(self, command: str) -> None:
         """End a fault."""
-        (self.root / "faults" / f"{command}.json").unlink(missing_ok=True)
+        with self._locked():
+            (self.root / "faults" / f"{command}.json").unlink(missing_ok=True)
 
     def calls(self, command: str) -> list[list[str]]:
         """Arguments of all calls of a command so far."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import shlex
 import sys
-import tempfile
 import time
 from collections.abc import Mapping
 from pathlib import Path
@@ -24,16 +23,14 @@ def directives(script: Path) -> list[list[str]]:
 
 
 def bsub(lab: Lab, arguments: list[str]) -> int:
-    with tempfile.NamedTemporaryFile() as script:
-        script.write(sys.stdin.buffer.read())
-        script.flush()
-        options = directives(Path(script.name))
-        values = {words[0]: words[-1] for words in options}
-        if values.get("q") == "nosuch":
-            sys.stderr.write("nosuch: No such queue. Job not submitted.\n")
-            return 255
-        job = lab.submit(Path(script.name), str, _environment, name=values["J"], options=options,
-                         description=values["Jd"], held="H" in values, queue=values.get("q", "normal"))
+    script = Path(f"/proc/self/fd/{sys.stdin.fileno()}").readlink()
+    options = directives(script)
+    values = {words[0]: words[-1] for words in options}
+    if values.get("q") == "nosuch":
+        sys.stderr.write("nosuch: No such queue. Job not submitted.\n")
+        return 255
+    job = lab.submit(script, str, _environment, name=values["J"], options=options, description=values["Jd"],
+                     held="H" in values, queue=values.get("q", "normal"))
     print(f"Job <{job['id']}> is submitted to {'' if 'q' in values else 'default '}queue <{job['queue']}>.")
     return 0
 

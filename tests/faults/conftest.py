@@ -6,24 +6,15 @@ import json
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import pytest
 
-from psij.executors.batch.batch_scheduler_executor import BatchSchedulerExecutor
-from psij.executors.batch.cobalt import CobaltJobExecutor
-from psij.executors.batch.htcondor import HTCondorJobExecutor
-from psij.executors.batch.pbs import PBSJobExecutor
-from psij.executors.batch.pbs_classic import PBSClassicJobExecutor
-from psij.executors.batch.sge import SGEJobExecutor
-from psij.executors.batch.slurm import SlurmJobExecutor
-from tests.fakes import cobalt, htcondor, pbs, pbs_classic, sge, slurm
-from tests.psij.batch_support import Stand, stand_in
+from tests.psij.batch_support import Stand, quick_stand
+from tests.psij.managers import MANAGERS, Manager
 
-__all__ = ["KINDS", "Kind", "bare"]
+__all__ = ["bare"]
 
 
 def bare(folder: Path) -> dict[str, str]:
@@ -31,45 +22,23 @@ def bare(folder: Path) -> dict[str, str]:
     return {"PATH": f"{folder}/bin:/usr/bin:/bin", "HOME": str(folder), "PYTHONPATH": str(Path(__file__).parents[2])}
 
 
-@dataclass(frozen=True)
-class Kind:
-    """A resource manager: what stands in for it, its executor, and the commands to submit, to ask for states, for ends,
-    and to cancel."""
-
-    fake: ModuleType
-    executor: type[BatchSchedulerExecutor]
-    submit: str
-    queue: str
-    ends: tuple[str, ...]
-    cancel: str
-
-
-KINDS = {
-    "slurm": Kind(slurm, SlurmJobExecutor, "sbatch", "squeue", ("sacct", "scontrol"), "scancel"),
-    "sge": Kind(sge, SGEJobExecutor, "qsub", "qstat", ("qacct",), "qdel"),
-    "pbs": Kind(pbs, PBSJobExecutor, "qsub", "qstat", ("qselect",), "qdel"),
-    "pbs_classic": Kind(pbs_classic, PBSClassicJobExecutor, "qsub", "qstat", (), "qdel"),
-    "cobalt": Kind(cobalt, CobaltJobExecutor, "qsub", "qstat", (), "qdel"),
-    "htcondor": Kind(htcondor, HTCondorJobExecutor, "condor_submit", "condor_q", ("condor_history",), "condor_rm")}
-
-
 @pytest.fixture
 def stand(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Stand]:
     """Slurm."""
-    with stand_in(slurm, SlurmJobExecutor, tmp_path, monkeypatch, virtual=True) as made:
+    with quick_stand(MANAGERS["slurm"], tmp_path, monkeypatch) as made:
         yield made
 
 
-@pytest.fixture(params=KINDS)
-def kind(request: pytest.FixtureRequest) -> Kind:
-    """Each of several resource managers."""
-    return KINDS[request.param]
+@pytest.fixture(params=MANAGERS)
+def kind(request: pytest.FixtureRequest) -> Manager:
+    """Each of the resource managers."""
+    return MANAGERS[request.param]
 
 
 @pytest.fixture
-def each(kind: Kind, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Stand]:
+def each(kind: Manager, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Stand]:
     """Its executor."""
-    with stand_in(kind.fake, kind.executor, tmp_path, monkeypatch, virtual=True) as made:
+    with quick_stand(kind, tmp_path, monkeypatch) as made:
         yield made
 
 

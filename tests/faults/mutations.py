@@ -58,7 +58,8 @@ MUTATIONS: Final[Sequence[Mutation]] = (
          "faults/test_submit.py::test_language_of_answers"),
     _one("E06", _SUBMISSION, "if meaning is Failure.UNKNOWN:", "if False:",
          "faults/test_submit.py::test_the_job_is_there[slurm-fault3]"),
-    _one("E07", _SLURM, "else Failure.REFUSED", "else Failure.LATER", "psij/test_slurm.py::test_refused"),
+    _one("E07", _SLURM, "else Failure.REFUSED", "else Failure.LATER",
+         "psij/test_batch_behaviour.py::test_refused_for_good[slurm]"),
     _one("E08", _ASKING, "error.errno in (errno.EACCES, errno.ENOEXEC)", "False",
          "faults/test_submit.py::test_a_command_that_cannot_run"),
     _one("E09", f"{_RUN}/submitting.py", "< self.retries and", "< 10 and",
@@ -156,7 +157,7 @@ MUTATIONS: Final[Sequence[Mutation]] = (
          "psij/test_local_ends.py::test_cancel_ends_a_daemon"),
     _one("E57", _WATCH, " or now - item.asked_s > _NAP_S", "", "faults/test_rest.py::test_asleep_for_hours"),
     _one("E58", _RECORDS, "if signal and native.state is not JobState.COMPLETED:", "if False:",
-         "faults/test_rest.py::test_codes_and_signals[slurm-0-9]"))
+         "faults/test_rest.py::test_codes_and_signals[slurm]"))
 
 
 def missing() -> list[str]:

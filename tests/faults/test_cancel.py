@@ -20,14 +20,15 @@ from sssjob.run.journal import open_journal
 from tests.cli.test_journal import shell
 from tests.fakes import slurm
 from tests.fakes.lab import install
-from tests.faults.conftest import Kind, bare
-from tests.faults.test_status import EVER, asked, known, rest, runs
-from tests.psij.batch_support import FASTEST, Stand, a_job, ended
+from tests.faults.conftest import bare
+from tests.faults.test_status import EVER, asked, rest
+from tests.psij.batch_support import FASTEST, Stand, a_job, ended, known, runs
+from tests.psij.managers import Manager
 
 A, C, F, X = (JobState[name] for name in ("ACTIVE", "COMPLETED", "FAILED", "CANCELED"))
 
 
-def test_it_has_just_ended(each: Stand, kind: Kind) -> None:
+def test_it_has_just_ended(each: Stand, kind: Manager) -> None:
     """E31: no error, and the end is what it was."""
     job = runs(each)
     for command in {kind.queue, *kind.ends}:
@@ -50,7 +51,7 @@ def test_words_for_having_ended(stand: Stand, said: str) -> None:
     assert ended(job).state is C
 
 
-def test_canceled_before_the_id_is_known(each: Stand, kind: Kind) -> None:
+def test_canceled_before_the_id_is_known(each: Stand, kind: Manager) -> None:
     """E32: remembered, and done as soon as it is."""
     each.lab.fault(kind.submit, edit=[], sleep=0.2)
     job = a_job("sleep 600")
@@ -66,7 +67,7 @@ def test_canceled_before_the_id_is_known(each: Stand, kind: Kind) -> None:
     assert ended(job).state is X and len(each.lab.calls(kind.cancel)) == 1
 
 
-def test_end_is_seen_before_the_cancel_command_answers(each: Stand, kind: Kind) -> None:
+def test_end_is_seen_before_the_cancel_command_answers(each: Stand, kind: Manager) -> None:
     """E32: the end that a slow command brings about is ours, though its records are there before the answer."""
     each.lab.fault(kind.cancel, edit=[], sleep=0.3)
     job = runs(each)
@@ -87,15 +88,15 @@ def test_said_and_not_done(stand: Stand, monkeypatch: pytest.MonkeyPatch) -> Non
     assert ended(job).state is X
 
 
-@pytest.mark.parametrize("native_id", ["999", "1; rm -rf /", "-u root", ""])
-def test_attached_to_nothing(each: Stand, native_id: str) -> None:
-    """E34: FAILED with a reason, and no exception in a thread."""
-    job = Job()
-    each.executor.attach(job, native_id)
-    assert (ended(job).state, known(job)["reason"]) == (F, "lost")
-    said = [word for command in each.lab.root.parent.joinpath("bin").iterdir() for call in each.lab.calls(command.name)
-            for word in call]
-    assert native_id == "999" or not native_id or not any(native_id in word for word in said)
+def test_attached_to_nothing(each: Stand, kind: Manager) -> None:
+    """E34, T18: FAILED with a reason, no exception in a thread, and what is no id is in no command."""
+    hostile = ("1; rm -rf /", "-u root", "../1", "1\n2")
+    jobs = {native_id: Job() for native_id in ("999", "999.head", "999.0", "", *hostile, *kind.foreign)}
+    for native_id, job in jobs.items():
+        each.executor.attach(job, native_id)
+    assert {(ended(job).state, known(job)["reason"]) for job in jobs.values()} == {(F, "lost")}
+    said = [word for command in (kind.queue, *kind.ends) for call in each.lab.calls(command) for word in call]
+    assert [one for one in hostile if any(one in word for word in said)] == []
 
 
 def test_attached_to_nothing_that_remembers(stand: Stand) -> None:
@@ -151,7 +152,7 @@ def test_no_accounting(stand: Stand) -> None:
     assert asked(stand, "sacct") == 1
 
 
-def test_gone_for_good(each: Stand, kind: Kind) -> None:
+def test_gone_for_good(each: Stand, kind: Manager) -> None:
     """E36: the last states stay and are old; wait comes back in time; a cancel says that it could not be."""
     job = runs(each)
     for command in {kind.queue, kind.cancel, kind.submit, *kind.ends}:
@@ -160,7 +161,7 @@ def test_gone_for_good(each: Stand, kind: Kind) -> None:
     assert job.wait(timedelta(seconds=0.3)) is None and time.monotonic() - began < 1
     with pytest.raises(SubmitException):
         job.cancel()
-    rest(0.4)
+    rest(0.9)           # longer than lost_after
     assert job.status.state is A and time.time() - known(job)["confirmed_at"] > 0.5
 
 

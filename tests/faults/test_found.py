@@ -11,8 +11,7 @@ from typing import Any
 import pytest
 
 from sssjob.run import journal
-from tests.faults.test_status import runs
-from tests.psij.batch_support import Stand, ended
+from tests.psij.batch_support import Stand, ended, runs
 
 
 def test_a_journal_that_is_made_while_it_is_opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

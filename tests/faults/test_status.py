@@ -17,30 +17,14 @@ from psij.executors.batch._watch import watcher_of
 from psij.executors.batch.batch_scheduler_executor import BatchSchedulerExecutorConfig
 from psij.executors.batch.sge import SGEJobExecutor
 from psij.executors.batch.slurm import SlurmJobExecutor
-from tests.fakes import cobalt, htcondor, sge
+from tests.fakes import sge
 from tests.fakes.inside import Inside
 from tests.fakes.lab import install
-from tests.faults.conftest import Kind
-from tests.psij.batch_support import FASTEST, Stand, a_job, ended
+from tests.psij.batch_support import FASTEST, Stand, a_job, ended, known, runs
+from tests.psij.managers import Manager
 
 Q, A, C, F, X = (JobState[name] for name in ("QUEUED", "ACTIVE", "COMPLETED", "FAILED", "CANCELED"))
 EVER: dict[str, Any] = {"times": -1}
-
-
-def runs(stand: Stand, script: str = "sleep 600", **members: Any) -> Job:
-    """A job that runs, and the queue has said so."""
-    job = a_job(script, **members)
-    stand.executor.submit(job)
-    assert job.wait(timedelta(seconds=5), A) is not None
-    until = time.monotonic() + 5
-    while "native_state" not in known(job):
-        assert time.monotonic() < until
-        time.sleep(0.01)
-    return job
-
-
-def known(job: Job) -> dict[str, Any]:
-    return job.status.metadata or {}
 
 
 def rest(seconds: float = 0.5) -> None:
@@ -55,17 +39,17 @@ def asked(stand: Stand, command: str) -> int:
 @pytest.mark.parametrize("fault", [
     {"sleep": 30}, {"exit": 1, "stderr": "down"}, {"stdout": ""}, {"stdout": "\x00\udcff{ garbage <\n|||\n"},
     {"exit": -9}])
-def test_no_answer(each: Stand, kind: Kind, fault: dict[str, Any], caplog: pytest.LogCaptureFixture) -> None:
+def test_no_answer(each: Stand, kind: Manager, fault: dict[str, Any], caplog: pytest.LogCaptureFixture) -> None:
     """E16, E17, E18: the last states are kept, and how old they are is told; an outage is one line in the log."""
-    each.executor.config.command_timeout = 0.1
+    each.executor.config.command_timeout, each.executor.config.lost_after = 0.1, 0.3
     job = runs(each)
     for command in {kind.queue, *kind.ends}:
         each.lab.fault(command, **EVER, **fault)
     rest(0.15)
     before = known(job)["confirmed_at"]
     each.lab.end(job.native_id or "", 4)
-    rest(1.2)
-    if fault == {"stdout": ""} and kind.fake in (cobalt, htcondor):
+    rest(0.7)
+    if fault == {"stdout": ""} and kind.silent_is_none:
         assert ended(job).exit_code == 4        # that is how they say that there is no job; the exit file has its end
         return
     assert job.status.state is A and known(job)["confirmed_at"] == before
@@ -119,12 +103,12 @@ def test_others_go_on(both: tuple[Stand, Stand]) -> None:
     assert ended(job).exit_code == 3 and time.monotonic() - began < 1.2 and stuck.status.state is A
 
 
-def test_missing_from_one_answer(each: Stand, kind: Kind) -> None:
+def test_missing_from_one_answer(each: Stand, kind: Manager) -> None:
     """E18, E19: an empty list, once or for a while, is no end."""
     job = runs(each)
     each.executor.config.lost_after = 30
     each.lab.update(1, hidden=True)
-    each.lab.fault(kind.queue, times=4, edit=EMPTY[kind.queue, kind.fake.__name__.rpartition(".")[2]])
+    each.lab.fault(kind.queue, times=4, edit=kind.empty)
     for command in kind.ends:
         each.lab.fault(command, times=4, exit=1, stderr="down")
     rest()
@@ -133,15 +117,7 @@ def test_missing_from_one_answer(each: Stand, kind: Kind) -> None:
     assert ended(job).exit_code == 3
 
 
-#: What makes an answer one without jobs.
-EMPTY = {
-    ("squeue", "slurm"): [[r"^\d+\|.*\n", ""]], ("qstat", "sge"): [["<job_list.*</job_list>", ""]],
-    ("qstat", "pbs"): [[r"(?s).*", '{"timestamp": 1, "pbs_version": "23"}']],
-    ("qstat", "pbs_classic"): [[r"(?s)<Job>.*</Job>", ""], [r"(?s)^Job Id.*", ""]],
-    ("qstat", "cobalt"): [[r"(?s)^\d.*", ""], [r"(?s)JobID.*", ""]], ("condor_q", "htcondor"): [[r"(?s).*", "[]"]]}
-
-
-def test_lost(each: Stand, kind: Kind) -> None:
+def test_lost(each: Stand, kind: Manager) -> None:
     """E19: a job that is known nowhere is FAILED with reason lost, after lost_after and not before."""
     each.executor.config.lost_after = 0.8
     job = runs(each)
@@ -213,16 +189,16 @@ def test_odd_lines(stand: Stand, edit: list[list[str]]) -> None:
     assert ended(first).exit_code == 5
 
 
-def test_unknown_word(each: Stand, kind: Kind, caplog: pytest.LogCaptureFixture) -> None:
+def test_unknown_word(each: Stand, kind: Manager, caplog: pytest.LogCaptureFixture) -> None:
     """E22: that job keeps its state, and it is told once; others are updated."""
     odd = runs(each)
-    word = 77 if kind.queue == "condor_q" else "ZZ"
+    word, message = kind.odd
     each.lab.update(1, state=word)
     plain = a_job("sleep 0.1; exit 3")
     each.executor.submit(plain)
     assert ended(plain).exit_code == 3 and odd.status.state is A
     rest(0.2)
-    assert len([one for one in caplog.records if str(word) in one.message and "not known" in one.message]) <= 1
+    assert caplog.messages.count(message) == 1
     each.lab.update(1, state=None)
     each.lab.end(odd.native_id or "", 4)
     assert ended(odd).exit_code == 4
@@ -243,7 +219,7 @@ def test_old_answers(stand: Stand) -> None:
     assert stand.states(job) == [Q, A, F] and job.status.state is F
 
 
-def test_ended_between_two_questions(each: Stand, kind: Kind) -> None:
+def test_ended_between_two_questions(each: Stand, kind: Manager) -> None:
     """E25: a job that was seen waiting and then ended has been ACTIVE, at the time that the manager tells."""
     each.lab.set(wait=30)
     job = a_job("exit 0")

@@ -17,28 +17,32 @@ from psij.executors.batch.batch_scheduler_executor import BatchSchedulerExecutor
 from sssjob.run.client import Client
 from sssjob.run.journal import open_journal
 from tests.cli.test_journal import Site, eventually, group, shell
-from tests.faults.conftest import Kind
 from tests.psij.batch_support import FASTEST, Stand, a_job, ended, hurried
+from tests.psij.managers import Manager
 
 CarriedOut = Callable[..., dict[str, Any]]
 NEVER = {"times": -1}
 
 
-def test_it_hangs(each: Stand, kind: Kind) -> None:
+def test_it_hangs(each: Stand, kind: Manager) -> None:
     """E01: stopped at its limit; when the search has found nothing, trying again is right."""
     each.lab.fault(kind.submit, sleep=30)
     job, began = a_job("exit 3"), time.monotonic()
-    with pytest.raises(SubmitException, match=r"not submitted: the submit command took longer than 0\.4 s") as raised:
+    what = "not submitted" if kind.asked_by_tag else "Nobody knows.*"
+    with pytest.raises(SubmitException, match=rf"{what}: the submit command took longer than [\d.]+ s") as raised:
         each.executor.submit(job)
-    assert time.monotonic() - began < 5 and raised.value.transient and job.status.state is JobState.NEW
-    assert len(each.lab.calls(kind.submit)) == 1 and each.files() == []
+    assert time.monotonic() - began < 8 and raised.value.transient is kind.asked_by_tag
+    assert job.status.state is JobState.NEW and len(each.lab.calls(kind.submit)) == 1
+    if not kind.asked_by_tag:
+        return
+    assert each.files() == []
     each.executor.submit(job)
     assert ended(job).exit_code == 3 and len(each.lab.jobs()) == 1
 
 
 @pytest.mark.parametrize("fault", [{"sleep": 30}, {"stdout": ""}, {"stdout": "warning: the disk is nearly full\n"},
                                    {"exit": -9}])
-def test_the_job_is_there(each: Stand, kind: Kind, fault: dict[str, Any]) -> None:
+def test_the_job_is_there(each: Stand, kind: Manager, fault: dict[str, Any]) -> None:
     """E02, E03, E04, E06: too slow, no answer, no id in it, or killed; there is one job, and it is ours."""
     each.lab.fault(kind.submit, after=True, **fault)
     job = a_job("sleep 0.3; exit 3")

@@ -30,8 +30,8 @@ from tests.cli.test_journal import Site, shell
 from tests.fakes import slurm
 from tests.fakes.lab import install
 from tests.faults.conftest import bare
-from tests.faults.test_status import EVER, asked, rest, runs
-from tests.psij.batch_support import FASTEST, Stand, a_job, ended
+from tests.faults.test_status import EVER, asked, rest
+from tests.psij.batch_support import FASTEST, Stand, a_job, ended, runs
 
 A, C, F = (JobState[name] for name in ("ACTIVE", "COMPLETED", "FAILED"))
 no_strace = pytest.mark.skipif(shutil.which("strace") is None, reason="strace is not installed")

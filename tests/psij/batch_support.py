@@ -1,32 +1,39 @@
-"""What the tests of batch executors share: an executor on a stand-in, jobs, and a record of callbacks."""
+"""What the tests of batch executors share: an executor on a stand-in, jobs, a record of callbacks, scripts that run."""
 
 from __future__ import annotations
 
 import os
+import subprocess
 import threading
+import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from datetime import timedelta
+from io import StringIO
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from psij import Job, JobAttributes, JobSpec, JobState, JobStatus
+import pytest
+
+from psij import InvalidJobException, Job, JobAttributes, JobSpec, JobState, JobStatus
+from psij.executors.batch._files import write_script
 from psij.executors.batch._watch import watcher_of
 from psij.executors.batch.batch_scheduler_executor import BatchSchedulerExecutor, BatchSchedulerExecutorConfig
+from psij.executors.batch.lrm import LrmExecutor
 from tests.fakes.inside import Inside, enter
 from tests.fakes.lab import Lab, install
+from tests.psij.managers import Manager
 
-__all__ = ["FAST", "FASTEST", "VIRTUAL", "Stand", "a_job", "ended", "hurried", "stand_in"]
+__all__ = ["FAST", "FASTEST", "Stand", "a_job", "ended", "hurried", "known", "quick_stand", "refusal", "run_script",
+           "runs", "script_text", "stand_in"]
 
 FAST: Mapping[str, Any] = {"queue_polling_interval": 0.3, "initial_queue_polling_delay": 0.1, "command_timeout": 5,
                            "accounting_delay": 1.0, "lost_after": 2.0}
 #: For commands that run in this process.
 FASTEST: Mapping[str, Any] = {"queue_polling_interval": 0.05, "initial_queue_polling_delay": 0.02,
                               "command_timeout": 0.4, "accounting_delay": 0.15, "lost_after": 0.6}
-#: Tests of executors that are as good with commands inside and jobs that are none, and ten times as fast.
-VIRTUAL = ("test_queue_does_not_answer", "test_lost", "test_attach_to_nothing", "test_made_but_not_told",
-           "test_not_made_and_not_told")
+_SLOW: Mapping[str, Any] = {"command_timeout": 2.0}     # where some commands are programs all the same
 _BATCH = "psij.executors.batch"
 _PAUSES: Mapping[str, Any] = {
     f"{_BATCH}._submission._LOOKUP_S": (0.02, 0.2), f"{_BATCH}._watch._SETTLE_S": (0.05, 0.3),
@@ -93,6 +100,12 @@ def stand_in(fake: ModuleType, cls: type[BatchSchedulerExecutor], folder: Path, 
             watcher.close()
 
 
+def quick_stand(manager: Manager, folder: Path, monkeypatch: Any) -> AbstractContextManager[Stand]:
+    """An executor on the stand-in of a manager: commands run in this process, and jobs are none."""
+    settings = _SLOW if manager.slow else {}
+    return stand_in(manager.fake, manager.executor, folder, monkeypatch, virtual=True, **settings)
+
+
 def a_job(script: str, **members: Any) -> Job:
     """A job that runs a line of shell."""
     members.setdefault("attributes", JobAttributes(timedelta(minutes=1)))
@@ -104,3 +117,49 @@ def ended(job: Job, seconds: float = 15) -> JobStatus:
     status = job.wait(timedelta(seconds=seconds))
     assert status is not None, f"still {job.status} after {seconds} s"
     return status
+
+
+def known(job: Job) -> dict[str, Any]:
+    """What is known of a job beside its state."""
+    return job.status.metadata or {}
+
+
+def runs(stand: Stand, script: str = "sleep 600", **members: Any) -> Job:
+    """A job that runs, and the queue has said so."""
+    job = a_job(script, **members)
+    stand.executor.submit(job)
+    assert job.wait(timedelta(seconds=5), JobState.ACTIVE) is not None
+    until = time.monotonic() + 5
+    while "native_state" not in known(job):
+        assert time.monotonic() < until
+        time.sleep(0.01)
+    return job
+
+
+def refusal(stand: Stand, **members: Any) -> str:
+    """What is said of a job that cannot be expressed: nothing is left of it, and the manager has not heard of it."""
+    with pytest.raises(InvalidJobException) as raised:
+        stand.executor.submit(a_job("true", **members))
+    assert stand.files() == [] and stand.lab.jobs() == []
+    return raised.value.message
+
+
+def script_text(executor: LrmExecutor, job: Job) -> str:
+    """The submit script of a job."""
+    out = StringIO()
+    executor.generate_submit_script(job, executor._create_script_context(job), out)
+    return out.getvalue()
+
+
+def run_script(manager: Manager, executor: LrmExecutor, job: Job, folder: Path, **environment: str) -> int:
+    """Run the submit script of a job as its manager would, as job 5; its exit code. The stand-in is not needed."""
+    executor.work_directory = folder / "work"
+    executor.work_directory.mkdir()
+    write_script(folder / "script", script_text(executor, job))
+    form = manager.script
+    if form.command is not None:
+        (folder / form.command).write_text("#!/bin/sh\necho 5\n")
+        (folder / form.command).chmod(0o755)
+    known = {**os.environ, "PATH": f"{folder}:{os.environ['PATH']}", **form.environment, **environment}
+    return subprocess.run(["/bin/bash", folder / "script", *form.arguments], check=False, env=known,
+                          stdout=subprocess.DEVNULL).returncode

@@ -1,39 +1,21 @@
-"""The LSF executor: outputs as public clients have them in their tests, the whole way of a job on its stand-in."""
+"""The LSF executor: outputs as public clients have them in their tests, what is its own on the stand-in, directives."""
 
 from __future__ import annotations
 
 import json
-import re
-import time
-from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
-from psij import (
-    InvalidJobException,
-    Job,
-    JobAttributes,
-    JobExecutor,
-    JobSpec,
-    JobState,
-    ResourceSpecV1,
-    SubmitException,
-)
-from psij.executors.batch.batch_scheduler_executor import InvalidJobStateError
+from psij import Job, JobAttributes, JobSpec, JobState, ResourceSpecV1
 from psij.executors.batch.lsf import LsfJobExecutor, LsfState, parse_bhist
-from sssjob.templates.quoting import Directive, QuotingError, bsub
-from tests.fakes import lsf as fake
-from tests.psij.batch_support import Stand, a_job, ended, stand_in
+from sssjob.templates.quoting import bsub
+from tests.psij.batch_support import Stand, a_job, ended, refusal
+from tests.psij.managers import MANAGERS
 
+MANAGER = MANAGERS["lsf"]
 Q, A, C, F, X = (JobState[name] for name in ("QUEUED", "ACTIVE", "COMPLETED", "FAILED", "CANCELED"))
-
-
-@pytest.fixture
-def stand(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Stand]:
-    with stand_in(fake, LsfJobExecutor, tmp_path, monkeypatch) as made:
-        yield made
 
 
 def answer(**fields: str) -> str:
@@ -177,163 +159,26 @@ def test_history() -> None:
         parse_bhist(255, "LSF is down")
 
 
-# --- the whole way -------------------------------------------------------------------------------------------------
+# --- on the stand-in -------------------------------------------------------------------------------------------------
 
-def test_whole_way(stand: Stand, tmp_path: Path) -> None:
-    job = a_job("echo out; sleep 0.5", name="a 'b' c", stdout_path=tmp_path / "o")
-    stand.executor.submit(job)
-    assert job.native_id == "1" and stand.executor.list() == ["1"]
-    status = ended(job)
-    assert stand.states(job) == [Q, A, C] and stand.executor.list() == []
-    assert (tmp_path / "o").read_text() == "out\n" and stand.lab.jobs()[0]["name"] == "a 'b' c"
-    metadata = status.metadata or {}
-    assert status.exit_code == 0 and metadata["sources"]["exit_code"] == "exit-file"
-    assert (metadata["cpu_seconds"], metadata["nodes"], metadata["queue"]) == (1, ["hostA", "hostB"], "normal")
-    assert metadata["submit_time"] <= metadata["start_time"] <= metadata["end_time"] == status.time
-    assert stand.files() == []
-
-
-@pytest.mark.parametrize("code", [3, 139, 200])
-def test_exit_codes(stand: Stand, code: int) -> None:
-    job = a_job(f"exit {code}")
-    stand.executor.submit(job)
-    assert (ended(job).state, job.status.exit_code) == (F, code)
-
-
-def test_cancel(stand: Stand) -> None:
-    running, queued = a_job("sleep 30"), a_job("sleep 30", attributes=JobAttributes(custom_attributes={"lsf.H": True}))
-    stand.executor.submit(running)
-    stand.executor.submit(queued)
-    running.wait(timedelta(seconds=5), A)
-    running.cancel()
-    queued.cancel()
-    assert [ended(job).state for job in (running, queued)] == [X, X]
-    assert stand.states(running) == [Q, A, X] and stand.states(queued) == [Q, X]
-
-
-def test_left_the_queue_at_once(stand: Stand) -> None:
+def test_left_the_queue_at_once(quick: Stand) -> None:
     """E20: the exit file has the end, or the history."""
-    stand.lab.set(forget=0)
+    quick.lab.set(forget=0)
     jobs = [a_job("exit 0"), a_job("exit 5"), a_job("sleep 30")]
     for job in jobs:
-        stand.executor.submit(job)
+        quick.executor.submit(job)
     jobs[2].wait(timedelta(seconds=5), A)
-    stand.lab.kill(stand.lab.jobs()[2], 9)
+    quick.lab.kill(quick.lab.jobs()[2], 9)
     assert [(ended(job).state, job.status.exit_code) for job in jobs] == [(C, 0), (F, 5), (F, 137)]
     assert (jobs[2].status.metadata or {})["sources"]["native_state"] == "bhist"
 
 
-def test_lost(stand: Stand) -> None:
-    job = a_job("sleep 30")
-    stand.executor.submit(job)
-    job.wait(timedelta(seconds=5), A)
-    stand.lab.drop(job.native_id or "")
-    assert (ended(job).state, (job.status.metadata or {})["reason"]) == (F, "lost")
-
-
-@pytest.mark.parametrize("fault", [
-    {"exit": 255, "stderr": "LSF is down. Please wait ...\n"}, {"exit": 0, "stdout": "\n"}, {"sleep": 30}])
-def test_queue_does_not_answer(stand: Stand, fault: dict[str, object]) -> None:
-    """E16, E17, E18."""
-    stand.executor.config.command_timeout = 0.5
-    job = a_job("sleep 0.3; exit 4")
-    stand.executor.submit(job)
-    stand.lab.fault("bjobs", times=-1, **fault)
-    time.sleep(2.5)
-    assert not job.status.final
-    stand.executor.config.command_timeout = 5
-    stand.lab.heal("bjobs")
-    assert ended(job).exit_code == 4
-
-
-def test_cut_answer(stand: Stand) -> None:
-    """E21."""
-    jobs = [a_job("sleep 0.5") for _ in range(2)]
-    for job in jobs:
-        stand.executor.submit(job)
-    stand.lab.fault("bjobs", times=2, after=True, cut=600)
-    assert [ended(job).state for job in jobs] == [C, C]
-
-
-def test_unknown_state_word(stand: Stand, caplog: pytest.LogCaptureFixture) -> None:
-    """E22."""
-    odd, plain = a_job("sleep 30"), a_job("exit 0")
-    stand.executor.submit(odd)
-    odd.wait(timedelta(seconds=5), A)
-    stand.lab.update(1, state="ODD")
-    stand.executor.submit(plain)
-    assert ended(plain).state is C and odd.status.state is A
-    assert [record.message for record in caplog.records].count(
-        "LSF's job state 'ODD' is not known; jobs in it keep their last state") == 1
-
-
 # --- submitting ----------------------------------------------------------------------------------------------------
 
-def test_refused(stand: Stand) -> None:
-    with pytest.raises(SubmitException, match="No such queue") as raised:
-        stand.executor.submit(a_job("true", attributes=JobAttributes(queue_name="nosuch")))
-    assert not raised.value.transient and stand.files() == []
-
-
-@pytest.mark.parametrize("text", ["Cannot connect to LSF. Please wait ...",
-                                  "User <u>: Pending job threshold reached. Retrying in 60 seconds..."])
-def test_transient(stand: Stand, text: str) -> None:
-    stand.lab.fault("bsub", exit=255, stderr=text)
-    with pytest.raises(SubmitException) as raised:
-        stand.executor.submit(a_job("true"))
-    assert raised.value.transient and stand.lab.jobs() == []
-
-
-@pytest.mark.parametrize("fault", [{"stdout": "", "exit": 0}, {"stderr": "Failed in sending/receiving a message",
-                                                               "exit": 255}, {"sleep": 30}])
-def test_made_but_not_told(stand: Stand, fault: dict[str, object]) -> None:
-    """E02 to E06: found by its tag, and there is one."""
-    stand.executor.config.command_timeout = 1
-    stand.lab.fault("bsub", after=True, **fault)
-    job = a_job("exit 3")
-    stand.executor.submit(job)
-    assert job.native_id == "1" and len(stand.lab.jobs()) == 1
-    assert ended(job).exit_code == 3
-
-
-def test_not_made_and_not_told(stand: Stand) -> None:
-    stand.lab.fault("bsub", stdout="hm\n")
-    with pytest.raises(SubmitException, match="not submitted") as raised:
-        stand.executor.submit(a_job("true"))
-    assert raised.value.transient and stand.files() == []
-
-
-def test_id_in_the_answer() -> None:
-    executor = LsfJobExecutor()
-    for out in ("Job <12> is submitted to queue <normal>.\n", "welcome\nJob <12> is submitted to default queue <a>.",
-                "Job <12> is submitted to queue <a>, esub says hello"):
-        assert executor.job_id_from_submit_output(out) == "12"
-    for out in ("", "12", "Job <12>", "Job <12> is submitted to queue <a>.\nJob <13> is submitted to queue <a>.",
-                "Job <-1> is submitted to queue <a>."):
-        with pytest.raises(ValueError):
-            executor.job_id_from_submit_output(out)
-
-
-def test_variables_of_bsub(stand: Stand, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_variables_of_bsub(quick: Stand, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("BSUB_QUIET", "1")
-    assert stand.executor.get_submit_command(a_job("true"), Path("f")) == [
+    assert quick.executor.get_submit_command(a_job("true"), Path("f")) == [
         "env", "-u", "BSUB_QUIET", "/bin/sh", "-c", 'exec bsub <"$1"', "sh", "f"]
-
-
-@pytest.mark.parametrize("text", ["Job <9>: Job has already finished", "Job <9>: No matching job found"])
-def test_cancel_of_ended(text: str) -> None:
-    with pytest.raises(InvalidJobStateError):
-        LsfJobExecutor().process_cancel_command_output(255, text)
-    with pytest.raises(SubmitException):
-        LsfJobExecutor().process_cancel_command_output(255, "Job <9>: Permission denied")
-
-
-@pytest.mark.parametrize("native_id", ["999", "-u mary", "0 ", "", "1;2", "../1", "1\n2"])
-def test_attach_to_nothing(stand: Stand, native_id: str) -> None:
-    """E34, T18."""
-    job = Job()
-    stand.executor.attach(job, native_id)
-    assert (ended(job).state, (job.status.metadata or {})["reason"]) == (F, "lost")
 
 
 # --- directives ----------------------------------------------------------------------------------------------------
@@ -374,12 +219,9 @@ def test_directives(members: dict[str, object], expected: list[str]) -> None:
     ({"lsf.A b": "x"}, "not the name of an option"), ({"lsf.u": "a\n#BSUB -sp 1"}, "line break"),
     ({"lsf.u": "a\"b'c"}, "both kinds of quotes"), ({"lsf.u": "a\\"}, "backslash"), ({"lsf.u": ""}, "empty"),
     ({"lsf.u": "a #b"}, "begins with '#'")])
-def test_custom_attributes_refused(stand: Stand, attributes: dict[str, object], message: str) -> None:
-    said = JobAttributes(timedelta(minutes=1), account="x", custom_attributes=attributes)
-    with pytest.raises(InvalidJobException, match=message) as raised:
-        stand.executor.submit(a_job("true", attributes=said))
-    assert f"custom attribute {next(iter(attributes))!r}" in raised.value.message
-    assert stand.files() == [] and stand.lab.jobs() == []
+def test_custom_attributes_refused(quick: Stand, attributes: dict[str, object], message: str) -> None:
+    said = refusal(quick, attributes=JobAttributes(timedelta(minutes=1), account="x", custom_attributes=attributes))
+    assert message in said and f"custom attribute {next(iter(attributes))!r}" in said
 
 
 @pytest.mark.parametrize(("members", "message"), [
@@ -388,35 +230,5 @@ def test_custom_attributes_refused(stand: Stand, attributes: dict[str, object], 
      "resources.gpu_cores_per_process"),
     ({"attributes": JobAttributes(account="a\nb")}, "attributes.account"),
     ({"attributes": JobAttributes(reservation_id="a\\b")}, "attributes.reservation_id")])
-def test_refused_members(stand: Stand, members: dict[str, object], message: str) -> None:
-    with pytest.raises(InvalidJobException, match=re.escape(message)):
-        stand.executor.submit(a_job("true", **members))
-    assert stand.files() == [] and stand.lab.jobs() == []
-
-
-@pytest.mark.parametrize("directive", [Directive("P", "\n"), Directive("P", ""), Directive("P", "tab\t"),
-                                       Directive("P", "\u202e"), Directive("P", "#"), Directive("a b", "x")])
-def test_filter_refuses(directive: Directive) -> None:
-    with pytest.raises(QuotingError):
-        bsub(directive)
-
-
-def test_node_file(stand: Stand, tmp_path: Path) -> None:
-    job = a_job('cat "$PSIJ_NODEFILE"', stdout_path=tmp_path / "o",
-                resources=ResourceSpecV1(node_count=2, processes_per_node=2, cpu_cores_per_process=3))
-    stand.executor.submit(job)
-    ended(job)
-    assert (tmp_path / "o").read_text() == "node1\nnode1\nnode2\nnode2\n"
-
-
-def test_environment_that_is_not_inherited(stand: Stand, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("MINE", "1")
-    job = Job(JobSpec("/usr/bin/env", stdout_path=tmp_path / "o", inherit_environment=False, environment={"A": "1"}))
-    stand.executor.submit(job)
-    ended(job)
-    names = {line.partition("=")[0] for line in (tmp_path / "o").read_text().splitlines()}
-    assert {"A", "LSB_JOBID", "LSB_MCPU_HOSTS", "PSIJ_NODEFILE"} <= names and not names & {"MINE", "PATH", "HOME"}
-
-
-def test_name() -> None:
-    assert type(JobExecutor.get_instance("lsf")).__name__ == "LsfJobExecutor"
+def test_refused_members(quick: Stand, members: dict[str, object], message: str) -> None:
+    assert message in refusal(quick, **members)

@@ -1,39 +1,21 @@
-"""The Torque executor: recorded outputs of Slurm's Torque commands, the whole way of a job on its stand-in."""
+"""The Torque executor: recorded outputs of Slurm's Torque commands, what is its own on the stand-in, directives."""
 
 from __future__ import annotations
 
-import re
-import time
-from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
-from psij import (
-    InvalidJobException,
-    Job,
-    JobAttributes,
-    JobExecutor,
-    JobSpec,
-    JobState,
-    ResourceSpecV1,
-    SubmitException,
-)
+from psij import Job, JobAttributes, JobSpec, JobState, ResourceSpecV1
 from psij.executors.batch.pbs_classic import PBSClassicJobExecutor
 from sssjob.templates.quoting import pbs
-from tests.fakes import pbs_classic as fake
-from tests.psij.batch_support import VIRTUAL, Stand, a_job, ended, stand_in
+from tests.psij.batch_support import Stand, a_job, ended, known, refusal
+from tests.psij.managers import MANAGERS
 
+MANAGER = MANAGERS["pbs_classic"]
 Q, A, C, F, X = (JobState[name] for name in ("QUEUED", "ACTIVE", "COMPLETED", "FAILED", "CANCELED"))
 RECORDED = Path(__file__).parents[1] / "fixtures/slurm-torque-22.05.8"
-
-
-@pytest.fixture
-def stand(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Stand]:
-    virtual = request.function.__name__ in VIRTUAL
-    with stand_in(fake, PBSClassicJobExecutor, tmp_path, monkeypatch, virtual=virtual) as made:
-        yield made
 
 
 def recorded(name: str) -> str:
@@ -88,107 +70,42 @@ def test_xml() -> None:
             PBSClassicJobExecutor().parse_status_output(0, text)
 
 
-# --- the whole way -------------------------------------------------------------------------------------------------
+# --- on the stand-in -------------------------------------------------------------------------------------------------
 
-@pytest.mark.parametrize("xml", [True, False])
-def test_whole_way(stand: Stand, tmp_path: Path, xml: bool) -> None:
-    """In XML, and where qstat does not know it, in the plain form."""
-    stand.lab.set(xml=xml)
-    job = a_job("echo out; sleep 0.5", name="a|b:c", stdout_path=tmp_path / "o")
-    stand.executor.submit(job)
-    assert job.native_id == "1.head.example.org" and stand.lab.jobs()[0]["name"] == "a|b:c"
-    status = ended(job)
-    assert stand.states(job) == [Q, A, C]
-    assert (tmp_path / "o").read_text() == "out\n"
-    metadata = status.metadata or {}
-    assert status.exit_code == 0 and metadata["sources"]["exit_code"] == "exit-file"
-    assert (metadata["cpu_seconds"], metadata["nodes"], metadata["processors"]) == (1, ["node1", "node2"], 3)
-    assert metadata["submit_time"] <= metadata["start_time"] <= metadata["end_time"] == status.time
-    assert stand.files() == []
-    if not xml:
-        assert [call for call in stand.lab.calls("qstat") if "-x" in call] == [["-f", "-x"]]
+def test_whole_way_without_xml(quick: Stand) -> None:
+    """Where qstat does not know XML it is asked for once, and then for the plain form."""
+    quick.lab.set(xml=False)
+    job = a_job("sleep 0.2; exit 3")
+    quick.executor.submit(job)
+    assert (ended(job).exit_code, quick.states(job)) == (3, [Q, A, F])
+    assert (known(job)["cpu_seconds"], known(job)["nodes"], known(job)["processors"]) == (1, ["node1", "node2"], 3)
+    assert [call for call in quick.lab.calls("qstat") if "-x" in call] == [["-f", "-x"]]
 
 
-def test_list(stand: Stand) -> None:
-    mine, theirs = a_job("sleep 1"), a_job("sleep 1")
-    stand.executor.submit(mine)
-    stand.executor.submit(theirs)
-    stand.lab.update(2, owner="mary")
-    assert stand.executor.list() == [mine.native_id]
+def test_list(quick: Stand) -> None:
+    mine, theirs = a_job("sleep 0.3"), a_job("sleep 0.3")
+    quick.executor.submit(mine)
+    quick.executor.submit(theirs)
+    quick.lab.update(2, owner="mary")
+    assert quick.executor.list() == [mine.native_id]
     assert [ended(job).state for job in (mine, theirs)] == [C, C]
 
 
-@pytest.mark.parametrize("code", [3, 139, 200])
-def test_exit_codes(stand: Stand, code: int) -> None:
-    job = a_job(f"exit {code}")
-    stand.executor.submit(job)
-    assert (ended(job).state, job.status.exit_code) == (F, code)
-
-
 @pytest.mark.parametrize("forget", [0, 300])
-def test_cancel(stand: Stand, forget: int) -> None:
+def test_cancel(quick: Stand, forget: int) -> None:
     """The record of a deleted job is that of one killed by a signal: only our own qdel makes it a cancel."""
-    stand.lab.set(forget=forget)
+    quick.lab.set(forget=forget)
     jobs = [a_job("sleep 30"), a_job("sleep 30", attributes=JobAttributes(custom_attributes={"pbs.h": True})),
             a_job("sleep 30")]
     for job in jobs:
-        stand.executor.submit(job)
+        quick.executor.submit(job)
     for job in (jobs[0], jobs[2]):
         job.wait(timedelta(seconds=5), A)
     jobs[0].cancel()
     jobs[1].cancel()
-    stand.lab.kill(stand.lab.jobs()[2], 9)
+    quick.lab.kill(quick.lab.jobs()[2], 9)
     assert [ended(job).state for job in jobs] == [X, X, F]
     assert (jobs[2].status.metadata or {})["reason"] == ("signal" if forget else "lost")
-
-
-def test_left_the_queue_at_once(stand: Stand) -> None:
-    """Without keep_completed the exit file is all there is."""
-    stand.lab.set(forget=0)
-    jobs = [a_job("exit 0"), a_job("exit 5")]
-    for job in jobs:
-        stand.executor.submit(job)
-    assert [(ended(job).state, job.status.exit_code) for job in jobs] == [(C, 0), (F, 5)]
-
-
-@pytest.mark.parametrize("fault", [
-    {"exit": 111, "stderr": "qstat: cannot connect to server head (errno=111) Connection refused\n"}, {"stdout": ""},
-    {"stdout": "garbage\n"}, {"sleep": 30}])
-def test_queue_does_not_answer(stand: Stand, fault: dict[str, object]) -> None:
-    """E16, E17, E18: an empty answer counts when the server is there."""
-    stand.executor.config.command_timeout = 0.5
-    job = a_job("sleep 0.3; exit 4")
-    stand.executor.submit(job)
-    stand.lab.fault("qstat", times=-1, **fault)
-    time.sleep(1.2)
-    assert not job.status.final
-    stand.executor.config.command_timeout = 5
-    stand.lab.heal("qstat")
-    assert ended(job).exit_code == 4
-
-
-# --- submitting ----------------------------------------------------------------------------------------------------
-
-def test_refused(stand: Stand) -> None:
-    with pytest.raises(SubmitException, match="Unknown queue") as raised:
-        stand.executor.submit(a_job("true", attributes=JobAttributes(queue_name="nosuch")))
-    assert not raised.value.transient and stand.files() == []
-
-
-def test_made_but_not_told(stand: Stand) -> None:
-    stand.lab.fault("qsub", after=True, stdout="")
-    job = a_job("exit 3")
-    stand.executor.submit(job)
-    assert job.native_id == "1.head.example.org" and len(stand.lab.jobs()) == 1
-    assert ended(job).exit_code == 3
-
-
-@pytest.mark.parametrize("native_id", ["999", "-u mary", "all", "", "1;2", "../1", "1\n2"])
-def test_attach_to_nothing(stand: Stand, native_id: str) -> None:
-    """E34, T18."""
-    job = Job()
-    stand.executor.attach(job, native_id)
-    assert (ended(job).state, (job.status.metadata or {})["reason"]) == (F, "lost")
 
 
 # --- directives ----------------------------------------------------------------------------------------------------
@@ -225,21 +142,5 @@ def test_name_of_the_executable_is_short() -> None:
     ({"attributes": JobAttributes(custom_attributes={"pbs.t": "1-3"})}, "custom attribute 'pbs.t'"),
     ({"attributes": JobAttributes(custom_attributes={"pbs.d": "/tmp"})}, "custom attribute 'pbs.d'"),
     ({"attributes": JobAttributes(account="a\nb")}, "attributes.account")])
-def test_refused_members(stand: Stand, members: dict[str, object], message: str) -> None:
-    with pytest.raises(InvalidJobException, match=re.escape(message)):
-        stand.executor.submit(a_job("true", **members))
-    assert stand.files() == [] and stand.lab.jobs() == []
-
-
-def test_node_file(stand: Stand, tmp_path: Path) -> None:
-    """A line for each process, not for each slot."""
-    job = a_job('cat "$PSIJ_NODEFILE"', stdout_path=tmp_path / "o",
-                resources=ResourceSpecV1(node_count=2, processes_per_node=2, cpu_cores_per_process=3))
-    stand.executor.submit(job)
-    ended(job)
-    assert (tmp_path / "o").read_text() == "node1\nnode1\nnode2\nnode2\n"
-
-
-@pytest.mark.parametrize("name", ["pbs_classic", "torque"])
-def test_names(name: str) -> None:
-    assert type(JobExecutor.get_instance(name)).__name__ == "PBSClassicJobExecutor"
+def test_refused_members(quick: Stand, members: dict[str, object], message: str) -> None:
+    assert message in refusal(quick, **members)

@@ -1,71 +1,24 @@
-"""The Slurm executor on its stand-in: the whole way of a job, faults, and what is put into scripts."""
+"""The Slurm executor: recorded outputs of 22.05, what is its own on the stand-in, what is put into scripts."""
 
 from __future__ import annotations
 
 import os
 import shutil
-import stat
 import time
-from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
-from psij import (
-    InvalidJobException,
-    Job,
-    JobAttributes,
-    JobSpec,
-    JobState,
-    JobStatus,
-    ResourceSpecV1,
-    SubmitException,
-)
+from psij import Job, JobAttributes, JobSpec, JobState, JobStatus, ResourceSpecV1, SubmitException
 from psij.executors.batch._slurm_records import ACCOUNTING, SlurmState, parse_sacct, parse_scontrol
 from psij.executors.batch.batch_scheduler_executor import BatchSchedulerExecutorConfig, SourceOffError
 from psij.executors.batch.slurm import SlurmJobExecutor
-from tests.fakes import slurm
-from tests.psij.batch_support import FAST, VIRTUAL, Stand, a_job, ended, stand_in
+from tests.psij.batch_support import FASTEST, Stand, a_job, ended, known, refusal, runs
+from tests.psij.managers import MANAGERS
 
+MANAGER = MANAGERS["slurm"]
 Q, A, C, F, X = (JobState[name] for name in ("QUEUED", "ACTIVE", "COMPLETED", "FAILED", "CANCELED"))
-
-
-@pytest.fixture
-def stand(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Stand]:
-    with stand_in(slurm, SlurmJobExecutor, tmp_path, monkeypatch, virtual=request.function.__name__ in VIRTUAL) as made:
-        yield made
-
-
-def test_whole_way(stand: Stand, tmp_path: Path) -> None:
-    job = a_job("echo out; sleep 0.5", name="a \"b\" 'c'", stdout_path=tmp_path / "o")
-    stand.executor.submit(job)
-    assert stand.executor.list() == [job.native_id]
-    assert stat.S_IMODE(stand.executor.work_directory.stat().st_mode) == 0o700
-    assert stat.S_IMODE((stand.executor.work_directory / f"{job.id}.job").stat().st_mode) == 0o600
-    status = ended(job)
-    assert stand.states(job) == [Q, A, C]
-    assert (tmp_path / "o").read_text() == "out\n"
-    assert stand.lab.jobs()[0]["name"] == "a \"b\" 'c'"
-    metadata = status.metadata or {}
-    assert status.exit_code == 0 and metadata["sources"]["exit_code"] == "exit-file"
-    assert metadata["native_state"] == "COMPLETED" and metadata["sources"]["native_state"] == "sacct"
-    assert {key: metadata[key] for key in ("native_id", "nodes", "node_count", "processors", "cpu_seconds",
-                                           "memory_max_bytes", "queue")} == {
-        "native_id": job.native_id, "nodes": ["node1"], "node_count": 1, "processors": 1, "cpu_seconds": 1.5,
-        "memory_max_bytes": 52424 << 10, "queue": "batch"}
-    assert metadata["submit_time"] <= metadata["start_time"] <= metadata["end_time"] == status.time
-    assert stand.files() == []
-
-
-@pytest.mark.parametrize(("script", "code", "signal"), [("exit 3", 3, None), ("exit 200", 200, None),
-                                                        ("kill -9 $$", 137, None)])
-def test_failures(stand: Stand, script: str, code: int, signal: int | None) -> None:
-    job = a_job(script)
-    stand.executor.submit(job)
-    status = ended(job)
-    assert (status.state, status.exit_code, (status.metadata or {}).get("signal")) == (F, code, signal)
-    assert stand.states(job) == [Q, A, F]
 
 
 @pytest.mark.parametrize(("members", "message"), [
@@ -80,13 +33,10 @@ def test_what_the_script_says(stand: Stand, members: dict[str, str], message: st
 
 
 def test_batch_script_killed_by_a_signal(stand: Stand) -> None:
-    job = a_job("sleep 30")
-    stand.executor.submit(job)
-    job.wait(timedelta(seconds=5), A)
+    job = runs(stand, "sleep 30")
     stand.lab.kill(stand.lab.jobs()[0], 9)
-    status = ended(job)
-    assert (status.state, status.exit_code) == (F, 137)
-    assert (status.metadata or {})["signal"] == 9 and status.message == "ended by signal 9"
+    assert (ended(job).state, job.status.exit_code) == (F, 137)
+    assert known(job)["signal"] == 9 and job.status.message == "ended by signal 9"
 
 
 @pytest.mark.parametrize("script", ["sleep 30", "trap '' TERM; sleep 1"])
@@ -100,52 +50,34 @@ def test_cancel_running(stand: Stand, script: str) -> None:
     job.cancel()
 
 
-def test_cancel_queued(stand: Stand) -> None:
-    job = a_job("sleep 30", attributes=JobAttributes(custom_attributes={"slurm.hold": True}))
-    stand.executor.submit(job)
-    job.cancel()
-    assert ended(job).state is X
-    assert stand.states(job) == [Q, X]
-
-
-def test_left_the_queue_at_once(stand: Stand) -> None:
-    """E20: jobs gone from the queue before their end was seen get it from accounting."""
-    stand.lab.set(forget=0)
-    jobs = [a_job("exit 0"), a_job("exit 5")]
-    for job in jobs:
-        stand.executor.submit(job)
-    assert [ended(job).state for job in jobs] == [C, F]
-    assert (jobs[1].status.metadata or {})["sources"]["cpu_seconds"] == "sacct"
-
-
-def test_without_accounting(stand: Stand) -> None:
+def test_without_accounting(quick: Stand) -> None:
     """E35: sacct says that it is off: it is asked once; queue, scontrol and exit file are enough."""
-    stand.lab.set(accounting=False)
+    quick.lab.set(accounting=False)
     jobs = [a_job("exit 0"), a_job("exit 5")]
     for job in jobs:
-        stand.executor.submit(job)
+        quick.executor.submit(job)
     assert [(ended(job).state, job.status.exit_code) for job in jobs] == [(C, 0), (F, 5)]
-    assert len([call for call in stand.lab.calls("sacct") if "-D" in call]) == 1
+    assert len([call for call in quick.lab.calls("sacct") if "-D" in call]) == 1
 
 
 @pytest.mark.parametrize(("release", "forget", "code", "message", "source"), [
     ("22.05.8", 300, 200, "exit code 200", "scontrol"),
     ("22.05.8", 0, 72, "exit code 72, or 200: sacct does not tell them apart", "sacct"),
     ("23.02.7", 0, 200, "exit code 200", "sacct-json"), ("25.05.2", 300, 200, "exit code 200", "sacct-json")])
-def test_exit_code_of_a_foreign_job(stand: Stand, tmp_path: Path, release: str, forget: int, code: int, message: str,
+def test_exit_code_of_a_foreign_job(quick: Stand, tmp_path: Path, release: str, forget: int, code: int, message: str,
                                     source: str) -> None:
     """There is no exit file, and the text of sacct takes 128 off: its JSON knows better from 23.02 on, scontrol while
     it knows the job."""
     first, job = a_job("exit 200"), Job()
-    stand.executor.submit(first)
+    quick.executor.submit(first)
     assert ended(first).exit_code == 200
-    assert not [call for call in stand.lab.calls("sacct") if "--json" in call]
-    stand.lab.set(forget=forget, release=release)
-    other = SlurmJobExecutor(config=BatchSchedulerExecutorConfig(work_directory=tmp_path / "other", **FAST))
+    assert not [call for call in quick.lab.calls("sacct") if "--json" in call]
+    quick.lab.set(forget=forget, release=release)
+    other = SlurmJobExecutor(config=BatchSchedulerExecutorConfig(work_directory=tmp_path / "other", **FASTEST))
     other.attach(job, first.native_id or "")
     assert (ended(job).exit_code, job.status.message) == (code, message)
     assert (job.status.metadata or {})["sources"]["exit_code"] == source
-    assert len([call for call in stand.lab.calls("sacct") if "--json" in call]) == 1
+    assert len([call for call in quick.lab.calls("sacct") if "--json" in call]) == 1
 
 
 def test_killed_for_its_memory(stand: Stand) -> None:
@@ -163,90 +95,12 @@ def test_killed_for_its_memory(stand: Stand) -> None:
     assert (status.message or "").startswith("out of memory")
 
 
-def test_no_accounting_and_gone(stand: Stand) -> None:
-    stand.lab.set(accounting=False, forget=0)
-    job = a_job("exit 5")
-    stand.executor.submit(job)
-    status = ended(job)
-    assert (status.state, status.exit_code) == (F, 5)
-    assert (status.metadata or {})["sources"]["exit_code"] == "exit-file"
-
-
-def test_lost(stand: Stand) -> None:
-    """E19: a job that is known nowhere is FAILED, reason lost, after a while and not before."""
-    job = a_job("sleep 30")
-    stand.executor.submit(job)
-    job.wait(timedelta(seconds=5), A)
-    stand.lab.drop(job.native_id or "")
-    began = time.monotonic()
-    status = ended(job)
-    assert (status.state, status.exit_code, (status.metadata or {})["reason"]) == (F, None, "lost")
-    assert time.monotonic() - began > 0.75 * stand.executor.config.lost_after
-
-
-@pytest.mark.parametrize("fault", [
-    {"exit": 1, "stderr": "slurm_load_jobs error: Unable to contact slurm controller (connect failure)\n"},  # E17
-    {"stdout": ""},                                                                                          # E18
-    {"stdout": "\x00\xff garbage\n|||\n"},
-    {"sleep": 30, "stdout": "JOBID|"},                                                                       # E16
-])
-def test_queue_does_not_answer(stand: Stand, fault: dict[str, object], caplog: pytest.LogCaptureFixture) -> None:
-    stand.executor.config.command_timeout = 0.2
-    job = a_job("sleep 0.3; exit 4")
-    stand.executor.submit(job)
-    stand.lab.fault("squeue", times=-1, **fault)
-    time.sleep(1.2)
-    assert not job.status.final
-    stand.executor.config.command_timeout = 5
-    stand.lab.heal("squeue")
-    assert ended(job).exit_code == 4
-    assert len([record for record in caplog.records if "does not answer" in record.message]) == 1
-
-
-def test_empty_table(stand: Stand) -> None:
+def test_empty_table(quick: Stand) -> None:
     """E18: a header and no row is no evidence of an end."""
-    job = a_job("sleep 2")
-    stand.executor.submit(job)
-    job.wait(timedelta(seconds=5), A)
-    stand.lab.fault("squeue", times=3, stdout="JOBID|STATE|REASON|SUBMIT_TIME|START_TIME|END_TIME|CPUS|NODES|X|Y\n")
-    stand.lab.fault("sacct", times=3, stdout="JobID|State\n")
+    job = runs(quick, "sleep 0.4")
+    quick.lab.fault("squeue", times=3, stdout="JOBID|STATE|REASON|SUBMIT_TIME|START_TIME|END_TIME|CPUS|NODES|X|Y\n")
+    quick.lab.fault("sacct", times=3, stdout="JobID|State\n")
     assert ended(job).state is C
-
-
-def test_unknown_state_word(stand: Stand, caplog: pytest.LogCaptureFixture) -> None:
-    """E22: a job in a state that is not known keeps its own; others go on."""
-    odd, plain = a_job("sleep 30"), a_job("exit 0")
-    stand.executor.submit(odd)
-    odd.wait(timedelta(seconds=5), A)
-    stand.lab.update(1, state="TELEPORTING")
-    stand.executor.submit(plain)
-    assert ended(plain).state is C
-    assert odd.status.state is A
-    assert [record.message for record in caplog.records].count(
-        "Slurm's job state 'TELEPORTING' is not known; jobs in it keep their last state") == 1
-
-
-def test_cut_answer(stand: Stand) -> None:
-    """E21: the last line of a cut answer is not used, the others are."""
-    jobs = [a_job("sleep 0.5") for _ in range(2)]
-    for job in jobs:
-        stand.executor.submit(job)
-    stand.lab.fault("squeue", times=2, after=True, cut=110)
-    assert [ended(job).state for job in jobs] == [C, C]
-
-
-def test_requeue(stand: Stand) -> None:
-    """E26: a job that goes back to the queue stays ACTIVE."""
-    job = a_job("sleep 2.5")
-    stand.executor.submit(job)
-    while (job.status.metadata or {}).get("native_state") != "RUNNING":
-        time.sleep(0.05)
-    stand.lab.update(1, state="PENDING")
-    time.sleep(0.7)
-    assert job.status.state is A and (job.status.metadata or {})["requeued"] is True
-    stand.lab.update(1, state=None)
-    assert ended(job).state is C and stand.states(job) == [Q, A, C]
-    assert (job.status.metadata or {})["starts"] == 2
 
 
 # --- recorded outputs ----------------------------------------------------------------------------------------------
@@ -361,105 +215,9 @@ def test_every_state(word: str) -> None:
 
 # --- submitting ----------------------------------------------------------------------------------------------------
 
-def native_jobs(stand: Stand) -> int:
-    return len(stand.lab.jobs())
-
-
-def test_refused(stand: Stand) -> None:
-    """E07: refused for good: the text of sbatch, nothing left, and the job may be submitted again."""
-    job = a_job("true", attributes=JobAttributes(queue_name="nosuch"))
-    with pytest.raises(SubmitException, match="Invalid partition name") as raised:
-        stand.executor.submit(job)
-    assert not raised.value.transient
-    assert stand.files() == [] and job.status.state is JobState.NEW and job.executor is None
-    assert job.spec is not None and job.spec.attributes is not None
-    job.spec.attributes.queue_name = None
-    stand.executor.submit(job)
-    assert ended(job).state is C
-
-
-@pytest.mark.parametrize(("text", "transient"), [
-    ("sbatch: error: Batch job submission failed: Job violates accounting/QOS policy (job submit limit, ...)", True),
-    ("sbatch: error: Batch job submission failed: Unable to contact slurm controller (connect failure)", True),
-    ("sbatch: error: Batch job submission failed: Invalid account or account/partition combination specified", False)])
-def test_transient(stand: Stand, text: str, transient: bool) -> None:
-    stand.lab.fault("sbatch", exit=1, stderr=text)
-    with pytest.raises(SubmitException) as raised:
-        stand.executor.submit(a_job("true"))
-    assert raised.value.transient is transient and raised.value.message == text
-    assert stand.files() == [] and native_jobs(stand) == 0
-
-
-@pytest.mark.parametrize("fault", [
-    {"sleep": 30},                                                                                  # E02
-    {"stdout": "", "exit": 0},                                                                      # E04
-    {"stdout": "sbatch: warning: no id today\n", "exit": 0},                                        # E03
-    {"stderr": "sbatch: error: Batch job submission failed: Socket timed out on send/recv operation", "exit": 1}])
-def test_made_but_not_told(stand: Stand, fault: dict[str, object]) -> None:
-    """E02, E03, E04, E06: the job exists, its id did not come: it is found by its tag, and there is one."""
-    stand.executor.config.command_timeout = 1
-    stand.lab.fault("sbatch", after=True, **fault)
-    job = a_job("exit 3")
-    stand.executor.submit(job)
-    assert job.native_id == "1" and native_jobs(stand) == 1
-    assert ended(job).exit_code == 3
-
-
-def test_not_made_and_not_told(stand: Stand) -> None:
-    """E01: no job was made: after the search submit says so, and trying again is right."""
-    stand.lab.fault("sbatch", stdout="hm\n")
-    job = a_job("true")
-    with pytest.raises(SubmitException, match="not submitted") as raised:
-        stand.executor.submit(job)
-    assert raised.value.transient and stand.files() == []
-    stand.executor.submit(job)
-    assert ended(job).state is C and native_jobs(stand) == 1
-
-
-def test_nobody_knows(stand: Stand) -> None:
-    """The manager is silent after a submission without answer: the next submit of this job begins with the search.
-
-    The job is held, or its own record that it started would tell.
-    """
-    stand.lab.fault("sbatch", after=True, stdout="hm\n")
-    stand.lab.fault("squeue", times=-1, exit=1)
-    stand.lab.fault("sacct", times=-1, exit=1)
-    job = a_job("exit 0", attributes=JobAttributes(custom_attributes={"slurm.hold": True}))
-    with pytest.raises(SubmitException, match="Nobody knows") as raised:
-        stand.executor.submit(job)
-    assert raised.value.transient and job.status.state is JobState.NEW
-    stand.lab.heal("squeue")
-    stand.lab.heal("sacct")
-    stand.executor.submit(job)
-    assert native_jobs(stand) == 1 and len(stand.lab.calls("sbatch")) == 1
-    stand.lab.update(1, held=False)
-    assert ended(job).state is C
-
-
-def test_its_own_record_tells(stand: Stand) -> None:
-    """Nobody answers, but the job has started and says which it is: it is followed, not submitted again."""
-    stand.lab.fault("sbatch", after=True, stdout="hm\n")
-    stand.lab.fault("squeue", times=-1, exit=1)
-    stand.lab.fault("sacct", times=-1, exit=1)
-    job = a_job("exit 3", attributes=JobAttributes(custom_attributes={"slurm.hold": True}))
-    with pytest.raises(SubmitException, match="Nobody knows"):
-        stand.executor.submit(job)
-    stand.lab.update(1, held=False)
-    end = time.monotonic() + 15
-    while "1.start" not in stand.files():
-        assert time.monotonic() < end
-        stand.lab.tick()
-        time.sleep(0.02)
-    stand.executor.submit(job)
-    assert job.native_id == "1" and native_jobs(stand) == 1 and len(stand.lab.calls("sbatch")) == 1
-    stand.lab.heal("squeue")
-    stand.lab.heal("sacct")
-    assert ended(job).exit_code == 3
-
-
-def test_interrupted(stand: Stand, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_interrupted(quick: Stand, monkeypatch: pytest.MonkeyPatch) -> None:
     """E15: Ctrl-C while sbatch runs: submitting the job again finds what was made."""
-    run = stand.executor._run_submit
+    run = quick.executor._run_submit
 
     def interrupted(command: list[str]) -> str:
         run(command)
@@ -467,10 +225,10 @@ def test_interrupted(stand: Stand, monkeypatch: pytest.MonkeyPatch) -> None:
 
     job = a_job("exit 3")
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-        patch.setattr(stand.executor, "_run_submit", interrupted)
-        stand.executor.submit(job)
-    stand.executor.submit(job)
-    assert native_jobs(stand) == 1 and ended(job).exit_code == 3
+        patch.setattr(quick.executor, "_run_submit", interrupted)
+        quick.executor.submit(job)
+    quick.executor.submit(job)
+    assert len(quick.lab.jobs()) == 1 and ended(job).exit_code == 3
 
 
 def test_work_directory_is_removed(stand: Stand, tmp_path: Path) -> None:
@@ -485,52 +243,12 @@ def test_work_directory_is_removed(stand: Stand, tmp_path: Path) -> None:
     assert ended(second).exit_code == 4
 
 
-def test_no_command(stand: Stand, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_command(quick: Stand, monkeypatch: pytest.MonkeyPatch) -> None:
     """E08."""
     monkeypatch.setenv("PATH", "/nonexistent")
     with pytest.raises(SubmitException, match="'sbatch' is not found") as raised:
-        stand.executor.submit(a_job("true"))
-    assert not raised.value.transient and stand.files() == []
-
-
-def test_cluster_in_the_answer() -> None:
-    """E05."""
-    executor = SlurmJobExecutor()
-    assert executor.job_id_from_submit_output("welcome\n12;north\n") == "12"
-    for text in ("", "12 13", "Submitted batch job 7", "12\n13\n", "-1"):
-        with pytest.raises(ValueError):
-            executor.job_id_from_submit_output(text)
-
-
-# --- attaching -----------------------------------------------------------------------------------------------------
-
-def test_attach(stand: Stand) -> None:
-    first = a_job("sleep 0.7; exit 6")
-    stand.executor.submit(first)
-    other = SlurmJobExecutor(config=stand.executor.config)
-    job = Job()
-    other.attach(job, first.native_id or "")
-    assert (ended(job).exit_code, ended(first).exit_code) == (6, 6)
-    assert job.native_id == first.native_id
-
-
-def test_attach_to_an_ended_job(stand: Stand) -> None:
-    first = a_job("exit 6")
-    stand.executor.submit(first)
-    ended(first)
-    stand.lab.set(forget=0)
-    job = Job()
-    stand.executor.attach(job, first.native_id or "")
-    assert ended(job).exit_code == 6
-
-
-@pytest.mark.parametrize("native_id", ["999", "-u mary", "all", "", "1;2", "../1", "1\n2"])
-def test_attach_to_nothing(stand: Stand, native_id: str) -> None:
-    """E34, T18."""
-    job = Job()
-    stand.executor.attach(job, native_id)
-    status = ended(job)
-    assert (status.state, (status.metadata or {})["reason"]) == (F, "lost")
+        quick.executor.submit(a_job("true"))
+    assert not raised.value.transient and quick.files() == []
 
 
 # --- scripts -------------------------------------------------------------------------------------------------------
@@ -567,26 +285,16 @@ def test_directives(members: dict[str, object], expected: dict[str, str | None])
     ("slurm.array", "1-3", "one job"), ("slurm.o", "x", "stdout_path"), ("slurm.wrap", "x", "a script already"),
     ("slurm.nice", [1], "must be text, a number"), ("slurm.a b", "x", "is not the name of an option"),
     ("slurm.constraint", "a\n#SBATCH --nice=1", "line break"), ("slurm.-x", "1", "is not the name of an option")])
-def test_custom_attributes_refused(stand: Stand, name: str, value: object, message: str) -> None:
-    with pytest.raises(InvalidJobException, match=message) as raised:
-        stand.executor.submit(a_job("true", attributes=JobAttributes(custom_attributes={name: value})))
-    assert f"custom attribute {name!r}" in raised.value.message
-    assert stand.files() == [] and native_jobs(stand) == 0
+def test_custom_attributes_refused(quick: Stand, name: str, value: object, message: str) -> None:
+    said = refusal(quick, attributes=JobAttributes(custom_attributes={name: value}))
+    assert message in said and f"custom attribute {name!r}" in said
 
 
-def test_variables_of_sbatch_do_not_win(stand: Stand, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_variables_of_sbatch_do_not_win(quick: Stand, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SBATCH_TIMELIMIT", "1")
     monkeypatch.setenv("SBATCH_PARTITION", "elsewhere")
-    command = stand.executor.get_submit_command(a_job("true"), Path("f"))
+    command = quick.executor.get_submit_command(a_job("true"), Path("f"))
     assert command == ["env", "-u", "SBATCH_TIMELIMIT", "sbatch", "--parsable", "f"]
-
-
-def test_node_file(stand: Stand, tmp_path: Path) -> None:
-    job = a_job('cat "$PSIJ_NODEFILE"', stdout_path=tmp_path / "o",
-                resources=ResourceSpecV1(node_count=2, processes_per_node=2))
-    stand.executor.submit(job)
-    ended(job)
-    assert (tmp_path / "o").read_text() == "node1\nnode1\nnode2\nnode2\n"
 
 
 def test_locale_of_the_submitter_reaches_the_job(stand: Stand, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,6 +9,7 @@ What sites name themselves (parallel environments, resources for memory, GPUs an
 
 from __future__ import annotations
 
+import logging
 import re
 import subprocess
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -48,6 +49,7 @@ from sssjob.templates.quoting import Directive
 
 __all__ = ["SGEExecutorConfig", "SGEJobExecutor", "state_of"]
 
+_log = logging.getLogger("psij")
 _UTC = ["env", "TZ=UTC0"]
 _ID = re.compile(r"\d{1,12}", re.ASCII)
 _ONE = re.compile(r"\d{1,12}(?:\.\d{1,9})?", re.ASCII)       # a job, or a task of an array
@@ -280,6 +282,9 @@ class SGEJobExecutor(LrmExecutor):
     def _status(self, state: str, row: Any) -> JobStatus | None:
         found = state_of(state)
         if found is None:
+            if state not in _warned:
+                _warned.add(state)
+                _log.warning("Grid Engine's job state %r is not known; jobs in it keep their last state", state)
             return None
         status, phase = found
         metadata: dict[str, Any] = {"native_state": state, "phase": phase,
@@ -308,7 +313,8 @@ class SGEJobExecutor(LrmExecutor):
         """qdel fails for a job that has ended."""
         if "does not exist" in out:
             raise InvalidJobStateError(out.strip())
-        raise SubmitException(f"qdel failed: {out.strip() or exit_code}", transient=_LATER.search(out) is not None)
+        raise SubmitException(f"qdel failed: {out.strip() or exit_code}", transient=bool(
+            _LATER.search(out) or _UNKNOWN_OUTCOME.search(out)))
 
     def get_list_command(self) -> list[str]:
         """qstat: the user's jobs that have not ended."""
@@ -317,6 +323,9 @@ class SGEJobExecutor(LrmExecutor):
     def parse_list_output(self, out: str) -> list[str]:
         """The ids, each once; of an array that of the whole."""
         return list(dict.fromkeys(native_id for native_id, _, _ in self._rows(0, out) if "." not in native_id))
+
+
+_warned: set[str] = set()
 
 
 def _runs(letters: str) -> bool:

@@ -1,0 +1,32 @@
+"""An executor on its stand-in, for the files of one resource manager, which they name as ``MANAGER``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.psij.batch_support import Stand, quick_stand, stand_in
+from tests.psij.managers import Manager
+
+
+@pytest.fixture
+def manager(request: pytest.FixtureRequest) -> Manager:
+    """The resource manager of the file."""
+    found: Manager = request.module.MANAGER
+    return found
+
+
+@pytest.fixture
+def stand(manager: Manager, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Stand]:
+    """Its executor: commands are programs, and jobs are processes."""
+    with stand_in(manager.fake, manager.executor, tmp_path, monkeypatch) as made:
+        yield made
+
+
+@pytest.fixture
+def quick(manager: Manager, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Stand]:
+    """Its executor: commands run in this process, and jobs are none. As good where no script has to run."""
+    with quick_stand(manager, tmp_path, monkeypatch) as made:
+        yield made
