@@ -44,6 +44,7 @@ class Limits:
     findings: int = 1_000                    # findings kept for one document
     array_elements: int = 10_000             # elements of one array of jobs
     digits: int = 64                         # digits of one number
+    recognise_bytes: int = 64 << 10          # beginning of a text by which documents and records are recognised
 
 
 LIMITS = Limits()

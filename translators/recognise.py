@@ -17,10 +17,7 @@ from sssjob.limits import LIMITS
 from sssjob.translators.base import Translator
 from sssjob.translators.registry import get, names
 
-__all__ = ["Fit", "NoFormatError", "Sample", "by_beginning", "by_keys", "by_root", "guess", "recognise"]
-
-#: Bytes of a document or of records that are looked at.
-_HEAD: Final = 1 << 16
+__all__ = ["Fit", "NoFormatError", "Sample", "begun", "by_beginning", "by_keys", "by_root", "guess", "recognise"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +40,7 @@ class Sample:
     @cached_property
     def head(self) -> str:
         """The beginning, without a byte order mark."""
-        return self.data[:_HEAD].decode("utf-8-sig", "replace")
+        return self.data[:LIMITS.recognise_bytes].decode("utf-8-sig", "replace")
 
     @cached_property
     def text(self) -> str:
@@ -128,6 +125,13 @@ def recognise(data: bytes, path: str = "-") -> list[tuple[Translator, Fit]]:
             found.append((translator, fit))
     clean = {fit.claims for _, fit in found if fit.claims and not fit.against}
     return [(t, fit) for t, fit in found if not (fit.against and fit.claims in clean)]
+
+
+def begun(head: bytes, path: str = "-") -> tuple[Translator, Fit] | None:
+    """The format of records that a text of any size begins in, by its first ``recognise_bytes``; None where these are
+    no records or may be something else too, so that all of the text has to be looked at."""
+    found = recognise(head, path)
+    return found[0] if len(found) == 1 and found[0][0].kind == "record" else None
 
 
 def guess(data: bytes, path: str = "-") -> tuple[Translator, Fit]:

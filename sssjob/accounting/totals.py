@@ -152,15 +152,15 @@ class Totals:
         self._periods: dict[int, str] = {}
         self._ends: tuple[int, int] | None = None       # the first and the last moment that a period was asked for
 
-    def add(self, job: Job, user: str | None = None) -> bool:
+    def add(self, job: Job, user: str | None = None, jobs: int = 1) -> bool:
         """Count a job; False where it did not run, or does not say when (see ``left_out``). user: whose it is, where
-        the job does not say it as it is."""
+        the job does not say it as it is; jobs: how many it is the sum of."""
         start, end = (_epoch(job, name) for name in ("StartTime", "EndTime"))
         wall = _number(_amount(job, "Duration"))
         if wall is None and start is not None and end is not None:
             wall = Fraction(max(0, end - start - int(_number(job.first("SuspendDuration")) or 0)))
         if wall is None:
-            return self._leave("did not run")
+            return self._leave("did not run" if jobs == 1 else "in sums without WallDuration", jobs)
         if end is None and start is not None:
             end = start + int(wall) if start + wall < _LAST else None
         if end is None and self.every is not None:
@@ -173,15 +173,15 @@ class Totals:
         for period, share in self._shares(start, end):
             self._into(period, key, sums if share == 1 else _share(sums, share))
         last = self._groups[period, key]
-        last.jobs += 1
+        last.jobs += jobs
         last.failed += _failed(job)
         submit = _epoch(job, "SubmitTime")
         if submit is not None and start is not None and start >= submit:
             last.wait, last.waited = last.wait + start - submit, last.waited + 1
         return True
 
-    def _leave(self, why: str) -> bool:
-        self.left_out[why] = self.left_out.get(why, 0) + 1
+    def _leave(self, why: str, jobs: int = 1) -> bool:
+        self.left_out[why] = self.left_out.get(why, 0) + jobs
         return False
 
     def _into(self, period: str, key: tuple[str, ...], sums: Sums) -> None:

@@ -1,16 +1,20 @@
-"""Charge tables on the command line: one stream, or a folder of Parquet files made side by side."""
+"""Charge tables on the command line: one table of all logs, or a folder of Parquet files; made by one process or by
+several."""
 
 from __future__ import annotations
 
 import io
 import json
 import os
+import tempfile
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Final
 
 from sssjob.accounting.table import Tally, arrow, schema
-from sssjob.cli._files import emit, opened
+from sssjob.cli._files import emit
 from sssjob.cli._findings import problem, say
 from sssjob.cli._options import Session, bounded
 from sssjob.cli._prices import nothing_taken
@@ -20,7 +24,8 @@ from sssjob.translators.records.base import Counts
 
 if TYPE_CHECKING:
     from sssjob.accounting import RateSet
-    from sssjob.accounting.partitions import Result
+    from sssjob.accounting.partitions import Result, Work
+    from sssjob.cli._recognised import Looked
 
 __all__ = ["charge_logs"]
 
@@ -28,22 +33,20 @@ _PARQUET: Final = ".parquet"
 
 
 def charge_logs(session: Session, names: Sequence[str], rates: RateSet, source: str, options: Mapping[str, str],
-                output: str, jobs: int, dask: str | None) -> int:
+                output: str, jobs: int, dask: str | None, looked: Looked) -> int:
     """The charge table of accounting logs; the exit status."""
     arrow()
+    logs = _Logs(session, names, rates, source, options, looked, jobs)
     folder = output.endswith("/") or os.path.isdir(output)
-    if not folder and (jobs > 1 or dask is not None):
-        raise UsageError("--jobs and --dask make a Parquet file for each log: name a folder, -o DIR/")
+    if not folder and dask is not None:
+        raise UsageError("--dask makes a Parquet file for each log: name a folder, -o DIR/")
+    if folder or jobs > 1:
+        logs.check("a folder of tables needs" if folder else "--jobs needs")
     if folder:
-        if "-" in names:
-            raise UsageError("a folder of tables needs the names of logs, not standard input")
-        return _folder(session, names, rates, source, options, output, jobs, dask)
+        return logs.folder(output, dask)
     if output.endswith(_PARQUET):
-        return _parquet(session, names, rates, source, options, output)
-    if session.as_json and output == "-":
-        pieces = _jsonl(session, names, rates, source, options)
-    else:
-        pieces = _csv(session, names, rates, source, options)
+        return logs.parquet(output)
+    pieces = logs.jsonl() if session.as_json and output == "-" else logs.csv()
     if output == "-":
         for piece in pieces:
             emit(piece, safe=True)
@@ -55,80 +58,129 @@ def charge_logs(session: Session, names: Sequence[str], rates: RateSet, source: 
     return session.status()
 
 
-def _batches(session: Session, names: Sequence[str], rates: RateSet, source: str,
-             options: Mapping[str, str]) -> Iterable[Any]:
-    """The batches of all logs, one after another; then what became of the records and jobs is told."""
-    from sssjob.accounting.partitions import tables
-    from sssjob.translators.base import ReadContext
+@dataclass(slots=True)
+class _Logs:
+    """Logs that are charged."""
 
-    whole, read = Tally(), list[Counts]()
-    for name in names:
-        with session.tolerant(name), bounded(name), opened(name) as file:
-            context = ReadContext(name, Findings(name), session.profile, session.policy, options=options)
-            made = tables(file, source, context, rates)
-            for batch in made.batches:
+    session: Session
+    names: Sequence[str]
+    rates: RateSet
+    source: str
+    options: Mapping[str, str]
+    looked: Looked
+    jobs: int
+
+    def check(self, what: str) -> None:
+        """UsageError where there is something that other processes cannot read by its name."""
+        if "-" in self.names:
+            raise UsageError(f"{what} the names of logs, not standard input")
+        if self.looked.kept:
+            raise UsageError(f"{what} files where --from is auto, and {escape(self.looked.kept[0])} is none")
+
+    # -- batches
+    def batches(self, beside: str = "") -> Iterable[Any]:
+        """The batches of all logs, one after another; then what became of the records and jobs is told. beside: the
+        folder for what several processes make."""
+        return self._one_by_one() if self.jobs == 1 else self._side_by_side(beside)
+
+    def _one_by_one(self) -> Iterable[Any]:
+        from sssjob.accounting.partitions import tables
+        from sssjob.translators.base import ReadContext
+
+        session, whole, read = self.session, Tally(), list[Counts]()
+        for name in self.names:
+            with session.tolerant(name), bounded(name), self.looked.opened(name) as file:
+                context = ReadContext(name, Findings(name), session.profile, session.policy, options=self.options)
+                made = tables(file, self.source, context, self.rates)
+                for batch in made.batches:
+                    session.report(context.findings)
+                    yield batch
                 session.report(context.findings)
-                yield batch
-            session.report(context.findings)
-            _records(session, name, made.counts)
-            whole.add(made.tally)
-            read.append(made.counts)
-    _counted(session, whole, rates, read)
+                _records(session, name, made.counts)
+                whole.add(made.tally)
+                read.append(made.counts)
+        _counted(session, whole, self.rates, read)
 
+    def _side_by_side(self, beside: str) -> Iterable[Any]:
+        """Made by several processes as Parquet, read back in the order of the logs."""
+        import pyarrow.parquet as parquet
 
-def _csv(session: Session, names: Sequence[str], rates: RateSet, source: str,
-         options: Mapping[str, str]) -> Iterable[str]:
-    import pyarrow.csv as csv
+        from sssjob.accounting.partitions import in_pool, names_of
 
-    head = True
-    for batch in _batches(session, names, rates, source, options):
-        buffer = io.BytesIO()
-        csv.write_csv(batch, buffer, csv.WriteOptions(include_header=head, quoting_style="needed"))
-        head = False
-        yield buffer.getvalue().decode()
-    if head:
-        yield ",".join(f'"{name}"' for name in schema(rates).names) + "\n"
+        whole, read = Tally(), list[Counts]()
+        with tempfile.TemporaryDirectory(prefix=".sssjob-", dir=beside or None) as folder:
+            pairs = names_of(self.names, folder)
+            done: defaultdict[str, list[Result]] = defaultdict(list)
+            awaited = Counter(self.names)
+            results = in_pool(pairs, self._work(), self.jobs)
+            for name, made in pairs:
+                while len(done[name]) < awaited[name]:
+                    result = next(results)
+                    done[result.path].append(result)
+                awaited[name] = 0               # one that is named twice is there twice
+                result = done[name].pop()
+                if os.path.exists(made):
+                    with parquet.ParquetFile(made) as file:
+                        yield from file.iter_batches()
+                    os.unlink(made)
+                _told(self.session, result)
+                whole.add(result.tally)
+                read.append(result.counts)
+        _counted(self.session, whole, self.rates, read)
 
+    def _work(self) -> Work:
+        from sssjob.accounting.partitions import Work
 
-def _jsonl(session: Session, names: Sequence[str], rates: RateSet, source: str,
-           options: Mapping[str, str]) -> Iterable[str]:
-    """A record a job, charges as text, exact; what is not known is left out."""
-    for batch in _batches(session, names, rates, source, options):
-        for row in batch.to_pylist():
-            known = {k: f"{v:f}" if isinstance(v, Decimal) else v for k, v in row.items() if v is not None}
-            yield json.dumps({"type": "job", **known}) + "\n"
+        return Work(self.source, self.rates.text, dict(self.options), self.session.policy)
 
+    # -- tables
+    def csv(self) -> Iterable[str]:
+        """A line of names, then a line a job."""
+        import pyarrow.csv as csv
 
-def _parquet(session: Session, names: Sequence[str], rates: RateSet, source: str, options: Mapping[str, str],
-             output: str) -> int:
-    """One Parquet file, in place when all logs are read."""
-    from sssjob.accounting.parquet import parquet_table
+        head = True
+        for batch in self.batches():
+            buffer = io.BytesIO()
+            csv.write_csv(batch, buffer, csv.WriteOptions(include_header=head, quoting_style="needed"))
+            head = False
+            yield buffer.getvalue().decode()
+        if head:
+            yield ",".join(f'"{name}"' for name in schema(self.rates).names) + "\n"
 
-    with parquet_table(output, rates) as table:
-        for batch in _batches(session, names, rates, source, options):
-            table.add(batch)
-        table.given_up = bool(session.failures or session.errors)
-    return session.status()
+    def jsonl(self) -> Iterable[str]:
+        """A record a job, charges as text, exact; what is not known is left out."""
+        for batch in self.batches():
+            for row in batch.to_pylist():
+                known = {k: f"{v:f}" if isinstance(v, Decimal) else v for k, v in row.items() if v is not None}
+                yield json.dumps({"type": "job", **known}) + "\n"
 
+    def parquet(self, output: str) -> int:
+        """One Parquet file, in place when all logs are read; the exit status."""
+        from sssjob.accounting.parquet import parquet_table
 
-def _folder(session: Session, names: Sequence[str], rates: RateSet, source: str, options: Mapping[str, str],
-            folder: str, jobs: int, dask: str | None) -> int:
-    from sssjob.accounting.partitions import Work, in_pool, names_of, on_dask
+        with parquet_table(output, self.rates) as table:
+            for batch in self.batches(os.path.dirname(os.path.abspath(output))):
+                table.add(batch)
+            table.given_up = bool(self.session.failures or self.session.errors)
+        return self.session.status()
 
-    try:
-        os.makedirs(folder, exist_ok=True)
-    except OSError as error:
-        raise AccessError(escape(folder), error.strerror or str(error)) from None
-    work = Work(source, rates.text, dict(options), session.policy)
-    pairs = names_of(names, folder)
-    results = in_pool(pairs, work, jobs) if dask is None else on_dask(pairs, work, dask)
-    whole, read = Tally(), list[Counts]()
-    for result in results:
-        _told(session, result)
-        whole.add(result.tally)
-        read.append(result.counts)
-    _counted(session, whole, rates, read)
-    return session.status()
+    def folder(self, folder: str, dask: str | None) -> int:
+        """A Parquet file for each log; the exit status."""
+        from sssjob.accounting.partitions import in_pool, names_of, on_dask
+
+        try:
+            os.makedirs(folder, exist_ok=True)
+        except OSError as error:
+            raise AccessError(escape(folder), error.strerror or str(error)) from None
+        pairs = names_of(self.names, folder)
+        results = in_pool(pairs, self._work(), self.jobs) if dask is None else on_dask(pairs, self._work(), dask)
+        whole, read = Tally(), list[Counts]()
+        for result in results:
+            _told(self.session, result)
+            whole.add(result.tally)
+            read.append(result.counts)
+        _counted(self.session, whole, self.rates, read)
+        return self.session.status()
 
 
 def _told(session: Session, result: Result) -> None:

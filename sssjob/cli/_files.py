@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
+import io
 import os
 import select
 import stat
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import IO, BinaryIO, Final
+from typing import IO, Any, BinaryIO, Final
 
 from sssjob.errors import AccessError, UsageError
 from sssjob.findings import Findings, escape
 from sssjob.limits import LIMITS, Limits
 
-__all__ = ["emit", "file_name", "once", "opened", "read_bytes", "write_file"]
+__all__ = ["Source", "emit", "file_name", "once", "opened", "read_bytes", "write_file"]
 
 _PIECE: Final = 1 << 20
 #: Never replaced by a rename: what stands there is a device or a view of a process.
@@ -54,6 +55,59 @@ def opened(name: str) -> Iterator[BinaryIO]:
         except (OSError, ValueError) as error:
             raise AccessError(escape(name) or "''", getattr(error, "strerror", None) or str(error)) from None
         yield file
+
+
+class Source:
+    """An open file, pipe or standard input that is looked at before it is read, whole or as a stream."""
+
+    def __init__(self, file: BinaryIO, name: str) -> None:
+        self.file, self.name = file, name
+        self._read = b""
+
+    def head(self, size: int) -> bytes:
+        """The first bytes; what is read comes again."""
+        self._read += self._get(size - len(self._read))
+        return self._read
+
+    def whole(self, limits: Limits = LIMITS) -> bytes:
+        """All of it. Raises RejectedError (SSS110) when it is too large."""
+        head, self._read = self._read, b""
+        try:
+            return head + _bounded(self.file, self.name, limits)
+        except OSError as error:
+            raise AccessError(escape(self.name), error.strerror or str(error)) from None
+
+    def stream(self) -> BinaryIO:
+        """All of it, to be read piece by piece."""
+        head, self._read = self._read, b""
+        if not head:
+            return self.file
+        return io.BufferedReader(_Again(head, self.file), _PIECE)
+
+    def _get(self, size: int) -> bytes:
+        try:
+            return self.file.read(max(0, size))
+        except OSError as error:
+            raise AccessError(escape(self.name), error.strerror or str(error)) from None
+
+
+class _Again(io.RawIOBase):
+    """Bytes that were read already, then the rest of the file."""
+
+    def __init__(self, head: bytes, file: BinaryIO) -> None:
+        self._head, self._file = memoryview(head), file
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        """As of a file; it does not wait for more than the file has to give."""
+        size = len(buffer)
+        read: Callable[[int], bytes] = getattr(self._file, "read1", self._file.read)
+        made = self._head[:size] if self._head else read(size)
+        self._head = self._head[size:]
+        buffer[:len(made)] = made
+        return len(made)
 
 
 def once(names: Sequence[str]) -> None:

@@ -14,10 +14,12 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from sssjob.cli._complete import files, formats
-from sssjob.cli._files import emit, once, read_bytes
+from sssjob.cli._files import emit, once
 from sssjob.cli._findings import problem, say
 from sssjob.cli._ledger import line, money, opened_ledger, owner, place, rates
 from sssjob.cli._options import Session, bounded, common, format_option
+from sssjob.cli._recognised import Looked
+from sssjob.conversion import AUTO
 from sssjob.errors import UsageError
 from sssjob.findings import Findings, escape
 
@@ -75,7 +77,7 @@ class _Tally:
 @click.argument("names", metavar="FILE...", nargs=-1, required=True, shell_complete=files)
 @rates
 @click.option("-f", "--from", "source", metavar="FORMAT", default="sss", shell_complete=formats,
-              help="Format of FILE: sss (default), pbs-acct, sge-acct, sacct ...")
+              help="Format of FILE: sss (default), pbs-acct, sge-acct, sacct ...; auto: recognise it.")
 @format_option
 @click.option("--resume", is_flag=True, help="Read a log on from where the last time ended, through its rotation.")
 @click.option("--recharge", is_flag=True, help="Charge anew what was charged by other rates.")
@@ -90,12 +92,22 @@ def charge(session: Session, names: tuple[str, ...], rates_file: str, source: st
     A job is charged once for each run: by Machine, native id (else Id) and StartTime. Where another record says
     something else of a run, the old charge is reversed and a new one made.
     """
+    once([*names, rates_file])
+    with closing(Looked()) as looked:
+        if source == AUTO:
+            if resume:
+                raise UsageError("--resume needs the format of the log: name it with --from")
+            source = looked.format(session, names)
+        return _charge(session, names, rates_file, source, options, resume, recharge, itemise, owner, place, looked)
+
+
+def _charge(session: Session, names: tuple[str, ...], rates_file: str, source: str, options: tuple[str, ...],
+            resume: bool, recharge: bool, itemise: bool, owner: str, place: str | None, looked: Looked) -> int:
     from sssjob.cli._prices import hinted, load, nothing_taken, options_of
     from sssjob.translators.base import ReadContext
     from sssjob.translators.records.base import Counts, RecordTranslator
     from sssjob.translators.registry import get
 
-    once([*names, rates_file])
     reader = get(source)
     given = options_of(reader, options)
     rates = load(session, rates_file)
@@ -110,9 +122,9 @@ def charge(session: Session, names: tuple[str, ...], rates_file: str, source: st
                 context = ReadContext(name, Findings(name), session.profile, session.policy, options=given.view({}))
                 work = _Charging(session, ledger, rates, owner, recharge, itemise, tally)
                 if isinstance(reader, RecordTranslator) and reader.stream:
-                    read.append(_records(work, reader.stream, context, name, source, resume))
+                    read.append(_records(work, reader.stream, context, source, looked, resume))
                 else:
-                    document = reader.read(read_bytes(name), context)
+                    document = reader.read(looked.whole(name), context)
                     given.check(source)
                     session.report(context.findings)
                     if context.findings.rejected:
@@ -182,14 +194,14 @@ def _posted(ident: str, posted: Posted) -> dict[str, Any]:
     return made
 
 
-def _records(work: _Charging, stream: Callable[..., Any], context: Any, name: str, source: str,
+def _records(work: _Charging, stream: Callable[..., Any], context: Any, source: str, looked: Looked,
              resume: bool) -> Counts:
     """Charge the jobs of a log; with resume only what is new, and what was read is noted when all is charged."""
     from sssjob.accounting.sources import Source
-    from sssjob.cli._files import opened
 
+    name: str = context.path
     if not resume:
-        with opened(name) as file:
+        with looked.opened(name) as file:
             jobs = stream(file, context)
             work.post(((job, None) for job in _reported(jobs, work.session, context)), name)
             return _counted(work.session, jobs, context)

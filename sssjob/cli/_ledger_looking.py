@@ -83,9 +83,10 @@ def _table(rows: Sequence[tuple[str, ...]], titles: tuple[str, ...]) -> str:
 
 
 def _about(entry: Entry) -> str:
+    reason = str(entry.document.get("reason", ""))
     if entry.job:
-        return f"{entry.job} ({entry.machine})"
-    return str(entry.document.get("reason", ""))
+        return f"{entry.job} ({entry.machine})" + (f": {reason}" if reason else "")
+    return reason
 
 
 @click.command("show")

@@ -72,7 +72,7 @@ def hinted(session: Session, name: str, source: str) -> Iterator[None]:
         session.report(error.findings)
         if source == "sss" and any(f.rule == "SSS101" for f in error.findings) and not (session.quiet or
                                                                                        session.as_json):
-            say(f"{escape(name)}: if it is a log, --from names its format, as --from sacct")
+            say(f"{escape(name)}: if it is a log, --from names its format, as --from sacct, or --from auto")
         raise
 
 

@@ -5,28 +5,29 @@ from __future__ import annotations
 import json
 import sys
 from collections import Counter
-from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Final
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Final, cast
 from zoneinfo import ZoneInfo
 
 import click
 
 from sssjob.cli._complete import files, formats
-from sssjob.cli._files import emit, once, opened, read_bytes
+from sssjob.cli._files import Source, emit, once, opened
 from sssjob.cli._findings import problem, say, width
-from sssjob.cli._options import Session, bounded, common, format_option
+from sssjob.cli._options import Session, bounded, common, format_option, pairs
 from sssjob.cli._privacy import load_privacy, privacy_option
+from sssjob.cli._recognised import recognised
 from sssjob.cli._tables import table
+from sssjob.conversion import AUTO, Options
 from sssjob.errors import UsageError
 from sssjob.findings import Findings, escape
 
 if TYPE_CHECKING:
     from sssjob.accounting import Charge, RateSet, Uncharged
     from sssjob.accounting.totals import Totals
-    from sssjob.conversion import Options
     from sssjob.model import Job, JobDefaults
-    from sssjob.translators.base import Translator
     from sssjob.translators.records.base import Counts
+    from sssjob.translators.records.sums import Summary
 
 __all__ = ["command"]
 
@@ -36,7 +37,7 @@ _EVERY: Final = ("hour", "day", "week", "month", "year")
 @click.command("account")
 @click.argument("names", metavar="FILE...", nargs=-1, required=True, shell_complete=files)
 @click.option("-f", "--from", "source", metavar="FORMAT", default="sss", shell_complete=formats,
-              help="Format of FILE: sss (default), sacct, pbs-acct, sge-acct ...")
+              help="Format of FILE: sss (default), sacct, pbs-acct, sge-acct ...; auto: recognise that of each.")
 @format_option
 @click.option("--by", "by", multiple=True, metavar="PROPERTY",
               help="Add up by this property; may repeat (default: Project). --by '' adds up all jobs.")
@@ -58,11 +59,11 @@ def command(session: Session, names: tuple[str, ...], source: str, options: tupl
     from sssjob.accounting.totals import Totals
     from sssjob.cli._prices import hinted, load, nothing_taken, options_of
     from sssjob.translators.records.base import Counts
+    from sssjob.translators.records.sums import Summary
     from sssjob.translators.registry import get
 
     once([*names, *filter(None, (rates_file, privacy_file))])
-    reader = get(source)
-    given = options_of(reader, options)
+    given = Options(pairs(options, "--option")) if source == AUTO else options_of(get(source), options)
     rates = load(session, rates_file) if rates_file else None
     if rates_file and rates is None:
         return 1
@@ -72,12 +73,19 @@ def command(session: Session, names: tuple[str, ...], source: str, options: tupl
     read, uncharged = list[Counts](), Counter[str]()
     for name in names:
         with session.tolerant(name), bounded(name), hinted(session, name, source):
-            for job, made in _charged(_jobs(session, reader, name, given, read), rates):
+            for found in _jobs(session, source, name, given, read):
+                if isinstance(found, Summary):
+                    _refuse_of_sums(every, spread, rates_file, privacy_file)
+                    totals.add(found.job(), jobs=found.jobs)
+                    continue
+                job, made = _charged(*found, rates)
                 user = str(job.value("User") or "")       # what becomes of the name changes nothing about whose it is
                 if totals.add(privacy.applied(job) if privacy else job, user) and isinstance(made, Uncharged):
                     uncharged[str(made.reason)] += 1
     if session.errors:
         return session.status()
+    if source == AUTO:
+        given.check("the formats that were recognised")
     session.errors += nothing_taken(read)
     _print(session, totals, uncharged)
     if report is not None:
@@ -92,48 +100,58 @@ def _zone(name: str) -> ZoneInfo:
         raise UsageError(f"--timezone {name!r} is no time zone, as Europe/Berlin") from None
 
 
-def _jobs(session: Session, reader: Translator, name: str,
-          options: Options, read: list[Counts]) -> Iterator[tuple[Job, JobDefaults | None]]:
-    """The jobs of one source, its findings reported as they come. read: its counts are appended."""
+def _jobs(session: Session, source: str, name: str,
+          options: Options, read: list[Counts]) -> Iterator[tuple[Job, JobDefaults | None] | Summary]:
+    """The jobs of one source, or the sums over jobs, its findings reported as they come. read: its counts are
+    appended."""
     from sssjob.translators.base import ReadContext
     from sssjob.translators.records.base import RecordTranslator
 
     context = ReadContext(name, Findings(name), session.profile, session.policy, options=options.view({}))
-    if isinstance(reader, RecordTranslator) and reader.stream is not None:
-        with opened(name) as file:
-            stream = reader.stream(file, context)
-            for job in stream:
-                session.report(context.findings)
-                yield job, None
+    with opened(name) as file:
+        reader, found = recognised(session, Source(file, name), source)
+        if not (isinstance(reader, RecordTranslator) and reader.stream is not None):
+            document = reader.read(found.whole(), context)
+            if source != AUTO:
+                options.check(reader.name)
+            session.report(context.findings)
+            if not context.findings.rejected:
+                yield from document.jobs()
+            return
+        stream = (reader.sums or reader.stream)(found.stream(), context)
+        for job in stream:
+            session.report(context.findings)
+            yield (job, None) if reader.sums is None else cast("Summary", job)
         session.report(context.findings)
         read.append(stream.counts)
         if session.as_json:
             emit(json.dumps({"type": "records", "file": name, **stream.counts.record()}) + "\n")
         elif not session.quiet:
             say(f"{escape(name)}: {stream.counts}")
-        return
-    document = reader.read(read_bytes(name), context)
-    options.check(reader.name)
-    session.report(context.findings)
-    if not context.findings.rejected:
-        yield from document.jobs()
 
 
-def _charged(jobs: Iterable[tuple[Job, JobDefaults | None]],
-             rates: RateSet | None) -> Iterator[tuple[Job, Charge | Uncharged | None]]:
-    """The jobs with their defaults and, by rates, their charges."""
+def _refuse_of_sums(every: str | None, spread: bool, rates_file: str | None, privacy_file: str | None) -> None:
+    """UsageError for what can be said of jobs only."""
+    for named, refused in ((f"--every {every}", every not in (None, "month", "year")), ("--spread", spread),
+                           ("--rates", rates_file is not None), ("--privacy", privacy_file is not None)):
+        if refused:
+            raise UsageError(f"{named} is for jobs; a sum tells the month of its jobs and what they used together")
+
+
+def _charged(job: Job, defaults: JobDefaults | None,
+             rates: RateSet | None) -> tuple[Job, Charge | Uncharged | None]:
+    """The job with its defaults and, by rates, its charge."""
     from sssjob.accounting import Charge, charge
     from sssjob.element import new_property
     from sssjob.inherit import effective
 
-    for job, defaults in jobs:
-        whole = job if defaults is None else effective(job, defaults).fold()
-        made = None
-        if rates is not None:
-            made = charge(job, rates, defaults)
-            units = {"units": rates.currency} if rates.currency else {}
-            whole.set("Charge", new_property("Charge", made.amount, units) if isinstance(made, Charge) else None)
-        yield whole, made
+    whole = job if defaults is None else effective(job, defaults).fold()
+    if rates is None:
+        return whole, None
+    made = charge(job, rates, defaults)
+    units = {"units": rates.currency} if rates.currency else {}
+    whole.set("Charge", new_property("Charge", made.amount, units) if isinstance(made, Charge) else None)
+    return whole, made
 
 
 def _print(session: Session, totals: Totals, uncharged: Counter[str]) -> None:
@@ -150,7 +168,8 @@ def _print(session: Session, totals: Totals, uncharged: Counter[str]) -> None:
     if groups:
         rows, titles = _rows(totals)
         names = len(totals.by) + bool(groups[0].period)
-        emit("".join(f"{line}\n" for line in table(rows, titles, width(sys.stdout), texts=names)))
+        most = width(sys.stdout) if sys.stdout.isatty() else sys.maxsize       # what reads a pipe wants whole names
+        emit("".join(f"{line}\n" for line in table(rows, titles, most, texts=names)))
     for why, count in sorted(totals.left_out.items()):
         problem(f"{count} job{'s' * (count != 1)} left out: {why}", as_json=False)
     for why, count in sorted(uncharged.items()):

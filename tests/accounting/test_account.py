@@ -7,6 +7,7 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 from collections.abc import Callable
 from fractions import Fraction
 from html.parser import HTMLParser
@@ -352,8 +353,10 @@ def test_the_table(account: Callable[[str], Answer]) -> None:
     assert answer.err.splitlines()[-1] == "log: 6 records read: 6 given as 6 jobs, 0 rejected"
 
 
-def test_numbers_are_not_folded(account: Callable[[str], Answer], tmp_path: Path) -> None:
-    """A sum of 18,433.78 hours stood there as 18,433.7 and, on the next line, 8."""
+def test_numbers_are_not_folded(account: Callable[[str], Answer], tmp_path: Path,
+                                monkeypatch: pytest.MonkeyPatch) -> None:
+    """A sum of 18,433.78 hours stood there as 18,433.7 and, on the next line, 8. Names are folded on a terminal."""
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
     text = (tmp_path / "log").read_text().replace("end=1795003600", "end=2095003600").replace("ctime=1795000000",
     "ctime=1495000000")
     (tmp_path / "log").write_text(text.replace('"p', '"a-project-with-quite-a-long-name-'))

@@ -76,7 +76,8 @@ def test_the_life_of_money(ledger: Command) -> None:
     statement = re.sub(r"20\d\d-\S+Z", "TIME", ledger("statement chem --currency EUR").out)
     assert [line.split() for line in statement.splitlines()[2:]] == [
         ["opening", "0"], ["1", "TIME", "deposit", "grant", "5", "+10"],
-        ["5", "TIME", "charge", "1.head", "(colony)", "-1.00"], ["6", "TIME", "refund", "1.head", "(colony)", "+0.25"],
+        ["5", "TIME", "charge", "1.head", "(colony)", "-1.00"],
+        ["6", "TIME", "refund", "1.head", "(colony):", "slow", "disk", "+0.25"],
         ["closing", "9.25"]]
     shown = ledger("show 5").out
     assert "  VBR Processors: 2 [Processors] * 0.5 [VBR Processors] * 3600 [Duration] / 3600 [s/hour] = 1\n" in shown
@@ -198,6 +199,8 @@ def test_export(ledger: Command, tmp_path: Path) -> None:
     ("charge job.xml --option machine=m --rates rates.toml", 2, "no option 'machine' of sss"),
     ("charge - -f pbs-acct --rates -", 2, "only once"),
     ("charge job.xml -f nonsense --rates rates.toml", 2, "unknown format"),
+    ("charge rates.toml -f auto --rates rates.toml", 2, "no format is recognised in it"),
+    ("charge log -f auto --resume --rates rates.toml", 2, "--resume needs the format of the log"),
     ("quote job.xml --rates rates.toml --expires soon", 2, "--expires: 'soon' is neither"),
     ("quote waiting.xml --rates rates.toml --expires 2026-01-01T00:00 --timezone Nowhere", 2, "is no time zone"),
     ("hold waiting.xml --rates rates.toml", 1, "account chem has 0 left, 1.00 are asked for"),
@@ -208,6 +211,16 @@ def test_export(ledger: Command, tmp_path: Path) -> None:
 def test_refusals(ledger: Command, line: str, code: int, message: str) -> None:
     answer = ledger(line)
     assert (answer.code, answer.out) == (code, "") and message in answer.err
+
+
+def test_what_is_charged_is_recognised(ledger: Command, tmp_path: Path) -> None:
+    line = ('11/21/2026 10:00:09;E;1.head;user=a account="chem" ctime=1 start=5 end=3605 exec_host=n/0 '
+            "resources_used.ncpus=2 Exit_status=0\n")
+    (tmp_path / "20261121").write_text(line)
+    answer = ledger("charge 20261121 -f auto --rates rates.toml")
+    assert (answer.code, answer.err.splitlines()[0], answer.err.splitlines()[-1]) == (
+        0, "20261121: pbs-acct: it begins with a stamp, a type of record and an id", "1 job: 1 charged; 1.00 EUR")
+    assert ledger("charge job.xml -f auto --rates rates.toml").err.splitlines()[-1] == "1 job: 1 charged; 1.00 EUR"
 
 
 @pytest.mark.parametrize(("line", "code", "message"), [

@@ -123,8 +123,61 @@ def test_a_log_that_is_not_there_leaves_the_others(charge: Callable[[str], Answe
     assert not list(tmp_path.glob("t.*")) and not list(tmp_path.glob(".sssjob-*"))
 
 
+@pytest.mark.parametrize("output", ["", "--json", "-o t.csv", "-o t.parquet"])
+def test_one_table_by_several_processes(charge: Callable[[str], Answer], tmp_path: Path, output: str) -> None:
+    """As one process makes it, in the order of the logs, one of them twice; nothing is left beside it."""
+    made = []
+    for jobs in (1, 2):
+        answer = charge(f"-f pbs-acct a.log b.log a.log {output} --jobs {jobs}")
+        table = next(tmp_path.glob("t.*"), None)
+        rows = parquet.read_table(table).to_pylist() if output.endswith("parquet") else table and table.read_text()
+        made.append((answer.code, sorted(answer.out.splitlines()), rows, sorted(answer.err.splitlines())))
+        assert "1.head" in str((rows, answer.out))
+        if table is not None:
+            table.unlink()
+        if not output:
+            assert [row["id"] for row in csv.DictReader(answer.out.splitlines())] == [
+                "1.head", "19.head", "2.head", "29.head", "1.head", "19.head"]
+    assert made[0] == made[1] and not list(tmp_path.glob(".sssjob-*"))
+
+
+def test_one_table_by_several_processes_without_a_log(charge: Callable[[str], Answer], tmp_path: Path) -> None:
+    answer = charge("-f pbs-acct none.log a.log -o t.parquet --jobs 2")
+    assert answer.code == 3 and "none.log: No such file" in answer.err
+    assert not list(tmp_path.glob("t.*")) and not list(tmp_path.glob(".sssjob-*"))
+    assert "1.head" in charge("-f pbs-acct none.log a.log --jobs 2").out
+
+
+def test_recognised_logs(charge: Callable[[str], Answer], tmp_path: Path) -> None:
+    named, found = charge("-f pbs-acct a.log b.log"), charge("-f auto a.log b.log")
+    assert (found.code, found.out) == (0, named.out)
+    assert found.err.splitlines()[0] == "a.log: pbs-acct: it begins with a stamp, a type of record and an id"
+    assert charge("-f auto a.log b.log --jobs 2").out == named.out
+    (tmp_path / "job.xml").write_text("<Job><Id>7</Id><State>Idle</State></Job>")
+    assert "<Id>7</Id>" in charge("-f auto job.xml").out
+
+
+def test_recognised_logs_that_are_read_once(charge: Callable[[str], Answer], tmp_path: Path) -> None:
+    """A pipe is looked at and read, and none of it is lost; other processes cannot read it."""
+    os.mkfifo(tmp_path / "pipe.log")
+    text = PBS.format(1) * 2000         # more than is looked at
+    feeding = threading.Thread(target=(tmp_path / "pipe.log").write_text, args=(text,), daemon=True)
+    feeding.start()
+    answer = charge("-f auto pipe.log")
+    feeding.join()
+    assert answer.code == 0 and "pipe.log: 4000 records read: 4000 given" in answer.err
+    feeding = threading.Thread(target=(tmp_path / "pipe.log").write_text, args=(PBS.format(1),), daemon=True)
+    feeding.start()
+    answer = charge("-f auto pipe.log --jobs 2")
+    feeding.join()
+    assert answer.code == 2 and "--jobs needs files where --from is auto, and pipe.log is none" in answer.err
+
+
 @pytest.mark.parametrize(("line", "message"), [
-    ("-f pbs-acct a.log --jobs 2", "name a folder, -o DIR/"),
+    ("-f pbs-acct a.log --dask tcp://127.0.0.1:1", "name a folder, -o DIR/"),
+    ("-f pbs-acct - --jobs 2", "--jobs needs the names of logs, not standard input"),
+    ("-f auto a.log s.psv", "a.log is pbs-acct, but s.psv is sacct: one format at a time"),
+    ("-f auto rates.toml", "no format is recognised in it"),
     ("-f pbs-acct - -o out/", "not standard input"),
     ("-f pbs-acct a.log --itemise", "--itemise is for documents"),
     ("a.log b.log", "several files, --jobs and --dask are for accounting logs"),

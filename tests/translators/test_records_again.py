@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from io import BytesIO
 from pathlib import Path
 from unittest.mock import patch
@@ -87,34 +88,89 @@ def test_hostile_lines(name: str, data: st.DataObject) -> None:
 
 # --- forms --------------------------------------------------------------------------------------------------------
 
-WORDS = st.text(st.sampled_from('ab=". \\9\t\xa0-_+[]'), max_size=12)
+HEAD = "11/21/2026 10:00:09;E;7.head;"
+NAMES = ("user", "group", "account", "jobname", "queue", "exec_host", "Resource_List.ncpus", "Resource_List.x", "end",
+         "Exit_status", "exec_vnode", "session", "resources_used.mem", "run_count", "a-b")
+VALUES = st.text(st.sampled_from('ab=". \\9\t\xa0-_+[]'), max_size=6)
+WORDS = VALUES | st.builds("{}={}".format, st.sampled_from(NAMES), VALUES) | st.builds(
+    '{}="{}"'.format, st.sampled_from(NAMES), VALUES)
+FIELDS = SEEDS["lsf-acct"].decode().splitlines()
 
 
-@given(st.lists(WORDS, max_size=6), st.lists(WORDS, max_size=6))
+@given(st.lists(WORDS, max_size=12), st.lists(WORDS, max_size=12))
 @settings(max_examples=400)
-def test_a_form_cuts_as_the_careful_way_does(one: list[str], other: list[str]) -> None:
-    """The form of one text, held against another text and against itself."""
-    named, plain = _pbs.form_of(" ".join(one)), lsf_acct._form(" ".join(one))
+def test_a_form_of_pbs_says_what_the_careful_way_says(one: list[str], other: list[str]) -> None:
+    """The form of one record, held against another record and against itself."""
+    form = _pbs.form_of(HEAD + " ".join(one))
     for text in (" ".join(one), " ".join(other)):
-        if named is not None and (found := named.match(text)):
-            assert list(_pbs.attributes(text).items()) == list(zip(named.names, found.groups(), strict=True))
-        if plain is not None and (found := plain.match(text)):
-            assert lsf_acct._cut(text) == found.groups()
+        if form is not None and "\t" not in text and text.isascii() and (found := form.match(HEAD + text)):
+            who, when, ended, held, used = form.said(found.groups())
+            assert found.groups()[:2] == ("11/21/2026 10:00:09", "7.head")
+            assert (_pbs.section(_pbs.WHO, who), when, ended, _pbs.section(_pbs.HELD, held), used) == (
+                _pbs.Facts(text).said())
+
+
+def test_most_records_of_pbs_have_a_form() -> None:
+    lines = [line for line in SEEDS["pbs-acct"].decode().splitlines() if ";E;" in line]
+    assert lines and all(_pbs.form_of(line) is not None for line in lines)
+
+
+@given(st.data())
+@settings(max_examples=200)
+def test_a_form_of_lsf_says_what_the_careful_way_says(data: st.DataObject) -> None:
+    one = data.draw(st.sampled_from(FIELDS))
+    form = lsf_acct._form(one)
+    fields = [found[0] for found in lsf_acct._TOKEN.finditer(one)]
+    for _ in range(data.draw(st.integers(0, 3))):
+        fields[data.draw(st.integers(1, len(fields) - 1))] = data.draw(
+            st.sampled_from(('"a ""b"" c"', '""', "0", "1", "2", "-1", '"x y"', 'a"b', '"', "12", '"0"')))
+    text = " ".join(fields)
+    if form is None or (match := form.match(text)) is None:
+        return
+    values = match.groups()
+    careful = lsf_acct._Fields(lsf_acct._cut(text))
+    assert [section(values) for section in form.sections] == [careful.texts(s) for s in lsf_acct._SECTIONS]
+    assert form.tail(values) == careful.tail()
+    assert lsf_acct._cut(values[form.hosts]) == careful.fields[slice(*careful.hosts)]
+
+
+def test_all_records_of_lsf_have_a_form() -> None:
+    finished = [line for line in FIELDS if line.startswith('"JOB_FINISH"')]
+    assert finished and all((f := lsf_acct._form(line)) is not None and f.match(line) for line in finished)
+
+
+def test_commands_of_many_words_have_the_form_of_others() -> None:
+    """How many blanks and doubled quotes are in what is not read makes no other form."""
+    line = next(line for line in FIELDS if line.startswith('"JOB_FINISH"'))
+    fields = [found[0] for found in lsf_acct._TOKEN.finditer(line)]
+    form, asked = lsf_acct._form(line), int(fields[22])
+    at = 27 + asked + int(fields[23 + asked])           # the command, behind jobName
+    fields[at] = '"a b ""c d"" e"'
+    assert form is not None and form.match(" ".join(fields)) is not None
+
+
+class Plain:
+    """A form of blanks."""
+
+    def __init__(self, text: str) -> None:
+        self.match = re.compile(" ".join(["([^ ]*+)"] * len(text.split(" ")))).fullmatch
 
 
 def test_a_form_is_taken_when_it_came_often() -> None:
-    forms = _again.Forms(_pbs.form_of)
+    forms = _again.Forms(Plain, " ")
     cut = [forms.cut(f"user=u{n} ctime={n}") is not None for n in range(40)]
     assert cut == [False] * 16 + [True] * 24
-    assert forms.cut("user=u ctime=1 end=2") is None and forms.cut("ctime=1 user=u") is None
+    assert all(forms.cut(text) is None for text in ("user=u ctime=1 end=2", "user=\xe4 b", "a\tb c"))
 
 
 def test_forms_and_facts_are_bounded() -> None:
-    forms = _again.Forms(_pbs.form_of)
+    forms = _again.Forms(Plain, " ")
     for n in range(400):
         for _ in range(20):
-            forms.cut(" ".join(f"k{n}x{i}=1" for i in range(n % 60)))
-    assert sum(map(len, forms._known.values())) <= _again._FORMS
+            forms.cut(" ".join(f"k{n}x{i}=1" for i in range(1 + n % 300)))
+    known = [form for beside in forms._known.values() for form in beside]
+    assert 0 < len(known) <= _again._FORMS
+    assert forms.cut(" ".join("a" * 500)) is None       # more blanks than are worth a pattern
     once = _again.Once(str.upper, most=10)
     assert [once[str(n)] for n in range(100)] == [str(n) for n in range(100)] and len(once) <= 10
     assert once["x" * 5000] == "X" * 5000 and len(once) <= 10 and "x" * 5000 not in once

@@ -11,6 +11,7 @@ import pytest
 from sssjob.model import Job
 from sssjob.translators import get
 from sssjob.translators.base import ReadContext
+from sssjob.translators.records import _open
 from sssjob.translators.records.base import Counts, RecordTranslator
 
 SAMPLES = os.environ.get("SSSJOB_SAMPLES")
@@ -53,6 +54,18 @@ def test_jobs_without_an_end() -> None:
     assert (waiting.value("State"), waiting.value("StartTime"), waiting.delivered) == ("Idle", None, None)
     assert (running.value("State"), running.value("Project")) == ("Running", "chem")
     assert read(Q, S, keep=True)[3] == [Q, S]
+
+
+def test_so_many_open_jobs_are_held(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The oldest is given as it stands where one more comes, by their number and by the length of their lines."""
+    lines = [Q.replace(";7;", f";{n};") for n in range(1, 6)]
+    for name, limit in (("_MOST", 2), ("_HELD", 2 * len(Q) - 1)):
+        with monkeypatch.context() as patch:
+            patch.setattr(_open, name, limit)
+            jobs, counts, *_ = read(*lines, E.replace(";7;", ";5;"))
+        assert [(j.id, j.value("State")) for j in jobs] == [
+            ("1", "Idle"), ("2", "Idle"), ("3", "Idle"), ("5", "Completed"), ("4", "Idle")]
+        assert (counts.read, counts.given) == (6, 6)
 
 
 @pytest.mark.parametrize(("end", "message"), [

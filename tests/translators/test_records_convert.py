@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -50,6 +51,23 @@ def test_counts_for_machines_and_status_of_nothing_taken() -> None:
     assert code == 1 and out == ""
     assert json.loads(err.splitlines()[-1]) == {"type": "counts", "file": "-", "read": 2, "given": 0, "rejected": 2,
                                                 "jobs": 0, "reasons": {"columns": 2}}
+
+
+#: A value of each option of writing.
+VALUES = {"created": "1795251610", "site": "S", "benchmark": "HEPscore23 15.3", "origin": "1795000000",
+          "fields": "id,user", "guard": "yes"}
+WRITTEN = [(name, option, VALUES.get(option, "0.3")) for row in DOCS.read_text().splitlines()
+           if row.startswith("| `") and row.count("|") == 4 and any(w in row for w in ("written", "CSV"))
+           for name in re.findall(r"`([\w-]+)`", row.split("|")[1])
+           for option in re.findall(r"`([a-z]+)[`=]", row.split("|")[3]) if (name, option) != ("jsonl", "guard")]
+
+
+@pytest.mark.parametrize(("name", "option", "value"), WRITTEN)
+def test_options_of_writing_that_the_docs_name(capsys: pytest.CaptureFixture[str], name: str, option: str,
+                                               value: str) -> None:
+    """``site`` of car and ur2 was asked for when the first job came, and refused before that."""
+    code = main(["convert", "-f", "pbs-acct", str(PBS), "-t", name, "--option", f"{option}={value}", "-o", os.devnull])
+    assert "no option" not in capsys.readouterr().err and code in (0, 1)     # swf: no job may begin before its origin
 
 
 def test_strict_and_unknown_options() -> None:

@@ -284,6 +284,13 @@ def test_slaves_of_a_parallel_job() -> None:
     assert counts.reasons == {"orphan": 1}
 
 
+@pytest.mark.parametrize(("slots", "host", "nodes"), [("1", "h1", 1), ("2", "h1", None), ("1", "UNKNOWN", None)])
+def test_a_job_of_one_slot_is_on_one_node(slots: str, host: str, nodes: int | None) -> None:
+    """The line names the first host only: of more slots it does not say how many there are."""
+    (job,), _, _ = jobs_of(sge_acct.TRANSLATOR, sge_line(f35=slots, f2=host))
+    assert job.delivered is not None and job.delivered.value("NodeCount") == nodes
+
+
 def test_milliseconds_and_colons_in_a_name() -> None:
     (job,), _, _ = jobs_of(sge_acct.TRANSLATOR, sge_line(f9="1310761621000", f10="1311095354000", f11="1311095454000"))
     assert (job.start_time, job.end_time) == (1311095354, 1311095454)

@@ -65,6 +65,47 @@ def rows(data: str | bytes) -> tuple[list[dict[str, Any]], dict[str, Any], list[
     return list(map(json.loads, text.splitlines())), counts, [f"{f.rule} {f.message}" for f in reading.findings]
 
 
+def account(capsys: pytest.CaptureFixture[str], *line: str) -> tuple[int, str, str]:
+    code = main(["account", *line])
+    return code, *capsys.readouterr()
+
+
+def test_totals_of_sums(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    """Jobs count as many as they are; times are those of all together, sizes those of each."""
+    second = MESSAGE.split("\n", 1)[1].replace("WallDuration: 100", "WallDuration: 3600")
+    (tmp_path / "m.txt").write_text(MESSAGE + second)
+    (tmp_path / "car.xml").write_text(CAR)
+    (tmp_path / "n.txt").write_text("APEL-summary-job-message: v0.3\nSite: S\nMonth: 3\nYear: 2026\n"
+                                    "NormalisedWallDuration: 5\nNumberOfJobs: 2\n%%\n")
+    code, out, err = account(capsys, "-f", "auto", *(str(tmp_path / n) for n in ("m.txt", "car.xml", "n.txt")), "--by",
+                             "Extension:VO", "--by", "queue", "--every", "year", "--json")
+    total, whole = (json.loads(line) for line in out.splitlines()[-2:])
+    assert (code, total["key"]) == (0, {"Extension:VO": "atlas", "Queue": "-"})
+    assert [json.loads(line)["format"] for line in err.splitlines()] == ["apel-summary"] * 3
+    assert (total["period"], total["jobs"], total["wall_h"], total["processor_h"], total["cpu_h"]) == (
+        "2026", 21, round(3800 / 3600, 4), round(8 * 3800 / 3600, 4), 0.075)
+    assert whole["left_out"] == {"in sums without WallDuration": 2}
+
+
+def test_names_are_not_folded_in_a_pipe(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    name = "a-site-with-a-name-" * 8
+    (tmp_path / "m.txt").write_text(MESSAGE.replace("Site: S", f"Site: {name}"))
+    out = account(capsys, "-f", "apel-summary", str(tmp_path / "m.txt"), "--by", "Extension:Site")[1]
+    assert out.splitlines()[2].split()[:2] == [name, "7"]
+
+
+@pytest.mark.parametrize("option", [("--every", "day"), ("--spread",), ("--rates", "r.toml"), ("--privacy", "p.toml")])
+def test_what_sums_do_not_tell_is_refused(capsys: pytest.CaptureFixture[str], tmp_path: Path, option: tuple[str, ...],
+                                          monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "m.txt").write_text(MESSAGE)
+    rates = 'name = "n"\nversion = "1"\n[[rate]]\ntype = "VBR"\nname = "Processors"\nrate = 1\n'
+    (tmp_path / "r.toml").write_text(rates)
+    (tmp_path / "p.toml").write_text("least = 2\n")
+    code, out, err = account(capsys, "-f", "apel-summary", "m.txt", *option)
+    assert (code, out) == (2, "") and f"{option[0]}" in err and "is for jobs; a sum tells the month" in err
+
+
 @pytest.mark.parametrize("text", [MESSAGE, CAR], ids=["message", "car"])
 def test_a_sum(text: str) -> None:
     made, counts, findings = rows(text)

@@ -1,17 +1,18 @@
 """What comes again and again in a log is made once: the facts of texts that are the same (``Once``), and the pattern
-that cuts lines of one form (``Forms``).
+that cuts lines of one form (``Forms``, ``cutter``).
 
 Neither changes what a record becomes, and both are bounded; the tests read every log with and without them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable
-from typing import Any, Final, Generic, Protocol, TypeVar
+import re
+from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
+from typing import Any, Final, Generic, NamedTuple, Protocol, TypeVar
 
 from sssjob.findings import Findings
 
-__all__ = ["LONGEST", "Form", "Forms", "Once"]
+__all__ = ["LONGEST", "Cut", "Form", "Forms", "Once", "Token", "cutter"]
 
 #: Characters of a key that is remembered.
 LONGEST: Final = 4096
@@ -54,27 +55,30 @@ class Form(Protocol):
 
     @property
     def match(self) -> Callable[[str], Any]:
-        """The full match of a line of this form, its groups the values; None of any other line."""
+        """The full match of a line of this form, its groups what is wanted of it; None of any other line."""
 
 
 _F = TypeVar("_F", bound=Form)
 
 
 class Forms(Generic[_F]):
-    """The forms that lines of a log have come in often, by a measure of the line that is quickly taken."""
+    """The forms that lines of a log have come in often, by measures of the line that are quickly taken: how many of
+    these signs are in it. Lines with other white space than blanks, or that are not ASCII, have none."""
 
-    def __init__(self, form: Callable[[str], _F | None]) -> None:
-        self._form = form
-        self._known: dict[tuple[int, int], list[_F]] = {}
-        self._missed: dict[tuple[int, int], int] = {}
+    def __init__(self, form: Callable[[str], _F | None], signs: str) -> None:
+        self._form, self._signs = form, signs
+        self._known: dict[tuple[int, ...], list[_F]] = {}
+        self._missed: dict[tuple[int, ...], int] = {}
         self._count = 0
         self._last: _F | None = None
 
     def cut(self, text: str) -> tuple[_F, tuple[str, ...]] | None:
-        """(form, values) of a line; None where none of the forms is its own."""
+        """(form, what is wanted) of a line; None where none of the forms is its own."""
+        if not text.isascii() or "\t" in text:
+            return None
         if self._last is not None and (found := self._last.match(text)) is not None:
             return self._last, found.groups()
-        measure = text.count(" "), text.count('"')
+        measure = tuple([text.count(sign) for sign in self._signs])
         forms: Iterable[_F] = self._known.get(measure, ())
         for form in forms:
             found = form.match(text)
@@ -84,9 +88,9 @@ class Forms(Generic[_F]):
         self._miss(measure, text)
         return None
 
-    def _miss(self, measure: tuple[int, int], text: str) -> None:
+    def _miss(self, measure: tuple[int, ...], text: str) -> None:
         """Take the form of a line where those of its measure are often missed."""
-        if self._count >= _FORMS or len(text) >= LONGEST or measure[0] > _WIDE:
+        if self._count >= _FORMS or len(text) >= LONGEST or text.count(" ") > _WIDE:
             return
         missed = self._missed[measure] = self._missed.get(measure, 0) + 1
         if len(self._missed) > _MOST:
@@ -98,3 +102,39 @@ class Forms(Generic[_F]):
         if len(beside) < _BESIDE and (form := self._form(text)) is not None:
             beside.append(form)
             self._count += 1
+
+
+class Token(NamedTuple):
+    """A pattern of one part of a line, and the same with its value as a group."""
+
+    plain: str
+    valued: str
+
+
+class Cut(NamedTuple):
+    """What cuts lines: their full match; where among its groups the values of tokens stand, by number of the token;
+    where the runs stand, in their order; where an empty text stands, for what is not there."""
+
+    match: Callable[[str], Any]
+    values: dict[int, int]
+    runs: tuple[int, ...]
+    empty: int
+
+
+def cutter(tokens: Sequence[Token], wanted: Collection[int], runs: Sequence[tuple[int, int]], prefix: str = "") -> Cut:
+    """The pattern of lines of such tokens, parted by blanks. wanted: tokens whose values are; runs: (first, last) of
+    tokens whose text is, as a whole; none of them inside another. prefix: of the line, with groups of its own."""
+    starts, ends = {first for first, _ in runs}, {last for _, last in runs}
+    number, values, found, parts = re.compile(prefix).groups, dict[int, int](), list[int](), []
+    for at, token in enumerate(tokens):
+        part = token.valued if at in wanted else token.plain
+        if at in starts:
+            found.append(number)
+            number += 1
+            part = f"({part}"
+        if at in wanted:
+            values[at] = number
+            number += 1
+        parts.append(f"{part})" if at in ends else part)
+    pattern = re.compile(prefix + " ".join(parts) + "()", re.DOTALL)
+    return Cut(pattern.fullmatch, values, tuple(found), number)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Set
+from collections.abc import Collection, Iterable, Set
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import lru_cache
@@ -14,88 +14,133 @@ from sssjob.element import Property
 from sssjob.findings import escape
 from sssjob.lexical import LexicalError
 from sssjob.nodeset import fold
+from sssjob.translators.records._again import Token, cutter
 from sssjob.translators.records._record import leaf, node, recall
 from sssjob.translators.records._values import amount, count, micros, rounded
 from sssjob.units import to_bytes
 
 __all__ = [
-    "LIMITS", "Chunks", "Facts", "Form", "Texts", "array_of", "attributes", "exec_host", "form_of", "node_of",
-    "nodes_spec", "requested", "vnodes",
+    "HELD", "LIMITS", "WHO", "Chunks", "Facts", "Form", "Said", "Texts", "array_of", "attributes", "exec_host",
+    "form_of", "node_of", "nodes_spec", "requested", "section", "vnodes",
 ]
 
-_NAME: Final = re.compile(r"[A-Za-z_][\w.\-]*")
+_NAME: Final = re.compile(r"[A-Za-z_][\w.\-]*", re.ASCII)
 _QUOTED: Final = re.compile(r'([A-Za-z_][\w.\-]*)=(?:"((?:[^"\\]++|\\.)*+)"|(\S*+))')
+_HEAD: Final = re.compile(r"\d\d/\d\d/\d{4} \d\d:\d\d:\d\d;([A-Za-z]{1,2});\d[^; ]*;(.*)", re.ASCII | re.DOTALL)
 _HOSTS: Final = 100_000
 _FEW: Final = 1000          # hosts of a list that is remembered
 #: Resource_List -> ResourceLimit.
 LIMITS: Final = {"cput": "CPUTime", "pmem": "MaxMemorySize", "vmem": "MaxSwap"}
 #: Sections of a record: texts that together say one thing.
-_WHO: Final = ("jobname", "user", "group", "account", "queue", "resvname", "resvID", "owner", "resource", "project")
-_WHEN: Final = ("ctime", "etime", "start", "end", "qtime", "eligible_time", "run_count")
+WHO: Final = ("user", "group", "account", "queue", "resvname", "resvID", "owner", "resource", "project")
+_WHEN: Final = ("jobname", "ctime", "etime", "start", "end", "qtime", "eligible_time", "run_count")
 _ENDED: Final = ("Exit_status", "run_count", "exec_vnode")
-_HELD: Final = (
+HELD: Final = (
     "exec_vnode", "exec_host", "Resource_List.ncpus", "Resource_List.nodes", "Resource_List.nodect",
     "resources_used.ncpus", "total_execution_slots", "unique_node_count", "Resource_List.ngpus", "Resource_List.gpus",
     "Resource_List.walltime", "Resource_List.mem", "Resource_List.select", "Resource_List.place",
     *(f"Resource_List.{name}" for name in LIMITS))
 _USED: Final = ("resources_used.cput", "resources_used.walltime", "resources_used.mem", "resources_used.vmem",
                 "resources_used.energy_used", "resources_used.cpupercent", "session")
-_SECTIONS: Final = (_WHO, _WHEN, _ENDED, _HELD, _USED)
 Texts = tuple[str, ...]
+#: Of each section its texts or, of who and held, the runs of a form.
+Said = tuple[Any, Any, Any, Any, Any]
 
 
 class Form:
-    """Attributes of one order: keys, and of each section where its texts stand among the values, the last of which is
-    empty for what is not there."""
+    """Records of one kind whose attributes come in one order.
 
-    __slots__ = ("keys", "match", "names", "sections")
+    Who a job is of and what it held is looked up by the text of the attributes that say so, where those stand together
+    (a run), so that they are cut and looked at only when they come for the first time; ``section`` reads such runs.
+    All other values are cut from every line.
+    """
 
-    def __init__(self, names: Texts, match: Callable[[str], Any]) -> None:
-        self.names, self.match, self.keys = names, match, frozenset(names)
-        place = {name: i for i, name in enumerate(names)}
-        self.sections = tuple(itemgetter(*(place.get(name, -1) for name in section)) for section in _SECTIONS)
+    __slots__ = ("_sections", "keys", "kind", "match")
+
+    def __init__(self, kind: str, named: dict[str, str], quoted: Collection[str]) -> None:
+        self.kind, self.keys = kind, frozenset(named)
+        place = {name: i for i, name in enumerate(named)}
+        runs = [_runs(place, section) for section in (WHO, HELD)]
+        wanted = {place[name] for section in (_WHEN, _ENDED, _USED) for name in section if name in place}
+        tokens = [_token(name, name in quoted) for name in named]
+        cut = cutter(tokens, wanted, sorted((*runs[0], *runs[1])), _prefix(kind, 2 * len(quoted)))
+        of_run = dict(zip(sorted((*runs[0], *runs[1])), cut.runs, strict=True))
+        self.match = cut.match
+        who, held = (itemgetter(*([of_run[run] for run in found] or [cut.empty])) for found in runs)
+        when, ended, used = (itemgetter(*(cut.values[place[name]] if name in place else cut.empty for name in section))
+                             for section in (_WHEN, _ENDED, _USED))
+        self._sections = who, when, ended, held, used
+
+    def said(self, values: Texts) -> Said:
+        """What a line says: of each section its texts, or its runs."""
+        who, when, ended, held, used = self._sections
+        return who(values), when(values), ended(values), held(values), used(values)
+
+
+def _prefix(kind: str, quotes: int) -> str:
+    """Stamp, kind and id. A line with other quotes than those around its quoted values is left to ``attributes``."""
+    only = f'(?=(?:[^"]*+"){{{quotes}}}[^"]*+\\Z)'
+    return rf"{only}([0-9]{{2}}/[0-9]{{2}}/[0-9]{{4}} [0-9]{{2}}:[0-9]{{2}}:[0-9]{{2}});{kind};([0-9][^; ]*+);"
+
+
+def _token(name: str, quoted: bool) -> Token:
+    name = re.escape(name)
+    if quoted:
+        return Token(rf'{name}="[^"\\]*+"', rf'{name}="([^"\\]*+)"')
+    return Token(rf"{name}=[^ ]*+", rf"{name}=([^ ]*+)")
+
+
+def _runs(place: dict[str, int], section: Texts) -> list[tuple[int, int]]:
+    """(first, last) of the attributes of a section that stand together."""
+    runs: list[tuple[int, int]] = []
+    for at in sorted(place[name] for name in section if name in place):
+        if runs and runs[-1][1] == at - 1:
+            runs[-1] = runs[-1][0], at
+        else:
+            runs.append((at, at))
+    return runs
+
+
+def section(names: Texts, runs: str | Texts) -> Texts:
+    """The texts of a section by the runs that a form has cut."""
+    get = attributes(runs if isinstance(runs, str) else " ".join(runs)).get
+    return tuple([get(name, "") for name in names])
 
 
 class Facts:
-    """The attributes of a record: as values of a form, or by name."""
+    """The attributes of a record, by name. form: that the record has."""
 
-    __slots__ = ("_named", "form", "values")
+    __slots__ = ("_form", "_named", "text")
 
-    def __init__(self, text: str, cut: tuple[Form, Texts] | None = None) -> None:
-        self.form: Form | None
-        self.values: Texts
-        self._named: dict[str, str] | None
-        if cut is None:
-            self.form, self.values, self._named = None, (), attributes(text)
-        else:
-            self.form, self.values, self._named = cut[0], (*cut[1], ""), None
+    def __init__(self, text: str, form: Form | None = None) -> None:
+        self.text, self._form = text, form
+        self._named: dict[str, str] | None = None
 
     @property
     def named(self) -> dict[str, str]:
-        """The attributes by name."""
+        """The attributes."""
         if self._named is None:
-            assert self.form is not None
-            self._named = dict(zip(self.form.names, self.values))       # noqa: B905  (one value more)
+            self._named = attributes(self.text)
         return self._named
 
     @property
     def keys(self) -> Set[str]:
         """Their names."""
-        return self.named.keys() if self.form is None else self.form.keys
+        return self.named.keys() if self._form is None else self._form.keys
 
-    def sections(self) -> Iterable[Any]:
+    def said(self) -> Said:
         """The texts of each section."""
-        if self.form is not None:
-            return [section(self.values) for section in self.form.sections]
         get = self.named.get
-        return [tuple(get(name, "") for name in section) for section in _SECTIONS]
+        who, when, ended, held, used = (
+            tuple([get(name, "") for name in section]) for section in (WHO, _WHEN, _ENDED, HELD, _USED))
+        return who, when, ended, held, used
 
     def with_more(self, later: Iterable[Facts]) -> Facts:
         """With what later records of the job say."""
         named = self.named
         for facts in later:
             named.update(facts.named)
-        self.form = None
+        self._form = None
         return self
 
     def over(self, old: Iterable[Facts]) -> Facts:
@@ -103,20 +148,22 @@ class Facts:
         lost = [facts for facts in old if not facts.keys <= self.keys]
         if lost:
             self._named = {name: text for facts in (*lost, self) for name, text in facts.named.items()}
-            self.form = None
+            self._form = None
         return self
 
 
 def form_of(text: str) -> Form | None:
-    """The form of attributes; None where a pattern would not cut others of the form as ``attributes`` does."""
-    found = attributes(text)
-    quoted = '"' in text
-    if not found or (quoted and ("\\" in text or not all(map(_NAME.fullmatch, found)))):
+    """The form of a record; None where its pattern would not cut others of the form as ``attributes`` does."""
+    found = _HEAD.fullmatch(text)
+    if found is None:
         return None
-    parts = (re.escape(name) + ('="([^"\\\\]*+)"' if f'{name}="' in text else r'=([^\s"]*+)') for name in found)
-    match = re.compile(" ".join(parts)).fullmatch
-    cut = match(text)
-    return Form(tuple(found), match) if cut and cut.groups() == tuple(found.values()) else None
+    kind, rest = found.groups()
+    named = attributes(rest)
+    if not named or not all(map(_NAME.fullmatch, named)):
+        return None
+    quoted = [name for name in named if f' {name}="' in f" {rest}"]
+    form = Form(kind, named, quoted)
+    return form if form.match(text) is not None else None
 
 
 def attributes(text: str) -> dict[str, str]:

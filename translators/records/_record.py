@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from functools import lru_cache, partial
 from operator import attrgetter
 from typing import Final, Protocol, TypeVar
@@ -15,7 +14,7 @@ from sssjob.model import Delivered, Job, Requested, TaskGroup
 from sssjob.nodeset import NodeSet
 from sssjob.translators.records._again import Once
 
-__all__ = ["Names", "Record", "as_job", "leaf", "node", "prop", "recall"]
+__all__ = ["Heading", "Record", "as_job", "heading", "leaf", "node", "prop", "recall"]
 
 _EXPANDED: Final = 10_000               # names of a node list that are written out
 _T_co = TypeVar("_T_co", covariant=True)
@@ -77,32 +76,31 @@ def node(text: str) -> tuple[Property | None, int, str]:
 
 # --- a record -----------------------------------------------------------------------------------------------------
 
-_Name = str | None
-#: Name, user, group, project, machine, queue, quality, reservation, host: the first fields of a Record.
-Names = tuple[_Name, _Name, _Name, _Name, _Name, _Name, _Name, _Name, _Name]
+#: Properties that say whose a job is; many jobs share them.
+Heading = tuple[Property, ...]
 
 
-@dataclass(slots=True)
 class Record:
     """The typed facts of one job: times in epoch seconds, durations in seconds, absent is None.
 
     begin: the start asked for; native: the state in the manager's word; message: why it ended, for StatusMessage;
     ran: whether it used the machine; requested and delivered: the amounts but Processors, NodeCount, Node, Duration
     of the delivered ones; limits: ResourceLimits; more: Extensions as (type, name, text); others: properties of the job
-    that have no field here; parts: components.
+    that have no field here; parts: components. heading: what ``heading`` makes of user to submit_host, where that is
+    made already; machine is said beside it.
+
+    What a field is where nobody says it stands in the class: a record says few of them, and there are many records.
     """
 
-    line: int
-    id: str
     name: str | None = None
     user: str | None = None
     group: str | None = None
     project: str | None = None
-    machine: str | None = None
     queue: str | None = None
     qos: str | None = None
     reservation: str | None = None
     submit_host: str | None = None
+    heading: Heading | None = None
     directory: str | None = None
     submit: int | None = None
     begin: int | None = None
@@ -125,30 +123,35 @@ class Record:
     nodes: int | None = None
     node: Property | None = None
     array: tuple[str, str] | None = None
-    requested: list[Property] = field(default_factory=list)
-    delivered: list[Property] = field(default_factory=list)
-    limits: list[Property] = field(default_factory=list)
-    more: list[tuple[str, str, str]] = field(default_factory=list)
-    others: list[Property] = field(default_factory=list)
-    parts: list[Record] = field(default_factory=list)
+
+    def __init__(self, line: int, id: str, machine: str | None = None) -> None:
+        self.line, self.id, self.machine = line, id, machine
+        self.requested: list[Property] = []
+        self.delivered: list[Property] = []
+        self.limits: list[Property] = []
+        self.more: list[tuple[str, str, str]] = []
+        self.others: list[Property] = []
+        self.parts: list[Record] = []
 
 
 #: Attribute of Record -> property of the job, in the order of writing.
 _HEAD: Final = (
-    ("name", "Name"), ("user", "User"), ("group", "Group"), ("project", "Project"), ("machine", "Machine"),
-    ("queue", "Queue"), ("qos", "QualityOfService"), ("reservation", "Reservation"), ("submit_host", "SubmitHost"),
-    ("directory", "InitialWorkingDirectory"),
+    ("user", "User"), ("group", "Group"), ("project", "Project"), ("machine", "Machine"), ("queue", "Queue"),
+    ("qos", "QualityOfService"), ("reservation", "Reservation"), ("submit_host", "SubmitHost"),
 )
-_LIFE: Final = (
-    ("submit", "SubmitTime"), ("begin", "EligibleTime"), ("start", "StartTime"), ("end", "EndTime"),
-    ("starts", "StartCount"), ("exit_code", "ExitCode"), ("suspended", "SuspendDuration"), ("cpu", "CpuDuration"),
-)
-_LIFE_LEAVES: Final = tuple((tag, _class(tag, Property)) for _, tag in _LIFE)
-_head, _life = (attrgetter(*(name for name, _ in pairs)) for pairs in (_HEAD, _LIFE))
-_Id, _Duration = (_class(tag, Property) for tag in ("Id", "Duration"))
+_head: Final = attrgetter(*(name for name, _ in _HEAD))
+_Id, _Submit, _Begin, _Start, _End, _Suspended, _Cpu, _Duration = (_class(tag, Property) for tag in (
+    "Id", "SubmitTime", "EligibleTime", "StartTime", "EndTime", "SuspendDuration", "CpuDuration", "Duration"))
 
 
-def _heading(texts: tuple[str | None, ...]) -> tuple[Property, ...]:
+def heading(user: str | None = None, group: str | None = None, project: str | None = None, machine: str | None = None,
+            queue: str | None = None, qos: str | None = None, reservation: str | None = None,
+            submit_host: str | None = None) -> Heading:
+    """The properties of whose a job is, in the order of writing."""
+    return _heading((user, group, project, machine, queue, qos, reservation, submit_host))
+
+
+def _heading(texts: tuple[str | None, ...]) -> Heading:
     return tuple(_shared(tag, text) for (_, tag), text in zip(_HEAD, texts, strict=True) if text is not None)
 
 
@@ -173,13 +176,19 @@ _STATES: Final = Once(partial(_as_extension, "LRM", "State"))
 
 
 def as_job(r: Record) -> Job:
-    """The job object of a record. Never ran: no start, no exit code, nothing delivered."""
+    """The job object of a record, which is done with. Never ran: no start, no exit code, nothing delivered."""
     if not r.ran:
         r.start = r.exit_code = r.signal = r.cpu = r.suspended = None
-    items: list[Item] = [_Id("Id", r.id), *_HEADS[_head(r)], *r.others, *_STATED[r.state, r.hold, r.message]]
-    for (tag, kind), value in zip(_LIFE_LEAVES, _life(r)):      # noqa: B905
-        if value is not None:
-            items.append(kind(tag, value))
+    items: list[Item] = [_Id("Id", r.id)]
+    if r.name is not None:
+        items.append(_shared("Name", r.name))
+    items += _HEADS[_head(r)] if r.heading is None else r.heading
+    if r.directory is not None:
+        items.append(_shared("InitialWorkingDirectory", r.directory))
+    if r.others:
+        items += r.others
+    items += _STATED[r.state, r.hold, r.message]
+    _live(items, r)
     _extend(items, r)
     if r.limits:
         items += r.limits
@@ -189,6 +198,26 @@ def as_job(r: Record) -> Job:
         _add_slots(inner, part)
         items.append(TaskGroup(inner, line=part.line))
     return Job(items, None, None, r.line)
+
+
+def _live(items: list[Item], r: Record) -> None:
+    """Add when a job was what, and how it ended."""
+    if r.submit is not None:
+        items.append(_Submit("SubmitTime", r.submit))
+    if r.begin is not None:
+        items.append(_Begin("EligibleTime", r.begin))
+    if r.start is not None:
+        items.append(_Start("StartTime", r.start))
+    if r.end is not None:
+        items.append(_End("EndTime", r.end))
+    if r.starts is not None:
+        items.append(prop("StartCount", r.starts))
+    if r.exit_code is not None:
+        items.append(prop("ExitCode", r.exit_code))
+    if r.suspended is not None:
+        items.append(_Suspended("SuspendDuration", r.suspended))
+    if r.cpu is not None:
+        items.append(_Cpu("CpuDuration", r.cpu))
 
 
 def _extend(items: list[Item], r: Record) -> None:
@@ -210,7 +239,7 @@ def _extend(items: list[Item], r: Record) -> None:
 def _add_slots(items: list[Item], r: Record) -> None:
     """Add Requested and Delivered."""
     if r.requested:
-        items.append(Requested(list(r.requested)))
+        items.append(Requested(r.requested))
     if not r.ran:
         return
     found: list[Item] = [*_USED[r.processors, r.nodes]]

@@ -7,6 +7,7 @@ that writer. The tests hold both against each other.
 from __future__ import annotations
 
 import re
+from decimal import Decimal
 from sys import getrefcount
 from typing import Final
 
@@ -23,6 +24,7 @@ _FORMED: Final = ("Feature", "Network")     # which 3.1 may write in another for
 _HELD: Final = 1 << 14                      # texts that are remembered
 _ALONE: Final = 3       # references to a property that stands in one place: its container, a loop, the question
 _INDENTS: Final = ("    ", "      ")
+_SLOTS: Final = (Requested, Delivered)
 
 
 class PlainJobs:
@@ -57,10 +59,14 @@ class PlainJobs:
                 continue
             tag, value, attributes = item.tag, item.value, item.attributes
             text: object = value
-            if value.__class__ is str:
-                text = value if _MARKED.search(value) is None else _escaped(value)
+            if isinstance(value, str):
+                text = value if value.isalnum() or _MARKED.search(value) is None else _escaped(value)
                 if text is None or tag in _FORMED:
                     return False
+            elif value.__class__ is Decimal:
+                text = str(value)
+                if "E" in text:
+                    text = item.text
             elif value.__class__ is not int:
                 text = item.text
             if attributes:
@@ -79,7 +85,7 @@ class PlainJobs:
 
     def _slot(self, out: list[str], item: Item) -> bool:
         """Add Requested or Delivered; whether it is plain."""
-        if not isinstance(item, Requested | Delivered) or not item.items or item.attributes or (
+        if not isinstance(item, _SLOTS) or not item.items or item.attributes or (
                 item.reference is not None):
             return False
         out.append(f"    <{item.tag}>\n")

@@ -222,14 +222,17 @@ class Taking:
             self.lost("SSS501", subject, f"no place for {escape(shown, 80)}")
 
 
-def documents(namespace: str, tag: str, elements: Callable[[Taking, str | None], Iterator[str]],
+def documents(namespace: str, tag: str, elements: Callable[[Taking, str | None], Iterator[str]], *options: str,
               ) -> Callable[[Iterable[Job], WriteContext], Iterator[str]]:
     """The writer of UsageRecords in a namespace, each an element of that name. elements: what is in it, of a job and of
-    the time when the record is made; nothing for a job that cannot be one."""
+    the time when the record is made; nothing for a job that cannot be one. options: which it has beside ``created``,
+    asked for before the first job comes, so that all others can be refused."""
 
     def texts(jobs: Iterable[Job], context: WriteContext) -> Iterator[str]:
         telling = Telling(context)
         created = instant(telling.created())
+        for name in options:
+            context.options.get(name)
 
         def pieces() -> Iterator[str]:
             yield '<?xml version="1.0" encoding="UTF-8"?>\n'

@@ -14,7 +14,7 @@ from sssjob.translators.records._again import Once
 
 __all__ = [
     "BYTES", "EPOCHS", "FLOAT", "LATEST", "REASONS", "UNSET", "Rejected", "amount", "count", "micros", "moment",
-    "number", "rounded", "thousands", "words",
+    "number", "rounded", "seconds", "sixths", "thousands", "words",
 ]
 
 #: Why a record is rejected.
@@ -73,12 +73,23 @@ def number(text: str, name: str) -> Decimal | None:
     """A number with a fraction; None where it is empty or negative. Rejected: number."""
     if not text:
         return None
+    if text[-7:] == ".000000" and (digits := text[:-7]).isdigit() and digits.isascii() and len(digits) < _SHORT:
+        return Decimal(digits)
     if len(text) < _SHORT and text.isascii() and text[0] != "." and text.replace(".", "", 1).isdigit():
         return Decimal(text.rstrip("0").rstrip(".") if text[-1] in "0." and "." in text else text)
     if not FLOAT.fullmatch(text):
         raise Rejected("number", f"{name} {escape(text, 40)!r} is no number")
     value = Decimal(text.rstrip("0").rstrip(".") if "." in text and "e" not in text.lower() else text)
     return None if text[0] == "-" and value < 0 else value
+
+
+def sixths(text: str) -> int | None:
+    """Microseconds of seconds with six digits after the point, as ``%f`` prints them; None of another form."""
+    if text[-7:-6] == "." and 7 < len(text) < _SHORT:
+        digits = text[:-7] + text[-6:]
+        if digits.isdigit() and digits.isascii():
+            return int(digits)
+    return None
 
 
 def _clock(text: str) -> int | None:
@@ -113,6 +124,15 @@ def micros(text: str, name: str) -> int | None:
     return made
 
 
+def seconds(text: str, name: str) -> int | None:
+    """Whole seconds, half up, of what ``micros`` reads. Rejected: number."""
+    if text[-3:-2] == ":" and (last := text[-2:]).isdigit() and last.isascii():
+        minutes = _MINUTES[text[:-3]]
+        if minutes is not None:
+            return minutes // 1_000_000 + int(last)
+    return rounded(micros(text, name))
+
+
 def rounded(us: int | None) -> int | None:
     """Whole seconds of microseconds, half up."""
     return None if us is None else (us + 500_000) // 1_000_000
@@ -132,10 +152,15 @@ def _unit(word: str) -> tuple[str, int]:
 
 
 _UNITS: Final = Once(_unit)
+#: As PBS writes sizes.
+_ENDS: Final = {f"{letter.lower()}b": f"{letter}B" for letter in "KMGT"}
 
 
 def amount(text: str, name: str, default: str = "B") -> tuple[Decimal, str] | None:
     """(amount, unit) of ``144000M``, ``10gb`` or ``3.5G``; default: the unit of a bare number. Rejected: number."""
+    if (unit := _ENDS.get(text[-2:])) is not None and (digits := text[:-2]).isdigit() and digits.isascii() and (
+            len(digits) < _SHORT):
+        return Decimal(digits), unit
     if not text or text.startswith("-"):
         return None
     digits = text.rstrip(_LETTERS)

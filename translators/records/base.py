@@ -24,7 +24,7 @@ from sssjob.findings import Policy, Severity, escape
 from sssjob.model import Document, Job, JobGroup
 from sssjob.translators.base import ReadContext, Translator, WriteContext
 from sssjob.translators.records._lines import Line, lines
-from sssjob.translators.records._record import Names, Record, as_job, leaf, node, prop, recall
+from sssjob.translators.records._record import Heading, Record, as_job, heading, leaf, node, prop, recall
 from sssjob.translators.records._values import (
     BYTES,
     EPOCHS,
@@ -39,6 +39,8 @@ from sssjob.translators.records._values import (
     moment,
     number,
     rounded,
+    seconds,
+    sixths,
     thousands,
     words,
 )
@@ -48,10 +50,10 @@ if TYPE_CHECKING:
     from sssjob.translators.records.table import Table
 
 __all__ = [
-    "BYTES", "REASONS", "UNFORESEEN", "Counts", "Names", "Parting", "Reading", "Record", "RecordTranslator", "Rejected",
-    "Stream", "amount", "as_job", "count", "effective_jobs", "group", "group_id", "leaf", "micros", "moment",
-    "no_reading", "no_writing", "node", "number", "prop", "recall", "rounded", "thousands", "translator", "unforeseen",
-    "words",
+    "BYTES", "REASONS", "UNFORESEEN", "Counts", "Heading", "Parting", "Reading", "Record", "RecordTranslator",
+    "Rejected", "Stream", "amount", "as_job", "count", "effective_jobs", "group", "group_id", "heading", "leaf",
+    "micros", "moment", "no_reading", "no_writing", "node", "number", "prop", "recall", "rounded", "seconds", "sixths",
+    "thousands", "translator", "unforeseen", "words",
 ]
 
 # The rules that findings about records go under.
@@ -166,8 +168,9 @@ class Reading:
                 continue
             counts.read += 1
             try:
-                odd = line.note or line.long or not line.whole
-                made = list(self._taken(line) if odd else take(line))
+                made = take(line) if line.whole and not line.note and not line.long else self._taken(line)
+                if made.__class__ is not tuple:
+                    made = list(made)
             except Rejected as why:
                 reason = "torn" if not line.whole and why.reason != "no-job" else why.reason
                 self.reject(why.line or line.number, reason, str(why), line.text)

@@ -206,5 +206,5 @@ def _level(t: Taking) -> Iterator[str]:
 _ROOTS: Final = frozenset(("UsageRecord", "UsageRecords"))
 
 TRANSLATOR = translator("car", "EMI Compute Accounting Record", _Reading, (),
-                        documents(NAMESPACE, "UsageRecord", _elements),
+                        documents(NAMESPACE, "UsageRecord", _elements, "site"),
                         lambda sample: by_root(sample, _ROOTS, frozenset((NAMESPACE,))))

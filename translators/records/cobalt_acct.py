@@ -24,6 +24,7 @@ from sssjob.model import Job
 from sssjob.translators.base import ReadContext
 from sssjob.translators.recognise import by_beginning
 from sssjob.translators.records._lines import Line
+from sssjob.translators.records._open import Told, Waiting
 from sssjob.translators.records._pbs import attributes
 from sssjob.translators.records.base import (
     Reading,
@@ -47,32 +48,25 @@ TYPES: Final[dict[str, str]] = {
     **dict.fromkeys(("TS", "TE"), "part"),
     **dict.fromkeys(("B", "F", "K", "U", "Y", "YA", "k", "NU", "ND", "L"), "no job"),
 }
-_OPEN: Final = 200_000          # jobs that wait for their end
-_HELD: Final = 64 << 20         # characters of their lines
+_ENDED: Final = 200_000         # jobs that had their E, of which it is known
 _STOPS: Final = {"D": "cancel: deleted", "A": "launch: aborted"}
 _ABSENT: Final = ("None", "N/A", "NOTSET", "unknown")
 _LINE: Final = re.compile(r"\d\d/\d\d/\d{4} \d\d:\d\d:\d\d;([A-Za-z]{1,2});([^;]*);(.*)", re.ASCII | re.DOTALL)
 
 
 @dataclass(slots=True)
-class _Told:
-    """What has been told of a job: facts, types, the record that stopped it (A, D), the number of records and their
-    lines."""
+class _Told(Told):
+    """What has been told of a job: facts, types, the record that stopped it (A, D)."""
 
-    line: int
     facts: dict[str, str] = field(default_factory=dict)
     stop: str = ""
     types: str = ""
-    records: int = 0
-    length: int = 0
-    texts: list[tuple[int, str]] = field(default_factory=list)
 
 
 class _Reading(Reading):
     def __init__(self, context: ReadContext) -> None:
         super().__init__(context)
-        self.open: dict[str, _Told] = {}
-        self.length = 0
+        self.open = Waiting[str, _Told]()
         self.ended: dict[str, None] = {}        # the last jobs that had their E
 
     def take(self, line: Line) -> Iterable[Job]:
@@ -98,45 +92,34 @@ class _Reading(Reading):
             elif ident in self.ended:
                 raise Rejected("part", f"type {kind}: job {escape(ident, 40)} has had its E")
             return self._tell(kind, ident, said, line)
-        made = self.given(self._record(ident, kind, self.open.get(ident) or _Told(line.number), said, line.number))
-        self._left(ident)
-        if len(self.ended) >= _OPEN:
+        told = self.open.jobs.get(ident) or _Told(line.number)
+        made = self.given(self._record(ident, kind, told, said, line.number))
+        self.open.take(ident)
+        if len(self.ended) >= _ENDED:
             del self.ended[next(iter(self.ended))]
         self.ended[ident] = None
         return (made,)
 
     def rest(self) -> Iterator[Job]:
         """Jobs that have not ended in this log, in the order in which they began."""
-        while self.open:
-            yield from self._stands(next(iter(self.open)))
+        while self.open.jobs:
+            yield from self._stands(next(iter(self.open.jobs)))
 
     def unfinished(self) -> Iterable[str]:
         """Lines of jobs that have not ended."""
-        return (text for _, text in sorted(line for told in self.open.values() for line in told.texts))
+        return self.open.lines()
 
     def _tell(self, kind: str, ident: str, said: dict[str, str], line: Line) -> list[Job]:
-        done: list[Job] = []
-        while ident not in self.open and self.open and (len(self.open) >= _OPEN or self.length > _HELD):
-            done += self._stands(next(iter(self.open)))
-        told = self.open.setdefault(ident, _Told(line.number))
+        done = [job for oldest in self.open.too_many(ident) for job in self._stands(oldest)]
+        told = self.open.add(ident, _Told(line.number), line, keeping=self.keeping)
         told.facts |= said
         told.stop = kind if kind in _STOPS else told.stop
         told.types += kind[:1] if len(told.types) < 64 else ""
-        told.records += 1
-        told.length += len(line.text)
-        self.length += len(line.text)
-        if self.keeping:
-            told.texts.append((line.number, line.text))
         return done
-
-    def _left(self, ident: str) -> _Told | None:
-        told = self.open.pop(ident, None)
-        self.length -= 0 if told is None else told.length
-        return told
 
     def _stands(self, ident: str) -> list[Job]:
         """The job of one that has no E."""
-        told = self._left(ident)
+        told = self.open.take(ident)
         assert told is not None
         try:
             return [self.given(self._record(ident, told.stop or ("S" if "S" in told.types else "Q"), told, {},

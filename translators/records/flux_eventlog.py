@@ -38,12 +38,11 @@ from sssjob.translators.recognise import Fit, Sample, by_beginning, by_keys
 from sssjob.translators.records._flux import held, message, number_of, text_of, whole
 from sssjob.translators.records._json import escaped
 from sssjob.translators.records._lines import Line
+from sssjob.translators.records._open import Told, Waiting
 from sssjob.translators.records.base import Reading, Record, Rejected, leaf, moment, translator, words
 
 __all__ = ["TRANSLATOR"]
 
-_OPEN: Final = 200_000          # jobs that wait for their end
-_HELD: Final = 64 << 20         # characters of their lines
 _DEPTH: Final = 16              # of resources in a jobspec
 _COUNT: Final = 10**9           # of one of them
 _WORD: Final = 0xffff           # the greatest wait status
@@ -67,12 +66,11 @@ class _Event(NamedTuple):
 
 
 @dataclass(slots=True)
-class _Told:
+class _Told(Told):
     """What has been told of a job. at: time of an event; ends: the event that brought it to its cleanup; facts: members
-    of submit, urgency, jobspec ...; texts: its lines, where they are kept."""
+    of submit, urgency, jobspec ..."""
 
-    line: int
-    number: int
+    number: int = 0
     state: str = "NEW"
     at: dict[str, Decimal] = field(default_factory=dict)
     ends: str = ""
@@ -82,16 +80,12 @@ class _Told:
     asked: dict[str, int] = field(default_factory=dict)
     given: dict[str, int] = field(default_factory=dict)
     nodes: str = ""
-    records: int = 0
-    length: int = 0
-    texts: list[tuple[int, str]] = field(default_factory=list)
 
 
 class _Reading(Reading):
     def __init__(self, context: ReadContext) -> None:
         super().__init__(context)
-        self.open: dict[int, _Told] = {}
-        self.length = 0
+        self.open = Waiting[int, _Told]()
         named = words(context.options.get("id"))
         self.alone = None if named is None else _ident(named)
         self.begun = False              # a log without ids has had its submit
@@ -105,30 +99,25 @@ class _Reading(Reading):
         found = [self._event(e) for e in events]
         given = _given(message.get("R"))
         number = self._number(message, [e.name for e in found])
-        done = self._room(number)
-        told = self.open.setdefault(number, _Told(line.number, number))
+        done = [job for oldest in self.open.too_many(number) for job in self._stands(oldest)]
+        told = self.open.add(number, _Told(line.number, number=number), line, keeping=self.keeping)
         _spec(told, message.get("jobspec"))
         told.given, told.nodes = given or (told.given, told.nodes)
         for event in found:
             _tell(told, event)
-        told.records += 1
-        told.length += len(line.text)
-        self.length += len(line.text)
-        if self.keeping:
-            told.texts.append((line.number, line.text))
         if told.state != "INACTIVE":
             return done
-        self._left(number)
+        self.open.take(number)
         return [*done, self.given(self._record(told, line.number))]
 
     def rest(self) -> Iterator[Job]:
         """Jobs that have not ended in this log, in the order in which they began."""
-        while self.open:
-            yield from self._stands(next(iter(self.open)))
+        while self.open.jobs:
+            yield from self._stands(next(iter(self.open.jobs)))
 
     def unfinished(self) -> Iterable[str]:
         """Lines of jobs that have not ended."""
-        return (text for _, text in sorted(line for told in self.open.values() for line in told.texts))
+        return self.open.lines()
 
     # -- one event
     def _number(self, message: dict[str, Any], names: list[str]) -> int:
@@ -165,20 +154,10 @@ class _Reading(Reading):
         moment(int(value), "timestamp")
         return _Event(name, value, context)
 
-    def _room(self, number: int) -> list[Job]:
-        done: list[Job] = []
-        while number not in self.open and self.open and (len(self.open) >= _OPEN or self.length > _HELD):
-            done += self._stands(next(iter(self.open)))
-        return done
-
-    def _left(self, number: int) -> _Told:
-        told = self.open.pop(number)
-        self.length -= told.length
-        return told
-
     def _stands(self, number: int) -> list[Job]:
         """The job of one that has no end."""
-        told = self._left(number)
+        told = self.open.take(number)
+        assert told is not None
         try:
             return [self.given(self._record(told, told.line))]
         except Rejected as why:

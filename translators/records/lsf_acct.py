@@ -12,7 +12,7 @@ Source: lsb.acct(5), JOB_FINISH; the tail after submitExt read off lines of 9.11
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from decimal import Decimal
 from operator import itemgetter
 from typing import Any, Final
@@ -24,19 +24,22 @@ from sssjob.model import Job
 from sssjob.nodeset import fold
 from sssjob.translators.base import ReadContext
 from sssjob.translators.recognise import by_beginning
-from sssjob.translators.records._again import Forms, Once
+from sssjob.translators.records._again import Forms, Once, Token, cutter
 from sssjob.translators.records._lines import Line
 from sssjob.translators.records.base import (
-    Names,
+    Heading,
     Parting,
     Reading,
     Record,
     Rejected,
     count,
+    heading,
     leaf,
     node,
     number,
     recall,
+    rounded,
+    sixths,
     translator,
     words,
 )
@@ -59,152 +62,195 @@ ENDINGS: Final[dict[int, tuple[str, str]]] = {
 _LAST: Final = 55           # maxRSwap, which every release writes
 _LISTED: Final = 1_000_000
 _NOTHING: Final = ("", "0")
-_PADDING: Final = ("",) * 80        # for what later releases append
+_LISTS: Final = 22          # where the lists of hosts begin
 _HALF: Final = Decimal("0.5")
 _PEAK, _MEAN = ({"units": "KB", "metric": metric} for metric in ("Max", "Average"))
 
 
 #: Sections of a record: the places of texts that together say one thing, where the lists of hosts are left out.
-_WHO: Final = itemgetter(26, 11, 48, 12, 58, 16, 17)
-_TIMES: Final = itemgetter(2, 7, 8, 10)
-_ENDED: Final = itemgetter(24, 49, 62)
-_USED: Final = itemgetter(28, 29, 54, 55)
-_ASKED: Final = itemgetter(6, 13)
-_SAID: Final = itemgetter(59, 65, 66, 67)
+_WHO: Final = (11, 48, 12, 58, 16)
+_ALONE: Final = (3, 53, 26, 17, 50)     # jobId, idx, jobName, cwd, maxNumProcessors
+_TIMES: Final = (2, 7, 8, 10)
+_ENDED: Final = (24, 49, 62)
+_USED: Final = (28, 29, 54, 55)
+_ASKED: Final = (6, 13)
+_SAID: Final = (59, 65, 66, 67)
+_SECTIONS: Final = (_ALONE, _WHO, _TIMES, _ENDED, _USED, _ASKED, _SAID)
+#: Behind the usage of hosts: runLimit, avgMem, runTime.
+_TAIL: Final = (0, 2, 13)
 _OTHERS: Final = ("SLA", "ChargedSAAP", "LicenseProject", "Application")
 _Texts = tuple[str, ...]
+_Held = tuple[int, int | None, Property | None]
+
+
+class _Fields:
+    """The fields of one record, and where they stand: hosts: first and last but one of execHosts; after: what follows
+    them; counted: the numbers that say where the next fields stand."""
+
+    __slots__ = ("after", "counted", "fields", "hosts")
+
+    def __init__(self, fields: _Texts) -> None:
+        self.fields = fields
+        asked = _list(fields, 22, "numAskedHosts")
+        self.after = _list(fields, asked, "numExHosts")
+        self.hosts, self.counted = (asked + 1, self.after), [22, asked]
+        last = self.after + _LAST - 24
+        if last >= len(fields) or not fields[last]:
+            raise Rejected("columns", f"{len(fields)} fields are too few for JOB_FINISH")
+
+    def place(self, at: int) -> int:
+        """Where a field of that place stands."""
+        return at if at < _LISTS else at - 24 + self.after
+
+    def texts(self, section: tuple[int, ...]) -> _Texts:
+        """The texts of a section; what lies beyond the end is empty."""
+        return tuple([self._at(self.place(at)) for at in section])
+
+    def _at(self, place: int) -> str:
+        return self.fields[place] if place < len(self.fields) else ""
+
+    def behind(self) -> int:
+        """Where runLimit stands, behind submitExt and the usage of hosts; past the end where there is none. Rejected:
+        number."""
+        at = self.place(77)
+        for name, members in (("submitExtNum", 2), ("numHostRusage", 6)):
+            text = self._at(at)
+            self.counted.append(at)
+            at += 1 if text in _NOTHING else 1 + members * (count(text, name) or 0)
+        return at
+
+    def tail(self) -> _Texts:
+        """The texts of ``_TAIL``. Rejected: number."""
+        at = self.behind()
+        return tuple([self._at(at + n) for n in _TAIL])
 
 
 class _Form:
-    """Fields of one order, by which of them are quoted."""
+    """Fields of one order: which of them are quoted, and how many hosts there are."""
 
-    __slots__ = ("match",)
+    __slots__ = ("hosts", "match", "sections", "tail")
 
-    def __init__(self, match: Callable[[str], Any]) -> None:
-        self.match = match
+    def __init__(self, fields: _Fields, texts: Sequence[str]) -> None:
+        behind = fields.behind()
+        places = [[fields.place(at) for at in section] for section in _SECTIONS] + [[behind + n for n in _TAIL]]
+        tokens = [Token(re.escape(text), "") if at in (0, *fields.counted) else _token(text)
+                  for at, text in enumerate(texts)]
+        wanted = {at for section in places for at in section if at < len(texts)}
+        first, after = fields.hosts
+        cut = cutter(tokens, wanted, [(first, after - 1)] if first < after else ())
+        self.match, self.hosts = cut.match, cut.runs[0] if cut.runs else cut.empty
+        *self.sections, self.tail = (itemgetter(*(cut.values.get(at, cut.empty) for at in section))
+                                     for section in places)
+
+
+def _token(text: str) -> Token:
+    """The pattern of a field: a value that holds quotes is no value of the form."""
+    return Token('"[^"]*+(?:""[^"]*+)*+"', '"([^"]*+)"') if text[0] == '"' else Token('[^" ][^ ]*+', '([^" ][^ ]*+)')
 
 
 def _form(text: str) -> _Form | None:
     """The form of a line; None where a pattern would not cut others of the form as ``_cut`` does."""
-    parts = (r'([^\s"]++)' if found[1] is None else '"([^"]*+)"' for found in _TOKEN.finditer(text))
-    match = re.compile(" ".join(parts)).fullmatch
-    return _Form(match) if match(text) is not None else None
+    texts = [found[0] for found in _TOKEN.finditer(text)]
+    if " ".join(texts) != text or texts[0] != '"JOB_FINISH"':
+        return None
+    try:
+        form = _Form(_Fields(_cut(text)), texts)
+    except Rejected:
+        return None
+    return form if form.match(text) is not None else None
 
 
 def _cut(text: str) -> _Texts:
     """The fields of any line."""
-    return tuple(m[2] if m[1] is None else m[1].replace('""', '"') for m in _TOKEN.finditer(text))
+    return tuple([m[2] if m[1] is None else m[1].replace('""', '"') for m in _TOKEN.finditer(text)])
 
 
-class _Fields:
-    """The fields of one record: those that have a place of their own, and the list of hosts."""
-
-    __slots__ = ("flat", "hosts")
-
-    def __init__(self, fields: _Texts) -> None:
-        _, after = _list(fields, 22, "numAskedHosts")
-        self.hosts, after = _list(fields, after, "numExHosts")
-        last = after + _LAST - 24
-        if last >= len(fields) or not fields[last]:
-            raise Rejected("columns", f"{len(fields)} fields are too few for JOB_FINISH")
-        self.flat = [*fields[:22], "", "", *fields[after:], *_PADDING]
-
-    def at(self, place: int) -> str:
-        """The text at a place that may lie beyond the end."""
-        return self.flat[place] if place < len(self.flat) else ""
-
-    def tail(self) -> int:
-        """The place of runLimit, behind submitExt and the usage of hosts; past the end where there is none."""
-        more = self.flat[77]
-        at = 78 if more in _NOTHING else 78 + 2 * (count(more, "submitExtNum") or 0)
-        hosts = self.at(at)
-        return at + 1 if hosts in _NOTHING else at + 1 + 6 * (count(hosts, "numHostRusage") or 0)
-
-
-def _list(fields: _Texts, at: int, name: str) -> tuple[_Texts, int]:
-    """(members, place after them) of a list that begins with its length."""
+def _list(fields: _Texts, at: int, name: str) -> int:
+    """The place after a list that begins with its length. Rejected: number, columns."""
     text = fields[at] if at < len(fields) else ""
     if text == "0":
-        return (), at + 1
+        return at + 1
     n = count(text, name) or 0
     if n > len(fields) or n > _LISTED:
         raise Rejected("columns", f"{name} says {n}, but there are {len(fields)} fields")
-    return fields[at + 1:at + 1 + n], at + 1 + n
+    return min(at + 1 + n, max(at + 1, len(fields)))
 
 
 class _Reading(Reading):
     def __init__(self, context: ReadContext) -> None:
         super().__init__(context)
-        self.forms = Forms(_form)
+        self.forms = Forms(_form, '"')
         self.who = Once(self._names)
         self.ends = Once(_ending)
 
     def take(self, line: Line) -> Iterable[Job]:
         """The job of one JOB_FINISH. Rejected: no-job, for any other event."""
         cut = self.forms.cut(line.text)
-        fields = _cut(line.text) if cut is None else cut[1]
+        if cut is not None:
+            form, values = cut
+            said = [section(values) for section in form.sections]
+            return (self.given(self._record(said, _RUNS[values[form.hosts]], form.tail(values), line.number)),)
+        fields = _cut(line.text)
         if not fields:
             raise Rejected("columns", "no fields")
         if fields[0] != "JOB_FINISH":
             known = re.fullmatch(r"[A-Z][A-Z_]{2,40}", fields[0], re.ASCII)
             raise Rejected("no-job" if known else "type", f"event {escape(fields[0], 40)!r}")
-        return (self.given(self._record(_Fields(fields), line.number)),)
+        found = _Fields(fields)
+        said = [found.texts(section) for section in _SECTIONS]
+        return (self.given(self._record(said, _HELD[fields[slice(*found.hosts)]], found.tail, line.number)),)
 
-    def _record(self, f: _Fields, line: int) -> Record:
-        flat = f.flat
-        ident = count(flat[3], "jobId")
+    def _record(self, said: list[Any], held: _Held, tail: _Texts | Callable[[], _Texts], line: int) -> Record:
+        (job, idx, name, directory, most), who, times, ended, used, asked, others = said
+        ident = count(job, "jobId")
         if not ident:
-            raise Rejected("id", f"jobId {escape(flat[3], 40)!r}")
-        index = 0 if flat[53] in _NOTHING else count(flat[53], "idx") or 0
-        names, directory = self.who[_WHO(flat)]
-        r = Record(line, f"{ident}[{index}]" if index else str(ident), *names)
+            raise Rejected("id", f"jobId {escape(job, 40)!r}")
+        index = 0 if idx in _NOTHING else count(idx, "idx") or 0
+        r = Record(line, f"{ident}[{index}]" if index else str(ident), self.machine)
+        r.heading = self.who[who]
+        r.name, r.directory = self.name(words(name), "jobName"), words(directory)
         if index:
             r.array = str(ident), str(index)
-        r.directory = directory
-        ended, submitted, begin, started = _TIMES(flat)
-        r.end = self.time(ended, "eventTime", line)
+        ending, submitted, begin, started = times
+        r.end = self.time(ending, "eventTime", line)
         r.submit = self.time(submitted, "submitTime", line)
         r.begin = self.time(begin, "beginTime", line)
         r.start = self.time(started, "startTime", line)
         r.ran = r.start is not None
-        r.native, r.exit_code, r.signal, r.exit_status, r.message = self.ends[(*_ENDED(flat), r.ran)]
-        tail = self._used(r, f)
-        r.requested += _REQUESTED[(*_ASKED(flat), f.at(tail))]
-        r.more += [("lsf", name, text) for name, said in zip(_OTHERS, _SAID(flat), strict=True)
-                   if said and (text := words(said)) is not None]
+        r.native, r.exit_code, r.signal, r.exit_status, r.message = self.ends[(*ended, r.ran)]
+        slots, r.nodes, r.node = held
+        r.processors = slots if slots and most == str(slots) else self.first(
+            "Processors", line, ("execHosts", slots or None), ("maxNumProcessors",
+                                                               count(most, "maxNumProcessors") or None))
+        limit, mean, run = tail() if callable(tail) else tail
+        self._used(r, used, mean, run)
+        r.requested += _REQUESTED[(*asked, limit)]
+        r.more += _MORE[others]
         return r
 
-    def _names(self, texts: _Texts) -> tuple[Names, str | None]:
-        """The names of a Record, and the directory."""
-        name, user, project, queue, booked, host, directory = texts
+    def _names(self, texts: _Texts) -> Heading:
+        user, project, queue, booked, host = texts
         found = {of: self.name(words(text), of) for text, of in (
-            (user, "userName"), (queue, "queue"), (host, "fromHost"), (name, "jobName"), (booked, "rsvId"),
-            (project, "projectName"))}
-        return (found["jobName"], found["userName"], None, found["projectName"], self.machine, found["queue"], None,
-                found["rsvId"], found["fromHost"]), words(directory)
+            (user, "userName"), (queue, "queue"), (host, "fromHost"), (booked, "rsvId"), (project, "projectName"))}
+        return heading(found["userName"], None, found["projectName"], self.machine, found["queue"], None,
+                       found["rsvId"], found["fromHost"])
 
-    def _used(self, r: Record, f: _Fields) -> int:
-        """Take what was used; the place of runLimit, behind which some of it stands."""
-        slots, r.nodes, r.node = _HELD[f.hosts]
-        r.processors = slots if slots and f.flat[50] == str(slots) else self.first(
-            "Processors", r.line, ("execHosts", slots or None),
-            ("maxNumProcessors", count(f.flat[50], "maxNumProcessors") or None))
-        tail = f.tail()
-        run = count(f.at(tail + 13), "runTime")
+    def _used(self, r: Record, texts: _Texts, mean: str, wall: str) -> None:
+        """Take what was used."""
+        run = count(wall, "runTime")
         span = r.end - r.start if r.end is not None and r.start is not None else None
         r.wall = run if run is not None else None if span is None else max(0, span)
         if run is not None and span is not None and span - run > 2:
             r.suspended = span - run
-        spent, kernel, peak, swap = _USED(f.flat)
-        user, system = number(spent, "ru_utime"), number(kernel, "ru_stime")
-        if user is not None or system is not None:
-            r.cpu = int((user or 0) + (system or 0) + _HALF)
-        for tag, size in (("Memory", count(peak, "maxRMem")), ("Swap", count(swap, "maxRSwap"))):
-            if size:
-                r.delivered.append(leaf(tag, Decimal(size), _PEAK))
-        if average := count(f.at(tail + 2), "avgMem"):
+        spent, kernel, peak, swap = texts
+        r.cpu = _both(spent, kernel)
+        size, swapped = count(peak, "maxRMem"), count(swap, "maxRSwap")
+        if size:
+            r.delivered.append(leaf("Memory", Decimal(size), _PEAK))
+        if swapped:
+            r.delivered.append(leaf("Swap", Decimal(swapped), _PEAK))
+        if average := count(mean, "avgMem"):
             r.delivered.append(leaf("Memory", Decimal(average), _MEAN))
-        return tail
 
 
 def _ending(texts: tuple[str, str, str, bool]) -> tuple[str, int | None, int | None, str, str]:
@@ -232,7 +278,25 @@ def _ending(texts: tuple[str, str, str, bool]) -> tuple[str, int | None, int | N
     return native, code, signal, other, message
 
 
-def _held(listed: _Texts) -> tuple[int, int | None, Property | None]:
+def _both(one: str, other: str) -> int | None:
+    """Whole seconds of ru_utime and ru_stime, half up. Rejected: number."""
+    spent, kernel = sixths(one), sixths(other)
+    if spent is not None and kernel is not None:
+        return rounded(spent + kernel)
+    user, system = number(one, "ru_utime"), number(other, "ru_stime")
+    return None if user is None and system is None else int((user or 0) + (system or 0) + _HALF)
+
+
+def _others(texts: _Texts) -> tuple[tuple[str, str, str], ...]:
+    """Extensions of ``_OTHERS``."""
+    return tuple(("lsf", of, text) for of, said in zip(_OTHERS, texts, strict=True)
+                 if (text := words(said)) is not None)
+
+
+_MORE: Final = Once(_others)
+
+
+def _held(listed: _Texts) -> _Held:
     """(slots, hosts, Node) of the hosts of a job, ``8*host`` or ``host`` once for each slot."""
     slots, hosts = 0, dict[str, None]()
     for host in listed:
@@ -243,6 +307,7 @@ def _held(listed: _Texts) -> tuple[int, int | None, Property | None]:
 
 
 _HELD: Final = Once(_held)
+_RUNS: Final[Once[str, _Held]] = Once(lambda run: _HELD[_cut(run)])
 
 
 def _asking(texts: _Texts) -> tuple[Property, ...]:

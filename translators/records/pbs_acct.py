@@ -17,6 +17,7 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
+from functools import partial
 from typing import Any, Final
 
 from sssjob.element import Property
@@ -27,31 +28,36 @@ from sssjob.translators.recognise import by_beginning
 from sssjob.translators.records._again import Forms, Once
 from sssjob.translators.records._lines import Line
 from sssjob.translators.records._pbs import (
+    HELD,
     LIMITS,
+    WHO,
     Chunks,
     Facts,
+    Said,
     Texts,
     array_of,
-    attributes,
     exec_host,
     form_of,
     node_of,
     nodes_spec,
     requested,
+    section,
     vnodes,
 )
 from sssjob.translators.records.base import (
-    Names,
+    Heading,
     Parting,
     Reading,
     Record,
     Rejected,
     amount,
     count,
+    heading,
     leaf,
     micros,
     recall,
     rounded,
+    seconds,
     thousands,
     translator,
     words,
@@ -65,9 +71,8 @@ TYPES: Final[dict[str, str]] = {
     **dict.fromkeys(("Q", "S", "s", "D", "A", "C", "T", "z", "r", "a", "M", "u", "c", "e"), "tells"),
     **dict.fromkeys(("U", "Y", "B", "F", "K", "k", "L", "P", "p"), "no job"),
 }
-_LINE: Final = re.compile(r"(?:^|[\s:])(\d\d)/(\d\d)/(\d{4}) (\d\d:\d\d:\d\d);([A-Za-z]{1,2});([^;]*);(.*)$",
+_LINE: Final = re.compile(r"(?:^|[\s:])(\d\d/\d\d/\d{4} \d\d:\d\d:\d\d);([A-Za-z]{1,2});([^;]*);(.*)$",
                           re.ASCII | re.DOTALL)
-_STAMP: Final = re.compile(r"(\d\d)/(\d\d)/(\d{4}) (\d\d:\d\d:\d\d)", re.ASCII)
 #: Jobs that have not ended, of which this many are held; the oldest is given as it stands when one more comes.
 _OPEN: Final = 100_000
 _MOST: Final = 256 << 20    # characters of their records, likewise
@@ -108,10 +113,10 @@ _NEW: Final = _Open(0)
 
 @dataclass(frozen=True, slots=True)
 class _Who:
-    """Whose a job is. server: that the record names."""
+    """Whose a job is. machine: that the record names, or the id."""
 
-    names: Names
-    server: str | None
+    heading: Heading
+    machine: str | None
     more: tuple[tuple[str, str, str], ...]
 
 
@@ -127,27 +132,43 @@ class _Held:
     limits: tuple[Property, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """What was made of whose jobs are (with the server in the id), and of what they held while they ran and asked for
+    where they did not, by what ``Said`` has: texts, or the runs of a form."""
+
+    who: Once[Any, _Who]
+    held: Once[Any, _Held]
+    asked: Once[Any, _Held]
+
+
 class _Reading(Reading):
     def __init__(self, context: ReadContext) -> None:
         super().__init__(context)
         self.open: dict[str, _Open] = {}
         self.length = 0
         self.at = 0         # the line that findings about amounts are for
-        self.forms = Forms(form_of)
-        self.stamps = Once(_stamp)
-        self.who = Once(self._who, self.findings)
-        self.held = Once(self._held, self.findings)
+        self.forms = Forms(form_of, ' "')
+        self.texts = texts = _Known(Once(self._who, self.findings), Once(partial(self._held, True), self.findings),
+                                    Once(partial(self._held, False), self.findings))
+        self.runs = _Known(Once(lambda said: texts.who[section(WHO, said[0]), said[1]], self.findings),
+                           Once(lambda runs: texts.held[section(HELD, runs)], self.findings),
+                           Once(lambda runs: texts.asked[section(HELD, runs)], self.findings))
         self.ends = Once(_ending)
+        self.counted = Once(partial(count, name="run_count"))
 
     def take(self, line: Line) -> Iterable[Job]:
         """Add one event; gives the jobs that are whole with it."""
         text = line.text
-        parts = text.split(";", 3)
-        stamp = self.stamps[parts[0]]
-        if stamp is None or len(parts) < 4 or parts[1] not in TYPES:
-            stamp, *parts = _parted(text)
-        _, kind, ident, rest = parts
-        does = TYPES[kind]
+        cut = self.forms.cut(text)
+        if cut is not None:
+            form, values = cut
+            stamp, kind, ident, rest = values[0], form.kind, values[1], ""
+        else:
+            stamp, kind, ident, rest = _parted(text)
+        does = TYPES.get(kind)
+        if does is None:
+            raise Rejected("type", f"type {kind} is not known")
         if does == "no job":
             raise Rejected("no-job", f"type {kind} (reservation, licence or provisioning)")
         ident = ident.strip()
@@ -155,18 +176,17 @@ class _Reading(Reading):
             raise Rejected("id", f"{escape(ident, 40)!r} is no job id")
         self.name(ident, "id")
         if does == "tells":
-            done = self._tell(kind, ident, rest, stamp, line.number)
+            facts = Facts(rest) if cut is None else Facts(text.split(";", 3)[3], cut[0])
+            done = self._tell(kind, ident, facts, stamp, line.number)
             if self.keeping:
                 self.open[ident].texts.append((line.number, line.text))
             return done
         old = self.open.get(ident, _NEW)
-        cut = self.forms.cut(rest)
-        if cut is not None and not old.facts:
-            values = (*cut[1], "")
-            sections: Iterable[Any] = [section(values) for section in cut[0].sections]
+        if cut is not None and (not old.facts or all(facts.keys <= form.keys for facts in old.facts)):
+            record = self._record(ident, kind, old, form.said(values), self.runs, stamp, line.number)
         else:
-            sections = Facts(rest, cut).over(old.facts).sections()
-        record = self._record(ident, kind, old, sections, stamp, line.number)
+            facts = Facts(rest if cut is None else text.split(";", 3)[3]).over(old.facts)
+            record = self._record(ident, kind, old, facts.said(), self.texts, stamp, line.number)
         if old is not _NEW:
             self._left(ident)
         if kind == "R":
@@ -187,7 +207,7 @@ class _Reading(Reading):
         lines = (line for job in self.open.values() for line in job.texts)
         return (text for _, text in sorted(lines))
 
-    def _tell(self, kind: str, ident: str, rest: str, stamp: str, number: int) -> Iterable[Job]:
+    def _tell(self, kind: str, ident: str, said: Facts, stamp: str, number: int) -> Iterable[Job]:
         done: list[Job] = []
         job = self.open.get(ident)
         if job is None:
@@ -196,18 +216,18 @@ class _Reading(Reading):
             job = self.open[ident] = _Open(number)
         job.types += kind if len(job.types) < 64 else ""
         job.records += 1
+        rest = said.text
         job.length += len(rest)
         self.length += len(rest)
         if kind in "zr":
             self._suspended(job, kind, stamp)
         elif kind in "DA":
-            by = attributes(rest).get("requestor")
+            by = said.named.get("requestor")
             job.why = (f"cancel: deleted by {by}" if by is not None else
                        f"{'cancel' if kind == 'D' else 'launch'}: {'deleted' if kind == 'D' else 'aborted'}"
                        + (f" ({rest.strip()})" if rest.strip() else ""))
             job.ended = self._stamp(stamp, number)
         else:
-            said = Facts(rest, self.forms.cut(rest))
             job.facts = [*(old for old in job.facts if not old.keys <= said.keys), said]
             if len(job.facts) > _SIDES:
                 first, *others = job.facts
@@ -222,11 +242,11 @@ class _Reading(Reading):
 
     def _stamp(self, text: str, number: int) -> int | None:
         """The epoch of the stamp of a line, where its zone is known."""
-        return None if self.zone is None else self.time(text, "stamp", number)
+        return None if self.zone is None else self.time(_iso(text), "stamp", number)
 
     def _suspended(self, job: _Open, kind: str, stamp: str) -> None:
         """Add up the time between z and r; without a zone by the clock of the server."""
-        at = self.epoch(stamp[:16], "stamp", None if self.zone else "Z", 0) + int(stamp[17:])
+        at = self.epoch(_iso(stamp)[:16], "stamp", None if self.zone else "Z", 0) + int(stamp[17:])
         if kind == "z":
             job.since, job.suspended = at, True
         elif job.since is not None:
@@ -243,40 +263,42 @@ class _Reading(Reading):
     def _stands(self, ident: str, job: _Open) -> list[Job]:
         """The job of one that has no E."""
         try:
-            return [self.given(self._record(ident, "", job, Facts("").over(job.facts).sections(), "", job.line))]
+            said = Facts("").over(job.facts).said()
+            return [self.given(self._record(ident, "", job, said, self.texts, "", job.line))]
         except Rejected as why:
             self.reject(job.line, why.reason, str(why), taken=job.records)
             return []
 
     # -- the record
-    def _record(self, ident: str, kind: str, job: _Open, said: Iterable[Any], stamp: str, number: int) -> Record:
+    def _record(self, ident: str, kind: str, job: _Open, said: Said, known: _Known, stamp: str, number: int) -> Record:
         who, when, ended, held, used = said
         self.at = number
-        whose = self.who[who]
-        r = Record(number, ident, *whose.names)
-        r.machine = self.machine or whose.server or self.name(ident.partition(".")[2], "server")
+        whose = known.who[who, "" if self.machine else ident.partition(".")[2]]
+        r = Record(number, ident, whose.machine)
+        r.heading = whose.heading
         if whose.more:
             r.more += whose.more
         if "[" in ident or "-" in ident:
             r.array = array_of(ident)
         self._times(r, kind, job, when, stamp)
         self._state(r, kind, job, ended)
-        self._amounts(r, self.held[held, r.ran])
+        self._amounts(r, (known.held if r.ran else known.asked)[held])
         self._used(r, job, used)
         return r
 
-    def _who(self, texts: Texts) -> _Who:
-        name, user, group, account, queue, *booked, owner, server, second = texts
-        names = (self.name(name, "jobname"), self.name(user, "user"), self.name(group, "group"),
-                 self.name(words(account), "account"), None, self.name(queue, "queue"), None,
-                 self.name(booked[0] or booked[1], "resvname"), self.name(owner.partition("@")[2], "owner"))
+    def _who(self, said: tuple[Texts, str]) -> _Who:
+        (user, group, account, queue, *booked, owner, server, second), place = said
+        machine = self.machine or self.name(server, "server") or self.name(place, "server")
+        found = heading(self.name(user, "user"), self.name(group, "group"), self.name(words(account), "account"),
+                        machine, self.name(queue, "queue"), None, self.name(booked[0] or booked[1], "resvname"),
+                        self.name(owner.partition("@")[2], "owner"))
         project = words(second, "_pbs_project_default")
-        return _Who(names, None if self.machine else self.name(server, "server"),
-                    () if project is None else (("pbspro", "PBSProject", project),))
+        return _Who(found, machine, () if project is None else (("pbspro", "PBSProject", project),))
 
     def _times(self, r: Record, kind: str, job: _Open, texts: Texts, stamp: str) -> None:
-        created, eligible, start, end, queued, waited, runs = texts
+        name, created, eligible, start, end, queued, waited, runs = texts
         line = r.line
+        r.name = self.name(name, "jobname")
         r.submit = self.time(created, "ctime", line)
         same = created.isdigit()        # a local time that occurs twice is told by its name
         r.eligible = r.submit if same and eligible == created else self.time(eligible, "etime", line)
@@ -290,7 +312,8 @@ class _Reading(Reading):
                 r.more.append(("LRM", "QueueTime", str(at)))
         if waited:
             r.more.append(("LRM", "EligibleDuration", str(rounded(micros(waited, "eligible_time")))))
-        r.starts = count(runs, "run_count")
+        if runs:
+            r.starts = self.counted[runs]
 
     def _state(self, r: Record, kind: str, job: _Open, texts: Texts) -> None:
         """State, message, exit code and signal; a signal alone is no evidence of a deletion, a D record is."""
@@ -314,10 +337,10 @@ class _Reading(Reading):
             r.limits += held.limits
         r.requested += held.requested
 
-    def _held(self, said: tuple[Texts, bool]) -> _Held:
+    def _held(self, ran: bool, said: Texts) -> _Held:
         """Processors, nodes, GPUs: what was used, assigned and asked for, in this order."""
         (vnode, host, ncpus, spec, nodect, used, places, unique, ngpus, gpus, walltime, memory, select, place,
-         *limits), ran = said
+         *limits) = said
         line = self.at
         chunks = recall(vnodes, vnode)
         hosts, slots, wrong = recall(exec_host, host)
@@ -348,8 +371,8 @@ class _Reading(Reading):
 
     def _used(self, r: Record, job: _Open, texts: Texts) -> None:
         cput, walltime, memory, swap, joule, percent, session = texts
-        r.cpu = rounded(micros(cput, "resources_used.cput"))
-        wall = rounded(micros(walltime, "resources_used.walltime"))
+        r.cpu = seconds(cput, "resources_used.cput")
+        wall = seconds(walltime, "resources_used.walltime")
         r.suspended = job.seconds or None
         if r.end is not None and r.start is not None:
             span = r.end - r.start
@@ -398,21 +421,18 @@ def _ending(texts: Texts) -> tuple[int | None, int | None, str, str]:
 
 # --- texts --------------------------------------------------------------------------------------------------------
 
-def _stamp(text: str) -> str | None:
-    """The stamp of a line as ``YYYY-MM-DDTHH:MM:SS``; None where it is not plain."""
-    found = _STAMP.fullmatch(text)
-    return None if found is None else f"{found[3]}-{found[1]}-{found[2]}T{found[4]}"
+def _iso(stamp: str) -> str:
+    """The stamp of a line as ``YYYY-MM-DDTHH:MM:SS``."""
+    return f"{stamp[6:10]}-{stamp[:2]}-{stamp[3:5]}T{stamp[11:]}"
 
 
-def _parted(text: str) -> list[str]:
-    """Stamp twice (as it is written, as ISO), type, id and attributes of any line. Rejected: columns, type."""
+def _parted(text: str) -> tuple[str, str, str, str]:
+    """Stamp, type, id and attributes of any line. Rejected: columns."""
     found = _LINE.search(text)
     if not found:
         raise Rejected("columns", "not of the form MM/DD/YYYY HH:MM:SS;TYPE;ID;attributes")
-    month, day, year, clock, kind, ident, rest = found.groups()
-    if kind not in TYPES:
-        raise Rejected("type", f"type {kind} is not known")
-    return [f"{year}-{month}-{day}T{clock}", "", kind, ident, rest]
+    stamp, kind, ident, rest = found.groups()
+    return stamp, kind, ident, rest
 
 
 #: Lines of Cobalt have resource=.

@@ -32,13 +32,14 @@ from sssjob.translators.records._again import Once
 from sssjob.translators.records._lines import Line
 from sssjob.translators.records._slurm import CODED, TRES, ending, merged, tres
 from sssjob.translators.records.base import (
-    Names,
+    Heading,
     Parting,
     Reading,
     Record,
     Rejected,
     amount,
     count,
+    heading,
     leaf,
     micros,
     recall,
@@ -81,13 +82,14 @@ _TOTAL: Final = {"metric": "Total"}
 
 
 #: Sections of a row: columns that together say one thing.
-_WHO: Final = ("jobname", "user", "uid", "group", "gid", "account", "cluster", "partition", "qos", "reservation")
+_WHO: Final = ("user", "uid", "group", "gid", "account", "cluster", "partition", "qos", "reservation")
 _TIMES: Final = ("submit", "eligible", "start", "end", "elapsedraw", "elapsed", "suspended", "restarts")
 _ENDED: Final = ("state", "exitcode", "reason")
 _HELD: Final = ("alloctres", "reqtres", "reqmem", "reqcpus", "reqnodes", "alloccpus", "ncpus", "allocnodes", "nnodes",
                 "nodelist", "timelimitraw", "timelimit", "cputimeraw")
 _USED: Final = ("totalcpu", "usercpu", "systemcpu", "maxrss", "maxvmsize", "exitcode")
-_MORE: Final = ("workdir", "jobidraw", "planned", "reserved", "consumedenergyraw", "consumedenergy", *_EXTENSIONS)
+_MORE: Final = ("jobname", "workdir", "jobidraw", "planned", "reserved", "consumedenergyraw", "consumedenergy",
+                *_EXTENSIONS)
 _Texts = tuple[str, ...]
 _Size = tuple[Decimal, str]
 
@@ -259,8 +261,11 @@ class Rows(Reading):
     # -- the record of a row
     def _record(self, columns: _Columns, row: list[str], ident: str, number: int) -> Record:
         self.name(ident, "JobID")
-        r = Record(number, ident, *self.who[columns.who(row)])
-        workdir, raw, planned, reserved, *energies, one, two, three, four = columns.more(row)
+        machine, found = self.who[columns.who(row)]
+        r = Record(number, ident, machine)
+        r.heading = found
+        name, workdir, raw, planned, reserved, *energies, one, two, three, four = columns.more(row)
+        r.name = self.name(name, "JobName")
         r.directory = workdir or None
         base, _, index = ident.partition("_")
         if index:
@@ -279,13 +284,15 @@ class Rows(Reading):
             r.more.append(("LRM", "Planned", str(rounded(micros(text, "Planned")))))
         return r
 
-    def _names(self, texts: _Texts) -> Names:
-        name, user, uid, group, gid, account, cluster, partition, qos, reservation = texts
-        return (self.name(name, "JobName"), self.name(user or uid, "User"), self.name(group or gid, "Group"),
-                self.name(account, "Account"), self.name(cluster, "Cluster") or self.machine,
-                self.name(partition, "Partition"),
-                self.name(words(qos, "Unknown"), "QOS"),        # it says so of a job that ended just now
-                self.name(reservation, "Reservation"), None)
+    def _names(self, texts: _Texts) -> tuple[str | None, Heading]:
+        """Machine, and all that says whose a job is."""
+        user, uid, group, gid, account, cluster, partition, qos, reservation = texts
+        machine = self.name(cluster, "Cluster") or self.machine
+        return machine, heading(
+            self.name(user or uid, "User"), self.name(group or gid, "Group"), self.name(account, "Account"), machine,
+            self.name(partition, "Partition"),
+            self.name(words(qos, "Unknown"), "QOS"),        # it says so of a job that ended just now
+            self.name(reservation, "Reservation"))
 
     def _times(self, r: Record, texts: _Texts) -> None:
         submit, eligible, start, end, raw, elapsed, suspended, restarts = texts
@@ -411,9 +418,9 @@ def _whole(run: _Run) -> Record:
     if len(records) == 1 and "" in run.parts:
         return records[0]
     first = records[0]
-    job = Record(first.line, run.base, **{name: getattr(first, name) for name in (
-        "name", "user", "group", "project", "machine", "queue", "qos", "reservation", "directory", "submit",
-        "eligible")})
+    job = Record(first.line, run.base, first.machine)
+    job.name, job.heading, job.directory = first.name, first.heading, first.directory
+    job.submit, job.eligible = first.submit, first.eligible
     job.state, job.hold, job.native, job.exit_status = first.state, first.hold, first.native, first.exit_status
     job.more, job.starts = first.more, first.starts
     merged(job, records)

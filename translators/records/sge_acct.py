@@ -14,7 +14,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from decimal import Decimal
-from functools import lru_cache
 from operator import itemgetter
 from typing import Final
 
@@ -26,17 +25,18 @@ from sssjob.translators.recognise import by_beginning
 from sssjob.translators.records._again import Once
 from sssjob.translators.records._lines import Line
 from sssjob.translators.records.base import (
-    Names,
+    Heading,
     Parting,
     Reading,
     Record,
     Rejected,
     count,
+    heading,
     leaf,
     micros,
     number,
-    recall,
     rounded,
+    sixths,
     translator,
     words,
 )
@@ -53,6 +53,7 @@ FAILED: Final[dict[int, str]] = {
 _WORDS: Final = {25: "rescheduled", 30: "asked for an error state", 37: "run time limit exceeded", 100: "killed",
                  28: "no such working directory"}
 _LEAST: Final = 43
+_BEYOND: Final = ("",) * 7      # for what later releases append
 _SLAVES: Final = 100_000
 _COLONS: Final = 9          # colons in a name or an account
 _EPOCH: Final = 9           # digits of a time
@@ -60,7 +61,7 @@ _NO_ACCOUNT: Final = ("sge", "NONE")
 _HALF, _MICRO = Decimal("0.5"), Decimal("0.000001")
 _IN_BYTES, _IN_KB, _MEAN = ({"units": unit, "metric": metric} for unit, metric in (
     ("B", "Max"), ("KB", "Max"), ("GB", "Average")))
-_who: Final = itemgetter(0, 2, 3, 4, 31)
+_who: Final = itemgetter(0, 2, 3, 31, 43, 49)
 _OPTION: Final = re.compile(r"(?:^|\s)-(l|pe|q)\s+(\S+)(?:\s+(\d[\d,-]*))?", re.ASCII)
 
 
@@ -72,10 +73,13 @@ class _Reading(Reading):
         self.texts: dict[tuple[str, str], list[tuple[int, str]]] = {}
         self.who = Once(self._names)
         self.ends = Once(_ending)
+        self.hosts = Once(self._node, self.findings)
+        self.at = 0         # the line that findings about hosts are for
 
     def skips(self, line: Line) -> bool:
         """Comments and empty lines."""
-        return len(line.text.strip()) < 2 or line.text.startswith("#")
+        text = line.text
+        return len(text.strip()) < 2 or text[0] == "#"
 
     def take(self, line: Line) -> Iterable[Job]:
         """Add one line; gives the jobs that are whole with it."""
@@ -88,6 +92,7 @@ class _Reading(Reading):
                 raise Rejected("columns", f"{len(fields)} fields, not {_LEAST} or more")
         if not fields[5].strip("0"):
             raise Rejected("id", "job number 0")
+        fields += _BEYOND
         record = self._record(fields, line.number)
         key = fields[5], fields[35]
         if fields[41] not in ("NONE", ""):
@@ -132,27 +137,28 @@ class _Reading(Reading):
     def _record(self, f: list[str], line: int) -> Record:
         task = f[35]
         array = None if task in ("0", "") else (f[5], task)
-        r = Record(line, f[5] if array is None else f"{f[5]}.{task}", *self.who[_who(f)], array=array)
+        r = Record(line, f[5] if array is None else f"{f[5]}.{task}", self.machine)
+        r.heading, r.array = self.who[_who(f)], array
+        r.name = self.name(words(f[4]), "job_name")
         if (account := f[6]) not in _NO_ACCOUNT and (text := words(account, *_NO_ACCOUNT)) is not None:
             r.more.append(("sge", "Account", text))
-        r.submit_host = self.name(words(f[49]), "submit_host") if len(f) > 49 else None
         r.submit = self.time(f[8], "submission_time", line)
         r.start = self.time(f[9], "start_time", line)
         r.end = self.time(f[10], "end_time", line)
         r.ran = r.start is not None
         r.native, r.exit_code, r.signal, r.exit_status, r.message = self.ends[f[11], f[12], r.ran]
         self._used(r, f)
-        r.requested += recall(_requested, f[39])
+        r.requested += _REQUESTED[f[39]]
         if f[33] != "NONE" and words(f[33], "NONE"):
             r.more.append(("sge", "ParallelEnvironment", f[33]))
-        if len(f) > 43 and f[43].strip("0"):
-            r.reservation = self.name(f[43], "arid")
         return r
 
-    def _names(self, texts: tuple[str, ...]) -> Names:
-        queue, group, user, name = (self.name(words(text), of) for text, of in zip(
-            texts, ("qname", "group", "owner", "job_name"), strict=False))
-        return name, user, group, self.name(words(texts[4], "NONE"), "project"), self.machine, queue, None, None, None
+    def _names(self, texts: tuple[str, ...]) -> Heading:
+        qname, group, owner, project, booked, host = texts
+        return heading(
+            self.name(words(owner), "owner"), self.name(words(group), "group"),
+            self.name(words(project, "NONE"), "project"), self.machine, self.name(words(qname), "qname"), None,
+            self.name(booked, "arid") if booked.strip("0") else None, self.name(words(host), "submit_host"))
 
     def _used(self, r: Record, f: list[str]) -> None:
         """Wall time is ru_wallclock, but 0 there says nothing where the clock says otherwise."""
@@ -163,28 +169,45 @@ class _Reading(Reading):
         else:
             r.wall = self.first("Duration", r.line, ("ru_wallclock", wall or None), ("end_time - start_time",
                                 None if span is None else max(0, span)))
-        cpu = rounded(micros(f[36], "cpu"))
-        user, system = number(f[14], "ru_utime"), number(f[15], "ru_stime")
-        both = None if user is None or system is None else int(user + system + _HALF)
+        spent, user, system = sixths(f[36]), sixths(f[14]), sixths(f[15])
+        if spent is not None and user is not None and system is not None:
+            cpu, both = rounded(spent), rounded(user + system)
+        else:
+            cpu, both = rounded(micros(f[36], "cpu")), _both(f[14], f[15])
         r.cpu = cpu if both == cpu else self.first("CpuDuration", r.line, ("cpu", cpu),
                                                    ("ru_utime + ru_stime", both or None))
-        r.processors = count(f[34], "slots") or None
-        if r.ran and words(f[1], "UNKNOWN"):
-            r.node, _ = self.nodes(f[1], r.line)
-        self._memory(r, f)
+        r.processors = _SLOTS[f[34]]
+        if r.ran:
+            self.at = r.line
+            r.node = self.hosts[f[1]]
+            if r.processors == 1 and r.node is not None:
+                r.nodes = 1         # of more slots the line names the first host only
+        self._memory(r, f, spent)
 
-    def _memory(self, r: Record, f: list[str]) -> None:
-        """The peak (maxrss of Univa, else ru_maxrss in KB) and the average, which mem holds in GB times CPU seconds."""
-        peak, units = number(f[47], "maxrss") if len(f) > 47 else None, _IN_BYTES
+    def _node(self, text: str) -> Property | None:
+        return self.nodes(text, self.at)[0] if words(text, "UNKNOWN") else None
+
+    def _memory(self, r: Record, f: list[str], spent: int | None) -> None:
+        """The peak (maxrss of Univa, else ru_maxrss in KB) and the average, which mem holds in GB times CPU seconds.
+        spent: microseconds of cpu, where they are known."""
+        peak, units = number(f[47], "maxrss"), _IN_BYTES
         if not peak:
             peak, units = number(f[16], "ru_maxrss"), _IN_KB
         if peak:
             r.delivered.append(leaf("Memory", peak, units))
-        product, cpu = number(f[37], "mem"), number(f[36], "cpu")
+        held = None if spent is None else sixths(f[37])
+        product, cpu = (number(f[37], "mem"), number(f[36], "cpu")) if held is None else (
+            Decimal(held), Decimal(spent or 0))
         if product and cpu:
             r.delivered.append(leaf("Memory", (product / cpu).quantize(_MICRO), _MEAN))
-        if not f[42].startswith("0.") and (text := words(f[42].partition(".")[0], "0")):
+        if (text := f[42].partition(".")[0].strip()) and text != "0":
             r.more.append(("LRM", "MaxVMSize", f"{text} B"))
+
+
+def _both(one: str, other: str) -> int | None:
+    """Whole seconds of ru_utime and ru_stime, half up. Rejected: number."""
+    user, system = number(one, "ru_utime"), number(other, "ru_stime")
+    return None if user is None or system is None else int(user + system + _HALF)
 
 
 def _ending(texts: tuple[str, str, bool]) -> tuple[str, int | None, int | None, str, str]:
@@ -211,8 +234,8 @@ def _digits(text: str) -> bool:
 
 def _gather(master: Record, slaves: list[Record]) -> None:
     """Add to the master's record what its slaves used."""
-    own = Record(master.line, "master", processors=None, wall=master.wall, node=master.node,
-                 delivered=master.delivered)
+    own = Record(master.line, "master")
+    own.wall, own.node, own.delivered = master.wall, master.node, master.delivered
     master.cpu = sum(r.cpu or 0 for r in (master, *slaves))
     for slave in slaves:
         slave.processors = None         # the slots are those of the whole job
@@ -222,7 +245,6 @@ def _gather(master: Record, slaves: list[Record]) -> None:
     master.node = leaf("Node", ",".join(hosts), {"aggregation": "List"}) if len(hosts) > 1 else own.node
 
 
-@lru_cache(maxsize=1 << 12)
 def _requested(category: str) -> tuple[Property, ...]:
     """What the category says: ``-l h_rt=300,mem=50M -pe smp 2 -q short.q``. Lower case suffixes are 1000 based."""
     found: list[Property] = []
@@ -232,6 +254,10 @@ def _requested(category: str) -> tuple[Property, ...]:
         elif option == "l":
             found += _limits(value)
     return tuple(found)
+
+
+_REQUESTED: Final = Once(_requested)
+_SLOTS: Final[Once[str, int | None]] = Once(lambda text: count(text, "slots") or None)
 
 
 def _limits(text: str) -> Iterator[Property]:

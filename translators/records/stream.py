@@ -18,6 +18,8 @@ __all__ = ["opened", "pieces", "streams", "sums", "texts"]
 
 _BATCH: Final = 256     # jobs written at once
 _ENDS: Final = ("<JobGroup>\n", "</JobGroup>\n")
+_STATE: Final = "\n    <State"
+_COMPLETED: Final = f"{_STATE}>Completed</State>\n"
 
 
 def sums(reader: Translator, writer: Translator) -> bool:
@@ -69,7 +71,7 @@ def _sss(jobs: Iterator[Job], context: WriteContext, path: str) -> Iterator[str]
     out, odd, told = [start + _inner([], context, path)], list[Job](), set[tuple[str, str]]()
     for number, job in enumerate(jobs, 1):
         text = None if plain is None else plain.text(job)
-        done = done is not False and job.value("State") == "Completed"
+        done = done is not False and _completed(job, text)
         if text is None:
             odd.append(job)
         else:
@@ -82,6 +84,12 @@ def _sss(jobs: Iterator[Job], context: WriteContext, path: str) -> Iterator[str]
             out, odd = [], []
     yield "".join(out) + (_odd(odd, context, told) if odd else "") + (
         "  <State>Completed</State>\n" if done and context.profile == "3.1" else "") + end
+
+
+def _completed(job: Job, text: str | None) -> bool:
+    """Whether the State of a job says so. text: its element, where it is plain."""
+    at = -1 if text is None else text.find(_STATE)
+    return (at >= 0 and text is not None and text.startswith(_COMPLETED, at)) or job.value("State") == "Completed"
 
 
 def _odd(jobs: list[Job], context: WriteContext, told: set[tuple[str, str]]) -> str:

@@ -8,14 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any, BinaryIO, ClassVar, Final, cast
 
 from sssjob.findings import escape
+from sssjob.model import Job
 from sssjob.translators.base import ReadContext, WriteContext
 from sssjob.translators.records._json import Begun
+from sssjob.translators.records._usage import GRID, whole
 from sssjob.translators.records._xml import XMLReading, local, seconds, text_of
 from sssjob.translators.records.apel import NULL, TYPES, MessageReading, benchmarks_of
-from sssjob.translators.records.base import Reading, Rejected, Stream, count
+from sssjob.translators.records.base import Reading, Record, Rejected, Stream, as_job, count
 from sssjob.translators.records.table import Cell, Column, Table
 from sssjob.translators.records.ur1 import attribute
 
@@ -48,6 +51,20 @@ class Summary:
     cpu: int | None = None
     normalised_wall: str | None = None
     normalised_cpu: str | None = None
+
+    def job(self) -> Job:
+        """What all of its jobs are together, as one that ended when the last of them did, else in the middle of the
+        month: whose they are, the sums of their times, the size of each."""
+        r = Record(self.line, f"{self.site} {self.month}", self.machine)
+        r.queue, r.submit_host = self.queue, self.submit_host
+        whole(r, "GlobalUser", self.user)
+        r.more += [(GRID, name, text) for name, text in (
+            ("Site", self.site), ("VO", self.vo), ("VOGroup", self.vo_group), ("VORole", self.vo_role),
+            ("Infrastructure", self.infrastructure), ("ServiceLevel", self.benchmark)) if text]
+        year, month = map(int, self.month.split("-"))
+        r.end = self.latest or int(datetime(year, month, 15, 12, tzinfo=UTC).timestamp())
+        r.wall, r.cpu, r.processors, r.nodes = self.wall, self.cpu, self.processors, self.nodes
+        return as_job(r)
 
 
 def _rows(found: Iterable[Any], columns: tuple[Column, ...], context: WriteContext) -> Iterator[list[Cell]]:

@@ -264,6 +264,7 @@ def _parts(t: Taking, parts: list[TaskGroup], ends: list[tuple[str, str | None]]
         inside.rest()
 
 
-TRANSLATOR = translator("ur2", "OGF Usage Record 2.0", _Reading, (), documents(NAMESPACE, "UsageRecord", _blocks),
+TRANSLATOR = translator("ur2", "OGF Usage Record 2.0", _Reading, (),
+                        documents(NAMESPACE, "UsageRecord", _blocks, "site"),
                         lambda sample: by_root(sample, frozenset(("UsageRecord", "UsageRecords")),
                                                frozenset((NAMESPACE,))))

@@ -1,0 +1,91 @@
+"""``--from auto`` of commands that read many files: what each is by how it begins, and nothing of it is lost."""
+
+from __future__ import annotations
+
+import io
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from typing import TYPE_CHECKING, BinaryIO
+
+from sssjob.cli._files import Source, opened
+from sssjob.cli._findings import record, say
+from sssjob.cli._options import Session
+from sssjob.conversion import AUTO
+from sssjob.errors import UsageError
+from sssjob.findings import escape
+from sssjob.limits import LIMITS
+
+if TYPE_CHECKING:
+    from sssjob.translators.base import Translator
+
+__all__ = ["Looked", "recognised"]
+
+
+def recognised(session: Session, found: Source, source: str) -> tuple[Translator, Source]:
+    """The format of a file, which is told where it is ``auto``, and the file as it is to be read from now on.
+
+    Raises UsageError where none or several fit."""
+    from sssjob.translators.recognise import begun, guess
+    from sssjob.translators.registry import get
+
+    if source != AUTO:
+        return get(source), found
+    head = found.head(LIMITS.recognise_bytes)
+    fit = begun(head, found.name) if len(head) == LIMITS.recognise_bytes else guess(head, found.name)
+    if fit is None:
+        data = found.whole()
+        fit, found = guess(data, found.name), Source(io.BytesIO(data), found.name)
+    reader, why = fit[0], fit[1].why
+    if session.as_json:
+        record({"type": "recognised", "file": found.name, "format": reader.name, "message": why})
+    elif not session.quiet:
+        say(escape(f"{found.name}: {reader.name}: {why}", 1000))
+    return reader, found
+
+
+class Looked:
+    """Files that were looked at before they are read: those that can be read only once are kept."""
+
+    def __init__(self) -> None:
+        self._kept: dict[str, Source] = {}
+        self._files = ExitStack()
+
+    def format(self, session: Session, names: Sequence[str]) -> str:
+        """The one format of all files. UsageError where there are several."""
+        formats: dict[str, str] = {}
+        for name in names:
+            with ExitStack() as files:
+                reader, found = recognised(session, Source(files.enter_context(opened(name)), name), AUTO)
+                if not os.path.isfile(name):
+                    self._kept[name] = found
+                    self._files.push(files.pop_all())
+            formats.setdefault(reader.name, name)
+        if len(formats) > 1:
+            (one, first), (other, second) = list(formats.items())[:2]
+            raise UsageError(f"{escape(first)} is {one}, but {escape(second)} is {other}: one format at a time")
+        return next(iter(formats))
+
+    @property
+    def kept(self) -> list[str]:
+        """The files that can be read only once, here."""
+        return list(self._kept)
+
+    @contextmanager
+    def opened(self, name: str) -> Iterator[BinaryIO]:
+        """A file from its beginning."""
+        kept = self._kept.pop(name, None)
+        if kept is not None:
+            yield kept.stream()
+            return
+        with opened(name) as file:
+            yield file
+
+    def whole(self, name: str) -> bytes:
+        """All of a file. Raises RejectedError (SSS110) when it is too large."""
+        with self.opened(name) as file:
+            return Source(file, name).whole()
+
+    def close(self) -> None:
+        """Close what was kept."""
+        self._files.close()
