@@ -188,7 +188,9 @@ class Container:
 
     def containers(self, tag: str | None = None) -> Iterator[Container]:
         """The child containers, or those of one name."""
-        return (i for i in self.items if isinstance(i, Container) and (tag is None or i.tag == tag))
+        if tag is None:
+            return (i for i in self.items if isinstance(i, Container))
+        return (i for i in self.items if i.tag == tag and isinstance(i, Container))
 
     def unknown(self) -> Iterator[Raw]:
         """What was not understood and is kept."""

@@ -39,6 +39,9 @@ _POLICIES: Final = {p.value.lower(): p for p in Policy}
 _BY_POLICY: Final[dict[Policy, Severity | None]] = {
     Policy.REJECT: "error", Policy.WARN: "warning", Policy.IGNORE: None,
 }
+#: Severity of each rule; None: the policy says it.
+_BY_RULE: Final[dict[str, Severity | None]] = {
+    name: None if rule.governed else rule.severity for name, rule in RULES.items()}
 
 
 def escape(text: str, most: int = 200) -> str:
@@ -47,9 +50,9 @@ def escape(text: str, most: int = 200) -> str:
     return shown if len(text) <= most else shown[:most] + "…"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)      # frozen, it would take four times as long to make, and there are many of them
 class Finding:
-    """One occurrence of a rule.
+    """One occurrence of a rule; not to be changed.
 
     line and column count from 1 (0: not known); ``path`` is the place inside the document
     (``/JobGroup/Job[2]/Requested/Memory``); ``subject`` the name concerned; ``excerpt`` the source line.
@@ -114,8 +117,7 @@ class Findings:
         gives (line, column, excerpt). It, path and hint are asked only when the finding is kept: they cost time.
         """
         self.told += 1
-        row = RULES[rule]
-        level = severity or (_BY_POLICY[policy] if row.governed else row.severity)
+        level = severity or _BY_RULE[rule] or _BY_POLICY[policy]
         if level is None:
             return None
         first = level == "error" and not self._rejected
@@ -125,7 +127,7 @@ class Findings:
             return None
         if place is not None:
             line, column, excerpt = place()
-        found = Finding(rule, level, subject, message, row.kind, self.file, line, column,
+        found = Finding(rule, level, subject, message, RULES[rule].kind, self.file, line, column,
                         path if isinstance(path, str) else path(), hint if isinstance(hint, str) else hint(), excerpt)
         self._kept.append(found)
         return found

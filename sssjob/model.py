@@ -59,7 +59,7 @@ class _Scope(Container):
     __slots__ = ()
 
     def _child(self, tag: str) -> Container | None:
-        found = list(self.containers(tag))
+        found = [i for i in self.items if i.tag == tag and isinstance(i, Container)]
         if len(found) < 2:
             return found[0] if found else None
         return CLASSES[tag]([item for c in found for item in c.items], found[0].attributes, None, found[0].line)
@@ -108,7 +108,7 @@ class _TaskGroups(_Scope):
     @property
     def task_groups(self) -> list[TaskGroup]:
         """The explicit task groups, in order; none means one implicit group."""
-        return list(self.containers("TaskGroup"))  # type: ignore[arg-type]
+        return [i for i in self.items if i.tag == "TaskGroup" and isinstance(i, TaskGroup)]
 
     @property
     def defaults(self) -> TaskGroupDefaults | None:

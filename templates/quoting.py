@@ -18,6 +18,8 @@
 ``condor_path``     a file name in it
 ``cobalt``          an option of a ``#COBALT`` line
 
+``bare(text)`` is true of a text that means itself in all of them, without any quotes.
+
 All return Quoted. A value that cannot be said in a context raises QuotingError. No result has a line break in it: some
 resource managers read directives anywhere in the file, even inside a quoted word.
 """
@@ -30,11 +32,12 @@ import unicodedata
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-__all__ = ["FILTERS", "Directive", "Quoted", "QuotingError", "bsub", "checked", "cobalt", "condor", "condor_path",
-           "condor_string", "condor_word", "expanding_word", "expanding_words", "flux", "flux_path", "lines", "nqsv",
-           "pbs", "sbatch", "sge", "slurm_path", "word", "words"]
+__all__ = ["FILTERS", "Directive", "Quoted", "QuotingError", "bare", "bsub", "checked", "cobalt", "condor",
+           "condor_path", "condor_string", "condor_word", "expanding_word", "expanding_words", "flux", "flux_path",
+           "lines", "nqsv", "pbs", "sbatch", "sge", "slurm_path", "word", "words"]
 
 _PLAIN = re.compile(r"[A-Za-z0-9_@%+=:,./-]+", re.ASCII)
+bare = _PLAIN.fullmatch        # no function around it: writers of scripts ask it of each of their options
 _ASCII = re.compile(r"[ -~]*", re.ASCII)
 _REFERENCE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}", re.ASCII)
 _DIRECTIONS = frozenset("\u200e\u200f\u061c\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")

@@ -7,7 +7,7 @@ Requested (decisions 5 and 12); where it was not asked for just so, a finding sa
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from decimal import Decimal
 from typing import TYPE_CHECKING, Final
 
@@ -35,6 +35,7 @@ AMOUNTS: Final = (GROUP, GROUPS, JOB)
 _CHOICE: Final = frozenset(("op", "conj", "group", "preference"))
 _SLOTS: Final = ("", "Requested")
 _SETS: Final = ("Node", "Feature")      # several of them are no contradiction
+_WHOLE: Final = Decimal(1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,28 +60,29 @@ class Target:
 JSON: Final = Target()
 
 
-@dataclass(slots=True)
 class Entry:
-    """One item of the job at its place."""
+    """One item of the job at its place.
 
-    item: Property | Raw | Container
-    level: str
-    slot: str                       # "", Requested, Delivered or Environment
-    path: str
-    policy: Policy
-    used: bool = False
-    understood: set[str] = field(default_factory=set)   # attributes
-    taken: Property | None = None       # what is asked for in its place, free of op and conj
+    tag, attributes: of the item as it stands, op and conj included; level: where it stands; slot: "", Requested,
+    Delivered or Environment; used: something was made of it; understood: attributes that were; taken: what is asked
+    for in its place, free of op and conj.
+    """
+
+    __slots__ = ("_above", "attributes", "item", "level", "policy", "slot", "tag", "taken", "understood", "used")
+
+    def __init__(self, item: Property | Raw | Container, level: str, slot: str, above: str, policy: Policy) -> None:
+        self.item, self.level, self.slot, self.policy = item, level, slot, policy
+        self.tag: str = item.tag            # asked for again and again: a property of this class would cost a call
+        self.attributes: Mapping[str, str] = item.attributes
+        self.used = False
+        self.understood: set[str] = set()
+        self.taken: Property | None = None
+        self._above = above
 
     @property
-    def tag(self) -> str:
-        """The name of the item."""
-        return self.item.tag
-
-    @property
-    def attributes(self) -> Mapping[str, str]:
-        """The attributes as they stand, op and conj included."""
-        return self.item.attributes
+    def path(self) -> str:
+        """``/Job/Requested/Memory``."""
+        return f"{self._above}/{self.tag}"
 
     @property
     def value(self) -> Value:
@@ -106,7 +108,7 @@ def _walk(made: list[Entry], scope: Container, level: str, slot: str, path: str,
     policy = policy_of(scope, policy)
     for name in scope.attributes:
         if name not in ("awarenessPolicy", "export"):
-            made.append(Entry(Raw(f"@{name}"), level, slot, f"{path}/@{name}", policy))
+            made.append(Entry(Raw(f"@{name}"), level, slot, path, policy))
     numbers: dict[str, int] = {}
     for item in scope.items:
         if isinstance(item, Container):
@@ -118,8 +120,8 @@ def _walk(made: list[Entry], scope: Container, level: str, slot: str, path: str,
                 other = "+" if item.tag == "Task" and numbers["Task"] > 1 else ""      # only the first one is taken
                 _walk(made, item, f"{level}/{item.tag}{other}", "", below, policy, group)
         else:
-            made.append(Entry(item, level, slot, f"{path}/{item.tag}",
-                              policy_of(item, policy) if item.attributes else policy))
+            made.append(Entry(item, level, slot, path, policy_of(item, policy) if "awarenessPolicy" in item.attributes
+                              else policy))
 
 
 @dataclass(slots=True)
@@ -145,17 +147,23 @@ class Asked:
         self.entries: list[Entry] = []
         _walk(self.entries, job, JOB, "", "/Job", policy, group)
         self._tagged: dict[str, list[Entry]] = {}       # those that can be asked for, by name
+        self._requested: dict[str, list[Entry]] = {}    # by level
+        first: list[Entry] = []                         # what the first of several tasks says
         for e in self.entries:
             if e.slot in _SLOTS and isinstance(e.item, Property):
-                self._tagged.setdefault(e.item.tag, []).append(e)
+                self._tagged.setdefault(e.tag, []).append(e)
+            if e.slot == "Requested":
+                self._requested.setdefault(e.level, []).append(e)
+            if e.level == TASK[0]:
+                first.append(e)
         self._blocks: dict[str, _Block] = {}
         self._plain: dict[str, bool] = {}
-        self._same_tasks()
+        if first:
+            self._same_tasks([(e.slot, e.item) for e in first])
 
-    def _same_tasks(self) -> None:
+    def _same_tasks(self, first: Sequence[tuple[str, Property | Raw | Container]]) -> None:
         """What another task says as the first one does is carried with it."""
-        first = [(e.slot, e.item) for e in self.entries if e.level == TASK[0]]
-        for e in self.entries if first else ():
+        for e in self.entries:
             if e.level == f"{TASK[0]}+" and (e.slot, e.item) in first:
                 e.used = True
                 e.understood |= e.attributes.keys()
@@ -177,6 +185,10 @@ class Asked:
         self.note(self.target.rule, entry, f"{name}: {why or self.target.word}", severity, name)
 
     # -- asking
+    def said(self, tag: str) -> Sequence[Entry]:
+        """All that the job says under a name, at any level, bare or in Requested; nothing counts as carried by that."""
+        return self._tagged.get(tag, ())
+
     def find(self, tag: str, levels: Sequence[str] = NEAREST, **attributes: str) -> list[Entry]:
         """The entries that count for a name: the nearest level, there Requested over bare (decisions 5)."""
         fits = []
@@ -185,10 +197,10 @@ class Asked:
             if e.level not in levels:
                 continue
             if wanted:
-                if not wanted <= e.item.attributes.items():
+                if not wanted <= e.attributes.items():
                     continue
                 e.understood.update(attributes)
-            if e.slot:
+            if e.slot and e.attributes:
                 e.understood |= _CHOICE
             e.used = True
             fits.append(e)
@@ -220,13 +232,15 @@ class Asked:
     def _only(self, entry: Entry, levels: Sequence[str], carried: Iterable[str], attributes: Mapping[str, str]
               ) -> Entry | None:
         """The same where the job says a name once."""
-        if entry.level not in levels or (attributes and not attributes.items() <= entry.item.attributes.items()):
+        if entry.level not in levels or (attributes and not attributes.items() <= entry.attributes.items()):
             return None
         entry.used = True
-        entry.understood.update(attributes, carried)
+        if entry.attributes:
+            entry.understood.update(attributes, carried)
         if not entry.slot:
             return entry
-        entry.understood |= _CHOICE
+        if entry.attributes:
+            entry.understood |= _CHOICE
         return entry if self._is_plain(entry.level) else self._least([entry], attributes)
 
     def _least(self, found: list[Entry], attributes: Mapping[str, str]) -> Entry | None:
@@ -258,19 +272,24 @@ class Asked:
     def _is_plain(self, level: str) -> bool:
         """Whether the Requested of a level simply demands one thing after another: then each is its own least
         request, and the expression needs no thought."""
-        if level not in self._plain:
-            items = [e.item for e in self.entries if e.level == level and e.slot == "Requested"]
-            once = [i.tag for i in items if i.tag not in _SETS]
-            self._plain[level] = len(once) == len(set(once)) and all(map(_demanded, items))
-        return self._plain[level]
+        plain = self._plain.get(level)
+        if plain is None:
+            once: set[str] = set()
+            for e in self._requested.get(level, ()):
+                plain = e.tag not in once and _demanded(e.item)
+                if not plain:
+                    break
+                if e.tag not in _SETS:
+                    once.add(e.tag)
+            plain = self._plain[level] = plain is not False
+        return plain
 
     def _block(self, entry: Entry) -> _Block:
         """The Requested at the level of an entry."""
         from sssjob.requirements import least_request, parse
 
         if entry.level not in self._blocks:
-            expression = parse(e.item for e in self.entries if e.level == entry.level and e.slot == "Requested"
-                               and isinstance(e.item, Property))
+            expression = parse(e.item for e in self._requested.get(entry.level, ()) if isinstance(e.item, Property))
             least = least_request(expression)
             block = _Block(expression, least, frozenset(map(id, least.dropped)))
             self._blocks[entry.level] = block
@@ -310,8 +329,8 @@ def _demanded(item: Property | Raw | Container) -> bool:
         return True
     value = item.value
     whole = value >= 0 if isinstance(value, int) else not isinstance(value, Decimal) or (
-        value >= 0 and value.as_tuple().exponent == 0)
-    return whole and _CHOICE.isdisjoint(item.attributes)
+        value.same_quantum(_WHOLE) and value >= 0)
+    return whole and (not item.attributes or _CHOICE.isdisjoint(item.attributes))
 
 
 def _source(single: Single, found: list[Entry]) -> Entry:

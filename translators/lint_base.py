@@ -98,7 +98,7 @@ class Script:
     @cached_property
     def known(self) -> Mapping[str, str]:
         """What the job asks for, by meaning."""
-        return dict(asked(next(job for job, _ in self.document.jobs())))
+        return asked(next(job for job, _ in self.document.jobs()))
 
 
 Run = Callable[[Script], Iterator[Hit]]

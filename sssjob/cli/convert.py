@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, BinaryIO
 import click
 
 from sssjob.cli._complete import directories, files, formats
-from sssjob.cli._files import emit, file_name, opened, read_bytes, write_file
+from sssjob.cli._files import Source, emit, file_name, opened, write_file
 from sssjob.cli._findings import record, say
 from sssjob.cli._options import Session, bounded, common, output_option, pairs
 from sssjob.cli._privacy import load_privacy, privacy_option
@@ -20,6 +20,7 @@ from sssjob.cli._profiles import load_ids, load_site, site_option
 from sssjob.conversion import AUTO, Conversion, Options, singles
 from sssjob.errors import AccessError, UsageError
 from sssjob.findings import Findings, Policy, escape
+from sssjob.limits import LIMITS
 from sssjob.profiles import PROFILES
 from sssjob.translators.registry import BUILT_IN
 
@@ -109,9 +110,19 @@ class _One:
 
     def run(self, directory: str | None, output: str) -> int:
         """All of it; gives the exit status."""
+        if self.how.source != AUTO:
+            self.how.reader(b"", self.name)         # an unknown format is told before a file that is not there
+        with opened(self.name) as file:
+            return self._run(Source(file, self.name), directory, output)
+
+    def _run(self, source: Source, directory: str | None, output: str) -> int:
         how, session = self.how, self.session
-        data = read_bytes(self.name) if how.source == AUTO else None
-        reader, why = how.reader(data or b"", self.name)
+        data, found = None, None
+        if how.source == AUTO:
+            head = source.head(LIMITS.recognise_bytes)
+            found = how.begun(head, self.name) if len(head) == LIMITS.recognise_bytes else None
+            data = source.whole() if found is None else None
+        reader, why = found or how.reader(data or b"", self.name)
         if why and not session.quiet:
             if session.as_json:
                 record({"type": "recognised", "file": self.name, "format": reader.name, "message": why})
@@ -119,13 +130,13 @@ class _One:
                 say(escape(f"{self.name}: {reader.name}: {why}", 1000))
         context = how.reading(reader, self.name)
         if reader.kind == "record" and directory is None and not self.explain:
-            status = self._streamed(reader, data, context, output)
+            status = self._streamed(reader, source.stream if data is None else partial(BytesIO, data), context, output)
             if status is not None:
                 return status
         if self.privacy is not None:
             raise UsageError(f"--privacy is for records: {reader.name} or {how.target} is no format of them")
         with bounded(self.name):
-            document = how.read(reader, read_bytes(self.name) if data is None else data, context)
+            document = how.read(reader, source.whole() if data is None else data, context)
         session.report(context.findings)
         if session.errors:
             return 1
@@ -197,7 +208,8 @@ class _One:
             emit(f"{Path(directory) / name}\n")
         return session.status()
 
-    def _streamed(self, reader: Translator, data: bytes | None, context: ReadContext, output: str) -> int | None:
+    def _streamed(self, reader: Translator, source: Callable[[], BinaryIO], context: ReadContext, output: str
+                  ) -> int | None:
         """Records converted job by job, then their counts; None where one of the formats cannot be streamed."""
         from sssjob.translators.records.stream import opened as jobs_of
         from sssjob.translators.records.stream import pieces, streams, sums
@@ -209,19 +221,18 @@ class _One:
         if self.privacy is not None and sums(reader, how.writer):
             raise UsageError("--privacy is for records of jobs, not for sums")
         kept: list[bytes] = []
-        with _source(self.name, data) as source:
-            stream = jobs_of(reader, source, context, how.writer)
-            jobs = stream if self.privacy is None else map(self.privacy.applied, stream)
-            made = pieces(jobs, how.writer, writing, context.path, reader)
-            how.options.check(reader.name, how.writer.name)
-            for piece in made:
-                session.report(context.findings)
-                if session.errors:
-                    return 1
-                if output == "-":
-                    emit(piece)
-                else:
-                    kept.append(piece if isinstance(piece, bytes) else piece.encode("utf-8", "surrogateescape"))
+        stream = jobs_of(reader, source(), context, how.writer)
+        jobs = stream if self.privacy is None else map(self.privacy.applied, stream)
+        made = pieces(jobs, how.writer, writing, context.path, reader)
+        how.options.check(reader.name, how.writer.name)
+        for piece in made:
+            session.report(context.findings)
+            if session.errors:
+                return 1
+            if output == "-":
+                emit(piece)
+            else:
+                kept.append(piece if isinstance(piece, bytes) else piece.encode("utf-8", "surrogateescape"))
         session.report(context.findings)
         counts = stream.counts
         if session.as_json:
@@ -233,13 +244,3 @@ class _One:
         if output != "-":
             emit(b"".join(kept), output)
         return session.status()
-
-
-@contextmanager
-def _source(name: str, data: bytes | None) -> Iterator[BinaryIO]:
-    """What is to be read piece by piece; data: what was read of it already."""
-    if data is not None:
-        yield BytesIO(data)
-        return
-    with opened(name) as file:
-        yield file

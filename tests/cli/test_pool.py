@@ -171,7 +171,7 @@ def test_names_of_any_bytes(sssjob: Command, tree: Path) -> None:
     assert code == 0 and "converted  8" in out
     assert set(os.listdir(b"out")) == {*names, b"a.sh", b"b.sh", b"c.sh"}
     assert all(line.isprintable() for line in err.splitlines())
-    assert any(line.startswith("a\\u{000A}b.sh:4:1: SSS511 ") for line in err.splitlines())
+    assert any(line.startswith("a\\u{000A}b.sh:4:1: SSS512 ") for line in err.splitlines())
     assert {f["file"] for f in json.loads(Path("r.json").read_text())["files"]} == {
         *map(os.fsdecode, names), "a.sh", "b.sh", "c.sh"}
 

@@ -212,7 +212,7 @@ $SLURM_SUBMIT_DIR
 EOF
 for h in $(scontrol show hostnames "$SLURM_JOB_NODELIST"); do echo $h; done
 time srun -n $SLURM_NTASKS ./a.out --x=$SLURM_PROCID
-srun --mpi=pmi2 ./b; srun hostname
+srun --multi-prog ./b; srun --mpi=pmi2 hostname
 scancel $SLURM_JOB_ID
 sbatch next.sh
 echo srun sbatch; ls srun.log ./sbatch/x
@@ -227,13 +227,13 @@ $SLURM_SUBMIT_DIR
 EOF
 for h in $({ awk '!seen[$0]++' "$PBS_NODEFILE"; }); do echo $h; done
 time mpirun -np $(wc -l < "$PBS_NODEFILE") ./a.out --x=$SLURM_PROCID
-srun --mpi=pmi2 ./b; mpirun hostname
+srun --multi-prog ./b; mpirun hostname
 qdel ${PBS_JOBID%%[!0-9]*}
 sbatch next.sh
 echo srun sbatch; ls srun.log ./sbatch/x
 """
 SHIM = """\
-# >>> sssjob shim: slurm on pbspro, 476673cd
+# >>> sssjob shim: slurm on pbspro, 66d1faa0
 if [ -n "${PBS_O_WORKDIR+x}" ]; then export SLURM_SUBMIT_DIR="${PBS_O_WORKDIR}"; fi
 if [ -n "${PBS_JOBNAME+x}" ]; then export SLURM_JOB_NAME="${PBS_JOBNAME}"; fi
 export SLURM_CPUS_PER_TASK=2
@@ -246,7 +246,20 @@ scontrol() {
 }
 if [ -n "${PBS_NODEFILE+x}" ]; then export SLURM_JOB_NODELIST=\\
 "$(awk '!seen[$0]++' "$PBS_NODEFILE" | paste -s -d , -)"; fi
+srun() (
+    sss_tasks=
+    while :; do
+        case "${1-}" in
+        --mpi=*) shift ;;
+        -n) sss_tasks="$2"; shift 2 ;;
+        -*) echo "srun: $1 has no equal here" >&2; exit 2 ;;
+        *) break ;;
+        esac
+    done
+    mpirun ${sss_tasks:+-np} ${sss_tasks:+"$sss_tasks"} "$@"
+)
 if [ -n "${PBS_NODEFILE+x}" ]; then export SLURM_NTASKS="$(wc -l < "$PBS_NODEFILE")"; fi
+scancel() { case " $*" in *" -"*) command scancel "$@" ;; *) qdel "$@" ;; esac; }
 # <<< sssjob shim
 """
 
@@ -257,15 +270,15 @@ def test_translate() -> None:
     assert sorted(told, key=lambda t: t[2:]) == [
         ("SSS510", "SLURM_JOB_ID_x", 3, 7), ("SSS513", "SLURM_JOB_ID", 4, 8), ("SSS513", "SLURM_SUBMIT_DIR", 6, 2),
         ("SSS512", "srun", 9, 6), ("SSS510", "SLURM_PROCID", 9, 40), ("SSS511", "srun", 10, 1),
-        ("SSS512", "srun", 10, 22), ("SSS511", "sbatch", 12, 1)]
+        ("SSS512", "srun", 10, 24), ("SSS511", "sbatch", 12, 1)]
 
 
 def test_shim() -> None:
-    made, told = carry(BODY, "slurm", "pbspro", asked=WIDE)
+    made, told = carry(BODY, "slurm", "pbspro", asked=WIDE, program="bash")
     assert made == SHIM.replace("=\\\n", "=") + BODY
     assert [t[:3] for t in told] == [
-        ("SSS510", "SLURM_JOB_ID_x", 3), ("SSS511", "srun", 9), ("SSS510", "SLURM_PROCID", 9), ("SSS511", "srun", 10),
-        ("SSS511", "srun", 10), ("SSS511", "scancel", 11), ("SSS511", "sbatch", 12)]
+        ("SSS510", "SLURM_JOB_ID_x", 3), ("SSS512", "srun", 9), ("SSS510", "SLURM_PROCID", 9), ("SSS511", "srun", 10),
+        ("SSS512", "srun", 10), ("SSS511", "sbatch", 12)]
 
 
 def test_keep_tells_each_use() -> None:
@@ -300,7 +313,7 @@ def test_pbs_and_torque_share() -> None:
     assert (made, told) == ("qsub x; qdel 5\n", [("SSS511", "qsub", 1, 1)])
 
 
-@pytest.mark.parametrize(("line", "source", "target", "out"), [
+COMMANDS = [
     ("srun -n4 -N 2 ./a -n 5", "slurm", "flux", "flux run -n 4 -N 2 ./a -n 5"),
     ("srun --ntasks=4 --cpus-per-task 2 ./a", "slurm", "cobalt", "aprun -n 4 -d 2 ./a"),
     ("aprun -n 8 -N 4 -d 2 ./a", "cobalt", "slurm", "srun -n 8 --ntasks-per-node=4 -c 2 ./a"),
@@ -324,12 +337,140 @@ def test_pbs_and_torque_share() -> None:
     ("srun -n $(($SLURM_NNODES * 2)) ./a", "slurm", "flux",
      "flux run -n $(($(flux resource list -n -o {nnodes}) * 2)) ./a"),
     ("FOO=1 exec srun -n 2 ./a > $SLURM_JOB_ID", "slurm", "sge", "FOO=1 exec mpirun -np 2 ./a > $JOB_ID"),
+    ("srun -n4 -D /x --mpi=pmi2 -l --export=ALL ./a", "slurm", "flux", "flux run -n 4 --cwd=/x -l ./a"),
+    ("srun --chdir=/x -v -u ./a", "slurm", "lsf", "mpirun -wdir /x ./a"),
+    ("jsrun -n 4 -r 2 -a 3 ./a", "lsf", "slurm", "srun -n 12 --ntasks-per-node=6 ./a"),
+    ("jsrun -n $N -r 2 -c 7 ./a", "lsf", "slurm", "srun -n $N --ntasks-per-node=2 -c 7 ./a"),
+    ("aprun -n 4 -e A=1 -e \"B=x $N\" ./a", "pbspro", "slurm", "env A=1 \"B=x $N\" srun -n 4 ./a"),
+    ("runjob --np 64 -p 16 : ./a -p 3", "cobalt", "slurm", "srun -n 64 --ntasks-per-node=16 ./a -p 3"),
+    ("runjob -n 8 --block $COBALT_PARTNAME --verbose=INFO : ./a", "cobalt", "slurm",
+     "srun -n 8 --ntasks-per-node=1 ./a"),
+    ("runjob --np $((2 * N)) --ranks-per-node=$N --cwd=\"$PWD\" --label --exp-env HOME : ./a", "cobalt", "slurm",
+     "srun -n $((2 * N)) --ntasks-per-node=$N --chdir=\"$PWD\" -l ./a"),
+    ("runjob --np 4 --envs A=1 B=2 --envs C=3 : ./a", "cobalt", "slurm",
+     "env A=1 B=2 C=3 srun -n 4 --ntasks-per-node=1 ./a"),
     ("scontrol hold 5; scontrol release 5 6", "slurm", "sge", "qhold 5; qrls 5 6"),
     ("bkill $LSB_JOBID", "lsf", "htcondor", "condor_rm $(sed -n 's/^ClusterId = //p' \"$_CONDOR_JOB_AD\")"),
-])
+]
+
+
+@pytest.mark.parametrize(("line", "source", "target", "out"), COMMANDS)
 def test_commands(line: str, source: str, target: str, out: str) -> None:
     made, told = carry(line + "\n", source, target, "translate")
     assert made == out + "\n" and {t[0] for t in told} <= {"SSS512"}
+
+
+#: Commands that the functions of a shim call.
+CALLED = ("mpirun", "srun", "aprun", "qdel", "qhold", "qrls", "scancel", "condor_rm")
+
+
+@pytest.fixture
+def stand_ins(machine: Machine) -> Machine:
+    """Each says how it was called, and variables that it was given."""
+    for name in CALLED:
+        machine.program(name, f'printf "%s " {name} "$@" A=${{A-}} B=${{B-}} C=${{C-}}; echo')
+    flux = machine.folder / "bin" / "flux"
+    machine.program("flux", flux.read_text().replace("#!/bin/sh\n", "").replace(
+        "esac", 'run*|cancel*) printf "%s " flux "$@" A=${A-}; echo;; esac'))
+    return machine
+
+
+@pytest.mark.parametrize("program", DASHES)
+@pytest.mark.parametrize("target", list(FACTS))
+def test_functions_call_what_is_written(target: str, program: str, stand_ins: Machine) -> None:
+    """The shim does what ``translate`` says, for the same words; what a function cannot be is told."""
+    bodies, outs = [], []
+    for line, source, to, out in COMMANDS:
+        if to != target:
+            continue
+        made, told = carry(f"set -e{'u' if 'PARTNAME' not in line else ''}\nN=3\n{line}\n", source, to, program=program)
+        unfit = "exec" in line or (program not in ("bash", "zsh") and ("time " in line or "mpirun.lsf" in line))
+        assert [t[1] for t in told if t[0] == "SSS511"] == (re.findall(r"\w*run(?:\.lsf)?", line)[:1] if unfit else [])
+        if not unfit:
+            bodies.append(f"(\n{made})\n")
+            outs.append(f"( N=3; {out} )\n")
+    first, second = (stand_ins.printed("".join(texts), target, program) for texts in (bodies, outs))
+    assert [x for x in first.split("\n") if "A=" in x] == [x for x in second.split("\n") if "A=" in x]
+    assert second.count("A=") >= len(outs)
+
+
+def test_a_function_takes_what_the_table_knows_and_no_more(stand_ins: Machine) -> None:
+    """Another call of the same command, which stays, ends with a message instead of starting something else."""
+    made, told = carry("srun -N 2 -n 4 ./a\nsrun -N 1 ./b || echo $?\nsrun -n 2 --multi-prog c || echo $?\n", "slurm",
+                       "sge", asked=ASKED)
+    assert told == [("SSS512", "srun", 1, 1), ("SSS511", "srun", 2, 1), ("SSS511", "srun", 3, 1)]
+    assert stand_ins.printed(made, "sge") == (
+        "mpirun -np 4 ./a A= B= C= \n2\n2\nsrun: 1 has no equal here\nsrun: --multi-prog has no equal here\n")
+    made, _ = carry("scancel 5\nscancel -u me || echo left\n", "slurm", "sge")
+    assert stand_ins.printed(made, "sge").startswith("qdel 5 A= B= C= \n")
+
+
+@pytest.mark.parametrize(("asked", "target", "out"), [
+    ({"tasks": "1", "cpus_per_task": "10"}, "sge", "mpirun -np 1"), (WIDE, "torque", "mpirun -np 4"),
+    ({"tasks": "1", "cpus_per_task": "10"}, "htcondor", "mpirun -np 1"), (WIDE, "pbspro", "mpirun"),
+    (WIDE, "lsf", "mpirun"), ({"tasks": "4"}, "sge", "mpirun"), ({"cpus_per_task": "10"}, "sge", ""),
+    ({}, "htcondor", ""), ({}, "torque", "mpirun")])
+def test_mpirun_is_told_the_tasks_where_slots_are_no_tasks(asked: dict[str, str], target: str, out: str) -> None:
+    """``srun ./a`` of one task with ten processors is no ten tasks in ten slots."""
+    made, told = carry("srun ./a\n", "slurm", target, "translate", asked=asked)
+    assert (made, told[0][0]) == ((f"{out} ./a\n", "SSS512") if out else ("srun ./a\n", "SSS511"))
+    made, _ = carry("srun ./a\n", "slurm", target, asked=asked)
+    assert (f'srun() {{ {out} "$@"; }}\n' in made) == bool(out)
+
+
+@pytest.mark.parametrize("value", ["{{n}}", "$(date)", "2) date ;; *", "2-4"])
+def test_amounts_that_are_no_numbers_do_not_get_into_commands(value: str) -> None:
+    """A placeholder of a template, or worse: it is text of a directive, and no part of the script."""
+    asked = {"tasks": value, "nodes": value, "tasks_per_node": value}
+    for mode in ("shim", "translate"):
+        made, told = carry(f"srun -N '{value}' ./a\nsrun ./b\n", "slurm", "flux", mode, asked=asked)
+        assert made.count(value) == 1
+        assert [t[0] for t in told if t[1] == "srun"][-1:] == ["SSS511"]
+        made, _ = carry(f"srun -N {value} -n 4 ./a\n", "slurm", "sge", mode, asked=asked)
+        assert made.count(value) == 1
+
+
+def test_the_function_of_a_launcher_changes_nothing_of_the_script(stand_ins: Machine) -> None:
+    """Its variables are its own, those that it exports too; the exit status is the command's."""
+    stand_ins.program("srun", 'echo "A=${A-none} nodes=$nodes"; exit 3')
+    text = "set -eu\nexport nodes=7 sss_tasks=8 A=a\nrunjob --np 4 --envs A=1 : ./a || echo $? $A $sss_tasks\n"
+    made, _ = carry(text, "cobalt", "slurm")
+    assert stand_ins.printed(made, "slurm") == "A=1 nodes=7\n3 a 8\n"
+
+
+@pytest.mark.parametrize(("line", "words"), [
+    ('run="srun -n 4"', ["srun", "-n", "4"]), ("run='srun -n $N -c 2'", ["srun", "-n", "$N", "-c", "2"]),
+    ("run=srun", ["srun"]), ('export run="srun --mpi=pmix"', ["srun", "--mpi=pmix"]),
+    ('run="srun -n $((2 * N))"', ["srun"]), ('x="the srun"', []), ("run=srun.log", []), ('run="srun.log -n"', []),
+    ('run="${x}srun"', []), ('echo "srun -n 4"', []), ("run=(srun -n 4)", [])])
+def test_a_launcher_that_a_variable_holds(line: str, words: list[str]) -> None:
+    uses = grammar.Shell(line.encode(), LIMITS).uses(re.compile(rb"(?<!\w)srun(?!\w)"))
+    found = [w for use in uses if use.kind == "held" for w in use.words]
+    assert [w.text.decode() for w in found] == words == [line[w.start:w.end] for w in found]
+
+
+def test_a_held_launcher_starts_what_it_says(stand_ins: Machine) -> None:
+    text = 'run="srun -n 4"\n$run --quiet -N 2 ./a\n$run --bcast ./b || echo $?\n'
+    made, told = carry(text, "slurm", "sge", asked=ASKED)
+    assert told == [("SSS512", "srun", 1, 6)]
+    assert stand_ins.printed(made, "sge") == "mpirun -np 4 ./a A= B= C= \n2\nsrun: --bcast has no equal here\n"
+    assert carry(text, "slurm", "sge", "keep") == carry(text, "slurm", "sge", "translate") == (
+        text, [("SSS511", "srun", 1, 6)])
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize(("line", "source", "target", "places"), [
+    ("mpirun -rmk pbs -np 4 ./a; mpirun --mca plm tm ./a", "pbspro", "slurm", [("-rmk pbs", 8), ("mca plm tm", 37)]),
+    ("mpirun -rmk pbs ./a", "pbspro", "torque", []),
+    ("export I_MPI_HYDRA_BOOTSTRAP=slurm; echo '-rmk slurm' # -rmk slurm", "slurm", "lsf",
+     [("I_MPI_HYDRA_BOOTSTRAP=slurm", 8)]),
+    ("mpirun -machinefile $TMPDIR/machines ./a", "sge", "slurm", [("$TMPDIR/machines", 21)]),
+    ('cat "${TMPDIR}/machines"', "sge", "flux", [("${TMPDIR}/machines", 6)]),
+])
+def test_what_tells_an_mpirun_of_its_manager(line: str, source: str, target: str, places: list[tuple[str, int]],
+                                             mode: Mode) -> None:
+    assert carry(line + "\n", source, target, mode) == (
+        line + "\n", [("SSS511", name, 1, column) for name, column in places])
 
 
 @pytest.mark.parametrize("text", [
@@ -344,7 +485,7 @@ def test_what_arithmetic_sets_stays(text: str) -> None:
     ("jsrun -n 3 -a 2 -c 3 ./a", "lsf", "slurm"), ("scancel -u $USER", "slurm", "sge"), ("scancel", "slurm", "sge"),
     ("condor_hold 5", "htcondor", "flux"), ("ibrun -o 4 -n 4 ./a", "slurm", "pbspro"), ("lrun -T4 ./a", "lsf", "slurm"),
     ("jsrun -n 4 -a 2 -g 3 ./a", "lsf", "slurm"), ("jsrun -n 4 -a 99999999999999 -c 4 ./a", "lsf", "slurm"),
-    ("aprun -n 4 -cc cpu ./a", "pbspro", "slurm"), ("runjob --np 4 : ./a", "cobalt", "slurm"),
+    ("aprun -n 4 -cc cpu ./a", "pbspro", "slurm"), ("runjob --np 4 : ./a", "cobalt", "sge"),
     ("mpirun.lsf -np 4 ./a", "lsf", "slurm"), ("srun -n 4 --gpus-per-task=1 ./a", "slurm", "sge"),
     ("scontrol show job 5", "slurm", "sge"),
     ("ls | xargs /usr/bin/srun x", "slurm", "sge"),
@@ -427,6 +568,21 @@ def test_other_languages_are_kept(program: str, text: str) -> None:
         assert made == text and [t[:3] for t in told] == [("SSS515", "SLURM_JOB_ID", 2)]
 
 
+@pytest.mark.parametrize(("program", "text", "places"), [
+    ("csh", "echo $NSLOTS ${JOB_ID} $?QUEUE REQUEST\nqsub x\nif (1) echo qsub; qdel 5 | qstat\n# qsub $NHOSTS\n",
+     [("NSLOTS", 1, 7), ("JOB_ID", 1, 16), ("QUEUE", 1, 26), ("qsub", 2, 1), ("qdel", 3, 19), ("qstat", 3, 28)]),
+    ("tcsh", "set QUEUE = x\nsetenv JOB_ID 5\necho $QUEUE $JOB_ID\ncat $TMPDIR/machines\n",
+     [("$TMPDIR/machines", 4, 5)]),
+    ("python3", "j = os.environ['JOB_ID']\nos.getenv(\"QUEUE\")\nrun(['qsub', 'x'])\nqdel = 'JOB_NAME'\n",
+     [("JOB_ID", 1, 17), ("QUEUE", 2, 12), ("qsub", 3, 7)]),
+    ("perl", "print $ENV{NSLOTS}; system('qdel 5');\n", [("NSLOTS", 1, 12), ("qdel", 1, 29)]),
+])
+def test_names_in_other_languages(program: str, text: str, places: list[tuple[str, int, int]]) -> None:
+    """Names that do not tell whose they are count where a variable is read or a command stands."""
+    for mode in MODES:
+        assert carry(text, "sge", "slurm", mode, program=program) == (text, [("SSS515", *place) for place in places])
+
+
 @pytest.mark.parametrize("text", [
     "echo $SLURM_JOB_ID\nif [ ; then ((\n", "echo \"$SLURM_JOB_ID\n", "$(" * 500 + "$SLURM_JOB_ID",
     "cat <<EOF\n$SLURM_JOB_ID\n", "case x in $SLURM_JOB_ID", "\x01\udc80 ${SLURM_JOB_ID\n",
@@ -465,6 +621,9 @@ def test_without_the_library(monkeypatch: pytest.MonkeyPatch) -> None:
         carry("echo $SLURM_JOB_NAME\n", "slurm", "sge", "translate")
     made, told = carry("# $SLURM_NNODES\necho $SLURM_JOB_NAME\n", "slurm", "sge")
     assert "SLURM_JOB_NAME=" in made and "SLURM_NNODES=" not in made and told == []
+    for mode in ("shim", "keep"):
+        assert carry("date\nsrun ./a\nsrun ./b\n", "slurm", "sge", mode) == (
+            "date\nsrun ./a\nsrun ./b\n", [("SSS516", "script", 2, 1)])       # told, and once
 
 
 def test_the_tables_hold_together() -> None:
@@ -502,7 +661,7 @@ srun ./a > $SLURM_JOB_ID
 @pytest.mark.parametrize("target", ["pbspro", "torque"])
 def test_there_and_back(target: str) -> None:
     there, told = converted(SCRIPT, "slurm", target)
-    assert told == [("SSS511", 7)]
+    assert told == [("SSS512", 7)]
     assert "".join(there.partition("# <<< sssjob shim\n")[2]) == SCRIPT.replace("#SBATCH --job-name=fit\n", "").replace(
         "#!/bin/bash\n", "")
     assert converted(there, target, target) == (there, [])

@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 
 from sssjob.derive.options import KEPT, read_as
+from sssjob.errors import RejectedError
 from sssjob.findings import Findings, Policy
 from sssjob.translators import ReadContext, WriteContext, get
-from sssjob.translators.scripts.examples import EXAMPLES, GAPS, SPELLED, script
+from sssjob.translators.scripts.examples import EXAMPLES, GAPS, SPELLED, WITHOUT, script
 
 CELLS = [pytest.param(attribute, dialect, text, id=f"{attribute}-{dialect}")
          for attribute, by in EXAMPLES.items() for dialect, text in by.items()]
@@ -34,3 +35,14 @@ def test_its_own_dialect_says_it_again(attribute: str, dialect: str, text: str) 
     again = get(dialect).read(get(dialect).write(document, context).encode(), ReadContext())
     assert [str(f) for f in context.findings if f.kind == "dropped"] == []
     assert again.root == document.root
+
+
+def test_what_has_no_option_is_no_example() -> None:
+    assert set(WITHOUT) <= set(EXAMPLES)
+    assert [(a, d) for a, by in WITHOUT.items() for d in by if d in EXAMPLES[a]] == []
+
+
+@pytest.mark.parametrize(("dialect", "options"), [("cobalt", "-n 1 --score 5"), ("flux", "--wait")])
+def test_what_is_said_to_be_refused_is(dialect: str, options: str) -> None:
+    with pytest.raises(RejectedError, match="SSS505"):
+        read_as(dialect, options)

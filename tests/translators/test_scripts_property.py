@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from decimal import Decimal
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -12,9 +13,20 @@ from hypothesis import strategies as st
 from sssjob.errors import RejectedError
 from sssjob.findings import Findings, Policy
 from sssjob.model import Document, Environment, Job, Requested, TaskGroup, new_property
+from sssjob.templates.quoting import QuotingError
 from sssjob.translators import ReadContext, WriteContext, get
-from sssjob.translators.scripts import _flux_lines, _lsf_lines, _pbs, _sge_lines
-from sssjob.translators.scripts.base import Reading, dialect_of
+from sssjob.translators.scripts import (
+    _condor_lines,
+    _flux_lines,
+    _lsf_expressions,
+    _lsf_lines,
+    _pbs,
+    _sge_lines,
+    _slurm_lines,
+    cobalt,
+    htcondor,
+)
+from sssjob.translators.scripts.base import Dialect, Reading, dialect_of
 from sssjob.translators.scripts.raw import lines_of
 from sssjob.units import to_bytes
 
@@ -29,11 +41,14 @@ LINES = st.lists(st.text(" #$-'\"\\=:,abnNPBSATCHtl1{}%", max_size=30), max_size
 #: What lines of directives are made of.
 PIECES = st.sampled_from([
     "-n", "-N", "-l", "-o", "-W", "-R", "-m", "-pe", "-cwd", "-r", "-soft", "-clear", "--time-limit", "--env", "=",
-    "4", "a", "y", "mpi", "walltime=1:00", "a=1,b", "\"", "'", "#", "\\", " ", "\t", "\xa0", "\x0b", "-", "'''", "$x"])
+    "4", "a", "y", "mpi", "walltime=1:00", "a=1,b", "\"", "'", "#", "\\", " ", "\t", "\xa0", "\x0b", "-", "'''", "$x",
+    "--job-name", "--nodes=2", "--share=3", "--requeue", "--nice", "--nice=1", "-J", "hetjob", '--cwd="a b"',
+    '--cwd="'])
 DIRECTIVES = st.lists(st.tuples(st.sampled_from(["", " "]), st.lists(PIECES, max_size=6)), max_size=3)
+NOTHING = re.compile(r"(?!)")
 #: Where a line that takes no thought is read at once.
 QUICK = {"lsf": (_lsf_lines, "_PLAIN"), "sge": (_sge_lines, "_PLAIN"), "pbspro": (_pbs, "_PLAIN"),
-         "torque": (_pbs, "_PLAIN"), "flux": (_flux_lines, "_ONE")}
+         "torque": (_pbs, "_PLAIN"), "flux": (_flux_lines, "_ONE"), "slurm": (_slurm_lines, "_PLAIN")}
 
 
 @settings(max_examples=300)
@@ -51,8 +66,91 @@ def test_plain_lines_are_read_as_all_others(name: str, lines: list[tuple[str, li
 
     quick = scanned()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(*QUICK[name], re.compile(r"(?!)"))
+        patch.setattr(*QUICK[name], NOTHING)
         assert scanned() == quick
+
+
+PARTS = st.lists(st.sampled_from([
+    "select", "rusage", "affinity", "span[hosts=1]", "[", "]", "(", ")", "{", "core(2)", "*1", "'", ",", " ", "done",
+    "ended", "11", "(1)", "&&", "||", "!", "\t", "\xa0"]), max_size=9).map("".join)
+
+
+@settings(max_examples=500)
+@given(st.sampled_from([("sections", "_SIMPLE"), ("conditions", "_SIMPLE_TERM")]), PARTS)
+def test_plain_expressions_of_lsf_are_read_as_all_others(names: tuple[str, str], text: str) -> None:
+    def read() -> object:
+        try:
+            return getattr(_lsf_expressions, names[0])(text)
+        except ValueError as error:
+            return repr(error)
+
+    quick = read()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(_lsf_expressions, names[1], NOTHING)
+        assert read() == quick
+
+
+@settings(max_examples=300)
+@given(st.lists(st.tuples(
+    st.sampled_from(["a", "queue", "error", "if", "else", "endif", "my", "A", "+b", "MY.c", "a_1", "é"]),
+    st.sampled_from(["=", " = ", " @= ", " ", "==", "\t=\xa0"]),
+    st.sampled_from(["", "1", "b ", "$(a)", "$(a)$(a)", "@x", "= 2"])), max_size=6))
+def test_plain_commands_of_htcondor_are_read_as_all_others(lines: list[tuple[str, str, str]]) -> None:
+    text = "".join(f"{''.join(line)}\n" for line in lines) + "queue\n"
+    dialect = dialect_of("htcondor")
+    assert dialect is not None
+
+    def read() -> tuple[object, ...]:
+        reading = Reading(dialect, ReadContext("x", Findings("x")))
+        made = _condor_lines.submissions(reading, list(lines_of(text)), {})
+        return made, [str(f) for f in reading.findings]
+
+    quick = read()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(_condor_lines, "_PLAIN", NOTHING)
+        assert read() == quick
+
+
+#: Options as a writer may have them: those of the table, and those that were kept of a script.
+NAMES = st.sampled_from([
+    "-N", "-l walltime", "-l h_rt", "-W umask", "-pe", "-soft -l a", "-gpu", "-R", "--time", "--nodes", "--project",
+    "-x y-z", "batch_name", "MY.a", "-@", "--", "-", "l"])
+VALUES = st.none() | st.text("a1=:,./%@+-_", max_size=6) | st.text(" a\"'#\\$~\n\té", max_size=4)
+
+
+@settings(max_examples=500)
+@given(st.sampled_from([*sorted(QUICK), "cobalt", "htcondor"]), NAMES, VALUES)
+def test_plain_directives_are_written_as_all_others(name: str, option: str, value: str | None) -> None:
+    dialect = dialect_of(name)
+    assert dialect is not None
+
+    def written() -> str:
+        try:
+            return str(dialect.directive(option, value))
+        except QuotingError as error:
+            return repr(error)
+
+    quick = written()
+    with pytest.MonkeyPatch.context() as patch:
+        for module in (cobalt, _flux_lines, _lsf_lines, _pbs, _sge_lines, _slurm_lines):
+            patch.setattr(module, "bare", NOTHING.fullmatch)
+        patch.setattr(htcondor, "_PRINTED", NOTHING)
+        assert written() == quick
+
+
+@pytest.mark.parametrize("path", sorted((Path(__file__).parents[1] / "fixtures/scripts").glob("*/*.s*")),
+                         ids=lambda path: f"{path.parent.name}-{path.stem}")
+def test_rows_that_are_not_asked_have_nothing_to_say(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def converted(target: str) -> tuple[str, list[str]]:
+        context = ReadContext("x")
+        document = get(path.parent.name).read(path.read_bytes(), context)
+        text = get(target).write(document, WriteContext(context.findings, policy=Policy.WARN))
+        return text, [str(f) for f in context.findings]
+
+    targets = [*sorted(QUICK), "cobalt", "htcondor"]
+    few = [converted(target) for target in targets]
+    monkeypatch.setattr(Dialect, "rows_for", lambda self, keys, kept: list(self.rows))
+    assert [converted(target) for target in targets] == few
 
 
 def there_and_back(name: str, job: Job) -> tuple[Job, Findings]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -490,3 +491,57 @@ def test_words_are_those_of_shlex(text: str) -> None:
             return None
 
     assert read(shell_words) == read(shlex.split)
+
+
+@pytest.mark.parametrize("name", ["pbspro", "torque"])
+def test_long_options_are_told_as_getopt_takes_them(name: str) -> None:
+    """A script of NQSV: qsub has letters alone, and its getopt stops at the second dash."""
+    findings = Findings("x")
+    with pytest.raises(RejectedError):
+        get(name).read(b"#!/bin/sh\n#PBS -q x --venode=8 -N y\n", ReadContext("x", findings))
+    assert [str(f).partition(": ")[2] for f in findings] == [
+        "SSS505 error --venode=8: no such option; those of qsub are single letters, and it stops at the second dash "
+        "(invalid option -- '-')"]
+    assert [(f.line, f.column, f.subject) for f in findings] == [(2, 11, "--venode=8")]
+    assert options(name, "#PBS -N x --\n") == ["-N x"]             # it ends the options
+    assert options(name, "#PBS -N x -- -q y\n") == (["refused"] if name == "pbspro" else ["-N x"])
+
+
+def test_what_the_family_of_pbs_knows_alike_goes_both_ways() -> None:
+    text = "#PBS -k oe\n#PBS -c c=5\n#PBS -W stagein=a@h:b\n#PBS -l pvmem=4gb\n"
+    said = ["-W stagein=a@h:b", "-l pvmem=4gb", "-c c=5", "-k oe"]
+    assert options("torque", text, "pbspro") == options("pbspro", text, "torque") == said
+    assert options("pbspro", "#PBS -k doe\n", "torque") == []                 # d is PBS Pro's alone
+    assert ("dropped", "Extension k", 2, 6) in told("pbspro", "#PBS -k doe\n", "torque")
+    assert options("torque", text, "sge") == []
+
+
+def test_priorities_at_their_default_and_of_other_scales() -> None:
+    """LSF counts from 1, so that its lowest priority would be a nice value that only an administrator may ask for."""
+    assert options("torque", "#PBS -p 0\n", "slurm") == options("slurm", "#SBATCH --nice=0\n", "torque") == []
+    assert options("lsf", "#BSUB -sp 1\n", "slurm") == []
+    assert ("dropped", "Priority", 2, 7) in told("lsf", "#BSUB -sp 1\n", "slurm")
+    assert options("torque", "#PBS -p 5\n", "slurm") == ["--nice=-5"]
+
+
+def test_the_id_of_an_array_is_that_of_a_job_that_is_none() -> None:
+    assert options("slurm", "#SBATCH -o a.%A\n", "pbspro") == ["-j oe", '-o "a.^jobid^"']
+    assert options("slurm", "#SBATCH -o a.%A\n") == ["--output=a.%A"]
+
+
+def test_a_requirement_is_told_where_it_stands() -> None:
+    """Not where the last -R stands."""
+    text = "#BSUB -R order[ut]\n#BSUB -R span[hosts=1]\n"
+    assert [(subject, line) for kind, subject, line, _ in told("lsf", text, "slurm") if kind == "dropped"] == [
+        ("Extension R", 2)]
+
+
+def test_a_licence_of_a_server() -> None:
+    assert options("slurm", "#SBATCH -L a@db:2\n") == ["--licenses=a@db:2"]
+
+
+def test_the_mode_of_a_script_is_what_others_do_anyway() -> None:
+    document, _ = read("cobalt", "#!/bin/sh\n#COBALT -n 1 --mode script\n")
+    context = WriteContext(Findings("x"), policy=Policy.WARN)
+    get("slurm").write(document, context)
+    assert [f.severity for f in context.findings if "mode" in f.subject] == ["info"]

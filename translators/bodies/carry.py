@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from sssjob.errors import UsageError
 from sssjob.limits import LIMITS, Limits
@@ -20,6 +20,9 @@ from sssjob.translators.bodies.commands import Edit, act_of, hosts_asked, replac
 from sssjob.translators.bodies.facts import Facts, Given, Mode
 from sssjob.translators.bodies.shell import SHELLS, Shell, Use
 from sssjob.translators.bodies.values import FILES, given
+
+if TYPE_CHECKING:
+    from sssjob.translators.bodies.functions import Functions
 
 __all__ = ["Body", "Tell", "carried", "pattern"]
 
@@ -88,6 +91,17 @@ def _unshimmed(text: str, source: Facts, target: Facts, tell: Tell,
     return text, list(sources.values()), cuts
 
 
+#: Bytes before a name that are looked at in another language.
+_BEFORE: Final = 500
+#: Shells that the grammar does not read.
+_CSH: Final = ("csh", "tcsh", "fish")
+#: What stands before a command in those, and in programs that start one.
+_CALLED: Final = re.compile(rb"(?:\A|[;|&(`])\s*\Z")
+_NAMED: Final = re.compile(rb"[\"'`]\Z")
+#: What stands before a variable in csh, Perl and Python.
+_EXPANDED: Final = re.compile(rb"(?:\$[{?#]?|\$ENV\{[\"']?|environ(?:\.get\(|\[)[\"']|getenv\([\"'])\Z")
+
+
 @lru_cache(maxsize=64)
 def pattern(facts: Facts) -> re.Pattern[bytes]:
     """Everything that a body may use of a dialect."""
@@ -109,11 +123,20 @@ class _Work:
         self.edits: list[Edit] = []
         self.lines: dict[str, list[str]] = {}           # of the shim, by what they define
         self.made: list[tuple[Use, Edit]] = []          # commands
+        self.gone: list[tuple[int, int]] = []           # options of launchers that are left out
+        self.set: dict[str, bool] = {}                  # name -> whether a script in another language sets it
 
     @cached_property
     def known(self) -> Mapping[str, str]:
         """What the job asks for."""
         return self.body.asked()
+
+    @cached_property
+    def functions(self) -> Functions:
+        """Those of the shim."""
+        from sssjob.translators.bodies.functions import Functions
+
+        return Functions(self.body.interpreter, self.known)
 
     # -- telling
     def tell(self, rule: str, use: Use, message: str) -> None:
@@ -157,29 +180,66 @@ class _Work:
                 raise UsageError(f"--body translate: {shell.why}")
             self._tell(UNREAD, "script", f"the script is kept: {shell.why}", *self.place(0))
         own = {u.name for u in uses if u.kind == "assigned" and not source.own(u.name)}
-        before = dict(self.claimed)
+        before, unseen = dict(self.claimed), False
         for use in uses:
             named = use.name in source.variables or use.name in source.constants or source.own(use.name)
             if use.name in own or use.kind == "assigned" or use.name in before:
                 continue
+            if self.gone and any(begin <= use.start < end for begin, end in self.gone):
+                continue
             self.claimed[use.name] = source.name
+            if use.name in source.phrases:
+                if use.kind == "odd" and use.name not in self.target.phrases:
+                    self.tell(LEFT_COMMAND, use, f"{use.name} {source.phrases[use.name]} under {source.title}; the "
+                              "line is kept")
+                continue
+            if named and use.kind == "held":
+                use = replace(use, kind="text")
             if named and (source.own(use.name) or use.kind != "text") and not self._there(use.name, source):
                 self.sources += [source.name] * (source.name not in self.sources)
                 self._variable(use, source)
-            elif not named and (use.kind == "command" or (use.kind == "unknown" and self.mode == "translate")):
+            elif not named and (use.kind in ("command", "held")
+                                or (use.kind == "unknown" and self.mode == "translate")):
                 self._command(use, source)
+            elif not named and shell.why and self.mode != "translate" and not unseen:
+                unseen = True
+                self._tell(UNREAD, "script", f"commands of {source.title} are kept and not looked at: {shell.why}",
+                           *self.place(use.start))
 
     def _foreign(self, source: Facts, names: re.Pattern[bytes]) -> None:
         """A body in another language: names that tell whose they are, found as text."""
         seen: set[str] = set()
-        for hit in names.finditer(self.data):
+        for count, hit in enumerate(names.finditer(self.data)):
             name = hit[0].decode()
-            row = self.data[self.data.rfind(b"\n", 0, hit.start()) + 1:hit.start()].lstrip()
-            if name in seen or not source.own(name) or row[:1] == b"#" or self._there(name, source):
+            if count == self.limits.shell_uses:
+                self._tell(UNREAD, "script", f"the script uses more than {count} names of {source.title}; the rest is "
+                           "kept and not looked at", *self.place(hit.start()))
+                return
+            if name in seen or self._there(name, source):
+                continue
+            begin = max(0, hit.start() - _BEFORE)
+            row = self.data[max(begin, self.data.rfind(b"\n", begin, hit.start()) + 1):hit.start()].lstrip()
+            if row[:1] == b"#" or not self._used(name, row, source):
                 continue
             seen.add(name)
             self.tell(LANGUAGE, Use(name, "text", *hit.span()), f"the script uses {name} of {source.title}; a script "
                       f"for {self.body.interpreter} is kept as it is")
+
+    def _used(self, name: str, before: bytes, source: Facts) -> bool:
+        """Whether a name in another language is one of the source's. before: the line up to it."""
+        if source.own(name) or name in source.phrases:
+            return True
+        if name in source.variables or name in source.constants:
+            return _EXPANDED.search(before) is not None and not self._sets(name)
+        return name in source.commands and (
+            _CALLED if self.body.interpreter in _CSH else _NAMED).search(before) is not None
+
+    def _sets(self, name: str) -> bool:
+        """Whether a script in another language sets a variable itself."""
+        if name not in self.set:
+            own = rb"\bset(?:env)?[ \t]+%s\b|^[ \t]*%s[ \t]*=" % (name.encode(), name.encode())
+            self.set[name] = re.search(own, self.data, re.MULTILINE) is not None
+        return self.set[name]
 
     def _there(self, name: str, source: Facts) -> bool:
         """Whether the target sets the same variable to the same."""
@@ -263,20 +323,40 @@ class _Work:
         if use.kind == "unknown":
             self.tell(UNKNOWN, use, f"{use.name} of {source.title} is kept: this part of the script does not parse")
             return
-        if self.mode == "shim" and act == "hosts" and hosts_asked(use) and self.target.hosts:
-            self.lines.setdefault("scontrol", [
-                "scontrol() {", '    case "${1:-} ${2:-}" in', f'    "show hostnames" | "show hostname") '
-                f"{self.target.hosts} ;;", '    *) command scontrol "$@" ;;', "    esac", "}"])
-            self.tell(CARRIED, use, "the shim gives scontrol show hostnames")
-            return
-        why = ""
-        if self.mode == "translate":
-            made = replaced(use, source, self.target, self.known)
-            if isinstance(made, Edit):
+        made = "" if self.mode == "keep" else replaced(use, source, self.target, self.known)
+        if self.mode == "shim":
+            made = self._function(use, act, said, source, made)
+        elif isinstance(made, Edit) and use.kind == "held":
+            made = "a variable holds it (--body shim)"
+        if isinstance(made, Edit):
+            self.gone += made.gone
+            if self.mode == "translate":
                 self.made.append((use, made))
-                return
-            why = f": {made}" if made else ""
+            return
+        why = f": {made}" if made else ""
         self.tell(LEFT_COMMAND, use, f"{shown} is a command of {source.title}; the line is kept{why}")
+
+    def _function(self, use: Use, act: str, said: int, source: Facts, made: Edit | str) -> Edit | str:
+        """The same where the shim has a function for it, else why it has none."""
+        if act == "hosts" and hosts_asked(use) and self.target.hosts:
+            made = Edit(use.start, use.end, (self.target.hosts,))
+        why = self.functions.unfit(use) if isinstance(made, Edit) else made
+        if why or not isinstance(made, Edit):
+            self.functions.refused.add(use.name)
+            return why
+        second = use.words[1].text.decode() if said == 2 else ""
+        if made.launch is not None:
+            self.functions.launch(use, second, made.launch)
+        else:
+            self.functions.call(use.name, second, made.word)
+        self.lines.setdefault(use.name, [])
+        self.sources += [source.name] * (source.name not in self.sources)
+        shown = f"{use.name} {second}".strip()
+        if made.differs:
+            self.tell(CLOSE, use, f"the shim gives {shown} as {made.word}{made.differs}")
+        else:
+            self.tell(CARRIED, use, f"the shim gives {'scontrol show hostnames' if act == 'hosts' else shown}")
+        return made
 
     # -- the end
     def done(self) -> str:
@@ -284,7 +364,7 @@ class _Work:
         if self.mode == "shim":
             if not self.lines:
                 return self.text
-            lines = [line for made in self.lines.values() for line in made]
+            lines = [line for name, made in self.lines.items() for line in made or self.functions.lines(name)]
             return shim.marked("\n".join(lines).split("\n"), self.sources, self.target.name) + self.text
         if not self.edits and not self.made:
             return self.text
@@ -294,11 +374,10 @@ class _Work:
         return self._applied(0, len(self.data), [*edits, *(m for _, m in self.made)]).decode("utf-8", "surrogateescape")
 
     def _told(self, use: Use, edit: Edit) -> None:
-        word = edit.pieces[0]
-        if word == "mpirun":
-            self.tell(CLOSE, use, f"{use.name} became mpirun, which is the MPI's and starts its tasks in its own way")
+        if edit.differs:
+            self.tell(CLOSE, use, f"{use.name} became {edit.word}{edit.differs}")
         else:
-            self.tell(CARRIED, use, f"{use.name} became {word}")
+            self.tell(CARRIED, use, f"{use.name} became {edit.word}")
 
     def _applied(self, start: int, end: int, edits: Sequence[Edit]) -> bytes:
         """The bytes of a range with the edits in it."""

@@ -1,55 +1,61 @@
 """Commands of a resource manager in a body, and those of another that do the same.
 
-What cancels, holds and releases jobs takes ids alone; a launcher takes the few options that all have. Anything else
-stays as it is.
+What cancels, holds and releases jobs takes ids alone; a launcher takes the few options that all have (``launchers``).
+Anything else stays as it is.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
 from sssjob.translators.bodies.facts import Facts
-from sssjob.translators.bodies.shell import Use, Word
+from sssjob.translators.bodies.launchers import (
+    LAUNCHERS,
+    Launcher,
+    Place,
+    Said,
+    Value,
+    left_out,
+    parsed,
+    resolved,
+    written,
+)
+from sssjob.translators.bodies.shell import Use
 
-__all__ = ["Edit", "act_of", "hosts_asked", "replaced", "same_command"]
+__all__ = ["Edit", "Launch", "act_of", "hosts_asked", "replaced", "same_command"]
 
-#: Launcher -> spelling of an option -> what it says. Sources: srun(1), aprun(1), jsrun(1), flux-run(1), mpirun(1);
-#: lrun: LLNL's page on srun and jsrun; ibrun: TACC's user guides; mpirun.lsf of LSF takes mpirun's own options.
-_READ: Final[Mapping[str, Mapping[str, str]]] = {
-    "srun": {"-n": "tasks", "--ntasks": "tasks", "-N": "nodes", "--nodes": "nodes", "-c": "cpus",
-             "--cpus-per-task": "cpus", "--ntasks-per-node": "per_node", "--tasks-per-node": "per_node",
-             "--gpus-per-task": "gpus"},
-    "ibrun": {"-n": "tasks", "-np": "tasks"},
-    "aprun": {"-n": "tasks", "-N": "per_node", "-d": "cpus"},
-    "jsrun": {"-n": "tasks", "--nrs": "tasks", "-a": "each", "--tasks_per_rs": "each", "-c": "cpus",
-              "--cpu_per_rs": "cpus", "-g": "gpus", "--gpu_per_rs": "gpus"},
-    "lrun": {"-p": "tasks", "-n": "tasks", "-N": "nodes", "-T": "per_node"},
-    "mpirun.lsf": {},
-    "flux run": {"-n": "tasks", "--ntasks": "tasks", "-N": "nodes", "--nodes": "nodes", "-c": "cpus",
-                 "--cores-per-task": "cpus", "-g": "gpus", "--gpus-per-task": "gpus"},
-}
-_WRITE: Final[Mapping[str, Mapping[str, str]]] = {
-    "srun": {"tasks": "-n {}", "nodes": "-N {}", "per_node": "--ntasks-per-node={}", "cpus": "-c {}",
-             "gpus": "--gpus-per-task={}"},
-    "aprun": {"tasks": "-n {}", "per_node": "-N {}", "cpus": "-d {}"},
-    "flux run": {"tasks": "-n {}", "nodes": "-N {}", "cpus": "-c {}", "gpus": "-g {}"},
-    "mpirun": {"tasks": "-np {}"},
-}
-Value = str | tuple[int, int]       # text, or where it stands in the body
-#: Tasks that a launcher starts when nothing is said; "" : all of the job.
-_DEFAULT: Final = {"srun": "", "mpirun": "", "ibrun": "", "mpirun.lsf": "", "aprun": "1", "flux run": "1", "jsrun": "?",
-                   "lrun": "?"}
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """What a launcher is told, and what in the words that launchers share."""
+
+    launcher: Launcher
+    to: Launcher
+    said: Said
+    values: Mapping[str, Place]
+    default: str = ""       # tasks that ``to`` starts when nothing is said
 
 
 @dataclass(frozen=True, slots=True)
 class Edit:
-    """What takes the place of some bytes: text, and between its pieces what the body has there (start, end)."""
+    """What takes the place of some bytes: text, and between its pieces what the body has there (start, end).
+
+    differs: how it is not the same, to stand after its name (empty: it is); gone: what is left out, where it stands;
+    launch: of a launcher.
+    """
 
     start: int
     end: int
-    pieces: tuple[str | tuple[int, int], ...]
+    pieces: tuple[Value, ...]
+    differs: str = ""
+    gone: tuple[tuple[int, int], ...] = ()
+    launch: Launch | None = None
+
+    @property
+    def word(self) -> str:
+        """The command that does it now."""
+        return self.launch.to.name if self.launch is not None else str(self.pieces[0])
 
 
 def act_of(use: Use, facts: Facts) -> tuple[str, int]:
@@ -86,7 +92,7 @@ def replaced(use: Use, source: Facts, target: Facts, known: Mapping[str, str]) -
     if act in ("cancel", "hold", "release"):
         return _on_jobs(use, act, said, target)
     if act == "launch":
-        return _launch(use, said, source, target, known)
+        return _launch(use, said, target, known)
     return ""
 
 
@@ -99,85 +105,35 @@ def _on_jobs(use: Use, act: str, said: int, target: Facts) -> Edit | str:
     return Edit(use.start, use.words[said - 1].end, (word,))
 
 
-def _launch(use: Use, said: int, source: Facts, target: Facts, known: Mapping[str, str]) -> Edit | str:
-    name, to = " ".join([use.name, "run"][:said]), target.words.get("launch", "")
-    options = _READ.get(name)
-    if options is None or to not in _WRITE:
+def _launch(use: Use, said: int, target: Facts, known: Mapping[str, str]) -> Edit | str:
+    """A call of a launcher; one that a variable holds may lack its program."""
+    launcher = LAUNCHERS.get(" ".join([use.name, "run"][:said]))
+    to = LAUNCHERS.get(target.words.get("launch", ""))
+    if launcher is None or to is None:
         return f"{target.title} has no launcher like it"
-    read = _options(use.words[said:], options)
-    if isinstance(read, str):
-        return read
-    found, end = read
-    if end == len(use.words) - said:
+    told = parsed(use.words[said:], launcher)
+    if isinstance(told, str):
+        return told
+    if told.end == len(use.words) - said and use.kind != "held":
         return "no program follows"
-    last = use.words[said + end - 1].end
-    made = _said(found, name, to, known)
-    return made if isinstance(made, str) else Edit(use.start, last, (to, *made))
+    default = to.default or _unasked(target, known)
+    values = resolved(told, launcher, to, known, default)
+    if isinstance(values, str):
+        return values
+    settings = [piece for where in told.settings for piece in (where, " ")]
+    pieces = [*(["env ", *settings] if settings else []), to.name, *written(values, to)]
+    differs = ", which is the MPI's and starts its tasks in its own way" if to.name == "mpirun" else ""
+    if left := left_out(told, launcher):
+        differs += f"; {left}"
+    return Edit(use.start, use.words[said + told.end - 1].end, tuple(pieces), differs, tuple(told.gone),
+                Launch(launcher, to, told, values, default))
 
 
-def _options(words: Sequence[Word], options: Mapping[str, str]) -> tuple[dict[str, tuple[Value, bytes]], int] | str:
-    """What is said -> (where its value stands, the value), and how many words are options."""
-    found: dict[str, tuple[Value, bytes]] = {}
-    at = 0
-    while at < len(words) and words[at].text.startswith(b"-"):
-        word, text = words[at], words[at].text.decode("utf-8", "surrogateescape")
-        name, sign, value = text.partition("=")
-        skip = len(name) + 1
-        if name not in options and text[:2] in options and not text.startswith("--"):
-            name, sign, value, skip = text[:2], "=", text[2:], 2
-        if name not in options:
-            return f"{text} has no equal"
-        if not sign:
-            at += 1
-            if at == len(words):
-                return f"{text} lacks its value"
-            found[options[name]] = (words[at].start, words[at].end), words[at].text
-        else:
-            found[options[name]] = (word.start + skip, word.end), value.encode("utf-8", "surrogateescape")
-        at += 1
-    return found, at
-
-
-def _said(found: dict[str, tuple[Value, bytes]], name: str, to: str, known: Mapping[str, str]) -> list[Value] | str:
-    """The options of the other launcher."""
-    values: dict[str, Value] = {key: where for key, (where, _) in found.items()}
-    if "each" in found:
-        sets = _sets(found)
-        if not sets:
-            return "its resource sets have no equal"
-        values = dict(sets)
-    if name == "lrun" and "tasks" not in found and {"nodes", "per_node"} <= set(found):
-        nodes, each = (_number(found, key) for key in ("nodes", "per_node"))
-        values |= {"tasks": str(nodes * each)} if nodes and each else {}
-    if "tasks" not in values:
-        default = _DEFAULT[name]
-        if default == "?" or (not default and _DEFAULT[to] and "tasks" not in known):
-            return "how many tasks it starts is not said"
-        if default or _DEFAULT[to]:
-            values["tasks"] = default or known["tasks"]
-    made: list[Value] = []
-    for key, option in _WRITE[to].items():
-        if key in values:
-            before, _, after = option.partition("{}")
-            made += [f" {before}", values.pop(key), *([after] if after else [])]
-    return f"{to} cannot say {', '.join(values)}" if values else made
-
-
-def _number(found: Mapping[str, tuple[Value, bytes]], key: str) -> int | None:
-    """A number that is said as such, 1 where nothing is."""
-    text = found[key][1] if key in found else b"1"
-    return int(text) if text.isdigit() and len(text) < 10 else None
-
-
-def _sets(found: Mapping[str, tuple[Value, bytes]]) -> dict[str, str]:
-    """What resource sets of several tasks are for each task; nothing where they do not divide."""
-    each, sets = _number(found, "each"), _number(found, "tasks")
-    if not each or sets is None:
-        return {}
-    made = {"tasks": str(sets * each)}
-    for key in ("cpus", "gpus"):
-        amount = _number(found, key)
-        if amount is None or (key in found and amount % each):
-            return {}
-        made |= {key: str(amount // each)} if key in found else {}
-    return made
+def _unasked(target: Facts, known: Mapping[str, str]) -> str:
+    """What mpirun starts when nothing is said: a task in each slot, which are not all of the job's tasks where a task
+    has several slots, or where the manager tells it nothing of the job."""
+    if target.words.get("launch") != "mpirun":
+        return ""
+    if not target.slots:
+        return "1" if known.get("tasks") == "1" else "?"
+    return "?" if target.counts == "slots" and known.get("cpus_per_task", "1") != "1" else ""

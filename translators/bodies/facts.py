@@ -52,6 +52,7 @@ class Facts:
     every job. asked: meanings that are set only where the job asks for them. commands: command, or its first two
     words -> what it does; words: what is done -> command. hosts, slots: a command that prints a line a node, and one
     a task or slot. counts: what a line of slots is. unique: whether each element of an array has an id of its own.
+    phrases: what is said to other programs, and holds only here -> what it does.
     """
 
     name: str
@@ -69,16 +70,20 @@ class Facts:
     hosts_need: str = ""
     counts: Literal["tasks", "slots"] = "slots"
     unique: bool = False
+    phrases: Mapping[str, str] = field(default_factory=dict)
 
     @cached_property
     def names(self) -> tuple[str, ...]:
-        """All that a body may use of it: beginnings of variables, variables that begin otherwise, commands."""
+        """All that a body may use of it: beginnings of variables, variables that begin otherwise, commands, phrases."""
         variables = [n for n in (*self.variables, *self.constants) if not self.own(n)]
-        return (*self.prefixes, *variables, *dict.fromkeys(c.partition(" ")[0] for c in self.commands))
+        return (*self.prefixes, *variables, *dict.fromkeys(c.partition(" ")[0] for c in self.commands), *self.phrases)
 
     def in_text(self, text: str) -> bool:
         """Whether a text may use anything of it; quick, and sometimes wrongly true."""
-        return any(name in text for name in self.names)
+        for name in self.names:         # noqa: SIM110   any() would ask a generator for each of them
+            if name in text:
+                return True
+        return False
 
     def own(self, name: str) -> bool:
         """Whether a name tells by itself whose it is."""
@@ -88,6 +93,15 @@ class Facts:
 def _commands(text: str, **acts: str) -> dict[str, str]:
     """Commands that only the dialect has, and those that do something which others do too."""
     return dict.fromkeys(text.split(), "") | {command.replace("__", " "): act for command, act in acts.items()}
+
+
+def _phrases(hydra: str, component: str = "") -> dict[str, str]:
+    """What tells an mpirun which manager starts its tasks: Hydra's options and variables of Intel MPI (Using the Hydra
+    Process Manager; Intel MPI reference), components plm and ras of Open MPI."""
+    words = [f"-{option} {hydra}" for option in ("bootstrap", "launcher", "rmk")]
+    words += [f"I_MPI_HYDRA_{name}={hydra}" for name in ("BOOTSTRAP", "RMK")]
+    words += [f"mca {kind} {component}" for kind in ("plm", "ras") if component]
+    return dict.fromkeys(words, "tells mpirun how tasks are started")
 
 
 #: PBS_O_LOGNAME and SGE_O_LOGNAME are what the submitter's LOGNAME says, which may be nothing (seen).
@@ -128,7 +142,7 @@ _SLURM: Final = Facts(
           '        }\n'
           '    }\n'
           '    { for (j = 0; j < count[NR]; j++) print }\'',
-    counts="tasks", unique=True)
+    counts="tasks", unique=True, phrases=_phrases("slurm", "slurm"))
 
 _PBS_VARIABLES: Final = {
     "PBS_JOBID": "job_id", "PBS_JOBNAME": "job_name", "PBS_O_WORKDIR": "submit_dir", "PBS_O_HOST": "submit_host",
@@ -157,7 +171,7 @@ _PBSPRO: Final = Facts(
     _PBS_COMMANDS, _Q_WORDS,
     {"job_id": _PBS_ID, "user": _USER, "array_id": Given(_PBS_NUMBER, "PBS_ARRAY_INDEX"), "scratch": _SCRATCH},
     constants={"PBS_ENVIRONMENT": "PBS_BATCH"}, hosts=_PBS_HOSTS, slots='cat "$PBS_NODEFILE"',
-    hosts_need="PBS_NODEFILE", counts="tasks")
+    hosts_need="PBS_NODEFILE", counts="tasks", phrases=_phrases("pbs", "tm"))
 
 #: qsub(1B) of Torque 6.1 and its pbs_mom.
 _TORQUE: Final = Facts(
@@ -169,7 +183,7 @@ _TORQUE: Final = Facts(
     {"job_id": _PBS_ID, "user": _USER, "array_id": Given(_PBS_NUMBER, "PBS_ARRAYID"), "scratch": _SCRATCH,
      "cpus_on_node": Given("${PBS_NUM_PPN}", "PBS_NUM_PPN")},
     constants={"PBS_ENVIRONMENT": "PBS_BATCH"}, hosts=_PBS_HOSTS, slots='cat "$PBS_NODEFILE"',
-    hosts_need="PBS_NODEFILE")
+    hosts_need="PBS_NODEFILE", phrases=_phrases("pbs", "tm"))
 
 #: LSF reference, Environment variables set for job execution. Jobs that are no element have index 0; the name of an
 #: element carries its index. A slot is a task, whose processors affinity[core(n)] gives.
@@ -189,7 +203,7 @@ _LSF: Final = Facts(
     hosts="printf '%s\\n' \"$LSB_MCPU_HOSTS\" | awk '{ for (i = 1; i < NF; i += 2) print $i }'",
     slots="printf '%s\\n' \"$LSB_MCPU_HOSTS\" | "
           "awk '{ for (i = 1; i < NF; i += 2) for (j = 0; j < $(i + 1); j++) print $i }'",
-    hosts_need="LSB_MCPU_HOSTS", counts="tasks")
+    hosts_need="LSB_MCPU_HOSTS", counts="tasks", phrases=_phrases("lsf", "lsf"))
 
 #: qsub(1) of Grid Engine 8.1.9, section ENVIRONMENTAL VARIABLES; PE_HOSTFILE is there in parallel jobs only.
 _SGE: Final = Facts(
@@ -210,7 +224,8 @@ _SGE: Final = Facts(
     hosts="if [ -n \"${PE_HOSTFILE:-}\" ]; then awk '{ print $1 }' \"$PE_HOSTFILE\"; else hostname; fi",
     slots="if [ -n \"${PE_HOSTFILE:-}\" ]; then "
           "awk '{ for (i = 0; i < $2; i++) print $1 }' \"$PE_HOSTFILE\"; else hostname; fi",
-    hosts_need="JOB_ID")
+    hosts_need="JOB_ID", phrases=_phrases("sge", "gridengine") | dict.fromkeys(
+        ("$TMPDIR/machines", "${TMPDIR}/machines"), "is the list of hosts that a parallel environment for MPI makes"))
 
 _UNSAID: Final = "scripts use it, but the manual does not name it"
 #: qsub(1) of Cobalt. A job starts in the directory where it was submitted. Name, project and queue are seen in public
@@ -220,13 +235,13 @@ _COBALT: Final = Facts(
     {"COBALT_JOBID": "job_id", "COBALT_NODEFILE": "node_file", "COBALT_JOBSIZE": "nodes", "COBALT_PARTSIZE": "nodes",
      "COBALT_JOBNAME": "job_name", "COBALT_PROJECT": "account", "COBALT_QUEUE": "queue",
      "COBALT_PARTNAME": "", "COBALT_RESID": "", "COBALT_STARTTIME": "", "COBALT_ENDTIME": ""},
-    _commands("cqsub cqstat cqdel cqwait qalter qmove qselect qstat nodelist partlist cobalt-mpirun runjob",
-              qsub="submit", qdel="cancel", qhold="hold", qrls="release", aprun="launch"),
+    _commands("cqsub cqstat cqdel cqwait qalter qmove qselect qstat nodelist partlist cobalt-mpirun",
+              qsub="submit", qdel="cancel", qhold="hold", qrls="release", aprun="launch", runjob="launch"),
     _Q_WORDS | {"launch": "aprun"},
     {"submit_dir": Given("${PWD}", top=True), "job_name": Given("${COBALT_JOBNAME}", "COBALT_JOBNAME", close=_UNSAID),
      "account": Given("${COBALT_PROJECT}", "COBALT_PROJECT", close=_UNSAID),
      "queue": Given("${COBALT_QUEUE}", "COBALT_QUEUE", close=_UNSAID)},
-    hosts='cat "$COBALT_NODEFILE"', hosts_need="COBALT_NODEFILE")
+    hosts='cat "$COBALT_NODEFILE"', hosts_need="COBALT_NODEFILE", phrases=_phrases("cobalt"))
 
 _AD: Final = "$(sed -n 's/^{} = //p' \"$_CONDOR_JOB_AD\")"
 #: HTCondor manual, Environment variables for running jobs: most of it stands in the file of the job's ad.

@@ -18,7 +18,7 @@ from sssjob.limits import Limits
 if TYPE_CHECKING:
     from tree_sitter import Node, Parser
 
-__all__ = ["SHELLS", "Kind", "Shell", "Use", "Word", "interpreter"]
+__all__ = ["SHELLS", "WRAPPERS", "Kind", "Shell", "Use", "Word", "interpreter"]
 
 _PIECE: Final = 1 << 16
 #: Bytes that take no time to speak of, whatever they are: no clock is asked.
@@ -28,11 +28,12 @@ _DEPTH: Final = 400
 #: Interpreters whose scripts this grammar reads.
 SHELLS: Final = ("sh", "bash", "dash", "ash", "ksh", "ksh93", "mksh", "zsh")
 #: Words that may stand before a command and change nothing about it.
-_WRAPPERS: Final = (b"time", b"exec", b"nohup", b"command", b"env", b"nice", b"timeout", b"stdbuf")
+WRAPPERS: Final = (b"time", b"exec", b"nohup", b"command", b"env", b"nice", b"timeout", b"stdbuf")
 #: simple: $X; braced: ${X}; operated: ${X:-a}; arithmetic: X in $((X)); assigned: X=; text: quoted, or a bare word;
-#: odd: ${!X}, ${X[1]}, export X; unknown: inside what does not parse.
+#: odd: ${!X}, ${X[1]}, export X, a phrase of several words; unknown: inside what does not parse; held: what a variable
+#: is set to begins with it.
 Kind = Literal["simple", "braced", "operated", "arithmetic", "assigned", "text", "odd", "comment", "unknown",
-               "command"]
+               "command", "held"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,8 +47,8 @@ class Word:
 
 @dataclass(frozen=True, slots=True)
 class Use:
-    """A name: what it is there, where it stands, the expansion around it, and the words of the command from it on;
-    long: of a command with more words than are looked at, these are left out."""
+    """A name: what it is there, where it stands, the expansion around it, the words of the command from it on and those
+    before it; long: of a command with more words than are looked at, these are left out."""
 
     name: str
     kind: Kind
@@ -56,6 +57,7 @@ class Use:
     outer: tuple[int, int] = (0, 0)
     words: tuple[Word, ...] = ()
     long: bool = False
+    before: tuple[bytes, ...] = ()
 
 
 def interpreter(first: str) -> str:
@@ -177,9 +179,33 @@ def _classified(name: str, path: list[Node], start: int, end: int, most: int) ->
         return Use(name, "comment", start, end)
     if node.type == "variable_name" and (node.start_byte, node.end_byte) == (start, end):
         return _variable(name, node, path[1])
+    if node.type in ("command", "variable_assignment", "concatenation", "string") and not name.isidentifier():
+        return Use(name, "odd", start, end, (start, end))
     if node.type == "word" and node.end_byte == end:
-        return _command(name, path, start, most)
-    return Use(name, "text", start, end)
+        used = _command(name, path, start, most)
+        return used if used.kind == "command" else _held(name, path, start, end) or used
+    return _held(name, path, start, end) or Use(name, "text", start, end)
+
+
+_PARTS: Final = re.compile(rb"\S+")
+#: Signs within which a blank need not end a word.
+_SIGNS: Final = re.compile(rb"[\"'`\\(]")
+
+
+def _held(name: str, path: list[Node], start: int, end: int) -> Use | None:
+    """A name that a variable is set to, perhaps with options: ``run="srun -n 4"``."""
+    path = path[path[0].type == "string_content":]
+    if len(path) < 2 or path[1].type != "variable_assignment":
+        return None
+    quoted = int(path[0].type in ("string", "raw_string"))
+    begin, stop = path[0].start_byte + quoted, path[0].end_byte - quoted
+    text = (path[0].text or b"")[quoted:stop - begin + quoted]
+    if begin != start or (text[end - start:end - start + 1].strip() and end != stop):
+        return None
+    if _SIGNS.search(text):
+        return Use(name, "held", start, end, words=(Word(name.encode(), start, end),))
+    words = [Word(hit[0], begin + hit.start(), begin + hit.end()) for hit in _PARTS.finditer(text)]
+    return Use(name, "held", start, end, words=tuple(words))
 
 
 _ARITHMETIC: Final = ("binary_expression", "unary_expression", "parenthesized_expression", "ternary_expression",
@@ -223,10 +249,11 @@ def _command(name: str, path: list[Node], start: int, most: int) -> Use:
     at = next((i for i, w in enumerate(words) if w.start == node.start_byte), None)
     if at is None or not _wrapped(words[:at]):
         return plain
-    return Use(name, "command", node.start_byte, node.end_byte, (whole.start_byte, whole.end_byte), tuple(words[at:]))
+    return Use(name, "command", node.start_byte, node.end_byte, (whole.start_byte, whole.end_byte), tuple(words[at:]),
+               before=tuple(w.text for w in words[:at]))
 
 
 def _wrapped(before: list[Word]) -> bool:
     """Whether what stands before a word leaves it a command."""
-    return not before or (before[0].text in _WRAPPERS and all(
-        w.text in _WRAPPERS or w.text.startswith(b"-") or b"=" in w.text or w.text[:1].isdigit() for w in before))
+    return not before or (before[0].text in WRAPPERS and all(
+        w.text in WRAPPERS or w.text.startswith(b"-") or b"=" in w.text or w.text[:1].isdigit() for w in before))

@@ -39,18 +39,18 @@ __all__ = [
     "read_variables", "write_command", "write_layout", "write_machines", "write_variables",
 ]
 
-def _size(unit: int) -> Mapping[str, int]:
-    powers = {"k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40, "p": 1 << 50}
-    return {"": unit} | {s + b: power for s, power in powers.items() for b in ("", "b")}
+_POWERS: Final = {s + b: 1 << 10 * power for power, s in enumerate("kmgtp", 1) for b in ("", "b")}
+_AMOUNT: Final = re.compile(r"(\d{1,15}(?:\.\d{1,6})?)\s*([A-Za-z]{0,2})", re.ASCII)
+_COUNT: Final = re.compile(r"\d{1,9}", re.ASCII)
 
 
 def _bytes(text: str, unit: int) -> int:
     """Bytes of ``2 GB``. ValueError for another form, which may be an expression."""
-    found = re.fullmatch(r"(\d{1,15}(?:\.\d{1,6})?)\s*([A-Za-z]{0,2})", text.strip(), re.ASCII)
-    units = _size(unit)
-    if found is None or found[2].lower() not in units:
+    found = _AMOUNT.fullmatch(text.strip())
+    factor = None if found is None else _POWERS.get(found[2].lower()) if found[2] else unit
+    if found is None or factor is None:
         raise ValueError("is no size")
-    return -int(-(Decimal(found[1]) * units[found[2].lower()]) // 1)
+    return -int(-(Decimal(found[1]) * factor) // 1)
 
 
 _SIZES: Final = {"request_memory": 1 << 20, "request_disk": 1 << 10}
@@ -82,7 +82,7 @@ def read_layout(reading: Reading, options: Mapping[str, Option]) -> None:
         option = options.get(name)
         if option is None:
             continue
-        if re.fullmatch(r"\d{1,9}", option.value or "", re.ASCII) and int(option.value or ""):
+        if _COUNT.fullmatch(option.value or "") and int(option.value or ""):
             more = {"metric": "PerNode"} if name == "request_gpus" and "machine_count" in options else {}
             reading.put(where, int(option.value or ""), option, **more)
         else:

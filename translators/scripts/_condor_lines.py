@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, NamedTuple
 
 from sssjob.limits import Limits
 from sssjob.translators.scripts.base import APPROXIMATED, DROPPED, SITE, Reading
@@ -41,8 +41,7 @@ OPAQUE: Final = opaque()
 _VERSION: Final = (23, 0, 0)
 
 
-@dataclass(frozen=True, slots=True)
-class Command:
+class Command(NamedTuple):
     """``name = value``; name in lower case, but for attributes, which are ``MY.Name``."""
 
     name: str
@@ -81,6 +80,8 @@ _SLICE: Final = re.compile(r"\[\s*(\d*)\s*(?::\s*(\d*)\s*(?::\s*(\d*)\s*)?)?\]\s
 
 
 _CONDITIONS: Final = ("if", "elif", "else", "endif")
+#: ``name = value``, unless the name begins a condition: nearly all lines are such.
+_PLAIN: Final = re.compile(r"([a-z]\w*+)[ \t]*+=(.*)", re.ASCII | re.DOTALL)
 
 
 class _Lines:
@@ -146,7 +147,10 @@ class _Scanner:
     def all(self) -> list[Submission]:
         """The submissions of the file, one for each queue statement."""
         while (line := self.lines.next()) is not None:
-            if not self.condition(line) and all(counts for counts, _ in self.branches):
+            plain = None if self.branches else _PLAIN.fullmatch(line.text)
+            if plain is not None and plain[1] not in _CONDITIONS:
+                self.assign(plain[1], plain[1], plain[2].strip(), line)
+            elif not self.condition(line) and all(counts for counts, _ in self.branches):
                 self.statement(line)
         if self.branches:
             self.refuse("if without endif", self.lines.lines[-1])
@@ -230,7 +234,7 @@ class _Scanner:
             self.command(found, line)
 
     def command(self, found: re.Match[str], line: Line) -> None:
-        """``NAME = VALUE``, with lines up to its mark, and with its own earlier value put in."""
+        """``NAME = VALUE``, with lines up to its mark."""
         value = found["value"].strip()
         if found["here"]:
             lines = self.lines.until(f"@{value}")
@@ -242,7 +246,10 @@ class _Scanner:
         name = found["name"]
         if found["plus"]:
             name = f"MY.{name}"
-        key = name if name.startswith("MY.") else name.lower()
+        self.assign(name if name.startswith("MY.") else name.lower(), name, value, line)
+
+    def assign(self, key: str, name: str, value: str, line: Line) -> None:
+        """Give a command its value, its own earlier one put in."""
         if key in self.more:
             return
         before = self.commands.get(key)
@@ -285,7 +292,7 @@ class _Scanner:
         limits: Limits = self.reading.context.limits
         items = len(made.items or ("",))
         self.items_made += items
-        self.work += items * sum(len(c.value) + len(name) for name, c in made.commands.items())
+        self.work += items * sum([len(c.value) + len(name) for name, c in made.commands.items()])
         if self.items_made > limits.array_elements or self.work > WORK:
             self.reading.findings.add("SSS110", "array_elements", f"more than {limits.array_elements} items are queued "
                                       "(limit array_elements)", line=made.line.number)

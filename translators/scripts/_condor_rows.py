@@ -11,7 +11,6 @@ from collections.abc import Mapping
 from typing import Final
 
 from sssjob.templates.quoting import condor_string
-from sssjob.translators.asked import NEAREST
 from sssjob.translators.scripts._condor_job import (
     kept_as_it_is,
     name_of,
@@ -34,7 +33,17 @@ from sssjob.translators.scripts.base import (
     Row,
     Special,
 )
-from sssjob.translators.scripts.common import Written, array, file_name, mail, merged, read_mail
+from sssjob.translators.scripts.common import (
+    OF_FILES,
+    OF_MAIL,
+    SCHEDULER,
+    Written,
+    array,
+    file_name,
+    mail,
+    merged,
+    read_mail,
+)
 from sssjob.translators.scripts.grammars import COUNT, INTEGER, Kept, file_reader
 from sssjob.translators.scripts.layout import fits
 from sssjob.translators.scripts.raw import Option
@@ -59,14 +68,14 @@ TOKENS: Final = {"{jobid}": "$(Cluster)", "{index}": "$(Process)", "{node_rank}"
 _NATIVE: Final = {"cluster": "{jobid}", "clusterid": "{jobid}", "process": "{index}", "procid": "{index}",
                   "node": "{node_rank}"}
 _INDEX: Final = "$INT(array_index)"
+_SHIFTED: Final = re.compile(re.escape(_INDEX), re.IGNORECASE)
+_MACRO: Final = re.compile(r"\$\((?:Cluster|ClusterId|Process|ProcId|Node)\)", re.IGNORECASE)
 _pattern = file_reader({name: token for name, token in _NATIVE.items()}, r"\$\((?P<name>[a-z]+)\)")
 _STREAMS: Final = (("input", "InputFile"), ("output", "OutputFile"), ("error", "ErrorFile"))
 
 
 def _path(text: str) -> str:
-    lower = re.sub(r"\$\((?:Cluster|ClusterId|Process|ProcId|Node)\)", lambda hit: hit[0].lower(), text,
-                   flags=re.IGNORECASE)
-    return _pattern(re.sub(r"\$INT\(array_index\)", "$(process)", lower, flags=re.IGNORECASE))
+    return _pattern(_SHIFTED.sub("$(process)", _MACRO.sub(lambda hit: hit[0].lower(), text)))
 
 
 def _read_files(reading: Reading, options: Mapping[str, Option]) -> None:
@@ -138,7 +147,7 @@ def _write_staging(asking: Asking) -> Written:
     renamed: list[str] = []
     for name, kind in (("transfer_input_files", "StageIn"), ("transfer_output_files", "StageOut")):
         files: list[str] = []
-        for e in asking.find("Extension", NEAREST, name=kind, type="PSIJ"):
+        for e in asking.extensions(kind, "PSIJ"):
             try:
                 found = json.loads(e.text)
                 source, target = str(found["source"]), str(found["target"])
@@ -357,22 +366,25 @@ _OWN: Final = (
 
 ROWS: Final[tuple[AnyRow, ...]] = (
     Row("batch_name", "Name"),
-    Special(("executable", "arguments"), read_command, write_command),
+    Special(("executable", "arguments"), read_command, write_command, of=("Executable", "Arguments")),
     Special(("environment", "getenv"), read_variables, write_variables),
     Row("initialdir", "InitialWorkingDirectory"),
-    Special(("input", "output", "error"), _read_files, _write_files),
+    Special(("input", "output", "error"), _read_files, _write_files, of=OF_FILES),
     Special(("transfer_input_files", "transfer_output_files", "transfer_output_remaps"), _read_staging,
-            _write_staging),
+            _write_staging, of=("Extension[name=StageIn,type=PSIJ]", "Extension[name=StageOut,type=PSIJ]")),
     Special(("universe", "machine_count", "request_cpus", "request_memory", "request_disk", "request_gpus"),
             read_layout, write_layout, part=True),
     Row("accounting_group", "Project"),
-    Special(("allowed_execute_duration", "deferral_time", "priority"), _read_seconds, _write_seconds),
-    Special(("requirements",), read_machines, write_machines),
-    Special(("concurrency_limits",), _read_licences, _write_licences),
-    Special(("request_resource",), _read_resources, _write_resources),
-    Special(("notification", "notify_user"), _read_mail, _write_mail),
-    Special(("hold",), _read_hold, _write_hold),
-    Special(("restart",), _read_nothing, _write_restart),
+    Special(("allowed_execute_duration", "deferral_time", "priority"), _read_seconds, _write_seconds,
+            of=("Requested/Duration", "EligibleTime", "Priority", SCHEDULER.format("Nice"))),
+    Special(("requirements",), read_machines, write_machines,
+            of=("OperatingSystem", "Architecture", "Node", "Feature", "Extension[name=requirements,type=htcondor]")),
+    Special(("concurrency_limits",), _read_licences, _write_licences, of=("Resource",)),
+    Special(("request_resource",), _read_resources, _write_resources, of=("Resource",)),
+    Special(("notification", "notify_user"), _read_mail, _write_mail, of=OF_MAIL),
+    Special(("hold",), _read_hold, _write_hold, of=("Hold",)),
+    Special(("restart",), _read_nothing, _write_restart, of=("Restartable",)),
     *(Row(name) for name in _OWN if name not in ("transfer_output_remaps",)),
-    Special(("array_index", "max_materialize", "queue", "queue from"), _read_array, _write_array),
+    Special(("array_index", "max_materialize", "queue", "queue from"), _read_array, _write_array,
+            of=(SCHEDULER.format("Array"), "Extension[name=queue,type=htcondor]")),
 )

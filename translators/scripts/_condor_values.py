@@ -18,6 +18,8 @@ def _new(text: str) -> list[str]:
     if re.search(r'(?<!")(?:"")*"(?!")', inner):
         raise ValueError("has a double quote that is not doubled")
     inner = inner.replace('""', '"')
+    if "'" not in inner:
+        return inner.split()
     words: list[str] = []
     made: list[str] | None = None
     at, quoted = 0, False
@@ -122,27 +124,29 @@ def _condition(term: str) -> tuple[str, str, str] | None:
     return (tag, "GE", value) if value.isdigit() and sign == ">=" and tag in ("Memory", "Processors") else None
 
 
+_SIGN: Final = re.compile(r'&&|\|\||["()\[\]{}\\]')
+_BRACKET: Final = re.compile('["()]')
+
+
 def _terms(text: str) -> list[str]:
     """The parts of an expression at ``&&`` outside of brackets and quotes; brackets around one go."""
     text = text.strip()
     while text.startswith("(") and _end(text) == len(text) - 1:
         text = text[1:-1].strip()
     parts, depth, quoted, begin, at = [], 0, False, 0, 0
-    while at < len(text):
-        c = text[at]
-        if c == "\\" and quoted:
-            at += 1
-        elif c == '"':
+    while (hit := _SIGN.search(text, at)) is not None:
+        sign, at = hit[0], hit.end()
+        if sign == '"':
             quoted = not quoted
+        elif sign == "\\":
+            at += quoted            # the next character means itself
         elif not quoted:
-            depth += (c in "([{") - (c in ")]}")
-            if not depth and text.startswith("||", at):
+            depth += (sign in "([{") - (sign in ")]}")
+            if not depth and sign == "||":
                 return [text]
-            if not depth and text.startswith("&&", at):
-                parts.append(text[begin:at])
-                begin = at + 2
-                at += 1
-        at += 1
+            if not depth and sign == "&&":
+                parts.append(text[begin:hit.start()])
+                begin = at
     parts.append(text[begin:])
     stripped = [p.strip() for p in parts if p.strip()]
     if len(stripped) > 1:
@@ -161,11 +165,11 @@ def _alone(part: str) -> list[str]:
 def _end(text: str) -> int:
     """Where the bracket at the beginning closes; -1: nowhere."""
     depth, quoted = 0, False
-    for at, c in enumerate(text):
-        if c == '"':
+    for hit in _BRACKET.finditer(text):
+        if hit[0] == '"':
             quoted = not quoted
         elif not quoted:
-            depth += (c == "(") - (c == ")")
+            depth += 1 if hit[0] == "(" else -1
             if not depth:
-                return at
+                return hit.start()
     return -1

@@ -6,7 +6,6 @@ import re
 from collections.abc import Mapping
 from typing import Final
 
-from sssjob.translators.asked import NEAREST
 from sssjob.translators.scripts.base import (
     APPROXIMATED,
     SITE,
@@ -197,7 +196,7 @@ def _hosts(asking: Asking) -> Written:
 
 def kept_of(asking: Asking, name: str) -> list[Entry]:
     """What was kept of an option that may stand several times, in order."""
-    return asking.find("Extension", NEAREST, name=name, type="flux")
+    return asking.extensions(name, "flux")
 
 
 def several(name: str) -> Special:
@@ -209,4 +208,4 @@ def several(name: str) -> Special:
     def write(asking: Asking) -> Written:
         return [(name, e.text) for e in kept_of(asking, name.lstrip("-"))]
 
-    return Special((name,), read, write)
+    return Special((name,), read, write, of=(f"Extension[name={name.lstrip('-')},type=flux]",))

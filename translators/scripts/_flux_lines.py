@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
-from sssjob.templates.quoting import Directive, QuotingError, checked
+from sssjob.templates.quoting import Directive, QuotingError, bare, checked
 from sssjob.templates.quoting import flux as quoted
 from sssjob.translators.scripts.base import SITE, Reading, Scan
 from sssjob.translators.scripts.raw import Line, Option, Word, parted
@@ -24,6 +24,7 @@ _VALUES: Final = ("add-file", "bank", "begin-time", "broker-opts", "conf", "core
                   "output", "queue", "requires", "rlimit", "setattr", "setopt", "signal", "time-limit", "urgency")
 #: Long option -> "" no argument, ":" one, "?" one only after ``=``.
 _LONG: Final = dict.fromkeys(_FLAGS, "") | dict.fromkeys(_VALUES, ":") | {"dump": "?"}
+_WRITTEN: Final = frozenset(f"--{name}" for name in _LONG)
 _SHORT: Final = {"B": "bank", "N": "nodes", "S": "setattr", "c": "cores-per-slot", "g": "gpus-per-slot",
                  "l": "label-io", "n": "nslots", "o": "setopt", "q": "queue", "t": "time-limit", "u": "unbuffered",
                  "v": "verbose", "x": "exclusive"}
@@ -62,6 +63,7 @@ class _Scanner:
 
     def __init__(self, reading: Reading) -> None:
         self.reading, self.made = reading, Scan()
+        self.most = reading.context.limits.directive
         self.sentinel, self.prefix = "", ""
         self.closed = 0             # the line after which directives may not come any more
         self.multi: _Multi | None = None
@@ -110,10 +112,11 @@ class _Scanner:
             self.made.rest.append(line)
             self._refuse(f"the directives before begin with {self.sentinel}", line)
             return
-        one = _ONE.fullmatch(value) if self.multi is None else None
-        if one is not None and _LONG.get(one[1]) == ":" and one[1] not in _RULES:
-            self.made.components[0].append(Option(f"--{one[1]}", one[2], line.number,
-                                                  found.start(3) + one.start(1) - 1, line.text))
+        one = _ONE.fullmatch(value) if self.multi is None and len(value) <= self.most else None
+        if one is not None and one[1] in _SIMPLE:
+            name, said, quoted = one.groups()
+            column = found.start(3) + (one.start(1) - 1 if quoted is None else 1)
+            self.made.components[0].append(Option(f"--{name}", said or quoted, line.number, column, line.text))
             return
         if (paired := _paired(value)) is None:
             self._refuse("something follows three quotes", line)
@@ -139,7 +142,7 @@ class _Scanner:
             self._options(line, value)
 
     def _options(self, line: Line, value: str) -> None:
-        most = self.reading.context.limits.directive
+        most = self.most
         if len(value) > most and _MEANT.search(value):      # shlex takes time by the square
             self.reading.findings.add("SSS110", "directive", f"a directive of more than {most} characters (limit "
                                       "directive)", line=line.number)
@@ -174,8 +177,9 @@ def _paired(value: str) -> str | None:
 
 
 _MEANT: Final = re.compile(r"[\"'\\#();<>|&]|[^\S \t\r\n]")
-#: One long option with a plain value: nearly all lines are such.
-_ONE: Final = re.compile(r"""[ \t]*+--([a-z-]++)=([^\s"'\\#();<>|&]++)[ \t]*+""")
+#: One long option with a value that is plain or in double quotes: nearly all lines are such.
+_ONE: Final = re.compile(r"""[ \t]*+--([a-z-]++)=(?:([^\s"'\\#();<>|&]++)|"([^"'\\]++)")[ \t]*+""")
+_SIMPLE: Final = frozenset(_VALUES) - _RULES.keys()
 _BLANKS: Final = re.compile(r"[ \t\r\n]+")
 _NEGATIVE: Final = re.compile(r"-\d+")
 
@@ -267,6 +271,8 @@ _SPECIAL: Final = re.compile(r"[\s\"'\\#();<>|&]")
 
 def directive(name: str, value: str | None) -> str:
     """``--option=value``, in double quotes where it must be; three quotes for several lines."""
+    if value is not None and name in _WRITTEN and bare(value):
+        return f"{name}={value}"
     made = Directive(name.lstrip("-"), value, name)
     if value is None or any(q in value for q in _QUOTES):
         return quoted(made)        # a backslash before each sign

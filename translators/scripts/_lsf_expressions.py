@@ -18,8 +18,9 @@ SECTIONS: Final = ("select", "order", "rusage", "span", "same", "cu", "affinity"
 #: Brackets within brackets.
 DEEP: Final = 50
 _SECTION: Final = re.compile(rf"\s*({'|'.join(SECTIONS)})\s*\[", re.ASCII)
-#: Sections without any bracket or quote in them.
-_ONE: Final = re.compile(rf"({'|'.join(SECTIONS)})\s*\[([^\"'\[\](){{}}]*)\]", re.ASCII)
+#: Sections without any quote in them, and no bracket but pairs of round ones side by side.
+_TEXT: Final = r"[^\"'\[\](){}]*+"
+_ONE: Final = re.compile(rf"({'|'.join(SECTIONS)})\s*\[({_TEXT}(?:\({_TEXT}\){_TEXT})*+)\]", re.ASCII)
 _SIMPLE: Final = re.compile(rf"(?:\s*+{_ONE.pattern})++\s*", re.ASCII)
 _CLOSES: Final = {"[": "]", "(": ")", "{": "}"}
 
@@ -202,11 +203,18 @@ class _Condition:
         return state, job, rest[0] if rest else ""
 
 
+#: A term that takes no descent: nearly all are such.
+_SIMPLE_TERM: Final = re.compile(r"\s*(done|ended|exit|started)\((\d+)\)\s*", re.ASCII)
+
+
 def conditions(text: str) -> list[tuple[str, str, str]] | None:
     """``(state, job, number)`` of each term where all are demanded; a job alone is ``done``.
 
     None for another condition. Raises ValueError for what is none.
     """
+    simple = [_SIMPLE_TERM.fullmatch(part) for part in text.split("&&")]
+    if None not in simple:
+        return [(found[1], found[2], "") for found in simple if found is not None]
     made = _Condition(text)
     made.either()
     if made.at < len(made.tokens):

@@ -67,8 +67,11 @@ def read_layout(reading: Reading, options: Mapping[str, Option]) -> None:
             reading.keep(hosts)
 
 
+_COUNTS: Final = re.compile(r"\s*(\d{1,9})\s*(?:,\s*(\d{1,9})\s*)?", re.ASCII)
+
+
 def _read_slots(reading: Reading, option: Option) -> None:
-    found = re.fullmatch(r"\s*(\d{1,9})\s*(?:,\s*(\d{1,9})\s*)?", option.value or "", re.ASCII)
+    found = _COUNTS.fullmatch(option.value or "")
     if found is None or not int(found[1]) or (found[2] and int(found[2]) < int(found[1])):
         reading.misfit(option, "is no number of slots", "N or MIN,MAX")
     elif found[2] is None or int(found[2]) == int(found[1]):
@@ -132,14 +135,16 @@ def _read_requirements(reading: Reading) -> None:
         except ValueError as error:
             reading.misfit(option, str(error), "select[...] rusage[...] span[...]")
     kept: list[str] = []
+    origin: Option | None = None        # what said the first of it
     for name, text, option in sorted(found, key=lambda one: _ORDER.get(one[0], len(_ORDER))):
         reader = _SECTIONS.get(name)
         left = text if reader is None else reader(reading, option, text)
         if left:
             kept.append(left if name == "" else f"{name}[{left}]")
+            origin = origin or option
     _hosts_last(reading)
-    if kept:
-        reading.put("Extension[name=R,type=lsf]", " ".join(kept), given[-1])
+    if origin is not None:
+        reading.put("Extension[name=R,type=lsf]", " ".join(kept), origin)
 
 
 def _said(reading: Reading, tag: str) -> bool:
@@ -149,11 +154,18 @@ def _said(reading: Reading, tag: str) -> bool:
 
 
 def _walked(container: Container, tag: str) -> bool:
-    return any(_walked(item, tag) if isinstance(item, Container) else item.tag == tag for item in container.items)
+    for item in container.items:        # noqa: SIM110   any() would make a generator for each container
+        if _walked(item, tag) if isinstance(item, Container) else item.tag == tag:
+            return True
+    return False
+
+
+_SPANNED: Final = re.compile(r"(hosts|ptile)\s*=\s*(\d{1,9})", re.ASCII)
+_CORES: Final = re.compile(r"core(?:\(\s*(\d{1,6})\s*\))?(?:\s*\*\s*1)?", re.ASCII)
 
 
 def _span(reading: Reading, option: Option, text: str) -> str:
-    found = re.fullmatch(r"(hosts|ptile)\s*=\s*(\d{1,9})", text, re.ASCII)
+    found = _SPANNED.fullmatch(text)
     if found is None or not int(found[2]) or (found[1] == "hosts" and found[2] != "1"):
         return text
     if found[1] == "hosts":
@@ -168,7 +180,7 @@ def _span(reading: Reading, option: Option, text: str) -> str:
 
 
 def _affinity(reading: Reading, option: Option, text: str) -> str:
-    found = re.fullmatch(r"core(?:\(\s*(\d{1,6})\s*\))?(?:\s*\*\s*1)?", text, re.ASCII)
+    found = _CORES.fullmatch(text)
     tasks = None if reading.group is None else next(reading.group.containers("TaskDefaults"), None)
     if found is None or not int(found[1] or 1) or (tasks is not None and _walked(tasks, "Processors")):
         return text
@@ -178,13 +190,14 @@ def _affinity(reading: Reading, option: Option, text: str) -> str:
 
 _AMOUNT: Final = re.compile(r"(\w+)\s*=\s*(\d{1,15}(?:\.\d{1,9})?)\s*([KMGTPE]B?)?(?:/(host|task|job))?", re.ASCII
                             | re.IGNORECASE)
+_IN_TIME: Final = re.compile(r"\b(?:duration|decay)\s*=")
 _PLACES: Final = {None: "Requested/Memory[metric=PerNode]", "host": "Requested/Memory[metric=PerNode]",
                   "job": "Requested/Memory", "task": "TaskGroup/TaskDefaults/Requested/Memory"}
 
 
 def _usage(reading: Reading, option: Option, text: str) -> str:
     """Memory and scratch space of a known unit; everything else is left."""
-    if "||" in text or re.search(r"\b(?:duration|decay)\s*=", text):
+    if "||" in text or _IN_TIME.search(text):
         return text
     left = []
     for part in split_outside(text, ",", str.strip):
@@ -233,11 +246,14 @@ def _hosts_last(reading: Reading) -> None:
         reading.job.requested.items.sort(key=lambda item: item.tag == "Node")
 
 
+_GPUS: Final = re.compile(r"(\d{1,9})(?:/(task|host))?", re.ASCII)
+
+
 def _read_gpus(reading: Reading, option: Option) -> None:
     """``num=2/task:gmodel=V100``; how they are shared is kept for LSF."""
     said = [part.partition("=") for part in (option.value or "").split(":")]
     values = {name.strip(): value for name, sign, value in said if sign}
-    found = re.fullmatch(r"(\d{1,9})(?:/(task|host))?", values.pop("num", "1"), re.ASCII)
+    found = _GPUS.fullmatch(values.pop("num", "1"))
     if found is None or not all(name.strip() and sign for name, sign, _ in said):
         reading.keep(option)
         return

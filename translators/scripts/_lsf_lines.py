@@ -12,7 +12,7 @@ import shlex
 from collections.abc import Iterator
 from typing import Final
 
-from sssjob.templates.quoting import Directive, bsub
+from sssjob.templates.quoting import Directive, bare, bsub
 from sssjob.translators.scripts.base import APPROXIMATED, Reading, Scan
 from sssjob.translators.scripts.raw import Line, Option, Refusal, Word, quoted_words
 
@@ -27,6 +27,7 @@ VALUES: Final = frozenset((
     "Jd", "Jm", "jobaff", "json", "jsdl", "jsdl_strict", "k", "L", "ln_mem", "ln_slots", "Lp", "M", "m", "mig", "n",
     "network", "nnodes", "notify", "o", "oo", "outdir", "P", "p", "pack", "ptl", "Q", "q", "R", "rcacct", "rnc", "S",
     "s", "sla", "smt", "sp", "stage", "step_cgroup", "T", "t", "U", "u", "v", "W", "We", "w", "wa", "wt", "yaml"))
+_WRITTEN: Final = frozenset(f"-{name}" for name in FLAGS | VALUES if name != "gpu")
 _START: Final = re.compile(r"\s*#\s*BSUB\s*(?=-)")
 #: One option, with a value that is plain or in double quotes: nearly all lines are such.
 _PLAIN: Final = re.compile(r"""\s*#\s*BSUB\s*(-(\w+))(?:\s+(?:"([^"]*+)"|([^\s"'#\\]++)))?\s*""")
@@ -73,10 +74,12 @@ def _plain(line: Line) -> Option | None:
     hit = _PLAIN.fullmatch(line.text)
     if hit is None:
         return None
-    value = hit[4] if hit[3] is None else hit[3]
-    if hit[2] not in (FLAGS if value is None else VALUES):
+    flag, name, quoted, value = hit.groups()
+    if quoted is not None:
+        value = quoted
+    if name not in (FLAGS if value is None else VALUES):
         return None
-    return Option(hit[1], value, line.number, hit.start(1) + 1, line.text)
+    return Option(flag, value, line.number, hit.start(1) + 1, line.text)
 
 
 def _continued(lines: list[Line], index: int) -> tuple[str, int]:
@@ -119,6 +122,8 @@ def _parse(reading: Reading, found: list[Word], text: str) -> Iterator[Option]:
 
 def directive(name: str, value: str | None) -> str:
     """``-n 4``, ``-R "span[hosts=1]"``."""
+    if value is not None and name in _WRITTEN and bare(value):
+        return f"{name} {value}"
     text = bsub(Directive(name.lstrip("-"), value, name))
     if name == "-gpu" and "=" in (value or "") and not text.endswith(("'", '"')):
         return f'-gpu "{value}"'        # as everybody writes it

@@ -9,15 +9,17 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Callable, Iterator, Mapping
+from functools import cache
 from itertools import pairwise
 from typing import Final
 
-from sssjob.templates.quoting import Directive, pbs
+from sssjob.templates.quoting import Directive, bare, pbs
 from sssjob.translators.asked import AMOUNTS
 from sssjob.translators.scripts.base import (
     APPROXIMATED,
     AnyRow,
     Asking,
+    Dialect,
     Reading,
     Row,
     Scan,
@@ -25,6 +27,10 @@ from sssjob.translators.scripts.base import (
     table,
 )
 from sssjob.translators.scripts.common import (
+    OF_DEPENDENCIES,
+    OF_FILES,
+    OF_MAIL,
+    SCHEDULER,
     Written,
     array,
     dependencies,
@@ -45,7 +51,6 @@ from sssjob.translators.scripts.grammars import (
     PBS_SECONDS,
     PBS_SIZE,
     PBS_TIME,
-    TEXT,
     YES,
     Grammar,
     file_reader,
@@ -93,7 +98,11 @@ def scanner(letters: str, *, strict: bool, dos: bool) -> Callable[[Reading, list
                 continue
             hit = _PLAIN.fullmatch(line.text) if index < end else None
             if hit is not None and hit[1] in valued:
-                made.components[0] += _split(Option(f"-{hit[1]}", hit[2], line.number, hit.start(1), line.text))
+                option = Option(f"-{hit[1]}", hit[2], line.number, hit.start(1), line.text)
+                if option.name in _ALONE:
+                    made.components[0] += _split(option)
+                else:
+                    made.components[0].append(option)
             elif index < end and text.startswith(PREFIX):
                 whole, taken = _continued(lines, index)
                 made.components[0] += _options(reading, line, whole, letters, strict)
@@ -128,13 +137,21 @@ def _parse(reading: Reading, words: list[Word], text: str, letters: str, strict:
     queue = list(reversed(words))
     while queue:
         at = queue.pop()
-        if not at.text.startswith("-") or len(at.text) < 2:
+        ended = at.text == "--"             # what follows is no option, whatever it looks like
+        if ended and not queue:
+            return
+        at = queue.pop() if ended else at
+        if ended or not at.text.startswith("-") or len(at.text) < 2:
             message = f"{at.text!r} is no option; a comment cannot follow a directive"
             if strict:
                 reading.refuse(message, at.line, at.column, at.text, text)
             else:
                 reading.findings.add(APPROXIMATED, at.text, f"{at.text!r} and what follows are ignored",
                                      line=at.line, column=at.column, excerpt=text)
+            return
+        if at.text.startswith("--"):
+            reading.refuse(f"{at.text[:80]}: no such option; those of qsub are single letters, and it stops at the "
+                           "second dash (invalid option -- '-')", at.line, at.column, at.text, text)
             return
         rest = at.text[1:]
         while rest:
@@ -165,7 +182,7 @@ def _split(option: Option) -> Iterator[Option]:
         return
     value, parts = option.value or "", list[str]()
     alone = _ALONE[option.name]
-    for part in split_outside(value, ","):
+    for part in split_outside(value, ",") if "," in value else (value,):
         if parts and not alone.match(part):
             parts[-1] += f",{part}"
         else:
@@ -182,8 +199,13 @@ def arguments(letters: str) -> Callable[[Reading, str], list[Option]]:
     return lambda reading, text: list(_parse(reading, [Word(w, 0, 0) for w in shlex.split(text)], text, letters, True))
 
 
+_SIMPLE: Final = re.compile(r"-[A-Za-z]( \w+)?", re.ASCII)
+
+
 def directive(name: str, value: str | None) -> str:
     """``-l walltime=1:00:00``, ``-N name``, ``-V``."""
+    if value is not None and bare(value) and (simple := _SIMPLE.fullmatch(name)):
+        return f"{name}={value}" if simple[1] else f"{name} {value}"
     letter, _, resource = name.lstrip("-").partition(" ")
     if resource:
         value = resource if value is None else f"{resource}={value}"
@@ -201,9 +223,6 @@ def size_text(text: str) -> str:
 
 
 SIZE: Final = Grammar(PBS_SIZE.read, size_text, "a size such as 4gb")
-
-
-_SCHEDULER: Final = "Extension[name={},type=Scheduler]"
 
 
 _EVENTS: Final = {"b": "begin", "e": "end", "a": "abort", "n": "none", "j": "array-tasks"}
@@ -240,13 +259,20 @@ def _write_environment(asking: Asking) -> Written:
         [("-v", ",".join(made))] if made else [])
 
 
+@cache
+def _path(dialect: Dialect) -> Callable[[str], str]:
+    """How file names of a dialect are read."""
+    tokens = dialect.tokens
+    return file_reader({re.sub(r"\W", "", native): token for token, native in tokens.items()},
+                       r"\^(?P<name>\w+)\^" if "^jobid^" in tokens.values() else
+                       r"\$(?P<brace>\{)?(?P<name>\w+)(?(brace)\})")
+
+
 def _read_files(reading: Reading, options: Mapping[str, Option]) -> None:
     join = options["-j"].value if "-j" in options else None
     if join not in (None, "oe", "eo", "n"):
         reading.misfit(options["-j"], "is no way to join", "oe, eo or n")
-    read = file_reader({re.sub(r"\W", "", native): token for token, native in reading.dialect.tokens.items()},
-                       r"\^(?P<name>\w+)\^" if "^jobid^" in reading.dialect.tokens.values() else
-                       r"\$(?P<brace>\{)?(?P<name>\w+)(?(brace)\})")
+    read = _path(reading.dialect)
     for name, tag, merge in (("-o", "OutputFile", "eo"), ("-e", "ErrorFile", "oe")):
         more = {"redirectList": "Merge"} if join == merge else {}
         option = options.get(name) or (options["-j"] if more else None)
@@ -279,6 +305,9 @@ def _write_priority(asking: Asking) -> Written:
             return []
         value = int(priority.text)
         entry = priority
+    elif nice is not None and not int(nice.text):
+        asking.note(APPROXIMATED, nice, "it is what jobs have unless told", "info")
+        return []
     elif nice is not None:
         entry, value = nice, -int(nice.text)
         asking.note(APPROXIMATED, nice, "larger is later there, sooner here; the sign is turned")
@@ -294,7 +323,7 @@ def _read_groups(reading: Reading, options: Mapping[str, Option]) -> None:
     """One group; of several, or of one for each host (``a,b@host``), the text is kept as it is."""
     option = options["-W group_list"]
     text = option.value or ""
-    reading.put(_SCHEDULER.format("GroupList") if re.search("[,@]", text) else "Group", text, option)
+    reading.put(SCHEDULER.format("GroupList") if re.search("[,@]", text) else "Group", text, option)
 
 
 def _write_groups(asking: Asking) -> Written:
@@ -351,7 +380,33 @@ def _write_disk(asking: Asking) -> Written:
     return asking.row(Row("-l file", "Requested/Disk", SIZE))
 
 
-_NO_BLANK: Final = Grammar(TEXT.read, str, "a name")
+#: The two dialects of the family.
+_KIN: Final = {"pbspro": "torque", "torque": "pbspro"}
+
+
+#: Options that PBS Pro and Torque know alike and nobody else -> values that mean the same: kept, and written by both.
+_FAMILY: Final = dict.fromkeys(("-X", "-z", "-W stagein", "-W stageout", "-l vmem", "-l pvmem", "-l pcput", "-l nice"),
+                               re.compile(".*", re.DOTALL)) | {
+    "-c": re.compile(r"n|s|c(?:=\d+)?"), "-k": re.compile("[eo]{1,2}|n")}
+
+
+def _read_family(reading: Reading, options: Mapping[str, Option]) -> None:
+    for option in options.values():
+        reading.keep(option)
+
+
+def _write_family(asking: Asking) -> Written:
+    """Those that the other one of the family kept."""
+    made: Written = []
+    kin = _KIN.get(asking.dialect.name, "")
+    for name, values in _FAMILY.items():
+        entry = asking.extension(name.lstrip("-"), kin) if (name.lstrip("-"), kin) in asking.keys else None
+        if entry is not None and values.fullmatch(entry.text):
+            made.append((name, None if entry.text == "true" else entry.text))
+        elif entry is not None:
+            entry.used = False
+    return made
+
 
 ROWS: Final[tuple[AnyRow, ...]] = table((
     Row("-N", "Name"),
@@ -361,20 +416,20 @@ ROWS: Final[tuple[AnyRow, ...]] = table((
     Row("-l cput", "ResourceLimit[name=CPUTime]", PBS_SECONDS),
     rowed(Row("-l file", "Requested/Disk", SIZE), _write_disk),
     Row("-l software", "Application"),
-    Special(("-W group_list",), _read_groups, _write_groups),
+    Special(("-W group_list",), _read_groups, _write_groups, of=("Group", SCHEDULER.format("GroupList"))),
     Row("-u", "User"),
-    Special(("-W depend",), _read_depend, _write_depend),
+    Special(("-W depend",), _read_depend, _write_depend, of=OF_DEPENDENCIES),
     moment("-a", "EligibleTime", _DATE),
     user_hold("-h"),
-    rowed(Row("-p", "Priority", INTEGER), _write_priority),
+    rowed(Row("-p", "Priority", INTEGER), _write_priority, SCHEDULER.format("Nice")),
     Row("-r", "Restartable", YES),
-    Row("-c"),
     Row("-I", "Interactive", Grammar(lambda text: text == "true", str, "true"), "true"),
     Row("-S", "Shell"),
-    Row("-W umask", _SCHEDULER.format("Umask")),
-    Special(("-j", "-o", "-e"), _read_files, _write_files),
-    Row("-k"),
+    Row("-W umask", SCHEDULER.format("Umask")),
+    Special(("-j", "-o", "-e"), _read_files, _write_files, of=OF_FILES),
     Special(("-V", "-v"), _read_environment, _write_environment),
-    Special(("-m", "-M"), _read_mail, _write_mail),
-    *(Row(name) for name in ("-C", "-X", "-z")),
+    Special(("-m", "-M"), _read_mail, _write_mail, of=OF_MAIL),
+    Row("-C"),
+    Special(tuple(_FAMILY), _read_family, _write_family,
+            of=tuple(f"Extension[name={name.lstrip('-')},type={kin}]" for kin in _KIN for name in _FAMILY)),
 ))

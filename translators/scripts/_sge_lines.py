@@ -13,7 +13,7 @@ import shlex
 from collections.abc import Iterator
 from typing import Final
 
-from sssjob.templates.quoting import Directive, QuotingError, checked
+from sssjob.templates.quoting import Directive, QuotingError, bare, checked
 from sssjob.translators.scripts.base import APPROXIMATED, SITE, Reading, Scan
 from sssjob.translators.scripts.raw import Line, Option, Word, parted
 
@@ -44,7 +44,10 @@ _AFTER: Final = re.compile(r"[ \t]-[A-Za-z]")
 
 def _prefix(reading: Reading) -> str:
     """That of ``-C`` on the command line; empty: nothing is read."""
-    given = shlex.split(reading.context.options.get("set") or "")
+    said = reading.context.options.get("set")
+    if not said:
+        return PREFIX
+    given = shlex.split(said)
     at = max((i for i, text in enumerate(given[:-1]) if text == "-C"), default=-1)
     return PREFIX if at < 0 else given[at + 1]
 
@@ -64,9 +67,13 @@ def scan(reading: Reading, lines: list[Line]) -> Scan:
     made, prefix = Scan(), _prefix(reading)
     for line in lines:
         hit = _PLAIN.fullmatch(line.text) if prefix == PREFIX else None
-        if hit is not None and hit[3] is not None and hit[2] in _PLAIN_NAMES:
-            option = Option(hit[1], hit[3], line.number, hit.start(1) + 1, line.text)
-            made.components[0] += _split(option, "") if hit[2] == "l" else (option,)
+        flag, name, value = ("", "", None) if hit is None else hit.groups()
+        if hit is not None and value is not None and name in _PLAIN_NAMES:
+            option = Option(flag, value, line.number, hit.start(1) + 1, line.text)
+            if name == "l":
+                made.components[0] += _split(option, "")
+            else:
+                made.components[0].append(option)
         elif prefix and line.text.startswith(prefix):
             found = _line(reading, line, prefix)
             made.components[0] += found
@@ -192,11 +199,14 @@ def _split(option: Option, soft: str) -> Iterator[Option]:
 
 
 _UNFIT: Final = re.compile("[\"'#]")
+_SIMPLE: Final = re.compile(r"-[A-Za-z0-9]\w*( \w+)?", re.ASCII)
 _TWO: Final = re.compile(r"(?:pe \S+|binding (?:env|pe|set)) \S+", re.ASCII)      # options of two words
 
 
 def directive(name: str, value: str | None) -> str:
     """``-l h_rt=01:00:00``, ``-N "a b"``, ``-soft -l a=1``. Raises QuotingError for what no directive can hold."""
+    if value is not None and bare(value) and (simple := _SIMPLE.fullmatch(name)):
+        return f"{name}={value}" if simple[1] else f"{name} {value}"
     soft = name.startswith("-soft ")
     option, _, resource = name.removeprefix("-soft ").lstrip("-").partition(" ")
     if resource:

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
-from sssjob.templates.quoting import Directive, sbatch
+from sssjob.templates.quoting import Directive, bare, sbatch
 from sssjob.translators.scripts.base import (
     APPROXIMATED,
     CONTRADICTORY,
@@ -38,6 +38,7 @@ LONG: Final = dict.fromkeys((
         "ntasks-per-socket", "open-mode", "output", "partition", "power", "prefer", "priority", "profile", "qos",
         "reservation", "signal", "sockets-per-node", "switches", "tasks-per-node", "thread-spec", "threads-per-core",
         "time", "time-min", "tmp", "uid", "wait-all-nodes", "wckey", "wrap"), ":")
+_WRITTEN: Final = frozenset(f"--{name}" for name in LONG)
 SAME: Final = {"share": "oversubscribe", "tasks-per-node": "ntasks-per-node"}
 _SHORT: Final = {
     "a": "array", "A": "account", "b": "begin", "B": "extra-node-info", "c": "cpus-per-task", "C": "constraint",
@@ -49,6 +50,9 @@ _SHORT: Final = {
 }
 PREFIXES: Final = ("#SBATCH", "#SLURM")
 _PARTS: Final = ("hetjob", "packjob")
+#: One long option with a plain value: nearly all lines are such.
+_PLAIN: Final = re.compile(r"""#SBATCH\s++--([a-z-]++)=([^\s"'\\#]++)\s*+""")
+_SIMPLE: Final = {name: f"--{SAME.get(name, name)}" for name, kind in LONG.items() if kind}
 
 
 def _header(lines: list[Line]) -> int:
@@ -76,13 +80,18 @@ def scan(reading: Reading, lines: list[Line]) -> Scan:
     if broken is not None:
         reading.refuse("DOS line breaks, which sbatch refuses", broken.number, len(broken.text) + 1)
         lines = [Line(line.number, line.text, "\n" if line.end else "") for line in lines]
-    made, words = Scan(), list[Word]()
+    made, words = Scan(), list[Word | Option]()
     end = _header(lines)
     texts = {line.number: line.text for line in lines}
     for index, line in enumerate(lines):
         if index >= end or not line.text.startswith(PREFIXES):
-            _dead(reading, line, index >= end)
+            if "#SBATCH" in line.text:
+                _dead(reading, line, index >= end)
             made.rest.append(line)
+            continue
+        plain = _PLAIN.fullmatch(line.text)
+        if plain is not None and plain[1] in _SIMPLE:
+            words.append(Option(_SIMPLE[plain[1]], plain[2], line.number, plain.start(1) - 1, line.text))
             continue
         found = _words(reading, line)
         if found and found[0].text in _PARTS:
@@ -119,8 +128,9 @@ def _words(reading: Reading, line: Line) -> list[Word]:
     return words
 
 
-def parse(reading: Reading, words: list[Word], texts: Mapping[int, str]) -> list[Option]:
-    """Options out of words, as getopt_long does it."""
+def parse(reading: Reading, words: Sequence[Word | Option], texts: Mapping[int, str]) -> list[Option]:
+    """Options out of words, as getopt_long does it. An option among them is one, unless the word before wants a value.
+    """
     made: list[Option] = []
     queue = list(reversed(words))
 
@@ -133,7 +143,9 @@ def parse(reading: Reading, words: list[Word], texts: Mapping[int, str]) -> list
 
     while queue:
         at = queue.pop()
-        if at.text.startswith("--") and len(at.text) > 2:
+        if isinstance(at, Option):
+            made.append(at)
+        elif at.text.startswith("--") and len(at.text) > 2:
             said, sign, value = at.text[2:].partition("=")
             name = _full(said, refuse, at)
             if name is None:
@@ -143,7 +155,7 @@ def parse(reading: Reading, words: list[Word], texts: Mapping[int, str]) -> list
                 if not queue:
                     refuse(f"--{name} wants a value", at)
                     continue
-                add(name, queue.pop().text, at)
+                add(name, _text(queue.pop()), at)
             elif kind == "" and sign:
                 refuse(f"--{name} takes no value", at)
             else:
@@ -155,7 +167,12 @@ def parse(reading: Reading, words: list[Word], texts: Mapping[int, str]) -> list
     return made
 
 
-def _short(at: Word, queue: list[Word], add: Callable[[str, str | None, Word], None],
+def _text(word: Word | Option) -> str:
+    """A word as it stands."""
+    return word.text if isinstance(word, Word) else word.text[word.column - 1:].rstrip()
+
+
+def _short(at: Word, queue: list[Word | Option], add: Callable[[str, str | None, Word], None],
            refuse: Callable[[str, Word], None]) -> None:
     letters = at.text[1:]
     while letters:
@@ -167,7 +184,7 @@ def _short(at: Word, queue: list[Word], add: Callable[[str, str | None, Word], N
             if not letters and not queue:
                 refuse(f"{at.text} wants a value", at)
                 return
-            add(name, letters or queue.pop().text, at)
+            add(name, letters or _text(queue.pop()), at)
             return
         add(name, None, at)
 
@@ -248,4 +265,6 @@ def arguments(reading: Reading, text: str) -> list[Option]:
 
 def directive(name: str, value: str | None) -> str:
     """One option as a line of a script. Raises QuotingError."""
+    if value is not None and name in _WRITTEN and bare(value):
+        return f"{name}={value}"
     return name if name in _PARTS else sbatch(Directive(name.lstrip("-"), value, name))

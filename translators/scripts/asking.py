@@ -9,12 +9,11 @@ from typing import TYPE_CHECKING, Final
 
 from sssjob.findings import Policy, Severity
 from sssjob.model import Document, Job, TaskGroup
-from sssjob.translators.asked import FACTS, GROUP, NEAREST, Asked, Entry, Target
+from sssjob.translators.asked import FACTS, GROUP, NEAREST, Asked, Entry
 from sssjob.translators.base import WriteContext
 from sssjob.translators.scripts.grammars import Grammar
 from sssjob.translators.scripts.raw import Option
 from sssjob.translators.scripts.rows import (
-    BYTES,
     DIALECT,
     DROPPED,
     SITE,
@@ -47,14 +46,14 @@ class Asking(Asked):
         self.silent = False     # the first part has told it already
         self.lost: list[tuple[Entry, Option | None]] = []       # with the directives that they came from
         self.prefix = dialect.prefix
-        target = Target(word=f"{dialect.title} has no place for it", launcher="")
-        super().__init__(job, context.findings, policy, target, group)
+        super().__init__(job, context.findings, policy, dialect.target, group)
         self._extensions: dict[tuple[str | None, str | None], list[Entry]] = {}
         for e in self._tagged.get("Extension", ()):
-            said = e.item.attributes
+            said = e.attributes
             self._extensions.setdefault((said.get("name"), said.get("type")), []).append(e)
         self.own = {name or "" for name, kind in self._extensions if kind == dialect.name}  # options kept as they are
         self.tags = self._tagged.keys()
+        self.keys = self.tags | self._extensions.keys()
 
     def note(self, rule: str, entry: Entry | None, message: str, severity: Severity | None = None,
              subject: str = "") -> None:
@@ -100,8 +99,9 @@ class Asking(Asked):
     def _carried(self, document: ScriptDocument) -> set[int]:
         """The directives of which something is carried; worked out once, for there may be many to be told of."""
         if self._directives is None:
-            lost = {id(entry) for entry, _ in self.lost}
-            self._directives = {id(document.origin(e.item)) for e in self.entries if e.used and id(e) not in lost}
+            lost, origins = {id(entry) for entry, _ in self.lost}, document.origins
+            self._directives = {id(origins[id(e.item)][1]) for e in self.entries
+                                if e.used and id(e) not in lost and id(e.item) in origins}
         return self._directives
 
     def forget(self) -> None:
@@ -110,9 +110,13 @@ class Asking(Asked):
 
     def is_spelling(self, entry: Entry) -> bool:
         """Whether an item only tells which of its own options another dialect said something with."""
-        kind = entry.attributes.get("type", "Scheduler") if entry.tag == "Extension" else "Scheduler"
+        if entry.tag != "Extension":
+            return False
+        kind = entry.attributes.get("type", "Scheduler")
         owner = None if kind == "Scheduler" else dialect_of(kind)
-        return owner is not None and owner is not self.dialect and entry.attributes.get("name") in owner.spellings
+        name = entry.attributes.get("name")
+        return owner is not None and owner is not self.dialect and (
+            name in owner.spellings or f"{name}={entry.text}" in owner.spellings)
 
     def _condition(self, entry: Entry) -> None:
         self.dropped(entry, f"{self.dialect.title} cannot say the condition {entry.attributes.get('op', 'EQ')} "
@@ -123,7 +127,7 @@ class Asking(Asked):
         wanted = place(where)
         if wanted.tag not in self._tagged:
             return None
-        return self.one(wanted.tag, wanted.levels, carried=("units",) if wanted.bytes else (), **wanted.attributes)
+        return self.one(wanted.tag, wanted.levels, carried=_UNITS if wanted.bytes else (), **wanted.attributes)
 
     def says(self, name: str) -> bool:
         """Whether there is an Extension of the scheduler's by name; it does not count as carried by that."""
@@ -139,6 +143,10 @@ class Asking(Asked):
             there[0].understood |= _NAMED
             return there[0]
         return self.one("Extension", NEAREST, name=name, type=kind)
+
+    def extensions(self, name: str, kind: str = "Scheduler") -> list[Entry]:
+        """All Extensions of a name that count."""
+        return self.find("Extension", NEAREST, name=name, type=kind) if (name, kind) in self._extensions else []
 
     @property
     def origin(self) -> str:
@@ -181,18 +189,21 @@ class Asking(Asked):
         """The option of a row, if the job says it."""
         if not row.place:
             return []
-        used = {id(e) for e in self._tagged.get(place(row.place).tag, ()) if e.used} if row.fixed is not None else ()
-        entry = self.at(row.place)
-        if entry is None or (not entry.text and row.fixed is None):
+        where = place(row.place)
+        used = {id(e) for e in self.said(where.tag) if e.used} if row.fixed is not None else ()
+        entry = self.one(where.tag, where.levels, carried=_UNITS if where.bytes else (), **where.attributes)
+        if entry is None:
             return []
+        text = entry.text
         if row.fixed is not None:
-            if entry.text == row.grammar.write(row.fixed):
+            if text == row.grammar.write(row.fixed):
                 return [(row.name, None)]
             entry.used = id(entry) in used      # one of two options that exclude each other may have said it
             return []
+        if not text:
+            return []
         try:
-            text = entry.text
-            if entry.tag in BYTES:
+            if where.bytes:
                 text = str(int(to_bytes(Decimal(text), entry.attributes.get("units")).to_integral_value(ROUND_CEILING)))
             return [(row.name, row.grammar.write(text))]
         except (ValueError, OverflowError) as error:
@@ -202,10 +213,10 @@ class Asking(Asked):
 
     def open(self) -> Iterator[tuple[str, str | None]]:
         """Options of names that the dialect leaves open, as they were kept."""
-        for e in self.entries:
+        for e in self.entries if self.dialect.open else ():
             own = e.tag == "Extension" and not e.used and e.attributes.get("type") == self.dialect.name
             name = e.attributes.get("name", "") if own else ""
-            if name.startswith(self.dialect.open or "\n"):
+            if name.startswith(self.dialect.open):
                 e.used = True
                 e.understood |= {"name", "type"}
                 yield f"-{name}", None if e.text == f"-{name}" else e.text
@@ -220,6 +231,7 @@ class Asking(Asked):
 
 
 _NAMED: Final = frozenset(("name", "type"))
+_UNITS: Final = ("units",)
 
 
 def _source_of(job: Job) -> str:
@@ -235,8 +247,8 @@ SUSPECT: Final = FACTS | {"Extension", "Duration", "Id", "Node"}
 
 def is_fact(e: Entry) -> bool:
     """Whether it tells of an earlier run."""
-    tag = e.item.tag
+    tag = e.tag
     return e.slot == "Delivered" or tag in FACTS or (
-        tag == "Extension" and e.item.attributes.get("type") == "LRM") or (
+        tag == "Extension" and e.attributes.get("type") == "LRM") or (
         tag == "Duration" and e.slot == "" and not e.used) or (
         tag in ("Id", "Node") and e.level.startswith(GROUP + "/Task") and not e.level.endswith("Defaults"))

@@ -4,7 +4,7 @@ where its lines stood."""
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from decimal import ROUND_CEILING, Decimal
 from functools import cache
 from typing import TYPE_CHECKING, Final
@@ -72,7 +72,7 @@ def carry(asking: Asking, shebang: str, body: str, first: int) -> str:
 
 def known(asking: Asking) -> dict[str, str]:
     """What the job asks for, and how the target counts the elements of its array."""
-    made = dict(asked(asking.job))
+    made = asked(asking.job)
     index = asking.dialect.index
     if index is not None and "array" in made and (shift := index(made["array"])):
         made["array_shift"] = shift
@@ -106,8 +106,9 @@ _ASKED: Final = frozenset((*_PLACES, "TaskDistribution", "Memory", "Resource", "
 _RANGE: Final = re.compile(r"(\d{1,12})(?:-(\d{1,12})(?::(\d{1,12}))?)?(?:%\d+)?", re.ASCII)
 
 
-def asked(job: Job) -> Iterator[tuple[str, str]]:
+def asked(job: Job) -> dict[str, str]:
     """Meaning and value of what the job states, where it states one value."""
+    made: dict[str, str] = {}
     groups = job.task_groups
     if len(groups) > 1:
         groups = []
@@ -115,28 +116,30 @@ def asked(job: Job) -> Iterator[tuple[str, str]]:
         for body in (scope, scope.requested):
             for item in body.items if body is not None else ():
                 if item.tag in _ASKED and isinstance(item, Property) and item.attributes.get("op", "EQ") == "EQ":
-                    yield from _said(item)
+                    made.update(_said(item))
     for group in groups:
         for wanted in (r for d in group.containers("TaskDefaults") for r in d.containers("Requested")):
-            yield from (("cpus_per_task", p.text) for p in wanted.all("Processors") if p.get("op", "EQ") == "EQ")
-            yield from (("gpus_per_task", p.text) for p in wanted.all("Resource")
+            made.update(("cpus_per_task", p.text) for p in wanted.all("Processors") if p.get("op", "EQ") == "EQ")
+            made.update(("gpus_per_task", p.text) for p in wanted.all("Resource")
                         if p.get("name") == "GPU" and p.get("metric") is None and p.get("op", "EQ") == "EQ")
+    return made
 
 
-def _said(item: Property) -> Iterator[tuple[str, str]]:
+def _said(item: Property) -> Iterable[tuple[str, str]]:
     """The same of one property."""
     tag, of = item.tag, item.attributes.get
     if tag in _PLACES:
-        yield from [(_PLACES[tag], item.text)] if item.text else ()
-    elif tag == "Extension":
-        yield from _array(item.text) if of("name") == "Array" else ()
-    elif tag == "TaskDistribution":
-        yield from [("tasks_per_node", item.text)] if of("type") == "TasksPerNode" else ()
-    elif tag == "Memory" and of("metric") in _MEMORY:
+        return ((_PLACES[tag], item.text),) if item.text else ()
+    if tag == "Extension":
+        return _array(item.text) if of("name") == "Array" else ()
+    if tag == "TaskDistribution":
+        return (("tasks_per_node", item.text),) if of("type") == "TasksPerNode" else ()
+    if tag == "Memory" and of("metric") in _MEMORY:
         amount = to_bytes(Decimal(item.text), of("units")) / (1 << 20)
-        yield _MEMORY[of("metric", "")], str(int(amount.to_integral_value(ROUND_CEILING)))
-    elif tag == "Resource" and of("name") == "GPU":
-        yield from ((meaning, item.text) for meaning in _GPUS.get(of("metric"), ()))
+        return ((_MEMORY[of("metric", "")], str(int(amount.to_integral_value(ROUND_CEILING)))),)
+    if tag == "Resource" and of("name") == "GPU":
+        return [(meaning, item.text) for meaning in _GPUS.get(of("metric"), ())]
+    return ()
 
 
 def _array(text: str) -> Iterator[tuple[str, str]]:

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 from sssjob.model import Environment
-from sssjob.templates.quoting import Directive, cobalt
+from sssjob.templates.quoting import Directive, bare, cobalt
 from sssjob.translators.scripts.base import (
     APPROXIMATED,
     SITE,
@@ -26,6 +26,9 @@ from sssjob.translators.scripts.base import (
     translator,
 )
 from sssjob.translators.scripts.common import (
+    OF_FILES,
+    OF_MAIL,
+    SCHEDULER,
     Written,
     directory,
     file_name,
@@ -146,6 +149,9 @@ _LETTERS: Final = {"project": "A", "queue": "q", "nodecount": "n", "time": "t", 
 def directive(name: str, value: str | None) -> str:
     """``-n 4``, ``--attrs a=b``: one letter where people use it."""
     option = name.lstrip("-")
+    if value is not None and option in _LONG and bare(value):
+        letter = _LETTERS.get(option)
+        return f"-{letter} {value}" if letter else f"--{option} {value}"
     return cobalt(Directive(_LETTERS.get(option, option), value, name))
 
 
@@ -409,9 +415,6 @@ def _write_mail(asking: Asking) -> Written:
             asking.note(APPROXIMATED, entry, "Cobalt sends mail at begin and end, and only to a stated address"
                         + ("" if writes else "; none is sent"))
     return [("--notify", address)] if writes else []
-
-
-_SCHEDULER: Final = "Extension[name={},type=Scheduler]"
 _TRUE: Final = Grammar(lambda text: text == "true", str, "true")
 
 
@@ -428,16 +431,17 @@ ROWS: Final[tuple[AnyRow, ...]] = (
     Row("--project", "Project"),
     Row("--queue", "Queue"),
     Special(("--time",), lambda reading, options: reading.row(Row("--time", "Requested/Duration", _TIME),
-                                                              options["--time"]), _write_time),
+                                                              options["--time"]), _write_time,
+            of=("Requested/Duration",)),
     Special(("--nodecount", "--proccount", "--mode"), _read_layout, _write_layout),
-    Special(("--attrs",), _read_attrs, _write_attrs),
-    Special(("--dependencies",), _read_dependencies, _write_dependencies),
+    Special(("--attrs",), _read_attrs, _write_attrs, of=("Feature", "Node")),
+    Special(("--dependencies",), _read_dependencies, _write_dependencies, of=("Dependency",)),
     user_hold("--held"),
     directory("--cwd"),
-    Special(("--outputprefix", *_FILES), _read_files, _write_files),
+    Special(("--outputprefix", *_FILES), _read_files, _write_files, of=OF_FILES),
     Special(("--env",), _read_environment, _write_environment),
-    Special(("--notify",), _read_mail, _write_mail),
-    Row("--umask", _SCHEDULER.format("Umask"), _UMASK),
+    Special(("--notify",), _read_mail, _write_mail, of=OF_MAIL),
+    Row("--umask", SCHEDULER.format("Umask"), _UMASK),
     Row("--interactive", "Interactive", _TRUE, "true"),
     *(Row(f"--{name}") for name in (
         "debug", "debuglog", "disable_preboot", "geometry", "ion_kernel", "ion_kerneloptions", "kernel",
@@ -446,5 +450,5 @@ ROWS: Final[tuple[AnyRow, ...]] = (
 
 DIALECT: Final = Dialect(
     "cobalt", "Cobalt", PREFIX, ROWS, scan, directive, arguments, {"{jobid}": "$jobid"}, ("COBALT_",), live,
-    (".cobalt", ".sh"), exports=False, merges=False, marks=(PREFIX,))
+    (".cobalt", ".sh"), exports=False, merges=False, marks=(PREFIX,), spellings=("mode=script",))
 TRANSLATOR: Final = translator(DIALECT)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Final
 
 from sssjob.model import Environment
-from sssjob.translators.asked import JOB, NEAREST
+from sssjob.translators.asked import JOB
 from sssjob.translators.scripts.base import (
     APPROXIMATED,
     CONTRADICTORY,
@@ -25,8 +25,12 @@ from sssjob.translators.scripts.body import facts_of
 from sssjob.translators.scripts.grammars import Grammar, file_writer
 from sssjob.translators.scripts.raw import Option, split_outside
 
-__all__ = ["MAIL", "array", "dependencies", "directory", "file_name", "foreign_id", "mail", "moment", "named_variables",
-           "read_dependencies", "read_mail", "read_variables", "rowed", "source_merges", "user_hold", "variables"]
+__all__ = ["MAIL", "OF_DEPENDENCIES", "OF_FILES", "OF_MAIL", "SCHEDULER", "array", "dependencies", "directory",
+           "file_name", "foreign_id", "mail", "moment", "named_variables", "read_dependencies", "read_mail",
+           "read_variables", "rowed", "source_merges", "user_hold", "variables"]
+
+#: The place of an Extension that several resource managers know.
+SCHEDULER: Final = "Extension[name={},type=Scheduler]"
 
 Written = list[tuple[str, "str | None"]]
 _CONDITIONS: Final = {"afterok": "OnSuccess", "afternotok": "OnFailure", "afterany": "OnExit"}
@@ -38,6 +42,12 @@ _CLAUSE: Final = re.compile(r"(?:@JOBID:[^@]*@|[^,@])+")
 
 
 # -- dependencies
+#: Where the writers of this module look.
+OF_DEPENDENCIES: Final = ("Dependency", SCHEDULER.format("DependencyOther"))
+OF_MAIL: Final = ("NotificationList", SCHEDULER.format("MailEvents"), SCHEDULER.format("MailUser"))
+OF_FILES: Final = ("InputFile", "OutputFile", "ErrorFile")
+
+
 def read_dependencies(reading: Reading, option: Option) -> None:
     """``afterok:1:2,afterany:3``; a bare id is afterany. Other kinds are kept as Extension DependencyOther."""
     text = option.value or ""
@@ -71,7 +81,7 @@ def dependencies(asking: Asking, unsaid: Iterable[str] = ()) -> str:
         else:
             clauses.append((kind, [foreign_id(asking, e)]))
     made = [f"{kind}:{':'.join(ids)}" for kind, ids in clauses]
-    for e in asking.find("Extension", NEAREST, name="DependencyOther", type="Scheduler"):
+    for e in asking.extensions("DependencyOther"):
         if asking.source != asking.dialect.name and (any(u in e.text for u in unsaid) or ":" in e.text):
             asking.dropped(e, f"{asking.dialect.title} cannot say {e.text}")
         elif "?" in e.text and made:
@@ -83,7 +93,8 @@ def dependencies(asking: Asking, unsaid: Iterable[str] = ()) -> str:
 
 def foreign_id(asking: Asking, e: Entry) -> str:
     """The id of a dependency for the target: from the id map, else ``@JOBID:id@``, which is told."""
-    known = asking.context.ids.get(_PLACEHOLDER.sub(r"\1", e.text))
+    text = e.text
+    known = asking.context.ids.get(_PLACEHOLDER.sub(r"\1", text) if "@" in text else text)
     if known is not None or e.text.startswith("@JOBID:") or asking.source == asking.dialect.name:
         return known or e.text
     asking.note(SITE, e, f"{e.text} is an id of another system; @JOBID:{e.text}@ stands for its successor")
@@ -182,12 +193,15 @@ def named_variables(asking: Asking) -> Iterator[Entry]:
             asking.dropped(e, f"{e.attributes.get('name')!r} is no name of a variable")
 
 
+_SIGNS: Final = re.compile(r"[,'\"]")
+
+
 def variables(asking: Asking) -> list[str]:
     """``A=1`` and names; values with a comma, a quote or a blank stand in quotes."""
     made = []
     for e in named_variables(asking):
         value, quote = e.text, "'" if "'" not in e.text else '"'
-        if re.search(r"[,'\"]", value) or value != value.strip():
+        if _SIGNS.search(value) or value != value.strip():
             if quote in value or "\\" in value:
                 asking.dropped(e, f"the value of {e.attributes.get('name')} cannot be quoted")
                 continue
@@ -198,6 +212,9 @@ def variables(asking: Asking) -> list[str]:
 
 
 # -- files
+_PADDED: Final = re.compile(r"(\{[a-z_]+):\d+\}")
+
+
 def file_name(asking: Asking, tag: str, literal: Callable[[str], str] = str, *, folder: bool = True,
               holds: Iterable[str] = ("Merge",)) -> tuple[str | None, set[str]]:
     """The file of a stream in the target's spelling (None: none), and its redirectList. holds: the words of that list
@@ -205,7 +222,8 @@ def file_name(asking: Asking, tag: str, literal: Callable[[str], str] = str, *, 
     entry = asking.one(tag, carried=("redirectList",))
     if entry is None:
         return None, set()
-    how = {w.strip() for w in entry.attributes.get("redirectList", "").split(",") if w.strip()}
+    said = entry.attributes.get("redirectList")
+    how = set() if said is None else {w.strip() for w in said.split(",") if w.strip()}
     for lost in sorted(how.difference(holds)):
         if lost == "Append" and "{jobid}" in entry.text:
             asking.note(APPROXIMATED, entry, "a file of each job is a new one; there is nothing to append to", "info")
@@ -214,7 +232,16 @@ def file_name(asking: Asking, tag: str, literal: Callable[[str], str] = str, *, 
     text = entry.text
     if not text:
         return None, how
+    if "{" not in text and "}" not in text and text[-1] != "/":
+        try:
+            return literal(text), how       # most names are the same for all jobs
+        except LookupError as error:
+            asking.dropped(entry, f"{asking.dialect.title} has no {error.args[0]} in file names")
+            return None, how
     text = _for_each(asking, entry, text)
+    if "{array_jobid}" in text and not asking.says("Array") and asking.source != asking.dialect.name:
+        asking.note(APPROXIMATED, entry, "the job is no array; the id is its own", "info")
+        text = text.replace("{array_jobid}", "{jobid}")
     tokens = dict(asking.dialect.tokens)
     name = asking.job.value("Name")
     if "{name}" not in tokens and name is not None:
@@ -230,9 +257,9 @@ def file_name(asking: Asking, tag: str, literal: Callable[[str], str] = str, *, 
         tokens["{array_jobid}"] = tokens["{jobid}"]
         if "{array_jobid}" in text:
             asking.note(APPROXIMATED, entry, f"the id of the array is written as {tokens['{jobid}']}")
-    if re.search(r"\{[a-z_]+:\d+\}", text) and not asking.dialect.pads:
+    if not asking.dialect.pads and _PADDED.search(text):
         asking.note(APPROXIMATED, entry, f"{asking.dialect.title} does not pad numbers with zeros")
-        text = re.sub(r"(\{[a-z_]+):\d+\}", r"\1}", text)
+        text = _PADDED.sub(r"\1}", text)
     try:
         return file_writer(text, tokens, literal), how
     except LookupError as error:
@@ -256,9 +283,10 @@ def _for_each(asking: Asking, entry: Entry, text: str) -> str:
     return text.replace("{jobid}", "{jobid}.{index}")
 
 
-def rowed(row: Row, write: Callable[[Asking], Written]) -> Special:
-    """What is read as a row is, and written in another way."""
-    return Special((row.name,), lambda reading, options: reading.row(row, options[row.name]), write)
+def rowed(row: Row, write: Callable[[Asking], Written], *more: str) -> Special:
+    """What is read as a row is, and written in another way. more: places that write looks at beside that of the row."""
+    return Special((row.name,), lambda reading, options: reading.row(row, options[row.name]), write,
+                   of=(row.place, *more))
 
 
 def user_hold(name: str) -> Special:
@@ -281,7 +309,7 @@ def moment(name: str, tag: str, grammar: Grammar) -> Special:
         text = asking.moment(tag, grammar)
         return [] if text is None else [(name, text)]
 
-    return Special((name,), lambda reading, options: reading.moment(tag, grammar, options[name]), write)
+    return Special((name,), lambda reading, options: reading.moment(tag, grammar, options[name]), write, of=(tag,))
 
 
 def directory(name: str) -> Special:
@@ -296,7 +324,7 @@ def directory(name: str) -> Special:
             return []
         return asking.row(row)
 
-    return Special((name,), lambda reading, options: reading.row(row, options[name]), write)
+    return Special((name,), lambda reading, options: reading.row(row, options[name]), write, of=(row.place,))
 
 
 def merged(asking: Asking, error: tuple[str | None, set[str]], output: tuple[str | None, set[str]]) -> str:

@@ -33,6 +33,8 @@ from sssjob.translators.scripts.base import (
     translator,
 )
 from sssjob.translators.scripts.common import (
+    OF_DEPENDENCIES,
+    OF_FILES,
     Written,
     dependencies,
     directory,
@@ -317,18 +319,21 @@ def _write_sentinel(asking: Asking) -> Written:
 
 
 ROWS: Final[tuple[AnyRow, ...]] = (
-    Special(("sentinel",), _read_sentinel, _write_sentinel),
+    Special(("sentinel",), _read_sentinel, _write_sentinel, of=("Extension[name=Prefix,type=flux]",)),
     Row("--job-name", "Name"),
     Row("--bank", "Project"),
     Row("--queue", "Queue"),
-    Special(("--time-limit",), _read_time, _write_time),
+    Special(("--time-limit",), _read_time, _write_time, of=("Requested/Duration",)),
     Special((*LAYOUT, "--exclusive"), read_layout, write_layout, part=True),
-    Special(("--requires",), read_requires, write_requires, part=True),
-    Special(("--dependency", "--begin-time"), _read_dependency, _write_dependency),
-    Special(("--urgency",), _read_urgency, _write_urgency),
-    Special(("--signal",), _read_signal, _write_signal),
+    Special(("--requires",), read_requires, write_requires, part=True,
+            of=("Feature", "Node", "Extension[name=requires,type=flux]")),
+    Special(("--dependency", "--begin-time"), _read_dependency, _write_dependency,
+            of=(*OF_DEPENDENCIES, "EligibleTime")),
+    Special(("--urgency",), _read_urgency, _write_urgency, of=("Hold", "Priority")),
+    Special(("--signal",), _read_signal, _write_signal, of=(_SIGNAL,)),
     directory("--cwd"),
-    Special(("--input", "--output", "--error", "--setopt"), _read_files, _write_files),
+    Special(("--input", "--output", "--error", "--setopt"), _read_files, _write_files,
+            of=(*OF_FILES, "Extension[name=setopt,type=flux]")),
     Special(("--env",), _read_env, _write_env),
     *(several(f"--{name}") for name in ("setattr", "rlimit", "add-file", "conf", "broker-opts", "flags")),
     *(Row(f"--{name}") for name in ("debug-emulate", "dry-run", "dump", "label-io", "quiet", "unbuffered", "verbose",

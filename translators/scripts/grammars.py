@@ -32,7 +32,8 @@ class Grammar:
 
 def clock(seconds: int) -> str:
     """``HH:MM:SS``, the one form that Slurm, PBS, Grid Engine and Cobalt read alike."""
-    return f"{seconds // 3600:02}:{seconds // 60 % 60:02}:{seconds % 60:02}"
+    minutes, seconds = divmod(seconds, 60)
+    return f"{minutes // 60:02}:{minutes % 60:02}:{seconds:02}"
 
 
 def _text(text: str) -> str:
@@ -45,6 +46,8 @@ _COUNT: Final = re.compile(r"\d{1,15}", re.ASCII)
 _INTEGER: Final = re.compile(r"[+-]?\d{1,15}", re.ASCII)
 _SLURM_TIME: Final = re.compile(r"(?:\d{1,9}-)?\d{1,9}(?::\d{1,9}){0,2}", re.ASCII)
 _SIZE: Final = re.compile(r"(\d{1,18})([A-Za-z]*)", re.ASCII)
+_SLURM_DATE: Final = re.compile(r"(\d{4})-(\d\d)-(\d\d)(?:T(\d\d):(\d\d)(?::(\d\d))?)?", re.ASCII)
+_PBS_DATE: Final = re.compile(r"(\d{4})(\d\d)(\d\d)(\d\d)(\d\d)(?:\.(\d\d))?", re.ASCII)
 
 
 def _count(text: str) -> int:
@@ -84,7 +87,7 @@ def _pbs_time(most: int) -> Callable[[str], int]:
         if not pattern.fullmatch(text):
             raise ValueError("is no time of PBS")
         whole, _, part = text.partition(".")
-        total = sum(int(f) * factor for f, factor in zip(reversed(whole.split(":")), factors, strict=False))
+        total = sum([int(f) * factor for f, factor in zip(reversed(whole.split(":")), factors, strict=False)])
         return total + (most == 3 and part[:1] >= "5")
 
     return read
@@ -114,13 +117,12 @@ PBS_SIZE: Final = Size({"": 1, "b": 1, "w": 8} | {s + b: _POWERS[s] * (8 if b ==
 
 def _slurm_date(text: str) -> int:
     """Seconds since 1970 of ``YYYY-MM-DD[THH:MM[:SS]]``, the site's clock taken as UTC."""
-    found = re.fullmatch(r"(\d{4})-(\d\d)-(\d\d)(?:T(\d\d):(\d\d)(?::(\d\d))?)?", text, re.ASCII)
-    return _stamp(found)
+    return _stamp(_SLURM_DATE.fullmatch(text))
 
 
 def _pbs_date(text: str) -> int:
     """The same of ``CCYYMMDDhhmm[.SS]``."""
-    return _stamp(re.fullmatch(r"(\d{4})(\d\d)(\d\d)(\d\d)(\d\d)(?:\.(\d\d))?", text, re.ASCII))
+    return _stamp(_PBS_DATE.fullmatch(text))
 
 
 def _stamp(found: re.Match[str] | None) -> int:
@@ -170,7 +172,7 @@ def file_reader(tokens: Mapping[str, str], pattern: str) -> Callable[[str], str]
 
 
 def _braced(text: str) -> str:
-    return text.replace("{", "{{").replace("}", "}}")
+    return text.replace("{", "{{").replace("}", "}}") if "{" in text or "}" in text else text
 
 
 _TOKEN: Final = re.compile(r"\{\{|\}\}|\{(?P<token>[a-z_]+)(?::(?P<width>\d+))?\}", re.ASCII)

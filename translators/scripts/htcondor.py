@@ -47,7 +47,14 @@ def _nowhere(reading: Reading, lines: list[Line]) -> Scan:
     return Scan([[]], list(lines))
 
 
+_NAMED: Final = re.compile(r"[A-Za-z]\w*", re.ASCII)
+#: A value that stands as it is.
+_PRINTED: Final = re.compile(r"[ -~]*[ -\[\]-~]", re.ASCII)
+
+
 def _directive(name: str, value: str | None) -> str:
+    if value is not None and _NAMED.fullmatch(name) and _PRINTED.fullmatch(value):
+        return f"{name} = {value}"
     return condor(Directive(name.removeprefix("-"), value, name))
 
 

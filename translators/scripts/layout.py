@@ -22,7 +22,7 @@ __all__ = ["Amount", "Part", "derive_nodes", "fits", "join", "nodes_of", "one_pa
            "size", "spread", "started", "task_processors", "together", "unknown_factor"]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Amount:
     """bytes or a count; per: job, PerNode, PerChunk, PerProcessor, PerGPU or task; entry: where it comes from."""
 
@@ -59,7 +59,8 @@ def part_of(asking: Asking, *, ranges: bool = False) -> Part:
     part = Part()
     part.nodes, part.nodes_most = _span(asking, "NodeCount")
     part.tasks = _number(asking, asking.one("TaskCount", (GROUP, GROUPS)))
-    part.chunks = _number(asking, asking.one("Extension", AMOUNTS, type="Scheduler", name="ChunkCount"))
+    if asking.says("ChunkCount"):
+        part.chunks = _number(asking, asking.one("Extension", AMOUNTS, type="Scheduler", name="ChunkCount"))
     cpus = asking.one("Processors", TASK)
     part.cpus = _number(asking, cpus)
     if ranges:
@@ -69,19 +70,20 @@ def part_of(asking: Asking, *, ranges: bool = False) -> Part:
     _distribution(asking, part)
     part.memory = _amount(asking, "Memory")
     if part.memory is not None:
-        part.beside = [e for e in asking.entries if e.tag == "Memory" and e.slot in ("", "Requested")
-                       and e.level != part.memory.entry.level]
+        level = part.memory.entry.level
+        part.beside = [e for e in asking.said("Memory") if e.level != level]
     part.gpus = _amount(asking, "Resource", name="GPU")
     return part
 
 
 def _span(asking: Asking, tag: str) -> tuple[int | None, int | None]:
     """Least and most; ``op`` GE with LE is a range."""
-    found = asking.find(tag, AMOUNTS)
-    ops = {e.attributes.get("op", "EQ"): e for e in found}
-    if len(found) == 2 and ops.keys() == {"GE", "LE"} and not any(
-            e.attributes.keys() & {"conj", "group", "preference"} for e in found):
-        return int(ops["GE"].text), int(ops["LE"].text)
+    if len(asking.said(tag)) > 1:
+        found = asking.find(tag, AMOUNTS)
+        ops = {e.attributes.get("op", "EQ"): e for e in found}
+        if len(found) == 2 and ops.keys() == {"GE", "LE"} and not any(
+                e.attributes.keys() & {"conj", "group", "preference"} for e in found):
+            return int(ops["GE"].text), int(ops["LE"].text)
     entry = asking.one(tag, AMOUNTS)
     return _number(asking, entry), None
 
@@ -89,8 +91,9 @@ def _span(asking: Asking, tag: str) -> tuple[int | None, int | None]:
 def _number(asking: Asking, entry: Entry | None) -> int | None:
     if entry is None:
         return None
-    if entry.text.isdigit() and int(entry.text) > 0:
-        return int(entry.text)
+    text = entry.text
+    if text.isdigit() and (number := int(text)) > 0:
+        return number
     asking.dropped(entry, f"{entry.text} is no number of things that can be asked for")
     return None
 
@@ -114,6 +117,8 @@ _PER: Final = {"Total": "job", "": "job", "PerSlot": "PerProcessor"}
 
 
 def _amount(asking: Asking, tag: str, **attributes: str) -> Amount | None:
+    if not asking.said(tag):
+        return None
     entry = asking.one(tag, TASK, carried=("units", "metric", "type"), **attributes)
     per = "task"
     if entry is None:

@@ -27,6 +27,10 @@ from sssjob.translators.scripts.base import (
     translator,
 )
 from sssjob.translators.scripts.common import (
+    OF_DEPENDENCIES,
+    OF_FILES,
+    OF_MAIL,
+    SCHEDULER,
     Written,
     directory,
     file_name,
@@ -45,13 +49,14 @@ from sssjob.translators.scripts.raw import Option, split_outside
 
 __all__ = ["DIALECT", "TRANSLATOR"]
 
-_SCHEDULER: Final = "Extension[name={},type=Scheduler]"
-
 
 # -- times
+_HOURS: Final = re.compile(r"(?:(\d{1,7}):)?(\d{1,9})(/.+)?", re.ASCII)
+
+
 def _minutes(text: str) -> int:
     """Seconds of ``[hour:]minute``; of a host or model after a slash the time depends on it."""
-    found = re.fullmatch(r"(?:(\d{1,7}):)?(\d{1,9})(/.+)?", text, re.ASCII)
+    found = _HOURS.fullmatch(text)
     if found is None:
         raise ValueError("is no time of LSF")
     if found[3]:
@@ -110,7 +115,7 @@ def _moment(name: str, tag: str) -> Special:
             asking.note(APPROXIMATED, entry, "LSF counts whole minutes")
         return [] if text is None else [(name, text)]
 
-    return Special((name,), lambda reading, options: reading.moment(tag, _DATE, options[name]), write)
+    return Special((name,), lambda reading, options: reading.moment(tag, _DATE, options[name]), write, of=(tag,))
 
 
 # -- name and array
@@ -123,7 +128,7 @@ _INDICES: Final = re.compile(f"{_RANGE}(?:,{_RANGE})*", re.ASCII)
 def _read_name(reading: Reading, options: Mapping[str, Option]) -> None:
     option = options["-J"]
     found = _NAMED.fullmatch(option.value or "")
-    indices = re.sub(r"\s+", "", found["list"] or "") if found is not None else ""
+    indices = "".join((found["list"] or "").split()) if found is not None else ""
     if found is None or (found["list"] is not None and not _INDICES.fullmatch(indices)):
         reading.misfit(option, "is no name with a list of indices", "NAME[1-10:2,20]%4")
         return
@@ -133,7 +138,7 @@ def _read_name(reading: Reading, options: Mapping[str, Option]) -> None:
     if found["name"]:
         reading.put("Name", found["name"], option)
     if indices:
-        reading.put(_SCHEDULER.format("Array"), indices + (f"%{found['most']}" if found["most"] else ""), option)
+        reading.put(SCHEDULER.format("Array"), indices + (f"%{found['most']}" if found["most"] else ""), option)
 
 
 def _write_name(asking: Asking) -> Written:
@@ -199,7 +204,7 @@ def _read_depend(reading: Reading, options: Mapping[str, Option]) -> None:
         return
     for one in filter(None, made):
         if "after" in one:
-            reading.put(_SCHEDULER.format("DependencyOther"), f"after:{one['after']}", option)
+            reading.put(SCHEDULER.format("DependencyOther"), f"after:{one['after']}", option)
         else:
             more = {k: v for k, v in one.items() if k != "job"}
             reading.put("Dependency", one["job"], option, **more)
@@ -231,7 +236,7 @@ def _write_depend(asking: Asking) -> Written:
         code = e.attributes.get("code")
         state = _STATES.get(e.attributes.get("condition", "OnSuccess"), "done")
         made.append(f"exit({job},{code})" if code is not None and state == "ended" else f"{state}({job})")
-    for e in asking.find("Extension", name="DependencyOther", type="Scheduler"):
+    for e in asking.extensions("DependencyOther"):
         kind, _, ids = e.text.partition(":")
         if kind != "after" or not re.fullmatch(r"\d+(?::\d+)*", ids):
             asking.dropped(e, f"LSF cannot say {e.text}")
@@ -285,7 +290,7 @@ def _read_files(reading: Reading, options: Mapping[str, Option]) -> None:
 
 
 def _literal(text: str) -> str:
-    if re.search("%[JI]", text):
+    if "%J" in text or "%I" in text:
         raise LookupError("literal %J or %I")
     return text
 
@@ -366,7 +371,7 @@ def _read_signal(reading: Reading, options: Mapping[str, Option]) -> None:
     except ValueError:
         seconds = 0
     if action is not None and seconds and re.fullmatch(r"[A-Z]\w*", action.value or "", re.ASCII):
-        reading.put(_SCHEDULER.format("Signal"), f"{action.value}@{seconds}", action)
+        reading.put(SCHEDULER.format("Signal"), f"{action.value}@{seconds}", action)
         return
     for option in filter(None, (action, ahead)):
         reading.keep(option)
@@ -407,33 +412,33 @@ def _write_exclusive(asking: Asking) -> Written:
 _TRUE: Final = Grammar(lambda text: text == "true", str, "true or false")
 
 _MEANT: Final[tuple[AnyRow, ...]] = (
-    Special(("-J",), _read_name, _write_name),
-    Row("-Jd", _SCHEDULER.format("Comment")),
+    Special(("-J",), _read_name, _write_name, of=("Name", SCHEDULER.format("Array"))),
+    Row("-Jd", SCHEDULER.format("Comment")),
     Row("-P", "Project"),
     Row("-G", "Group"),
     Row("-q", "Queue", _QUEUES),
     Row("-app", "Application"),
     Row("-U", "Reservation"),
     Row("-clusters", "Machine", _CLUSTER),
-    Special(("-W",), _read_limit, _write_limit),
+    Special(("-W",), _read_limit, _write_limit, of=("Requested/Duration",)),
     Row("-We"),
     Row("-c", "ResourceLimit[name=CPUTime]", _TIME),
     Special(NAMES, read_layout, write_layout),
     Row("-p", "ResourceLimit[name=MaxProcesses]", COUNT),
-    rowed(Row("-x", _SCHEDULER.format("ExclusiveNodeUse"), _TRUE, "true"), _write_exclusive),
-    Special(("-w",), _read_depend, _write_depend),
+    rowed(Row("-x", SCHEDULER.format("ExclusiveNodeUse"), _TRUE, "true"), _write_exclusive),
+    Special(("-w",), _read_depend, _write_depend, of=(*OF_DEPENDENCIES, "Extension[name=w,type=lsf]")),
     _moment("-b", "EligibleTime"),
     _moment("-t", "DeadlineTime"),
     user_hold("-H"),
-    rowed(Row("-sp", "Priority", INTEGER), _write_priority),
-    Special(("-r", "-rn"), _read_rerun, _write_rerun),
-    Special(("-wa", "-wt"), _read_signal, _write_signal),
+    rowed(Row("-sp", "Priority", INTEGER), _write_priority, SCHEDULER.format("Nice")),
+    Special(("-r", "-rn"), _read_rerun, _write_rerun, of=("Restartable",)),
+    Special(("-wa", "-wt"), _read_signal, _write_signal, of=(SCHEDULER.format("Signal"),)),
     Row("-I", "Interactive", _TRUE, "true"),
-    Row("-L", _SCHEDULER.format("LoginShell")),
+    Row("-L", SCHEDULER.format("LoginShell")),
     directory("-cwd"),
-    Special(("-i", "-o", "-oo", "-e", "-eo"), _read_files, _write_files),
+    Special(("-i", "-o", "-oo", "-e", "-eo"), _read_files, _write_files, of=OF_FILES),
     Special(("-env",), _read_environment, _write_environment),
-    Special(("-B", "-N", "-Ne", "-u"), _read_mail, _write_mail),
+    Special(("-B", "-N", "-Ne", "-u"), _read_mail, _write_mail, of=OF_MAIL),
 )
 _OTHER: Final = tuple(Row(f"-{name}") for name in sorted(FLAGS | VALUES)
                       if f"-{name}" not in {n for row in _MEANT for n in row.names})

@@ -10,6 +10,7 @@ import re
 from typing import TYPE_CHECKING, Final
 
 from sssjob.templates.quoting import word
+from sssjob.translators.bodies.facts import Given
 from sssjob.translators.bodies.shell import SHELLS, interpreter
 from sssjob.translators.bodies.shim import found
 from sssjob.translators.bodies.values import given
@@ -17,7 +18,6 @@ from sssjob.translators.scripts.body import facts_of, known, mode_of
 
 if TYPE_CHECKING:
     from sssjob.translators.asked import Entry
-    from sssjob.translators.bodies.facts import Given
     from sssjob.translators.scripts.base import Asking
 
 __all__ = ["argument", "interpreted", "moves", "opened"]
@@ -57,6 +57,8 @@ def _value(asking: Asking, meaning: str) -> Given | None:
     source, target, asked = facts_of(asking.source_dialect), facts_of(asking.dialect), known(asking)
     if meaning == "job_id" and "array" in asked:
         meaning = "array_id"
+    if meaning == "array_index" and "array" not in asked:
+        return Given("0")               # the one process of a cluster
     return given(meaning, source, target, asked) if source is not None and target is not None else None
 
 
@@ -67,7 +69,8 @@ def moves(body: str) -> bool:
 
 def opened(asking: Asking, shebang: str, body: str) -> str:
     """The body with the commands that say what no option said."""
-    if mode_of(asking.context.options.get("body")) == "keep" or interpreter(shebang) not in SHELLS:
+    if not _wanting(asking) or mode_of(asking.context.options.get("body")) == "keep" \
+            or interpreter(shebang) not in SHELLS:
         return body
     shim = next((one for one in found(body) if one.start == 0), None)
     at = 0 if shim is None else shim.end        # a shim may have to be first
@@ -75,11 +78,16 @@ def opened(asking: Asking, shebang: str, body: str) -> str:
     return body[:at] + "".join(f"{line}\n" for line in lines) + body[at:]
 
 
+def _wanting(asking: Asking) -> bool:
+    """Whether there may be something to say: a property without an option, or nothing about a directory where the
+    script must go to that of its submission."""
+    return _unsaid(asking, "InputFile") is not None or _unsaid(asking, "InitialWorkingDirectory") is not None or (
+        asking.dialect.starts_in == "home" and "InitialWorkingDirectory" not in asking.tags and not asking.goes)
+
+
 def _unsaid(asking: Asking, tag: str) -> Entry | None:
     """The property of the job that no option said."""
-    if tag not in asking.tags:
-        return None
-    there = [e for e in asking.entries if e.tag == tag and e.slot == "" and e.level == "Job"]
+    there = [e for e in asking.said(tag) if e.slot == "" and e.level == "Job"]
     return there[0] if len(there) == 1 and not there[0].used and there[0].text else None
 
 

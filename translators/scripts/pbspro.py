@@ -386,7 +386,7 @@ def _write_account(asking: Asking) -> Written:
 
 
 ROWS: Final[tuple[AnyRow, ...]] = table((
-    Special(("-A", "-P"), _read_account, _write_account),
+    Special(("-A", "-P"), _read_account, _write_account, of=("Project", "Extension[name=account,type=pbspro]")),
     Special(("-l select", "-l place", "-l nodes", "-l ncpus", "-l mem", "-l pmem"), _read_select, _write_select),
     Row("-l min_walltime", "Extension[name=MinDuration,type=Scheduler]", PBS_SECONDS),
     _pbs.special_array("-J", lists=False, step=True),

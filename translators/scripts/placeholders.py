@@ -27,10 +27,9 @@ _HIDDEN: Final = re.compile("[\ue000-\ue07f]")
 
 def scanned(dialect: Dialect, reading: Reading, lines: list[Line]) -> Scan:
     """The first stage of reading, with each placeholder as one word."""
-    if not any("{{" in line.text or "%(" in line.text for line in lines) \
-            or any(_HIDDEN.search(line.text) for line in lines):        # such signs stand there already
+    hidden = [_hidden(line) if "{{" in line.text or "%(" in line.text else line for line in lines]
+    if hidden == lines or any(_HIDDEN.search(line.text) for line in lines):     # such signs stand there already
         return dialect.scan(reading, lines)
-    hidden = [_hidden(line) for line in lines]
     findings, reading.findings = reading.findings, Findings(reading.findings.file, reading.findings.limits)
     try:
         made = dialect.scan(reading, hidden)

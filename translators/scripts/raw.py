@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
+from functools import partial
 from itertools import chain, count, repeat
 from typing import Final, NamedTuple
 
@@ -59,6 +60,9 @@ class Option(NamedTuple):
         return f"{self.name} {value[:80]}{'…' if len(value) > 80 else ''}".rstrip()
 
 
+_line: Final[Callable[[tuple[int, str, str]], Line]] = partial(tuple.__new__, Line)
+
+
 def lines_of(text: str) -> Iterator[Line]:
     """The lines of a text; together they are the text. A lone carriage return does not end a line."""
     *ended, last = text.split("\n")
@@ -66,7 +70,7 @@ def lines_of(text: str) -> Iterator[Line]:
     if "\r\n" in text:
         return chain((Line(number, line.removesuffix("\r"), "\r\n" if line.endswith("\r") else "\n")
                       for number, line in enumerate(ended, 1)), rest)
-    return chain(map(Line._make, zip(count(1), ended, repeat("\n"))), rest)     # none of this is Python's own loop
+    return chain(map(_line, zip(count(1), ended, repeat("\n"))), rest)      # none of this is Python's own loop
 
 
 #: Words of a directive without any sign of the dialect are parted by blanks alone: nearly all are.

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import base64
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from decimal import Decimal
 from typing import Final
 
@@ -44,12 +44,21 @@ class Reading:
         self.dialect, self.context = dialect, context
         self.findings = context.findings
         self.job = Job()
-        self.group: TaskGroup | None = None         # of the part being read
+        self._group: TaskGroup | None = None
         self.several = False                        # parts stand side by side: amounts belong to their groups
         self.origins: dict[int, tuple[Property, Option]] = {}
         self.options: list[Option] = []             # all of the part being read, also those that another one replaces
-        self._found: dict[tuple[str, ...], Container] = {}      # containers by path, of one group
-        self._of: TaskGroup | None = None
+        self._found: dict[tuple[str, ...], Container] = {(): self.job}      # containers by path, of one group
+
+    @property
+    def group(self) -> TaskGroup | None:
+        """The task group of the part being read; None: it has none yet."""
+        return self._group
+
+    @group.setter
+    def group(self, group: TaskGroup | None) -> None:
+        if group is not self._group:
+            self._group, self._found = group, {(): self.job}
 
     # -- telling
     def tell(self, rule: str, option: Option, message: str, severity: Severity | None = None) -> None:
@@ -69,38 +78,29 @@ class Reading:
                           line=line.number, column=column, excerpt=line.text)
 
     # -- putting
-    def scope(self, path: Sequence[str]) -> Container:
+    def scope(self, path: tuple[str, ...]) -> Container:
         """The container at a path; TaskGroup is that of the part being read."""
-        if self.several and self.group is not None and path[:1] != ("TaskGroup",):
+        if self.several and self._group is not None and path[:1] != ("TaskGroup",):
             path = ("TaskGroup", *path)
-        if self.group is not self._of:
-            self._found, self._of = {}, self.group
-        path = tuple(path)
         found = self._found.get(path)
         if found is None:
             found = self._found[path] = self._made(path)
-            self._of = self.group
         return found
 
-    def _made(self, path: Sequence[str]) -> Container:
-        at: Container = self.job
-        for tag in path:
-            if tag == "TaskGroup":
-                if self.group is None:
-                    self.group = TaskGroup()
-                if not any(i is self.group for i in at.items):
-                    at.items.append(self.group)
-                at = self.group
-            else:
-                for item in at.items:
-                    if item.tag == tag and isinstance(item, Container):
-                        at = item
-                        break
-                else:
-                    found = CLASSES[tag]()
-                    at.items.append(found)
-                    at = found
-        return at
+    def _made(self, path: tuple[str, ...]) -> Container:
+        *above, tag = path
+        items = (self._found.get(tuple(above)) or self._made(tuple(above))).items
+        if tag == "TaskGroup":
+            group = self._group = self._group or TaskGroup()
+            if not any(i is group for i in items if i.tag == tag):
+                items.append(group)
+            return group
+        for item in items:
+            if item.tag == tag and isinstance(item, Container):
+                return item
+        made = CLASSES[tag]()
+        items.append(made)
+        return made
 
     def put(self, where: str, value: Value, option: Option, **more: str) -> Property:
         """A property at a place."""
@@ -110,8 +110,9 @@ class Reading:
                 value = {True: "true", False: "false"}[value] if isinstance(value, bool) else str(value)
         elif at.tag == "Resource" and isinstance(value, int):
             value = Decimal(value)
-        made = at.made(at.tag, value, {**at.attributes, **more}) if at.attributes or more else at.made(at.tag, value)
-        self.scope(at.path).items.append(made)
+        made = at.made(at.tag, value, {**at.attributes, **more} if more else at.attributes)
+        scope = None if self.several else self._found.get(at.path)
+        (scope or self.scope(at.path)).items.append(made)
         self.origins[id(made)] = (made, option)
         return made
 
@@ -194,9 +195,10 @@ def read(dialect: Dialect, data: bytes, context: ReadContext) -> Document:
         scan.components[0] += dialect.arguments(reading, given)
     job = understand(reading, scan.components)
     job.set("Executable", f"#{SCRIPT}")
-    job.items.sort(key=_order)
+    inner = sorted([i for i in job.items if i.tag in _ORDER], key=_order)
+    job.items = [*(i for i in job.items if i.tag not in _ORDER), *inner]
     context.findings.raise_if_rejected()
-    body = "".join(line.text + line.end for line in scan.rest)
+    body = "".join([line.text + line.end for line in scan.rest])
     file = File(SCRIPT, base64.b64encode(body.encode("utf-8", "surrogateescape")).decode(), "base64") if encoded \
         else File(SCRIPT, body)
     root = Raw("Request", {"action": "Submit"}, children=[Raw("Object", text="Job"), Raw("Data", children=[job])])
@@ -231,39 +233,50 @@ def _text_of(reading: Reading, data: bytes) -> tuple[str, bool]:
         reading.refuse("a NUL byte: this is no script", data.count(b"\n", 0, data.index(b"\0")) + 1)
         reading.findings.raise_if_rejected()
     text = data.decode("utf-8", "surrogateescape")
+    if text.isascii():
+        return text, bool(data.translate(None, _FIT))       # a search would ask each character apart
     return text, _UNFIT.search(text) is not None
 
 
-#: What XML cannot hold, or gives back as something else.
+#: What XML cannot hold, or gives back as something else, and what of ASCII it holds.
 _UNFIT: Final = re.compile("[\0-\x08\x0b-\x1f\ud800-\udfff\ufffe\uffff]")
+_FIT: Final = bytes([0x09, 0x0A, *range(0x20, 0x80)])
+#: Containers follow the properties.
 _ORDER: Final = {"Environment": 1, "Requested": 2, "TaskGroupDefaults": 3, "TaskGroup": 4}
 
 
 def _order(item: Property | Container | Raw) -> int:
-    return _ORDER.get(item.tag, 0) if isinstance(item, Container) else 0
+    return _ORDER[item.tag]
 
 
 def _component(reading: Reading, options: list[Option], number: int) -> None:
     """The options of one part: the last of a name counts; what is no amount is said by the first part."""
     reading.options = options
     last: dict[str, Option] = {o.name: o for o in options}
-    places = reading.dialect.places
-    for at in sorted({places[name] for name in last if name in places}):
-        row = reading.dialect.rows[at]
-        simple = isinstance(row, Row)
-        there = {} if simple else {name: last[name] for name in row.names if name in last}
+    places, rows, several = reading.dialect.places, reading.dialect.rows, reading.several
+    found: dict[int, dict[str, Option]] = {}        # by place of the row
+    others: list[Option] = []
+    for name, option in last.items():
+        at = places.get(name)
+        if at is None:
+            others.append(option)
+        else:
+            found.setdefault(at, {})[name] = option
+    for at in sorted(found):
+        row, there = rows[at], found[at]
+        if len(there) > 1:
+            there = {name: there[name] for name in row.names if name in there}
         if number and not of_part(row):
-            _shared(reading, [last[row.name]] if simple else there.values())
+            _shared(reading, there.values())
             continue
-        several = reading.several
         reading.several = several and of_part(row)
         if isinstance(row, Row):
-            reading.row(row, last[row.name])
+            reading.row(row, there[row.name])
         else:
             row.read(reading, there)
-        reading.several = several
-    for name in [n for n in last if n not in places]:
-        reading.keep(last[name])
+    reading.several = several
+    for option in others:
+        reading.keep(option)
 
 
 def _shared(reading: Reading, options: Iterable[Option]) -> None:

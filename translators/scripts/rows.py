@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Final
 
-from sssjob.element import Property, new_property
+from sssjob.element import NO_ATTRIBUTES, Property, new_property
 from sssjob.model import Document
-from sssjob.translators.asked import AMOUNTS, NEAREST, TASK
+from sssjob.translators.asked import AMOUNTS, NEAREST, TASK, Target
 from sssjob.translators.bodies.facts import Facts
 from sssjob.translators.scripts.grammars import TEXT, Grammar
 from sssjob.translators.scripts.raw import Line, Option
@@ -40,20 +40,26 @@ SCRIPT: Final = "Script"
 DIALECT: Final = "Dialect"
 
 
+#: What a job may say: the name of a property, of an Extension its name and type.
+Key = str | tuple[str | None, str | None]
+
+
 @dataclass(frozen=True, slots=True)
 class Place:
     """Where a property stands: the containers from the job inward, its name and attributes; made: such a property.
 
-    levels: where a writer looks for it; texts: its value is always text; bytes: it is an amount of memory or space.
+    levels: where a writer looks for it; texts: its value is always text; bytes: it is an amount of memory or space;
+    key: its name, of an Extension (name, type).
     """
 
     path: tuple[str, ...]
     tag: str
-    attributes: Mapping[str, str]
+    attributes: dict[str, str]
     made: type[Property]
     levels: Sequence[str]
     texts: bool
     bytes: bool
+    key: Key
 
 
 #: Properties whose value is text, and those that are bytes.
@@ -68,8 +74,10 @@ def place(text: str) -> Place:
     *path, tag = steps.split("/")
     pairs = [p.partition("=") for p in rest.rstrip("]").split(",") if p]
     levels = TASK if "TaskDefaults" in path else AMOUNTS if path else NEAREST
-    return Place(tuple(path), tag, {k: v for k, _, v in pairs}, type(new_property(tag, "")), levels, tag in _TEXTS,
-                 tag in BYTES)
+    attributes = {k: v for k, _, v in pairs}
+    key = (attributes["name"], attributes["type"]) if tag == "Extension" and len(attributes) == 2 else tag
+    return Place(tuple(path), tag, attributes or NO_ATTRIBUTES, type(new_property(tag, "")), levels, tag in _TEXTS,
+                 tag in BYTES, key)
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,12 +102,14 @@ class Row:
 @dataclass(frozen=True, slots=True)
 class Special:
     """Options whose meaning is no single property. read gets those of ``names`` that are there, by name; write gives
-    options and values (None: without one)."""
+    options and values (None: without one). of: the places that write looks at (see ``place``); of a job that has
+    nothing there it is not asked. None: it is asked of every job."""
 
     names: tuple[str, ...]
     read: Callable[[Reading, Mapping[str, Option]], None]
     write: Callable[[Asking], Iterable[tuple[str, str | None]]]
     part: bool = False      # they describe a part of a job, not the job
+    of: tuple[str, ...] | None = None
 
     @property
     def name(self) -> str:
@@ -142,7 +152,7 @@ class Dialect:
     suffixes: tuple[str, ...] = ()
     index: Callable[[str], str] | None = None   # text of an array -> how its index is made of the job's, {}, in sh
     macros: Mapping[str, str] = field(default_factory=dict)     # in arguments, lower case -> what they mean in bodies
-    spellings: tuple[str, ...] = ()     # Extensions of its type that only say which option was used
+    spellings: tuple[str, ...] = ()     # Extensions of its type that only say which option was used, or name=value
     marks: tuple[str, ...] = ()     # a line that the system obeys has one of these in it
     starts_in: str = "submit"
     exports: bool = True
@@ -165,29 +175,29 @@ class Dialect:
         return {name: number for number, row in enumerate(self.rows) for name in row.names}
 
     @cached_property
-    def _special(self) -> tuple[int, ...]:
-        return tuple(at for at, row in enumerate(self.rows) if isinstance(row, Special))
+    def target(self) -> Target:
+        """What a job is asked for, and what is said of the rest."""
+        return Target(word=f"{self.title} has no place for it", launcher="")
 
     @cached_property
-    def _of_tag(self) -> dict[str, list[int]]:
-        made: dict[str, list[int]] = {}
-        for at, row in enumerate(self.rows):
-            if isinstance(row, Row) and row.place:
-                made.setdefault(place(row.place).tag, []).append(at)
-        return made
+    def _said(self) -> tuple[tuple[int, AnyRow, frozenset[Key] | None], ...]:
+        """Rows that say properties: place in the order, row, and the keys of those (None: whatever there is)."""
+        of = [(row.place,) if isinstance(row, Row) else row.of for row in self.rows]
+        return tuple((at, row, None if said is None else frozenset(place(text).key for text in said))
+                     for at, (row, said) in enumerate(zip(self.rows, of, strict=True)) if said != ("",))
 
     @cached_property
     def _of_name(self) -> dict[str, int]:
         return {name.lstrip("-"): at for name, at in self.places.items()}
 
-    def rows_for(self, tags: Iterable[str], kept: Iterable[str]) -> list[AnyRow]:
-        """The rows that may say something of a job with properties of these names, in their order. kept: options that
+    def rows_for(self, keys: Collection[Key], kept: Iterable[str]) -> list[AnyRow]:
+        """The rows that may say something of a job with properties of these keys, in their order. kept: options that
         are in it as they are, without dashes."""
-        there = set(self._special)
-        for tag in tags:
-            there.update(self._of_tag.get(tag, ()))
-        there.update(self._of_name[name] for name in kept if name in self._of_name)
-        return [self.rows[at] for at in sorted(there)]
+        own = {self._of_name[name] for name in kept if name in self._of_name}
+        if not own:
+            return [row for _, row, said in self._said if said is None or not said.isdisjoint(keys)]
+        own.update(at for at, _, said in self._said if said is None or not said.isdisjoint(keys))
+        return [self.rows[at] for at in sorted(own)]
 
 
 def table(rows: Sequence[AnyRow], parent: Iterable[AnyRow] = (), after: str = "") -> tuple[AnyRow, ...]:
@@ -231,15 +241,16 @@ _MOST: Final = 1000
 
 def dialect_of(name: str) -> Dialect | None:
     """The dialect of a format; None for one that has none or is not known."""
+    if name in _DIALECTS or not name or name in _OTHERS:
+        return _DIALECTS.get(name)
     from sssjob.translators.registry import get
 
-    if name and name not in _DIALECTS and name not in _OTHERS:
-        try:
-            get(name)
-        except ValueError:
-            if len(_OTHERS) < _MOST:
-                _OTHERS.add(name)       # looking a name up among all that is installed takes milliseconds
-            return None
+    try:
+        get(name)
+    except ValueError:
+        if len(_OTHERS) < _MOST:
+            _OTHERS.add(name)       # looking a name up among all that is installed takes milliseconds
+        return None
     return _DIALECTS.get(name)
 
 

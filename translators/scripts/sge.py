@@ -24,6 +24,9 @@ from sssjob.translators.scripts.base import (
     translator,
 )
 from sssjob.translators.scripts.common import (
+    OF_FILES,
+    OF_MAIL,
+    SCHEDULER,
     Written,
     file_name,
     foreign_id,
@@ -145,7 +148,8 @@ def _write_hold(asking: Asking) -> Written:
 
 def _adding(name: str) -> Special:
     """An option that adds up and that only Grid Engine knows."""
-    return Special((name,), lambda reading, options: reading.keep(_joined(every(reading, name))), lambda asking: [])
+    return Special((name,), lambda reading, options: reading.keep(_joined(every(reading, name))), lambda asking: [],
+                   of=())
 
 
 # -- arrays
@@ -362,6 +366,9 @@ def _write_priority(asking: Asking) -> Written:
         asking.dropped(priority, f"a priority of {asking.origin} is not on the scale from -1023 to 1024")
         return []
     value = int(entry.text)
+    if entry is nice and not value:
+        asking.note(APPROXIMATED, nice, "it is what jobs have unless told", "info")
+        return []
     if entry is nice:
         value = -value
         asking.note(APPROXIMATED, nice, "larger is later there, sooner here; the sign is turned")
@@ -391,20 +398,20 @@ ROWS: Final[tuple[AnyRow, ...]] = (
     Row("-N", "Name", _NAME),
     Row("-P", "Project"),
     Row("-A"),
-    Special(("-q",), _read_queue, _write_queue),
+    Special(("-q",), _read_queue, _write_queue, of=("Queue",)),
     Row("-ar", "Reservation", Grammar(_digits, _digits, "the number of a reservation")),
     Row("-l h_rt", "Requested/Duration", _TIME),
     Row("-l h_cpu", "ResourceLimit[name=CPUTime]", _TIME),
     Special(NAMES, read_slots, write_slots),
     _adding("-masterq"),
     Row("-binding"),
-    Special(("-t", "-tc"), _read_array, _write_array),
-    Special(("-hold_jid",), _read_hold, _write_hold),
+    Special(("-t", "-tc"), _read_array, _write_array, of=(SCHEDULER.format("Array"),)),
+    Special(("-hold_jid",), _read_hold, _write_hold, of=("Dependency", "Extension[name=hold_jid,type=sge]")),
     _adding("-hold_jid_ad"),
     moment("-a", "EligibleTime", _DATE),
     moment("-dl", "DeadlineTime", _DATE),
     user_hold("-h"),
-    rowed(Row("-p", "Priority", _PRIORITY), _write_priority),
+    rowed(Row("-p", "Priority", _PRIORITY), _write_priority, SCHEDULER.format("Nice")),
     Row("-js"),
     Row("-R"),
     Row("-r", "Restartable", _YES),
@@ -413,9 +420,9 @@ ROWS: Final[tuple[AnyRow, ...]] = (
     Row("-notify"),
     Row("-S", "Shell"),
     Special(("-cwd", "-wd"), _read_directory, _write_directory),
-    Special(("-i", "-o", "-e", "-j"), _read_files, _write_files),
+    Special(("-i", "-o", "-e", "-j"), _read_files, _write_files, of=OF_FILES),
     Special(("-V", "-v"), _read_environment, _write_environment),
-    Special(("-m", "-M"), _read_mail, _write_mail),
+    Special(("-m", "-M"), _read_mail, _write_mail, of=OF_MAIL),
     *(_adding(f"-{name}") for name in ("ac", "dc", "sc")),
     *(Row(f"-{name}") for name in ("@", "b", "jsv", "now", "pty", "shell", "sync", "terse", "u", "verify", "w")),
 )

@@ -26,6 +26,10 @@ from sssjob.translators.scripts.base import (
     translator,
 )
 from sssjob.translators.scripts.common import (
+    OF_DEPENDENCIES,
+    OF_FILES,
+    OF_MAIL,
+    SCHEDULER,
     Written,
     array,
     dependencies,
@@ -167,13 +171,17 @@ def _read_licenses(reading: Reading, options: Mapping[str, Option]) -> None:
         reading.put("Requested/Resource", int(hit[2] or 1), option, name="License", type=hit[1])
 
 
+#: ``name@server`` of a licence.
+_OF_SERVER: Final = re.compile(r"[\w.+-]+@[\w.+-]+", re.ASCII)
+
+
 def _write_licenses(asking: Asking) -> Written:
     made = []
     for e in asking.find("Resource", name="License"):
         e.understood |= {"type"}
-        if not fits(asking, e, e.attributes.get("type", "license")):
-            continue
-        made.append(f"{e.attributes.get('type', 'license')}:{int(float(e.text))}")
+        name = e.attributes.get("type", "license")
+        if _OF_SERVER.fullmatch(name) or fits(asking, e, name):
+            made.append(f"{name}:{int(float(e.text))}")
     return [("--licenses", ",".join(made))] if made else []
 
 
@@ -194,8 +202,16 @@ def _write_nice(asking: Asking) -> Written:
         return []
     if asking.source in ("", "slurm"):
         return [("--priority", priority.text)]
-    asking.note(APPROXIMATED, priority, "larger is sooner there, later here; the sign is turned")
-    return [("--nice", str(-int(priority.text)))]
+    if asking.source == "lsf":
+        asking.dropped(priority, "a priority of LSF is on the site's scale from 1")
+        return []
+    value = -int(priority.text)
+    if not value:
+        asking.note(APPROXIMATED, priority, "it is what jobs have unless told", "info")
+        return []
+    asking.note(APPROXIMATED, priority, "larger is sooner there, later here; the sign is turned" + (
+        ", and only an administrator may ask for less than 0" if value < 0 else ""))
+    return [("--nice", str(value))]
 
 
 # -- files, environment, mail, dependencies
@@ -365,12 +381,11 @@ def _write_deadline(asking: Asking) -> Written:
     return made
 
 
-_SCHEDULER: Final = "Extension[name={},type=Scheduler]"
 _REQUEUE: Final = Grammar(lambda text: text == "true", str, "true or false")
 
 ROWS: Final[tuple[AnyRow, ...]] = table((
     Row("--job-name", "Name"),
-    Row("--comment", _SCHEDULER.format("Comment")),
+    Row("--comment", SCHEDULER.format("Comment")),
     Row("--account", "Project"),
     Row("--partition", "Queue"),
     Row("--qos", "QualityOfService"),
@@ -379,30 +394,31 @@ ROWS: Final[tuple[AnyRow, ...]] = table((
     Row("--uid", "User"),
     Row("--gid", "Group"),
     rowed(Row("--time", "Requested/Duration", _LIMIT), _write_time),
-    Row("--time-min", _SCHEDULER.format("MinDuration"), SLURM_MINUTES),
+    Row("--time-min", SCHEDULER.format("MinDuration"), SLURM_MINUTES),
     Special(NAMES, read_layout, write_layout, part=True),
-    Row("--cpus-per-gpu", _SCHEDULER.format("CpusPerGPU"), COUNT),
-    Row("--threads-per-core", _SCHEDULER.format("ThreadsPerCore"), COUNT),
+    Row("--cpus-per-gpu", SCHEDULER.format("CpusPerGPU"), COUNT),
+    Row("--threads-per-core", SCHEDULER.format("ThreadsPerCore"), COUNT),
     Row("--tmp", "Requested/Disk[metric=PerNode]", SIZE),
-    Special(("--constraint",), _read_constraint, _write_constraint, part=True),
-    Special(("--nodelist", "--exclude"), _read_nodelist, _write_nodelist, part=True),
-    Special(("--exclusive", "--oversubscribe"), _read_exclusive, _write_exclusive),
-    Special(("--licenses",), _read_licenses, _write_licenses),
-    Row("--switches", _SCHEDULER.format("Switches")),
-    rowed(Row("--array", _SCHEDULER.format("Array")), _write_array),
+    Special(("--constraint",), _read_constraint, _write_constraint, part=True, of=("Feature",)),
+    Special(("--nodelist", "--exclude"), _read_nodelist, _write_nodelist, part=True, of=("Node",)),
+    Special(("--exclusive", "--oversubscribe"), _read_exclusive, _write_exclusive,
+            of=(SCHEDULER.format("ExclusiveNodeUse"),)),
+    Special(("--licenses",), _read_licenses, _write_licenses, of=("Resource",)),
+    Row("--switches", SCHEDULER.format("Switches")),
+    rowed(Row("--array", SCHEDULER.format("Array")), _write_array),
     Special(("--dependency",), lambda reading, options: read_dependencies(reading, options["--dependency"]),
-            _write_dependency),
-    Special(("--begin", "--deadline"), _read_deadline, _write_deadline),
+            _write_dependency, of=OF_DEPENDENCIES),
+    Special(("--begin", "--deadline"), _read_deadline, _write_deadline, of=("EligibleTime", "DeadlineTime")),
     Row("--hold", "Hold", fixed="User"),
-    Special(("--nice",), _read_nice, _write_nice),
+    Special(("--nice",), _read_nice, _write_nice, of=(SCHEDULER.format("Nice"), "Priority")),
     rowed(Row("--priority", "Priority", Grammar(lambda text: int(_priority(text)), str, "a number")), _nothing),
     Row("--requeue", "Restartable", _REQUEUE, "true"),
     Row("--no-requeue", "Restartable", _REQUEUE, "false"),
-    Row("--signal", _SCHEDULER.format("Signal")),
+    Row("--signal", SCHEDULER.format("Signal")),
     directory("--chdir"),
-    Special(("--input", "--output", "--error", "--open-mode"), _read_files, _write_files),
+    Special(("--input", "--output", "--error", "--open-mode"), _read_files, _write_files, of=OF_FILES),
     Special(("--export",), _read_export, _write_export),
-    Special(("--mail-type", "--mail-user"), _read_mail, _write_mail),
+    Special(("--mail-type", "--mail-user"), _read_mail, _write_mail, of=OF_MAIL),
     Special(("--ignore-pbs",), _read_guard, _write_guard),
 ))
 

@@ -76,16 +76,18 @@ def express(asked: Sequence[Asking]) -> list[tuple[str, str | None, Asking]]:
     for number, asking in enumerate(asked):
         if number:
             options.append((dialect.separator, None, asking))
-        for row in dialect.rows_for(asking.tags, asking.own):
+        for row in dialect.rows_for(asking.keys, asking.own):
             if number and not _again(row):
                 continue
             asking.silent = number > 0 and not of_part(row)
             made = asking.row(row) if isinstance(row, Row) else list(row.write(asking))
             if asking.own:
-                made += list(asking.kept(row, [name for name, _ in made]))
+                made += asking.kept(row, [name for name, _ in made])
             if len(made) > 1:
-                made.sort(key=lambda m: row.names.index(m[0]))
-            options += [(name, value, asking) for name, value in made]
+                order = row.names.index
+                made.sort(key=lambda option: order(option[0]))
+            for name, value in made:
+                options.append((name, value, asking))
         asking.silent = False
         options += [(*m, asking) for m in asking.open()]
     return options
@@ -193,7 +195,7 @@ def leftovers(asked: Sequence[Asking]) -> None:
                     continue
                 seen.add(id(e.item))
                 found = used.get(id(e.item))
-            if (e.slot == "Delivered" or e.item.tag in SUSPECT) and is_fact(e):
+            if (e.slot == "Delivered" or e.tag in SUSPECT) and is_fact(e):
                 asking.note(DROPPED, e, "results of a run are no part of a request", "warning", e.tag)
             elif found is None:
                 name = e.attributes.get("name") if e.tag != "Variable" else None
@@ -202,7 +204,7 @@ def leftovers(asked: Sequence[Asking]) -> None:
                                 f"{e.tag} {name}")
                 elif not (e.tag == "Interactive" and e.value is False):
                     asking.dropped(e, "", f"{e.tag} {name}" if name else e.tag)
-            elif not found.understood.issuperset(found.item.attributes):
+            elif found.attributes and not found.understood.issuperset(found.attributes):
                 for attribute in sorted(found.attributes.keys() - found.understood - {"awarenessPolicy"}):
                     asking.dropped(e, f"attribute {attribute} is not carried", f"{e.tag}/@{attribute}")
 

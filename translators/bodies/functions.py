@@ -1,0 +1,194 @@
+"""Commands of the source as functions of a shim: they take the words that the body gives and call what does the same on
+the target.
+
+A function takes only what the table of launchers knows to be the same, in the forms that the body uses; anything else
+ends it with a message. What cannot be a function (behind ``exec`` or ``nohup``, named by its path) stays as it is.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from sssjob.translators.bodies.commands import Launch
+from sssjob.translators.bodies.launchers import AMOUNTS, HELD, ONCE, Form, Launcher
+from sssjob.translators.bodies.shell import WRAPPERS, Use
+
+__all__ = ["Functions"]
+
+#: Shells that take any word for the name of a function, and those that know ``time`` as a word of their own.
+_ANY_NAME: Final = ("bash", "zsh")
+_TIME: Final = ("bash", "ksh", "ksh93", "mksh", "zsh")
+
+
+@dataclass(slots=True)
+class _Calls:
+    """What the calls of a launcher say: the forms of their options, and what need not be said again, by meaning."""
+
+    launcher: Launcher
+    to: Launcher
+    default: str = ""
+    forms: dict[Form, None] = field(default_factory=dict)
+    holding: dict[str, dict[str, None]] = field(default_factory=dict)
+
+
+class Functions:
+    """The functions of one shim. program: the shell; known: what the job asks for."""
+
+    def __init__(self, program: str, known: Mapping[str, str]) -> None:
+        self.program, self.known = program, known
+        self.refused: set[str] = set()                          # commands of which some call is left
+        self._made: dict[str, dict[str, str | _Calls]] = {}     # command -> second word -> what it calls
+
+    def unfit(self, use: Use) -> str:
+        """Why a command cannot be a function, or nothing."""
+        if use.end - use.start != len(use.name):
+            return "a function has no path"
+        if not re.fullmatch(r"[A-Za-z_]\w*", use.name, re.ASCII) and self.program not in _ANY_NAME:
+            return f"{self.program} takes no such name for a function"
+        wrapper = next((w for w in use.before if w in WRAPPERS and (w != b"time" or self.program not in _TIME)), None)
+        return f"{wrapper.decode()} starts no function" if wrapper is not None else ""
+
+    def call(self, name: str, second: str, word: str) -> None:
+        """A command that calls another one with the same words."""
+        self._made.setdefault(name, {})[second] = word
+
+    def launch(self, use: Use, second: str, launch: Launch) -> None:
+        """A call of a launcher."""
+        parts = self._made.setdefault(use.name, {})
+        calls = parts.setdefault(second, _Calls(launch.launcher, launch.to, launch.default))
+        assert isinstance(calls, _Calls)
+        calls.forms |= launch.said.forms
+        for key, (_, value) in launch.values.items():
+            if key not in launch.to.writes:
+                calls.holding.setdefault(key, {})[value.decode("utf-8", "surrogateescape")] = None
+        if use.kind == "held":                          # more may follow where it is used
+            for key, asked in HELD.items():
+                if key not in launch.to.writes and (text := self.known.get(asked, "")).isdigit():
+                    calls.holding.setdefault(key, {})[text] = None
+            calls.forms |= dict.fromkeys(self._all(calls))
+            self.refused.add(use.name)
+
+    def _all(self, calls: _Calls) -> Iterator[Form]:
+        """All forms of options that the target can be told."""
+        fit = {"own", "same", *calls.to.writes, *calls.holding, *(m for s in calls.launcher.sums for m in (s[1], s[3]))}
+        for name, meaning in calls.launcher.reads.items():
+            if meaning not in fit:
+                continue
+            if name in calls.launcher.flags:
+                yield name, "flag"
+            else:
+                yield name, "apart"
+                if name.startswith("--") or meaning in AMOUNTS:
+                    yield name, "equals" if name.startswith("--") else "glued"
+
+    def lines(self, name: str) -> list[str]:
+        """The lines that define the function."""
+        parts = self._made[name]
+        if "" in parts:
+            lines = self._part(name, parts[""])
+            return [f"{name}() {{ {lines[0]}; }}"] if len(lines) == 1 else [f"{name}() (", *_in(lines), ")"]
+        made = ['case "${1:-} ${2:-}" in']
+        for second, part in parts.items():
+            if second == "show":
+                made.append(f'"show hostnames" | "show hostname") {part} ;;')
+            else:
+                made += [f'"{second} "*)', *_in(["shift", *self._part(f"{name} {second}", part)]), "    ;;"]
+        made += [f'*) command {name} "$@" ;;', "esac"]
+        within = any(isinstance(part, _Calls) for part in parts.values())
+        return [f"{name}() {'(' if within else '{'}", *_in(made), ")" if within else "}"]
+
+    def _part(self, name: str, part: str | _Calls) -> list[str]:
+        if isinstance(part, str):
+            return [f'case " $*" in *" -"*) command {name} "$@" ;; *) {part} "$@" ;; esac']
+        return list(self._launch(name, part))
+
+    def _launch(self, name: str, calls: _Calls) -> Iterator[str]:
+        """The function of a launcher; it runs in a shell of its own, so that its variables are."""
+        launcher, to = calls.launcher, calls.to
+        said = {launcher.reads[form[0]] for form in calls.forms} - ONCE
+        sums = [s for s in launcher.sums if s[1] in said | {"all_nodes"} and s[3] in said | launcher.ones]
+        names = list(dict.fromkeys([*said & {*to.writes}, *sorted(said), *(s[0] for s in sums), *launcher.ones & {
+            *to.writes}]))
+        if names:
+            yield " ".join(f"sss_{m}={'1' if m in launcher.ones else ''}" for m in sorted(names))
+        refusal = f'echo "{name}: {{}} has no equal here" >&2; exit 2'
+        if calls.forms or launcher.ends or name.partition(" ")[0] in self.refused:
+            yield from ("while :; do", '    case "${1-}" in', *_in(_cases(calls)), f"    -*) {refusal.format('$1')} ;;",
+                        "    *) break ;;", "    esac", "done")
+        yield from self._sums(sums, names)
+        for key, texts in calls.holding.items():
+            if key in names:
+                refused = refusal.format(f"$sss_{key}")
+                yield f'case "$sss_{key}" in "" | {" | ".join(texts)}) ;; *) {refused} ;; esac'
+        yield f'{" ".join([to.name, *self._options(calls, names)])} "$@"'
+
+    def _sums(self, sums: list[tuple[str, str, str, str, bool]], names: list[str]) -> Iterator[str]:
+        for key, first, sign, second, absent in sums:
+            value = self.known.get("nodes", "") if first == "all_nodes" else f"sss_{first}"
+            if (first == "all_nodes" and not value.isdigit()) or (key == first and second not in names):
+                continue
+            there = f'[ -n "$sss_{key}" ]' if absent else f'[ -z "$sss_{first}" ]'
+            yield f"{there} || sss_{key}=$(({value} {sign} {f'sss_{second}' if second in names else '1'}))"
+
+    def _options(self, calls: _Calls, names: list[str]) -> Iterator[str]:
+        launcher, to = calls.launcher, calls.to
+        for key, option in to.writes.items():
+            before, braces, _ = option.partition("{}")
+            if key == "tasks" and (launcher.default or calls.default):
+                value = launcher.default if launcher.default != "?" else ""
+                value = value or self.known.get("tasks", "")
+                if key in names:
+                    yield f'{before}"${{sss_tasks:{f"-{value}" if value.isdigit() else "?"}}}"'
+                else:
+                    yield f"{before}{value}"
+            elif key not in names or not option:
+                continue
+            elif not braces:
+                yield f"${{sss_{key}:+{option}}}"
+            elif before.endswith("="):
+                yield f'${{sss_{key}:+{before}"$sss_{key}"}}'
+            else:
+                yield f'${{sss_{key}:+{before.strip()}}} ${{sss_{key}:+"$sss_{key}"}}'
+
+
+def _in(lines: list[str] | Iterator[str]) -> list[str]:
+    return [f"    {line}" for line in lines]
+
+
+_VALUE: Final = {"apart": '"$2"', "equals": '"${1#*=}"', "glued": '"${1#??}"', "flag": "1"}
+_PATTERN: Final = {"apart": "{}", "equals": "{}=*", "glued": "{}[0-9]*", "flag": "{}"}
+
+
+def _cases(calls: _Calls) -> Iterator[str]:
+    """One for each thing that is done, with all forms of options that say so; the longer ones first."""
+    launcher = calls.launcher
+    made: dict[str, list[str]] = {}
+    for name, form in sorted(calls.forms, key=lambda f: (f[1] == "glued", launcher.reads[f[0]])):
+        meaning, shift = launcher.reads[name], "shift 2" if form == "apart" else "shift"
+        if meaning == "same":
+            for pattern, act in _same(launcher, name, form):
+                made.setdefault(act, []).append(pattern)
+            continue
+        act = {"own": "", "setting": f"export {_VALUE[form]}; ", "exported": f"export {_VALUE[form]}; "}.get(
+            meaning, f"sss_{meaning}={_VALUE[form]}; ")
+        made.setdefault(act + shift, []).append(_PATTERN[form].format(name))
+    for act, patterns in made.items():
+        yield f"{' | '.join(patterns)}) {act} ;;"
+    if launcher.ends:
+        if "setting" in {launcher.reads[f[0]] for f in calls.forms}:
+            yield '[A-Za-z_]*=*) export "$1"; shift ;;'
+        yield f"{launcher.ends}) shift; break ;;"
+
+
+def _same(launcher: Launcher, name: str, form: str) -> Iterator[tuple[str, str]]:
+    """(pattern, what is done) of an option that says what holds anyway; a variable of the source's may be unset."""
+    plain = sorted(v.decode() for v in launcher.same[name] if b"$" not in v)
+    if form == "equals":
+        yield from ((f"{name}={value}", "shift") for value in plain or [""])
+    elif plain:
+        yield f'{name}', f'[ "${{2-}}" = {plain[0]} ] || exit 2; shift 2'
+    else:
+        yield name, f'case "${{2-}}" in -* | {launcher.ends or "-"}) shift ;; *) shift 2 ;; esac'

@@ -1,0 +1,260 @@
+"""Launchers of parallel programs: the one table of what they are told, by meaning.
+
+``translate`` writes the options of another launcher where a command stands, ``shim`` a function that does so when it is
+called. Only what all launchers can say is carried: an option of one alone is a reason to leave the command.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final, Literal
+
+from sssjob.translators.bodies.shell import Word
+
+__all__ = ["AMOUNTS", "CALLED", "HELD", "LAUNCHERS", "ONCE", "Form", "Launcher", "Place", "Said", "Value", "holds",
+           "left_out", "parsed", "resolved", "written"]
+
+Value = str | tuple[int, int]       # text, or where it stands in the body
+#: How an option is written: ``-n 4``, ``-n4``, ``--ntasks=4``, ``-l``.
+Form = tuple[str, Literal["apart", "glued", "equals", "flag"]]
+#: Meanings that are numbers.
+AMOUNTS: Final = frozenset(("tasks", "nodes", "per_node", "cpus", "gpus", "each", "per_host"))
+#: Meanings of which each option is one more, or that say nothing that another launcher would have to be told.
+ONCE: Final = frozenset(("setting", "exported", "own", "same"))
+
+
+@dataclass(frozen=True, slots=True)
+class Launcher:
+    """A launcher.
+
+    reads: option -> what it says; flags: those without a value. writes: what is said -> option, in order; empty where
+    it does so unasked. default: tasks that it starts when nothing is said; empty: all of the job; ``?``: something of
+    its own. sums: (meaning, meaning, sign, meaning, absent) of what is said in other words; absent: only where the
+    first is not said. ones: what is one unless it is said. same: values with which an option says what holds anyway.
+    ends: the word before the program.
+
+    Meanings: ``tasks``; ``nodes``; ``per_node``, tasks of a node; ``cpus`` and ``gpus`` of a task; ``each``, tasks of a
+    resource set; ``per_host``, sets of a node; ``directory``; ``label``, ranks before lines of output; ``setting``, a
+    variable; ``exported``, the name of one; ``own``, how the launcher does its work; ``same``.
+    """
+
+    name: str
+    reads: Mapping[str, str] = field(default_factory=dict)
+    writes: Mapping[str, str] = field(default_factory=dict)
+    default: str = "?"
+    flags: frozenset[str] = frozenset()
+    sums: tuple[tuple[str, str, str, str, bool], ...] = ()
+    ones: frozenset[str] = frozenset()
+    same: Mapping[str, frozenset[bytes]] = field(default_factory=dict)
+    ends: str = ""
+
+
+def _forms(name: str) -> frozenset[bytes]:
+    """A variable as it may be written for a value."""
+    return frozenset(form % name.encode() for form in (b"$%s", b"${%s}", b'"$%s"', b'"${%s}"'))
+
+
+#: Sources: srun(1); TACC's user guides (ibrun); aprun(1); jsrun(1); LLNL's page on srun and jsrun (lrun); flux-run(1);
+#: mpirun.lsf of LSF takes mpirun's own options; mpiexec of the MPI standard, 11.5 (-wdir); runjob: the pages of the
+#: Hartree Centre (one rank a node unless told) and of ALCF on jobs of Blue Gene/Q.
+LAUNCHERS: Final[Mapping[str, Launcher]] = {launcher.name: launcher for launcher in (
+    Launcher("srun",
+             {"-n": "tasks", "--ntasks": "tasks", "-N": "nodes", "--nodes": "nodes", "-c": "cpus",
+              "--cpus-per-task": "cpus", "--ntasks-per-node": "per_node", "--tasks-per-node": "per_node",
+              "--gpus-per-task": "gpus", "-D": "directory", "--chdir": "directory", "-l": "label", "--label": "label",
+              "--mpi": "own", "-v": "own", "--verbose": "own", "-Q": "own", "--quiet": "own", "-u": "own",
+              "--unbuffered": "own", "--export": "same"},
+             {"tasks": "-n {}", "nodes": "-N {}", "per_node": "--ntasks-per-node={}", "cpus": "-c {}",
+              "gpus": "--gpus-per-task={}", "directory": "--chdir={}", "label": "-l", "setting": "", "exported": ""},
+             "", frozenset(("-l", "--label", "-v", "--verbose", "-Q", "--quiet", "-u", "--unbuffered")),
+             same={"--export": frozenset((b"ALL",))}),
+    Launcher("ibrun", {"-n": "tasks", "-np": "tasks"}, default=""),
+    Launcher("aprun",
+             {"-n": "tasks", "-N": "per_node", "-d": "cpus", "-e": "setting", "--env": "setting", "-q": "own",
+              "--quiet": "own"},
+             {"tasks": "-n {}", "per_node": "-N {}", "cpus": "-d {}", "setting": "", "exported": ""}, "1",
+             frozenset(("-q", "--quiet"))),
+    Launcher("jsrun",
+             {"-n": "tasks", "--nrs": "tasks", "-a": "each", "--tasks_per_rs": "each", "-c": "cpus",
+              "--cpu_per_rs": "cpus", "-g": "gpus", "--gpu_per_rs": "gpus", "-r": "per_host", "--rs_per_host":
+              "per_host"},
+             sums=(("tasks", "tasks", "*", "each", False), ("cpus", "cpus", "/", "each", False),
+                   ("gpus", "gpus", "/", "each", False), ("per_node", "per_host", "*", "each", False)),
+             ones=frozenset(("each",))),
+    Launcher("lrun", {"-p": "tasks", "-n": "tasks", "-N": "nodes", "-T": "per_node"},
+             sums=(("tasks", "nodes", "*", "per_node", True),)),
+    Launcher("mpirun.lsf", default=""),
+    Launcher("flux run",
+             {"-n": "tasks", "--ntasks": "tasks", "-N": "nodes", "--nodes": "nodes", "-c": "cpus",
+              "--cores-per-task": "cpus", "-g": "gpus", "--gpus-per-task": "gpus", "--cwd": "directory", "-l": "label",
+              "--label-io": "label"},
+             {"tasks": "-n {}", "nodes": "-N {}", "cpus": "-c {}", "gpus": "-g {}", "directory": "--cwd={}",
+              "label": "-l", "setting": "", "exported": ""}, "1", frozenset(("-l", "--label-io"))),
+    Launcher("runjob",
+             {"--np": "tasks", "-n": "tasks", "--ranks-per-node": "per_node", "-p": "per_node", "--envs": "setting",
+              "--exp-env": "exported", "--cwd": "directory", "--label": "label", "--verbose": "own", "--block": "same"},
+             flags=frozenset(("--label",)), same={"--block": _forms("COBALT_PARTNAME")},
+             sums=(("tasks", "all_nodes", "*", "per_node", True),), ones=frozenset(("per_node",)), ends=":"),
+    Launcher("mpirun", writes={"tasks": "-np {}", "directory": "-wdir {}"}, default=""),
+)}
+#: What launchers do not share: it goes into sums.
+_ALONE: Final = ("each", "per_host", "all_nodes")
+#: What is meant -> what it is called in messages.
+CALLED: Final = {"tasks": "the number of tasks", "nodes": "the number of nodes", "per_node": "the tasks of a node",
+                 "cpus": "the processors of a task", "gpus": "the GPUs of a task", "directory": "a directory",
+                 "label": "ranks before lines of output", "setting": "variables of the tasks",
+                 "exported": "variables of the tasks"}
+_SETTING: Final = re.compile(rb"[\"']?[A-Za-z_]\w*=")
+#: What may follow the letter of an option without a blank.
+_GLUED: Final = re.compile(r"[\d$\"'`]")
+
+
+Place = tuple[Value, bytes]         # where a value stands, and the value
+
+
+@dataclass(slots=True)
+class Said:
+    """What a command tells its launcher: meaning -> its value; variables of the tasks, where they stand; options of the
+    launcher's own; how the options are written; how many words they are; what is left out, where it stands."""
+
+    values: dict[str, Place] = field(default_factory=dict)
+    settings: list[tuple[int, int]] = field(default_factory=list)
+    own: list[str] = field(default_factory=list)
+    forms: dict[Form, None] = field(default_factory=dict)
+    end: int = 0
+    gone: list[tuple[int, int]] = field(default_factory=list)
+
+
+def parsed(words: Sequence[Word], launcher: Launcher) -> Said | str:
+    """What the words after a launcher's name say, or why they cannot be carried."""
+    said, at = Said(), 0
+    while at < len(words):
+        word, text = words[at], words[at].text.decode("utf-8", "surrogateescape")
+        if text == launcher.ends:
+            said.end = at + 1
+            return said
+        if launcher.ends and said.settings and _SETTING.match(word.text):
+            said.settings.append((word.start, word.end))
+        elif not text.startswith("-"):
+            break
+        else:
+            found = _option(text, launcher)
+            if found is None:
+                return f"{text} has no equal"
+            (name, form), skip = found
+            at += form == "apart"
+            if at == len(words):
+                return f"{text} lacks its value"
+            value = words[at]
+            where = (value.start + skip, value.end)
+            why = _taken(said, launcher, (name, form), where, value.text[skip:], (word.start, value.end))
+            if why:
+                return why
+        at += 1
+    said.end = at
+    return f"no {launcher.ends} stands before the program" if launcher.ends else said
+
+
+def _option(text: str, launcher: Launcher) -> tuple[Form, int] | None:
+    """The option that a word is, and at which sign of the word with the value that begins."""
+    if text in launcher.flags:
+        return (text, "flag"), 0
+    name, sign, _ = text.partition("=")
+    if sign and name.startswith("--") and name in launcher.reads:
+        return (name, "equals"), len(name) + 1
+    if not sign and name in launcher.reads:
+        return (name, "apart"), 0
+    if launcher.reads.get(text[:2]) in AMOUNTS and _GLUED.match(text, 2):
+        return (text[:2], "glued"), 2
+    return None
+
+
+def _taken(said: Said, launcher: Launcher, form: Form, where: tuple[int, int], value: bytes, whole: tuple[int, int]
+           ) -> str:
+    """Put one option into what is said; gives why it cannot be carried."""
+    name, meaning = form[0], launcher.reads[form[0]]
+    said.forms[form] = None
+    if meaning == "setting":
+        if not _SETTING.match(value):
+            return f"{name} names no variable with its value"
+        said.settings.append(where)
+    elif meaning == "own":
+        said.own.append(name)
+    elif meaning == "same" and value not in launcher.same[name]:
+        return f"{name} {value.decode('utf-8', 'replace')} has no equal"
+    elif meaning not in ONCE or meaning == "exported":
+        said.values[meaning] = where, value
+    if meaning in ONCE and meaning != "setting":
+        said.gone.append(whole)
+    return ""
+
+
+def left_out(said: Said, launcher: Launcher) -> str:
+    """What to say of options of the launcher's own, nothing where there are none."""
+    names = list(dict.fromkeys(said.own))
+    say, are = ("say", "are") if len(names) > 1 else ("says", "is")
+    return f"{', '.join(names)} {say} how {launcher.name} itself works and {are} left out" if names else ""
+
+
+def resolved(said: Said, launcher: Launcher, to: Launcher, known: Mapping[str, str], default: str
+             ) -> dict[str, Place] | str:
+    """What is said in the words that launchers share, or why the other one cannot say it. known: what the job asks
+    for; default: tasks that the other one starts when nothing is said, as ``Launcher.default``."""
+    values = {m: ("1", b"1") for m in launcher.ones} | said.values
+    if (nodes := known.get("nodes", "")).isdigit():
+        values["all_nodes"] = nodes, nodes.encode()
+    for key, first, sign, second, absent in launcher.sums:
+        if first not in values or second not in values or (absent and key in values):
+            continue
+        made = _sum(values[first], sign, values[second])
+        if made is None:
+            return f"{CALLED[key]} cannot be worked out"
+        values[key] = made
+    for key in _ALONE:
+        values.pop(key, None)
+    if "tasks" not in values:
+        number = launcher.default or (default and known.get("tasks", "?"))
+        if number and not number.isdigit():
+            return "how many tasks it starts is not said"
+        values |= {"tasks": (number, number.encode())} if number else {}
+    if said.settings:
+        values["setting"] = "", b""
+    left = [key for key in values if key not in to.writes and not holds(key, values[key][1], known)]
+    return f"{to.name} cannot say {' or '.join(CALLED[key] for key in left)}" if left else values
+
+
+def _sum(first: Place, sign: str, second: Place) -> Place | None:
+    """Of numbers that are said as such."""
+    if second[1] == b"1":
+        return first
+    if not (first[1].isdigit() and second[1].isdigit() and len(first[1] + second[1]) < 20):
+        return None
+    a, b = int(first[1]), int(second[1])
+    if sign == "/" and (not b or a % b):
+        return None
+    text = str(a * b if sign == "*" else a // b)
+    return text, text.encode()
+
+
+def written(values: Mapping[str, Place], to: Launcher) -> list[Value]:
+    """The options of the other launcher, each with a blank before it."""
+    made: list[Value] = []
+    for key, option in to.writes.items():
+        if key in values and option:
+            before, braces, after = option.partition("{}")
+            made += [f" {before}", *([values[key][0]] if braces else []), *([after] if after else [])]
+    return made
+
+
+#: What is said -> what the job asks for.
+HELD: Final = {"nodes": "nodes", "per_node": "tasks_per_node"}
+
+
+def holds(key: str, value: bytes, known: Mapping[str, str]) -> bool:
+    """Whether what is said is what the job asks for, so that it need not be said again."""
+    text = value.decode("utf-8", "replace")
+    if key == "per_node" and text == "1" and "nodes" in known and "tasks" not in known:
+        return known.get("tasks_per_node", "1") == "1"
+    return key in HELD and text.isdigit() and text == known.get(HELD[key])
