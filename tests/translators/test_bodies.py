@@ -233,7 +233,7 @@ sbatch next.sh
 echo srun sbatch; ls srun.log ./sbatch/x
 """
 SHIM = """\
-# >>> sssjob shim: slurm on pbspro, 66d1faa0
+# >>> sssjob shim: slurm on pbspro, c94dde5b
 if [ -n "${PBS_O_WORKDIR+x}" ]; then export SLURM_SUBMIT_DIR="${PBS_O_WORKDIR}"; fi
 if [ -n "${PBS_JOBNAME+x}" ]; then export SLURM_JOB_NAME="${PBS_JOBNAME}"; fi
 export SLURM_CPUS_PER_TASK=2
@@ -251,7 +251,7 @@ srun() (
     while :; do
         case "${1-}" in
         --mpi=*) shift ;;
-        -n) sss_tasks="$2"; shift 2 ;;
+        -n) sss_tasks="$2"; shift 2 || exit 2 ;;
         -*) echo "srun: $1 has no equal here" >&2; exit 2 ;;
         *) break ;;
         esac
@@ -447,6 +447,14 @@ def test_a_launcher_that_a_variable_holds(line: str, words: list[str]) -> None:
     uses = grammar.Shell(line.encode(), LIMITS).uses(re.compile(rb"(?<!\w)srun(?!\w)"))
     found = [w for use in uses if use.kind == "held" for w in use.words]
     assert [w.text.decode() for w in found] == words == [line[w.start:w.end] for w in found]
+
+
+@pytest.mark.parametrize("program", DASHES)
+@pytest.mark.parametrize(("source", "line"), [("slurm", 'run="srun -n 4"'), ("cobalt", 'run="runjob --np 4"')])
+def test_an_option_at_the_end_of_a_call_ends_it(source: str, line: str, program: str, stand_ins: Machine) -> None:
+    """The value is missing: shift fails, and in bash the loop would go on for ever."""
+    made, _ = carry(f"{line}\n$run {line.split()[1]} || echo ended\n", source, "sge", program=program, asked=ASKED)
+    assert stand_ins.printed(made, "sge", program).startswith("ended\n")
 
 
 def test_a_held_launcher_starts_what_it_says(stand_ins: Machine) -> None:

@@ -167,7 +167,7 @@ def _cases(calls: _Calls) -> Iterator[str]:
     launcher = calls.launcher
     made: dict[str, list[str]] = {}
     for name, form in sorted(calls.forms, key=lambda f: (f[1] == "glued", launcher.reads[f[0]])):
-        meaning, shift = launcher.reads[name], "shift 2" if form == "apart" else "shift"
+        meaning, shift = launcher.reads[name], "shift 2 || exit 2" if form == "apart" else "shift"
         if meaning == "same":
             for pattern, act in _same(launcher, name, form):
                 made.setdefault(act, []).append(pattern)
@@ -189,6 +189,6 @@ def _same(launcher: Launcher, name: str, form: str) -> Iterator[tuple[str, str]]
     if form == "equals":
         yield from ((f"{name}={value}", "shift") for value in plain or [""])
     elif plain:
-        yield f'{name}', f'[ "${{2-}}" = {plain[0]} ] || exit 2; shift 2'
+        yield f'{name}', f'[ "${{2-}}" = {plain[0]} ] || exit 2; shift 2 || exit 2'
     else:
-        yield name, f'case "${{2-}}" in -* | {launcher.ends or "-"}) shift ;; *) shift 2 ;; esac'
+        yield name, f'case "${{2-}}" in -* | {launcher.ends or "-"}) shift ;; *) shift 2 || exit 2 ;; esac'
