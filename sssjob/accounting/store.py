@@ -174,6 +174,8 @@ def _sqlite(place: str, create: bool) -> Store:
             elif not path.parent.is_dir():
                 raise AccessError(shown(place), f"there is no folder {escape(str(path.parent))}")
             os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
+        if not path.is_file():          # SQLite would try, and leave its journal beside a device
+            raise AccessError(shown(place), "is no file, and cannot be a ledger")
         connection = sqlite3.connect(path, timeout=_BUSY_S, isolation_level=None)
     except (OSError, sqlite3.Error) as error:
         if isinstance(error, AccessError):

@@ -238,6 +238,15 @@ def test_refusals_where_there_is_a_ledger(ledger: Command, line: str, code: int,
     assert (answer.code, answer.out) == (code, "") and message in answer.err
 
 
+@pytest.mark.parametrize("kind", ["folder", "fifo"])
+def test_a_ledger_is_a_file(ledger: Command, tmp_path: Path, kind: str) -> None:
+    """SQLite left its own journal beside a device."""
+    (tmp_path / "place").mkdir() if kind == "folder" else os.mkfifo(tmp_path / "place")
+    answer = ledger("deposit chem 1 --ledger place")
+    assert (answer.code, answer.out) == (3, "") and "is no file, and cannot be a ledger" in answer.err
+    assert [p.name for p in tmp_path.glob("place*")] == ["place"]
+
+
 def test_folders_are_made_only_where_state_belongs(ledger: Command, tmp_path: Path,
                                                    monkeypatch: pytest.MonkeyPatch) -> None:
     """A slip in a name made a tree of folders, and a ledger that nobody looks at."""
