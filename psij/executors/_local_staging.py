@@ -181,6 +181,8 @@ def _stage_one(item: Item, stop: _Stop) -> None:
     folder = os.path.isdir(item.source)
     if not folder and os.path.isdir(item.target):
         raise OSError(errno.EISDIR, "the target is a folder")
+    if os.path.exists(item.target) and not (os.path.isdir(item.target) or os.path.isfile(item.target)):
+        raise OSError(errno.EINVAL, "the target is a device or a pipe")      # a rename would put a file in its place
     if os.path.lexists(item.target) and os.path.realpath(item.source) == os.path.realpath(item.target):
         return
     if folder and _inside(os.path.realpath(item.target), os.path.realpath(item.source)):

@@ -164,7 +164,7 @@ def test_a_file_onto_itself(executor: LocalJobExecutor, place: Path, mode: Stagi
 @pytest.mark.parametrize(("source", "target", "message"), [
     ("missing", "a", "missing does not exist"), ("dangling", "a", "dangling does not exist"),
     ("fifo", "a", "is not a file"), ("file", "folder", "the target is a folder"), ("file", "busy/a", "File exists"),
-    ("folder", "../here/folder/sub", "the target is inside the source")])
+    ("folder", "../here/folder/sub", "the target is inside the source"), ("file", "../here/fifo", "device or a pipe")])
 def test_stage_in_fails(executor: LocalJobExecutor, here: Path, place: Path, source: str, target: str,
                         message: str) -> None:
     (here / "file").write_text("x")
