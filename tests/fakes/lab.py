@@ -245,7 +245,7 @@ class Lab:
         """No number comes twice, not even that of a job that was dropped."""
         last = self.root / "last"
         number = 1 + (int(last.read_text()) if last.exists() else 0)
-        last.write_text(str(number))
+        _write(last, number)            # whole, or a client that is killed here would end the manager
         return number
 
     def cancel(self, job: Record) -> None:
