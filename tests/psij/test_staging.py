@@ -258,7 +258,7 @@ def test_stage_out_fails(executor: LocalJobExecutor, here: Path, place: Path) ->
 def test_cancel_while_staging_out(executor: LocalJobExecutor, here: Path, place: Path,
                                   monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_local_staging, "_CHUNK", 1)
-    job = Job(JobSpec("/bin/sh", ["-c", "head -c 100000 /dev/zero > big"], place, stage_out={StageOut("big", "big")},
+    job = Job(JobSpec("/bin/sh", ["-c", "head -c 3000000 /dev/zero > big"], place, stage_out={StageOut("big", "big")},
                       cleanup={"big"}))
     executor.submit(job)
     assert job.wait(SOON, JobState.STAGE_OUT)
