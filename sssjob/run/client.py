@@ -263,7 +263,7 @@ class Client:
         if submission.ended or not self._can_run(submission, entry):
             return False
         if entry.executor in _KEPT:
-            if not entry.held():
+            if not entry.held() and entry.ended is None:
                 keep(entry)
             submission.catch_up()
             return False

@@ -37,6 +37,7 @@ __all__ = ["Entry", "Event", "Journal", "Row", "default_path", "make_folder", "o
 _MARK: Final = 0x5353534A       # application_id: "SSSJ"
 _VERSION: Final = 2             # user_version
 _BUSY_S: Final = 30.0           # another client's transaction takes no longer
+_TRIES: Final = 100             # to find a folder that other clients remove
 _RESERVE: Final = 1 << 18       # bytes that are given back to a full disk when native ids need them
 #: Where shared memory between hosts cannot be had, which a write-ahead log needs. Source: sqlite.org/wal.html, 1.
 _NETWORK: Final = ("nfs", "cifs", "smb", "lustre", "gpfs", "beegfs", "ceph", "afs", "glusterfs", "fuse", "9p",
@@ -446,18 +447,29 @@ class Entry:
     # -- the lease
     def take(self) -> bool:
         """Become the one client that starts and follows its jobs; False while another one is."""
-        if self._lease is None:
+        while self._lease is None:
             with _told(self.journal.path):
-                make_folder(self.folder)
-                lease = os.open(self.folder / "lease", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+                lease = self.open_file("lease", os.O_RDWR | os.O_CREAT)
             try:
                 fcntl.flock(lease, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except OSError:
                 os.close(lease)
                 return False
+            if not os.fstat(lease).st_nlink:        # who held it has removed it since it was opened
+                os.close(lease)
+                continue
             self._lease = lease
             self.ended = self.journal.entry(self.number).ended
         return True
+
+    def open_file(self, name: str, flags: int) -> int:
+        """A descriptor of a file in its folder, which is made where there is none. Raises AccessError, OSError. Another
+        client that saw the last job end removes the folder at any moment."""
+        for _ in range(_TRIES):
+            with suppress(FileNotFoundError, FileExistsError):
+                make_folder(self.folder)
+                return os.open(self.folder / name, flags | os.O_CLOEXEC, 0o600)
+        raise AccessError(str(self.folder), "is removed again and again")
 
     def held(self) -> bool:
         """Whether some client, perhaps this one, holds the lease."""

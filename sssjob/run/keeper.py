@@ -17,7 +17,7 @@ import time
 from pathlib import Path
 
 from sssjob.errors import AccessError
-from sssjob.run.journal import Entry, make_folder
+from sssjob.run.journal import Entry
 
 __all__ = ["keep"]
 
@@ -29,10 +29,10 @@ _CODE = f"import sys; sys.path.append({_ROOT!r}); from sssjob.run.keeper import 
 
 def keep(entry: Entry) -> None:
     """Start one, and wait until it has started what can be started."""
-    make_folder(entry.folder)
     read, write = os.pipe()
-    log = os.open(entry.folder / "keeper.log", os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+    log = -1
     try:
+        log = entry.open_file("keeper.log", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
         subprocess.run([sys.executable, "-P", "-c", _CODE, str(entry.journal.path), str(entry.number), str(write)],
                        stdin=subprocess.DEVNULL, stdout=log, stderr=log, pass_fds=(write,), start_new_session=True,
                        check=True)

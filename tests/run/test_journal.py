@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import resource
+import shutil
 import signal
 import sqlite3
 import stat
@@ -17,8 +19,9 @@ from pathlib import Path
 import pytest
 
 from sssjob.errors import AccessError, UsageError
-from sssjob.run.journal import Entry, Event, Journal, Row, default_path, open_journal, since, stamp
+from sssjob.run.journal import Entry, Event, Journal, Row, default_path, make_folder, open_journal, since, stamp
 from sssjob.run.journal import _on_network as on_network
+from sssjob.run.standing import Submission
 from tests.gate import until_there
 from tests.run.support import after, desk_on, group, shell
 
@@ -254,6 +257,61 @@ def test_a_lease_goes_with_its_holder(tmp_path: Path) -> None:
         assert (made.held(), made.take(), made.take(), made.held()) == (False, True, True, True)
         made.release()
         assert not made.held()
+
+
+@pytest.mark.parametrize("when", ["folder", "lease", "lock"])
+def test_a_lease_whose_folder_goes_meanwhile(when: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who held it saw the last job end, and removes the folder between two steps of the next client."""
+    with open_journal(tmp_path / "j.db") as journal:
+        made = entry(journal, "a")
+        gone: list[str] = []
+
+        def folder_of(folder: Path) -> None:
+            if when == "folder" and not gone:       # what pathlib makes of one that went while it looked
+                gone.append(when)
+                raise FileExistsError(folder)
+            make_folder(folder)
+            goes("lease")
+
+        def goes(step: str) -> None:
+            if step == when and not gone:
+                gone.append(when)
+                shutil.rmtree(made.folder)
+
+        def locked(lease: int, how: int) -> None:
+            goes("lock")
+            flock(lease, how)
+
+        flock = fcntl.flock
+        monkeypatch.setattr("sssjob.run.journal.make_folder", folder_of)
+        monkeypatch.setattr("sssjob.run.journal.fcntl.flock", locked)
+        assert made.take()
+        assert gone == [when]
+        with open_journal(tmp_path / "j.db") as another:        # what is held is the file that others find
+            assert not another.entry(made.number).take()
+        made.release()
+
+
+def test_a_folder_that_always_goes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with open_journal(tmp_path / "j.db") as journal:
+        monkeypatch.setattr("sssjob.run.journal.make_folder", lambda folder: None)
+        with pytest.raises(AccessError, match="is removed again and again"):
+            entry(journal, "a").take()
+
+
+def test_what_has_ended_meanwhile_gets_no_keeper(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The keeper ended the last job and left between our look at the journal and at the lease."""
+    with desk_on("local", tmp_path, monkeypatch) as desk:
+        desk.submit(shell("true"))
+        client = desk.client()
+        made = client.standing(client.journal.entry(1))
+        before = made.entry
+        desk.wait("a")
+        assert before is not None
+        before.ended = None
+        monkeypatch.setattr(Submission, "ended", False)
+        monkeypatch.setattr("sssjob.run.client.keep", lambda entry: pytest.fail("another keeper"))
+        assert not client.own(made)
 
 
 def test_a_lease_is_not_inherited(tmp_path: Path) -> None:
