@@ -302,7 +302,7 @@ _COBALT = Manager(
 _HTCONDOR = Manager(
     fake_htcondor, HTCondorJobExecutor, ("htcondor", "condor"), "condor_q", ("condor_history",),
     {"htcondor.hold": True},
-    odd=(88, "HTCondor's JobStatus 88 is not known; jobs in it keep their last state"),
+    odd=(88, "HTCondor's JobStatus '88' is not known; jobs in it keep their last state"),
     foreign=("-all", "1.0 2.0", "alice"), empty=((r"(?s).*", "[]"),), silent_is_none=True,
     submitting=Submitting(
         "condor_submit", "Invalid accounting_group", refused=("ERROR: Invalid accounting_group: nosuch",),

@@ -5,7 +5,6 @@ Sources: squeue(1), sacct(1), scontrol(1), JOB STATE CODES; slurm.h. Seen with 2
 
 from __future__ import annotations
 
-import logging
 import re
 from collections.abc import Iterable, Mapping
 from enum import Enum
@@ -15,14 +14,13 @@ from typing import Any
 from psij.executors.batch._arrays import of_elements
 from psij.executors.batch._hosts import hosts
 from psij.executors.batch._terms import SourceOffError, check_status_exit_code
-from psij.executors.batch.lrm import number, rows_by_header, whole_lines
+from psij.executors.batch.lrm import number, rows_by_header, warn_unknown, whole_lines
 from psij.job_state import JobState
 from psij.job_status import JobStatus
 
 __all__ = ["ACCOUNTING", "WORDS", "SlurmState", "is_unsure", "native_state", "parse_sacct", "parse_scontrol",
            "stated", "status_in", "whole"]
 
-_log = logging.getLogger("psij")
 
 #: Fields that sacct is asked for.
 ACCOUNTING = ("JobID", "State", "ExitCode", "Submit", "Start", "End", "ElapsedRaw", "Suspended", "TotalCPU",
@@ -84,13 +82,8 @@ def native_state(text: str) -> SlurmState | None:
     word = text.split(" ")[0].rstrip("+")
     if word in SlurmState.__members__:
         return SlurmState[word]
-    if word not in _warned:
-        _warned.add(word)
-        _log.warning("Slurm's job state %r is not known; jobs in it keep their last state", word)
+    warn_unknown("Slurm's job state", word)
     return None
-
-
-_warned: set[str] = set()
 
 
 def status_in(native: SlurmState, metadata: dict[str, Any], said: str | None, code: int | None = None,

@@ -14,7 +14,6 @@ looks in the ``.cobaltlog`` is not to be found; a negative code is taken for one
 from __future__ import annotations
 
 import calendar
-import logging
 import os
 import re
 import time
@@ -32,7 +31,16 @@ from psij.executors.batch.batch_scheduler_executor import (
     Source,
     check_status_exit_code,
 )
-from psij.executors.batch.lrm import LrmExecutor, Row, custom_directives, job_name, needs_env, number, resources
+from psij.executors.batch.lrm import (
+    LrmExecutor,
+    Row,
+    custom_directives,
+    job_name,
+    needs_env,
+    number,
+    resources,
+    warn_unknown,
+)
 from psij.job import Job
 from psij.job_executor_config import JobExecutorConfig
 from psij.job_spec import JobSpec
@@ -43,8 +51,6 @@ from psij.surroundings import Told
 from sssjob.templates.quoting import Directive
 
 __all__ = ["CobaltExecutorConfig", "CobaltJobExecutor", "CobaltState", "parse_log"]
-
-_log = logging.getLogger("psij")
 
 
 class CobaltState(Enum):
@@ -198,9 +204,7 @@ class CobaltJobExecutor(LrmExecutor):
 
     def _status(self, state: str, row: Any) -> JobStatus | None:
         if state not in CobaltState.__members__:
-            if state not in _warned:
-                _warned.add(state)
-                _log.warning("Cobalt's job state %r is not known; jobs in it keep their last state", state)
+            warn_unknown("Cobalt's job state", state)
             return None
         native = CobaltState[state]
         if native.state is None:
@@ -274,9 +278,6 @@ def _blocks(out: str) -> Iterator[dict[str, str]]:
         fields = {match[1]: match[2].strip() for line in block.splitlines() if (match := _FIELD.fullmatch(line))}
         if _ID.fullmatch(fields.get("JobID", "")):
             yield fields
-
-
-_warned: set[str] = set()
 
 
 def _epoch(text: str) -> float | None:

@@ -14,7 +14,6 @@ needed, which old releases do not have.
 from __future__ import annotations
 
 import json
-import logging
 import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -31,7 +30,7 @@ from psij.executors.batch.batch_scheduler_executor import (
     Source,
     check_status_exit_code,
 )
-from psij.executors.batch.lrm import LrmExecutor, Row, custom_directives, job_name, resources
+from psij.executors.batch.lrm import LrmExecutor, Row, custom_directives, job_name, resources, warn_unknown
 from psij.job import Job
 from psij.job_spec import JobSpec
 from psij.job_state import JobState
@@ -41,8 +40,6 @@ from psij.surroundings import Told
 from sssjob.templates.quoting import Directive, flux_path
 
 __all__ = ["FluxJobExecutor", "FluxState", "decimal_id"]
-
-_log = logging.getLogger("psij")
 
 
 class FluxState(Enum):
@@ -292,18 +289,13 @@ def parse_jobs(exit_code: int, out: str) -> dict[str, JobStatus]:
     return {}
 
 
-_warned: set[str] = set()
-
-
 def _status(state: str, job: Mapping[str, Any]) -> JobStatus | None:
     """The status for a job as ``flux jobs --json`` has it; None, with a warning, when its state is not known.
 
     t_run is the time of its allocation, t_cleanup of its end. A job that never ran has no t_run and no wait status.
     """
     if state not in FluxState.__members__:
-        if state not in _warned:
-            _warned.add(state)
-            _log.warning("Flux's job state %r is not known; jobs in it keep their last state", state)
+        warn_unknown("Flux's job state", state)
         return None
     native = FluxState[state]
     ran = job.get("t_run") is not None

@@ -15,7 +15,6 @@ know is taken for a macro and has no effect; condor_submit only warns of it.
 from __future__ import annotations
 
 import json
-import logging
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -32,7 +31,7 @@ from psij.executors.batch.batch_scheduler_executor import (
     SourceOffError,
     check_status_exit_code,
 )
-from psij.executors.batch.lrm import LrmExecutor, Row, custom_directives, job_name, resources, share
+from psij.executors.batch.lrm import LrmExecutor, Row, custom_directives, job_name, resources, share, warn_unknown
 from psij.job import Job
 from psij.job_spec import JobSpec
 from psij.job_state import JobState
@@ -43,8 +42,6 @@ from sssjob.templates import render
 from sssjob.templates.quoting import Directive, QuotingError, condor_string
 
 __all__ = ["CondorState", "HTCondorJobExecutor"]
-
-_log = logging.getLogger("psij")
 
 
 class CondorState(Enum):
@@ -290,15 +287,10 @@ def _ads(out: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
             yield f"{ad['ClusterId']}.{ad['ProcId']}", ad
 
 
-_warned: set[str] = set()
-
-
 def _queued(state: str, ad: Mapping[str, Any]) -> JobStatus | None:
     """The status for a job in the queue; None, with a warning, when its state is not known."""
     if state not in CondorState.__members__:
-        if state not in _warned:
-            _warned.add(state)
-            _log.warning("HTCondor's JobStatus %s is not known; jobs in it keep their last state", state)
+        warn_unknown("HTCondor's JobStatus", state)
         return None
     native = CondorState[state]
     if native is CondorState.COMPLETED:

@@ -32,11 +32,12 @@ from sssjob.templates import render
 from sssjob.templates.quoting import Directive, QuotingError
 
 __all__ = ["LrmExecutor", "Row", "clock", "custom_directives", "directory", "job_name", "local_time", "needs_env",
-           "number", "program", "resolved", "resources", "rows_by_header", "share", "whole_lines"]
+           "number", "program", "resolved", "resources", "rows_by_header", "share", "warn_unknown", "whole_lines"]
 
 Row = tuple[str, str, Any]      # native id, native state, and whatever the subclass needs to make a status of it
 
 _log = logging.getLogger("psij")
+_warned: set[tuple[str, str]] = set()
 
 # Variables that bash sets itself, so that ``export`` cannot hand them on; they go through env(1). Seen with bash 5.2.
 _OF_BASH = frozenset([
@@ -309,6 +310,13 @@ def resources(spec: JobSpec) -> ResourceSpecV1 | None:
 def share(total: int, parts: int) -> int:
     """A part of a total, rounded up."""
     return -(-total // parts)
+
+
+def warn_unknown(kind: str, state: str) -> None:
+    """Log, once in this process, a state that a newer resource manager may have. kind: as ``Flux's job state``."""
+    if (kind, state) not in _warned:
+        _warned.add((kind, state))
+        _log.warning("%s %r is not known; jobs in it keep their last state", kind, state)
 
 
 def rows_by_header(out: str, separator: str = "|") -> Iterator[dict[str, str]]:

@@ -18,7 +18,6 @@ from __future__ import annotations
 
 import calendar
 import json
-import logging
 import os
 import re
 import subprocess
@@ -46,6 +45,7 @@ from psij.executors.batch.lrm import (
     number,
     resources,
     share,
+    warn_unknown,
 )
 from psij.job import Job
 from psij.job_spec import JobSpec
@@ -56,8 +56,6 @@ from psij.surroundings import Told
 from sssjob.templates.quoting import Directive
 
 __all__ = ["LsfExecutorConfig", "LsfJobExecutor", "LsfState", "parse_bhist"]
-
-_log = logging.getLogger("psij")
 
 
 class LsfState(Enum):
@@ -254,9 +252,8 @@ class LsfJobExecutor(LrmExecutor):
 
     def _status(self, state: str, row: Any) -> JobStatus | None:
         native = LsfState.__members__.get(state)
-        if native is None and state not in _warned:
-            _warned.add(state)
-            _log.warning("LSF's job state %r is not known; jobs in it keep their last state", state)
+        if native is None:
+            warn_unknown("LSF's job state", state)
         if native is None or native.state is None:
             return None
         metadata: dict[str, Any] = {"native_state": state, "phase": native.phase, "queue": row.get("QUEUE") or None,
@@ -303,9 +300,6 @@ class LsfJobExecutor(LrmExecutor):
             if "bjobs" in " ".join(cmd) and _NO_JOBS.search(e.output or ""):
                 return str(e.output)
             raise
-
-
-_warned: set[str] = set()
 
 
 def _tag(job: Job) -> str:

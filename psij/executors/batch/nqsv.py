@@ -15,7 +15,6 @@ line for each host, from public logs; options of public job scripts. Not known, 
 
 from __future__ import annotations
 
-import logging
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from enum import Enum
@@ -29,7 +28,17 @@ from psij.executors.batch.batch_scheduler_executor import (
     InvalidJobStateError,
     check_status_exit_code,
 )
-from psij.executors.batch.lrm import LrmExecutor, Row, clock, custom_directives, job_name, resources, share, whole_lines
+from psij.executors.batch.lrm import (
+    LrmExecutor,
+    Row,
+    clock,
+    custom_directives,
+    job_name,
+    resources,
+    share,
+    warn_unknown,
+    whole_lines,
+)
 from psij.job import Job
 from psij.job_spec import JobSpec
 from psij.job_state import JobState
@@ -38,8 +47,6 @@ from psij.resource_spec import ResourceSpecV1
 from sssjob.templates.quoting import Directive
 
 __all__ = ["NQSVExecutorConfig", "NQSVJobExecutor", "NQSVState"]
-
-_log = logging.getLogger("psij")
 
 
 class NQSVState(Enum):
@@ -167,9 +174,8 @@ class NQSVJobExecutor(LrmExecutor):
 
     def _status(self, state: str, row: Any) -> JobStatus | None:
         native = NQSVState.__members__.get(state)
-        if native is None and state not in _warned:
-            _warned.add(state)
-            _log.warning("NQSV's request state %r is not known; jobs in it keep their last state", state)
+        if native is None:
+            warn_unknown("NQSV's request state", state)
         if native is None or native.state is None:
             return None
         metadata = {"native_state": state} | ({"phase": native.phase} if native.phase is not None else {})
@@ -195,9 +201,6 @@ class NQSVJobExecutor(LrmExecutor):
     def parse_list_output(self, out: str) -> list[str]:
         """The number at the beginning of each line."""
         return [match[1] for line in out.splitlines() if (match := _ROW.fullmatch(line.strip()))]
-
-
-_warned: set[str] = set()
 
 
 def _program(name: str) -> str:

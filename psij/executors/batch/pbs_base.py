@@ -40,6 +40,7 @@ from psij.executors.batch.lrm import (
     local_time,
     number,
     resources,
+    warn_unknown,
 )
 from psij.job import Job
 from psij.job_executor_config import JobExecutorConfig
@@ -288,9 +289,8 @@ class GenericPBSJobExecutor(LrmExecutor):
 
     def _status(self, state: str, row: Any) -> JobStatus | None:
         native = _STATES.get(state)
-        if native is None and state not in _warned:
-            _warned.add(state)
-            _log.warning("PBS's job state %r is not known; jobs in it keep their last state", state)
+        if native is None:
+            warn_unknown("PBS's job state", state)
         if native is None or native.state is None:
             return None
         fields = fields_of(row)
@@ -352,9 +352,6 @@ class GenericPBSJobExecutor(LrmExecutor):
             raise InvalidJobStateError(out.strip())
         raise SubmitException(f"qdel failed: {out.strip() or exit_code}", transient=bool(
             _LATER.search(out) or _UNKNOWN_OUTCOME.search(out)))
-
-
-_warned: set[str] = set()
 
 
 def _answered(exit_code: int, out: str) -> None:

@@ -9,7 +9,6 @@ What sites name themselves (parallel environments, resources for memory, GPUs an
 
 from __future__ import annotations
 
-import logging
 import re
 import subprocess
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -37,6 +36,7 @@ from psij.executors.batch.lrm import (
     number,
     resources,
     share,
+    warn_unknown,
 )
 from psij.job import Job
 from psij.job_executor_config import JobExecutorConfig
@@ -49,7 +49,6 @@ from sssjob.templates.quoting import Directive
 
 __all__ = ["SGEExecutorConfig", "SGEJobExecutor", "state_of"]
 
-_log = logging.getLogger("psij")
 _UTC = ["env", "TZ=UTC0"]
 _ID = re.compile(r"\d{1,12}", re.ASCII)
 _ONE = re.compile(r"\d{1,12}(?:\.\d{1,9})?", re.ASCII)       # a job, or a task of an array
@@ -282,9 +281,7 @@ class SGEJobExecutor(LrmExecutor):
     def _status(self, state: str, row: Any) -> JobStatus | None:
         found = state_of(state)
         if found is None:
-            if state not in _warned:
-                _warned.add(state)
-                _log.warning("Grid Engine's job state %r is not known; jobs in it keep their last state", state)
+            warn_unknown("Grid Engine's job state", state)
             return None
         status, phase = found
         metadata: dict[str, Any] = {"native_state": state, "phase": phase,
@@ -323,9 +320,6 @@ class SGEJobExecutor(LrmExecutor):
     def parse_list_output(self, out: str) -> list[str]:
         """The ids, each once; of an array that of the whole."""
         return list(dict.fromkeys(native_id for native_id, _, _ in self._rows(0, out) if "." not in native_id))
-
-
-_warned: set[str] = set()
 
 
 def _runs(letters: str) -> bool:
