@@ -86,13 +86,6 @@ class Conversion:
         found, fit = guess(data, path)
         return found, fit.why
 
-    def begun(self, head: bytes, path: str) -> tuple[Translator, str] | None:
-        """The format of records of any size, recognised by how they begin, and why; None where that does not tell."""
-        from sssjob.translators.recognise import begun
-
-        found = begun(head, path)
-        return None if found is None else (found[0], found[1].why)
-
     def reading(self, reader: Translator, path: str) -> ReadContext:
         """The context to read with."""
         return ReadContext(path, Findings(path), self.profile, self.policy, options=self._view(reader), site=self.site)

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
-from io import BytesIO
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO
+from typing import TYPE_CHECKING
 
 import click
 
@@ -17,10 +14,10 @@ from sssjob.cli._findings import record, say
 from sssjob.cli._options import Session, bounded, common, output_option, pairs
 from sssjob.cli._privacy import load_privacy, privacy_option
 from sssjob.cli._profiles import load_ids, load_site, site_option
+from sssjob.cli._recognised import recognised
 from sssjob.conversion import AUTO, Conversion, Options, singles
 from sssjob.errors import AccessError, UsageError
 from sssjob.findings import Findings, Policy, escape
-from sssjob.limits import LIMITS
 from sssjob.profiles import PROFILES
 from sssjob.translators.registry import BUILT_IN
 
@@ -117,26 +114,16 @@ class _One:
 
     def _run(self, source: Source, directory: str | None, output: str) -> int:
         how, session = self.how, self.session
-        data, found = None, None
-        if how.source == AUTO:
-            head = source.head(LIMITS.recognise_bytes)
-            found = how.begun(head, self.name) if len(head) == LIMITS.recognise_bytes else None
-            data = source.whole() if found is None else None
-        reader, why = found or how.reader(data or b"", self.name)
-        if why and not session.quiet:
-            if session.as_json:
-                record({"type": "recognised", "file": self.name, "format": reader.name, "message": why})
-            else:
-                say(escape(f"{self.name}: {reader.name}: {why}", 1000))
+        reader, source = recognised(session, source, how.source)
         context = how.reading(reader, self.name)
         if reader.kind == "record" and directory is None and not self.explain:
-            status = self._streamed(reader, source.stream if data is None else partial(BytesIO, data), context, output)
+            status = self._streamed(reader, source, context, output)
             if status is not None:
                 return status
         if self.privacy is not None:
             raise UsageError(f"--privacy is for records: {reader.name} or {how.target} is no format of them")
         with bounded(self.name):
-            document = how.read(reader, source.whole() if data is None else data, context)
+            document = how.read(reader, source.whole(), context)
         session.report(context.findings)
         if session.errors:
             return 1
@@ -208,8 +195,7 @@ class _One:
             emit(f"{Path(directory) / name}\n")
         return session.status()
 
-    def _streamed(self, reader: Translator, source: Callable[[], BinaryIO], context: ReadContext, output: str
-                  ) -> int | None:
+    def _streamed(self, reader: Translator, source: Source, context: ReadContext, output: str) -> int | None:
         """Records converted job by job, then their counts; None where one of the formats cannot be streamed."""
         from sssjob.translators.records.stream import opened as jobs_of
         from sssjob.translators.records.stream import pieces, streams, sums
@@ -221,7 +207,7 @@ class _One:
         if self.privacy is not None and sums(reader, how.writer):
             raise UsageError("--privacy is for records of jobs, not for sums")
         kept: list[bytes] = []
-        stream = jobs_of(reader, source(), context, how.writer)
+        stream = jobs_of(reader, source.stream(), context, how.writer)
         jobs = stream if self.privacy is None else map(self.privacy.applied, stream)
         made = pieces(jobs, how.writer, writing, context.path, reader)
         how.options.check(reader.name, how.writer.name)
