@@ -87,8 +87,8 @@ def read(path: Path) -> Record | None:
     return Record(age_s=age)
 
 
-def by_us(path: bytes, head: bytes, pid: int) -> None:
-    """Record the start of a process that this process has started itself."""
+def by_us(path: bytes, head: bytes, pid: int, began: float) -> None:
+    """Record the start of a process that this process has started itself. began: by CLOCK_BOOTTIME."""
     found = proc.process(pid)
     with suppress(OSError), open(path, "xb") as stream:     # it runs already; without a record nobody else can adopt it
-        stream.write(head + b"%d %d %f\n" % (pid, found.start if found else 0, time.clock_gettime(time.CLOCK_BOOTTIME)))
+        stream.write(head + b"%d %d %f\n" % (pid, found.start if found else 0, began))

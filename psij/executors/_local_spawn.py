@@ -14,6 +14,7 @@ import resource
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
@@ -219,6 +220,7 @@ def _start_directly(command: Sequence[bytes], plan: Plan, environment: Mapping[b
     wrapped, read, write = _wrapped(command, plan, environment, stack)
     try:
         stdin, stdout, stderr = (subprocess.DEVNULL if fd is None else fd for fd in streams)
+        began = time.clock_gettime(time.CLOCK_BOOTTIME) if plan.record else 0.0
         popen = subprocess.Popen(wrapped, cwd=plan.directory, start_new_session=True, env=environment, stdin=stdin,
                                  stdout=stdout, stderr=stderr, pass_fds=() if write is None else (write,))
     except BaseException:
@@ -227,7 +229,7 @@ def _start_directly(command: Sequence[bytes], plan: Plan, environment: Mapping[b
         raise
     popen.returncode = 0        # the engine waits for it
     if plan.record:
-        by_us(plan.record, plan.head, popen.pid)
+        by_us(plan.record, plan.head, popen.pid, began)
     return Spawned(popen.pid, floor=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024, report=read)
 
 

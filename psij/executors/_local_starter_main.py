@@ -128,10 +128,11 @@ def serve(request: "tuple[Any, ...]", given: "Sequence[int]") -> "tuple[int, int
         fd = posix.open(record, posix.O_WRONLY | posix.O_CREAT | posix.O_EXCL | posix.O_CLOEXEC, 0o600)
         try:
             posix.write(fd, head)
+            began = time.clock_gettime(time.CLOCK_BOOTTIME)     # before the job can do anything: it is not to be short
             answer = start(streams, *said)
             if answer[0]:
                 _records[answer[0]] = record
-                posix.write(fd, b"%d %d %f\n" % (answer[0], ticks(answer[0]), time.clock_gettime(time.CLOCK_BOOTTIME)))
+                posix.write(fd, b"%d %d %f\n" % (answer[0], ticks(answer[0]), began))
         except BaseException:
             posix.unlink(record)
             raise
