@@ -946,6 +946,9 @@ NOTHING = Evidence(queue=RUNS, missed=1)
     (replace(NOTHING, queue=DONE, in_queue=True, waited_s=11), C, None, None),
     (replace(NOTHING, canceled=True, missed=2), None, None, None),
     (replace(NOTHING, canceled=True, missed=2, waited_s=11), X, None, None),
+    (replace(NOTHING, canceled=True, missed=2, waited_s=19, silent_s=10), None, None, None),     # accounting may know
+    (replace(NOTHING, canceled=True, missed=2, waited_s=20, silent_s=10), X, None, None),
+    (replace(NOTHING, canceled=True, missed=2, waited_s=60, silent_s=60), X, None, None),
     (replace(NOTHING, canceled=True, missed=2, waited_s=11, exit=ExitFile(0)), C, 0, "exit-file"),
     (replace(NOTHING, waited_s=59), None, None, None),
     (replace(NOTHING, waited_s=61), F, None, None),

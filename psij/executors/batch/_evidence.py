@@ -55,7 +55,8 @@ def decide(known: Evidence, accounting_s: float, lost_s: float) -> JobStatus | N
     """The status that follows, which may be one that is not final; None when it is too early to tell.
 
     accounting_s: how long a record of accounting is waited for when the end itself is sure (0 without accounting).
-    lost_s: how long a job of which nothing is known counts as alive.
+    lost_s: how long a job of which nothing is known counts as alive, and how long a silent accounting is waited for
+    when the only evidence is a cancel: the job may have ended in itself before.
     """
     patient = known.waited_s < accounting_s
     ended = known.queue is not None and known.queue.state.final
@@ -72,9 +73,10 @@ def decide(known: Evidence, accounting_s: float, lost_s: float) -> JobStatus | N
     alive = next(iter(known.records.values()), None)
     if alive is not None:
         return alive
-    if known.canceled and known.missed > 1 and not patient:
+    heard_s = known.waited_s - known.silent_s
+    if known.canceled and known.missed > 1 and (heard_s >= accounting_s or known.waited_s >= lost_s):
         return _complete(JobStatus(JobState.CANCELED, message="canceled on request"), "cancel", known)
-    if known.waited_s - known.silent_s >= lost_s:
+    if heard_s >= lost_s:
         lost = JobStatus(JobState.FAILED, message=_FINALLY_UNKNOWN, metadata={"reason": "lost"})
         return _complete(lost, "queue", known)
     return None
