@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -68,6 +68,17 @@ class JobExecutor(ABC):
         InvalidStateException when the job is not NEW, SubmitException when the backend could not take it; then no job
         was made and the state is still NEW.
         """
+
+    def _submit_all(self, jobs: Iterable[Job], told: Callable[[Job, Exception | None], None]) -> None:
+        """Submit jobs, in an order that may be faster. told: of each with what ``submit`` raises, None where it is
+        well."""
+        for job in jobs:
+            try:
+                self.submit(job)
+            except Exception as error:
+                told(job, error)
+            else:
+                told(job, None)
 
     @abstractmethod
     def cancel(self, job: Job) -> None:

@@ -211,11 +211,11 @@ class Engine:
     def _expect(self, watched: Watched) -> _Call | None:
         """Note who tells of the end; what the thread is to call for that, if anything. Under the lock."""
         starter = watched.starter
-        if starter is None or starter.gone:
-            return partial(self._open, watched)
-        report = starter.early.pop(watched.pid, None)
+        report = None if starter is None else starter.early.pop(watched.pid, None)
         if report is not None:
             return partial(self._reported, watched, report)
+        if starter is None or starter.gone:
+            return partial(self._open, watched)
         starter.jobs[watched.pid] = watched
         return None
 

@@ -21,7 +21,7 @@ from psij.executors import _local_proc as proc
 from psij.executors._local_engine import Outcome, Watched, engine
 from psij.executors._local_plan import Plan, for_launcher, make_plan, processors
 from psij.executors._local_records import head, read
-from psij.executors._local_spawn import LaunchError, Spawned, check_directory, end_marked, spawn
+from psij.executors._local_spawn import Begun, LaunchError, Spawned, begin, check_directory, end_marked, spawn
 from psij.executors._local_staging import Staging, StagingError, StagingStopped, in_background, staging
 from psij.job import Job
 from psij.job_launcher import Launcher
@@ -48,7 +48,7 @@ _log = logging.getLogger("psij")
 class Run:
     """One local process and the jobs that follow it (the submitted one, and those attached to it)."""
 
-    __slots__ = ("canceled", "command", "ended_for_good", "entered", "executor", "jobs", "node_file", "plan",
+    __slots__ = ("begun", "canceled", "command", "ended_for_good", "entered", "executor", "jobs", "node_file", "plan",
                  "processors", "record", "script", "spawned", "staging", "started", "submitted", "watched")
 
     def __init__(self, executor: LocalJobExecutor, job: Job, submitted: float) -> None:
@@ -61,6 +61,7 @@ class Run:
         self.command: list[bytes] = []
         self.script = False             # the command is a launcher's
         self.staging: Staging | None = None
+        self.begun: Begun | None = None
         self.spawned: Spawned | None = None
         self.node_file: Path | None = None
         self.entered: Entered | None = None     # its surroundings
@@ -71,9 +72,11 @@ class Run:
 
     # -- before the start -------------------------------------------------------------------------------------------
 
-    def prepare(self, spec: JobSpec) -> None:
+    def _prepare(self) -> None:
         """Plan the job. Raises InvalidJobException, LaunchError."""
         job = self.jobs[0]
+        spec = job.spec
+        assert spec is not None
         self.processors = processors(spec)
         extra = self._node_file(job, spec)
         if spec.inherit_environment:
@@ -144,7 +147,28 @@ class Run:
     # -- the start --------------------------------------------------------------------------------------------------
 
     def begin(self) -> None:
-        """Stage in, if there is something to, and start. Raises LaunchError, InvalidJobException."""
+        """Plan the job, stage in, if there is something to, and start. Raises LaunchError, InvalidJobException."""
+        self._prepare()
+        self._begin()
+
+    def begin_ahead(self) -> bool:
+        """As ``begin``; but where it can be, the start is only asked for, and ``complete`` is to follow: then True."""
+        self._prepare()
+        plan, plain = self.plan, self.staging is None and not self.script
+        if plain and plan is not None:
+            self._before()
+            self.begun = begin(self.command, plan)
+        if self.begun is None:
+            self._begin()
+        return self.begun is not None
+
+    def complete(self) -> None:
+        """Wait for a start that was asked for. Raises LaunchError, InvalidJobException."""
+        begun, self.begun = self.begun, None
+        assert begun is not None
+        self._after(begun.complete())
+
+    def _begin(self) -> None:
         if self.staging is None or not self.staging.stage_in:
             self._start()
             return
@@ -183,15 +207,23 @@ class Run:
         self._close(JobStatus(state, message=message, metadata={"submit_time": self.submitted, "reason": reason}))
 
     def _start(self) -> None:
-        plan, watched = self.plan, self.watched
-        assert plan is not None
+        assert self.plan is not None
+        self._before()
+        self._after(spawn(self.command, self.plan, self.script))
+
+    def _before(self) -> None:
         try:
             engine().start()
         except (OSError, RuntimeError) as e:
             raise LaunchError(f"cannot look after jobs: {e}", transient=True) from e
-        self.started, watched.started = time.time(), time.monotonic()
-        self.spawned = spawn(self.command, plan, self.script)
-        watched.pid, watched.starter = self.spawned.pid, self.spawned.starter
+        self.started, self.watched.started = time.time(), time.monotonic()
+
+    def _after(self, spawned: Spawned) -> None:
+        watched = self.watched
+        if spawned.began is not None:
+            self.started, watched.started = self.started + spawned.began - watched.started, spawned.began
+        self.spawned = spawned
+        watched.pid, watched.starter = spawned.pid, spawned.starter
         watched.child = watched.starter is None
         self.plan, self.command = None, []      # a job that runs needs no more memory than it has to
         try:

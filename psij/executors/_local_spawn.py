@@ -28,7 +28,7 @@ from psij.executors._local_engine import engine
 from psij.executors._local_plan import Plan
 from psij.executors._local_records import by_us
 
-__all__ = ["LaunchError", "Spawned", "check_directory", "end_marked", "spawn"]
+__all__ = ["Begun", "LaunchError", "Spawned", "begin", "check_directory", "end_marked", "spawn"]
 
 _Streams = tuple[int | None, int | None, int | None]       # descriptors of stdin, stdout, stderr; None for /dev/null
 _TRANSIENT = {errno.EAGAIN, errno.ENOMEM, errno.EMFILE, errno.ENFILE}
@@ -74,12 +74,14 @@ class LaunchError(Exception):
 class Spawned:
     """A started process. starter: which reports its end, else it is ours to wait for.
 
-    floor: bytes; a peak of memory up to it cannot be told from what the process had before its exec. report: where the
-    limits wrapper tells its errors. output: what a launcher script prints.
+    began: by the monotonic clock, where a starter did it. floor: bytes; a peak of memory up to it cannot be told from
+    what the process had before its exec. report: where the limits wrapper tells its errors. output: what a launcher
+    script prints.
     """
 
     pid: int
     starter: starters.Starter | None = None
+    began: float | None = None
     floor: int = 0
     report: int | None = None
     output: IO[bytes] | None = None
@@ -196,13 +198,11 @@ def _as_script(command: Sequence[bytes], plan: Plan) -> list[bytes] | None:
 
 def _start(command: Sequence[bytes], plan: Plan, environment: Mapping[bytes, bytes], streams: _Streams,
            stack: ExitStack) -> Spawned:
-    chosen = plan.options
     try:
-        started = starters.start(command, environment, plan.directory, streams, chosen.limits, chosen.nice,
-                                 engine().listen, (plan.record, plan.head))
+        started = starters.start(*_request(command, plan, environment, streams), engine().listen)
         if started is not None:
-            starter, pid = started
-            return Spawned(pid, starter)
+            starter, pid, began = started
+            return Spawned(pid, starter, began)
         return _start_directly(command, plan, environment, streams, stack)
     except OSError as e:
         if e.errno == errno.ENOEXEC and (script := _as_script(command, plan)) is not None:
@@ -210,9 +210,19 @@ def _start(command: Sequence[bytes], plan: Plan, environment: Mapping[bytes, byt
         if e.errno == errno.E2BIG:
             raise InvalidJobException("arguments and environment are together more than the system takes", e) from e
         if isinstance(e, starters.StartError) and e.lost:
-            raise LaunchError(f"it is not known whether the job runs: {e.strerror}", reason="lost") from e
+            raise _lost(e) from e
         what = f": {e.what}" if isinstance(e, starters.StartError) and e.what else f" {os.fsdecode(command[0])}"
         raise LaunchError(f"cannot start{what}: {e.strerror}", e.errno in _TRANSIENT) from e
+
+
+def _request(command: Sequence[bytes], plan: Plan, environment: Mapping[bytes, bytes],
+             streams: _Streams) -> tuple[bytes, list[int]]:
+    return starters.request_of(command, environment, plan.directory, streams, plan.options.limits, plan.options.nice,
+                               (plan.record, plan.head))
+
+
+def _lost(error: OSError) -> LaunchError:
+    return LaunchError(f"it is not known whether the job runs: {error.strerror}", reason="lost")
 
 
 def _start_directly(command: Sequence[bytes], plan: Plan, environment: Mapping[bytes, bytes], streams: _Streams,
@@ -253,3 +263,36 @@ def spawn(command: Sequence[bytes], plan: Plan, script: bool) -> Spawned:
             raise
         spawned.output = output
         return spawned
+
+
+@dataclass(slots=True)
+class Begun:
+    """A start that the starter was asked for; ``complete`` waits for it. Its streams stay open until then."""
+
+    command: Sequence[bytes]
+    plan: Plan
+    streams: _Streams
+    stack: ExitStack
+    asked: starters.Asked
+
+    def complete(self) -> Spawned:
+        """The process. What could not be started is tried again alone, which says why. Raises as ``spawn``."""
+        with self.stack as stack:
+            try:
+                started = starters.settle(self.asked)
+            except starters.StartError as error:
+                raise _lost(error) from error
+            if started is None:
+                return _start(self.command, self.plan, self.plan.environment, self.streams, stack)
+            starter, pid, began = started
+            return Spawned(pid, starter, began)
+
+
+def begin(command: Sequence[bytes], plan: Plan) -> Begun | None:
+    """Begin to start a command that is no script, so that the next can be made ready meanwhile. None where it has to be
+    ``spawn``. Raises LaunchError."""
+    check_directory(plan.directory)
+    with ExitStack() as stack:
+        streams = _open_streams(plan, stack)
+        asked = starters.send(*_request(command, plan, plan.environment, streams), engine().listen)
+        return None if asked is None else Begun(command, plan, streams, stack.pop_all(), asked)

@@ -32,13 +32,14 @@ import subprocess
 import sys
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
-__all__ = ["Report", "StartError", "Starter", "candidates", "start"]
+__all__ = ["Asked", "Report", "StartError", "Starter", "candidates", "request_of", "send", "settle", "start"]
 
 _MAIN = Path(__file__).with_name("_local_starter_main.py")
 _HEADER, _PACKET = 8, 1 << 16       # as in _local_starter_main
@@ -63,6 +64,10 @@ class StartError(OSError):
         self.lost = lost
 
 
+class _EndedError(StartError):
+    """The starter has ended, and perhaps took the request before."""
+
+
 class _Unusable(Exception):
     """There can be no starter here."""
 
@@ -81,9 +86,36 @@ class Report(NamedTuple):
     when: float
 
 
+class _Answer(NamedTuple):
+    """To a request of that number. pid 0: the job was not started. when: it was begun, by the monotonic clock."""
+
+    request: int
+    pid: int
+    number: int
+    what: str
+    text: str
+    when: float
+
+
+@dataclass(eq=False, slots=True)
+class Asked:
+    """A request that a starter has been sent. number: counted from 1. settled: it has answered, or never will."""
+
+    starter: Starter
+    number: int
+    settled: bool = False
+    answer: _Answer | None = None
+    error: StartError | None = None
+
+    def settle(self, answer: _Answer | None = None, error: StartError | None = None) -> None:
+        """Note the answer. Neither: it was not taken."""
+        self.settled, self.answer, self.error = True, answer, error
+
+
 @dataclass(eq=False, slots=True)
 class Starter:
-    """A running starter. inherited: what it got at its start. jobs and early are the engine's."""
+    """A running starter. inherited: what it got at its start. sent: how many requests. asked: unanswered ones, the
+    oldest first. unread: it has ended, and left some. jobs and early are the engine's."""
 
     pid: int
     channel: socket.socket
@@ -92,6 +124,9 @@ class Starter:
     group: bytes        # its control group
     checked: float      # when that was last found to be ours too
     gone: bool = False
+    sent: int = 0
+    unread: bool = False
+    asked: deque[Asked] = field(default_factory=deque)
     jobs: dict[int, Any] = field(default_factory=dict)              # by process id
     early: dict[int, Report] = field(default_factory=dict)          # not yet in jobs
 
@@ -104,22 +139,45 @@ class Starter:
                 return True
         return self.inherited != _inherited()
 
-    def ask(self, request: bytes, streams: Sequence[int]) -> tuple[int, int, str, str]:
+    def settle(self, asked: Asked | None = None) -> None:
+        """Take the answers to a request and those before it; to all that were sent where none is named."""
+        while self.asked and not (asked is not None and asked.settled):
+            try:
+                answer = self._answer()
+            except _Dead:
+                self.unread = True          # answers that it gave before come yet, then its end
+            except _EndedError as error:    # it took one after another: only the first can have been begun
+                if len(self.asked) > 1 or not self.unread:
+                    self.asked.popleft().settle(error=error)
+                while self.asked:
+                    self.asked.popleft().settle()
+            except StartError as error:
+                while self.asked:
+                    self.asked.popleft().settle(error=error)
+            else:
+                while self.asked[0].number < answer.request:        # a signal handler raised when it was just taken
+                    self.asked.popleft().settle(error=StartError(0, "its answer was interrupted", lost=True))
+                self.asked.popleft().settle(answer)
+
+    def ask(self, request: bytes, streams: Sequence[int]) -> _Answer:
         """The answer to a request. Raises _Dead, StartError."""
+        self.settle()
         try:
-            self._send(request, streams)
+            self.send(request, streams)
             return self._answer()
         except (_Dead, StartError):
             raise
         except BaseException:       # raised by a signal handler, as KeyboardInterrupt is: nothing is to be left behind
             with suppress(OSError, _Dead):
                 self.channel.shutdown(socket.SHUT_WR)
-                pid = self._answer()[0]
+                pid = self._answer().pid
                 if pid:
                     os.killpg(pid, signal.SIGKILL)
             raise
 
-    def _send(self, request: bytes, streams: Sequence[int]) -> None:
+    def send(self, request: bytes, streams: Sequence[int]) -> None:
+        """Send a request. Raises _Dead."""
+        self.sent += 1
         head = len(request).to_bytes(_HEADER, "little") + request[:_PACKET - _HEADER]
         try:
             if streams:
@@ -131,7 +189,7 @@ class Starter:
         except ConnectionError as e:
             raise _Dead from e
 
-    def _answer(self) -> tuple[int, int, str, str]:
+    def _answer(self) -> _Answer:
         try:
             data = self.channel.recv(_PACKET)
         except ConnectionResetError as e:       # it left something unread
@@ -139,9 +197,8 @@ class Starter:
         except OSError as e:
             raise StartError(0, f"the process that starts jobs does not answer ({e})", lost=True) from e
         if not data:
-            raise StartError(0, "the process that starts jobs has ended meanwhile", lost=True)
-        answer: tuple[int, int, str, str] = marshal.loads(data)
-        return answer
+            raise _EndedError(0, "the process that starts jobs has ended meanwhile", lost=True)
+        return _Answer(*marshal.loads(data))
 
     def ended(self) -> Iterator[Report]:
         """The reports that are there. Raises EOFError after the last one when the starter has ended."""
@@ -276,7 +333,7 @@ class _Starters:
         self.starter: Starter | None = None
 
     def ask(self, request: bytes, streams: Sequence[int],
-            made: Callable[[Starter], None]) -> tuple[Starter, tuple[int, int, str, str]] | None:
+            made: Callable[[Starter], None]) -> tuple[Starter, _Answer] | None:
         """A starter and its answer, None when there can be none. made: is to be told of a new starter."""
         if not self.tries:
             return None
@@ -300,6 +357,35 @@ class _Starters:
                     break
         return None
 
+    def send(self, request: bytes, streams: Sequence[int], made: Callable[[Starter], None]) -> Asked | None:
+        """A request that a starter is given, to be answered when it has done those before it. None: ask instead."""
+        if not self.tries or len(request) > _BIG:
+            return None
+        with self.lock:
+            try:
+                starter = self._current(made)
+                starter.send(request, streams)
+            except BaseException as e:          # half of the request may have been sent
+                self.retire()
+                if isinstance(e, (OSError, _Dead, _Unusable)):
+                    return None
+                raise
+            asked = Asked(starter, starter.sent)
+            starter.asked.append(asked)
+            return asked
+
+    def settle(self, asked: Asked) -> _Answer | None:
+        """The answer to what was sent. None: it was not taken. Raises StartError, lost."""
+        with self.lock:
+            try:
+                asked.starter.settle(asked)
+            finally:
+                if asked.answer is None and self.starter is asked.starter:
+                    self.retire()
+        if asked.error is not None:
+            raise asked.error
+        return asked.answer
+
     def _current(self, made: Callable[[Starter], None]) -> Starter:
         if self.starter is not None and self.starter.stale():
             self.retire()
@@ -311,22 +397,31 @@ class _Starters:
         return self.starter
 
     def retire(self) -> None:
-        """Have the starter end when its jobs have."""
+        """Have the starter end when its jobs have; what it was sent it answers before."""
         starter, self.starter = self.starter, None
         if starter is not None:
-            starter.channel.close()
+            try:
+                starter.settle()
+            finally:
+                starter.channel.close()
 
     def close(self) -> None:
         """At the end of this process."""
         with self.lock:
-            self.retire()
+            self._drop()
 
     def forked(self) -> None:
         """In a fork of this process: the starter is the other's."""
         self.lock = threading.Lock()
         if self.starter is not None:
             os.close(self.starter.reports)
-        self.retire()
+        self._drop()
+
+    def _drop(self) -> None:
+        """Let go of the starter, whatever it has still to answer."""
+        starter, self.starter = self.starter, None
+        if starter is not None:
+            starter.channel.close()
 
 
 _starters = _Starters()
@@ -349,14 +444,13 @@ def candidates(program: bytes, environment: Mapping[bytes, bytes]) -> list[bytes
     return [os.path.join(folder, program) for folder in path.split(b":")]
 
 
-def start(command: Sequence[bytes], environment: Mapping[bytes, bytes], directory: str, streams: Sequence[int | None],
-          limits: Mapping[str, tuple[int, int]], nice: int | None,
-          made: Callable[[Starter], None], record: tuple[bytes, bytes] = (b"", b"")) -> tuple[Starter, int] | None:
-    """Start a command in a session of its own: the starter that reports its end, and its process id.
+def request_of(command: Sequence[bytes], environment: Mapping[bytes, bytes], directory: str,
+               streams: Sequence[int | None], limits: Mapping[str, tuple[int, int]], nice: int | None,
+               record: tuple[bytes, bytes] = (b"", b"")) -> tuple[bytes, list[int]]:
+    """A request to start a command in a session of its own, and the descriptors that go with it.
 
-    streams: descriptors of stdin, stdout and stderr, None for /dev/null. limits: by name in ``resource``. made: is told
-    of a starter made for this, so that it listens to its reports and its end. record: file and first line of the job's
-    record, if it is to have one. None: there can be no starter here. Raises StartError.
+    streams: descriptors of stdin, stdout and stderr, None for /dev/null. limits: by name in ``resource``. record: file
+    and first line of the job's record, if it is to have one.
     """
     given = [fd for fd in dict.fromkeys(streams) if fd is not None]
     request: tuple[Any, ...] = (
@@ -364,10 +458,30 @@ def start(command: Sequence[bytes], environment: Mapping[bytes, bytes], director
         dict(environment), os.fsencode(directory),
         [int(number) for number in signal.pthread_sigmask(signal.SIG_BLOCK, ())],
         [(name, getattr(resource, name), *pair) for name, pair in limits.items()], nice, *record)
-    answered = _starters.ask(marshal.dumps(request), given, made)
+    return marshal.dumps(request), given
+
+
+def start(request: bytes, given: Sequence[int], made: Callable[[Starter], None]) -> tuple[Starter, int, float] | None:
+    """Have a request carried out: the starter that reports the end, the process id, and when it was begun.
+
+    made: is told of a starter made for this, so that it listens to its reports and its end. None: there can be no
+    starter here. Raises StartError.
+    """
+    answered = _starters.ask(request, given, made)
     if answered is None:
         return None
-    starter, (pid, number, what, text) = answered
-    if not pid:
-        raise StartError(number, text, what)
-    return starter, pid
+    starter, answer = answered
+    if not answer.pid:
+        raise StartError(answer.number, answer.text, answer.what)
+    return starter, answer.pid, answer.when
+
+
+def send(request: bytes, given: Sequence[int], made: Callable[[Starter], None]) -> Asked | None:
+    """As ``start``, but only begun: ``settle`` completes it. Meanwhile the next one can be sent. None: ``start`` it."""
+    return _starters.send(request, given, made)
+
+
+def settle(asked: Asked) -> tuple[Starter, int, float] | None:
+    """What ``start`` gives. None: it was not started, and may be tried again to learn why. Raises StartError, lost."""
+    answer = _starters.settle(asked)
+    return None if answer is None or not answer.pid else (asked.starter, answer.pid, answer.when)

@@ -3,10 +3,10 @@
 ``python -I -S _local_starter_main.py CHANNEL REPORTS``, two sockets that keep packets apart. It imports nothing but
 built-in and extension modules, because the memory that it has is the least that a job can be measured to have.
 
-CHANNEL: it says ``ready``; then it answers each request. Request: 8 bytes of length and a marshalled tuple (see
-``serve``), in several packets when it is long; the first brings the descriptors of those standard streams of the job
-that are not /dev/null, as all of ours are. Answer: a marshalled tuple of process id (0 when there is none), errno, what
-failed, text.
+CHANNEL: it says ``ready``; then it answers each request, in their order. Request: 8 bytes of length and a marshalled
+tuple (see ``serve``), in several packets when it is long; the first brings the descriptors of those standard streams of
+the job that are not /dev/null, as all of ours are. Answer: a marshalled tuple: number of the request,
+process id (0 when there is none), errno, what failed, text, and when it was begun, by the monotonic clock.
 
 REPORTS: for each process that ended a marshalled tuple of process id, wait status, CPU seconds, peak memory as in
 ru_maxrss, and the time by the monotonic clock.
@@ -185,15 +185,15 @@ def write_end(pid: int, status: int, usage: "Any") -> None:
         return
 
 
-def take(channel: _socket.socket) -> bool:
-    """Take a request and answer it; False when there are no more."""
+def take(channel: _socket.socket, number: int) -> bool:
+    """Take a request of that number and answer it; False when there are no more."""
     try:
-        return take_one(channel)
+        return take_one(channel, number)
     except OSError:     # nobody is there; the jobs are
         return False
 
 
-def take_one(channel: _socket.socket) -> bool:
+def take_one(channel: _socket.socket, number: int) -> bool:
     """Take a request and answer it; False at the end. Raises OSError."""
     packet, extra, _, _ = channel.recvmsg(_PACKET, _socket.CMSG_SPACE(_THREE), _socket.MSG_CMSG_CLOEXEC)
     if not packet:
@@ -206,7 +206,8 @@ def take_one(channel: _socket.socket) -> bool:
         if not more:
             return False
         body += more
-    channel.send(marshal.dumps(serve(marshal.loads(body), given)))
+    request, began = marshal.loads(body), time.monotonic()
+    channel.send(marshal.dumps((number, *serve(request, given), began)))
     for fd in given:
         posix.close(fd)
     posix.chdir("/")
@@ -248,6 +249,7 @@ def main() -> None:
     poll.register(woken, select.POLLIN)
     poll.register(reports, 0)           # only its end
     serving = busy = listened = True
+    number = 1
     gc.disable()            # nothing here refers to itself
     channel.send(b"ready")
     while (serving or busy) and (listened or _records):
@@ -258,8 +260,9 @@ def main() -> None:
             elif fd == reports.fileno():
                 poll.unregister(reports)
                 listened = False
-            elif take(channel):
+            elif take(channel, number):
                 busy = True
+                number += 1
             else:
                 serving = False
                 poll.unregister(channel)

@@ -22,8 +22,11 @@ from __future__ import annotations
 import os
 import threading
 import time
+from collections import deque
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from pathlib import Path
+from typing import TypeVar
 
 from psij.exceptions import InvalidJobException, InvalidStateException, SubmitException
 from psij.executors import _local_proc as proc
@@ -42,6 +45,8 @@ from psij.job_status import JobStatus
 
 __all__ = ["LocalJobExecutor"]
 
+_T = TypeVar("_T")
+_AHEAD = 8              # starts that the starter has been asked for and not done, at most
 _STARTING_S = 30.0      # after which a job of which only the first line is recorded counts as not there
 
 
@@ -61,6 +66,46 @@ class LocalJobExecutor(JobExecutor):
         with reason ``launch``. Raises InvalidJobException, InvalidStateException; SubmitException (transient) when the
         system is out of processes, memory or descriptors.
         """
+        run = self._taken(job)
+        self._step(run, run.begin)
+
+    def _submit_all(self, jobs: Iterable[Job], told: Callable[[Job, Exception | None], None]) -> None:
+        """Submit many: while some are being started the next is made ready. Not for the main thread, where a signal
+        handler may raise between a start and its answer."""
+        begun: deque[Run] = deque()
+
+        def attempt(job: Job, call: Callable[[], object]) -> None:
+            try:
+                call()
+            except Exception as e:
+                told(job, e)
+            else:
+                told(job, None)
+
+        def complete() -> None:
+            run = begun.popleft()
+            attempt(run.jobs[0], lambda: self._step(run, run.complete))
+
+        try:
+            for job in jobs:
+                try:
+                    run = self._taken(job)
+                    ahead = self._step(run, run.begin_ahead)
+                except Exception as e:
+                    told(job, e)
+                    continue
+                if ahead:
+                    begun.append(run)
+                else:
+                    told(job, None)
+                if len(begun) > _AHEAD:
+                    complete()
+        finally:
+            while begun:
+                complete()
+
+    def _taken(self, job: Job) -> Run:
+        """A run for a job that is as it should be. Raises InvalidJobException, InvalidStateException."""
         spec = self._check_job(job)
         options(spec)
         if spec.launcher not in (None, Launcher.DEFAULT_LAUNCHER_NAME):
@@ -69,18 +114,22 @@ class LocalJobExecutor(JobExecutor):
         job._bind(self)
         with self._lock:
             self._runs[job.id] = run
+        return run
+
+    def _step(self, run: Run, act: Callable[[], _T]) -> _T | None:
+        """Do something to start a job; where it cannot be started the job fails, and is undone where it may be later.
+        Raises SubmitException, and whatever else the act does."""
         try:
-            run.prepare(spec)
-            run.begin()
+            return act()
         except LaunchError as e:
             if not e.transient:
                 run.fail(e.reason, str(e))
-                return
-            self._undo(run, job)
+                return None
+            self._undo(run)
             raise SubmitException(str(e), e, transient=True) from e
         except BaseException:
             if not run.watched.pid:         # else it runs, and is looked after
-                self._undo(run, job)
+                self._undo(run)
             raise
 
     def _launcher(self, spec: JobSpec) -> Launcher:
@@ -89,10 +138,10 @@ class LocalJobExecutor(JobExecutor):
         except ValueError as e:
             raise InvalidJobException(f"launcher: {e}", e) from e
 
-    def _undo(self, run: Run, job: Job) -> None:
+    def _undo(self, run: Run) -> None:
         run.release()
         self._close(run)
-        job._unbind()
+        run.jobs[0]._unbind()
 
     def _close(self, run: Run) -> list[Job]:
         """Forget a run; the jobs that are to get its final status."""

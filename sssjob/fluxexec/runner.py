@@ -15,9 +15,10 @@ import logging
 import os
 import queue
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from signal import SIGTERM
 
@@ -62,13 +63,23 @@ class _Run:
     jobs: list[_Shell] = field(default_factory=list)
     last: dict[int, list[What]] = field(default_factory=dict)       # of each shell, for who asks again
     ending: bool = False
+    left: int = 0           # to be submitted
+    held: list[tuple[int, What]] | None = None      # what is told once the native ids are recorded
+
+
+_Call = _Run | Callable[[], object] | None      # None: the last
 
 
 class _Worker:
-    """A thread that makes calls one after another; none is left out, whatever the one before it raises."""
+    """A thread that makes calls one after another; none is left out, whatever the one before it raises.
 
-    def __init__(self) -> None:
-        self.calls: queue.SimpleQueue[Callable[[], object] | None] = queue.SimpleQueue()
+    submit: called for runs among them, with all that follow each other.
+    """
+
+    def __init__(self, submit: Callable[[Iterator[_Run]], None]) -> None:
+        self.calls: queue.SimpleQueue[_Call] = queue.SimpleQueue()
+        self._submit = submit
+        self._next: list[_Call] = []        # taken from the queue, and not its turn yet
         self._thread = threading.Thread(target=self._run, name="flux-exec", daemon=True)
         self._thread.start()
 
@@ -78,11 +89,24 @@ class _Worker:
         self._thread.join()
 
     def _run(self) -> None:
-        while (call := self.calls.get()) is not None:
+        while (call := self._next.pop() if self._next else self.calls.get()) is not None:
             try:
-                call()
+                if isinstance(call, _Run):
+                    self._submit(self._runs(call))
+                else:
+                    call()
             except Exception:
                 log.exception("flux-exec worker")
+
+    def _runs(self, first: _Run) -> Iterator[_Run]:
+        run: _Call = first
+        while isinstance(run, _Run):
+            yield run
+            try:
+                run = self.calls.get_nowait()
+            except queue.Empty:
+                return
+        self._next.append(run)
 
 
 class PsijRunner:
@@ -93,7 +117,9 @@ class PsijRunner:
         self.loop, self.executor, self.folder = loop, executor, folder
         self.split = executor.name == "local" if split is None else split
         self._runs: dict[int, _Run] = {}
-        self._worker = _Worker()
+        self._lock = threading.Lock()               # of what runs hold back
+        self._shells: dict[str, tuple[_Run, int]] = {}      # being submitted, by the id of the PSI/J job
+        self._worker = _Worker(self._submit)
         if executor.name == "local":        # starts hundreds a second
             loop.crowded = lambda: not self._worker.calls.empty()
         if folder is not None:
@@ -122,7 +148,8 @@ class PsijRunner:
             _share_streams([spec for _, spec in specs])
         run = self._runs[start.id] = _Run(start.id, [rank for rank, _ in specs], report)
         run.jobs = [_Shell(spec) for _, spec in specs]
-        self._later(lambda: self._submit(run))
+        run.held = None if self.folder is None else []
+        self._later(run)
         return run.ranks
 
     def find(self, start: Start, report: Report) -> Sequence[Idset | None] | None:
@@ -177,24 +204,39 @@ class PsijRunner:
                 if job.executor is not None:
                     job.wait(timedelta(seconds=seconds))
 
-    def _later(self, call: Callable[[], object]) -> None:
+    def _later(self, call: _Call) -> None:
         self._worker.calls.put(call)
 
     # In the worker's thread
 
-    def _submit(self, run: _Run) -> None:
-        for shell, job in enumerate(run.jobs):
+    def _submit(self, runs: Iterator[_Run]) -> None:
+        self.executor._submit_all(self._jobs(runs), self._submitted)
+
+    def _jobs(self, runs: Iterator[_Run]) -> Iterator[_Shell]:
+        for run in runs:
+            run.left = len(run.jobs)
+            for shell, job in enumerate(run.jobs):
+                if run.ending:
+                    self._told_of(run, shell, NotStarted("it was ended before it was started"))
+                    continue
+                self._follow(run, shell, job)
+                self._shells[job.id] = run, shell
+                yield job
+
+    def _submitted(self, job: Job, error: Exception | None) -> None:
+        """Whatever a plug-in raises, the job must come to an end."""
+        run, shell = self._shells.pop(job.id)
+        self._told_of(run, shell, None if error is None else NotStarted(str(error) or type(error).__name__))
+
+    def _told_of(self, run: _Run, shell: int, what: What | None) -> None:
+        if what is not None:
+            self._tell(run, shell, what)
+        run.left -= 1
+        if not run.left:
+            self._write(run)
+            self._let_go(run)
             if run.ending:
-                self._tell(run, shell, NotStarted("it was ended before it was started"))
-                continue
-            self._follow(run, shell, job)
-            try:
-                self.executor.submit(job)
-            except Exception as error:      # whatever a plug-in raises: the job must come to an end
-                self._tell(run, shell, NotStarted(str(error) or type(error).__name__))
-        self._write(run)
-        if run.ending:
-            self._cancel(run)
+                self._cancel(run)
 
     def _cancel(self, run: _Run) -> None:
         for job in run.jobs:
@@ -219,7 +261,19 @@ class PsijRunner:
         job.changed = changed
 
     def _tell(self, run: _Run, shell: int, what: What) -> None:
+        """What is told to have started is found again, whenever this process is killed: its record is there before."""
+        if run.held is not None:
+            with self._lock:
+                if run.held is not None:
+                    run.held.append((shell, what))
+                    return
         self.loop.post(lambda: self._told(run, shell, what))
+
+    def _let_go(self, run: _Run) -> None:
+        with self._lock:
+            held, run.held = run.held or (), None
+            for shell, what in held:
+                self.loop.post(partial(self._told, run, shell, what))
 
     # In the loop's thread
 

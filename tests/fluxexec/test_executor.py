@@ -378,6 +378,7 @@ def test_attach_after_the_service_lost_the_job(server: Server, tmp_path: Path) -
     """A record does not make a job run again: with reattach a service looks for processes and starts none."""
     before = Before(server, tmp_path, f'touch {tmp_path}/ran; {until_there(tmp_path / "go")}')
     before.kill()
+    until(lambda: (tmp_path / "ran").exists() and any(path.suffix == ".json" for path in server.state.iterdir()))
     for path in server.state.iterdir():
         if path.is_file():
             path.unlink()

@@ -203,6 +203,73 @@ def test_an_executor_with_a_fault(monkeypatch: pytest.MonkeyPatch) -> None:
     site.loop.close()
 
 
+def test_what_has_started_is_recorded_before_it_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A service that is killed as soon as a job manager knows of a start finds the job again."""
+    site = Site(folder=tmp_path / "state")
+    write, recorded = PsijRunner._write, []
+
+    def late(runner: PsijRunner, run: Any) -> None:
+        time.sleep(0.2)
+        write(runner, run)
+
+    def changed(job: ManagedJob, event: str) -> None:
+        if event == "start":
+            recorded.append((tmp_path / "state" / f"{job.id}.json").exists())
+
+    monkeypatch.setattr(PsijRunner, "_write", late)
+    site.manager.changed = changed
+    jobs = [site.manager.submit(jobspec("sleep", "0.1")), site.manager.submit(jobspec("true", nodes=2))]
+    assert site.over(*jobs) == [Result.COMPLETED] * 2 and recorded == [True, True]
+    assert names(jobs[0]) == ["alloc", "debug.start-request", "start", "finish", "release", "free", "clean"]
+    site.runner.close()
+    site.loop.close()
+
+
+class Slow(Odd):
+    """An executor that takes all jobs, once it may, and notes how many it had at each cancel."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.seen: list[int] = []
+
+    def submit(self, job: Job) -> None:
+        self.gate.wait(10)
+        job._bind(self)
+        self.jobs.append(job)
+        job.status = JobStatus(JobState.ACTIVE)
+
+    def cancel(self, job: Job) -> None:
+        self.seen.append(len(self.jobs))
+        super().cancel(job)
+
+
+def test_a_cancel_has_its_turn_between_submissions() -> None:
+    """Jobs that wait are submitted together, but none before a call that was made before it."""
+    slow = Slow()
+    loop = Loop()
+    runner = PsijRunner(loop, slow, split=True)
+    manager = Manager(Idset.parse("0-99"), loop.now)
+    mine, theirs = pair(loop)
+    manager.connect(mine)
+    Service(loop, theirs, runner).begin()
+    early = [manager.submit(jobspec()) for _ in range(10)]
+    loop.run(lambda: all(job.outstanding for job in early), 5)
+    loop.run(timeout=0.1)               # they have come to the executor, which takes none
+    manager.cancel(early[0].id)
+    loop.run(timeout=0.1)
+    late = [manager.submit(jobspec()) for _ in range(50)]
+    loop.run(lambda: all(job.outstanding for job in late), 5)
+    loop.run(timeout=0.1)
+    slow.gate.set()
+    loop.run(lambda: all(job.started for job in late), 5)
+    for job in early + late:
+        manager.cancel(job.id)
+    loop.run(lambda: all(job.result for job in early + late), 5)
+    assert slow.seen[0] <= 10 and len(slow.seen) == 60
+    runner.close()
+    loop.close()
+
+
 def test_one_psij_job_for_all_ranks() -> None:
     odd = Odd()
     odd.gate.set()

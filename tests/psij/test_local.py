@@ -444,7 +444,7 @@ def test_interrupted_submit_leaves_nothing(executor: LocalJobExecutor, tmp_path:
                                            monkeypatch: pytest.MonkeyPatch) -> None:
     finish(executor, make("exit 0"))
 
-    def interrupted(starter: _local_starter.Starter) -> tuple[int, int, str, str]:
+    def interrupted(starter: _local_starter.Starter) -> _local_starter._Answer:
         monkeypatch.undo()
         raise KeyboardInterrupt
 
