@@ -271,7 +271,7 @@ class Lab:
         for fd in (0, 1, 2):
             os.dup2(null, fd)
         number = job["number"]
-        begin = job["submit"] + self.settings["wait"]
+        begin = max(job["submit"] + self.settings["wait"], job.get("begin", 0.0))
         while self.now() < begin or self._read(self.root / f"{number}.json")["held"] or not self._turn(job):
             time.sleep(0.02)
             if self._read(self.root / f"{number}.json")["end"] is not None:

@@ -37,7 +37,8 @@ def sbatch(lab: Lab, arguments: list[str]) -> int:
         return 1
     job = lab.submit(script, str, _environment, name=options.get("job-name", script.name), options=options,
                      comment=options.get("comment", "(null)"), output=options.get("output", "/dev/null"),
-                     held="hold" in options, after=_after(options.get("dependency", "")))
+                     held="hold" in options, after=_after(options.get("dependency", "")),
+                     begin=float(options.get("begin", "uts0").removeprefix("uts")))
     print(job["id"])
     return 0
 
