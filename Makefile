@@ -18,7 +18,11 @@ unexport PYTHONDONTWRITEBYTECODE
 demo: $(VENV)/.runtime
 	@PATH="$(CURDIR)/$(VENV)/bin:$$PATH" examples/demo.sh
 
+# The files of the tests are removed; PYTEST_DEBUG_TEMPROOT=/tmp make test keeps them there (tests/place.py says why not).
 test: $(VENV)/.development
+	@place=; if [ -z "$${PYTEST_DEBUG_TEMPROOT:-}" ]; then \
+	  place=$$($(PY) tests/place.py); export PYTEST_DEBUG_TEMPROOT="$$place"; trap 'rm -rf "$$place"' EXIT; \
+	fi; \
 	$(PY) -m pytest $(PYTEST_ARGS)
 
 lint: $(VENV)/.development

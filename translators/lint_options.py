@@ -173,7 +173,7 @@ def _astray(dialect: str, option: Option, last: Mapping[str, Option]) -> str:
 
 _OUTPUTS: Final = ("--output", "--error", "-o", "-e")
 #: A pattern that differs between the elements of an array, or a file that takes everything.
-_APART: Final = re.compile(r"%\d*[ajJ]|\A/dev/", re.ASCII)
+_APART: Final = re.compile(r"%\d*[ajJ]|\A/dev/(?!shm/)", re.ASCII)
 
 
 def signs(script: Script) -> Iterator[Hit]:

@@ -23,7 +23,11 @@ unset _psi_j_name
 # The local executor has opened (emptied, or not) the output files already and says so; otherwise they are emptied here.
 if [ -z "$_PSI_J_OUTPUT_READY" ]; then
     for _psi_j_file in "$_PSI_J_STDOUT" "$_PSI_J_STDERR"; do
-        case "$_psi_j_file" in /dev/*) ;; *) : >"$_psi_j_file" ;; esac
+        case "$_psi_j_file" in
+            /dev/shm/*) : >"$_psi_j_file" ;;
+            /dev/*) ;;
+            *) : >"$_psi_j_file" ;;
+        esac
     done
     unset _psi_j_file
 fi

@@ -7,6 +7,7 @@ import shutil
 import stat
 import subprocess
 import sys
+import tempfile
 import threading
 from datetime import timedelta
 from pathlib import Path
@@ -178,6 +179,17 @@ def test_streams_are_redirected(config: JobExecutorConfig, tmp_path: Path) -> No
     done = launched("single", spec, config, tmp_path)
     assert (done.returncode, done.stdout, done.stderr) == (7, MARKER, "")
     assert (tmp_path / "out").read_text() == "given\n" and (tmp_path / "err").read_text() == "bad\n"
+
+
+@pytest.mark.skipif(not os.access("/dev/shm", os.W_OK), reason="there is no /dev/shm to write to")
+def test_files_in_shared_memory_are_files(config: JobExecutorConfig, tmp_path: Path) -> None:
+    """They were taken for devices, and kept what an earlier job had written."""
+    with tempfile.TemporaryDirectory(dir="/dev/shm") as folder:
+        out = Path(folder) / "out"
+        out.write_text("of an earlier job\n")
+        spec = JobSpec("/bin/echo", ["new"], stdout_path=out, stderr_path="/dev/stderr")
+        assert launched("single", spec, config, tmp_path).stderr == ""
+        assert out.read_text() == "new\n"
 
 
 def test_pre_and_post_launch_are_sourced(config: JobExecutorConfig, tmp_path: Path) -> None:
