@@ -45,6 +45,7 @@ BUILT_IN: Final[dict[str, str]] = {
     "car": "sssjob.translators.records.car",
     "apel": "sssjob.translators.records.apel",
     "apel-summary": "sssjob.translators.records.apel_summary",
+    "car-summary": "sssjob.translators.records.car_summary",
     "htcondor-history": "sssjob.translators.records.htcondor_history",
     "cobalt-acct": "sssjob.translators.records.cobalt_acct",
     "flux-jobs": "sssjob.translators.records.flux_jobs",

@@ -14,7 +14,7 @@ from sssjob.cli import main
 from sssjob.translators import get
 from sssjob.translators.base import ReadContext, WriteContext
 from sssjob.translators.recognise import recognise
-from sssjob.translators.records.base import RecordTranslator
+from sssjob.translators.records.base import RecordTranslator, leaf
 from sssjob.translators.records.stream import opened, pieces
 from sssjob.translators.records.sums import SUMS
 
@@ -81,7 +81,7 @@ def test_totals_of_sums(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> N
                              "Extension:VO", "--by", "queue", "--every", "year", "--json")
     total, whole = (json.loads(line) for line in out.splitlines()[-2:])
     assert (code, total["key"]) == (0, {"Extension:VO": "atlas", "Queue": "-"})
-    assert [json.loads(line)["format"] for line in err.splitlines()] == ["apel-summary"] * 3
+    assert [json.loads(line)["format"] for line in err.splitlines()] == ["apel-summary", "car-summary", "apel-summary"]
     assert (total["period"], total["jobs"], total["wall_h"], total["processor_h"], total["cpu_h"]) == (
         "2026", 21, round(3800 / 3600, 4), round(8 * 3800 / 3600, 4), 0.075)
     assert whole["left_out"] == {"in sums without WallDuration": 2}
@@ -111,7 +111,7 @@ def test_a_sum(text: str) -> None:
     made, counts, findings = rows(text)
     assert (made, findings) == ([ROW], [])
     assert (counts["given"], counts["jobs"]) == (1, 7)
-    assert [t.name for t, _ in recognise(text.encode())] == ["apel-summary"]
+    assert [t.name for t, _ in recognise(text.encode())] == ["apel-summary" if text is MESSAGE else "car-summary"]
 
 
 def test_what_is_written_is_read() -> None:
@@ -123,6 +123,82 @@ def test_what_is_written_is_read() -> None:
     (row,) = made
     assert [row[k] for k in ("site", "month", "jobs", "wall_s", "cpu_s")] == ["S", "2026-11", 5, 300, 150]
     assert counts["jobs"] == 5
+
+
+LOG = (b"JobID|User|State|Start|End|ElapsedRaw|TotalCPU|AllocCPUS|Partition|Cluster\n" + b"".join(
+    b"%d|a|%s|2026-%02d-0%dT10:00:00|2026-%02d-0%dT10:01:00|60|00:30|%d|%s|c\n" % (
+        n, b"RUNNING" if n == 9 else b"COMPLETED", 10 + n % 2, n, 10 + n % 2, n, 1 + n // 4, b"x" if n < 7 else b"y")
+    for n in range(1, 10)))
+
+
+def written(target: str, **options: str) -> tuple[str, list[str]]:
+    document = get("sacct").read(LOG, ReadContext(options={"timezone": "UTC"}))
+    context = WriteContext(options={"site": "S", **options})
+    text = get(target).write(document, context)
+    return text, [f"{f.rule} {f.subject}" for f in context.findings]
+
+
+def test_aggregated_records_are_written() -> None:
+    """In the order of the example of the record; what it has no place for is told, the empty UserIdentity stands."""
+    text, told = written("car-summary", benchmark="HEPSPEC 11.4")
+    first = text.split("\n")[2]
+    assert text.startswith('<?xml version="1.0" encoding="UTF-8"?>\n<SummaryRecords xmlns="http://eu-emi.eu/namespaces/2012'
+                           '/11/aggregatedcomputerecord" xmlns:urf="http://eu-emi.eu/namespaces/2012/11/computerecord">\n')
+    assert first == (
+        "<SummaryRecord><Site>S</Site><Month>11</Month><Year>2026</Year><UserIdentity/><MachineName>c</MachineName>"
+        '<Queue>x</Queue><Infrastructure urf:type="local"/><EarliestEndTime>2026-11-01T10:01:00Z</EarliestEndTime>'
+        "<LatestEndTime>2026-11-03T10:01:00Z</LatestEndTime><WallDuration>PT120S</WallDuration><CpuDuration>PT60S</CpuDuration>"
+        '<ServiceLevel urf:type="HEPSPEC">11.4</ServiceLevel><NumberOfJobs>2</NumberOfJobs><Processors>1</Processors>'
+        "</SummaryRecord>")
+    assert {"SSS546 Job", "SSS502 Job", "SSS503 Extension Site", "SSS503 Extension Infrastructure"} <= set(told)
+
+
+@pytest.mark.parametrize("target", ["car-summary", "apel-summary"])
+def test_what_is_written_adds_up(target: str) -> None:
+    text, _ = written(target, benchmark="HEPSPEC 11.4")
+    made, counts, findings = rows(text)
+    assert (findings, counts["jobs"], counts["rejected"]) == ([], 8, 0)
+    assert [sum(row[name] for row in made) for name in ("jobs", "wall_s", "cpu_s")] == [8, 480, 240]
+    assert {row["benchmark"] for row in made} == {"HEPSPEC 11.4"}
+    assert {row.get("queue") for row in made} == ({"x", "y"} if target == "car-summary" else {None})
+
+
+def test_what_only_the_grid_knows_is_in_aggregated_records() -> None:
+    facts = {"VO": "atlas & <co>", "VOGroup": "/atlas", "VORole": "Role=x", "Infrastructure": "grid",
+             "Middleware": "arc", "ServiceLevel": "HEPSPEC 11.4, HEPscore23 15.3", "Site": "T"}
+    document = get("sacct").read(LOG, ReadContext(options={"timezone": "UTC"}))
+    for job, _ in document.jobs():
+        job.put("GlobalUser", [leaf("GlobalUser", "/DC=x/CN=y")])
+        job.put("Extension", [leaf("Extension", text, {"name": name, "type": "Grid"}) for name, text in facts.items()])
+    context = WriteContext()
+    text = get("car-summary").write(document, context)
+    assert ('<UserIdentity><GlobalUserName urf:type="opensslCompat">/DC=x/CN=y</GlobalUserName>'
+            '<Group>atlas &amp; &lt;co&gt;</Group><GroupAttribute urf:type="vo-group">/atlas</GroupAttribute>'
+            '<GroupAttribute urf:type="vo-role">Role=x</GroupAttribute></UserIdentity>') in text
+    assert '<Infrastructure urf:type="grid"/><Middleware urf:name="arc"/>' in text
+    assert ("SSS501", "Extension ServiceLevel") in {(f.rule, f.subject) for f in context.findings}
+    row = rows(text)[0][0]
+    assert [row[k] for k in ("site", "global_user", "vo", "vo_group", "vo_role", "infrastructure", "benchmark")] == [
+        "T", "/DC=x/CN=y", "atlas & <co>", "/atlas", "Role=x", "grid", "HEPSPEC 11.4"]
+
+
+def test_no_job_comes_of_an_aggregated_record(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "c.xml").write_text(CAR)
+    assert main(["convert", str(tmp_path / "c.xml"), "-t", "sss"]) == 1
+    assert "an aggregated record is a sum over many jobs" in capsys.readouterr().err
+    assert main(["convert", str(tmp_path / "c.xml"), "-q", "-t", "csv", "--option", "fields=site,jobs"]) == 0
+    assert capsys.readouterr().out == "site,jobs\nS,7\n"
+    assert main(["convert", str(tmp_path / "c.xml"), "-q", "-t", "car-summary"]) == 1
+
+
+@pytest.mark.parametrize("options", [{"version": "0.2"}, {"created": "1"}])
+def test_options_that_aggregated_records_do_not_have(options: dict[str, str], tmp_path: Path,
+                                                     capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "log").write_bytes(LOG)
+    (name,) = options
+    assert main(["convert", str(tmp_path / "log"), "-f", "sacct", "-t", "car-summary", "--option", "site=S", "--option",
+                 f"{name}={options[name]}"]) == 2
+    assert f"no option '{name}' of" in capsys.readouterr().err
 
 
 def test_normalised_messages() -> None:

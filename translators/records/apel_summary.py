@@ -12,7 +12,7 @@ A sum for each site, month and year (of EndTime, UTC), user, VO, group, role, su
 number of nodes and of processors. v0.3 is the normalised form: durations times the benchmark, Si2k over 250. Options:
 ``version`` (0.2, the default, 0.3 or 0.4), ``site`` and ``benchmark`` (``HEPscore23 15.3``) where the job names none.
 A sum is no job: reading gives none, each summary is rejected so; but a table (``csv``, ``jsonl``, ``parquet``) takes
-the sums of messages and of aggregated CAR as they are (``sums``).
+the sums as they are (``sums``).
 
 Source: the message formats of APEL; its published test messages.
 """
@@ -21,37 +21,22 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from dataclasses import replace
+from datetime import datetime
 from decimal import ROUND_HALF_UP, Decimal
+from functools import partial
 from typing import Final
 
 from sssjob.model import Job
 from sssjob.translators.base import WriteContext
-from sssjob.translators.recognise import Fit, Sample, by_beginning, by_root
+from sssjob.translators.recognise import Fit, Sample, by_beginning
+from sssjob.translators.records._adding import Levels, Sum, added
 from sssjob.translators.records._usage import GRID, Taking, Telling
-from sssjob.translators.records.apel import MESSAGE, MessageReading, benchmarks, option
+from sssjob.translators.records.apel import MESSAGE, MessageReading, option
 from sssjob.translators.records.base import translator
-from sssjob.translators.records.car import SUMMARIES, invented, site_of
 from sssjob.translators.records.sums import SUMS, sums
 
 __all__ = ["TRANSLATOR"]
-
-_SI2K: Final = 250      # Si2k of one HEPSPEC
-
-
-@dataclass(slots=True)
-class _Sum:
-    """The jobs of one key. normal: wall and CPU time times the benchmark."""
-
-    jobs: int = 0
-    wall: int = 0
-    cpu: int = 0
-    earliest: int = 1 << 62
-    latest: int = 0
-    normal_wall: Decimal = Decimal(0)
-    normal_cpu: Decimal = Decimal(0)
-
 
 _Key = tuple[tuple[str, str], ...]
 
@@ -62,48 +47,15 @@ def _texts(jobs: Iterable[Job], context: WriteContext) -> Iterator[str]:
     context.options.get("site"), context.options.get("benchmark")
 
     def pieces() -> Iterator[str]:
-        sums: dict[_Key, _Sum] = {}
-        for job in jobs:
-            _add(sums, Taking(job, telling), version)
-        for n, (key, total) in enumerate(sums.items()):
+        found = added(jobs, telling, partial(_key, version), version == "0.3")
+        for n, (key, total) in enumerate(found.items()):
             yield (f"APEL-summary-job-message: v{version}\n" if n % MESSAGE == 0 else "") + "".join(
                 f"{name}: {value}\n" for name, value in (*key, *_amounts(total, version))) + "%%\n"
     return pieces()
 
 
-def _add(sums: dict[_Key, _Sum], t: Taking, version: str) -> None:
-    """Add a job to the sum of its key."""
-    site = site_of(t)
-    if site is None or t.job.value("State") not in ("Completed", None):
-        t.lost("SSS546", "Job", "a job is left out that has not ended, or without a site, which the option site can "
-               "name")
-        return
-    levels = benchmarks(t)
-    if version == "0.3" and not levels:
-        t.lost("SSS546", "Job", "a job without a benchmark cannot be normalised and is left out; the option benchmark "
-               "can name it")
-        return
-    used = invented(t)
-    if used is None:
-        return
-    _, end, wall, cpu = used
-    total = sums.setdefault(_key(t, site, end, levels, version), _Sum())
-    if not total.jobs:
-        t.lost("SSS502", "Job", "jobs are added up: no job can be read back from a sum")
-    total.jobs += 1
-    total.wall += wall
-    total.cpu += cpu
-    total.earliest, total.latest = min(total.earliest, end), max(total.latest, end)
-    if levels:
-        kind, figure = levels[0]
-        factor = figure / _SI2K if kind.lower() == "si2k" else figure
-        total.normal_wall += wall * factor
-        total.normal_cpu += cpu * factor
-
-
-def _key(t: Taking, site: str, end: int, levels: list[tuple[str, Decimal]], version: str) -> _Key:
+def _key(version: str, t: Taking, site: str, end: datetime, levels: Levels) -> _Key:
     """What a sum is of, as the lines that say so."""
-    month = datetime.fromtimestamp(end, UTC)
     amounts = [(tag, None if (p := t.amount(tag, least=1)) is None else p.text) for tag in ("NodeCount", "Processors")]
     shown = [(kind, format(figure, "f")) for kind, figure in levels]
     level: list[tuple[str, str | None]] = []
@@ -111,15 +63,17 @@ def _key(t: Taking, site: str, end: int, levels: list[tuple[str, Decimal]], vers
         level = [("ServiceLevel", "{" + ", ".join(f"{k}: {v}" for k, v in shown) + "}")]
     elif version == "0.2" and shown:
         level = [("ServiceLevelType", shown[0][0]), ("ServiceLevel", shown[0][1])]
+        if len(shown) > 1:
+            t.lost("SSS501", "Extension ServiceLevel", "one benchmark has a place, the first; version 0.4 has all")
     infrastructure = "Infrastructure" if version == "0.3" else "InfrastructureType"
-    lines = (("Site", site), ("Month", str(month.month)), ("Year", str(month.year)),
+    lines = (("Site", site), ("Month", str(end.month)), ("Year", str(end.year)),
              ("GlobalUserName", t.text("GlobalUser")), ("VO", t.fact(GRID, "VO")), ("VOGroup", t.fact(GRID, "VOGroup")),
              ("VORole", t.fact(GRID, "VORole")), ("SubmitHost", t.text("SubmitHost")),
              (infrastructure, t.fact(GRID, "Infrastructure")), *level, *amounts)
     return tuple((name, value) for name, value in lines if value is not None)
 
 
-def _amounts(total: _Sum, version: str) -> Iterator[tuple[str, str]]:
+def _amounts(total: Sum, version: str) -> Iterator[tuple[str, str]]:
     yield "EarliestEndTime", str(total.earliest)
     yield "LatestEndTime", str(total.latest)
     yield "WallDuration", str(total.wall)
@@ -132,12 +86,8 @@ def _amounts(total: _Sum, version: str) -> Iterator[tuple[str, str]]:
 
 _FIRST: Final = re.compile("APEL-(?:normalised-)?summary(?:-job)?-message:")
 
-_ROOTS: Final = frozenset(("SummaryRecord", "SummaryRecords"))
-
-
 def _recognise(sample: Sample) -> Fit | None:
-    return by_beginning(sample, _FIRST, "a header of APEL's summaries") or by_root(
-        sample, _ROOTS, frozenset((SUMMARIES,)))
+    return by_beginning(sample, _FIRST, "a header of APEL's summaries")
 
 
 TRANSLATOR = replace(translator("apel-summary", "APEL summary messages", MessageReading, (), _texts, _recognise),

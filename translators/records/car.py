@@ -5,8 +5,8 @@
 What only the grid knows stands in Extensions of type Grid: Site, Infrastructure, Middleware, VO, VOGroup, VORole, FQAN,
 ServiceLevel (``HEPSPEC 10.5``). Options of writing: ``site``, where the job names none; ``created``, the epoch seconds
 that stand in createTime (default: now). Group and role are read under both names that are in use, ``group`` and
-``vo-group``. Aggregated records (SummaryRecord) are sums over many jobs and are rejected so; ``apel-summary`` reads
-them.
+``vo-group``. Aggregated records (SummaryRecord) are sums over many jobs and are rejected so; ``car-summary`` reads and
+writes them.
 
 Source: EMI Compute Accounting Record 1.2, its schema; records of ARC and of APEL.
 """
@@ -23,7 +23,7 @@ from sssjob.translators.records.base import Record, Rejected, number, translator
 from sssjob.translators.records.ur1 import UsageReading, attribute, moment_of
 from sssjob.units import from_bytes
 
-__all__ = ["NAMESPACE", "SUMMARIES", "TRANSLATOR", "invented", "site_of"]
+__all__ = ["NAMESPACE", "SUMMARIES", "TRANSLATOR", "Reading", "grid_of", "invented", "site_of"]
 
 NAMESPACE: Final = "http://eu-emi.eu/namespaces/2012/11/computerecord"
 SUMMARIES: Final = "http://eu-emi.eu/namespaces/2012/11/aggregatedcomputerecord"
@@ -32,7 +32,9 @@ _GROUPS: Final = {"FQAN": "FQAN", "vo-group": "VOGroup", "group": "VOGroup", "vo
 _LEVELS: Final = ("Si2K", "HEPSPEC", "HEPscore23")
 
 
-class _Reading(UsageReading):
+class Reading(UsageReading):
+    """The records of a document; those that are sums are rejected."""
+
     records: ClassVar[frozenset[str]] = frozenset(("UsageRecord", "SummaryRecord"))
     context_type: ClassVar[str] = "car"
     texts: ClassVar[Mapping[str, str]] = {"JobName": "name", "MachineName": "machine", "SubmitHost": "submit_host",
@@ -138,7 +140,7 @@ def _elements(t: Taking, created: str | None) -> Iterator[str]:
     yield element("Status", status, {"urf:description": t.text("StatusMessage") or ""})
     if (code := t.number("ExitCode")) is not None:
         yield element("ExitStatus", str(code))
-    yield from _grid(t)
+    yield from grid_of(t)
     yield element("WallDuration", stamp(wall))
     yield element("CpuDuration", stamp(cpu), {"urf:usageType": "all"})
     yield from _level(t)
@@ -177,7 +179,8 @@ def _user(t: Taking) -> Iterator[str]:
             yield element(tag, text)
 
 
-def _grid(t: Taking) -> Iterator[str]:
+def grid_of(t: Taking) -> Iterator[str]:
+    """Infrastructure, which must be there, and Middleware."""
     kind, about = t.fact(GRID, "Infrastructure"), t.fact(GRID, "InfrastructureDescription")
     if kind is None:
         kind = "local"
@@ -205,6 +208,6 @@ def _level(t: Taking) -> Iterator[str]:
 
 _ROOTS: Final = frozenset(("UsageRecord", "UsageRecords"))
 
-TRANSLATOR = translator("car", "EMI Compute Accounting Record", _Reading, (),
+TRANSLATOR = translator("car", "EMI Compute Accounting Record", Reading, (),
                         documents(NAMESPACE, "UsageRecord", _elements, "site"),
                         lambda sample: by_root(sample, _ROOTS, frozenset((NAMESPACE,))))

@@ -1,5 +1,6 @@
 """Sums over many jobs, which are no jobs: summary messages of APEL (v0.2 to v0.4, normalised ones too) and aggregated
-records of CAR (SummaryRecord), as rows of a table. ``apel-summary`` reads them where the target is a table.
+records of CAR (SummaryRecord), as rows of a table. Both ``apel-summary`` and ``car-summary`` read either of them, where
+the target is a table.
 
 Source: the message formats of APEL; the EMI Compute Accounting Record 1.2, aggregated; their published test messages.
 """
