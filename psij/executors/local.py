@@ -72,37 +72,12 @@ class LocalJobExecutor(JobExecutor):
     def _submit_all(self, jobs: Iterable[Job], told: Callable[[Job, Exception | None], None]) -> None:
         """Submit many: while some are being started the next is made ready. Not for the main thread, where a signal
         handler may raise between a start and its answer."""
-        begun: deque[Run] = deque()
-
-        def attempt(job: Job, call: Callable[[], object]) -> None:
-            try:
-                call()
-            except Exception as e:
-                told(job, e)
-            else:
-                told(job, None)
-
-        def complete() -> None:
-            run = begun.popleft()
-            attempt(run.jobs[0], lambda: self._step(run, run.complete))
-
+        many = _Many(self, told)
         try:
             for job in jobs:
-                try:
-                    run = self._taken(job)
-                    ahead = self._step(run, run.begin_ahead)
-                except Exception as e:
-                    told(job, e)
-                    continue
-                if ahead:
-                    begun.append(run)
-                else:
-                    told(job, None)
-                if len(begun) > _AHEAD:
-                    complete()
+                many.submit(job)
         finally:
-            while begun:
-                complete()
+            many.complete()
 
     def _taken(self, job: Job) -> Run:
         """A run for a job that is as it should be. Raises InvalidJobException, InvalidStateException."""
@@ -270,6 +245,53 @@ class LocalJobExecutor(JobExecutor):
             self._runs[job.id] = run
         run.announce(run.started)
         engine().watch(run.watched)
+
+
+class _Many:
+    """Jobs that are started together; told: of each with what ``submit`` raises, or None."""
+
+    def __init__(self, executor: LocalJobExecutor, told: Callable[[Job, Exception | None], None]) -> None:
+        self.executor, self.told = executor, told
+        self.begun: deque[Run] = deque()
+
+    def submit(self, job: Job) -> None:
+        """Start a job, or begin to."""
+        try:
+            waits = self._begin(job)
+        except Exception as e:
+            self.told(job, e)
+        else:
+            if not waits:
+                self.told(job, None)
+        self.complete(_AHEAD)
+
+    def complete(self, left: int = 0) -> None:
+        """Wait until no more starts than that are open."""
+        while len(self.begun) > left:
+            run = self.begun.popleft()
+            try:
+                self.executor._step(run, run.complete)
+            except Exception as e:
+                self.told(run.jobs[0], e)
+            else:
+                self.told(run.jobs[0], None)
+
+    def _begin(self, job: Job) -> bool:
+        """Whether the start is open. Where something is lacking, open starts give back what they hold."""
+        try:
+            return self._once(job)
+        except SubmitException as e:
+            if not (e.transient and self.begun):
+                raise
+        self.complete()
+        return self._once(job)
+
+    def _once(self, job: Job) -> bool:
+        run = self.executor._taken(job)
+        waits = bool(self.executor._step(run, run.begin_ahead))
+        if waits:
+            self.begun.append(run)
+        return waits
 
 
 def _reference(pid: int) -> str:

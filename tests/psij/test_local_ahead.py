@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -253,6 +255,29 @@ def test_an_interruption_loses_one_answer_at_most(executor: LocalJobExecutor, tm
              if (status := job.wait(SOON)) is not None]
     assert found == [(None, "lost"), (2, None), (3, None), (4, None)]
     assert single.status.state is JobState.NEW
+
+
+FEW = """
+import os, resource, sys
+from psij import Job, JobSpec
+from psij.executors import LocalJobExecutor
+os.chdir(sys.argv[1])
+executor = LocalJobExecutor()
+first = Job(JobSpec("true"))
+executor.submit(first)
+first.wait()
+resource.setrlimit(resource.RLIMIT_NOFILE, (max(map(int, os.listdir("/proc/self/fd"))) + 16, 4096))
+jobs = [Job(JobSpec("sh", ["-c", "echo o; echo e >&2"], stdout_path=f"o{n}", stderr_path=f"e{n}")) for n in range(30)]
+executor._submit_all(jobs, lambda job, error: print(error))
+print(*{str(job.wait().state) for job in jobs})
+"""
+
+
+def test_descriptors_that_open_starts_hold_are_given_back(tmp_path: Path) -> None:
+    """What single jobs can do with few of them, jobs that are started together can."""
+    made = subprocess.run([sys.executable, "-c", FEW, tmp_path], capture_output=True, text=True, timeout=60)
+    assert (made.stdout, made.stderr) == ("None\n" * 30 + "COMPLETED\n", "")
+    assert [(tmp_path / f"{kind}{n}").read_text() for n in range(30) for kind in "oe"] == ["o\n", "e\n"] * 30
 
 
 def test_nothing_stays_open(executor: LocalJobExecutor, tmp_path: Path) -> None:
