@@ -179,6 +179,9 @@ def test_recorded_details() -> None:
         "190": (Q, None, None, None), "191": (A, None, None, None)}
     assert (statuses["187"].metadata or {})["nodes"] == ["node2", "node3"]
     assert parse_scontrol(1, (RECORDED / "scontrol-unknown.stderr").read_text()) == {}
+    assert parse_scontrol(1, "Job 8_4 not found\n") == {}           # an element of an array, as 22.05.8 says it
+    with pytest.raises(RuntimeError):                               # no answer on a job
+        parse_scontrol(127, "bash: scontrol: command not found\n")
     forged = text.replace("JobName=two", "JobName=x JobState=FAILED")
     assert "187" not in parse_scontrol(0, forged)
 

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterable, Mapping
 from enum import Enum
 from operator import itemgetter
-from typing import Any
+from typing import Any, Final
 
 from psij.executors.batch._arrays import of_elements
 from psij.executors.batch._hosts import hosts
@@ -254,9 +254,13 @@ def _gpus(tres: str) -> dict[str, Any]:
     return {"gpus": int(match[1])} | ({"gpu_types": types} if types and sum(types.values()) == int(match[1]) else {})
 
 
+#: What scontrol says of an id that it does not know (any more), and of such an element of an array.
+_UNKNOWN: Final = re.compile(r"invalid job id|^Job [\w.+\[\],-]+ not found$", re.IGNORECASE | re.MULTILINE)
+
+
 def parse_scontrol(exit_code: int, out: str) -> dict[str, JobStatus]:
     """Statuses from ``scontrol -o show job``; none for an id that is not known any more."""
-    if exit_code != 0 and "invalid job id" in out.lower():
+    if exit_code != 0 and _UNKNOWN.search(out):
         return {}
     check_status_exit_code("scontrol", exit_code, out)
     found = {}
