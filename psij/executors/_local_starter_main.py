@@ -5,8 +5,8 @@ built-in and extension modules, because the memory that it has is the least that
 
 CHANNEL: it says ``ready``; then it answers each request, in their order. Request: 8 bytes of length and a marshalled
 tuple (see ``serve``), in several packets when it is long; the first brings the descriptors of those standard streams of
-the job that are not /dev/null, as all of ours are. Answer: a marshalled tuple: number of the request,
-process id (0 when there is none), errno, what failed, text, and when it was begun, by the monotonic clock.
+the job that are not /dev/null, as all of ours are. Answer: a marshalled tuple of the number of the request, process id
+(0 when there is none), errno, what failed, text, and when it was begun, by the monotonic clock.
 
 REPORTS: for each process that ended a marshalled tuple of process id, wait status, CPU seconds, peak memory as in
 ru_maxrss, and the time by the monotonic clock.

@@ -23,6 +23,7 @@ from psij import InvalidStateException, Job, JobAttributes, JobExecutorConfig, J
 from psij.executors import LocalJobExecutor, _local_starter
 from psij.executors._local_plan import expand
 from psij.executors._local_proc import process
+from tests.psij.local_support import starters_killed
 
 SOON = timedelta(seconds=10)
 
@@ -459,20 +460,9 @@ def test_interrupted_submit_leaves_nothing(executor: LocalJobExecutor, tmp_path:
 
 def test_starters_killed_at_any_moment(executor: LocalJobExecutor, tmp_path: Path) -> None:
     jobs = [make(f"echo {number} >> out", directory=tmp_path) for number in range(80)]
-    over = threading.Event()
-
-    def kill() -> None:
-        while not over.wait(0.03):
-            starter = _local_starter._starters.starter
-            if starter is not None and process(starter.pid) is not None:
-                os.kill(starter.pid, signal.SIGKILL)
-
-    killer = threading.Thread(target=kill)
-    killer.start()
-    for job in jobs:
-        executor.submit(job)
-    over.set()
-    killer.join()
+    with starters_killed(0.03):
+        for job in jobs:
+            executor.submit(job)
     states = [ended(job)[0].state for job in jobs]
     lines = [int(line) for line in (tmp_path / "out").read_text().split()]
     assert len(lines) == len(set(lines)) and executor.list() == []

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import signal
 import subprocess
 import sys
 import threading
@@ -28,8 +27,8 @@ from psij import (
     SubmitException,
 )
 from psij.executors import LocalJobExecutor, _local_starter
-from psij.executors._local_proc import process
 from psij.executors._local_records import read
+from tests.psij.local_support import starters_killed
 
 SOON = timedelta(seconds=20)
 
@@ -203,19 +202,8 @@ def test_records_are_those_of_the_jobs(executor: LocalJobExecutor, tmp_path: Pat
 def test_starters_killed_at_any_moment(executor: LocalJobExecutor, tmp_path: Path) -> None:
     """Every job has an end; where the starter went with its answer, that it is not known, and no job runs twice."""
     jobs = [make(f"echo {number} >> out", tmp_path) for number in range(200)]
-    over = threading.Event()
-
-    def kill() -> None:
-        while not over.wait(0.02):
-            starter = _local_starter._starters.starter
-            if starter is not None and process(starter.pid) is not None:
-                os.kill(starter.pid, signal.SIGKILL)
-
-    killer = threading.Thread(target=kill)
-    killer.start()
-    told = all_at_once(executor, jobs)
-    over.set()
-    killer.join()
+    with starters_killed(0.02):
+        told = all_at_once(executor, jobs)
     assert sorted(job.id for job, _ in told) == sorted(job.id for job in jobs)
     assert all(error is None or isinstance(error, SubmitException) for _, error in told)
     ends = {}

@@ -93,6 +93,7 @@ CASES: list[tuple[str, str, list[tuple[str, str, int, int]]]] = [
     ("slurm", S + "-o logs/\n", [("SSS538", "warning", 2, 9)]),
     ("slurm", S + "-a 1-4 -o %A.log -e %x.%3a\n", [("SSS538", "warning", 2, 16)]),
     ("slurm", S + "-a 1-4 -o /dev/null -e %j\n", []), ("slurm", S + "-o x.log\n", []),
+    ("slurm", S + "-a 1-4 -o /dev/shm/x -e %j\n", [("SSS538", "warning", 2, 16)]),        # a file, not a device
     # signs
     ("slurm", S + "-J=foo --comment==x\n", [("SSS539", "warning", 2, 9)]),
     ("torque", P + "-N=foo\n", [("SSS539", "warning", 2, 6)]),

@@ -86,6 +86,7 @@ def _amounts(total: Sum, version: str) -> Iterator[tuple[str, str]]:
 
 _FIRST: Final = re.compile("APEL-(?:normalised-)?summary(?:-job)?-message:")
 
+
 def _recognise(sample: Sample) -> Fit | None:
     return by_beginning(sample, _FIRST, "a header of APEL's summaries")
 
