@@ -288,6 +288,11 @@ class TaskGroupView(View[TaskGroup]):
         """How many tasks are described: explicit ones, or the implicit one."""
         return max(1, len(self._tasks))
 
+    @property
+    def described(self) -> int:
+        """How many explicit tasks there are; 0: one implicit task stands for all."""
+        return len(self._tasks)
+
     def task(self, j: int) -> TaskView:
         """The view of task j, counted from 0; IndexError beyond."""
         task = self._tasks[j] if self._tasks or j else Task()

@@ -12,14 +12,14 @@ from typing import Any, Final, NamedTuple
 
 from sssjob.element import Container, Property, Value
 from sssjob.findings import Findings, Severity
-from sssjob.geometry import Geometry
 from sssjob.graph import Dependencies
 from sssjob.lexical import LexicalError, LimitError
 from sssjob.limits import LIMITS, Limits
 from sssjob.model import Document, Job, JobGroup
 from sssjob.profiles import Profile
 from sssjob.profiles import profile as profile_of
-from sssjob.requirements import check_property, parse
+from sssjob.request import check_property, parse
+from sssjob.request.geometry import Geometry
 from sssjob.states import job_state
 from sssjob.vocabulary import CONSUMABLE, element, in_scope
 

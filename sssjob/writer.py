@@ -173,7 +173,7 @@ class _Writer:
 
     def _one_list(self, features: list[Property], node: Container) -> Property | None:
         """Several Features as one List; None, with a finding, where one cannot hold them."""
-        from sssjob.requirements import names_of
+        from sssjob.request import names_of
 
         names: list[str] = []
         others: list[dict[str, str]] = []

@@ -26,7 +26,7 @@ from sssjob.model import (
     TaskGroupDefaults,
     new_property,
 )
-from sssjob.requirements import Offer, match, parse
+from sssjob.request import Offer, match, parse
 
 
 def prop(tag: str, value: Any, **attributes: str) -> Property:

@@ -21,7 +21,7 @@ from sssjob.element import Property, Raw, Value
 from sssjob.errors import RejectedError
 from sssjob.inherit import Effective, TaskGroupView, View
 from sssjob.lexical import LexicalError, read_duration, read_float
-from sssjob.requirements import least_request
+from sssjob.request import least_request
 from sssjob.units import byte_factor
 from sssjob.vocabulary import ELEMENTS
 

@@ -28,7 +28,7 @@ def command(session: Session, file: str, offer: str, explain: bool) -> int:
     """
     if file == offer == "-":
         raise UsageError("FILE and OFFER cannot both be standard input")
-    from sssjob.requirements import match
+    from sssjob.request import match
 
     wanted, given = session.read(file), session.read(offer)
     if session.errors:

@@ -44,10 +44,10 @@ _ELEMENTS: Final = "sssjob/vocabulary.py::ELEMENTS"
 _FINDINGS: Final = "sssjob/findings.py::Findings.add"
 _GRAPH: Final = "sssjob/graph.py::Dependencies"
 _GROUP: Final = "sssjob/validation.py::_Checker.group"
-_MATCH: Final = "sssjob/requirements.py::match"
-_NAMES: Final = "sssjob/_expressions.py::names_of"
-_OFFER: Final = "sssjob/_offers.py::Offer"
-_PARSE: Final = "sssjob/_expressions.py::parse"
+_MATCH: Final = "sssjob/request/levels.py::match"
+_NAMES: Final = "sssjob/request/tree.py::names_of"
+_OFFER: Final = "sssjob/request/offers.py::Offer"
+_PARSE: Final = "sssjob/request/tree.py::parse"
 _PLAN: Final = "sssjob/run/plan.py::make_plan"
 _READER: Final = "sssjob/reader.py::read_document"
 _STREAMS: Final = "sssjob/validation.py::_Checker.merged"
@@ -244,7 +244,7 @@ _TEXT: Final[dict[str, tuple[_Row, ...]]] = {
     "7.2": (("may", "text alone in Task refers to one by its Id", _READER),),
     "8.0": (
         ("should", "a property stands in a category only where it needs one; a bare one is requested while the job "
-         "waits, delivered when it has ended", "sssjob/requirements.py::requirements_of"),
+         "waits, delivered when it has ended", "sssjob/request/levels.py::request_of"),
     ),
     "8.1": (
         ("SHOULD", "Requested is supported", _PARSE),

@@ -79,7 +79,7 @@ def _facts(job: Job) -> Iterator[tuple[str, Value | None]]:
 
 
 def _limits(job: Job) -> Iterator[tuple[str, Value | None]]:
-    from sssjob.requirements import least_request
+    from sssjob.request import least_request
 
     requested = least_request(job.requested) if job.requested is not None else None
     limits = {str(p.get("name")).lower(): p for p in job.all("ResourceLimit") if p.get("type") != "Soft"}

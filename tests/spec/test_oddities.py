@@ -12,7 +12,7 @@ import pytest
 
 from sssjob.graph import Dependencies
 from sssjob.model import Document, File, Job, JobGroup, TaskGroup
-from sssjob.requirements import parse
+from sssjob.request import parse
 from sssjob.schema import validate
 from sssjob.writer import write_document
 from tests.spec.support import both, document, examples, refused, rules, told

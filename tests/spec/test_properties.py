@@ -13,7 +13,7 @@ from sssjob.graph import Dependencies
 from sssjob.inherit import effective
 from sssjob.model import Job, JobGroup, Property, Requested, new_property
 from sssjob.nodeset import NodeSet
-from sssjob.requirements import Offer, match, names_of
+from sssjob.request import Offer, match, names_of
 from sssjob.run import make_plan
 from sssjob.units import byte_factor
 from sssjob.validation import check
@@ -36,7 +36,7 @@ def prop(tag: str, value: Any, **attributes: str) -> Property:
 
 
 def meets(wanted: Property, *offered: Property) -> bool:
-    return match(Requested([wanted]), Offer.of(offered)).met
+    return match(Requested([wanted]), Offer.of(offered), delivered=True).met
 
 
 def spec_of(body: str, where: Path) -> tuple[Any, Findings]:
@@ -292,7 +292,7 @@ def test_units() -> None:
 def test_metric() -> None:
     delivered = Requested([prop("Memory", 1024)])
     found = document(job("<Delivered><Memory metric='Max'>975</Memory></Delivered>"), "3.1").root
-    assert isinstance(found, Job) and match(delivered, found).met
+    assert isinstance(found, Job) and match(delivered, found, delivered=True).met
     assert refused(job("<Memory metric='KX'>1</Memory>")) == []
 
 

@@ -9,7 +9,7 @@ import pytest
 from sssjob.findings import Findings
 from sssjob.graph import derived_state
 from sssjob.model import Document, Job, JobGroup, Requested, new_property
-from sssjob.requirements import Offer, match, requirements_of
+from sssjob.request import Offer, match, request_of
 from sssjob.run import make_plan
 from sssjob.states import STATES, job_state
 from sssjob.vocabulary import element
@@ -102,7 +102,7 @@ def test_the_state_of_a_group(words: list[str], state: str) -> None:
 def test_match_knows_who_still_waits(word: str | None, waits: bool) -> None:
     """A bare property is requested while the job waits, delivered when it has ended."""
     waiting = job(word, Processors=4)
-    assert (str(requirements_of(waiting)) == "Job: Processors = 4") is waits
+    assert (str(request_of(waiting)) == "Job: Processors = 4") is waits
     done = word in ("removed", "completed")
     assert bool(Offer.of(waiting).used) is done
     assert match(Requested([new_property("Processors", 4)]), waiting).met

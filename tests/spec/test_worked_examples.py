@@ -8,15 +8,20 @@ from __future__ import annotations
 import itertools
 from decimal import Decimal
 from fractions import Fraction
+from functools import partial
 
 import pytest
 
 from sssjob.findings import Findings
 from sssjob.model import Container, Delivered, Job, Property, Requested, new_property
 from sssjob.reader import read_document
-from sssjob.requirements import Offer, match, parse, requirements_of
+from sssjob.request import Offer, parse, request_of
+from sssjob.request import match as match_capacity
 from sssjob.writer import write_document
 from tests.spec.support import refused, rules, spec
+
+#: The text holds requests against what was delivered.
+match = partial(match_capacity, delivered=True)
 
 
 def requested(text: str) -> Requested:
@@ -124,7 +129,7 @@ def test_different_names_are_joined_with_and() -> None:
 def test_a_bare_property_is_requested_or_delivered_by_the_state(state: str, wanted: str) -> None:
     job = read_document(f"<Job><Id>1</Id><State>{state}</State><Processors>4</Processors></Job>".encode()).root
     assert isinstance(job, Job)
-    assert str(requirements_of(job)) == wanted
+    assert str(request_of(job)) == wanted
     assert ("Processors" in Offer.of(job).used) is (state == "Completed")
 
 
@@ -261,7 +266,7 @@ def test_second_job_of_the_published_group() -> None:
             f"<TaskGroup><NodeCount>4</NodeCount><Requested>{ELABORATE}</Requested></TaskGroup></Job>")
     job = read_document(text.encode()).root
     assert isinstance(job, Job)
-    found = requirements_of(job)
+    found = request_of(job)
     assert str(found) == ("Job: true\nTaskGroup 1: Memory = 2048\nTaskGroup 2: (Processors = 12 or Processors = 16) "
                           "and Memory = 2048 and Node = n1 and NodeCount = 4")
     assert [f.rule for f in found.findings] == ["SSS402"]

@@ -13,8 +13,8 @@ from functools import cache
 from itertools import pairwise
 from typing import Final
 
+from sssjob.request.asked import AMOUNTS
 from sssjob.templates.quoting import Directive, bare, pbs
-from sssjob.translators.asked import AMOUNTS
 from sssjob.translators.scripts.base import (
     APPROXIMATED,
     AnyRow,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from sssjob.findings import Policy, Severity
 from sssjob.model import Document, Job, TaskGroup
-from sssjob.translators.asked import FACTS, GROUP, NEAREST, Asked, Entry
+from sssjob.request.asked import FACTS, GROUP, NEAREST, Asked, Entry
 from sssjob.translators.base import WriteContext
 from sssjob.translators.scripts.grammars import Grammar
 from sssjob.translators.scripts.raw import Option

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from sssjob.translators.asked import Entry
+from sssjob.request.asked import Entry
 from sssjob.translators.base import ReadContext, Translator
 from sssjob.translators.scripts.asking import Asking
 from sssjob.translators.scripts.placeholders import scanned

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Final
 
 from sssjob.model import Environment
-from sssjob.translators.asked import JOB
+from sssjob.request.asked import JOB
 from sssjob.translators.scripts.base import (
     APPROXIMATED,
     CONTRADICTORY,

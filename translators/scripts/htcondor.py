@@ -15,8 +15,8 @@ from sssjob.element import Container, Property, new_property
 from sssjob.findings import Policy
 from sssjob.inherit import effective
 from sssjob.model import Document, Job, JobGroup
+from sssjob.request.asked import policy_of
 from sssjob.templates.quoting import Directive, QuotingError, condor
-from sssjob.translators.asked import policy_of
 from sssjob.translators.base import ReadContext, Translator, WriteContext
 from sssjob.translators.recognise import Fit, Sample
 from sssjob.translators.scripts._condor_lines import Command, MacroError, Macros, Submission, submissions

@@ -14,7 +14,7 @@ from typing import Final
 
 from sssjob.lexical import LexicalError
 from sssjob.model import Property
-from sssjob.translators.asked import AMOUNTS, GROUP, GROUPS, TASK
+from sssjob.request.asked import AMOUNTS, GROUP, GROUPS, TASK
 from sssjob.translators.scripts.base import APPROXIMATED, DROPPED, SITE, Asking, Entry
 from sssjob.units import to_bytes
 

@@ -17,7 +17,7 @@ from sssjob.translators.bodies.values import given
 from sssjob.translators.scripts.body import facts_of, known, mode_of
 
 if TYPE_CHECKING:
-    from sssjob.translators.asked import Entry
+    from sssjob.request.asked import Entry
     from sssjob.translators.scripts.base import Asking
 
 __all__ = ["argument", "interpreted", "moves", "opened"]

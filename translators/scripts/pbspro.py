@@ -11,7 +11,7 @@ from decimal import Decimal
 from typing import Final
 
 from sssjob.model import TaskGroup
-from sssjob.translators.asked import JOB
+from sssjob.request.asked import JOB
 from sssjob.translators.scripts import _pbs
 from sssjob.translators.scripts.base import (
     APPROXIMATED,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from sssjob.element import NO_ATTRIBUTES, Property, new_property
 from sssjob.model import Document
-from sssjob.translators.asked import AMOUNTS, NEAREST, TASK, Target
+from sssjob.request.asked import AMOUNTS, NEAREST, TASK, Target
 from sssjob.translators.bodies.facts import Facts
 from sssjob.translators.scripts.grammars import TEXT, Grammar
 from sssjob.translators.scripts.raw import Line, Option

@@ -11,7 +11,7 @@ from typing import Final
 
 from sssjob.lexical import LexicalError
 from sssjob.nodeset import NodeSet
-from sssjob.translators.asked import Entry
+from sssjob.request.asked import Entry
 from sssjob.translators.scripts._slurm_layout import NAMES, SIZE, read_layout, write_layout
 from sssjob.translators.scripts._slurm_lines import LONG, PREFIXES, SAME, arguments, directive, live, scan
 from sssjob.translators.scripts.base import (

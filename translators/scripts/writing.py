@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from sssjob.element import Container
 from sssjob.findings import Policy
 from sssjob.model import Document, JobDefaults, TaskGroup
+from sssjob.request.asked import policy_of
 from sssjob.templates.quoting import QuotingError, word
-from sssjob.translators.asked import policy_of
 from sssjob.translators.base import WriteContext
 from sssjob.translators.scripts import untranslated
 from sssjob.translators.scripts.asking import SUSPECT, Asking, is_fact

@@ -14,7 +14,7 @@ from sssjob.element import Property
 from sssjob.errors import RejectedError
 from sssjob.findings import Findings
 from sssjob.model import Environment
-from sssjob.translators.asked import AMOUNTS, GROUP, GROUPS, NEAREST, TASK
+from sssjob.request.asked import AMOUNTS, GROUP, GROUPS, NEAREST, TASK
 from sssjob.translators.scripts.base import (
     APPROXIMATED,
     DROPPED,

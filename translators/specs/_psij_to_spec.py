@@ -29,7 +29,7 @@ from sssjob.element import Container, Property, new_property
 from sssjob.findings import Findings, Policy
 from sssjob.lexical import LexicalError
 from sssjob.model import Job, TaskGroup
-from sssjob.translators.asked import (
+from sssjob.request.asked import (
     AMOUNTS,
     FACTS,
     GROUP,

@@ -17,7 +17,7 @@ from sssjob.findings import Findings, Policy
 from sssjob.inherit import effective
 from sssjob.limits import Limits
 from sssjob.model import Document, Job, JobGroup
-from sssjob.translators.asked import FACTS, Target, policy_of
+from sssjob.request.asked import FACTS, Target, policy_of
 from sssjob.translators.base import ReadContext, Translator, WriteContext
 from sssjob.translators.recognise import by_keys
 from sssjob.translators.specs._psij_from_spec import from_spec

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sssjob.geometry import Geometry
 from sssjob.lexical import LexicalError, LimitError
 from sssjob.limits import LIMITS
+from sssjob.request.geometry import Geometry
 
 
 def test_example_of_the_specification() -> None:

@@ -1,7 +1,7 @@
 """The expression of a Requested block: its tree, how it is read, and what its values are.
 
 ``parse`` makes the tree in time linear in the properties; ``names_of`` and ``check_property`` look at one property.
-Public through ``sssjob.requirements``. Source: SSS job object 3.1.0, sections 6.1, 8.1, 10.2 and 10.3.
+Public through ``sssjob.request``. Source: SSS job object 3.1.0, sections 6.1, 8.1, 10.2 and 10.3.
 """
 
 from __future__ import annotations
@@ -23,6 +23,11 @@ from sssjob.vocabulary import ELEMENTS
 ORDER: Final = ("LT", "GT", "LE", "GE")
 #: op -> how people write it.
 SIGNS: Final = {"EQ": "=", "NE": "!=", "LT": "<", "GT": ">", "LE": "<=", "GE": ">=", "Match": "matches"}
+#: The condition that holds where another one does not.
+NEGATED: Final = {"EQ": "NE", "NE": "EQ", "LT": "GE", "GE": "LT", "GT": "LE", "LE": "GT"}
+#: What an amount with a metric is multiplied with: nodes, processors, chunks or GPUs. A slot is a processor.
+_PER: Final = {"PerNode": "nodes", "PerProcessor": "processors", "PerSlot": "processors", "PerChunk": "chunks",
+               "PerGPU": "GPUs"}
 #: Properties that name and type tell apart.
 NAMED: Final = ("Resource", "Extension")
 #: Names of nodes and features: an offer holds a set of them.
@@ -92,6 +97,11 @@ Node = Predicate | Not | AllOf | AnyOf | Preferred
 
 def _bracketed(node: Node) -> str:
     return f"({node})"
+
+
+def per_of(metric: str | None) -> str | None:
+    """What an amount with this metric is per: nodes, processors, chunks or GPUs; None: it is a total."""
+    return _PER.get(metric or "")
 
 
 def identity_of(p: Property) -> tuple[str, str | None, str | None]:

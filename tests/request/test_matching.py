@@ -1,4 +1,7 @@
-"""Requirements: the expression, values and offers, preferences, and what is wrong with them."""
+"""The expression of a request, values and offers, preferences, and what is wrong with them.
+
+Amounts are compared literally here, as with what a job was given (section 8.1); ``test_capacity`` has the other way.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,7 @@ import itertools
 from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
+from functools import partial
 from typing import Any
 
 import pytest
@@ -29,16 +33,18 @@ from sssjob.model import (
     TaskGroupDefaults,
     new_property,
 )
-from sssjob.requirements import (
+from sssjob.request import (
     LeastRequest,
     Match,
     Offer,
     check_property,
     least_request,
-    match,
     parse,
-    requirements_of,
+    request_of,
 )
+from sssjob.request import match as match_capacity
+
+match = partial(match_capacity, delivered=True)
 
 
 def prop(tag: str, value: Any, **attributes: str) -> Property:
@@ -333,7 +339,7 @@ def test_bare_properties_count_while_a_job_waits() -> None:
 def test_task_groups_are_levels_of_their_own() -> None:
     job = Job([asks(prop("Processors", 12)), TaskGroup([asks(prop("Processors", 8))]),
                TaskGroup([asks(prop("Processors", 4)), TaskDefaults([asks(prop("Memory", 1))])])])
-    found = requirements_of(job)
+    found = request_of(job)
     assert [level.name for level in found.levels] == ["Job", "TaskGroup 1", "TaskGroup 2", "TaskGroup 2 Task 1"]
     offer = Offer.of([prop("Processors", 12), prop("Memory", 64)])
     assert match(job, offer).met and not match(job, offer, strict=True).met
@@ -352,7 +358,7 @@ def test_task_groups_against_task_groups() -> None:
 def test_defaults_take_part() -> None:
     job = Job([prop("Name", "x"), TaskGroupDefaults([asks(prop("Feature", "fast"))])])
     defaults = JobDefaults([asks(prop("Memory", 8))])
-    found = requirements_of(job, defaults)
+    found = request_of(job, defaults)
     assert str(found) == "Job: Memory = 8\nTaskGroup 1: Feature = fast"
     document = Document(JobGroup([defaults, job]))
     assert match(document, Offer.of([prop("Memory", 8), prop("Feature", "fast")])).met

@@ -1,6 +1,6 @@
 """A request without expressions: one value a property, for targets that hold no more.
 
-Public through ``sssjob.requirements``. Source: SSS job object 3.1.0, sections 8.1 and 10.
+Public through ``sssjob.request``. Source: SSS job object 3.1.0, sections 8.1 and 10.
 """
 
 from __future__ import annotations
@@ -13,7 +13,10 @@ from functools import partial
 from math import ceil, floor
 from typing import Final
 
-from sssjob._expressions import (
+from sssjob.element import Container, Property
+from sssjob.limits import LIMITS, Limits
+from sssjob.request.tree import (
+    NEGATED,
     ROWS,
     SETS,
     AllOf,
@@ -26,11 +29,8 @@ from sssjob._expressions import (
     number_of,
     parse,
 )
-from sssjob.element import Container, Property
-from sssjob.limits import LIMITS, Limits
 from sssjob.units import UnknownUnit, byte_factor
 
-_NEGATED: Final = {"EQ": "NE", "NE": "EQ", "LT": "GE", "GE": "LT", "GT": "LE", "LE": "GT"}
 _PLAIN: Final = dict.fromkeys(("op", "conj", "group", "preference"))
 _EXCLUDED: Final = 1_000        # values of one property that NE may exclude; more are dropped
 
@@ -185,10 +185,10 @@ class _Least:
     def limit(self, p: Property, negated: bool) -> bool:
         """Add one condition; False where it contradicts what is there."""
         op = p.op or "EQ"
-        if op not in _NEGATED or (p.tag in SETS and (negated or op != "EQ")):
+        if op not in NEGATED or (p.tag in SETS and (negated or op != "EQ")):
             self.dropped.append(p)
             return True
-        op = _NEGATED[op] if negated else op
+        op = NEGATED[op] if negated else op
         number = None if p.tag in SETS or _textual(p) else number_of(p.value)
         return self.text(p, op) if number is None else self.number(p, op, Fraction(number))
 

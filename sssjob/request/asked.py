@@ -16,7 +16,7 @@ from sssjob.findings import Findings, Policy, Severity
 from sssjob.model import Job, TaskGroup
 
 if TYPE_CHECKING:       # imported when an expression takes thought: most take none
-    from sssjob.requirements import Expression, LeastRequest, Single
+    from sssjob.request import Expression, LeastRequest, Single
 
 __all__ = ["AMOUNTS", "FACTS", "GROUP", "GROUPS", "JOB", "JSON", "NEAREST", "TASK", "Asked", "Entry", "Target",
            "policy_of"]
@@ -286,7 +286,7 @@ class Asked:
 
     def _block(self, entry: Entry) -> _Block:
         """The Requested at the level of an entry."""
-        from sssjob.requirements import least_request, parse
+        from sssjob.request import least_request, parse
 
         if entry.level not in self._blocks:
             expression = parse(e.item for e in self._requested.get(entry.level, ()) if isinstance(e.item, Property))

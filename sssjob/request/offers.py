@@ -1,6 +1,6 @@
 """What is offered: the properties of a machine, or those that a job was given.
 
-Public through ``sssjob.requirements``. Source: SSS job object 3.1.0, section 10.4.
+Public through ``sssjob.request``. Source: SSS job object 3.1.0, section 10.4.
 """
 
 from __future__ import annotations
@@ -10,13 +10,13 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Self
 
-from sssjob._expressions import NAMED, names_of, number_of
 from sssjob.element import Container, Property
 from sssjob.errors import UsageError
 from sssjob.lexical import LexicalError
 from sssjob.limits import LIMITS
 from sssjob.model import Document
 from sssjob.nodeset import NodeSet
+from sssjob.request.tree import NAMED, names_of, number_of
 from sssjob.states import job_state
 from sssjob.vocabulary import in_scope
 

@@ -1,17 +1,25 @@
 """Holds the expression of one level against one offer, and explains the answer.
 
-Public through ``sssjob.requirements``. Source: SSS job object 3.1.0, sections 6, 10 and 11.
+Public through ``sssjob.request``. Source: SSS job object 3.1.0, sections 6, 10 and 11.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 from typing import Final, Literal
 
-from sssjob._expressions import (
+from sssjob.element import Property
+from sssjob.findings import Findings
+from sssjob.lexical import LexicalError, LimitError
+from sssjob.limits import Limits
+from sssjob.nodeset import NodeSet
+from sssjob.patterns import Pattern, compile_pattern
+from sssjob.request.offers import Offer, count_of
+from sssjob.request.tree import (
+    NEGATED,
     ORDER,
     ROWS,
     SETS,
@@ -25,23 +33,14 @@ from sssjob._expressions import (
     identity_of,
     names_of,
     number_of,
+    per_of,
 )
-from sssjob._offers import Offer, count_of
-from sssjob.element import Property
-from sssjob.findings import Findings
-from sssjob.lexical import LexicalError, LimitError
-from sssjob.limits import Limits
-from sssjob.nodeset import NodeSet
-from sssjob.patterns import Pattern, compile_pattern
 from sssjob.units import UnknownUnit, byte_factor
 from sssjob.vocabulary import ELEMENTS
 
 State = Literal["met", "not", "absent"]
 
 _CREDENTIALS: Final = frozenset(e.name for e in ELEMENTS if e.section == "5.1 Table 3")
-#: What an amount said "per" something has to be multiplied with to become a total.
-_PER: Final = {"PerNode": "nodes", "PerChunk": "chunks", "PerProcessor": "processors", "PerSlot": "processors",
-               "PerGPU": "GPUs"}
 #: Kinds of measurement of what was used: such a use may stay below what was asked for.
 _MEASURED: Final = ("Average", "Min", "Max")
 
@@ -109,10 +108,17 @@ def _any_state(parts: Iterable[Explanation]) -> State:
 
 
 class Matcher:
-    """Holds one expression against one offer. part: the offer is that of a larger whole."""
+    """Holds one expression against one offer.
 
-    def __init__(self, offer: Offer, part: bool, *, strict: bool, limits: Limits, findings: Findings) -> None:
+    part: the offer is that of a larger whole; literal: amounts are what was used, compared as section 8.1 says, else
+    they are capacity; counts: how many nodes, processors, chunks and GPUs the request itself is about, for an offer
+    that does not say how many it has.
+    """
+
+    def __init__(self, offer: Offer, part: bool, *, strict: bool, limits: Limits, findings: Findings,
+                 literal: bool = True, counts: Mapping[str, int] | None = None) -> None:
         self.offer, self.part, self.strict, self.limits, self.findings = offer, part, strict, limits, findings
+        self.literal, self.counts = literal, counts or {}
         self.scores: list[Fraction] = []
         self._names: dict[str, tuple[tuple[str | NodeSet, int], ...]] = {}
 
@@ -121,6 +127,9 @@ class Matcher:
         if isinstance(node, Predicate):
             return self.condition(node)
         if isinstance(node, Not):
+            opposite = self._opposite(node.item)
+            if opposite is not None:
+                return self.condition(opposite)
             inner = self.condition(node.item)
             return Explanation(f"not {inner.text}", "not" if inner.met else "met", inner.offered, inner.why, "not")
         if isinstance(node, Preferred):
@@ -129,6 +138,14 @@ class Matcher:
         if isinstance(node, AllOf):
             return Explanation("all of", all_state(parts), kind="all", parts=parts)
         return Explanation("one of", _any_state(parts), kind="any", parts=parts)
+
+    def _opposite(self, predicate: Predicate) -> Predicate | None:
+        """Of a negated amount the condition that is asked for: not at least 4 is less than 4. Capacity could meet both
+        a condition and its opposite, so that turning the answer round would be wrong."""
+        p = predicate.property
+        if self.literal or not _is_capacity(p) or number_of(p.value) is None or (p.op or "EQ") not in NEGATED:
+            return None
+        return Predicate(p.replace(op=NEGATED[p.op or "EQ"]), predicate.implied)
 
     def preferred(self, node: Preferred) -> Explanation:
         """Alternatives with weights; their share of the weight goes into ``scores``."""
@@ -199,7 +216,11 @@ class Matcher:
         if not found:
             if implied and p.tag in _CREDENTIALS:
                 return "met", "", "the offer names nobody"
+            if not self.literal and p.tag in _ONE_AT_LEAST and p.value in (0, 1) and self.offer.properties:
+                return "met", "", "every offer has one"
             return ("met" if p.op == "NE" else "absent"), "", "nothing offered"
+        if not self.literal and _is_capacity(p):
+            return self._best([self.value(p, given) for given in found])
         answers = [self.value(p, given) for given in found]
         shown = ", ".join(a[1] for a in answers)
         if p.op == "NE":    # none may be equal
@@ -207,6 +228,12 @@ class Matcher:
             return (bad[0] if bad else "met"), shown, bad[2] if bad else ""
         good = next((a for a in answers if a[0] == "met"), None)
         return ("met", shown, good[2]) if good else (answers[0][0], shown, answers[0][2])
+
+    def _best(self, answers: list[tuple[State, str, str]]) -> tuple[State, str, str]:
+        """Of several amounts of a name the one that meets, else the first."""
+        shown = ", ".join(answer[1] for answer in answers)
+        state, _, why = next((answer for answer in answers if answer[0] == "met"), answers[0])
+        return state, shown, why
 
     def value(self, p: Property, given: Property) -> tuple[State, str, str]:
         """One requested against one offered property: state, what was offered, why."""
@@ -256,6 +283,9 @@ class Matcher:
                  measured: bool = False) -> tuple[State, str, str]:
         """Two numbers in one unit. measured: the one offered is an average or extreme of what was used."""
         op, why = p.op, ""
+        if not self.literal and _is_capacity(p):
+            state, why = _room(op or "EQ", Fraction(offered), Fraction(wanted), p.tag in _WHOLE)
+            return state, shown, why
         if op == "EQ" and measured:
             op, why = "LE", "what was measured lies within what was asked"
         elif op == "EQ" and p.tag == "Duration" and p.tag in self.offer.used and not self.strict:
@@ -279,14 +309,50 @@ class Matcher:
         for metric, power in ((given, 1), (wanted, -1)):
             if metric == "Total":
                 continue
-            what = _PER.get(metric)
+            what = per_of(metric)
             if what is None:
                 return f"metric {metric} cannot be compared with {wanted if metric == given else given}"
-            total = self.offer.total(what)
+            total = self._count(what, power < 0)
             if not total:
                 return f"the offer does not say how many {what}"
             factor *= Fraction(total) ** power
         return factor
+
+    def _count(self, what: str, asked: bool) -> Decimal | int | None:
+        """How many nodes, processors, chunks or GPUs an amount is spread over. asked: it is the amount that is asked
+        for. A node holds its memory for itself, so that what a node is to have is held against a node of the offer;
+        what a processor is to have can come from anywhere, and only the request knows for how many."""
+        if self.literal:
+            return self.offer.total(what)
+        mine, theirs = self.counts.get(what), self.offer.total(what)
+        return mine or theirs if asked and (self.part or what != "nodes") else theirs or mine
+
+
+#: Whole things; of which every place that offers anything has one.
+_WHOLE: Final = frozenset(e.name for e in ROWS.values() if e.type == "Integer" and e.amount)
+_ONE_AT_LEAST: Final = ("NodeCount", "Processors")
+
+
+def _is_capacity(p: Property) -> bool:
+    """Whether an offer of this says up to how much there is."""
+    row = ROWS.get(p.tag)
+    return row is not None and (row.amount or row.type == "Duration") and p.tag not in SETS and number_of(
+        p.value) is not None
+
+
+def _room(op: str, offered: Fraction, wanted: Fraction, whole: bool) -> tuple[State, str]:
+    """Whether some amount up to the one offered satisfies a condition, and why not."""
+    if op in ("EQ", "GE", "GT"):
+        met = offered > wanted if op == "GT" else offered >= wanted
+        return ("met" if met else "not"), "" if met else "more than is offered"
+    least = Fraction(1 if whole else 0)     # the smallest amount that asks for anything
+    if op in ("LE", "LT"):
+        met = offered > 0 and (wanted >= least if op == "LE" else wanted > least)
+        return ("met" if met else "not"), "" if met else "no amount is so small"
+    if op == "NE":
+        met = offered > 0 and not (whole and offered == wanted == 1)
+        return ("met" if met else "not"), ""
+    return "not", f"op {op} is not known"
 
 
 def _scale(p: Property, given: Property) -> tuple[int, int] | None:

@@ -1,0 +1,35 @@
+"""What a document asks for: the only room that interprets a request.
+
+``tree`` makes the boolean expression of a Requested block, ``levels`` collects the expressions of a job, its task
+groups and tasks, ``asked`` asks for single items, ``layout`` says how tasks and processors are spread, ``totals`` adds
+everything up, ``offers``, ``matching`` and ``verdict`` hold a request against what is offered, ``least`` makes one
+value a property of it for formats that know no expressions.
+Source: SSS job object 3.1.0, sections 3, 5, 6, 8, 10 and 11.
+"""
+
+from __future__ import annotations
+
+from sssjob.request.least import LeastRequest, Single, least_request
+from sssjob.request.levels import Level, Request, request_of
+from sssjob.request.matching import Explanation, Match
+from sssjob.request.offers import Offer
+from sssjob.request.totals import Total, Totals
+from sssjob.request.tree import (
+    AllOf,
+    AnyOf,
+    Expression,
+    Node,
+    Not,
+    Predicate,
+    Preferred,
+    check_property,
+    names_of,
+    parse,
+)
+from sssjob.request.verdict import match
+
+__all__ = [
+    "AllOf", "AnyOf", "Explanation", "Expression", "LeastRequest", "Level", "Match", "Node", "Not", "Offer",
+    "Predicate", "Preferred", "Request", "Single", "Total", "Totals", "check_property", "least_request", "match",
+    "names_of", "parse", "request_of",
+]

@@ -1,0 +1,184 @@
+"""How a job or one of its task groups is laid out: nodes, tasks, processors, and how they are spread.
+
+A ``Layout`` holds what is stated and answers what follows from it; every format, the matching and the prices ask here.
+The rules: Processors is a total (8 with 2 a task are 4 tasks); processors alone ask for as many slots as there are
+processors; TasksPerNode and a geometry give nodes; what does not divide evenly is spread so that no node gets more than
+one above another ("3 nodes and 4 processors" are 2, 1 and 1). Nothing is ever rounded up into a larger total.
+Source: SSS job object 3.1.0, sections 3.0, 5.1 and 6.4.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+__all__ = ["Kind", "Layout", "even", "kinds_of"]
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """``count`` nodes (or chunks) that are alike: how many tasks, processors and further units each of them has; None
+    where the job says nothing of it."""
+
+    count: int
+    tasks: int | None = None
+    processors: int | None = None
+    units: int | None = None
+
+
+def even(total: int, places: int) -> list[int]:
+    """A total shared out: the first places get one more where it does not divide.
+
+    >>> even(4, 3)
+    [2, 1, 1]
+    """
+    each, more = divmod(total, places)
+    return [each + 1] * more + [each] * (places - more)
+
+
+def kinds_of(columns: Sequence[Sequence[tuple[int, int]] | None]) -> list[tuple[int, tuple[int | None, ...]]]:
+    """Columns of runs (how many places, value of each) side by side: (how many places, the value of each column).
+
+    None stands for a column that says nothing. All columns cover the same number of places.
+    """
+    ends: set[int] = set()
+    for column in columns:
+        at = 0
+        for count, _ in column or ():
+            at += count
+            ends.add(at)
+    rows, start = [], 0
+    for end in sorted(ends):
+        rows.append((end - start, tuple(None if c is None else _value_at(c, start) for c in columns)))
+        start = end
+    return rows
+
+
+def _value_at(column: Iterable[tuple[int, int]], place: int) -> int:
+    at = value = 0
+    for count, value in column:
+        at += count
+        if place < at:
+            return value
+    return value
+
+
+def runs(total: int, places: int) -> list[tuple[int, int]]:
+    """``even`` as runs, so that a million places take no room."""
+    each, more = divmod(total, places)
+    return [run for run in ((more, each + 1), (places - more, each)) if run[0]]
+
+
+@dataclass(slots=True)
+class Layout:
+    """What is stated of one part of a job; None: nothing.
+
+    nodes, nodes_most: least and most; tasks: TaskCount, or the tasks that are listed; per_node: TasksPerNode; cpus:
+    processors of one task; processors, processors_most: of all of it, least and most; chunks: pieces that the manager
+    places as it likes (PBS); geometry: the tasks of each node.
+    """
+
+    nodes: int | None = None
+    nodes_most: int | None = None
+    tasks: int | None = None
+    per_node: int | None = None
+    cpus: int | None = None
+    processors: int | None = None
+    processors_most: int | None = None
+    chunks: int | None = None
+    geometry: tuple[int, ...] = ()
+
+    # -- what follows
+    @property
+    def node_chunks(self) -> bool:
+        """Whether its chunks are nodes."""
+        return self.chunks is not None and self.chunks == self.nodes
+
+    @property
+    def task_total(self) -> int | None:
+        """How many tasks there are, None where nothing says so (processors alone are slots, not tasks)."""
+        if self.tasks is not None:
+            return self.tasks
+        if self.geometry:
+            return sum(self.geometry)
+        if self.per_node and self.nodes is not None:
+            return self.per_node * self.nodes
+        if self.cpus and self.processors is not None and self.processors > 0:
+            return max(1, self.processors // self.cpus)
+        return None
+
+    @property
+    def slots(self) -> int | None:
+        """How many tasks a target that has to be told a number is told: the tasks, else one for each processor."""
+        total = self.task_total
+        if total is not None:
+            return total
+        if self.processors is not None:
+            return self.processors
+        return self.chunks
+
+    @property
+    def processors_each(self) -> int | None:
+        """Processors of each task, where all have the same number; None: not said, or not the same."""
+        if self.cpus and (self.processors is None or self.tasks is None
+                          or self.processors <= self.cpus * self.tasks):
+            return self.cpus
+        if self.processors is None:
+            return None
+        tasks = self.task_total
+        if tasks is None or self.processors % tasks:
+            return None
+        return self.processors // tasks
+
+    @property
+    def processor_total(self) -> int | None:
+        """Processors of all of it: as stated, and at least those of its tasks; None where nothing says so."""
+        tasks = self.task_total
+        if tasks is None and self.cpus and self.processors is None:
+            tasks = self.chunks or self.nodes or 1
+        of_tasks = None if tasks is None else tasks * (self.cpus or 1)
+        return of_tasks if self.processors is None else max(self.processors, of_tasks or 0)
+
+    @property
+    def node_total(self) -> int | None:
+        """Nodes: as stated, or as they follow from a geometry or the tasks of a node."""
+        if self.nodes is not None:
+            return self.nodes
+        if self.geometry:
+            return len(self.geometry)
+        slots = self.slots
+        if self.per_node and slots:
+            return -(-slots // self.per_node)
+        return 1 if self.chunks == 1 else None
+
+    # -- over nodes, or chunks
+    def kinds(self, places: int, units: int | None = None) -> list[Kind]:
+        """How tasks, processors and further units are spread over a number of places.
+
+        units: of something else (GPUs) that is shared out along with them.
+        """
+        tasks = self._task_runs(places)
+        rows = kinds_of((tasks, self._processor_runs(places, tasks),
+                         None if units is None else runs(units, places), [(places, 0)]))
+        return [Kind(count, values[0], values[1], values[2]) for count, values in rows]
+
+    def _task_runs(self, places: int) -> list[tuple[int, int]] | None:
+        if len(self.geometry) == places:
+            return [(1, count) for count in self.geometry]
+        total = self.task_total
+        if total is None:
+            return None
+        full = None if not self.per_node else divmod(total, self.per_node)
+        if full is not None and full[0] + bool(full[1]) == places:
+            return [run for run in ((full[0], self.per_node or 0), (1 if full[1] else 0, full[1])) if run[0]]
+        return runs(total, places)
+
+    def _processor_runs(self, places: int, tasks: list[tuple[int, int]] | None) -> list[tuple[int, int]] | None:
+        total = self.processor_total
+        if total is None:
+            return None
+        each = (1 if self.processors is None else None) if tasks is None or not self.processors_each else \
+            self.processors_each
+        if each is not None and tasks is not None and each * sum(n * count for n, count in tasks) == total:
+            return [(count, n * each) for count, n in tasks]
+        return runs(total, places)

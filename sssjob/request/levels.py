@@ -1,0 +1,147 @@
+"""The levels of a request: what the job, its task groups and their tasks ask for, each as one expression.
+
+``request_of`` folds the defaults in, takes bare properties of a job that still waits as requested, and gives a
+``Request``, which also knows the totals of it all. What only describes a job (a bare Extension, its name, its streams)
+asks for nothing. Source: SSS job object 3.1.0, sections 2.2, 5.1, 6, 8 and 10.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Final
+
+from sssjob.element import Container, Property
+from sssjob.findings import Findings
+from sssjob.inherit import Effective, TaskGroupView, TaskView, effective
+from sssjob.limits import LIMITS, Limits
+from sssjob.model import Document, Job, JobDefaults, Requested, TaskGroup
+from sssjob.request.offers import only_one
+from sssjob.request.tree import Expression, identity_of, parse
+from sssjob.states import job_state
+from sssjob.vocabulary import in_scope
+
+if TYPE_CHECKING:
+    from sssjob.request.totals import Totals
+
+__all__ = ["Level", "Request", "request_of", "requests_in", "waits"]
+
+#: What a bare Extension says describes a job (section 5.1 gives it no category); in Requested it asks for something.
+_DESCRIBES: Final = frozenset(("Extension",))
+#: Bare in a task these tell where it ran.
+_OF_A_TASK: Final = frozenset(("Node",))
+
+
+@dataclass(frozen=True, slots=True)
+class Level:
+    """What one level asks for: ``Job``, ``TaskGroup 1``, ``TaskGroup 1 Task 1``. group: which task group, counted from
+    0 (None: the job); task: which task of it, None where the level is not that of a task."""
+
+    name: str
+    expression: Expression
+    group: int | None = None
+    task: int | None = None
+
+
+@dataclass
+class Request:
+    """What a job asks for, level by level; all levels must hold.
+
+    view: the job with its defaults, None where a single Requested block was given; name: of the job among others, empty
+    where there is only one.
+    """
+
+    levels: tuple[Level, ...]
+    findings: Findings
+    view: Effective | None = None
+    name: str = ""
+    limits: Limits = field(default=LIMITS, repr=False)
+
+    def __str__(self) -> str:
+        return "\n".join(f"{level.name}: {level.expression}" for level in self.levels)
+
+    @cached_property
+    def totals(self) -> Totals:
+        """Processors, nodes, tasks, copies, memory, other resources and seconds of all of it, each with its origin."""
+        from sssjob.request.totals import totals_of
+
+        return totals_of(self)
+
+
+def waits(job: Job) -> bool:
+    """Whether a job has not been started: then its bare properties are what it asks for (section 10)."""
+    return job_state(job.value("State")).state not in ("Running", "Suspended", "Completed")
+
+
+def request_of(job: Job, defaults: JobDefaults | None = None, *, bare: bool | None = None, strict: bool = False,
+               limits: Limits = LIMITS, path: str = "/Job") -> Request:
+    """What a job asks for: its Requested, and each task group's own, with defaults taken in.
+
+    bare: whether bare properties count as requested where Requested does not name them; None: in a job that still
+    waits (section 10). strict: brackets have to balance. path: of the job, for findings.
+    """
+    findings = Findings(limits=limits)
+    view = effective(job, defaults)
+    pending = waits(job) if bare is None else bare
+    stated = view.properties("Requested")
+    own = parse(stated, findings, strict=strict, limits=limits, path=f"{path}/Requested",
+                implied=_bare(view.properties(), stated, _DESCRIBES) if pending else ())
+    levels = [Level("Job", own)]
+    for i, group in enumerate(view.task_groups()):
+        name, where = f"TaskGroup {i + 1}", f"{path}/TaskGroup[{i + 1}]"
+        levels += _lower(name, group, i, None, pending, findings, strict, limits, where)
+        for j, task in enumerate(group.tasks()):
+            levels += _lower(f"{name} Task {j + 1}", task, i, j, pending, findings, strict, limits,
+                             f"{where}/Task[{j + 1}]")
+    return Request(tuple(levels), findings, view, limits=limits)
+
+
+def _lower(name: str, view: TaskGroupView | TaskView, group: int, task: int | None, pending: bool, findings: Findings,
+           strict: bool, limits: Limits, path: str) -> list[Level]:
+    """The level of a task group or task that asks for something beyond what its job does, else nothing."""
+    own = [r.property for r in view.resolved("Requested") if r.origin.own]
+    without = _DESCRIBES if task is None else _DESCRIBES | _OF_A_TASK
+    bare = _bare([r.property for r in view.resolved() if r.origin.own], own, without) if pending else []
+    if not own and not bare:
+        return []
+    expression = parse(own, findings, strict=strict, limits=limits, implied=bare, path=f"{path}/Requested")
+    return [Level(name, expression, group, task)]
+
+
+def _bare(properties: Iterable[Property], requested: Iterable[Property], without: frozenset[str]) -> list[Property]:
+    stated = {identity_of(p) for p in requested}
+    allowed = in_scope("Requested")
+    return [p for p in properties if p.tag in allowed and p.tag not in without and identity_of(p) not in stated]
+
+
+def requests_in(requested: Document | Container | Expression | Request, *, strict: bool = False,
+                limits: Limits = LIMITS) -> Iterator[Request]:
+    """The request of each job of a document; of a job, a task group, a Requested block or an expression the one.
+
+    Raises UsageError for a document that holds no job and not just one other object.
+    """
+    if isinstance(requested, Document):
+        jobs = list(requested.jobs())
+        for number, (job, defaults) in enumerate(jobs, 1):
+            request = request_of(job, defaults, strict=strict, limits=limits)
+            if len(jobs) > 1:
+                request.name = f"Job {job.value('Id') or job.value('Name') or number}"
+            yield request
+        if jobs:
+            return
+        requested = only_one([b for b in requested.bodies() if b.reference is None], "objects")
+    if isinstance(requested, Request):
+        yield requested
+    elif isinstance(requested, Expression):
+        yield Request((Level("Requested", requested),), Findings(limits=limits), limits=limits)
+    elif isinstance(requested, Job):
+        yield request_of(requested, strict=strict, limits=limits)
+    elif isinstance(requested, TaskGroup):
+        yield request_of(Job([requested]), strict=strict, limits=limits)
+    else:
+        findings = Findings(limits=limits)
+        if requested.tag == "Task":
+            requested = Requested([p for c in requested.containers("Requested") for p in c.properties()])
+        expression = parse(requested, findings, strict=strict, limits=limits, path=f"/{requested.tag}")
+        yield Request((Level(requested.tag, expression),), findings, limits=limits)

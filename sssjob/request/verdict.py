@@ -1,0 +1,238 @@
+"""Whether an offer meets a request: every level, and what all of them come to.
+
+``match`` is the door. An offer is capacity; ``delivered`` compares literally what was used with what was asked for.
+Source: SSS job object 3.1.0, sections 3.0, 8.1 and 10.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from fractions import Fraction
+from itertools import islice, product
+from typing import Final
+
+from sssjob.element import Container, Property
+from sssjob.findings import Findings
+from sssjob.limits import LIMITS, Limits
+from sssjob.model import Document
+from sssjob.request.least import least_request
+from sssjob.request.levels import Level, Request, requests_in
+from sssjob.request.matching import Explanation, Match, Matcher, all_state, is_amount
+from sssjob.request.offers import Offer
+from sssjob.request.totals import Total, Totals, base_amount, is_gpu, totals_from
+from sssjob.request.tree import AllOf, AnyOf, Expression, Node, Not, Predicate, identity_of, per_of
+
+__all__ = ["match"]
+
+#: How many ways through the alternatives of a request are tried before the least one alone counts.
+_WAYS: Final = 64
+
+
+def match(requested: Document | Container | Expression | Request, offer: Offer | Document | Container, *,
+          delivered: bool = False, strict: bool = False, limits: Limits = LIMITS) -> Match:
+    """Whether an offer meets a request, and why.
+
+    requested: a Requested block, a job (with all its levels), a document (all of its jobs, each for itself), or what
+    ``parse`` and ``request_of`` made.
+    By default amounts of the offer are capacity: up to how much there is. Task groups add up, and each task needs a
+    processor. delivered: amounts are compared literally, as with what a job was given (section 8.1): EQ is met by
+    just so much, but the Duration used may be shorter than the one requested, which is a limit, and an Average, Min or
+    Max of what was used may be lower.
+    strict: brackets must balance; with delivered, amounts used are compared exactly, and a task group is held only
+    against what is offered to it.
+    """
+    findings = Findings(limits=limits)
+    given = offer if isinstance(offer, Offer) else Offer.of(offer)
+    scores: list[Fraction] = []
+    parts: list[Explanation] = []
+    for request in requests_in(requested, strict=strict, limits=limits):
+        findings.extend(request.findings)
+        parts += _levels(request, given, scores, findings, delivered=delivered, strict=strict, limits=limits)
+    top = parts[0].parts[0] if len(parts) == 1 else Explanation("all levels", all_state(parts), kind="all",
+                                                                parts=tuple(parts))
+    score = sum(scores, Fraction(0)) / len(scores) if scores else Fraction(1)
+    return Match(top.met, top, score, findings)
+
+
+def _levels(request: Request, offer: Offer, scores: list[Fraction], findings: Findings, *, delivered: bool,
+            strict: bool, limits: Limits) -> Iterator[Explanation]:
+    """The explanation of each level of one job, titled with its name; last what all of them come to."""
+    simple = delivered or _is_simple(request)
+    many = len(request.levels) > 1
+    for level in request.levels:
+        if request.name and many and not level.expression.properties and isinstance(level.expression.root, AllOf) \
+                and not level.expression.root.items:
+            continue
+        matcher = Matcher(*_offer_for(level, offer, strict and delivered), strict=strict, limits=limits,
+                          findings=findings, literal=delivered, counts={} if simple else _counts(request, level))
+        explanation = matcher.explain(level.expression.root)
+        scores += matcher.scores
+        yield _titled(_name(request, level), explanation)
+    if not delivered and not simple:
+        whole = _in_all(request, offer)
+        if whole is not None:
+            yield _titled(f"{request.name} in all" if request.name else "In all", whole)
+
+
+def _name(request: Request, level: Level) -> str:
+    if not request.name:
+        return level.name
+    return request.name if level.name == "Job" else f"{request.name} {level.name}"
+
+
+def _titled(name: str, part: Explanation) -> Explanation:
+    return Explanation(name, part.state, kind="all", parts=(part,))
+
+
+def _offer_for(level: Level, offer: Offer, strict: bool) -> tuple[Offer, bool]:
+    """The offer for one level, and whether it is that of the whole job, of which the level is a part."""
+    if level.group is None:
+        return offer, False
+    if level.group < len(offer.task_groups):
+        own = offer.task_groups[level.group]
+        shared = {t: ps for t, ps in offer.properties.items() if not is_amount(t)}
+        return Offer({**shared, **own.properties}, own.used | (offer.used & shared.keys())), level.task is not None
+    if strict:
+        return Offer({t: ps for t, ps in offer.properties.items() if not is_amount(t)}, offer.used), False
+    return offer, True
+
+
+# -- what all levels come to
+def _is_simple(request: Request) -> bool:
+    """Whether each condition alone says all: nothing is asked for twice, per something, or below the job."""
+    if len(request.levels) > 1:
+        return False
+    names = set()
+    for p in _properties(request.levels[0].expression.root):
+        name = identity_of(p)
+        if name in names or per_of(p.attributes.get("metric")):
+            return False
+        if is_amount(p.tag):
+            names.add(name)
+    view = request.view
+    return view is None or not any(group.value("TaskCount") or group.first("TaskDistribution") or group.described
+                                   for group in view.task_groups())
+
+
+def _properties(node: Node) -> Iterator[Property]:
+    """The properties of a tree, implied ones too."""
+    if isinstance(node, Predicate):
+        yield node.property
+    elif isinstance(node, Not):
+        yield node.item.property
+    else:
+        for item in node.items:
+            yield from _properties(item)
+
+
+def _counts(request: Request, level: Level) -> dict[str, int]:
+    """How many nodes, processors, chunks and GPUs a level is about."""
+    totals = request.totals
+    part = None if level.group is None else totals.parts[level.group]
+    layout, amounts = (totals.layout, totals.amounts) if part is None else (part.layout, part.amounts)
+    counts = {"nodes": layout.node_total, "processors": layout.processor_total, "chunks": layout.chunks,
+              "GPUs": sum(int(total.value) for identity, total in amounts.items() if is_gpu(identity))}
+    return {what: count for what, count in counts.items() if count}
+
+
+def _in_all(request: Request, offer: Offer) -> Explanation | None:
+    """What the request comes to against the whole offer: the first way through its alternatives that fits, else the
+    least one. None where the conditions of the levels say it all."""
+    first: Explanation | None = None
+    for totals in _ways(request):
+        explanation = _held(totals, offer)
+        if explanation is None or explanation.met:
+            return explanation
+        first = first or explanation
+    return first
+
+
+def _ways(request: Request) -> Iterator[Totals]:
+    """The totals of each way through the alternatives; the least one first."""
+    yield request.totals
+    choices = []
+    for level in request.levels:
+        conjunctions = list(islice(_conjunctions(level.expression.root), _WAYS))
+        choices.append([(level, conjunction) for conjunction in conjunctions])
+    for choice in islice(product(*choices), _WAYS) if any(len(c) > 1 for c in choices) else ():
+        values: dict[tuple[int | None, int | None], list[Property]] = {}
+        possible = True
+        for level, conjunction in choice:
+            least = least_request(Expression(AllOf(conjunction)))
+            possible = possible and least.possible
+            values[level.group, level.task] = [single.property for single in least.values]
+        if possible:
+            yield totals_from(request, values)
+
+
+def _conjunctions(node: Node) -> Iterator[tuple[Predicate | Not, ...]]:
+    """The ways to satisfy a tree, each as the conditions that have to hold together; wishes are none."""
+    if isinstance(node, Predicate | Not):
+        yield (node,)
+    elif isinstance(node, AllOf):
+        for combination in product(*(list(islice(_conjunctions(item), _WAYS)) for item in node.items)):
+            yield tuple(condition for part in combination for condition in part)
+    elif isinstance(node, AnyOf) or node.required:
+        for item in node.items:
+            yield from _conjunctions(item)
+    else:
+        yield ()
+
+
+def _held(totals: Totals, offer: Offer) -> Explanation | None:
+    """Every total that no single condition says, against what is offered in all."""
+    if not totals.possible:
+        return Explanation("the conditions contradict each other", "not")
+    parts: list[Explanation] = []
+    for total in totals.all():
+        if not total.plain:
+            explanation = _total_held(total, offer)
+            if explanation is not None:
+                parts.append(explanation)
+    if len(parts) < 2:
+        return parts[0] if parts else None
+    return Explanation("all of", all_state(parts), kind="all", parts=tuple(parts))
+
+
+def _total_held(total: Total, offer: Offer) -> Explanation | None:
+    tag, name, kind = total.identity
+    text = f"{' '.join(filter(None, (tag, name, kind)))} >= {_number(total.value)}" + (
+        f" {total.units}" if total.units else "")
+    why = total.origin if total.known else f"at least {total.origin}"
+    if tag in ("Processors", "NodeCount"):
+        count = offer.total("processors" if tag == "Processors" else "nodes")
+        offered = None if count is None else Fraction(count)
+        if offered is None and total.value <= 1:
+            return None
+    else:
+        offered = _offered(total, offer)
+    if offered is None:
+        return Explanation(text, "absent", "", f"{why}; nothing offered")
+    return Explanation(text, "met" if offered >= total.value else "not", _number(offered), why)
+
+
+def _offered(total: Total, offer: Offer) -> Fraction | None:
+    """How much of an amount is offered in all, in the unit of the total; of several statements the greatest."""
+    tag, name, kind = total.identity
+    amounts = [one for p in _of_offer(offer, tag, name, kind) if (one := _whole_amount(p, total, offer)) is not None]
+    return max(amounts, default=None)
+
+
+def _of_offer(offer: Offer, tag: str, name: str | None, kind: str | None) -> Sequence[Property]:
+    own = offer.all(tag, name, kind)
+    return own if own else [p for group in offer.task_groups for p in group.all(tag, name, kind)]
+
+
+def _whole_amount(p: Property, total: Total, offer: Offer) -> Fraction | None:
+    amount = base_amount(p)
+    if amount is None or (amount[1] or "").lower() != (total.units or "").lower():
+        return None
+    what = per_of(p.attributes.get("metric"))
+    if what is None:
+        return amount[0]
+    count = offer.total(what)
+    return None if count is None else amount[0] * Fraction(count)
+
+
+def _number(value: Fraction) -> str:
+    return str(value.numerator) if value.denominator == 1 else f"{float(value):g}"
