@@ -44,7 +44,7 @@ _ELEMENTS: Final = "sssjob/vocabulary.py::ELEMENTS"
 _FINDINGS: Final = "sssjob/findings.py::Findings.add"
 _GRAPH: Final = "sssjob/graph.py::Dependencies"
 _GROUP: Final = "sssjob/validation.py::_Checker.group"
-_MATCH: Final = "sssjob/request/levels.py::match"
+_MATCH: Final = "sssjob/request/verdict.py::match"
 _NAMES: Final = "sssjob/request/tree.py::names_of"
 _OFFER: Final = "sssjob/request/offers.py::Offer"
 _PARSE: Final = "sssjob/request/tree.py::parse"
@@ -174,7 +174,7 @@ _TEXT: Final[dict[str, tuple[_Row, ...]]] = {
         ("MAY", "TaskDistribution stands at most once in a scope", _COUNTED),
         ("MAY", "TaskDistribution has type: Rule, TasksPerNode, ProcessorsPerTask, Geometry",
          "sssjob/validation.py::_distribution"),
-        ("MAY", "@type of TaskDistribution is supported", "sssjob/geometry.py::Geometry"),
+        ("MAY", "@type of TaskDistribution is supported", "sssjob/request/geometry.py::Geometry"),
         ("must", "components resolve contradicting Processors, NodeCount and TaskCount",
          "sssjob/validation.py::_Checker.distribution"),
     ),

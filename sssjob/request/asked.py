@@ -307,6 +307,12 @@ class Asked:
         else:
             self.dropped(entry, f"the condition {_said(entry)} has no place in a JobSpec")
 
+    @property
+    def listed(self) -> int:
+        """How many tasks are listed one by one; 0: none is."""
+        groups = [self.group] if self.group is not None else self.job.task_groups
+        return sum(len(group.tasks) for group in groups)
+
     def text(self, tag: str) -> str | None:
         """The text of a property that is carried as it is."""
         entry = self.one(tag)

@@ -91,8 +91,8 @@ class Layout:
     # -- what follows
     @property
     def node_chunks(self) -> bool:
-        """Whether its chunks are nodes."""
-        return self.chunks is not None and self.chunks == self.nodes
+        """Whether its chunks are nodes; a single one is on one."""
+        return self.chunks is not None and self.chunks == (self.nodes or 1)
 
     @property
     def task_total(self) -> int | None:
@@ -101,8 +101,12 @@ class Layout:
             return self.tasks
         if self.geometry:
             return sum(self.geometry)
+        if self.chunks is not None:
+            return self.chunks
         if self.per_node and self.nodes is not None:
             return self.per_node * self.nodes
+        if self.per_node and not self.cpus:
+            return self.processors
         if self.cpus and self.processors is not None and self.processors > 0:
             return max(1, self.processors // self.cpus)
         return None
@@ -111,11 +115,7 @@ class Layout:
     def slots(self) -> int | None:
         """How many tasks a target that has to be told a number is told: the tasks, else one for each processor."""
         total = self.task_total
-        if total is not None:
-            return total
-        if self.processors is not None:
-            return self.processors
-        return self.chunks
+        return self.processors if total is None else total
 
     @property
     def processors_each(self) -> int | None:
@@ -140,16 +140,19 @@ class Layout:
         return of_tasks if self.processors is None else max(self.processors, of_tasks or 0)
 
     @property
-    def node_total(self) -> int | None:
-        """Nodes: as stated, or as they follow from a geometry or the tasks of a node."""
+    def node_stated(self) -> int | None:
+        """Nodes as they are stated, or as a geometry lists them; a single chunk is on one."""
         if self.nodes is not None:
             return self.nodes
-        if self.geometry:
-            return len(self.geometry)
-        slots = self.slots
-        if self.per_node and slots:
+        return len(self.geometry) or (1 if self.chunks == 1 else None)
+
+    @property
+    def node_total(self) -> int | None:
+        """Nodes: as stated, or as they follow from the tasks of a node."""
+        stated, slots = self.node_stated, self.slots
+        if stated is None and self.per_node and slots:
             return -(-slots // self.per_node)
-        return 1 if self.chunks == 1 else None
+        return stated
 
     # -- over nodes, or chunks
     def kinds(self, places: int, units: int | None = None) -> list[Kind]:

@@ -218,7 +218,8 @@ def test_sizes_for_slurm(text: str, made: list[str]) -> None:
 
 
 def test_slots_on_hosts_for_pbs() -> None:
-    assert convert('#BSUB -n 16 -R "span[ptile=8]"\n', "lsf", "pbspro")[0] == ["-l select=2:ncpus=8:mpiprocs=8"]
+    assert convert('#BSUB -n 16 -R "span[ptile=8]"\n', "lsf", "pbspro")[0] == [
+        "-l select=2:ncpus=8:mpiprocs=8", "-l place=scatter"]
 
 
 def test_what_is_counted_by_the_site_stays() -> None:

@@ -5,14 +5,15 @@ Source: condor_submit(1); values were compared with what the parser of the 23.0 
 
 from __future__ import annotations
 
-import dataclasses
 import re
 import shlex
 from collections.abc import Mapping
-from decimal import Decimal
+from dataclasses import replace
+from decimal import ROUND_CEILING, Decimal
 from typing import Final
 
 from sssjob.model import Environment
+from sssjob.request.asked import TASK
 from sssjob.templates.quoting import QuotingError, condor_string
 from sssjob.translators.scripts._condor_lines import OPAQUE, opaque
 from sssjob.translators.scripts._condor_values import (
@@ -24,13 +25,14 @@ from sssjob.translators.scripts._condor_values import (
 )
 from sssjob.translators.scripts.base import (
     APPROXIMATED,
+    DROPPED,
     SITE,
     Asking,
     Entry,
     Reading,
 )
 from sssjob.translators.scripts.common import Written, named_variables
-from sssjob.translators.scripts.layout import Part, derive_nodes, one_part, plain, shared, unknown_factor
+from sssjob.translators.scripts.layout import Amount, Part, one_part, plain, shared, total_of, unknown_factor
 from sssjob.translators.scripts.raw import Option, shell_words
 from sssjob.units import to_bytes
 
@@ -105,83 +107,105 @@ def read_layout(reading: Reading, options: Mapping[str, Option]) -> None:
 
 
 def write_layout(asking: Asking) -> Written:
-    """The size of the job: one machine, or machines of the parallel universe."""
+    """The size of the job: one machine, or machines of the parallel universe, which are all alike."""
     part = one_part(asking)
-    derive_nodes(part)
-    many = part.nodes is not None and part.nodes > 1
-    made: Written = []
-    if many:
-        made += [("universe", "parallel"), ("machine_count", str(part.nodes))]
+    nodes = part.node_total or 1
+    options: Written = []
+    if nodes > 1:
+        options += [("universe", "parallel"), ("machine_count", str(nodes))]
         if asking.source != "htcondor":
-            asking.note(SITE, None, "NodeCount: more than one machine needs the parallel universe, which a site has to "
-                        "set up", subject="NodeCount")
+            asking.note(SITE, part.sources.get("nodes"), "NodeCount: more than one machine needs the parallel "
+                        "universe, which a site has to set up", subject="NodeCount")
     if part.nodes_most:
-        asking.note(APPROXIMATED, None, f"NodeCount: {part.nodes} is taken of {part.nodes} to {part.nodes_most}",
-                    subject="NodeCount")
-    cpus = _cpus(asking, part)
+        asking.note(APPROXIMATED, part.sources["nodes"], f"NodeCount: {part.nodes} is taken of {part.nodes} to "
+                    f"{part.nodes_most}", subject="NodeCount")
+    cpus = _cpus(asking, part, nodes)
     if cpus is not None:
-        made.append(("request_cpus", str(cpus)))
+        options.append(("request_cpus", str(cpus)))
     if part.memory is not None:
-        made.append(("request_memory", _text_of_size(_memory(asking, part, cpus or 1), "MB")))
+        options.append(("request_memory", _text_of_size(_memory(asking, part, part.memory, nodes), "MB")))
         if part.memory.value % (1 << 20):
             asking.note(APPROXIMATED, part.memory.entry, "rounded up to whole MiB")
         for e in part.beside:
             asking.dropped(e, "there is one amount of memory")
     disk = asking.one("Disk", carried=("units", "metric"))
     if disk is not None:
-        amount = int(to_bytes(Decimal(disk.value), disk.attributes.get("units")))
-        if amount % 1024:
-            asking.note(APPROXIMATED, disk, "rounded up to whole KiB")
-        made.append(("request_disk", _text_of_size(amount, "KB")))
+        options.append(("request_disk", _text_of_size(_disk(asking, part, disk, nodes), "KB")))
     if part.gpus is not None:
-        gpus = part.gpus
-        if gpus.kind:
-            asking.note(SITE, gpus.entry, f"the type {gpus.kind} is left out; require_gpus could ask for it")
-        count = gpus.value * (part.tasks or 1) if gpus.per == "task" else gpus.value
-        if many and gpus.per in ("job", "task"):
-            count = shared(asking, dataclasses.replace(gpus, value=count), part.nodes or 1, "machines")
-        made.append(("request_gpus", str(count)))
-    return made
+        if part.gpus.kind:
+            asking.note(SITE, part.gpus.entry, f"the type {part.gpus.kind} is left out; require_gpus could ask for it")
+        gpus = _gpus(asking, part, part.gpus, nodes)
+        if gpus:
+            options.append(("request_gpus", str(gpus)))
+    return options
 
 
-def _cpus(asking: Asking, part: Part) -> int | None:
+def _cpus(asking: Asking, part: Part, nodes: int) -> int | None:
     """Processors of one machine."""
-    nodes = part.nodes or 1
-    tasks = part.tasks or (part.per_node * nodes if part.per_node else None)
-    whole = part.processors if part.processors is not None else None
-    if whole is None and tasks is not None and tasks > 1:
-        whole = tasks * (part.cpus or 1)
-    if whole is None:
+    whole, tasks = part.processor_total, part.task_total
+    if whole is None or (whole == 1 and part.processors is None and part.cpus is None):
+        return None
+    if part.nodes is None and part.tasks is None and part.processors is None and tasks is None:
         return part.cpus
-    cpus = -(-whole // nodes)
+    cpus = max(1, whole // nodes)
     if tasks is None and cpus > 1 and asking.source != "htcondor":
-        asking.note(APPROXIMATED, None, f"Processors: one process with {cpus} processors of each machine is started",
-                    subject="Processors")
-    if tasks is not None and tasks > 1:
-        asking.note(APPROXIMATED, None, f"TaskCount: {tasks} tasks are {cpus} processors of each machine; HTCondor "
-                    "starts one process there", subject="TaskCount")
-    elif whole % nodes:
-        asking.note(APPROXIMATED, None, "Processors: shared out among the machines, rounded up", subject="Processors")
+        asking.note(APPROXIMATED, part.sources.get("processors"), f"Processors: one process with {cpus} processors of "
+                    "each machine is started", subject="Processors")
+    if tasks is not None and tasks > nodes:
+        asking.note(APPROXIMATED, part.sources.get("tasks"), f"TaskCount: {tasks} tasks are {cpus} processors of each "
+                    "machine; HTCondor starts one process there", subject="TaskCount")
+    if cpus * nodes < whole:
+        _fewer(asking, part.sources.get("processors") or part.sources.get("tasks"), "Processors", cpus * nodes, whole)
     return cpus
 
 
-def _memory(asking: Asking, part: Part, cpus: int) -> int:
+def _fewer(asking: Asking, entry: Entry | None, what: str, written: int, whole: int) -> None:
+    """The finding for what machines that are all alike cannot say without asking for more."""
+    message = f"{what}: {written} of {whole} are asked for; all machines of a job are alike"
+    if entry is None:
+        asking.note(DROPPED, None, message, subject=what)
+    else:
+        asking.note(DROPPED, entry, message, subject=what)
+
+
+def _memory(asking: Asking, part: Part, memory: Amount, nodes: int) -> int:
     """Bytes of one machine."""
-    memory = part.memory
-    assert memory is not None
-    nodes, tasks = part.nodes or 1, part.tasks or 1
-    if memory.per == "job":
-        return memory.value if nodes == 1 else shared(asking, memory, nodes, "machines")
     if memory.per in ("PerNode", "PerChunk"):
         return memory.value
-    factor = {"task": -(-tasks // nodes), "PerProcessor": cpus,
-              "PerGPU": part.gpus.value if part.gpus is not None else 1}.get(memory.per)
-    if factor is None:
+    total = total_of(memory, part)
+    if total is None:
         unknown_factor(asking, memory, f"{memory.per} is written for the machine")
         return memory.value
-    if factor != 1:
-        asking.note(APPROXIMATED, memory.entry, f"written for the machine, {factor} times as much")
-    return memory.value * factor
+    if memory.per != "job" and total != memory.value * nodes:
+        asking.note(APPROXIMATED, memory.entry, f"written for the machine, {total // nodes // memory.value} times as "
+                    "much" if memory.value else "written for the machine")
+    return total if nodes == 1 else shared(asking, replace(memory, value=total), nodes, "machines", 1 << 20)
+
+
+def _disk(asking: Asking, part: Part, disk: Entry, nodes: int) -> int:
+    """Bytes of one machine."""
+    amount = int(to_bytes(Decimal(disk.value), disk.attributes.get("units")).to_integral_value(ROUND_CEILING))
+    metric = disk.attributes.get("metric", "")
+    per = "task" if disk.level in TASK else {"": "job", "Total": "job", "PerSlot": "PerProcessor"}.get(metric, metric)
+    each = Amount(amount, per, disk)
+    if per in ("PerNode", "PerChunk"):
+        whole = amount
+    else:
+        total = total_of(each, part) or amount
+        whole = total if nodes == 1 else shared(asking, replace(each, value=total), nodes, "machines", 1024)
+    if whole % 1024:
+        asking.note(APPROXIMATED, disk, "rounded up to whole KiB")
+    return whole
+
+
+def _gpus(asking: Asking, part: Part, gpus: Amount, nodes: int) -> int:
+    """GPUs of one machine."""
+    if gpus.per in ("PerNode", "PerChunk"):
+        return gpus.value
+    total = total_of(gpus, part) or gpus.value
+    if total % nodes:
+        _fewer(asking, gpus.entry, "GPU", total // nodes * nodes, total)
+    return total // nodes
 
 
 def read_machines(reading: Reading, options: Mapping[str, Option]) -> None:

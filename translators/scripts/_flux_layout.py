@@ -8,6 +8,7 @@ from typing import Final
 
 from sssjob.translators.scripts.base import (
     APPROXIMATED,
+    DROPPED,
     SITE,
     Asking,
     Entry,
@@ -17,7 +18,7 @@ from sssjob.translators.scripts.base import (
 from sssjob.translators.scripts.common import (
     Written,
 )
-from sssjob.translators.scripts.layout import Amount, Part, derive_nodes, one_part, plain, task_processors
+from sssjob.translators.scripts.layout import Amount, Part, one_part, plain, task_processors, total_of
 from sssjob.translators.scripts.raw import Option
 
 __all__ = ["LAYOUT", "every", "kept_of", "read_layout", "read_requires", "several", "write_layout", "write_requires"]
@@ -52,69 +53,91 @@ def read_layout(reading: Reading, options: Mapping[str, Option]) -> None:
 
 
 def write_layout(asking: Asking) -> Written:
-    """The size of the job in options of flux."""
+    """The size of the job in options of flux: slots of one size, as many on each node."""
     part = one_part(asking)
-    cpus = task_processors(asking, part)
-    derive_nodes(part)
-    tasks = _slots(asking, part)
-    made: Written = []
-    if part.nodes is not None:
-        made.append(("--nodes", str(part.nodes)))
-        if part.nodes_most:
-            asking.note(APPROXIMATED, None, f"NodeCount: {part.nodes} is taken of {part.nodes} to {part.nodes_most}",
-                        subject="NodeCount")
-    if tasks is not None:
-        made.append(("--nslots", str(tasks)))
-    if cpus is not None:
-        made.append(("--cores-per-slot", str(cpus)))
+    tasks, cpus = task_processors(asking, part)
+    slots = _slots(asking, part, tasks)
+    nodes = _nodes(asking, part, slots)
+    gpus = None
     if part.gpus is not None:
-        made.append(("--gpus-per-slot", str(_gpus(asking, part, part.gpus, tasks or part.nodes or 1))))
+        slots, cpus, gpus = _gpus(asking, part, part.gpus, (slots, cpus))
+    options: Written = []
+    if nodes is not None:
+        options.append(("--nodes", str(nodes)))
+    for name, count in (("--nslots", slots), ("--cores-per-slot", cpus), ("--gpus-per-slot", gpus)):
+        if count is not None:
+            options.append((name, str(count)))
     if part.memory is not None:
         asking.dropped(part.memory.entry)
         for e in part.beside:
             asking.dropped(e)
-    return made + _exclusive(asking, part, made)
+    return options + _exclusive(asking, nodes, options)
 
 
-def _slots(asking: Asking, part: Part) -> int | None:
-    """Slots in all, which Flux spreads evenly over the nodes."""
-    tasks = part.tasks
+def _slots(asking: Asking, part: Part, tasks: int | None) -> int | None:
+    """Slots in all."""
     if tasks is None and part.per_node is not None:
-        tasks = part.per_node * (part.nodes or 1)
-    if part.per_node is not None and tasks != part.per_node * (part.nodes or 0):
-        asking.note(APPROXIMATED, None, f"TaskDistribution: {tasks} slots are spread evenly, not {part.per_node} on "
-                    "each node", subject="TaskDistribution")
-    if tasks is not None and part.nodes is not None and tasks < part.nodes:
-        asking.note(APPROXIMATED, None, f"TaskCount: {part.nodes} slots, for Flux wants one on each node",
-                    subject="TaskCount")
-        return part.nodes
-    if tasks is None and (part.cpus or part.gpus) and part.nodes is None:
+        tasks = part.per_node
+    if tasks is None and (part.cpus or part.gpus) and part.node_stated is None:
         return 1
     return tasks
 
 
-def _gpus(asking: Asking, part: Part, gpus: Amount, slots: int) -> int:
+def _nodes(asking: Asking, part: Part, slots: int | None) -> int | None:
+    """Nodes, on each of which Flux makes as many slots; with another number it would take more than is asked for."""
+    nodes = part.node_total
+    if part.nodes_most:
+        asking.note(APPROXIMATED, part.sources["nodes"], f"NodeCount: {nodes} is taken of {nodes} to {part.nodes_most}",
+                    subject="NodeCount")
+    if nodes is None or slots is None:
+        return nodes
+    if part.geometry and len(set(part.geometry)) > 1:
+        asking.note(APPROXIMATED, part.sources["distribution"], "Flux spreads slots evenly")
+    if slots % nodes == 0:
+        if part.per_node is not None and slots != part.per_node * nodes:
+            asking.note(APPROXIMATED, part.sources.get("distribution"), f"TaskDistribution: {slots} slots are spread "
+                        f"evenly, not {part.per_node} on each node", subject="TaskDistribution")
+        return nodes
+    entry = part.sources.get("nodes") or part.sources.get("distribution")
+    message = f"{slots} slots cannot be spread evenly over {nodes} nodes, and Flux would take more"
+    if entry is None:
+        asking.note(DROPPED, None, f"NodeCount: {message}", subject="NodeCount")
+    else:
+        asking.dropped(entry, message)
+    return None
+
+
+def _gpus(asking: Asking, part: Part, gpus: Amount, size: tuple[int | None, int | None]
+          ) -> tuple[int | None, int | None, int | None]:
+    """(slots, cores of each, GPUs of each): GPUs of the job go with fewer and larger slots where they have to."""
+    slots, cpus = size
     if gpus.kind:
         asking.note(SITE, gpus.entry, f"Flux has no types of GPUs; {gpus.kind} is left out")
     if gpus.per == "task":
-        return gpus.value
-    total = gpus.value * {"PerNode": part.nodes or 1, "PerChunk": part.chunks or 1}.get(gpus.per, 1)
-    if total != slots or gpus.per not in ("PerNode", "job"):
-        even = total % slots == 0
-        asking.note(APPROXIMATED, gpus.entry, f"{total} GPUs in all are shared out among {slots} slots"
-                    + ("" if even else ", rounded up"), "info" if even else None)
-    return -(-total // slots)
+        return slots, cpus, gpus.value
+    total, nodes = total_of(gpus, part) or gpus.value, part.node_total
+    whole = slots or nodes or 1
+    if total % whole == 0:
+        if total != whole or gpus.per not in ("PerNode", "job"):
+            asking.note(APPROXIMATED, gpus.entry, f"{total} GPUs in all are shared out among {whole} slots", "info")
+        return slots, cpus, total // whole
+    if whole % total == 0 and total % (nodes or 1) == 0:
+        asking.note(APPROXIMATED, gpus.entry, f"{total} GPUs in all: {total} slots with one each are written, in place "
+                    f"of {whole}")
+        return total, (cpus or 1) * (whole // total), 1
+    asking.dropped(gpus.entry, f"{total} GPUs cannot be shared out evenly among {whole} slots")
+    return slots, cpus, None
 
 
-def _exclusive(asking: Asking, part: Part, said: Written) -> Written:
+def _exclusive(asking: Asking, nodes: int | None, options: Written) -> Written:
     entry = asking.extension("ExclusiveNodeUse")
-    if part.nodes is not None and len(said) == 1 and asking.source not in ("", "flux"):
+    if nodes is not None and len(options) == 1 and asking.source not in ("", "flux"):
         asking.note(APPROXIMATED, None, "NodeCount: nodes without slots are whole ones in Flux", "info", "NodeCount")
     if entry is None or entry.text == "false":
         return []
     if entry.text != "true":
         asking.note(APPROXIMATED, entry, f"{entry.text} is written as exclusive nodes")
-    if part.nodes is None:
+    if nodes is None:
         asking.dropped(entry, "exclusive nodes want a number of nodes")
         return []
     return [("--exclusive", None)]

@@ -27,9 +27,9 @@ from sssjob.translators.scripts.layout import (
     one_part,
     part_of,
     plain,
-    shared,
     size,
     task_processors,
+    total_of,
     unknown_factor,
 )
 from sssjob.translators.scripts.raw import Option, split_outside
@@ -77,8 +77,18 @@ def _read_slots(reading: Reading, option: Option) -> None:
     elif found[2] is None or int(found[2]) == int(found[1]):
         _put_slots(reading, int(found[1]), option)
     else:
-        reading.put("Requested/Processors", int(found[1]), option, op="GE")
-        reading.put("Requested/Processors", int(found[2]), option, op="LE")
+        cores = _cores(reading)
+        reading.put("Requested/Processors", int(found[1]) * cores, option, op="GE")
+        reading.put("Requested/Processors", int(found[2]) * cores, option, op="LE")
+
+
+def _cores(reading: Reading) -> int:
+    """The cores of each slot, as affinity says: the slots of a job are its tasks, and Processors is a total."""
+    groups = reading.job.task_groups
+    each = next(groups[0].containers("TaskDefaults"), None) if groups else None
+    requested = None if each is None else next(each.containers("Requested"), None)
+    cores = None if requested is None else requested.value("Processors")
+    return cores if isinstance(cores, int) else 1
 
 
 def _put_slots(reading: Reading, count: int, option: Option) -> None:
@@ -294,22 +304,21 @@ def write_layout(asking: Asking) -> Written:
         return _write_groups(asking)
     part = one_part(asking, ranges=True)
     most = part.processors_most
-    cpus = task_processors(asking, part)
-    if part.tasks is None and part.per_node and part.nodes:
-        part.tasks = part.per_node * part.nodes
-    made, spans = _slots(asking, part, most)
+    tasks, cpus = task_processors(asking, part)
+    gpus = None if part.gpus is None else _gpus(asking, part, part.gpus, tasks)
+    options, spans = _slots(asking, part, tasks, None if most is None else most // (cpus or 1))
     requirements = [*_select(asking), *spans]
-    requirements += _rusage(asking, part, cpus or 1, made)
+    requirements += _rusage(asking, part, cpus or 1, options)
     if cpus is not None and cpus > 1:
         requirements.append(f"affinity[core({cpus})*1]")
     counted = [text for e in asking.find("Resource") if (text := _counted(asking, e))]
-    made += [("-R", text) for text in requirements + ([f"rusage[{','.join(counted)}]"] if counted else [])]
+    options += [("-R", text) for text in requirements + ([f"rusage[{','.join(counted)}]"] if counted else [])]
     kept = asking.extension("R", "lsf")
     if kept is not None:
-        made.append(("-R", kept.text))
-    if part.gpus is not None:
-        made.append(("-gpu", _gpus(asking, part, part.gpus)))
-    return made + _hosts(asking)
+        options.append(("-R", kept.text))
+    if gpus is not None:
+        options.append(("-gpu", gpus))
+    return options + _hosts(asking)
 
 
 def _write_groups(asking: Asking) -> Written:
@@ -318,17 +327,15 @@ def _write_groups(asking: Asking) -> Written:
     for group in asking.job.task_groups:
         one = asking.of(group)
         part = part_of(one)
-        cpus = task_processors(one, part)
-        if part.tasks is None and part.per_node and part.nodes:
-            part.tasks = part.per_node * part.nodes
-        made, spans = _slots(one, part, None)
-        words = [*_select(one), *spans, *_rusage(one, part, cpus or 1, made)]
+        tasks, cpus = task_processors(one, part)
+        options, spans = _slots(one, part, tasks, None)
+        words = [*_select(one), *spans, *_rusage(one, part, cpus or 1, options)]
         words += [f"affinity[core({cpus})*1]"] if cpus is not None and cpus > 1 else []
         if part.gpus is not None:
             one.dropped(part.gpus.entry, "-gpu is the same for all parts of a job")
-        tasks = part.tasks or next((int(value or 1) for name, value in made if name == "-n"), 1)
-        slots += tasks
-        texts.append(f"{tasks}*{{{' '.join(words)}}}")
+        count = tasks or next((int(value or 1) for name, value in options if name == "-n"), 1)
+        slots += count
+        texts.append(f"{count}*{{{' '.join(words)}}}")
         join(asking, one)
     kept = asking.extension("R", "lsf")
     if kept is not None:
@@ -336,35 +343,45 @@ def _write_groups(asking: Asking) -> Written:
     return [("-n", str(slots)), ("-R", "+".join(texts)), *_hosts(asking)]
 
 
-def _slots(asking: Asking, part: Part, most: int | None) -> tuple[Written, list[str]]:
+def _slots(asking: Asking, part: Part, tasks: int | None, most: int | None) -> tuple[Written, list[str]]:
     """``-n`` or ``-nnodes``, and the span."""
     marked = asking.extension("nnodes", "lsf")
-    made: Written = []
-    tasks, nodes, per_node = part.tasks, part.nodes, part.per_node
+    nodes, per_node = part.node_stated, part.per_node
+    options: Written = []
     if marked is not None and nodes:
-        made.append(("-nnodes", str(nodes)))
+        options.append(("-nnodes", str(nodes)))
         nodes = None
     elif nodes and tasks is None and nodes > 1:
-        asking.note(APPROXIMATED, None, f"NodeCount: {nodes} nodes are written as {nodes} slots, one on each",
-                    subject="NodeCount")
+        asking.note(APPROXIMATED, part.sources.get("nodes"), f"NodeCount: {nodes} nodes are written as {nodes} slots, "
+                    "one on each", subject="NodeCount")
         tasks, per_node, nodes = nodes, 1, None
     if tasks is not None:
-        made.append(("-n", f"{tasks},{most}" if most else str(tasks)))
-    spans = ["span[hosts=1]"] if nodes == 1 else []
-    if per_node and nodes != 1:
-        spans.append(f"span[ptile={per_node}]")
-    elif per_node and per_node != tasks:
-        asking.note(APPROXIMATED, None, f"TaskDistribution: all on one host, not {per_node}",
-                    subject="TaskDistribution")
-    if nodes is not None and nodes > 1 and tasks is not None:
+        options.append(("-n", f"{tasks},{most}" if most else str(tasks)))
+    return options, _spans(asking, part, tasks, nodes, per_node)
+
+
+def _spans(asking: Asking, part: Part, tasks: int | None, nodes: int | None, per_node: int | None) -> list[str]:
+    """``span[...]``: how the slots are spread over hosts."""
+    if nodes == 1:
+        if per_node and per_node != tasks:
+            asking.note(APPROXIMATED, part.sources.get("distribution"), f"TaskDistribution: all on one host, not "
+                        f"{per_node}", subject="TaskDistribution")
+        return ["span[hosts=1]"]
+    if part.geometry and len(set(part.geometry)) > 1:
+        asking.note(APPROXIMATED, part.sources["distribution"], "TaskDistribution: LSF is told how many tasks, not "
+                    "which share a host", subject="TaskDistribution")
+        return []
+    spans = [f"span[ptile={per_node}]"] if per_node else []
+    if nodes is not None and tasks is not None:
         if per_node is None and tasks % nodes == 0:
             spans.append(f"span[ptile={tasks // nodes}]")
         elif per_node is None or -(-tasks // per_node) != nodes:
-            asking.note(APPROXIMATED, None, f"NodeCount: {nodes} nodes are not asked for, only {tasks} slots",
-                        subject="NodeCount")
+            asking.note(APPROXIMATED, part.sources.get("nodes"), f"NodeCount: {nodes} nodes are not asked for, only "
+                        f"{tasks} slots", subject="NodeCount")
         if part.nodes_most:
-            asking.note(APPROXIMATED, None, f"NodeCount: {nodes} of {nodes} to {part.nodes_most}", subject="NodeCount")
-    return made, spans
+            asking.note(APPROXIMATED, part.sources.get("nodes"), f"NodeCount: {nodes} of {nodes} to {part.nodes_most}",
+                        subject="NodeCount")
+    return spans
 
 
 def _select(asking: Asking) -> list[str]:
@@ -426,11 +443,13 @@ def _memory(asking: Asking, part: Part, memory: Amount, cpus: int) -> str:
         if cpus > 1:
             asking.note(APPROXIMATED, memory.entry, f"written for each task of {cpus} processors")
         return f"{_number(asking, memory.value * cpus)}/task"
-    if memory.per == "PerChunk":
-        if part.node_chunks:
-            return _number(asking, memory.value)
-        asking.note(APPROXIMATED, memory.entry, f"written for the whole job, {part.chunks or 1} times as much")
-        return f"{_number(asking, memory.value * (part.chunks or 1))}/job"
+    if memory.per == "PerChunk" and part.node_chunks:
+        return _number(asking, memory.value)
+    total = total_of(memory, part)
+    if total is not None:
+        asking.note(APPROXIMATED, memory.entry, f"written for the whole job, {total // memory.value} times as much"
+                    if memory.value else "written for the whole job")
+        return f"{_number(asking, total)}/job"
     unknown_factor(asking, memory, f"memory {memory.per} is written for each task")
     return f"{_number(asking, memory.value)}/task"
 
@@ -451,23 +470,42 @@ def _counted(asking: Asking, e: Entry) -> str:
     return f"{name}={int(float(e.text))}"
 
 
-def _gpus(asking: Asking, part: Part, gpus: Amount) -> str:
+def _gpus(asking: Asking, part: Part, gpus: Amount, tasks: int | None) -> str | None:
+    """``num=`` of each host or task; None where GPUs of the whole job cannot be said without asking for more."""
+    count = _each(asking, part, gpus, tasks)
     kept = asking.extension("gpu", "lsf")
-    value, per = gpus.value, ""
-    if gpus.per == "task":
-        per = "/task"
-    elif gpus.per == "job" and part.nodes and part.nodes > 1:
-        value = shared(asking, gpus, part.nodes, "hosts")
-    elif gpus.per == "job" and part.nodes is None and part.tasks and part.tasks > 1:
-        if gpus.value % part.tasks:
-            unknown_factor(asking, gpus, f"{gpus.value} GPUs of the job are written for each host")
-        else:
-            value, per = gpus.value // part.tasks, "/task"
-            asking.note(APPROXIMATED, gpus.entry, f"written for each of {part.tasks} tasks")
-    elif gpus.per == "PerChunk" and not part.node_chunks:
-        unknown_factor(asking, gpus, "GPUs of a chunk are written for each host")
-    words = [f"num={value}{per}", f"gmodel={gpus.kind}" if gpus.kind else "", kept.text if kept is not None else ""]
+    if count is None:
+        return None
+    words = [f"num={count}", f"gmodel={gpus.kind}" if gpus.kind else "", kept.text if kept is not None else ""]
     return ":".join(w for w in words if w)
+
+
+def _each(asking: Asking, part: Part, gpus: Amount, tasks: int | None) -> str | None:
+    """How many GPUs a host (``2``) or a task (``2/task``) is to have."""
+    if gpus.per == "task":
+        return f"{gpus.value}/task"
+    if gpus.per == "PerNode" or (gpus.per == "PerChunk" and part.node_chunks):
+        return str(gpus.value)
+    total, nodes = total_of(gpus, part), part.node_total
+    if total is None:
+        unknown_factor(asking, gpus, f"GPUs {gpus.per} are written for each host")
+        return str(gpus.value)
+    if (nodes or tasks or 1) == 1:
+        return str(total)
+    if nodes is not None and total % nodes == 0:
+        asking.note(APPROXIMATED, gpus.entry, f"{total} in all are written as {total // nodes} for each of {nodes} "
+                    "hosts")
+        return str(total // nodes)
+    if tasks is not None and total % tasks == 0:
+        asking.note(APPROXIMATED, gpus.entry, f"written for each of {tasks} tasks")
+        return f"{total // tasks}/task"
+    if nodes is None and part.per_node is None and tasks is not None and tasks % total == 0:
+        part.per_node = tasks // total
+        asking.note(APPROXIMATED, gpus.entry, f"one for each of {total} hosts, which have {part.per_node} tasks each")
+        return "1"
+    asking.dropped(gpus.entry, f"{total} GPUs cannot be shared out evenly among "
+                   + (f"{nodes} hosts" if nodes is not None else f"{tasks} tasks"))
+    return None
 
 
 def _hosts(asking: Asking) -> Written:

@@ -1,6 +1,6 @@
 """The size of a job of Grid Engine: slots and their parallel environment, memory, and resources of the site.
 
-A slot is a processor (decisions 8). Amounts of memory are those of a slot unless a site profile says otherwise.
+A slot is a processor. Amounts of memory are those of a slot unless a site profile says otherwise.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from sssjob.translators.scripts.layout import (
     nodes_of,
     one_part,
     plain,
-    shared,
     size,
+    total_of,
     unknown_factor,
 )
 from sssjob.translators.scripts.raw import Option
@@ -160,22 +160,21 @@ def write_slots(asking: Asking) -> Written:
 
 
 def _slots(asking: Asking, part: Part) -> int | None:
-    """Slots in all (decisions 8); None: nothing says."""
-    tasks = part.tasks
-    if part.processors is not None:
-        return part.processors
-    if tasks is None and part.per_node:
-        tasks = part.per_node * (part.nodes or 1)
-    if tasks is None and part.chunks:
-        tasks = part.chunks
-    if tasks is None and part.nodes:
-        tasks = part.nodes
-        asking.note(APPROXIMATED, None, f"NodeCount: {tasks} nodes are written as {tasks} slots", subject="NodeCount")
-    if part.cpus and part.cpus > 1:
-        asking.note(APPROXIMATED, None, f"Processors: {part.cpus} of each task are {(tasks or 1) * part.cpus} slots in "
-                    "all", subject="Processors")
-        return (tasks or 1) * part.cpus
-    return tasks
+    """Slots in all: a slot is a processor; None: nothing says how many."""
+    slots = part.processor_total
+    if slots is None and part.per_node:
+        slots = part.per_node
+    if slots is None and part.node_stated:
+        slots = part.node_stated
+        asking.note(APPROXIMATED, part.sources.get("nodes"), f"NodeCount: {slots} nodes are written as {slots} slots",
+                    subject="NodeCount")
+    tasks = part.task_total
+    if tasks is not None and slots is not None and slots != tasks:
+        each = part.processors_each
+        asking.note(APPROXIMATED, part.sources.get("cpus") or part.sources.get("processors"),
+                    f"Processors: {each or slots} of {'each task' if each else 'all tasks'} are {slots} slots in all",
+                    subject="Processors")
+    return slots
 
 
 def _environment(asking: Asking, part: Part, slots: int | None) -> Written:
@@ -199,7 +198,7 @@ def _environment(asking: Asking, part: Part, slots: int | None) -> Written:
 
 def _named(asking: Asking, part: Part) -> str:
     site = asking.context.site
-    found = None if site is None else site.sge.smp() if part.nodes == 1 else site.sge.spread(part.per_node)
+    found = None if site is None else site.sge.smp() if part.node_stated == 1 else site.sge.spread(part.per_node)
     if found is not None:
         return found
     asking.note(SITE, None, f"Processors: {_ANY_PE} stands for the parallel environment, whose name the site knows",
@@ -210,9 +209,10 @@ def _named(asking: Asking, part: Part) -> str:
 def _nodes(asking: Asking, part: Part, slots: int | None) -> None:
     """The finding for nodes, which a parallel environment decides."""
     site = asking.context.site
-    if site is not None and (site.sge.smp() if part.nodes == 1 else part.per_node and site.sge.spread(part.per_node)):
+    per_node = part.per_node
+    if site is not None and (site.sge.smp() if part.node_stated == 1 else per_node and site.sge.spread(per_node)):
         return
-    for tag, said in (("NodeCount", part.nodes), ("TaskDistribution", part.per_node)):
+    for tag, said in (("NodeCount", part.nodes), ("TaskDistribution", part.per_node or part.geometry or None)):
         if said is not None:
             asking.note(SITE, None, f"{tag}: how slots are spread over hosts is up to the parallel environment",
                         "info" if slots in (None, 1) else None, tag)
@@ -222,23 +222,22 @@ def _memory(asking: Asking, part: Part, memory: Amount, slots: int) -> int:
     """Bytes of a slot."""
     if memory.per == "PerProcessor":
         return memory.value
-    if memory.per == "task":
-        return shared(asking, memory, part.cpus or 1, "slots of a task")
     site = asking.context.site
     if memory.per == "job" and site is not None and site.sge.h_vmem_per_slot is False:
         return memory.value
-    nodes = nodes_of(asking, part) or (1 if slots == 1 else None)
-    times = {"job": 1, "PerNode": nodes, "PerChunk": part.chunks}.get(memory.per)
-    if times is None:
+    total = total_of(memory, part)
+    if total is None and memory.per == "PerNode" and (nodes := nodes_of(asking, part) or (1 if slots == 1 else None)):
+        total = memory.value * nodes
+    if total is None:
         unknown_factor(asking, memory, f"memory {memory.per} is written for each slot")
         return memory.value
-    asking.note(APPROXIMATED, memory.entry, f"written for each of {slots} slots")
-    return -(-memory.value * times // slots)
+    if memory.per != "task" or slots != (part.task_total or 1):
+        asking.note(APPROXIMATED, memory.entry, f"written for each of {slots} slots")
+    return -(-total // slots)
 
 
 def _gpus(asking: Asking, part: Part, gpus: Amount, slots: int) -> int:
-    total = gpus.value * {"PerNode": part.nodes or 1, "PerChunk": part.chunks or 1, "task": part.tasks or 1}.get(
-        gpus.per, 1)
+    total = total_of(gpus, part) or gpus.value
     kind = f"; type {gpus.kind} is left out" if gpus.kind else ""
     what = "whole job" if total % slots else "slot"
     asking.note(SITE, gpus.entry, f"the resource is called gpu and counted for each {what}, both are the site's{kind}")

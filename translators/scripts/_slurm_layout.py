@@ -7,11 +7,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import replace
+from decimal import ROUND_CEILING, Decimal
 from typing import Final
 
+from sssjob.request.asked import TASK
 from sssjob.translators.scripts.base import (
     APPROXIMATED,
     Asking,
+    Entry,
     Reading,
     Row,
 )
@@ -31,7 +35,7 @@ from sssjob.translators.scripts.layout import (
     shared,
     size,
     task_processors,
-    together,
+    total_of,
     unknown_factor,
 )
 from sssjob.translators.scripts.raw import Option
@@ -130,22 +134,44 @@ def _read_gres(reading: Reading, option: Option, gpus_said: bool) -> None:
 def write_layout(asking: Asking) -> Written:
     """The size of the job in options of sbatch."""
     part = part_of(asking)
-    made: Written = []
-    together(part)
-    cpus = task_processors(asking, part)
-    if part.nodes is not None:
-        made.append(("--nodes", f"{part.nodes}-{part.nodes_most}" if part.nodes_most else str(part.nodes)))
-    for name, count in (("--ntasks", part.tasks), ("--ntasks-per-node", part.per_node), ("--cpus-per-task", cpus)):
-        if count is not None:
-            made.append((name, str(count)))
+    tasks, cpus = task_processors(asking, part)
+    options = _nodes(asking, part)
+    for name, count in _tasks(asking, part, tasks):
+        options.append((name, str(count)))
+    if cpus is not None:
+        options.append(("--cpus-per-task", str(cpus)))
     if part.memory is not None:
         name, amount = _memory(asking, part, part.memory, cpus or 1)
-        made.append((name, _MB(amount)))
+        options.append((name, _MB(amount)))
         for e in part.beside:
             asking.dropped(e, f"Slurm takes one amount of memory, here {name}")
     if part.gpus is not None:
-        made.append(_gpus(part, part.gpus))
-    return made + _gres(asking)
+        options.append(_gpus(part, part.gpus))
+    return options + _gres(asking, part)
+
+
+def _nodes(asking: Asking, part: Part) -> Written:
+    """``--nodes``, where they are stated or follow from a geometry."""
+    if part.nodes is not None:
+        return [("--nodes", f"{part.nodes}-{part.nodes_most}" if part.nodes_most else str(part.nodes))]
+    if part.geometry:
+        return [("--nodes", str(len(part.geometry)))]
+    return [("--nodes", "1")] if part.chunks == 1 else []
+
+
+def _tasks(asking: Asking, part: Part, tasks: int | None) -> list[tuple[str, int]]:
+    """``--ntasks`` and ``--ntasks-per-node``."""
+    if part.geometry:
+        if len(set(part.geometry)) == 1:
+            return [("--ntasks", sum(part.geometry)), ("--ntasks-per-node", part.geometry[0])]
+        asking.note(APPROXIMATED, part.sources["distribution"], "Slurm is told how many nodes and tasks, not which "
+                    "tasks share a node")
+    elif part.node_chunks and tasks is not None and tasks % (part.chunks or 1) == 0:
+        return [("--ntasks-per-node", tasks // (part.chunks or 1))]
+    elif part.per_node is not None:
+        stated = part.tasks if part.tasks is not None else part.processors if part.nodes is None else None
+        return [*([("--ntasks", stated)] if stated else []), ("--ntasks-per-node", part.per_node)]
+    return [("--ntasks", tasks)] if tasks is not None else []
 
 
 def _memory(asking: Asking, part: Part, memory: Amount, cpus: int) -> tuple[str, int]:
@@ -155,50 +181,67 @@ def _memory(asking: Asking, part: Part, memory: Amount, cpus: int) -> tuple[str,
         asking.note(APPROXIMATED, memory.entry, "rounded up to whole MiB")
     if memory.per in own:
         return own[memory.per], memory.value
-    processors = (part.tasks or (part.per_node or 0) * (part.nodes or 0)) * cpus
     if memory.per == "task":
         asking.note(APPROXIMATED, memory.entry, f"per task is written per processor, {cpus} a task")
-        return "--mem-per-cpu", shared(asking, memory, cpus, "processors")
-    if memory.per == "PerChunk":
-        if part.node_chunks:
-            return "--mem", memory.value
-        total = memory.value * (part.chunks or 1)
-    elif memory.per == "job":
-        total = memory.value
-        if part.nodes == 1 or (part.nodes is None and not processors):
-            if part.nodes is None:
-                unknown_factor(asking, memory, "memory of the job is written as that of one node")
-            return "--mem", total
-        if part.nodes is not None:
-            return "--mem", shared(asking, memory, part.nodes, "nodes")
-    else:
+        return "--mem-per-cpu", shared(asking, memory, cpus, "processors", 1 << 20)
+    if memory.per == "PerChunk" and part.node_chunks:
+        return "--mem", memory.value
+    total = total_of(memory, part)
+    if total is None:
         unknown_factor(asking, memory, f"{memory.per} is written per processor")
         return "--mem-per-cpu", memory.value
-    asking.note(APPROXIMATED, memory.entry, f"written per processor, {processors or 1} in all")
-    return "--mem-per-cpu", -(-total // (processors or 1))
+    nodes, processors = part.node_total, part.processor_total
+    if nodes is not None and (memory.per == "job" or part.chunks is None):
+        return "--mem", shared(asking, replace(memory, value=total), nodes, "nodes", 1 << 20)
+    if processors is None:
+        unknown_factor(asking, memory, "memory of the job is written as that of one node")
+        return "--mem", total
+    asking.note(APPROXIMATED, memory.entry, f"written per processor, {processors} in all")
+    return "--mem-per-cpu", -(-total // processors)
 
 
 def _gpus(part: Part, gpus: Amount) -> tuple[str, str | None]:
     name = {"PerNode": "--gpus-per-node", "task": "--gpus-per-task"}.get(gpus.per, "--gpus")
     value = gpus.value
-    if gpus.per == "PerChunk":
-        name = "--gpus-per-node" if part.node_chunks else "--gpus"
-        value *= 1 if part.node_chunks else part.chunks or 1
+    if gpus.per == "PerChunk" and part.node_chunks:
+        name = "--gpus-per-node"
+    elif name == "--gpus":
+        value = total_of(gpus, part) or value
     return name, f"{gpus.kind}:{value}" if gpus.kind else str(value)
 
 
-def _gres(asking: Asking) -> Written:
-    made = []
+def _gres(asking: Asking, part: Part) -> Written:
+    """Other generic resources, which Slurm counts for each node."""
+    words = []
     for e in asking.find("Resource"):
         name = e.attributes.get("name")
         if name in ("GPU", "License"):
             e.used = bool(e.understood & {"units"})
             continue
         e.understood |= {"name", "type", "metric"}
-        if e.attributes.get("metric") != "PerNode":
-            asking.note(APPROXIMATED, e, f"{name} is written per node")
         kind = e.attributes.get("type")
         if not fits(asking, e, f"{name}{kind or ''}"):
             continue
-        made.append(f"{name}:{kind + ':' if kind else ''}{int(float(e.text))}")
-    return [("--gres", ",".join(made))] if made else []
+        count = int(Decimal(e.text).to_integral_value(ROUND_CEILING))
+        each = _each_node(asking, part, e, count)
+        if each is not None:
+            words.append(f"{name}:{kind + ':' if kind else ''}{each}")
+    return [("--gres", ",".join(words))] if words else []
+
+
+def _each_node(asking: Asking, part: Part, e: Entry, count: int) -> int | None:
+    """How many of a resource each node is to have; None where that cannot be said."""
+    if e.attributes.get("metric") == "PerNode":
+        return count
+    metric = e.attributes.get("metric", "")
+    per = "task" if e.level in TASK else {"": "job", "Total": "job", "PerSlot": "PerProcessor"}.get(metric, metric)
+    total = total_of(Amount(count, per, e), part)
+    nodes = part.node_total or (1 if (part.processor_total or 1) == 1 else None)
+    if total is None or nodes is None or total % nodes:
+        asking.dropped(e, f"Slurm counts {e.attributes.get('name')} for each node, and "
+                       + ("the job does not say how many nodes" if nodes is None or total is None else
+                          f"{total} cannot be shared out evenly among {nodes}"))
+        return None
+    if nodes > 1:
+        asking.note(APPROXIMATED, e, f"{total} in all are written as {total // nodes} on each of {nodes} nodes")
+    return total // nodes

@@ -252,40 +252,44 @@ def _read_mode(reading: Reading, option: Option) -> None:
 
 def _write_layout(asking: Asking) -> Written:
     part = one_part(asking)
-    cpus = task_processors(asking, part)
+    tasks, cpus = task_processors(asking, part)
     nodes = _nodes(asking, part)
-    made: Written = [("--nodecount", str(nodes))] if nodes else []
+    options: Written = [("--nodecount", str(nodes))] if nodes else []
     if part.nodes_most:
-        asking.note(APPROXIMATED, None, f"NodeCount: {part.nodes} of {part.nodes} to {part.nodes_most} are asked for",
-                    subject="NodeCount")
-    if part.tasks is not None:
-        made.append(("--proccount", str(part.tasks)))
-    if part.per_node is not None:
+        asking.note(APPROXIMATED, part.sources["nodes"], f"NodeCount: {part.nodes} of {part.nodes} to "
+                    f"{part.nodes_most} are asked for", subject="NodeCount")
+    by_mode = part.per_node if part.tasks is None and part.processors is None else None
+    if part.node_chunks and tasks is not None and tasks % (nodes or 1) == 0:
+        by_mode = tasks // (nodes or 1)
+    if tasks is not None and by_mode is None:
+        options.append(("--proccount", str(tasks)))
+    if part.geometry and len(set(part.geometry)) > 1:
+        asking.note(APPROXIMATED, part.sources["distribution"], "Cobalt is told how many nodes and tasks, not which "
+                    "tasks share a node")
+    per_node = part.per_node or by_mode
+    if per_node is not None:
         if asking.source in ("", "cobalt"):
-            made.append(("--mode", f"c{part.per_node}"))
+            options.append(("--mode", f"c{per_node}"))
         else:
-            asking.note(APPROXIMATED, None, "TaskDistribution: the launcher in the script says how many tasks a node "
-                        "has", subject="TaskDistribution")
+            asking.note(APPROXIMATED, part.sources.get("distribution"), "TaskDistribution: the launcher in the script "
+                        "says how many tasks a node has", subject="TaskDistribution")
     if cpus is not None and cpus > 1:
-        asking.note(APPROXIMATED, None, "Processors: nodes are given whole; the launcher in the script says how many "
-                    "processors a task has", subject="Processors")
+        asking.note(APPROXIMATED, part.sources.get("cpus") or part.sources.get("processors"), "Processors: nodes are "
+                    "given whole; the launcher in the script says how many processors a task has", subject="Processors")
     for amount in filter(None, (part.memory, part.gpus)):
         asking.dropped(amount.entry)
     for e in part.beside:
         asking.dropped(e)
-    return made
+    return options
 
 
 def _nodes(asking: Asking, part: Part) -> int | None:
-    """Nodes, as far as the job says how many (rosetta: tasks shared out, or chunks that are nodes)."""
-    if part.nodes is not None:
-        return part.nodes
-    if part.tasks is not None and part.per_node:
-        return -(-part.tasks // part.per_node)
-    if part.tasks is not None or part.chunks is not None or part.per_node is not None:
+    """Nodes, as far as the job says how many: tasks shared out, or chunks that are nodes."""
+    nodes = part.node_total if part.chunks is None or part.nodes is not None else None
+    if nodes is None and (part.slots is not None or part.chunks is not None or part.per_node is not None):
         asking.note(SITE, None, "NodeCount: the job does not say how many nodes, which Cobalt wants to know",
                     subject="NodeCount")
-    return None
+    return nodes
 
 
 # -- attributes

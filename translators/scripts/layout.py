@@ -1,25 +1,29 @@
 """How a part of a job is laid out, taken from a job for a writer: nodes, tasks, processors, memory, GPUs, and per what.
 
-Readers never convert; writers do, where the target lacks that "per" (decisions 6 to 8). What a conversion changes is a
-finding.
+The numbers that follow from each other are ``sssjob.request.layout``'s; here they are asked for item by item, so that
+findings name what was said. Readers never convert; writers do, where the target lacks that "per", and never into a
+larger total: what a target cannot say in full is told.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from decimal import ROUND_CEILING, Decimal
+from fractions import Fraction
 from typing import Final
 
 from sssjob.lexical import LexicalError
 from sssjob.model import Property
 from sssjob.request.asked import AMOUNTS, GROUP, GROUPS, TASK
+from sssjob.request.geometry import Geometry
+from sssjob.request.layout import Layout
 from sssjob.translators.scripts.base import APPROXIMATED, DROPPED, SITE, Asking, Entry
 from sssjob.units import to_bytes
 
-__all__ = ["Amount", "Part", "derive_nodes", "fits", "join", "nodes_of", "one_part", "part_of", "plain", "shared",
-           "size", "spread", "started", "task_processors", "together", "unknown_factor"]
+__all__ = ["Amount", "Part", "fits", "join", "nodes_of", "one_part", "part_of", "plain", "shared", "size", "spread",
+           "started", "task_processors", "total_of", "unknown_factor"]
 
 
 @dataclass(slots=True)
@@ -33,40 +37,29 @@ class Amount:
 
 
 @dataclass(slots=True)
-class Part:
-    """What one part asks for; None: not stated. per_node: tasks; cpus: of one task; processors: of all."""
+class Part(Layout):
+    """What one part asks for, with the entries that findings name. beside: memory said at other levels too; sources:
+    the entry of a number, by its name here."""
 
-    nodes: int | None = None
-    nodes_most: int | None = None
-    tasks: int | None = None
-    per_node: int | None = None
-    cpus: int | None = None
-    processors: int | None = None
-    processors_most: int | None = None
-    chunks: int | None = None
     memory: Amount | None = None
     gpus: Amount | None = None
-    beside: list[Entry] = field(default_factory=list)       # memory said at other levels too
-
-    @property
-    def node_chunks(self) -> bool:
-        """Whether its chunks are nodes."""
-        return self.chunks is not None and self.chunks == self.nodes
+    beside: list[Entry] = field(default_factory=list)
+    sources: dict[str, Entry] = field(default_factory=dict)
 
 
 def part_of(asking: Asking, *, ranges: bool = False) -> Part:
     """The layout of the job, or of the group asked for. ranges: the target has ranges of processors."""
     part = Part()
-    part.nodes, part.nodes_most = _span(asking, "NodeCount")
-    part.tasks = _number(asking, asking.one("TaskCount", (GROUP, GROUPS)))
+    part.nodes, part.nodes_most = _span(asking, part, "NodeCount", "nodes")
+    part.tasks = _number(asking, part, asking.one("TaskCount", (GROUP, GROUPS)), "tasks") or asking.listed or None
     if asking.says("ChunkCount"):
-        part.chunks = _number(asking, asking.one("Extension", AMOUNTS, type="Scheduler", name="ChunkCount"))
-    cpus = asking.one("Processors", TASK)
-    part.cpus = _number(asking, cpus)
+        part.chunks = _number(asking, part, asking.one("Extension", AMOUNTS, type="Scheduler", name="ChunkCount"),
+                              "chunks")
+    part.cpus = _number(asking, part, asking.one("Processors", TASK), "cpus")
     if ranges:
-        part.processors, part.processors_most = _span(asking, "Processors")
+        part.processors, part.processors_most = _span(asking, part, "Processors", "processors")
     else:
-        part.processors = _number(asking, asking.one("Processors", AMOUNTS))
+        part.processors = _number(asking, part, asking.one("Processors", AMOUNTS), "processors")
     _distribution(asking, part)
     part.memory = _amount(asking, "Memory")
     if part.memory is not None:
@@ -76,43 +69,53 @@ def part_of(asking: Asking, *, ranges: bool = False) -> Part:
     return part
 
 
-def _span(asking: Asking, tag: str) -> tuple[int | None, int | None]:
+def _span(asking: Asking, part: Part, tag: str, name: str) -> tuple[int | None, int | None]:
     """Least and most; ``op`` GE with LE is a range."""
     if len(asking.said(tag)) > 1:
-        found = asking.find(tag, AMOUNTS)
-        ops = {e.attributes.get("op", "EQ"): e for e in found}
-        if len(found) == 2 and ops.keys() == {"GE", "LE"} and not any(
-                e.attributes.keys() & {"conj", "group", "preference"} for e in found):
+        entries = asking.find(tag, AMOUNTS)
+        ops = {e.attributes.get("op", "EQ"): e for e in entries}
+        if len(entries) == 2 and ops.keys() == {"GE", "LE"} and not any(
+                e.attributes.keys() & {"conj", "group", "preference"} for e in entries):
+            part.sources[name] = ops["GE"]
             return int(ops["GE"].text), int(ops["LE"].text)
-    entry = asking.one(tag, AMOUNTS)
-    return _number(asking, entry), None
+    return _number(asking, part, asking.one(tag, AMOUNTS), name), None
 
 
-def _number(asking: Asking, entry: Entry | None) -> int | None:
+def _number(asking: Asking, part: Part, entry: Entry | None, name: str) -> int | None:
     if entry is None:
         return None
     text = entry.text
     if text.isdigit() and (number := int(text)) > 0:
+        part.sources[name] = entry
         return number
     asking.dropped(entry, f"{entry.text} is no number of things that can be asked for")
     return None
 
 
 def _distribution(asking: Asking, part: Part) -> None:
-    entry = asking.one("TaskDistribution", AMOUNTS, carried=("type",))
+    """What TaskDistribution says in numbers; a rule is looked for by the dialects that have one."""
+    entry = asking.one("TaskDistribution", carried=("type",))
     if entry is None:
         return
-    kind = entry.attributes.get("type") or ("TasksPerNode" if entry.text.isdigit() else "Rule")
-    if not entry.text.isdigit() or kind not in ("TasksPerNode", "ProcessorsPerTask"):
+    text = entry.text.strip()
+    kind = entry.attributes.get("type") or (
+        "TasksPerNode" if text.isdigit() else "Geometry" if text.startswith("{") else "Rule")
+    part.sources["distribution"] = entry
+    if kind == "Geometry":
+        try:
+            part.geometry = tuple(map(len, Geometry.parse(text).nodes))
+        except LexicalError as error:
+            asking.dropped(entry, str(error))
+    elif not text.isdigit() or kind not in ("TasksPerNode", "ProcessorsPerTask") or not int(text):
         asking.dropped(entry, f"a distribution by {kind} is not carried")
     elif kind == "TasksPerNode":
-        part.per_node = int(entry.text)
+        part.per_node = int(text)
     else:
-        part.cpus = part.cpus or int(entry.text)
+        part.cpus = part.cpus or int(text)
 
 
 _NAME: Final = re.compile(r"[^\s,:;+=&|@'\"\\#*()<>]{1,255}")
-#: A slot is a processor (decisions 8).
+#: A slot is a processor.
 _PER: Final = {"Total": "job", "": "job", "PerSlot": "PerProcessor"}
 
 
@@ -139,19 +142,6 @@ def _amount(asking: Asking, tag: str, **attributes: str) -> Amount | None:
     return Amount(int(value.to_integral_value(ROUND_CEILING)), per, entry, kind)
 
 
-def together(part: Part) -> None:
-    """A single chunk is on one node."""
-    if part.chunks == 1 and part.nodes is None:
-        part.nodes = 1
-
-
-def derive_nodes(part: Part) -> None:
-    """Nodes that follow from all tasks and those of a node (rosetta 4.3)."""
-    tasks = part.tasks or part.processors
-    if part.nodes is None and part.per_node and tasks:
-        part.nodes = -(-tasks // part.per_node)
-
-
 def join(asking: Asking, one: Asking) -> None:
     """What a part has carried is carried for the job."""
     if one is asking:
@@ -165,12 +155,10 @@ def join(asking: Asking, one: Asking) -> None:
 
 def one_part(asking: Asking, *, ranges: bool = False) -> Part:
     """The layout for a target that knows one kind of part: equal task groups are added up, of others the first one
-    counts (decisions 11)."""
+    counts."""
     groups = asking.job.task_groups
     if len(groups) < 2:
-        part = part_of(asking, ranges=ranges)
-        together(part)
-        return part
+        return part_of(asking, ranges=ranges)
     many = [asking.of(group) for group in groups]
     parts = [part_of(one) for one in many]
     for one in many:
@@ -183,6 +171,10 @@ def one_part(asking: Asking, *, ranges: bool = False) -> Part:
         for name in ("nodes", "processors", "chunks"):
             if any(_of_group(one, name) for one in many):
                 setattr(first, name, sum(getattr(part, name) or 0 for part in parts) or None)
+        for name in ("memory", "gpus"):
+            amounts = [amount for part in parts if (amount := getattr(part, name)) is not None]
+            if amounts and amounts[0].per == "job" and amounts[0].entry.level == GROUP:
+                setattr(first, name, replace(amounts[0], value=sum(amount.value for amount in amounts)))
     else:
         asking.note(DROPPED, None, f"TaskGroup: {asking.dialect.title} holds one kind of task, the job has "
                     f"{len(groups)}; only the first is carried", subject="TaskGroup")
@@ -202,44 +194,48 @@ def _alike(part: Part) -> tuple[object, ...]:
     return part.per_node, part.cpus, *per
 
 
-def task_processors(asking: Asking, part: Part) -> int | None:
-    """Processors of a task; fills in the tasks of chunks and processors (decisions 7, 8)."""
-    if part.chunks is not None:
-        tasks = part.tasks or part.chunks
-        cpus = part.processors / tasks if part.processors else None
-        if part.node_chunks and tasks % part.chunks == 0:
-            part.per_node, part.tasks = tasks // part.chunks, None
+def task_processors(asking: Asking, part: Part) -> tuple[int | None, int | None]:
+    """(tasks, processors of each) for a target that asks for tasks of one size: processors alone are as many tasks.
+
+    What does not divide is not rounded up: the target asks for fewer, and a finding says so.
+    """
+    tasks, processors = part.slots, part.processor_total
+    if tasks is None or processors is None:
+        return tasks, part.cpus
+    each = part.processors_each or max(1, processors // tasks)
+    if each * tasks < processors:
+        lost = part.sources.get("processors")
+        message = f"{each * tasks} of {processors} are asked for, as {tasks} tasks of {each}: all tasks are of one size"
+        if lost is not None:
+            asking.dropped(lost, message)
         else:
-            part.tasks = tasks
-    elif part.processors is not None and part.tasks is None and (part.per_node is None or part.nodes is None):
-        part.tasks, cpus = part.processors, None
-    elif part.processors is not None and part.cpus is None:
-        tasks = part.tasks or (part.per_node or 1) * (part.nodes or 1)
-        cpus = part.processors / tasks
-    else:
-        return part.cpus
-    if cpus is None:
-        return part.cpus
-    if cpus != int(cpus):
-        asking.note(APPROXIMATED, None, f"Processors: {part.processors} cannot be shared out evenly, rounded up",
-                    subject="Processors")
-    whole = -int(-cpus // 1)
-    return whole if whole != 1 else part.cpus
+            asking.note(DROPPED, None, f"Processors: {message}", subject="Processors")
+    return tasks, each if each != 1 or part.cpus == 1 else None
 
 
-def shared(asking: Asking, amount: Amount, parts: int, what: str) -> int:
-    """An amount shared out, rounded up, with a finding where that is more."""
-    if amount.value % parts:
+def total_of(amount: Amount, part: Part) -> int | None:
+    """An amount of the whole part; None where nothing says what it is multiplied with."""
+    count = {"job": 1, "PerNode": part.node_total, "PerChunk": part.chunks, "PerProcessor": part.processor_total,
+             "task": part.task_total or 1,
+             "PerGPU": None if part.gpus is None or amount is part.gpus else total_of(part.gpus, part)}.get(amount.per)
+    return None if count is None else amount.value * count
+
+
+def shared(asking: Asking, amount: Amount, parts: int, what: str, smallest: int = 1) -> int:
+    """An amount of bytes shared out, in whole units of ``smallest``; what is rounded up in that is told."""
+    share = Fraction(amount.value, parts)
+    whole = -int(-share // smallest) * smallest
+    if whole != share:
         asking.note(APPROXIMATED, amount.entry, f"shared out among {parts} {what}, rounded up")
-    return -(-amount.value // parts)
+    return whole
 
 
 def nodes_of(asking: Asking, part: Part) -> int | None:
     """How many nodes a part takes: as it says, else by the cores of a node that the site profile gives."""
-    site = asking.context.site
-    count = part.processors or (part.tasks or 0) * (part.cpus or 1)
-    if part.nodes is not None or part.chunks is not None or not count or site is None or site.cores_per_node is None:
-        return part.nodes
+    site, count = asking.context.site, part.processor_total
+    if part.node_total is not None or part.chunks is not None or not count or site is None \
+            or site.cores_per_node is None:
+        return part.node_total
     return -(-count // site.cores_per_node)
 
 
@@ -247,8 +243,8 @@ def spread(asking: Asking, part: Part) -> None:
     """Give a part that has amounts per node but no nodes those that follow from the site profile, for a target that
     asks for tasks one by one; without a profile a finding says what is not known."""
     amounts = [a for a in (part.memory, part.gpus) if a is not None and a.per == "PerNode"]
-    alone = (part.processors or part.tasks or 1) == 1
-    if not amounts or alone or part.nodes is not None or part.chunks is not None or part.per_node is not None:
+    alone = (part.processor_total or 1) == 1
+    if not amounts or alone or part.node_total is not None or part.chunks is not None or part.per_node is not None:
         return
     nodes = nodes_of(asking, part)
     if nodes is None:
@@ -261,7 +257,7 @@ def spread(asking: Asking, part: Part) -> None:
                 subject="NodeCount")
 
 
-#: Dialects whose slots are Processors (decisions 8): what starts tasks there starts one on each.
+#: Dialects whose slots are Processors: what starts tasks there starts one on each.
 _SLOTS: Final = ("lsf", "sge")
 
 

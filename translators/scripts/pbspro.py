@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 from decimal import Decimal
 from typing import Final
 
 from sssjob.model import TaskGroup
 from sssjob.request.asked import JOB
+from sssjob.request.layout import Kind
 from sssjob.translators.scripts import _pbs
 from sssjob.translators.scripts.base import (
     APPROXIMATED,
@@ -32,7 +34,7 @@ from sssjob.translators.scripts.layout import Amount, Part, fits, join, part_of,
 from sssjob.translators.scripts.raw import Option, split_outside
 from sssjob.units import to_bytes
 
-__all__ = ["DIALECT", "TRANSLATOR", "beside", "chunk_count", "pieces", "read_nodes", "read_process_memory"]
+__all__ = ["DIALECT", "TRANSLATOR", "beside", "chunk_count", "gpus_of", "pieces", "read_nodes", "read_process_memory"]
 
 _LETTERS: Final = "a:A:c:C:e:fGhIj:J:k:l:m:M:N:o:p:P:q:r:R:S:u:v:VW:Xz"
 _COUNTED: Final = ("ncpus", "mpiprocs", "ompthreads", "ngpus")
@@ -183,18 +185,19 @@ def _write_select(asking: Asking) -> Written:
         spread(one, part)
         started(one, part)
     packed = _packed(asking, [p for _, p in parts])
-    scattered = not packed and all(p.node_chunks or (p.chunks is None and p.nodes is not None) for _, p in parts)
-    made = _old(asking, parts[0][1]) if len(parts) == 1 else None
-    if made is None:
+    scattered = not packed and all(
+        p.nodes == p.chunks if p.chunks is not None else p.node_total is not None for _, p in parts)
+    options = _old(asking, parts[0][1]) if len(parts) == 1 else None
+    if options is None:
         outside = _outside(asking, [p for _, p in parts])
         texts = [_select(one, part) for one, part in parts]
-        made = [("-l select", "+".join(t for t in texts if t)), *outside]
+        options = [("-l select", "+".join(t for t in texts if t)), *outside]
         words = ["scatter" if scattered else "pack" if packed else ""]
     else:
         words = []
     for one in many:
         join(asking, one)
-    return made + _place(asking, words)
+    return options + _place(asking, words)
 
 
 def _packed(asking: Asking, parts: list[Part]) -> bool:
@@ -243,99 +246,96 @@ def _place(asking: Asking, words: list[str]) -> Written:
 
 def _old(asking: Asking, part: Part) -> Written | None:
     """Without select: processors and memory of the whole job; None where more is asked for."""
-    chunks = (part.nodes, part.tasks, part.per_node, part.cpus, part.chunks, part.gpus, asking.find("Feature"),
-              asking.find("Node"))
+    chunks = (part.nodes, part.tasks, part.per_node, part.cpus, part.chunks, part.geometry, part.gpus,
+              asking.find("Feature"), asking.find("Node"))
     if any(chunks) or (part.memory and part.memory.per not in ("job", "task")):
         return None
-    made: Written = [("-l ncpus", str(part.processors))] if part.processors else []
+    options: Written = [("-l ncpus", str(part.processors))] if part.processors else []
     if part.memory is not None:
-        made.append(("-l mem" if part.memory.per == "job" else "-l pmem", _pbs.size_text(str(part.memory.value))))
-    return made + beside(asking, part)
+        options.append(("-l mem" if part.memory.per == "job" else "-l pmem", _pbs.size_text(str(part.memory.value))))
+    return options + beside(asking, part)
 
 
 def _select(asking: Asking, part: Part) -> str:
-    count, tasks = chunk_count(part)
+    count = chunk_count(part)
     if count == 0:
         return ""
     features = _features(asking)
-    return "+".join(f"{n}{_resources(asking, part, count, ranks, cpus)}{features}"
-                    for n, ranks, cpus in pieces(asking, part, count, tasks))
+    return "+".join(f"{kind.count}{_resources(asking, part, count, kind)}{features}"
+                    for kind in pieces(asking, part, count))
 
 
-def chunk_count(part: Part) -> tuple[int, int | None]:
-    """How many chunks, and the tasks in all."""
-    tasks = part.tasks
+def chunk_count(part: Part) -> int:
+    """How many chunks: those that are stated, else one a node, else one a task; tasks that share GPUs of the job evenly
+    are in one chunk."""
     if part.chunks is not None:
-        return part.chunks, tasks
-    if tasks is None and part.nodes is None and part.per_node and part.processors:
-        tasks = part.processors
-    if part.nodes is not None:
-        return part.nodes, part.per_node * part.nodes if tasks is None and part.per_node else tasks
-    if tasks is not None and part.per_node:
-        return -(-tasks // part.per_node), tasks
-    if tasks is not None:
-        return tasks, tasks
+        return part.chunks
+    nodes = part.node_total
+    if nodes is not None:
+        return nodes
     if part.per_node:
-        return 1, part.per_node
-    return 1, None
+        return 1
+    tasks = part.task_total
+    if tasks is None:
+        return 1
+    gpus = part.gpus.value if part.gpus is not None and part.gpus.per == "job" else 0
+    return gpus if gpus and gpus < tasks and tasks % gpus == 0 and (part.processors or tasks) % gpus == 0 else tasks
 
 
-def pieces(asking: Asking, part: Part, count: int, tasks: int | None) -> list[tuple[int, int | None, int | None]]:
-    """(chunks, ranks of each, processors of each); ranks that do not divide make two kinds of chunk."""
+def pieces(asking: Asking, part: Part, count: int) -> list[Kind]:
+    """The kinds of chunk: how many of each, its ranks, processors and GPUs of the job."""
     if part.nodes_most is not None:
         asking.note(APPROXIMATED, None, f"NodeCount: {part.nodes} of {part.nodes} to {part.nodes_most} are asked for",
                     subject="NodeCount")
-    def cpus(ranks: int | None) -> int | None:
-        if part.processors is not None and part.cpus is None:
-            return -(-part.processors // count)
-        if part.chunks is not None and part.cpus is None:
-            return None     # chunks that say nothing of processors
-        if ranks is None:
-            return part.cpus
-        return ranks * (part.cpus or 1) if part.cpus or ranks > 1 or part.chunks is None else None
-
-    if tasks is None:
-        return [(count, None, cpus(None))]
-    ranks, more = divmod(tasks, count)
-    if not more:
-        return [(count, ranks, cpus(ranks))]
-    return [(more, ranks + 1, cpus(ranks + 1)), *([(count - more, ranks, cpus(ranks))] if ranks else [])]
+    of_job = part.gpus.value if part.gpus is not None and part.gpus.per == "job" else None
+    if part.gpus is not None and of_job is not None and count > 1:
+        asking.note(APPROXIMATED, part.gpus.entry, f"shared out among {count} chunks", "info")
+    if part.per_node and part.task_total is None and part.processors is None:
+        return [Kind(count, part.per_node, part.per_node * (part.cpus or 1), of_job)]
+    kinds = part.kinds(count, of_job)
+    if part.chunks is None:
+        return [kind if kind.processors is not None else replace(kind, processors=part.cpus) for kind in kinds]
+    ranks = part.tasks is not None
+    said = part.processors is not None or part.cpus is not None
+    return [replace(kind, tasks=kind.tasks if ranks else None, processors=kind.processors if said else None)
+            for kind in kinds]
 
 
-def _resources(asking: Asking, part: Part, count: int, ranks: int | None, cpus: int | None) -> str:
-    words = [] if cpus is None else [f"ncpus={cpus}"]
-    if ranks is not None:
-        words.append(f"mpiprocs={ranks}")
+def _resources(asking: Asking, part: Part, count: int, kind: Kind) -> str:
+    words = [] if kind.processors is None else [f"ncpus={kind.processors}"]
+    if kind.tasks is not None:
+        words.append(f"mpiprocs={kind.tasks}")
     threads = asking.extension("select.ompthreads", "pbspro")
     if threads is not None and fits(asking, threads, threads.text):
         words.append(f"ompthreads={threads.text}")
+    gpus = 0 if part.gpus is None else gpus_of(part.gpus, kind)
     if part.memory is not None:
-        words.append(f"mem={_pbs.size_text(str(_memory(asking, part.memory, count, ranks or 1, cpus or 1)))}")
-    if part.gpus is not None:
-        words.append(f"ngpus={_gpus(asking, part.gpus, count, ranks or 1)}")
+        words.append(f"mem={_pbs.size_text(str(_memory(asking, part, part.memory, count, kind, gpus)))}")
+    if part.gpus is not None and gpus:
+        words.append(f"ngpus={gpus}")
         if part.gpus.kind:
             words.append(f"gpu_type={part.gpus.kind}")
     return "".join(f":{w}" for w in words)
 
 
-def _memory(asking: Asking, memory: Amount, count: int, ranks: int, cpus: int) -> int:
+def _memory(asking: Asking, part: Part, memory: Amount, count: int, kind: Kind, gpus: int) -> int:
     """Bytes of a chunk."""
     if memory.per in ("PerNode", "PerChunk"):
         return memory.value
-    if memory.per == "task":
-        return memory.value * ranks
-    if memory.per == "PerProcessor":
-        return memory.value * cpus
     if memory.per == "job":
-        return shared(asking, memory, count, "chunks")
-    asking.note(SITE, memory.entry, f"{memory.per} is written for each chunk")
-    return memory.value
+        return shared(asking, memory, count, "chunks", 1024)
+    factor = {"task": kind.tasks or 1, "PerProcessor": kind.processors or 1, "PerGPU": gpus}.get(memory.per)
+    if not factor:
+        asking.note(SITE, memory.entry, f"{memory.per} is written for each chunk")
+        return memory.value
+    return memory.value * factor
 
 
-def _gpus(asking: Asking, gpus: Amount, count: int, ranks: int) -> int:
-    if gpus.per in ("PerNode", "PerChunk"):
-        return gpus.value
-    return gpus.value * ranks if gpus.per == "task" else shared(asking, gpus, count, "chunks")
+def gpus_of(gpus: Amount, kind: Kind) -> int:
+    """GPUs of a chunk."""
+    if gpus.per == "job":
+        return kind.units or 0
+    return gpus.value * {"task": kind.tasks or 1, "PerProcessor": kind.processors or 1}.get(gpus.per, 1)
 
 
 def _features(asking: Asking) -> str:

@@ -9,6 +9,7 @@ import re
 from collections.abc import Mapping
 from typing import Final
 
+from sssjob.request.layout import Kind
 from sssjob.translators.scripts import _pbs
 from sssjob.translators.scripts.base import (
     APPROXIMATED,
@@ -24,8 +25,26 @@ from sssjob.translators.scripts.base import (
 )
 from sssjob.translators.scripts.common import Written
 from sssjob.translators.scripts.grammars import COUNT, TORQUE_SECONDS
-from sssjob.translators.scripts.layout import Part, fits, join, part_of, plain, spread, started
-from sssjob.translators.scripts.pbspro import beside, chunk_count, pieces, read_nodes, read_process_memory
+from sssjob.translators.scripts.layout import (
+    Amount,
+    Part,
+    fits,
+    join,
+    part_of,
+    plain,
+    spread,
+    started,
+    total_of,
+    unknown_factor,
+)
+from sssjob.translators.scripts.pbspro import (
+    beside,
+    chunk_count,
+    gpus_of,
+    pieces,
+    read_nodes,
+    read_process_memory,
+)
 from sssjob.translators.scripts.raw import Option
 
 __all__ = ["DIALECT", "TRANSLATOR"]
@@ -61,50 +80,48 @@ def _write_layout(asking: Asking) -> Written:
         started(one, part)
     first = parts[0][1]
     features = any(one.find(tag) for one in many for tag in ("Feature", "Node"))
-    made: Written = []
-    if len(parts) > 1 or first.nodes or first.per_node or first.chunks or first.cpus or first.gpus or features:
-        made.append(("-l nodes", "+".join(_nodes(one, part) for one, part in parts)))
-    elif first.tasks is not None:
-        made.append(("-l procs", str(first.tasks)))
+    options: Written = []
+    if len(parts) > 1 or first.node_total or first.per_node or first.chunks or first.cpus or first.gpus or features \
+            or (first.tasks and first.processors and first.tasks != first.processors):
+        options.append(("-l nodes", "+".join(_nodes(one, part) for one, part in parts)))
+    elif first.task_total is not None:
+        options.append(("-l procs", str(first.task_total)))
     elif first.processors is not None:
-        made.append(("-l ncpus", str(first.processors)))
-    made += _memories(asking, parts)
+        options.append(("-l ncpus", str(first.processors)))
+    options += _memories(asking, parts)
     for one, _ in parts:
         join(asking, one)
     if (exclusive := asking.extension("ExclusiveNodeUse")) is not None and exclusive.text != "false":
-        made.append(("-n", None))
-    return made
+        options.append(("-n", None))
+    return options
 
 
 def _nodes(asking: Asking, part: Part) -> str:
-    count, tasks = chunk_count(part)
-    if not part.nodes:
+    count = chunk_count(part)
+    if not part.node_total:
         asking.note(APPROXIMATED, None, f"NodeCount: {count} chunks, perhaps on one node, are written as nodes",
                     subject="NodeCount")
-    made = []
     hosts = [e for e in asking.find("Node") if plain([e]) and "aggregation" not in e.attributes
              and fits(asking, e, e.text)]
     for e in asking.find("Node"):
         if e not in hosts or count != 1:
             asking.dropped(e, "each part of -l nodes names one host")
-    for n, ranks, cpus in pieces(asking, part, count, tasks):
-        ppn = cpus or ranks
-        if ranks is not None and ppn != ranks:
-            asking.note(APPROXIMATED, None, f"TaskCount: ppn={ppn} slots a node for {ranks} tasks", subject="TaskCount")
-        words = [hosts[0].text if hosts and count == 1 else str(n)] + ([f"ppn={ppn}"] if ppn is not None else [])
-        made.append(":".join(words + _more(asking, part, ranks or 1, count)))
-    return "+".join(made)
+    texts = []
+    for kind in pieces(asking, part, count):
+        ppn = kind.processors or kind.tasks
+        if kind.tasks is not None and ppn != kind.tasks:
+            asking.note(APPROXIMATED, part.sources.get("tasks"), f"TaskCount: ppn={ppn} slots a node for {kind.tasks} "
+                        "tasks", subject="TaskCount")
+        words = [hosts[0].text if hosts and count == 1 else str(kind.count)] + (
+            [f"ppn={ppn}"] if ppn is not None else [])
+        texts.append(":".join(words + _more(asking, part, kind)))
+    return "+".join(texts)
 
 
-def _more(asking: Asking, part: Part, ranks: int, count: int) -> list[str]:
+def _more(asking: Asking, part: Part, kind: Kind) -> list[str]:
     """GPUs of a node, and its properties."""
     words = []
-    if part.gpus is not None:
-        gpus = part.gpus.value
-        if part.gpus.per == "task":
-            gpus *= ranks
-        elif part.gpus.per == "job":
-            gpus = -(-gpus // count)
+    if part.gpus is not None and (gpus := gpus_of(part.gpus, kind)):
         words.append(f"gpus={gpus}")
         if part.gpus.kind:
             asking.note(SITE, part.gpus.entry, f"type {part.gpus.kind} is written as a property of the node")
@@ -118,35 +135,42 @@ def _more(asking: Asking, part: Part, ranks: int, count: int) -> list[str]:
 
 
 def _memories(asking: Asking, parts: list[tuple[Asking, Part]]) -> Written:
-    """The amounts of all parts: those of the job added up, of the processes the largest."""
-    made: dict[str, list[int]] = {}
-    seen: set[int] = set()
+    """The amounts of all parts: that of the job where any part has one, else that of a process of each part."""
+    stated: dict[int, list[tuple[Asking, Part, Amount]]] = {}       # the parts that one Memory is about
     for one, part in parts:
-        if part.memory is None or id(part.memory.entry.item) in seen:
-            continue
-        seen.add(id(part.memory.entry.item))
-        for name, text in _memory(one, part):
-            made.setdefault(name, []).append(int(_pbs.SIZE.read(text or "")))
-    if any(len(amounts) > 1 for amounts in made.values()):
+        if part.memory is not None:
+            stated.setdefault(id(part.memory.entry.item), []).append((one, part, part.memory))
+    written = [(same, *_memory(*same[0])) for same in stated.values()]
+    options = [option for same in stated.values() for option in beside(*same[0][:2])]
+    if len(written) == 1 and (written[0][1] == "-l mem" or len(written[0][0]) == len(parts)):
+        return [*options, (written[0][1], _pbs.size_text(str(written[0][2])))]
+    if written:
         asking.note(APPROXIMATED, None, "Memory: one amount is written for all parts of the job", subject="Memory")
-    return [(name, _pbs.size_text(str(sum(amounts) if name == "-l mem" else max(amounts))))
-            for name, amounts in made.items()]
+        total = sum(amount if name == "-l mem" else sum(total_of(memory, part) or memory.value
+                                                        for _, part, memory in same)
+                    for same, name, amount in written)
+        options.append(("-l mem", _pbs.size_text(str(total))))
+    return options
 
 
-def _memory(asking: Asking, part: Part) -> Written:
-    memory = part.memory
-    if memory is None:
-        return []
-    made = beside(asking, part)
-    if memory.per in ("job", "task"):
-        return [*made, ("-l mem" if memory.per == "job" else "-l pmem", _pbs.size_text(str(memory.value)))]
-    if memory.per in ("PerNode", "PerChunk"):
-        count = chunk_count(part)[0]
-        asking.note(APPROXIMATED, memory.entry, "written for the whole job" + (f", {count} times as much" if count > 1
-                                                                               else ""), None if count > 1 else "info")
-        return [*made, ("-l mem", _pbs.size_text(str(memory.value * count)))]
-    asking.note(APPROXIMATED, memory.entry, "written for each process")
-    return [*made, ("-l pmem", _pbs.size_text(str(memory.value)))]
+def _memory(asking: Asking, part: Part, memory: Amount) -> tuple[str, int]:
+    """``-l mem`` of the job or ``-l pmem`` of a process; a process is one of the slots of ppn."""
+    if memory.per == "job":
+        return "-l mem", memory.value
+    tasks, processors = part.task_total, part.processor_total
+    if memory.per == "task" and (tasks or 1) == (processors or 1):
+        return "-l pmem", memory.value
+    total = total_of(memory, part)
+    if memory.per == "PerProcessor":
+        asking.note(APPROXIMATED, memory.entry, "written for each process")
+        return "-l pmem", memory.value
+    if total is None:
+        unknown_factor(asking, memory, f"memory {memory.per} is written for the whole job")
+        return "-l mem", memory.value
+    times = total // memory.value
+    asking.note(APPROXIMATED, memory.entry, "written for the whole job" + (
+        f", {times} times as much" if times > 1 else ""), None if times > 1 else "info")
+    return "-l mem", total
 
 
 ROWS: Final[tuple[AnyRow, ...]] = table((
