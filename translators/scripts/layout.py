@@ -6,7 +6,6 @@ finding.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from decimal import ROUND_CEILING, Decimal
@@ -16,6 +15,7 @@ from sssjob.lexical import LexicalError
 from sssjob.model import Property
 from sssjob.translators.asked import AMOUNTS, GROUP, GROUPS, TASK
 from sssjob.translators.scripts.base import APPROXIMATED, DROPPED, SITE, Asking, Entry
+from sssjob.translators.scripts.choices import is_name
 from sssjob.units import to_bytes
 
 __all__ = ["Amount", "Part", "derive_nodes", "fits", "join", "nodes_of", "one_part", "part_of", "plain", "shared",
@@ -111,7 +111,6 @@ def _distribution(asking: Asking, part: Part) -> None:
         part.cpus = part.cpus or int(entry.text)
 
 
-_NAME: Final = re.compile(r"[^\s,:;+=&|@'\"\\#*()<>]{1,255}")
 #: A slot is a processor (decisions 8).
 _PER: Final = {"Total": "job", "": "job", "PerSlot": "PerProcessor"}
 
@@ -292,7 +291,7 @@ def size(suffixes: str, smallest: int = 1) -> Callable[[int], str]:
 
 def fits(asking: Asking, entry: Entry, text: str) -> bool:
     """Whether a name can stand in a list of the target's: no sign that parts or assigns is in it."""
-    if _NAME.fullmatch(text):
+    if is_name(text):
         return True
     asking.dropped(entry, f"{text[:80]!r} is no name for {asking.dialect.title}")
     return False

@@ -22,9 +22,10 @@ from sssjob.translators.scripts.base import (
     table,
     translator,
 )
+from sssjob.translators.scripts.choices import one_host, simple_features
 from sssjob.translators.scripts.common import Written
 from sssjob.translators.scripts.grammars import COUNT, TORQUE_SECONDS
-from sssjob.translators.scripts.layout import Part, fits, join, part_of, plain, spread, started
+from sssjob.translators.scripts.layout import Part, join, part_of, spread, started
 from sssjob.translators.scripts.pbspro import beside, chunk_count, pieces, read_nodes, read_process_memory
 from sssjob.translators.scripts.raw import Option
 
@@ -82,16 +83,15 @@ def _nodes(asking: Asking, part: Part) -> str:
         asking.note(APPROXIMATED, None, f"NodeCount: {count} chunks, perhaps on one node, are written as nodes",
                     subject="NodeCount")
     made = []
-    hosts = [e for e in asking.find("Node") if plain([e]) and "aggregation" not in e.attributes
-             and fits(asking, e, e.text)]
-    for e in asking.find("Node"):
-        if e not in hosts or count != 1:
-            asking.dropped(e, "each part of -l nodes names one host")
+    host = one_host(asking, "each part of -l nodes names one host")
+    if host is not None and count != 1:
+        asking.dropped(host, "each part of -l nodes names one host")
+        host = None
     for n, ranks, cpus in pieces(asking, part, count, tasks):
         ppn = cpus or ranks
         if ranks is not None and ppn != ranks:
             asking.note(APPROXIMATED, None, f"TaskCount: ppn={ppn} slots a node for {ranks} tasks", subject="TaskCount")
-        words = [hosts[0].text if hosts and count == 1 else str(n)] + ([f"ppn={ppn}"] if ppn is not None else [])
+        words = [host.text if host is not None else str(n)] + ([f"ppn={ppn}"] if ppn is not None else [])
         made.append(":".join(words + _more(asking, part, ranks or 1, count)))
     return "+".join(made)
 
@@ -109,8 +109,8 @@ def _more(asking: Asking, part: Part, ranks: int, count: int) -> list[str]:
         if part.gpus.kind:
             asking.note(SITE, part.gpus.entry, f"type {part.gpus.kind} is written as a property of the node")
             words.append(part.gpus.kind)
-    for e in asking.find("Feature"):
-        if plain([e]) and re.fullmatch(r"[A-Za-z][\w.=-]*", e.text):
+    for e in simple_features(asking):
+        if re.fullmatch(r"[A-Za-z][\w.=-]*", e.text):
             words.append(e.text)
         else:
             asking.dropped(e, f"{e.text} is no property of a node")
