@@ -8,7 +8,8 @@ finding says so. Writing is string building: the text of a property is escaped, 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from itertools import accumulate
 from sys import getrefcount
 from typing import Final
 
@@ -16,9 +17,10 @@ from sssjob.element import Container, Item, Property, Raw, new_property
 from sssjob.findings import Findings, Policy, Severity
 from sssjob.lexical import LexicalError
 from sssjob.limits import LIMITS
-from sssjob.model import Document, File, Job
+from sssjob.model import Document, File, Job, Requested
 from sssjob.profiles import Profile
 from sssjob.profiles import profile as profile_of
+from sssjob.states import job_state
 from sssjob.values import writable
 from sssjob.vocabulary import CONTAINERS
 
@@ -32,6 +34,9 @@ _MARKED: Final = re.compile("[^\t\n -%'-;=?-~\u00a0-\ud7ff\ue000-\ufffd\U0001000
 _TABLE: Final = {"JobGroup": "JobGroup", "TaskGroup": "TaskGroup", "TaskGroupDefaults": "TaskGroup", "Task": "Task",
                  "TaskDefaults": "Task"}
 _BRACKETS: Final = re.compile(r"\[[^\]]*\]")
+#: Containers whose bare properties count as requested while the job waits, and the states in which it no longer does.
+_ASKING: Final = ("Job", "TaskGroup")
+_BEGUN: Final = ("Running", "Suspended", "Completed")
 _ALONE: Final = 3       # references to a property that stands in one place: its container, a loop, the question
 _XML_NS: Final = "{http://www.w3.org/XML/1998/namespace}"
 
@@ -57,6 +62,9 @@ class _Writer:
         self._attribute_texts: dict[int, str] = {}      # by identity: the document outlives the writer
         self._lines: dict[str, dict[int, str]] = {}     # of properties that stand in several places, by indentation
         self._kept: list[Property] = []     # made here: their attributes must outlive the writer too
+        self._blocks: list[Container] = []              # the same
+        self._group: Container | None = None            # those that are being written
+        self._job: Container | None = None
         self._told: set[str] = set()
 
     def names(self, container: str) -> Callable[[Property], str]:
@@ -78,6 +86,10 @@ class _Writer:
         if node.tag in self.profile.refused:
             self._refused(node.tag, node.line, policy)
             return
+        if node.tag == "Job":
+            self._job = node
+        elif node.tag == "JobGroup":
+            self._group = node
         start = tag + self.attributes(node.attributes)
         if node.reference is not None:
             self.out.append(f"{indent}<{start}>{_escaped(node.reference)}</{tag}>\n")
@@ -123,6 +135,8 @@ class _Writer:
             tag = item.tag
             if not isinstance(item, Property):
                 if isinstance(item, Container) and item.items and not item.attributes and item.reference is None:
+                    if tag == "Job":
+                        self._job = item
                     append(f"{indent}<{tag}>\n")
                     self._plain_items(item, item.items, indent + "  ", policy)
                     append(f"{indent}</{tag}>\n")
@@ -152,45 +166,54 @@ class _Writer:
             if getrefcount(item) > _ALONE and tag not in _FORMS:
                 lines[id(item)] = line
 
-    # -- forms of 3.1 (sections 6.1 and 14, oddities 14 and 27)
+    # -- forms of 3.1 (section 6.1)
     def _formed(self, node: Container) -> list[Item]:
         """The items of a container in the forms of 3.1."""
         features = [] if CONTAINERS[node.tag].category else node.all("Feature")
-        listed = self._one_list(features, node) if len(features) > 1 else None
-        made: list[Item] = []
-        for item in node.items:
-            if listed is not None and item.tag == "Feature":
-                made += [listed] if item is features[0] and listed not in made else []
-            elif not isinstance(item, Property) or item.tag not in ("Network", "Node"):
-                made.append(item)
-            elif _is_adapter(item):
-                made.append(new_property("Extension", item.value, {"name": "NetworkAdapter"} | item.attributes))
-                self._tell("Network", f"Network {item.text} names an adapter and becomes an Extension", node, "info")
-            else:
-                made.append(self._names(item, node) if _is_parted(item) else item)
+        items = self._one_feature(features, node) if len(features) > 1 else node.items
+        made = [self._names(i, node) if isinstance(i, Property) and i.tag == "Node" and _is_parted(i) else i
+                for i in items]
         self._kept += [i for i in made if isinstance(i, Property)]
         return made
 
-    def _one_list(self, features: list[Property], node: Container) -> Property | None:
-        """Several Features as one List; None, with a finding, where one cannot hold them."""
-        from sssjob.request import names_of
+    def _one_feature(self, features: list[Property], node: Container) -> list[Item]:
+        """The items of a container where one Feature stands in place of several.
 
-        names: list[str] = []
-        others: list[dict[str, str]] = []
-        for p in features:
-            found = names_of(p) if p.get("aggregation") in (None, "List") else ()
-            names += found if isinstance(found, tuple) else ()
-            others.append({k: v for k, v in p.attributes.items() if k not in ("aggregation", "delimiter")})
-        delimiter = next((c for c in ",;|:/" if not any(c in name for name in names)), None)
-        if delimiter is None or any(o != others[0] for o in others) or any(
-                p.get("aggregation") not in (None, "List") for p in features):
-            self._tell("Feature", f"{len(features)} Feature in one {node.tag}, which one List cannot hold", node,
-                       rule="SSS304")
+        A List is any of its names where it asks for something, and all of them where it describes. So the bare List is
+        what the container describes, and what a waiting job asks for by it, all of them, goes below Requested, which
+        wins over what stands bare. Where that would mean something else the Features stay, with a finding."""
+        listed, block = _one_list(features), self._block(features, node)
+        if listed is None or (block is None and node.tag in _ASKING and self._waits()):
+            self._tell("Feature", f"{len(features)} Feature in one {node.tag}, where the text has one; no other form "
+                       "of 3.1 means all of them", node, rule="SSS304")
+            return node.items
+        self._tell("Feature", f"{len(features)} Feature in one {node.tag} become one List" + (
+            ", and all of them are asked for below Requested" if block is not None else ""), node, "info")
+        at = next(n for n, item in enumerate(node.items) if item.tag == "Feature")
+        made = [listed if n == at else block if block is not None and item.tag == "Requested" else item
+                for n, item in enumerate(node.items) if item.tag != "Feature" or n == at]
+        if block is not None:
+            self._blocks.append(block)
+            if not any(item is block for item in made):
+                made.append(block)
+        return made
+
+    def _block(self, features: list[Property], node: Container) -> Container | None:
+        """The Requested block of a waiting job with what its Features ask for; None where there is none to write."""
+        blocks = list(node.containers("Requested"))
+        above = [c for scope in (self._group, self._job) if scope is not None for c in scope.containers()
+                 if c.tag.endswith("Defaults") and any(p.tag == "Feature" for p in _within(c))]
+        if node.tag not in _ASKING or not self._waits() or above or len(blocks) > 1:
             return None
-        self._tell("Feature", f"{len(features)} Feature in one {node.tag} become one List, of which any may be meant",
-                   node)
-        parted = {} if delimiter == "," else {"delimiter": delimiter}
-        return new_property("Feature", delimiter.join(names), {"aggregation": "List"} | parted | others[0])
+        asked = blocks[0] if blocks else Requested()
+        if asked.first("Feature") is not None:      # it wins over the bare ones
+            return asked
+        items = _bracketed(asked.items)
+        return None if items is None else type(asked)([*items, *features], asked.attributes)
+
+    def _waits(self) -> bool:
+        """Whether the job that is being written still waits: only then its bare properties ask for something."""
+        return self._job is not None and job_state(self._job.value("State")).state not in _BEGUN
 
     def _names(self, item: Property, node: Container) -> Property:
         """A Range of several groups as a List."""
@@ -334,9 +357,54 @@ class _Writer:
         self.out.append("</Request>\n")
 
 
-def _is_adapter(p: Property, node: Container | None = None) -> bool:
-    """Whether a Network names the kind of an adapter rather than an amount."""
+def _is_adapter(p: Property) -> bool:
+    """Whether a Network names the kind of an adapter rather than an amount; older releases have a name for that."""
     return p.tag == "Network" and isinstance(p.value, str)
+
+
+def _one_list(features: list[Property]) -> Property | None:
+    """Several Features as one List; None where one cannot hold them."""
+    from sssjob.request import names_of
+
+    names: list[str] = []
+    others: list[dict[str, str]] = []
+    for p in features:
+        found = names_of(p) if p.get("aggregation") in (None, "List") else ()
+        names += found if isinstance(found, tuple) else ()
+        others.append({k: v for k, v in p.attributes.items() if k not in ("aggregation", "delimiter")})
+    delimiter = next((c for c in ",;|:/" if not any(c in name for name in names)), None)
+    if delimiter is None or any(o != others[0] for o in others) or any(
+            p.get("aggregation") not in (None, "List") for p in features):
+        return None
+    parted = {} if delimiter == "," else {"delimiter": delimiter}
+    return new_property("Feature", delimiter.join(names), {"aggregation": "List"} | parted | others[0])
+
+
+def _within(scope: Container) -> Iterator[Property]:
+    """All properties of a container and of those inside it."""
+    for item in scope.items:
+        if isinstance(item, Property):
+            yield item
+        elif isinstance(item, Container):
+            yield from _within(item)
+
+
+def _bracketed(items: list[Item]) -> list[Item] | None:
+    """The items of a Requested block so that further ones are demanded beside all of them: in brackets where there are
+    alternatives. None where its own brackets do not balance."""
+    said = [i for i in items if isinstance(i, Property)]
+    if not any(p.conj in ("Or", "Nor") for p in said):
+        return items
+    try:
+        groups = [int(p.attributes.get("group", "0")) for p in said]
+    except ValueError:
+        return None
+    if sum(groups) or min(accumulate(groups)) < 0:
+        return None
+    groups[0] += 1
+    groups[-1] -= 1
+    texts = iter([str(n) if n else None for n in groups])       # one property may stand in several places
+    return [i.replace(group=next(texts)) if isinstance(i, Property) else i for i in items]
 
 
 def _is_parted(p: Property, node: Container | None = None) -> bool:
@@ -351,7 +419,7 @@ def _is_repeated(p: Property, node: Container) -> bool:
 
 #: When 3.1 has another form for what a name says.
 _FORMS: Final[dict[str, Callable[[Property, Container], bool]]] = {
-    "Feature": _is_repeated, "Network": _is_adapter, "Node": _is_parted}
+    "Feature": _is_repeated, "Node": _is_parted}
 
 
 def _attribute_name(name: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 from hypothesis import strategies as st
@@ -10,7 +11,7 @@ from sssjob.element import Container, Item, Property, Raw, Value, new_property
 from sssjob.model import CLASSES, Document, File
 from sssjob.vocabulary import AWARENESS, CONTAINERS, DELIVERED, REQUESTED, Attribute, Element, in_scope
 
-__all__ = ["attribute_texts", "containers", "documents", "properties", "values"]
+__all__ = ["attribute_texts", "containers", "documents", "examples", "properties", "values"]
 
 _LETTERS = st.characters(codec="utf-8", exclude_categories=("Cc", "Cs", "Cn", "Zl", "Zp", "Zs", "Cf", "Co"))
 #: Text without outer white space, control or invisible characters.
@@ -20,6 +21,11 @@ _VALUES: dict[str, st.SearchStrategy[Any]] = {
     "Integer": st.integers(0, 10**12), "DateTime": st.integers(0, 2**33), "Duration": st.integers(0, 10**9),
     "Float": _AMOUNTS, "Boolean": st.booleans(), "String": WORDS,
 }
+
+
+def examples(few: int) -> int:
+    """How many examples a law is tried on: few, or as many as ``SSSJOB_EXAMPLES`` says."""
+    return int(os.environ.get("SSSJOB_EXAMPLES") or few)
 
 
 def values(e: Element) -> st.SearchStrategy[Value]:

@@ -64,7 +64,8 @@ PROBES: Final[dict[str, str]] = {
     "other resources": _REQUESTED.format("<NodeCount>1</NodeCount><Resource name='fpga' metric='PerNode'>1</Resource>"),
     "licences": _REQUESTED.format("<Resource name='License' type='matlab'>2</Resource>"),
     "features": _REQUESTED.format("<Feature>ib</Feature>"),
-    "one of several features": _REQUESTED.format("<Feature conj='Or'>a</Feature><Feature conj='Or'>b</Feature>"),
+    "one of several features": _REQUESTED.format("<Feature group='1'>a</Feature>"
+                                               "<Feature conj='Or' group='-1'>b</Feature>"),
     "nodes by name": _REQUESTED.format("<Node>n1</Node>"),
     "nodes left out": _REQUESTED.format("<Node op='NE'>n1</Node>"),
     "nodes alone": _EXTENSION.format("ExclusiveNodeUse", "true"),

@@ -16,7 +16,7 @@ from sssjob.findings import Findings, Policy, Severity
 from sssjob.model import Job, TaskGroup
 
 if TYPE_CHECKING:       # imported when an expression takes thought: most take none
-    from sssjob.request import Expression, LeastRequest, Single
+    from sssjob.request import Expression, LeastRequest, Node, Single
 
 __all__ = ["AMOUNTS", "FACTS", "GROUP", "GROUPS", "JOB", "JSON", "NEAREST", "TASK", "Asked", "Entry", "Target",
            "policy_of"]
@@ -207,6 +207,9 @@ class Asked:
         if len(fits) < 2:
             return fits
         nearest = min((levels.index(e.level), not e.slot) for e in fits)
+        for e in fits:
+            if not e.slot and e.attributes and not nearest[1] and e.level == levels[nearest[0]]:
+                e.understood |= e.attributes.keys()     # what stands below Requested wins over it
         return [e for e in fits if (levels.index(e.level), not e.slot) == nearest]
 
     def one(self, tag: str, levels: Sequence[str] = NEAREST, *, carried: Iterable[str] = (),
@@ -259,8 +262,10 @@ class Asked:
             return None
         entry = _source(singles[0], found)
         entry.taken = singles[0].property
-        for e in found if len(singles) > 1 else ():
-            if id(e.item) not in block.dropped and _kind(e) != _kind(entry):
+        for e in found:
+            other = _kind(e) != _kind(entry) if len(singles) > 1 else (
+                singles[0].exact and isinstance(entry.value, str) and e.text != entry.text)
+            if other and id(e.item) not in block.dropped:
                 self.dropped(e, f"{_said(e)} does not fit beside {entry.text}")
         if not singles[0].exact:
             asked = found[0].item if len(found) == 1 and not _depends(block) else None
@@ -283,6 +288,14 @@ class Asked:
                     once.add(e.tag)
             plain = self._plain[level] = plain is not False
         return plain
+
+    def demands(self, level: str) -> bool:
+        """Whether the Requested of a level simply demands one thing after another."""
+        return self._is_plain(level)
+
+    def expression(self, entry: Entry) -> Node:
+        """The whole expression of the Requested that an entry stands in."""
+        return self._block(entry).expression.root
 
     def _block(self, entry: Entry) -> _Block:
         """The Requested at the level of an entry."""

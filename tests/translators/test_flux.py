@@ -149,9 +149,11 @@ def test_constraints(text: str, made: list[tuple[str, str, dict[str, str]]]) -> 
     assert [(p.tag, p.text, p.attributes) for p in requested.properties()] == made
 
 
-def test_alternatives_are_kept() -> None:
-    assert flux('#FLUX: --requires="(a|b)&c" --requires=d\n') == ['--requires="(a|b)&c"', "--requires=d"]
-    assert convert('#FLUX: --requires="a|b"\n', "flux", "slurm")[1] == [("dropped", "Extension requires")]
+def test_alternatives() -> None:
+    assert flux('#FLUX: --requires="(a|b)&c" --requires=d\n') == [
+        '--requires="(a|b)"', "--requires=c", "--requires=d"]
+    assert convert('#FLUX: --requires="a|b&c"\n', "flux", "slurm") == (['#SBATCH --constraint="a|(b&c)"'], [])
+    assert convert('#FLUX: --requires="a|host:n1"\n', "flux", "slurm") == ([], [("dropped", "Extension requires")])
 
 
 def test_60_dependencies_are_one_uri_each() -> None:

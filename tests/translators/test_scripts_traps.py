@@ -426,7 +426,7 @@ def test_62_heterogeneous_jobs() -> None:
 def test_63_constraints() -> None:
     assert options("slurm", '#SBATCH -C "a|b"\n') == ['--constraint="a|b"']
     assert options("slurm", '#SBATCH -C "[r1*2&r2*4]"\n') == ['--constraint="[r1*2&r2*4]"']
-    assert ("dropped", "Extension constraint", 2, 9) in told("slurm", '#SBATCH -C "a|b"\n', "pbspro")
+    assert ("dropped", "Feature", 2, 9) in told("slurm", '#SBATCH -C "a|b"\n', "pbspro")
     assert header("slurm", '#SBATCH -C "a&b"\n', "pbspro") == ["-l select=1:a=true:b=true"]
 
 

@@ -20,7 +20,7 @@ __all__ = ["PlainJobs"]
 _MARKED: Final = re.compile("[^\t\n -%'-;=?-~\u00a0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _QUOTED: Final = re.compile("[^ !#-%'-;=?-~\u00a0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _BRACKETS: Final = re.compile(r"\[[^\]]*\]")
-_FORMED: Final = ("Feature", "Network")     # which 3.1 may write in another form; so does Node, where it lists groups
+_FORMED: Final = ("Feature",)               # which 3.1 may write in another form; so does Node, where it lists groups
 _HELD: Final = 1 << 14                      # texts that are remembered
 _ALONE: Final = 3       # references to a property that stands in one place: its container, a loop, the question
 _INDENTS: Final = ("    ", "      ")

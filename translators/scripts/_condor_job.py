@@ -10,6 +10,7 @@ import shlex
 from collections.abc import Mapping
 from dataclasses import replace
 from decimal import ROUND_CEILING, Decimal
+from functools import partial
 from typing import Final
 
 from sssjob.model import Environment
@@ -17,6 +18,7 @@ from sssjob.request.asked import TASK
 from sssjob.templates.quoting import QuotingError, condor_string
 from sssjob.translators.scripts._condor_lines import OPAQUE, opaque
 from sssjob.translators.scripts._condor_values import (
+    condition,
     read_arguments,
     read_environment,
     read_requirements,
@@ -31,8 +33,20 @@ from sssjob.translators.scripts.base import (
     Entry,
     Reading,
 )
+from sssjob.translators.scripts.choices import (
+    Either,
+    Term,
+    any_of,
+    choices,
+    expanded,
+    infix,
+    parsed,
+    put,
+    sayable,
+    terms,
+)
 from sssjob.translators.scripts.common import Written, named_variables
-from sssjob.translators.scripts.layout import Amount, Part, one_part, plain, shared, total_of, unknown_factor
+from sssjob.translators.scripts.layout import Amount, Part, one_part, shared, total_of, unknown_factor
 from sssjob.translators.scripts.raw import Option, shell_words
 from sssjob.units import to_bytes
 
@@ -223,8 +237,27 @@ def read_machines(reading: Reading, options: Mapping[str, Option]) -> None:
             reading.put("TaskGroup/TaskDefaults/Requested/Processors", int(value), option, **more)
         else:
             reading.put(f"Requested/{tag}", value, option, **more)
-    if others:
-        reading.keep(option._replace(value=" && ".join(others)))
+    left = [term for term in others if not _read_alternatives(reading, term, option)]
+    if left:
+        reading.keep(option._replace(value=" && ".join(left)))
+
+
+def _read_alternatives(reading: Reading, text: str, option: Option) -> bool:
+    """An expression about one property alone, such as several hosts of which any will do; whether it was one."""
+    tags: set[str] = set()
+
+    def term(text: str) -> Term | None:
+        found = condition(text)
+        if found is None or found[0] not in (*_SAID, "Feature"):
+            return None
+        tags.add(found[0])
+        return Term(found[2], found[1] == "EQ")
+
+    choice = parsed(text, term)
+    if choice is None or len(tags) != 1:
+        return False
+    put(reading, f"Requested/{tags.pop()}", choice, option)
+    return True
 
 
 _SAID: Final = {"OperatingSystem": "OpSys", "Architecture": "Arch", "Node": "Machine"}
@@ -232,57 +265,50 @@ _SAID: Final = {"OperatingSystem": "OpSys", "Architecture": "Arch", "Node": "Mac
 
 def write_machines(asking: Asking) -> Written:
     """Requirements of all that is asked of a machine."""
-    asked = {id(e): e for tag in (*_SAID, "Feature") for e in asking.find(tag)}
-    wanted = [e for e in asked.values() if e.tag == "Node" and e.attributes.get("op", "EQ") == "EQ"]
-    hosts = _hosts(asking, wanted) if len(wanted) > 1 or any("aggregation" in e.attributes for e in wanted) else ""
-    for e in wanted if hosts or len(wanted) > 1 else ():
-        del asked[id(e)]
-    terms = [term for e in asking.entries if id(e) in asked and (term := _term(asking, e))]
-    terms += [hosts] if hosts else []
-    own = asking.extension("requirements", "htcondor")
-    if own is not None:
-        terms.append(f"({own.text})" if "||" in own.text and terms and not own.text.startswith("(") else own.text)
-    return [("requirements", " && ".join(terms))] if terms else []
-
-
-def _hosts(asking: Asking, entries: list[Entry]) -> str:
-    """Several hosts: a job has one machine at a time, so any of them."""
-    names: list[str] = []
-    for e in entries:
-        e.understood |= {"op", "aggregation"}
-        if e.attributes.keys() & {"conj", "group", "preference"} or e.attributes.get("aggregation", "List") != "List":
-            asking.dropped(e, f"{e.text} is no list of names")
-        else:
-            names += [name.strip() for name in e.text.split(",")]
-    if len(names) > 1:
+    wanted = [(tag, c) for tag in (*_SAID, "Feature") for c in choices(asking, tag)
+              if sayable(asking, c, _not_of_feature if tag == "Feature" else _not_of_machine)]
+    hosts = [c for tag, c in wanted if tag == "Node" and any_of(c)]
+    if len(hosts) > 1:      # a job has one machine at a time, so any of them
         asking.note(APPROXIMATED, None, "Node: any of the hosts, not all of them", subject="Node")
+        wanted = [one for one in wanted if one[1] not in hosts] + [("Node", Either(tuple(hosts)))]
+    order = {id(e): at for at, e in enumerate(asking.entries)}
+    wanted.sort(key=lambda one: (isinstance(one[1], Either), min(order[id(t.entry)] for t in terms(one[1]))))
+    own = asking.extension("requirements", "htcondor")
+    several = len(wanted) + (own is not None) > 1
+    said = [infix(c, partial(_term, asking, tag), " && ", " || ", inner=several) for tag, c in wanted]
+    if own is not None:
+        said.append(f"({own.text})" if "||" in own.text and said and not own.text.startswith("(") else own.text)
+    return [("requirements", " && ".join(said))] if said else []
+
+
+_ATTRIBUTE: Final = re.compile(r"[A-Za-z_]\w*", re.ASCII)
+
+
+def _not_of_feature(term: Term) -> str:
+    return "" if term.kind == "name" and _ATTRIBUTE.fullmatch(term.name) else \
+        f"{term.name[:80]} is no attribute of a machine"
+
+
+def _not_of_machine(term: Term) -> str:
+    """Why an expression cannot hold a name; a range of names stands there one by one."""
+    names = expanded([term])
     try:
-        terms = [f"Machine == {condor_string(name, 'Node')}" for name in names]
+        for name in names or ():
+            condor_string(name, "Node")
     except QuotingError as error:
-        asking.dropped(entries[0], str(error))
-        return ""
-    return f"({' || '.join(terms)})" if len(terms) > 1 else "".join(terms)
+        return str(error)
+    return f"the condition on {term.name[:80]} is not carried" if names is None else ""
 
 
-def _term(asking: Asking, e: Entry) -> str:
-    """One condition of an expression; empty for what cannot be said."""
-    if e.tag == "Feature":
-        if not plain([e]) or not re.fullmatch(r"[A-Za-z_]\w*", e.text, re.ASCII):
-            asking.dropped(e, f"{e.text[:80]} is no attribute of a machine")
-            return ""
+def _term(asking: Asking, tag: str, term: Term) -> str:
+    """One condition of an expression."""
+    if tag == "Feature":
         if asking.source != "htcondor":
-            asking.note(SITE, e, f"machines may not tell of {e.text} by that name")
-        return f"{e.text} == True"
-    e.understood |= {"op"}
-    op = e.attributes.get("op", "EQ")
-    if op not in ("EQ", "NE") or e.attributes.keys() & {"conj", "group", "preference", "aggregation"}:
-        asking.dropped(e, f"the condition on {e.text} is not carried")
-        return ""
-    try:
-        return f"{_SAID[e.tag]} {'==' if op == 'EQ' else '!='} {condor_string(e.text, e.tag)}"
-    except QuotingError as error:
-        asking.dropped(e, str(error))
-        return ""
+            asking.note(SITE, term.entry, f"machines may not tell of {term.name} by that name")
+        return f"{term.name} {'==' if term.wanted else '=!='} True"
+    said = [f"{_SAID[tag]} {'==' if term.wanted else '!='} {condor_string(name, tag)}"
+            for name in expanded([term]) or ()]
+    return said[0] if len(said) == 1 else f"({(' || ' if term.wanted else ' && ').join(said)})"
 
 
 def read_command(reading: Reading, options: Mapping[str, Option]) -> None:

@@ -9,7 +9,8 @@ import re
 from collections.abc import Callable
 from typing import Final
 
-__all__ = ["read_arguments", "read_environment", "read_requirements", "write_arguments", "write_environment"]
+__all__ = ["condition", "read_arguments", "read_environment", "read_requirements", "write_arguments",
+           "write_environment"]
 
 
 def _new(text: str) -> list[str]:
@@ -100,7 +101,7 @@ def read_requirements(text: str) -> tuple[list[tuple[str, str, str]], list[str]]
     found: list[tuple[str, str, str]] = []
     others: list[str] = []
     for term in _terms(text):
-        said = _condition(term)
+        said = condition(term)
         if said is None:
             others.append(term)
         else:
@@ -108,15 +109,16 @@ def read_requirements(text: str) -> tuple[list[tuple[str, str, str]], list[str]]
     return found, others
 
 
-def _condition(term: str) -> tuple[str, str, str] | None:
+def condition(term: str) -> tuple[str, str, str] | None:
+    """(tag, op, value) of one condition; None where it is not understood."""
     hit = _COMPARISON.fullmatch(term)
     if hit is None:
         bare = _BARE.fullmatch(term)
         return None if bare is None or bare[1].lower() in ("true", "false") else ("Feature", "EQ", bare[1])
     name, sign, value = hit.groups()
     tag = _PLACES.get(name.lower())
-    if value.lower() == "true" and sign in ("==", "=?="):
-        return "Feature", "EQ", name
+    if value.lower() == "true":
+        return "Feature", "EQ" if sign in ("==", "=?=") else "NE", name
     if tag is None:
         return None
     if value.startswith('"') and tag in _NAMES and sign in ("==", "!=", "=?=", "=!="):

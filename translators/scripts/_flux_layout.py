@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Final
+from typing import Any, Final
 
 from sssjob.translators.scripts.base import (
     APPROXIMATED,
@@ -15,11 +15,26 @@ from sssjob.translators.scripts.base import (
     Reading,
     Special,
 )
+from sssjob.translators.scripts.choices import (
+    Choice,
+    Either,
+    Every,
+    Term,
+    any_of,
+    choices,
+    drop,
+    infix,
+    negated,
+    none_of,
+    put,
+    sayable,
+)
 from sssjob.translators.scripts.common import (
     Written,
 )
-from sssjob.translators.scripts.layout import Amount, Part, one_part, plain, task_processors, total_of
+from sssjob.translators.scripts.layout import Amount, Part, one_part, task_processors, total_of
 from sssjob.translators.scripts.raw import Option
+from sssjob.translators.specs._flux_constraints import as_object
 
 __all__ = ["LAYOUT", "every", "kept_of", "read_layout", "read_requires", "several", "write_layout", "write_requires"]
 
@@ -172,49 +187,91 @@ def every(reading: Reading, name: str) -> list[Option]:
 
 
 def read_requires(reading: Reading, options: Mapping[str, Option]) -> None:
-    """Features and hosts of --requires; an expression that is more than that is kept."""
+    """Features and hosts of --requires; an expression that asks for more than one of them at once is kept."""
     given = every(reading, "--requires")
-    terms = [_terms(o.value or "") for o in given]
-    hosts = sum(tag == "Node" and wanted for some in terms if some for tag, _, wanted in some)
-    if hosts > 1 or any(some is None for some in terms):
+    found = [_terms(o.value or "") for o in given]
+    hosts = sum(tag == "Node" and wanted for some in found if some for tag, _, wanted in some)
+    choices_ = [_choice(o.value or "") if some is None else None for o, some in zip(given, found, strict=True)]
+    if hosts > 1 or any(some is None and choice is None for some, choice in zip(found, choices_, strict=True)):
         for option in given:
             reading.keep(option)
         return
-    for option, some in zip(given, terms, strict=True):
+    for option, some, choice in zip(given, found, choices_, strict=True):
+        if choice is not None:
+            put(reading, "Requested/Feature", choice, option)
         for tag, text, wanted in some or ():
             kind = {} if tag == "Feature" else {"aggregation": "Range"} if "[" in text else {
                 "aggregation": "List"} if "," in text else {}
             reading.put(f"Requested/{tag}", text, option, **kind, **({} if wanted else {"op": "NE"}))
 
 
+def _choice(text: str) -> Choice | None:
+    """An expression of features alone, with alternatives; None for another one."""
+    try:
+        return _of_object(as_object(text))
+    except ValueError:
+        return None
+
+
+def _of_object(value: dict[str, Any]) -> Choice:
+    """The same of an object of RFC 31. Raises ValueError for other operators."""
+    (operator, operands), = value.items()
+    if operator == "properties":
+        if not all(_PROPERTY.fullmatch(o.removeprefix("^")) for o in operands):
+            raise ValueError("is no list of properties")
+        names = tuple(Term(o.removeprefix("^"), not o.startswith("^")) for o in operands)
+        return names[0] if len(names) == 1 else Every(names)
+    if operator not in ("and", "or", "not"):
+        raise ValueError("is about more than features")
+    parts = tuple(map(_of_object, operands))
+    if operator == "not":
+        return negated(parts[0] if len(parts) == 1 else Every(parts))
+    return (Every if operator == "and" else Either)(parts)
+
+
 def write_requires(asking: Asking) -> Written:
     """--requires of features and hosts."""
-    made = [("--requires", e.text) for e in kept_of(asking, "requires")]
-    for e in asking.find("Feature"):
-        if not _listed(e) or not _PROPERTY.fullmatch(e.text):
-            asking.dropped(e, f"{e.attributes.get('op', 'EQ')} {e.text} is no property to ask for")
-        else:
-            made.append(("--requires", f"{'-' if e.attributes.get('op') == 'NE' else ''}{e.text}"))
-    return made + _hosts(asking)
+    wanted = [c for c in choices(asking, "Feature") if sayable(asking, c, _no_property)]
+    kept, hosts = kept_of(asking, "requires"), _hosts(asking)
+    several = len(wanted) + len(kept) + len(hosts) > 1      # they are joined by a blank, which binds closer than |
+    made: Written = [("--requires", e.text) for e in kept]
+    made += [("--requires", infix(c, _property, "&", "|", inner=several)) for c in wanted]
+    return made + hosts
 
 
-def _listed(e: Entry) -> bool:
-    return e.attributes.get("op", "EQ") in ("EQ", "NE") and (
-        plain([e]) or e.attributes.keys() & {"conj", "group", "preference"} == set())
+def _property(term: Term) -> str:
+    return term.name if term.wanted else f"-{term.name}"
+
+
+def _no_property(term: Term) -> str:
+    return "" if term.kind == "name" and _PROPERTY.fullmatch(term.name) else \
+        f"{term.name[:80]} is no property to ask for"
+
+
+_HOSTS: Final = re.compile(r"[\w.+@\[\]-]+(?:,[\w.+@\[\]-]+)*", re.ASCII)
 
 
 def _hosts(asking: Asking) -> Written:
-    made: dict[str, list[str]] = {}
-    for e in asking.find("Node"):
-        if not _listed(e) or e.attributes.get("aggregation") == "Pattern" or not re.fullmatch(
-                _TERM.pattern.partition(":)?")[2], e.text, re.ASCII):
-            asking.dropped(e, "only lists of hosts can be said")
-            continue
-        e.understood |= {"aggregation", "op"}
-        made.setdefault("-host:" if e.attributes.get("op") == "NE" else "host:", []).append(e.text)
-    if len(made.get("host:", ())) > 1 and asking.source != "flux":
+    """Hosts any of which will do, and those that are not wanted."""
+    wanted: list[list[str]] = []
+    unwanted: list[str] = []
+    for choice in choices(asking, "Node"):
+        some, none = any_of(choice), none_of(choice)
+        names = [term.name for term in some or none or () if term.kind != "other"]
+        if not names or not all(map(_HOSTS.fullmatch, names)):
+            drop(asking, choice, "only lists of hosts can be said")
+        elif none:
+            unwanted += names
+        else:
+            wanted.append(names)
+    if len(wanted) > 1 and any(len(names) > 1 for names in wanted):
+        asking.note(DROPPED, None, "Node: one list of hosts can be said", subject="Node")
+        wanted = wanted[:1]
+    elif len(wanted) > 1 and asking.source != "flux":
         asking.note(APPROXIMATED, None, "Node: any of the hosts, not all of them", subject="Node")
-    return [("--requires", sign + ",".join(texts)) for sign, texts in made.items()]
+    texts = [name for names in wanted for name in names]
+    return [("--requires", f"{sign}{','.join(names)}") for sign, names in (("host:", texts), ("-host:", unwanted))
+            if names]
 
 
 def kept_of(asking: Asking, name: str) -> list[Entry]:

@@ -12,6 +12,18 @@ from typing import Final
 
 from sssjob.translators.scripts._sge_lines import RESOURCES
 from sssjob.translators.scripts.base import APPROXIMATED, DROPPED, SITE, Asking, Entry, Reading, Row
+from sssjob.translators.scripts.choices import (
+    Choice,
+    Term,
+    any_of,
+    choices,
+    drop,
+    expanded,
+    none_of,
+    parsed,
+    put,
+    simple_features,
+)
 from sssjob.translators.scripts.common import Written
 from sssjob.translators.scripts.grammars import Grammar, Kept
 from sssjob.translators.scripts.layout import (
@@ -20,7 +32,6 @@ from sssjob.translators.scripts.layout import (
     fits,
     nodes_of,
     one_part,
-    plain,
     size,
     total_of,
     unknown_factor,
@@ -246,7 +257,7 @@ def _gpus(asking: Asking, part: Part, gpus: Amount, slots: int) -> int:
 
 # -- resources of the site
 _SIMPLE: Final = re.compile(r"[A-Za-z_][\w.-]*", re.ASCII)
-_HOST: Final = re.compile(r"!?[\w.-]{1,255}", re.ASCII)
+_HOST: Final = re.compile(r"[\w.-]{1,255}", re.ASCII)
 _HOSTS: Final = ("h", "hostname")
 _TRUE: Final = ("", "1", "true", "TRUE", "True")
 
@@ -258,8 +269,8 @@ def _read_resources(reading: Reading) -> None:
         text = (option.value or "").partition("=")[2]
         if not name:
             reading.stumble(option, "has a value without a name", "NAME=VALUE,...")
-        elif name in _HOSTS and _HOST.fullmatch(text):
-            reading.put("Requested/Node", text.lstrip("!"), option, **({"op": "NE"} if text[0] == "!" else {}))
+        elif name in _HOSTS and (choice := _host_names(text)) is not None:
+            put(reading, "Requested/Node", choice, option)
         elif name == "exclusive" and text in _TRUE:
             reading.put("Extension[name=ExclusiveNodeUse,type=Scheduler]", "true", option)
         elif _SIMPLE.fullmatch(name) and "=" not in (option.value or "") and name not in _HOSTS:
@@ -269,9 +280,15 @@ def _read_resources(reading: Reading) -> None:
                                 option.text))
 
 
+def _host_names(text: str) -> Choice | None:
+    """The hosts of an expression in which any will do or none; None for another one."""
+    choice = parsed(text, lambda name: Term(name) if _HOST.fullmatch(name) else None)
+    return choice if choice is not None and (any_of(choice) or none_of(choice)) else None
+
+
 def _resources(asking: Asking) -> list[str]:
     """``name`` or ``name=value`` of all that is asked for by a name of the site's."""
-    made = [text for e in _wanted(asking) if (text := _feature(asking, e))]
+    made = [text for e in simple_features(asking) if (text := _feature(asking, e))]
     made += [text for e in asking.find("Resource") if (text := _counted(asking, e))]
     exclusive = asking.extension("ExclusiveNodeUse")
     if exclusive is not None and exclusive.text != "false":
@@ -308,14 +325,6 @@ def _theirs(asking: Asking, e: Entry, name: str) -> None:
         asking.note(SITE, e, f"asked for as the resource {name}, a name that the site has to know")
 
 
-def _wanted(asking: Asking) -> list[Entry]:
-    features = asking.find("Feature")
-    if not features or plain(features):
-        return features
-    one = asking.one("Feature")
-    return [] if one is None else [one]
-
-
 def _feature(asking: Asking, e: Entry) -> str:
     name, sign, value = e.text.partition("=")
     fit = _SIMPLE.fullmatch(name) and (not sign or _SIMPLE.fullmatch(value))
@@ -344,13 +353,20 @@ def _counted(asking: Asking, e: Entry) -> str:
 
 
 def _hosts(asking: Asking) -> list[str]:
-    """One host, for Grid Engine knows any of several and not all of them."""
-    made: list[str] = []
-    for e in asking.find("Node"):
-        op = e.attributes.get("op", "EQ")
-        e.understood |= {"op"}
-        if op not in ("EQ", "NE") or made or not _HOST.fullmatch(e.text) or e.attributes.keys() - {"op"}:
-            asking.dropped(e, "Grid Engine names one host")
+    """``h=a|b``: any of several hosts; ``h=!a&!b``: none of them. Grid Engine knows no way to ask for all."""
+    wanted: list[str] = []
+    unwanted: list[str] = []
+    for choice in choices(asking, "Node"):
+        some, none = any_of(choice), none_of(choice)
+        names = expanded(some or none or [Term("", kind="other")])
+        if names is None or not all(map(_HOST.fullmatch, names)) or (wanted and some):
+            drop(asking, choice, "Grid Engine names hosts of which any will do")
+        elif some:
+            wanted = names
         else:
-            made.append(f"h={'!' if op == 'NE' else ''}{e.text}")
-    return made
+            unwanted += names
+    left = [name for name in wanted if name not in unwanted]
+    if wanted and not left:
+        asking.note(DROPPED, None, "Node: the hosts that are asked for are excluded too", subject="Node")
+    return [f"h={'|'.join(left) if left else '&'.join(f'!{name}' for name in dict.fromkeys(unwanted))}"] \
+        if left or (unwanted and not wanted) else []

@@ -25,6 +25,7 @@ from sssjob.translators.scripts.base import (
     Special,
     translator,
 )
+from sssjob.translators.scripts.choices import any_of, choices, drop, simple_features
 from sssjob.translators.scripts.common import (
     OF_FILES,
     OF_MAIL,
@@ -41,7 +42,7 @@ from sssjob.translators.scripts.common import (
     user_hold,
 )
 from sssjob.translators.scripts.grammars import COUNT, Grammar, Kept, clock, file_reader
-from sssjob.translators.scripts.layout import Part, one_part, plain, task_processors
+from sssjob.translators.scripts.layout import Part, one_part, task_processors
 from sssjob.translators.scripts.raw import Line, Option, Word
 
 __all__ = ["DIALECT", "TRANSLATOR"]
@@ -314,23 +315,23 @@ def _read_attrs(reading: Reading, options: Mapping[str, Option]) -> None:
 
 def _write_attrs(asking: Asking) -> Written:
     made = []
-    features = asking.find("Feature")
-    if features and not plain(features):
-        one = asking.one("Feature")
-        features = [one] if one is not None else []
-    for e in features:
+    for e in simple_features(asking):
         name, _, value = e.text.partition("=")
         if not _NAME.fullmatch(name) or not re.fullmatch(r"[^\s=:]+", value) or name == "location":
             asking.dropped(e, f"{e.text[:80]} is no attribute with a value")
         else:
             made.append(e.text)
-    places = []
-    for e in asking.find("Node"):
-        e.understood |= {"aggregation"}
-        if plain([e]) and e.attributes.get("aggregation") != "Pattern" and re.fullmatch(r"[\w.,-]+", e.text, re.ASCII):
-            places.append(e.text)
+    places: list[str] = []
+    several = 0
+    for choice in choices(asking, "Node"):
+        names = [t.name for t in any_of(choice) or () if t.kind != "other"]
+        if not names or not all(re.fullmatch(r"[\w.,-]+", name, re.ASCII) for name in names):
+            drop(asking, choice, "location takes names and ranges of nodes")
         else:
-            asking.dropped(e, "location takes names and ranges of nodes")
+            places += names
+            several += 1
+    if several > 1 and asking.source != "cobalt":
+        asking.note(APPROXIMATED, None, "Node: any of the nodes, not all of them", subject="Node")
     made += [f"location={','.join(places)}"] if places else []
     return [("--attrs", ":".join(made))] if made else []
 

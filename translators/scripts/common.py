@@ -143,8 +143,29 @@ def mail(asking: Asking, words: Mapping[str, str], near: Mapping[str, str]) -> t
             else:
                 asking.dropped(entry, f"no mail at {name}")
     user = asking.extension("MailUser")
-    address = listed.attributes.get("uri") if listed is not None else None
-    return list(dict.fromkeys(made)), address or (user.text if user else None)
+    address = None if listed is None or "uri" not in listed.attributes else _address(
+        asking, listed, listed.attributes["uri"], "NotificationList/@uri")
+    if user is not None:
+        address = address or _address(asking, user, user.text, "Extension MailUser")
+    return list(dict.fromkeys(made)), address
+
+
+_URI: Final = re.compile(r"(?:([A-Za-z][A-Za-z0-9+.-]*):(?://)?)?([^/?#]*)(.*)", re.ASCII | re.DOTALL)
+#: Schemes whose authority is an address of mail; it is the first one where none is named.
+_OF_MAIL: Final = ("smtp", "mailto", "smtps")
+
+
+def _address(asking: Asking, entry: Entry, uri: str, subject: str) -> str | None:
+    """The address in ``[scheme://]authority``; None, with a finding, where that is no address of mail."""
+    found = _URI.fullmatch(uri.strip())
+    assert found is not None
+    scheme, authority, rest = (found[1] or "smtp").lower(), found[2].strip(), found[3]
+    if scheme in _OF_MAIL and authority and rest in ("", "/"):
+        return authority
+    if authority or rest:
+        asking.dropped(entry, f"{uri[:80]} is no address of mail, and {asking.dialect.title} notifies by mail alone",
+                       subject)
+    return None
 
 
 # -- environment
@@ -224,12 +245,14 @@ def file_name(asking: Asking, tag: str, literal: Callable[[str], str] = str, *, 
         return None, set()
     said = entry.attributes.get("redirectList")
     how = set() if said is None else {w.strip() for w in said.split(",") if w.strip()}
-    for lost in sorted(how.difference(holds)):
+    for lost in sorted(how.difference(holds, ("Close",))):
         if lost == "Append" and "{jobid}" in entry.text:
             asking.note(APPROXIMATED, entry, "a file of each job is a new one; there is nothing to append to", "info")
         else:
             asking.note(DROPPED, entry, f"{asking.dialect.title} cannot say {lost} of a file")
     text = entry.text
+    if "Close" in how:
+        return "/dev/null", how         # a stream that is closed at once is one that nothing comes of
     if not text:
         return None, how
     if "{" not in text and "}" not in text and text[-1] != "/":

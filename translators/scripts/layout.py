@@ -7,7 +7,6 @@ larger total: what a target cannot say in full is told.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from decimal import ROUND_CEILING, Decimal
@@ -20,6 +19,7 @@ from sssjob.request.asked import AMOUNTS, GROUP, GROUPS, TASK
 from sssjob.request.geometry import Geometry
 from sssjob.request.layout import Layout
 from sssjob.translators.scripts.base import APPROXIMATED, DROPPED, SITE, Asking, Entry
+from sssjob.translators.scripts.choices import is_name
 from sssjob.units import to_bytes
 
 __all__ = ["Amount", "Part", "fits", "join", "nodes_of", "one_part", "part_of", "plain", "shared", "size", "spread",
@@ -114,7 +114,6 @@ def _distribution(asking: Asking, part: Part) -> None:
         part.cpus = part.cpus or int(text)
 
 
-_NAME: Final = re.compile(r"[^\s,:;+=&|@'\"\\#*()<>]{1,255}")
 #: A slot is a processor.
 _PER: Final = {"Total": "job", "": "job", "PerSlot": "PerProcessor"}
 
@@ -288,7 +287,7 @@ def size(suffixes: str, smallest: int = 1) -> Callable[[int], str]:
 
 def fits(asking: Asking, entry: Entry, text: str) -> bool:
     """Whether a name can stand in a list of the target's: no sign that parts or assigns is in it."""
-    if _NAME.fullmatch(text):
+    if is_name(text):
         return True
     asking.dropped(entry, f"{text[:80]!r} is no name for {asking.dialect.title}")
     return False

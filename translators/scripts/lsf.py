@@ -26,6 +26,7 @@ from sssjob.translators.scripts.base import (
     Special,
     translator,
 )
+from sssjob.translators.scripts.choices import listed
 from sssjob.translators.scripts.common import (
     OF_DEPENDENCIES,
     OF_FILES,
@@ -44,7 +45,7 @@ from sssjob.translators.scripts.common import (
     user_hold,
     variables,
 )
-from sssjob.translators.scripts.grammars import COUNT, INTEGER, TEXT, Grammar, Kept, file_reader
+from sssjob.translators.scripts.grammars import COUNT, INTEGER, Grammar, Kept, file_reader
 from sssjob.translators.scripts.raw import Option, split_outside
 
 __all__ = ["DIALECT", "TRANSLATOR"]
@@ -142,7 +143,7 @@ def _read_name(reading: Reading, options: Mapping[str, Option]) -> None:
 
 
 def _write_name(asking: Asking) -> Written:
-    entry, indices = asking.one("Name"), _indices(asking)
+    entry, indices = asking.at("Name"), _indices(asking)
     name = "" if entry is None else entry.text
     if entry is not None and not _NAMED.fullmatch(name.replace("[", "]")):
         asking.dropped(entry, "a name cannot hold brackets")
@@ -171,9 +172,6 @@ def _indices(asking: Asking) -> str:
 
 
 # -- queues, dependencies
-_QUEUES: Final = Grammar(lambda text: text if "{{" in text else ",".join(str(TEXT.read(text)).split()) or "?",
-                         lambda text: text if "{{" in text else " ".join(text.replace(",", " ").split()),
-                         "a queue, or several parted by blanks")
 _PLAIN: Final = re.compile(r"[A-Za-z_][\w.-]*", re.ASCII)
 
 
@@ -416,7 +414,7 @@ _MEANT: Final[tuple[AnyRow, ...]] = (
     Row("-Jd", SCHEDULER.format("Comment")),
     Row("-P", "Project"),
     Row("-G", "Group"),
-    Row("-q", "Queue", _QUEUES),
+    listed("-q", "Queue", " "),
     Row("-app", "Application"),
     Row("-U", "Reservation"),
     Row("-clusters", "Machine", _CLUSTER),

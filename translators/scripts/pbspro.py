@@ -28,9 +28,10 @@ from sssjob.translators.scripts.base import (
     table,
     translator,
 )
+from sssjob.translators.scripts.choices import one_host, simple_features
 from sssjob.translators.scripts.common import Written
 from sssjob.translators.scripts.grammars import COUNT, PBS_SECONDS
-from sssjob.translators.scripts.layout import Amount, Part, fits, join, part_of, plain, shared, spread, started
+from sssjob.translators.scripts.layout import Amount, Part, fits, join, part_of, shared, spread, started
 from sssjob.translators.scripts.raw import Option, split_outside
 from sssjob.units import to_bytes
 
@@ -341,22 +342,15 @@ def gpus_of(gpus: Amount, kind: Kind) -> int:
 def _features(asking: Asking) -> str:
     """Features, host and what else a chunk of ours had."""
     made, valued = [], []
-    features = asking.find("Feature")
-    if features and not plain(features):
-        one = asking.one("Feature")
-        features = [one] if one is not None else []
-    for e in features:
+    for e in simple_features(asking):
         if re.fullmatch(r"[\w.-]+", e.text):
             made.append(f"{e.text}=true")
         elif re.fullmatch(r"[\w.-]+=[\w.-]+", e.text):
             valued.append(e.text)
         else:
             asking.dropped(e, f"{e.text} is no name of a resource")
-    for e in asking.find("Node"):
-        if plain([e]) and "aggregation" not in e.attributes and fits(asking, e, e.text):
-            made.append(f"host={e.text}")
-        else:
-            asking.dropped(e, "a chunk names one host")
+    host = one_host(asking, "a chunk names one host")
+    made += [f"host={host.text}"] if host is not None else []
     for e in asking.entries:
         name = e.attributes.get("name", "")
         if e.tag == "Extension" and e.attributes.get("type") == "pbspro" and name.startswith("select."):

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from sssjob.element import NO_ATTRIBUTES, Property, new_property
 from sssjob.model import Document
-from sssjob.request.asked import AMOUNTS, NEAREST, TASK, Target
+from sssjob.request.asked import AMOUNTS, JOB, NEAREST, TASK, Target
 from sssjob.translators.bodies.facts import Facts
 from sssjob.translators.scripts.grammars import TEXT, Grammar
 from sssjob.translators.scripts.raw import Line, Option
@@ -65,6 +65,8 @@ class Place:
 #: Properties whose value is text, and those that are bytes.
 _TEXTS: Final = ("Extension", "ResourceLimit", "TaskDistribution")
 BYTES: Final = ("Memory", "Disk", "Swap")
+#: Where what each level has of its own is looked for: the name of a task group is not that of its job.
+_OWN: Final = {"Name": (JOB,)}
 
 
 @lru_cache(maxsize=512)
@@ -73,7 +75,7 @@ def place(text: str) -> Place:
     steps, _, rest = text.partition("[")
     *path, tag = steps.split("/")
     pairs = [p.partition("=") for p in rest.rstrip("]").split(",") if p]
-    levels = TASK if "TaskDefaults" in path else AMOUNTS if path else NEAREST
+    levels = TASK if "TaskDefaults" in path else AMOUNTS if path else _OWN.get(tag, NEAREST)
     attributes = {k: v for k, _, v in pairs}
     key = (attributes["name"], attributes["type"]) if tag == "Extension" and len(attributes) == 2 else tag
     return Place(tuple(path), tag, attributes or NO_ATTRIBUTES, type(new_property(tag, "")), levels, tag in _TEXTS,

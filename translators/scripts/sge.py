@@ -23,6 +23,7 @@ from sssjob.translators.scripts.base import (
     Special,
     translator,
 )
+from sssjob.translators.scripts.choices import listed
 from sssjob.translators.scripts.common import (
     OF_FILES,
     OF_MAIL,
@@ -102,14 +103,6 @@ _PRIORITY: Final = Grammar(_priority, str, "-1023 to 1024")
 
 
 # -- queue, dependencies
-def _read_queue(reading: Reading, options: Mapping[str, Option]) -> None:
-    reading.row(Row("-q", "Queue"), _joined(every(reading, "-q"), wins=True))
-
-
-def _write_queue(asking: Asking) -> Written:
-    return asking.row(Row("-q", "Queue"))
-
-
 _ID: Final = re.compile(r"\d+|@JOBID:[^@]*@", re.ASCII)
 _PATTERN: Final = re.compile(r"[*?\[\]]")
 
@@ -398,7 +391,7 @@ ROWS: Final[tuple[AnyRow, ...]] = (
     Row("-N", "Name", _NAME),
     Row("-P", "Project"),
     Row("-A"),
-    Special(("-q",), _read_queue, _write_queue, of=("Queue",)),
+    listed("-q", "Queue", join=lambda reading: _joined(every(reading, "-q"), wins=True)),
     Row("-ar", "Reservation", Grammar(_digits, _digits, "the number of a reservation")),
     Row("-l h_rt", "Requested/Duration", _TIME),
     Row("-l h_cpu", "ResourceLimit[name=CPUTime]", _TIME),

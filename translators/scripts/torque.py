@@ -23,15 +23,14 @@ from sssjob.translators.scripts.base import (
     table,
     translator,
 )
+from sssjob.translators.scripts.choices import one_host, simple_features
 from sssjob.translators.scripts.common import Written
 from sssjob.translators.scripts.grammars import COUNT, TORQUE_SECONDS
 from sssjob.translators.scripts.layout import (
     Amount,
     Part,
-    fits,
     join,
     part_of,
-    plain,
     spread,
     started,
     total_of,
@@ -101,19 +100,17 @@ def _nodes(asking: Asking, part: Part) -> str:
     if not part.node_total:
         asking.note(APPROXIMATED, None, f"NodeCount: {count} chunks, perhaps on one node, are written as nodes",
                     subject="NodeCount")
-    hosts = [e for e in asking.find("Node") if plain([e]) and "aggregation" not in e.attributes
-             and fits(asking, e, e.text)]
-    for e in asking.find("Node"):
-        if e not in hosts or count != 1:
-            asking.dropped(e, "each part of -l nodes names one host")
+    host = one_host(asking, "each part of -l nodes names one host")
+    if host is not None and count != 1:
+        asking.dropped(host, "each part of -l nodes names one host")
+        host = None
     texts = []
     for kind in pieces(asking, part, count):
         ppn = kind.processors or kind.tasks
         if kind.tasks is not None and ppn != kind.tasks:
             asking.note(APPROXIMATED, part.sources.get("tasks"), f"TaskCount: ppn={ppn} slots a node for {kind.tasks} "
                         "tasks", subject="TaskCount")
-        words = [hosts[0].text if hosts and count == 1 else str(kind.count)] + (
-            [f"ppn={ppn}"] if ppn is not None else [])
+        words = [host.text if host is not None else str(kind.count)] + ([f"ppn={ppn}"] if ppn is not None else [])
         texts.append(":".join(words + _more(asking, part, kind)))
     return "+".join(texts)
 
@@ -126,8 +123,8 @@ def _more(asking: Asking, part: Part, kind: Kind) -> list[str]:
         if part.gpus.kind:
             asking.note(SITE, part.gpus.entry, f"type {part.gpus.kind} is written as a property of the node")
             words.append(part.gpus.kind)
-    for e in asking.find("Feature"):
-        if plain([e]) and re.fullmatch(r"[A-Za-z][\w.=-]*", e.text):
+    for e in simple_features(asking):
+        if re.fullmatch(r"[A-Za-z][\w.=-]*", e.text):
             words.append(e.text)
         else:
             asking.dropped(e, f"{e.text} is no property of a node")

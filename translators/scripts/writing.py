@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from sssjob.element import Container
 from sssjob.findings import Policy
 from sssjob.model import Document, JobDefaults, TaskGroup
-from sssjob.request.asked import policy_of
+from sssjob.request.asked import JOB, policy_of
 from sssjob.templates.quoting import QuotingError, word
 from sssjob.translators.base import WriteContext
 from sssjob.translators.scripts import untranslated
@@ -199,7 +199,10 @@ def leftovers(asked: Sequence[Asking]) -> None:
                 asking.note(DROPPED, e, "results of a run are no part of a request", "warning", e.tag)
             elif found is None:
                 name = e.attributes.get("name") if e.tag != "Variable" else None
-                if asking.is_spelling(e):
+                if e.tag == "Name" and e.level != JOB:
+                    asking.note(DROPPED, e, f"the name of a {e.path.split('/')[-2].partition('[')[0]} has no place in "
+                                f"{asking.dialect.title}", "warning")
+                elif asking.is_spelling(e):
                     asking.note(APPROXIMATED, e, "with which of several options it was said is not carried", "info",
                                 f"{e.tag} {name}")
                 elif not (e.tag == "Interactive" and e.value is False):

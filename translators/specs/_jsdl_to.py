@@ -14,7 +14,7 @@ from sssjob.element import Property
 from sssjob.errors import RejectedError
 from sssjob.findings import Findings
 from sssjob.model import Environment
-from sssjob.request.asked import AMOUNTS, GROUP, GROUPS, NEAREST, TASK
+from sssjob.request.asked import AMOUNTS, GROUP, GROUPS, JOB, NEAREST, TASK
 from sssjob.translators.scripts.base import (
     APPROXIMATED,
     DROPPED,
@@ -90,7 +90,7 @@ class Writer:
     def identification(self) -> Any:
         """JobIdentification, in the order of its schema."""
         part = etree.Element(f"{{{JSDL}}}JobIdentification")
-        name, comment = self.asking.one("Name"), self.asking.extension("Comment")
+        name, comment = self.asking.one("Name", (JOB,)), self.asking.extension("Comment")
         if name is not None and name.text:
             self.add(part, "JobName", name.text, name)
         if comment is not None:

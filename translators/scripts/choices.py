@@ -1,0 +1,422 @@
+"""What a job asks of names (nodes, features, queues): all of some, any of others, none of the rest; and the way back.
+
+A job asks by one expression over everything in its Requested block. ``choices`` takes out of it what is asked of one
+name of property, for a writer that says it in the expressions of its target; what stands in an alternative with other
+properties no option can say alone. ``parsed`` and ``put`` make properties of such an expression.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import product
+from typing import TYPE_CHECKING, Final
+
+from sssjob.lexical import LexicalError
+from sssjob.nodeset import NodeSet
+from sssjob.request.asked import Entry
+from sssjob.translators.scripts.rows import APPROXIMATED, Place, Special, place
+
+if TYPE_CHECKING:
+    from sssjob.element import Property
+    from sssjob.request import Node
+    from sssjob.translators.scripts.asking import Asking
+    from sssjob.translators.scripts.raw import Option
+    from sssjob.translators.scripts.reading import Reading
+
+__all__ = [
+    "MOST", "Choice", "Either", "Every", "Term", "any_of", "choices", "drop", "expanded", "groups_of", "infix",
+    "is_name", "listed", "names_in", "negated", "none_of", "one_host", "parsed", "put", "sayable", "simple_features",
+    "terms",
+]
+
+#: Names, or alternatives, that are written one by one.
+MOST: Final = 64
+_NAME: Final = re.compile(r"[^\s,:;+=&|@'\"\\#*()<>]{1,255}")
+#: Brackets within one another.
+_DEPTH: Final = 50
+_UNDERSTOOD: Final = frozenset(("aggregation", "delimiter", "op", "conj", "group", "preference"))
+
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    """A name that is wanted or not. kind: ``name``; ``set``, a range of names any of which will do; ``other``, a
+    pattern or a comparison. entry: the property that says it, where it comes from a job."""
+
+    name: str
+    wanted: bool = True
+    kind: str = "name"
+    entry: Entry | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Every:
+    """All of them are demanded."""
+
+    items: tuple[Choice, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Either:
+    """At least one of them is."""
+
+    items: tuple[Choice, ...]
+
+
+Choice = Term | Every | Either
+
+
+# -- out of a job
+def choices(asking: Asking, tag: str, levels: Sequence[str] | None = None) -> list[Choice]:
+    """What is asked of a property, one item for each condition that is demanded.
+
+    A finding tells of what only an alternative with other properties asks for, and of wishes and weights."""
+    found = asking.find(tag) if levels is None else asking.find(tag, levels)
+    for e in found:
+        e.understood |= _UNDERSTOOD
+    if not found:
+        return []
+    if not found[0].slot or asking.demands(found[0].level):
+        return [_of_property(e, True) for e in found]
+    by_item = {id(e.item): e for e in found}
+    made = []
+    for node in _demanded(asking.expression(found[0])):
+        tags = {p.tag for p in _properties(node)}
+        if tag in tags and len(tags) > 1:
+            for e in _entries(node, by_item):
+                asking.dropped(e, f"only an alternative asks for {e.text}: {node}")
+        elif tag in tags and (choice := _choice(asking, node, by_item)) is not None:
+            made.append(choice)
+    return made
+
+
+def _demanded(node: Node) -> tuple[Node, ...]:
+    from sssjob.request import AllOf
+
+    return node.items if isinstance(node, AllOf) else (node,)
+
+
+def _properties(node: Node) -> Iterator[Property]:
+    from sssjob.request import Not, Predicate
+
+    if isinstance(node, Predicate):
+        yield node.property
+    elif isinstance(node, Not):
+        yield node.item.property
+    else:
+        for item in node.items:
+            yield from _properties(item)
+
+
+def _entries(node: Node, by_item: dict[int, Entry]) -> list[Entry]:
+    return [by_item[id(p)] for p in _properties(node) if id(p) in by_item]
+
+
+def _choice(asking: Asking, node: Node, by_item: dict[int, Entry]) -> Choice | None:
+    """A part of the expression that is about one property alone; None for what is only wished for."""
+    from sssjob.request import AllOf, Not, Predicate, Preferred
+
+    if isinstance(node, Predicate):
+        return _of_property(by_item[id(node.property)], True)
+    if isinstance(node, Not):
+        return _of_property(by_item[id(node.item.property)], False)
+    if isinstance(node, Preferred):
+        entries = _entries(node, by_item)
+        asking.note(APPROXIMATED, entries[0], f"{entries[0].tag}: " + (
+            "which of them is liked better is not carried" if node.required else
+            f"the wish for {', '.join(e.text for e in entries)} is not carried"))
+        if not node.required:
+            return None
+    parts = [part for item in node.items if (part := _choice(asking, item, by_item)) is not None]
+    return _one(parts, Every if isinstance(node, AllOf) else Either)
+
+
+def _one(parts: Sequence[Choice], kind: type[Every | Either]) -> Choice:
+    return parts[0] if len(parts) == 1 else kind(tuple(parts))
+
+
+def _of_property(entry: Entry, wanted: bool) -> Choice:
+    """One property: of a List or Range any name is meant, or none."""
+    op, how = entry.attributes.get("op", "EQ"), entry.attributes.get("aggregation")
+    wanted = wanted is (op != "NE")
+    if op not in ("EQ", "NE") or how not in (None, "List", "Range"):
+        return Term(entry.text, wanted, "other", entry)
+    if how == "Range":
+        return Term(entry.text, wanted, "set", entry)
+    if how is None:
+        return Term(entry.text.strip(), wanted, "name", entry)
+    parts = entry.text.split(entry.attributes.get("delimiter") or ",")
+    names = [Term(part.strip(), wanted, "name", entry) for part in parts if part.strip()]
+    return _one(names, Either if wanted else Every) if names else Term(entry.text, wanted, "other", entry)
+
+
+# -- shapes
+def is_name(text: str) -> bool:
+    """Whether a text can stand in a list: no sign that parts or assigns is in it."""
+    return _NAME.fullmatch(text) is not None
+
+
+def terms(choice: Choice) -> Iterator[Term]:
+    """All names in it."""
+    if isinstance(choice, Term):
+        yield choice
+    else:
+        for item in choice.items:
+            yield from terms(item)
+
+
+def negated(choice: Choice) -> Choice:
+    """What holds where it does not."""
+    if isinstance(choice, Term):
+        return Term(choice.name, not choice.wanted, choice.kind, choice.entry)
+    return (Either if isinstance(choice, Every) else Every)(tuple(map(negated, choice.items)))
+
+
+def any_of(choice: Choice) -> list[Term] | None:
+    """The names of which any will do; None for another shape."""
+    items = choice.items if isinstance(choice, Either) else (choice,)
+    return [i for i in items if isinstance(i, Term) and i.wanted] if all(
+        isinstance(i, Term) and i.wanted for i in items) else None
+
+
+def none_of(choice: Choice) -> list[Term] | None:
+    """The names that are not wanted; None for another shape."""
+    return any_of(negated(choice))
+
+
+def groups_of(choice: Choice) -> list[list[Term]] | None:
+    """Alternatives, each a list of names that are all demanded; None where there are more than ``MOST``."""
+    if isinstance(choice, Term):
+        return [[choice]]
+    parts = [groups_of(item) for item in choice.items]
+    some = [part for part in parts if part is not None]
+    if len(some) < len(parts):
+        return None
+    if isinstance(choice, Either):
+        made = [group for part in some for group in part]
+    else:
+        count = 1
+        for part in some:
+            count *= len(part)
+        if count > MOST:
+            return None
+        made = [[term for group in combined for term in group] for combined in product(*some)]
+    return made if len(made) <= MOST else None
+
+
+def infix(choice: Choice, said: Callable[[Term], str], both: str, either: str, inner: bool = False) -> str:
+    """As text with two operators, of which ``both`` binds closer, and round brackets."""
+    if isinstance(choice, Term):
+        return said(choice)
+    sign = both if isinstance(choice, Every) else either
+    closer = isinstance(choice, Every) and len(choice.items) > 1
+    text = sign.join(infix(item, said, both, either, closer) for item in choice.items)
+    return f"({text})" if inner and isinstance(choice, Either) else text
+
+
+def sayable(asking: Asking, choice: Choice, against: Callable[[Term], str]) -> bool:
+    """Whether the target can say every name of a condition; if not, each property in it is dropped with the reason.
+
+    against: why a term cannot be said; empty: it can."""
+    reasons = [(term, why) for term in terms(choice) if (why := against(term))]
+    if reasons:
+        drop(asking, choice, reasons[0][1])
+    return not reasons
+
+
+def drop(asking: Asking, choice: Choice, why: str) -> None:
+    """The findings for a condition that is not carried."""
+    for entry in {id(t.entry): t.entry for t in terms(choice)}.values():
+        if entry is not None:
+            asking.dropped(entry, why)
+
+
+def expanded(found: Iterable[Term], most: int = MOST) -> list[str] | None:
+    """The names of nodes of terms that are names and ranges, each once; None where they are no such or too many."""
+    names: dict[str, None] = {}
+    for term in found:
+        if term.kind == "other":
+            return None
+        some: Iterable[str] = (term.name,)
+        if term.kind == "set":
+            try:
+                nodes = NodeSet.parse_range(term.name)
+            except LexicalError:
+                return None
+            if nodes.count > most:
+                return None
+            some = nodes
+        names.update(dict.fromkeys(some))
+    return list(names) if len(names) <= most else None
+
+
+def names_in(found: Iterable[Term]) -> str:
+    """The names for people."""
+    return ", ".join(dict.fromkeys(term.name for term in found))
+
+
+def simple_features(asking: Asking) -> list[Entry]:
+    """Features that are all simply wanted, for a target whose lists hold no other condition; others are told."""
+    made = []
+    for choice in choices(asking, "Feature"):
+        if isinstance(choice, Term) and choice.wanted and choice.kind == "name" and choice.entry is not None:
+            made.append(choice.entry)
+        else:
+            drop(asking, choice, f"{asking.dialect.title} takes features that are all wanted, no alternatives of them")
+    return made
+
+
+def one_host(asking: Asking, why: str) -> Entry | None:
+    """The one host that is asked for by name; other conditions on nodes are told with the reason."""
+    made: Entry | None = None
+    for choice in choices(asking, "Node"):
+        if made is None and isinstance(choice, Term) and choice.wanted and choice.kind == "name" \
+                and choice.entry is not None and is_name(choice.name):
+            made = choice.entry
+        else:
+            drop(asking, choice, why)
+    return made
+
+
+# -- into a job
+_TOKEN: Final = re.compile(r"""\s*(?:(?P<sign>&&|\|\||[&|()]|!(?![=]))|"""
+                           r"""(?P<atom>(?:"[^"]*"|'[^']*'|!=|[^&|()!"'\s])(?:"[^"]*"|'[^']*'|!=|[^&|()!"'])*))""")
+
+
+def parsed(text: str, term: Callable[[str], Choice | None], *, mixed: bool = True) -> Choice | None:
+    """The expression that a text stands for: names joined by ``&`` or ``&&``, ``|`` or ``||``, ``!`` before what is not
+    wanted, round brackets. None for what is none.
+
+    term: what stands between the signs; None where that is no name. mixed: whether both operators may stand side by
+    side, and one binds closer; else each wants brackets."""
+    tokens: list[tuple[str, str]] = []
+    at, text = 0, text.strip()
+    while at < len(text):
+        found = _TOKEN.match(text, at)
+        if found is None:
+            return None
+        tokens.append((found["sign"][0] if found["sign"] else "", (found["atom"] or "").strip()))
+        at = found.end()
+    try:
+        parser = _Parser(tokens, term, mixed)
+        made = parser.either(0)
+    except ValueError:
+        return None
+    return made if parser.at == len(tokens) else None
+
+
+class _Parser:
+    """A recursive descent; ValueError for what has no form."""
+
+    def __init__(self, tokens: list[tuple[str, str]], term: Callable[[str], Choice | None], mixed: bool) -> None:
+        self.tokens, self.term, self.mixed, self.at = tokens, term, mixed, 0
+
+    def take(self, sign: str) -> bool:
+        """Go past a sign if it comes next; whether it did."""
+        if self.at < len(self.tokens) and self.tokens[self.at][0] == sign:
+            self.at += 1
+            return True
+        return False
+
+    def either(self, depth: int) -> Choice:
+        """Parts of which one is wanted. depth: brackets that are open. Raises ValueError."""
+        parts = [self.both(depth)]
+        while self.take("|"):
+            parts.append(self.both(depth))
+        if len(parts) > 1 and not self.mixed and any(at_once for _, at_once in parts):
+            raise ValueError("two operators side by side")
+        return _one([part for part, _ in parts], Either)
+
+    def both(self, depth: int) -> tuple[Choice, bool]:
+        """Parts that are all wanted, and whether there are several."""
+        parts = [self.one(depth)]
+        while self.take("&"):
+            parts.append(self.one(depth))
+        return _one(parts, Every), len(parts) > 1
+
+    def one(self, depth: int) -> Choice:
+        """One name, or an expression in brackets. Raises ValueError."""
+        if depth > _DEPTH:
+            raise ValueError("too deep")
+        if self.take("!"):
+            return negated(self.one(depth + 1))
+        if self.take("("):
+            made = self.either(depth + 1)
+            if not self.take(")"):
+                raise ValueError("a bracket is not closed")
+            return made
+        made_of = self.term(self.tokens[self.at][1]) if self.at < len(self.tokens) and not self.tokens[self.at][0] \
+            else None
+        if made_of is None:
+            raise ValueError("no name")
+        self.at += 1
+        return made_of
+
+
+def put(reading: Reading, where: str, choice: Choice, option: Option) -> None:
+    """Properties at a place below Requested that ask for just that, whatever stands beside them."""
+    for name, kind, more in _flat(choice):
+        attributes = {"aggregation": "Range"} if kind == "set" else {}
+        reading.put(where, name, option, **attributes, **more)
+
+
+def _flat(choice: Choice) -> Iterator[tuple[str, str, dict[str, str]]]:
+    rows: list[tuple[Term, str, list[int]]] = []
+
+    def walk(one: Choice, conj: str) -> None:
+        if isinstance(one, Term):
+            rows.append((one, conj, [0]))
+            return
+        first = len(rows)
+        for number, item in enumerate(one.items):
+            walk(item, conj if number == 0 else "And" if isinstance(one, Every) else "Or")
+        if isinstance(one, Either):
+            rows[first][2][0] += 1
+            rows[-1][2][0] -= 1
+
+    walk(choice, "And")
+    for term, conj, (group,) in rows:
+        more = {"conj": conj} if conj == "Or" else {}
+        more |= {"op": "NE"} if not term.wanted else {}
+        yield term.name, term.kind, more | ({"group": str(group)} if group else {})
+
+
+# -- lists
+def listed(option: str, tag: str, separator: str = ",", *, join: Callable[[Reading], Option] | None = None) -> Special:
+    """The row of an option that takes several names, any of which will do, such as queues.
+
+    join: the option as it is meant, where several of a name add up."""
+    at: Place = place(tag)
+
+    def read(reading: Reading, options: Mapping[str, Option]) -> None:
+        given = options[option] if join is None else join(reading)
+        text = given.value or ""
+        names = [text] if "{{" in text else [name for name in re.split(rf"[{separator}\s]+", text) if name]
+        if len(names) < 2:
+            reading.put(tag, names[0] if names else text, given)
+        else:
+            put(reading, f"Requested/{tag}", Either(tuple(Term(name) for name in dict.fromkeys(names))), given)
+
+    def write(asking: Asking) -> list[tuple[str, str | None]]:
+        wanted = [c for c in choices(asking, tag, at.levels) if sayable(asking, c, lambda t: _no_name(t, separator))]
+        texts: list[str] = []
+        for choice in wanted:
+            names = any_of(choice)
+            if names is None:
+                drop(asking, choice, f"{asking.dialect.title} takes any of several names, and no other condition")
+            elif texts:
+                drop(asking, choice, f"{texts[0]} is asked for already")
+            else:
+                texts.append(separator.join(dict.fromkeys(term.name for term in names)))
+        return [(option, text) for text in texts]
+
+    return Special((option,), read, write, of=(tag,))
+
+
+def _no_name(term: Term, separator: str) -> str:
+    if not term.wanted:
+        return f"{term.name} can only be asked for, not excluded"
+    if term.kind == "name" and "{{" not in term.name and re.search(rf"[{separator}\s]", term.name):
+        return f"{term.name[:80]!r} is no single name"
+    return "" if term.kind == "name" else f"{term.name[:80]} is no list of names"
