@@ -103,6 +103,8 @@ def _distribution(asking: Asking, part: Part) -> None:
     if entry is None:
         return
     kind = entry.attributes.get("type") or ("TasksPerNode" if entry.text.isdigit() else "Rule")
+    if kind == "Rule" and entry.text.lower() in asking.dialect.rules:
+        return                  # an option of its own says it
     if not entry.text.isdigit() or kind not in ("TasksPerNode", "ProcessorsPerTask"):
         asking.dropped(entry, f"a distribution by {kind} is not carried")
     elif kind == "TasksPerNode":
