@@ -6,7 +6,7 @@ Requested (decisions 5 and 12); where it was not asked for just so, a finding sa
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import TYPE_CHECKING, Final
@@ -183,6 +183,16 @@ class Asked:
         if severity and entry.policy is Policy.IGNORE:
             return
         self.note(self.target.rule, entry, f"{name}: {why or self.target.word}", severity, name)
+
+    def leave_out(self, items: Collection[object]) -> None:
+        """Take items away from what can be asked for; they count as carried, for something was told or made of them."""
+        out = set(map(id, items))
+        for e in self.entries:
+            if id(e.item) in out:
+                e.used = True
+                e.understood |= e.attributes.keys()
+        self._tagged = {tag: kept for tag, there in self._tagged.items()
+                        if (kept := [e for e in there if id(e.item) not in out])}
 
     # -- asking
     def said(self, tag: str) -> Sequence[Entry]:

@@ -17,7 +17,7 @@ from sssjob.element import Container
 from sssjob.findings import Findings
 from sssjob.model import TaskGroup
 from sssjob.translators.scripts._lsf_expressions import compound, names_of, sections
-from sssjob.translators.scripts.base import APPROXIMATED, DROPPED, PARTS, SITE, Asking, Entry, Reading
+from sssjob.translators.scripts.base import APPROXIMATED, DROPPED, PARTS, SITE, Asking, Entry, Reading, Special
 from sssjob.translators.scripts.choices import (
     Choice,
     Every,
@@ -47,9 +47,10 @@ from sssjob.translators.scripts.layout import (
     unknown_factor,
 )
 from sssjob.translators.scripts.raw import Option, split_outside
+from sssjob.translators.scripts.resource_limits import limits_of
 from sssjob.units import byte_factor, to_bytes
 
-__all__ = ["NAMES", "read_layout", "write_layout"]
+__all__ = ["NAMES", "read_layout", "special_limit", "write_layout"]
 
 NAMES: Final = ("-n", "-nnodes", "-R", "-M", "-gpu", "-m")
 _HOST: Final = re.compile(r"[A-Za-z0-9][\w.-]*", re.ASCII)
@@ -338,6 +339,28 @@ def _read_memory_limit(reading: Reading, option: Option) -> None:
     reading.group = next(iter(reading.job.task_groups), None)
     reading.bytes("TaskGroup/TaskDefaults/Requested/Memory", int(found[1]) * byte_factor(unit), option)
     reading.put("Extension[name=memory,type=lsf]", "M", option)
+
+
+def special_limit(name: str, said: str) -> Special:
+    """The row of a limit in bytes, whose unit is the site's where it has none."""
+    def read(reading: Reading, options: Mapping[str, Option]) -> None:
+        option = options[name]
+        found = _LIMIT.fullmatch(option.value or "")
+        site = reading.context.site
+        unit = None if found is None else f"{found[2].upper()}B" if found[2] else \
+            None if site is None else site.lsf.unit_for_limits
+        if found is None:
+            reading.misfit(option, "is no size", "a number with KB, MB, GB ...")
+        elif unit is None:
+            reading.tell(SITE, option, "the unit is the site's; kept as it is")
+            reading.keep(option)
+        else:
+            reading.put("ResourceLimit", str(int(found[1]) * byte_factor(unit)), option, name=said)
+
+    def write(asking: Asking) -> Written:
+        return [(name, _number(asking, size)) for size in limits_of(asking, said, whole=1024)]
+
+    return Special((name,), read, write, of=("ResourceLimit",))
 
 
 # -- writing

@@ -56,6 +56,7 @@ from sssjob.translators.scripts.grammars import (
     file_reader,
 )
 from sssjob.translators.scripts.raw import Line, Option, Refusal, Word, pbs_words, split_outside
+from sssjob.translators.scripts.resource_limits import limit
 
 __all__ = ["PREFIX", "ROWS", "arguments", "directive", "live", "scanner", "size_text", "special_array"]
 
@@ -413,7 +414,7 @@ ROWS: Final[tuple[AnyRow, ...]] = table((
     Row("-A", "Project"),
     Row("-q", "Queue"),
     Row("-l walltime", "Requested/Duration", PBS_SECONDS),
-    Row("-l cput", "ResourceLimit[name=CPUTime]", PBS_SECONDS),
+    limit("-l cput", "CPUTime", PBS_SECONDS, "", "Hard"),
     rowed(Row("-l file", "Requested/Disk", SIZE), _write_disk),
     Row("-l software", "Application"),
     Special(("-W group_list",), _read_groups, _write_groups, of=("Group", SCHEDULER.format("GroupList"))),

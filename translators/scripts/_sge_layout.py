@@ -38,7 +38,7 @@ from sssjob.translators.scripts.layout import (
 )
 from sssjob.translators.scripts.raw import Option
 
-__all__ = ["NAMES", "every", "number", "read_slots", "write_slots"]
+__all__ = ["NAMES", "SPACE", "every", "number", "read_slots", "write_slots"]
 
 #: Stands for a parallel environment whose name only the site knows; no name may hold the sign, so that qmaster says so.
 _ANY_PE: Final = "@PE@"
@@ -80,7 +80,7 @@ def _bytes(text: str) -> int:
 
 
 _SIZE: Final = size(",K,M,G,T")
-_SPACE: Final = Grammar(_bytes, lambda text: _SIZE(int(text)), "a size such as 4G")
+SPACE: Final = Grammar(_bytes, lambda text: _SIZE(int(text)), "a size such as 4G")
 
 
 # -- slots
@@ -144,7 +144,7 @@ def _read_memory(reading: Reading, option: Option, parallel: bool) -> None:
     site = reading.context.site
     per_slot = None if site is None else site.sge.h_vmem_per_slot
     where = "Requested/Memory" if per_slot is False else "Requested/Memory[metric=PerSlot]"
-    reading.row(Row(option.name, where, _SPACE), option)
+    reading.row(Row(option.name, where, SPACE), option)
     if reading.job.requested is None or reading.job.requested.first("Memory") is None:
         return
     if option.name != _MEMORY[0]:

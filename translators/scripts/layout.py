@@ -101,6 +101,8 @@ def _distribution(asking: Asking, part: Part) -> None:
     kind = entry.attributes.get("type") or (
         "TasksPerNode" if text.isdigit() else "Geometry" if text.startswith("{") else "Rule")
     part.sources["distribution"] = entry
+    if kind == "Rule" and text.lower() in asking.dialect.rules:
+        return                  # an option of its own says it
     if kind == "Geometry":
         try:
             part.geometry = tuple(map(len, Geometry.parse(text).nodes))

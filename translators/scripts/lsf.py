@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from typing import Final
 
 from sssjob.translators.scripts._lsf_expressions import conditions
-from sssjob.translators.scripts._lsf_layout import NAMES, read_layout, write_layout
+from sssjob.translators.scripts._lsf_layout import NAMES, read_layout, special_limit, write_layout
 from sssjob.translators.scripts._lsf_lines import FLAGS, VALUES, arguments, directive, live, scan
 from sssjob.translators.scripts.base import (
     APPROXIMATED,
@@ -47,6 +47,7 @@ from sssjob.translators.scripts.common import (
 )
 from sssjob.translators.scripts.grammars import COUNT, INTEGER, Grammar, Kept, file_reader
 from sssjob.translators.scripts.raw import Option, split_outside
+from sssjob.translators.scripts.resource_limits import limit
 
 __all__ = ["DIALECT", "TRANSLATOR"]
 
@@ -420,9 +421,11 @@ _MEANT: Final[tuple[AnyRow, ...]] = (
     Row("-clusters", "Machine", _CLUSTER),
     Special(("-W",), _read_limit, _write_limit, of=("Requested/Duration",)),
     Row("-We"),
-    Row("-c", "ResourceLimit[name=CPUTime]", _TIME),
+    limit("-c", "CPUTime", _TIME, "", "Hard", "Soft", whole=60),
     Special(NAMES, read_layout, write_layout),
-    Row("-p", "ResourceLimit[name=MaxProcesses]", COUNT),
+    *(special_limit(name, said) for name, said in (
+        ("-C", "CoreFileSize"), ("-D", "DataSegSize"), ("-F", "FileSize"), ("-S", "StackSize"), ("-v", "MaxSwap"))),
+    limit("-p", "MaxProcesses", COUNT, "", "Hard", "Soft"),
     rowed(Row("-x", SCHEDULER.format("ExclusiveNodeUse"), _TRUE, "true"), _write_exclusive),
     Special(("-w",), _read_depend, _write_depend, of=(*OF_DEPENDENCIES, "Extension[name=w,type=lsf]")),
     _moment("-b", "EligibleTime"),

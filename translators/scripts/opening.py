@@ -1,5 +1,5 @@
 """What a job asks for and its resource manager has no option for, said by the script: the shell by its first line, the
-directory that it starts in and the file of its standard input by its first commands (decisions 27).
+directory that it starts in, the file of its standard input and the limits of its processes by its first commands.
 
 Nothing is put before a script in another language than the shell's, nor with ``--body keep``.
 """
@@ -15,6 +15,7 @@ from sssjob.translators.bodies.shell import SHELLS, interpreter
 from sssjob.translators.bodies.shim import found
 from sssjob.translators.bodies.values import given
 from sssjob.translators.scripts.body import facts_of, known, mode_of
+from sssjob.translators.scripts.resource_limits import commands, stood
 
 if TYPE_CHECKING:
     from sssjob.request.asked import Entry
@@ -69,19 +70,22 @@ def moves(body: str) -> bool:
 
 def opened(asking: Asking, shebang: str, body: str) -> str:
     """The body with the commands that say what no option said."""
-    if not _wanting(asking) or mode_of(asking.context.options.get("body")) == "keep" \
-            or interpreter(shebang) not in SHELLS:
+    limits = "ResourceLimit" in asking.tags
+    if not (limits or _wanting(asking)) or interpreter(shebang) not in SHELLS:
         return body
+    if mode_of(asking.context.options.get("body")) == "keep":
+        return "".join(f"{line}\n" for line in commands(asking, shebang)) + body if stood(asking) else body
     shim = next((one for one in found(body) if one.start == 0), None)
     at = 0 if shim is None else shim.end        # a shim may have to be first
-    lines = [*_directory(asking, body[at:]), *_input(asking)]
+    lines = [*(commands(asking, shebang) if limits else ()), *_directory(asking, body[at:]), *_input(asking)]
     return body[:at] + "".join(f"{line}\n" for line in lines) + body[at:]
 
 
 def _wanting(asking: Asking) -> bool:
     """Whether there may be something to say: a property without an option, or nothing about a directory where the
     script must go to that of its submission."""
-    return _unsaid(asking, "InputFile") is not None or _unsaid(asking, "InitialWorkingDirectory") is not None or (
+    return _closed(asking) is not None or any(
+        _unsaid(asking, tag) is not None for tag in ("InputFile", "InitialWorkingDirectory")) or (
         asking.dialect.starts_in == "home" and "InitialWorkingDirectory" not in asking.tags and not asking.goes)
 
 
@@ -89,6 +93,12 @@ def _unsaid(asking: Asking, tag: str) -> Entry | None:
     """The property of the job that no option said."""
     there = [e for e in asking.said(tag) if e.slot == "" and e.level == "Job"]
     return there[0] if len(there) == 1 and not there[0].used and there[0].text else None
+
+
+def _closed(asking: Asking) -> Entry | None:
+    """An input that is closed at once, which no option said."""
+    return next((e for e in asking.said("InputFile") if e.slot == "" and e.level == "Job" and not e.used
+                 and e.attributes.get("redirectList") == "Close"), None)
 
 
 def _directory(asking: Asking, body: str) -> list[str]:
@@ -137,10 +147,12 @@ def interpreted(asking: Asking, shebang: str, body: str) -> tuple[str, str]:
 
 
 def _input(asking: Asking) -> list[str]:
-    entry = _unsaid(asking, "InputFile")
-    if entry is None or entry.attributes or "{" in entry.text:
+    entry = _closed(asking) or _unsaid(asking, "InputFile")
+    closed = entry is not None and entry.attributes.get("redirectList") == "Close"
+    if entry is None or (entry.attributes and not closed) or "{" in entry.text:
         return []
     entry.used = True
-    line = f"exec < {word(entry.text)}"
+    entry.understood |= entry.attributes.keys()
+    line = f"exec < {'/dev/null' if closed else word(entry.text)}"
     asking.note(_APPROXIMATED, entry, f"{asking.dialect.title} has no option for it; the script begins with {line}")
     return [line]

@@ -18,6 +18,7 @@ from sssjob.translators.base import ReadContext
 from sssjob.translators.scripts.grammars import Grammar, Kept
 from sssjob.translators.scripts.placeholders import scanned
 from sssjob.translators.scripts.raw import TEMPLATE, Line, Option, lines_of
+from sssjob.translators.scripts.resource_limits import taken
 from sssjob.translators.scripts.rows import (
     DEAD,
     DIALECT,
@@ -193,6 +194,7 @@ def read(dialect: Dialect, data: bytes, context: ReadContext) -> Document:
     scan = scanned(dialect, reading, lines) if "{{" in text or "%(" in text else dialect.scan(reading, lines)
     if given := context.options.get("set"):
         scan.components[0] += dialect.arguments(reading, given)
+    scan.rest = taken(reading, scan.rest)
     job = understand(reading, scan.components)
     job.set("Executable", f"#{SCRIPT}")
     inner = sorted([i for i in job.items if i.tag in _ORDER], key=_order)

@@ -164,6 +164,7 @@ class Dialect:
     separator: str = ""             # option between the parts of a heterogeneous job
     open: tuple[str, ...] = ()      # beginnings of options whose names are the site's, such as ``l `` of PBS
     body: Facts | None = None       # what a job finds, of a dialect that is not in bodies/facts.py
+    rules: Mapping[str, str] = field(default_factory=dict)      # of a TaskDistribution, lower case -> its own word
     foreign: tuple[str, ...] = ()   # options that belong to a relative: the manager would take or refuse them later
 
     @cached_property

@@ -11,7 +11,7 @@ from decimal import ROUND_CEILING
 from itertools import pairwise
 from typing import Final
 
-from sssjob.translators.scripts._sge_layout import NAMES, every, number, read_slots, write_slots
+from sssjob.translators.scripts._sge_layout import NAMES, SPACE, every, number, read_slots, write_slots
 from sssjob.translators.scripts._sge_lines import PREFIX, arguments, directive, live, scan
 from sssjob.translators.scripts.base import (
     APPROXIMATED,
@@ -42,6 +42,7 @@ from sssjob.translators.scripts.common import (
 )
 from sssjob.translators.scripts.grammars import INTEGER, PBS_TIME, Grammar, Kept, clock, file_reader
 from sssjob.translators.scripts.raw import Option
+from sssjob.translators.scripts.resource_limits import limit
 
 __all__ = ["DIALECT", "TRANSLATOR"]
 
@@ -394,7 +395,12 @@ ROWS: Final[tuple[AnyRow, ...]] = (
     listed("-q", "Queue", join=lambda reading: _joined(every(reading, "-q"), wins=True)),
     Row("-ar", "Reservation", Grammar(_digits, _digits, "the number of a reservation")),
     Row("-l h_rt", "Requested/Duration", _TIME),
-    Row("-l h_cpu", "ResourceLimit[name=CPUTime]", _TIME),
+    limit("-l h_cpu", "CPUTime", _TIME, "", "Hard"),
+    limit("-l s_cpu", "CPUTime", _TIME, "Soft"),
+    *(limit(f"-l {letter}_{resource}", name, SPACE, *kinds)
+      for resource, name in (("core", "CoreFileSize"), ("data", "DataSegSize"), ("fsize", "FileSize"),
+                             ("rss", "MaxMemorySize"), ("stack", "StackSize"))
+      for letter, kinds in (("h", ("", "Hard")), ("s", ("Soft",)))),
     Special(NAMES, read_slots, write_slots),
     _adding("-masterq"),
     Row("-binding"),

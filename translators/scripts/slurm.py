@@ -11,6 +11,7 @@ from typing import Final
 
 from sssjob.lexical import LexicalError
 from sssjob.nodeset import NodeSet
+from sssjob.request.asked import AMOUNTS
 from sssjob.translators.scripts._slurm_layout import NAMES, SIZE, read_layout, write_layout
 from sssjob.translators.scripts._slurm_lines import LONG, PREFIXES, SAME, arguments, directive, live, scan
 from sssjob.translators.scripts.base import (
@@ -460,6 +461,27 @@ def _write_deadline(asking: Asking) -> Written:
     return made
 
 
+#: Rules of a TaskDistribution -> how srun places tasks on nodes.
+_RULES: Final = {"roundrobin": "cyclic", "cyclic": "cyclic", "pack": "block", "block": "block"}
+_PLACED: Final = {"cyclic": "RoundRobin", "block": "Pack"}
+
+
+def _read_distribution(reading: Reading, options: Mapping[str, Option]) -> None:
+    """How tasks are placed on nodes; what else it says, or beside a number of tasks for each node, is kept."""
+    option = options["--distribution"]
+    rule = _PLACED.get((option.value or "").lower())
+    if rule is None or any(o.name == "--ntasks-per-node" for o in reading.options):
+        reading.keep(option)
+    else:
+        reading.put("TaskGroup/TaskDistribution[type=Rule]", rule, option)
+
+
+def _write_distribution(asking: Asking) -> Written:
+    entry = asking.one("TaskDistribution", AMOUNTS, carried=("type",))
+    word = None if entry is None else _RULES.get(entry.text.lower())
+    return [] if word is None else [("--distribution", word)]
+
+
 _REQUEUE: Final = Grammar(lambda text: text == "true", str, "true or false")
 
 ROWS: Final[tuple[AnyRow, ...]] = table((
@@ -475,6 +497,7 @@ ROWS: Final[tuple[AnyRow, ...]] = table((
     rowed(Row("--time", "Requested/Duration", _LIMIT), _write_time),
     Row("--time-min", SCHEDULER.format("MinDuration"), SLURM_MINUTES),
     Special(NAMES, read_layout, write_layout, part=True),
+    Special(("--distribution",), _read_distribution, _write_distribution, part=True, of=("TaskDistribution",)),
     Row("--cpus-per-gpu", SCHEDULER.format("CpusPerGPU"), COUNT),
     Row("--threads-per-core", SCHEDULER.format("ThreadsPerCore"), COUNT),
     Row("--tmp", "Requested/Disk[metric=PerNode]", SIZE),
@@ -513,6 +536,6 @@ _OTHER: Final = tuple(Row(f"--{name}") for name in sorted(LONG) if name not in S
 
 DIALECT: Final = Dialect(
     "slurm", "Slurm", "#SBATCH", (*ROWS, *_OTHER), scan, directive, arguments, _TOKENS,
-    ("SLURM_", "SBATCH_"), live, (".sbatch", ".slurm", ".sh"), separator="hetjob", pads=True,
+    ("SLURM_", "SBATCH_"), live, (".sbatch", ".slurm", ".sh"), separator="hetjob", pads=True, rules=_RULES,
     marks=PREFIXES)
 TRANSLATOR: Final = translator(DIALECT)

@@ -34,7 +34,7 @@ def write(dialect: Dialect, document: Document, context: WriteContext) -> str:
     """The script of the one job in a document; what it cannot say is in ``context.findings``."""
     mode_of(context.options.get("body"))
     asked = asking_for(dialect, document, context)
-    shebang, asked[0].body = _body(asked[0])
+    shebang, asked[0].body = _body(asked[0], _groups_line(asked))
     options = express(asked)
     body = opened(asked[0], shebang, asked[0].body)
     shebang, body = interpreted(asked[0], shebang, body)
@@ -111,8 +111,20 @@ def _line(dialect: Dialect, name: str, value: str | None, asking: Asking) -> str
         return ""
 
 
-def _body(asking: Asking) -> tuple[str, str]:
-    """The first line, and what follows: the script of the job, else a line that starts its executable."""
+def _groups_line(asked: Sequence[Asking]) -> str | None:
+    """The command that starts several task groups with executables of their own, where there are such."""
+    if len(asked[0].job.task_groups) < 2:
+        return None
+    from sssjob.translators.scripts.side_by_side import command
+
+    return command(asked, argument)
+
+
+def _body(asking: Asking, line: str | None = None) -> tuple[str, str]:
+    """The first line, and what follows: the script of the job, else a line that starts its executable. line: a command
+    that starts all of it."""
+    if line is not None:
+        return "#!/bin/sh\n", f"{line}\n"
     entry, arguments = asking.one("Executable"), asking.one("Arguments")
     text = "" if entry is None else entry.text
     file = asking.document.files.get(text[1:]) if text.startswith("#") else None

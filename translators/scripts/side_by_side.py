@@ -1,0 +1,108 @@
+"""Several task groups with executables of their own: the one command of the script that starts them side by side.
+
+Source: srun(1), ``--het-group``, for Slurm, where each group is a part of the job; mpirun(1) of Open MPI, several
+applications parted by a colon, for those whose parts are lists of nodes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Final
+
+from sssjob.request.asked import GROUP, GROUPS
+from sssjob.templates.quoting import word
+from sssjob.translators.scripts.base import APPROXIMATED, DROPPED, Asking
+from sssjob.translators.scripts.common import file_name
+from sssjob.translators.scripts.layout import join
+from sssjob.translators.scripts.raw import shell_words
+
+if TYPE_CHECKING:
+    from sssjob.request.asked import Entry
+
+__all__ = ["command"]
+
+_STREAMS: Final = (("InputFile", "--input"), ("OutputFile", "--output"), ("ErrorFile", "--error"))
+_WHERE: Final = "InitialWorkingDirectory"
+_BY_MPIRUN: Final = ("pbspro", "torque", "lsf")
+
+
+def command(asked: Sequence[Asking], argument: Callable[[Asking, str], str]) -> str | None:
+    """The line that starts all groups of a job; None where they do not have executables of their own, or the target
+    starts one command alone.
+
+    asked: the parts of the job as the target has them; argument: how a word of a command is written."""
+    first = asked[0]
+    native = len(asked) > 1
+    groups = list(asked) if native else [first.of(g) for g in first.job.task_groups]
+    own = [e for one in groups if (e := _own(one, "Executable")) is not None]
+    if len(own) < len(groups) or any(e.text.startswith("#") or not e.text for e in own):
+        return None
+    if not native and first.dialect.name not in _BY_MPIRUN:
+        _alone(first, groups)
+        return None
+    parts = [_part(one, number, argument, native) for number, one in enumerate(groups)]
+    if not native:
+        for one in groups:
+            _shared(one)
+            first.leave_out([e.item for e in (_own(one, _WHERE),) if e is not None])
+            join(first, one)
+    line = f"{'srun' if native else 'mpirun'} {' : '.join(parts)}"
+    first.note(APPROXIMATED, None, f"TaskGroup: the groups are started side by side by {line[:200]}", "info",
+               "TaskGroup")
+    return line
+
+
+def _own(asking: Asking, tag: str) -> Entry | None:
+    """What a group says of itself."""
+    return next((e for e in asking.said(tag) if e.slot == "" and e.level == GROUP), None)
+
+
+def _alone(asking: Asking, groups: Sequence[Asking]) -> None:
+    """One finding for each further group where only one command is started."""
+    for number, one in enumerate(groups[1:], 2):
+        lost = [e for tag in ("Executable", "Arguments", _WHERE, *dict(_STREAMS)) if (e := _own(one, tag)) is not None]
+        lost += _variables(one)
+        names = ", ".join(f"{e.tag} {e.attributes.get('name') or e.text[:80]}" for e in lost)
+        one.note(DROPPED, lost[0], f"TaskGroup {number}: {one.dialect.title} starts the command of the first group "
+                 f"alone; what is not carried: {names}", subject="TaskGroup")
+        asking.leave_out([e.item for e in lost])
+
+
+def _shared(asking: Asking) -> None:
+    """The findings for streams of one group, which become those of the job."""
+    for tag in dict(_STREAMS):
+        if (entry := _own(asking, tag)) is not None:
+            asking.note(APPROXIMATED, entry, f"{tag}: the file of one group is that of all of them")
+
+
+def _part(asking: Asking, number: int, argument: Callable[[Asking, str], str], native: bool) -> str:
+    """How one group is started: options of the launcher, variables, command and arguments."""
+    executable, arguments = asking.one("Executable"), asking.one("Arguments")
+    assert executable is not None
+    count = asking.one("TaskCount", (GROUP, GROUPS))
+    words = [f"--het-group={number}"] if native else ["-n", count.text if count and count.text.isdigit() else "1"]
+    if (number or not native) and (directory := _own(asking, _WHERE)) is not None:
+        directory.used = True
+        words += [f"--chdir={word(directory.text)}"] if native else ["-wdir", str(word(directory.text))]
+    if native and number:       # those of the first group are the script's
+        for tag, option in _STREAMS:
+            if _own(asking, tag) is not None:
+                name, _ = file_name(asking, tag)
+                words += [f"{option}={word(name)}"] if name is not None else []
+    variables = _variables(asking)
+    for e in variables:
+        e.used = True
+        e.understood.add("name")
+    words += ["env", *(str(word(f"{e.attributes.get('name', '')}={e.text}")) for e in variables)] if variables else []
+    words.append(str(word(executable.text)))
+    if arguments is not None:
+        try:
+            words += [argument(asking, one) for one in shell_words(arguments.text)]
+        except ValueError:
+            words.append(str(word(arguments.text)))
+    return " ".join(words)
+
+
+def _variables(asking: Asking) -> list[Entry]:
+    """The variables that the group has for itself."""
+    return [e for e in asking.entries if e.slot == "Environment" and e.tag == "Variable" and e.level == GROUP]
