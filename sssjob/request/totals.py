@@ -146,10 +146,15 @@ def _copies(groups: Sequence[TaskGroupView], parts: Sequence[Part]) -> int:
     count = 0
     for group, part in zip(groups, parts, strict=True):
         executable = group.value("Executable")
-        if isinstance(executable, str) and executable.startswith("#"):
+        if (isinstance(executable, str) and executable.startswith("#")) or _single(group):
             return 1
         count += part.layout.task_total or 1
     return count or 1
+
+
+def _single(group: TaskGroupView) -> bool:
+    """Whether the job names the launcher that starts one copy, whatever there is room for (PSI/J)."""
+    return any(p.text == "single" and p.attributes.get("name") == "Launcher" for p in group.get("Extension"))
 
 
 def _count(properties: Iterable[Property], tag: str) -> int | None:

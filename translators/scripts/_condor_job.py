@@ -129,7 +129,8 @@ def write_layout(asking: Asking) -> Written:
         options += [("universe", "parallel"), ("machine_count", str(nodes))]
         if asking.source != "htcondor":
             asking.note(SITE, part.sources.get("nodes"), "NodeCount: more than one machine needs the parallel "
-                        "universe, which a site has to set up", subject="NodeCount")
+                        f"universe, which a site has to set up; it starts the program on each of {nodes}",
+                        subject="NodeCount")
     if part.nodes_most:
         asking.note(APPROXIMATED, part.sources["nodes"], f"NodeCount: {part.nodes} is taken of {part.nodes} to "
                     f"{part.nodes_most}", subject="NodeCount")

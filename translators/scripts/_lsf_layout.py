@@ -513,7 +513,7 @@ def _memory(asking: Asking, part: Part, memory: Amount, cpus: int) -> str:
     """Of a host, a task or the job."""
     if memory.value % 1024:
         asking.note(APPROXIMATED, memory.entry, "rounded up to whole KB")
-    if memory.per in ("PerNode", "job", "task"):
+    if memory.per in ("PerNode", "job", "task") and not (memory.per == "PerNode" and _is_uneven(part)):
         return _number(asking, memory.value) + {"PerNode": "", "job": "/job", "task": "/task"}[memory.per]
     if memory.per == "PerProcessor":
         if cpus > 1:
@@ -528,6 +528,14 @@ def _memory(asking: Asking, part: Part, memory: Amount, cpus: int) -> str:
         return f"{_number(asking, total)}/job"
     unknown_factor(asking, memory, f"memory {memory.per} is written for each task")
     return f"{_number(asking, memory.value)}/task"
+
+
+def _is_uneven(part: Part) -> bool:
+    """Whether tasks cannot be told to be on just so many hosts: then an amount of a host has no number of hosts."""
+    if part.geometry:
+        return len(set(part.geometry)) > 1
+    nodes, tasks = part.node_stated, part.slots
+    return nodes is not None and nodes > 1 and tasks is not None and tasks % nodes != 0
 
 
 def _counted(asking: Asking, e: Entry) -> str:

@@ -62,7 +62,7 @@ DIALECT: Final = Dialect(
     "htcondor", "HTCondor", "", ROWS, _nowhere, _directive, lambda reading, text: [], TOKENS, ("_CONDOR_",),
     lambda lines: [], (".sub", ".submit", ".condor", ".jdf"), starts_in="scratch", exports=False, merges=False,
     open=("MY.",), index=index, macros={
-        "process": "array_index", "procid": "array_index", "cluster": "job_id", "clusterid": "job_id"})
+        "process": "array_index", "procid": "array_index", "cluster": "job_id", "clusterid": "job_id"}, launcher="")
 
 
 # -- the document

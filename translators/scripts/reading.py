@@ -15,6 +15,7 @@ from sssjob.element import Container, Property, Value
 from sssjob.findings import Policy, Severity
 from sssjob.model import CLASSES, Document, File, Job, Raw, TaskGroup
 from sssjob.translators.base import ReadContext
+from sssjob.translators.scripts.copies import taken_back
 from sssjob.translators.scripts.grammars import Grammar, Kept
 from sssjob.translators.scripts.placeholders import scanned
 from sssjob.translators.scripts.raw import TEMPLATE, Line, Option, lines_of
@@ -196,17 +197,23 @@ def read(dialect: Dialect, data: bytes, context: ReadContext) -> Document:
         scan.components[0] += dialect.arguments(reading, given)
     scan.rest = taken(reading, scan.rest)
     job = understand(reading, scan.components)
-    job.set("Executable", f"#{SCRIPT}")
+    body = "".join([line.text + line.end for line in scan.rest])
+    alone = not encoded and " -n " in body[:200] and taken_back(dialect, job, body)
+    if not alone:
+        job.set("Executable", f"#{SCRIPT}")
     inner = sorted([i for i in job.items if i.tag in _ORDER], key=_order)
     job.items = [*(i for i in job.items if i.tag not in _ORDER), *inner]
     context.findings.raise_if_rejected()
-    body = "".join([line.text + line.end for line in scan.rest])
+    lines_of_body = [line.number for line in scan.rest]
+    options = [option for part in scan.components for option in part]
+    if alone:
+        return ScriptDocument(job, {}, context.path, context.profile, context.findings, reading.origins, lines_of_body,
+                              options)
     file = File(SCRIPT, base64.b64encode(body.encode("utf-8", "surrogateescape")).decode(), "base64") if encoded \
         else File(SCRIPT, body)
     root = Raw("Request", {"action": "Submit"}, children=[Raw("Object", text="Job"), Raw("Data", children=[job])])
-    return ScriptDocument(root, {SCRIPT: file}, context.path, context.profile, context.findings,
-                          reading.origins, [line.number for line in scan.rest],
-                          [option for part in scan.components for option in part])
+    return ScriptDocument(root, {SCRIPT: file}, context.path, context.profile, context.findings, reading.origins,
+                          lines_of_body, options)
 
 
 def understand(reading: Reading, components: list[list[Option]]) -> Job:

@@ -165,6 +165,7 @@ class Dialect:
     open: tuple[str, ...] = ()      # beginnings of options whose names are the site's, such as ``l `` of PBS
     body: Facts | None = None       # what a job finds, of a dialect that is not in bodies/facts.py
     rules: Mapping[str, str] = field(default_factory=dict)      # of a TaskDistribution, lower case -> its own word
+    launcher: str = "mpirun"        # what starts copies of an executable; empty: the manager itself starts the one
     foreign: tuple[str, ...] = ()   # options that belong to a relative: the manager would take or refuse them later
 
     @cached_property

@@ -13,6 +13,7 @@ from sssjob.translators.base import WriteContext
 from sssjob.translators.scripts import untranslated
 from sssjob.translators.scripts.asking import SUSPECT, Asking, is_fact
 from sssjob.translators.scripts.body import carry, mode_of
+from sssjob.translators.scripts.copies import SHEBANG, launched
 from sssjob.translators.scripts.opening import argument, interpreted, moves, opened
 from sssjob.translators.scripts.raw import lines_of, shell_words
 from sssjob.translators.scripts.rows import (
@@ -34,7 +35,7 @@ def write(dialect: Dialect, document: Document, context: WriteContext) -> str:
     """The script of the one job in a document; what it cannot say is in ``context.findings``."""
     mode_of(context.options.get("body"))
     asked = asking_for(dialect, document, context)
-    shebang, asked[0].body = _body(asked[0], _groups_line(asked))
+    shebang, asked[0].body = _body(asked, _groups_line(asked))
     options = express(asked)
     body = opened(asked[0], shebang, asked[0].body)
     shebang, body = interpreted(asked[0], shebang, body)
@@ -120,11 +121,12 @@ def _groups_line(asked: Sequence[Asking]) -> str | None:
     return command(asked, argument)
 
 
-def _body(asking: Asking, line: str | None = None) -> tuple[str, str]:
-    """The first line, and what follows: the script of the job, else a line that starts its executable. line: a command
-    that starts all of it."""
+def _body(asked: Sequence[Asking], line: str | None = None) -> tuple[str, str]:
+    """The first line, and what follows: the script of the job, else a line that starts its executable. asked: the parts
+    of the job; line: a command that starts all of it."""
+    asking = asked[0]
     if line is not None:
-        return "#!/bin/sh\n", f"{line}\n"
+        return SHEBANG, f"{line}\n"
     entry, arguments = asking.one("Executable"), asking.one("Arguments")
     text = "" if entry is None else entry.text
     file = asking.document.files.get(text[1:]) if text.startswith("#") else None
@@ -135,7 +137,7 @@ def _body(asking: Asking, line: str | None = None) -> tuple[str, str]:
         first, end, rest = script.partition("\n")
         if first.startswith("#!") and end:
             return first + end, carry(asking, first, rest, 1)
-        return "#!/bin/sh\n", carry(asking, "", script, 0)
+        return SHEBANG, carry(asking, "", script, 0)
     command = [str(word(text))] if text else []
     if asking.came_from("scratch") and text and text[0] not in "/$" and "InitialWorkingDirectory" in asking.tags:
         asking.note(APPROXIMATED, entry, "a file of the directory of submission, here of the one that the job starts "
@@ -145,7 +147,7 @@ def _body(asking: Asking, line: str | None = None) -> tuple[str, str]:
             command += [argument(asking, one) for one in shell_words(arguments.text)]
         except ValueError:
             command.append(word(arguments.text))
-    return "#!/bin/sh\n", "".join(f"{' '.join(command)}\n" if command else "")
+    return SHEBANG, f"{launched(asked)}{' '.join(command)}\n" if command else ""
 
 
 def _defaults(asking: Asking) -> None:
@@ -226,6 +228,6 @@ def leftovers(asked: Sequence[Asking]) -> None:
 
 def script_of(asking: Asking) -> str:
     """The whole script of a job, carried over, for a target that keeps its directives in another file."""
-    shebang, asking.body = _body(asking)
+    shebang, asking.body = _body([asking])
     _defaults(asking)
     return shebang + asking.body

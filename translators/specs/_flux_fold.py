@@ -15,6 +15,7 @@ from typing import Any, Final
 
 from sssjob.fluxexec.jobspec import Layout, faults
 from sssjob.model import File
+from sssjob.request.levels import request_of
 from sssjob.translators.scripts.base import DROPPED, INVENTED, SITE, Asking
 from sssjob.translators.scripts.flux import duration
 from sssjob.translators.specs._flux_constraints import as_object
@@ -76,8 +77,8 @@ class Fold:
                              "Processors")
         slots = tasks if nodes is None else -(-tasks // nodes)
         layout = Layout(slots, counts.get("--cores-per-slot", 1), counts.get("--gpus-per-slot", 0), nodes, exclusive)
-        whole = layout.total == tasks or self.script is not None
-        return layout, {"per_slot": 1} if whole else {"total": tasks}
+        copies = layout.total if self.script is not None else request_of(self.asking.job, bare=True).totals.copies
+        return layout, {"per_slot": 1} if layout.total == copies else {"total": copies}
 
     def _nested(self) -> list[str]:
         """The command that starts an instance with the script in it, once on each node."""

@@ -9,11 +9,13 @@ import json
 import re
 import signal
 from collections.abc import Iterator
+from decimal import Decimal
 from typing import Any, Final
 
+from sssjob.element import new_property
 from sssjob.findings import Policy
-from sssjob.fluxexec.jobspec import read_layout, read_task
-from sssjob.model import File
+from sssjob.fluxexec.jobspec import Layout, read_layout, read_task
+from sssjob.model import File, Job, TaskGroup
 from sssjob.translators.scripts.base import APPROXIMATED, DROPPED, Reading
 from sssjob.translators.specs._flux_constraints import as_text
 
@@ -51,6 +53,8 @@ class Unfold:
     def __init__(self, reading: Reading, value: dict[str, Any]) -> None:
         self.reading, self.value = reading, value
         self.made: Options = []
+        self.copies: int | None = None      # of the command, where there are fewer than slots
+        self.slots: Layout | None = None
 
     def all(self) -> tuple[Options, list[str], dict[str, File]]:
         """(options, command, files). Raises JobspecError for what no option can say."""
@@ -94,7 +98,7 @@ class Unfold:
                 self.tell("tasks", f"tasks: {tasks} on {layout.nodes} nodes are read as one on each")
                 tasks = layout.nodes
         elif layout.total > tasks:
-            self.tell("resources", f"resources: {layout.total} slots for {tasks} tasks are read as so many tasks")
+            self.copies, self.slots = tasks, layout
             tasks = layout.total
         self.made.append(("--nslots", str(tasks)))
         self.made += [(name, str(n)) for name, n in (
@@ -103,6 +107,21 @@ class Unfold:
             self.made.append(("--exclusive", None))
         if not layout.cores:
             self.tell("resources", "resources: a slot without cores is read as one of no stated number of them")
+
+    def said_apart(self, job: Job) -> None:
+        """Say cores and GPUs of all slots as those of the job, and only as many tasks as are started: options of Flux
+        know slots alone."""
+        if self.copies is None or self.slots is None:
+            return
+        group = next(iter(job.task_groups), None)
+        if group is not None:
+            job.items.remove(group)
+        requested = job.ensure("Requested")
+        requested.add("Processors", self.slots.total * (self.slots.cores or 1))
+        if self.slots.gpus:
+            requested.add("Resource", Decimal(self.slots.total * self.slots.gpus), name="GPU")
+        if self.copies > 1:
+            job.items.append(TaskGroup([new_property("TaskCount", self.copies)]))
 
     def _system(self, system: dict[str, Any]) -> None:
         """Takes out what has an option."""

@@ -43,6 +43,9 @@ from sssjob.request.asked import (
     Target,
     policy_of,
 )
+from sssjob.request.geometry import Geometry
+from sssjob.request.layout import Layout
+from sssjob.request.tree import per_of
 from sssjob.translators.scripts.raw import shell_words
 from sssjob.translators.specs._psij_from_spec import REFERENCE
 from sssjob.units import to_bytes
@@ -60,7 +63,6 @@ class _Writing(Asked):
         super().__init__(job, findings, policy, target, group)
         self.files = files
         self.spec = JobSpec(attributes=JobAttributes(duration=None))
-        self._per_task: int | None = None       # ProcessorsPerTask
 
     @property
     def amounts(self) -> tuple[str, ...]:
@@ -231,93 +233,133 @@ class _Writing(Asked):
             except (ValueError, LookupError, TypeError, AttributeError):
                 return False
         else:
-            return (kind, name) == ("Scheduler", "ExclusiveNodeUse")
+            return kind == "Scheduler" and name in ("ExclusiveNodeUse", "ChunkCount")
         return True
 
     # -- resources
     def _resources(self) -> None:
-        values: dict[str, Any] = self._counts()
+        layout = self._layout()
+        values: dict[str, Any] = self._counts(layout)
         exclusive = any(e.tag == "Extension" and e.attributes.get("name") == "ExclusiveNodeUse"
                         and isinstance(e.item, Property) and e.text.lower() == "true" for e in self.entries)
-        values |= {"gpu_cores_per_process": self._gpus(values), "memory": self._memory(values),
+        values |= {"gpu_cores_per_process": self._gpus(layout, values), "memory": self._memory(layout),
                    "exclusive_node_use": exclusive}
         values = {k: v for k, v in values.items() if v is not None and v is not False}
         if values:
             self.spec.resources = self._consistent(values)
 
-    def _counts(self) -> dict[str, Any]:
-        """Nodes, processes and cores (decisions 8 to 10)."""
-        tasks = self.count("TaskCount", (GROUP, GROUPS)) or self._listed()
-        processors = self.count("Processors", self.amounts)
-        each = self.count("Processors", TASK)
-        per_node = self._distribution()
-        if each is None:
-            each = self._per_task
-        if tasks is None and processors is not None:
-            processes: int | None = self._shared(processors, each or 1, "Processors")
-        else:
-            processes = tasks
-            if tasks and processors and each is None and processors != tasks:
-                each = self._shared(processors, tasks, "Processors")
-        self._launcher(tasks)
-        return {"node_count": self.count("NodeCount", self.amounts), "process_count": processes,
+    def _layout(self) -> Layout:
+        """What the job says of nodes, tasks and processors; their entries are kept for findings."""
+        layout = Layout(nodes=self.count("NodeCount", self.amounts),
+                        tasks=self.count("TaskCount", (GROUP, GROUPS)) or self.listed or None,
+                        processors=self.count("Processors", self.amounts), cpus=self.count("Processors", TASK))
+        chunks = self.one("Extension", AMOUNTS, name="ChunkCount", type="Scheduler") if self.says_chunks() else None
+        if chunks is not None and chunks.text.isdigit():
+            layout.chunks = int(chunks.text) or None
+        self._distribution(layout)
+        return layout
+
+    def says_chunks(self) -> bool:
+        """Whether the job counts chunks, pieces that the manager places as it likes."""
+        return any(e.attributes.get("name") == "ChunkCount" for e in self.said("Extension"))
+
+    def _counts(self, layout: Layout) -> dict[str, Any]:
+        """Nodes, processes and cores of each process."""
+        processes, processors = layout.slots, layout.processor_total
+        each = layout.cpus
+        if processes is not None and processors is not None:
+            whole = layout.processors_each or max(1, processors // processes)
+            each = whole if whole != 1 or layout.cpus else None
+            if whole * processes < processors:
+                self._lost("Processors", f"{whole * processes} of {processors} are asked for, as {processes} processes "
+                           f"of {whole}: all processes of a JobSpec are of one size")
+        self._launcher(layout.task_total)
+        per_node = layout.per_node
+        if layout.geometry and len(set(layout.geometry)) == 1:
+            per_node = layout.geometry[0]
+        return {"node_count": layout.node_stated if layout.chunks is None else layout.nodes, "process_count": processes,
                 "processes_per_node": per_node, "cpu_cores_per_process": each}
 
-    def _listed(self) -> int | None:
-        """The number of explicit tasks where no TaskCount is stated."""
-        groups = [self.group] if self.group is not None else self.job.task_groups
-        return sum(len(g.tasks) for g in groups) or None
+    def _lost(self, tag: str, why: str) -> None:
+        """The finding for a number that is not carried as it is, at the property that says it."""
+        entry = next((e for e in self.said(tag) if e.used), None)
+        if entry is not None:
+            self.dropped(entry, why)
+        else:
+            self.note(self.target.rule, None, f"{tag}: {why}", None, tag)
 
     def _launcher(self, tasks: int | None) -> None:
-        if tasks is not None and tasks > 1 and self.spec.launcher is None:
+        """What starts several processes where the job does not say; a script is started once."""
+        executable = self.one("Executable")
+        if tasks is not None and tasks > 1 and self.spec.launcher is None and not (
+                executable is not None and executable.text.startswith("#")):
             self.spec.launcher = self.target.launcher
             if not self.target.executor:
                 self.note("SSS503", None, f"Launcher: {tasks} tasks need one; {self.target.launcher} is taken",
                           None, "Launcher")
 
-    def _distribution(self) -> int | None:
-        """TasksPerNode; ProcessorsPerTask is kept for the cores of a process (decisions 9)."""
+    def _distribution(self, layout: Layout) -> None:
+        """TasksPerNode, ProcessorsPerTask and a geometry, in numbers."""
         entry = self.one("TaskDistribution", carried=("type",))
         if entry is None:
-            return None
-        kind = entry.attributes.get("type") or ("TasksPerNode" if entry.text.isdigit() else "Rule")
-        if kind == "TasksPerNode" and entry.text.isdigit() and int(entry.text):
-            return int(entry.text)
-        if kind == "ProcessorsPerTask" and entry.text.isdigit() and int(entry.text):
-            self._per_task = int(entry.text)
-            return None
-        self.dropped(entry, f"a distribution by {kind} is not carried")
-        return None
+            return
+        text = entry.text.strip()
+        kind = entry.attributes.get("type") or (
+            "TasksPerNode" if text.isdigit() else "Geometry" if text.startswith("{") else "Rule")
+        if kind == "TasksPerNode" and text.isdigit() and int(text):
+            layout.per_node = int(text)
+        elif kind == "ProcessorsPerTask" and text.isdigit() and int(text):
+            layout.cpus = layout.cpus or int(text)
+        elif kind == "Geometry":
+            try:
+                layout.geometry = tuple(map(len, Geometry.parse(text).nodes))
+            except LexicalError as error:
+                self.dropped(entry, str(error))
+                return
+            if len(set(layout.geometry)) > 1:
+                self.dropped(entry, f"{layout.task_total} processes are asked for, not which of them share a node")
+        else:
+            self.dropped(entry, f"a distribution by {kind} is not carried")
 
-    def _shared(self, total: int, parts: int, name: str) -> int:
-        """total / parts, rounded up with a finding."""
-        if total % parts:
-            self.note("SSS502", None, f"{name}: {total} cannot be shared out evenly among {parts}; rounded up",
-                      None, name)
-        return -(-total // parts)
-
-    def _gpus(self, counts: Mapping[str, Any]) -> int | None:
+    def _gpus(self, layout: Layout, counts: Mapping[str, Any]) -> int | None:
+        """GPUs of each process; a total that does not divide evenly is not rounded up into more."""
         each = self.one("Resource", TASK, carried=("units",), name="GPU")
-        whole = self.one("Resource", self.amounts, carried=("units",), name="GPU")
-        entry = each or whole
+        entry = each or self.one("Resource", self.amounts, carried=("units", "metric"), name="GPU")
         if entry is None:
             return None
         amount = int(Decimal(entry.value).to_integral_value(ROUND_CEILING))
-        return amount if each else self._shared(amount, counts.get("process_count") or 1, "Resource GPU")
+        if each is not None:
+            return amount
+        factor, processes = self._factor(entry, layout), counts.get("process_count") or layout.nodes or 1
+        if factor is None:
+            return None
+        if amount * factor % processes:
+            self.dropped(entry, f"{amount * factor} GPUs cannot be shared out evenly among {processes} processes")
+            return None
+        return amount * factor // processes
 
-    def _memory(self, counts: Mapping[str, Any]) -> int | None:
-        """Bytes of the whole job (decisions 6)."""
+    def _factor(self, entry: Entry, layout: Layout) -> int | None:
+        """What an amount is multiplied with to become that of the whole job; None, with a finding, where nothing says
+        it."""
+        metric = entry.attributes.get("metric", "Total")
+        what = per_of(metric)
+        if metric == "Total":
+            return 1
+        count = {"nodes": layout.node_total, "processors": layout.processor_total, "chunks": layout.chunks}.get(
+            what or "")
+        if count is None:
+            self.dropped(entry, f"metric {metric} is not carried" if what is None else
+                         f"{metric}: the job does not say how many {what}")
+        return count
+
+    def _memory(self, layout: Layout) -> int | None:
+        """Bytes of the whole job."""
         each = self.one("Memory", TASK, carried=("units", "metric"))
         entry = each or self.one("Memory", self.amounts, carried=("units", "metric"))
         if entry is None:
             return None
-        processes = counts.get("process_count") or (counts.get("node_count") or 1) * (
-            counts.get("processes_per_node") or 1)
-        factors = {"Total": 1, "PerNode": counts.get("node_count") or 1,
-                   "PerProcessor": processes * (counts.get("cpu_cores_per_process") or 1)}
-        factor = processes if each else factors.get(entry.attributes.get("metric", "Total"))
+        factor = (layout.task_total or 1) if each else self._factor(entry, layout)
         if factor is None:
-            self.dropped(entry, f"metric {entry.attributes['metric']} is not carried")
             return None
         try:
             amount = to_bytes(Decimal(entry.value), entry.attributes.get("units")) * factor
@@ -329,17 +371,18 @@ class _Writing(Asked):
         return int(amount.to_integral_value(ROUND_CEILING))
 
     def _consistent(self, values: dict[str, Any]) -> ResourceSpecV1:
-        """A ResourceSpecV1; what contradicts the number of processes is left out with a finding."""
+        """A ResourceSpecV1; what contradicts the number of processes is left out with a finding at its property."""
+        said = {"node_count": "NodeCount", "processes_per_node": "TaskDistribution"}
         for left_out in ((), ("node_count",), ("processes_per_node",), ("node_count", "processes_per_node")):
             try:
-                made = ResourceSpecV1(**{k: v for k, v in values.items() if k not in left_out})
+                resources = ResourceSpecV1(**{k: v for k, v in values.items() if k not in left_out})
             except InvalidJobException as error:
                 problem = error
                 continue
             for name in left_out:
                 if name in values:
-                    self.note(self.target.rule, None, f"{name}: {problem}", None, name)
-            return made
+                    self._lost(said[name], str(problem))
+            return resources
         self.note("SSS505", None, str(problem), None, "resources")
         return ResourceSpecV1()
 

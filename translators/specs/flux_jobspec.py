@@ -60,13 +60,15 @@ def read(data: bytes, context: ReadContext) -> Document:
     for fault in faults(value, "rfc") if level == "flux" else ():
         findings.add(APPROXIMATED, fault.partition(":")[0], f"{fault}; RFC 25 does not allow that", severity="info")
     reading = Reading(DIALECT, context)
+    unfold = Unfold(reading, value)
     try:
-        options, command, files = Unfold(reading, value).all()
+        options, command, files = unfold.all()
     except (ProtocolError, KeyError, AttributeError, TypeError) as error:
         findings.add("SSS112", "jobspec", str(error))
         findings.raise_if_rejected()
         raise
     job = understand(reading, [[Option(name, text, 0, 0, "") for name, text in options]])
+    unfold.said_apart(job)
     if command:
         job.set("Executable", command[0])
         if len(command) > 1:

@@ -1,0 +1,107 @@
+"""How many copies of the executable a script starts, and by what: the launcher's line.
+
+An executable with several tasks is started once for each (a script is started once and starts what it likes). So the
+line of the script has the launcher of the target before the executable, and a script that is nothing but such a line is
+read as the executable again. Source: SSS job object 3.1.0, sections 3.0 and 6; srun(1), mpirun(1), flux-run(1).
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final
+
+from sssjob.element import new_property
+from sssjob.model import Job, TaskGroup
+from sssjob.request.levels import request_of
+from sssjob.templates.quoting import QuotingError, word
+from sssjob.translators.scripts.asking import Asking
+from sssjob.translators.scripts.rows import APPROXIMATED, DROPPED
+
+if TYPE_CHECKING:
+    from sssjob.translators.scripts.rows import Dialect
+
+__all__ = ["SHEBANG", "launched", "taken_back"]
+
+#: The first line of a script that is written for an executable.
+SHEBANG: Final = "#!/bin/sh\n"
+#: Launchers that are there under every resource manager.
+_EVERYWHERE: Final = ("mpirun", "mpiexec")
+_LINE: Final = re.compile(r"([a-z]+(?: run)?) -n ([1-9]\d{0,8}) ([^\s-].*)", re.ASCII)
+
+
+def launched(asked: Sequence[Asking]) -> str:
+    """What stands before the executable: the launcher with the number of copies and a blank; empty for one copy.
+
+    asked: the parts of the job as the target has them.
+    """
+    first = asked[0]
+    totals = request_of(first.job, bare=True).totals
+    if totals.copies < 2:
+        return ""
+    if len(asked) > 1:          # parts of a heterogeneous job, which one command starts in all of them
+        return f"srun --het-group={','.join(str(number) for number in range(len(asked)))} "
+    launcher = _launcher(first)
+    entry = next((e for tag in ("TaskCount", "TaskDistribution") for e in first.said(tag)), None)
+    if not launcher:
+        message = f"{first.dialect.title} starts the executable by itself, and not {totals.copies} copies of it"
+        if entry is None:
+            first.note(DROPPED, None, f"TaskCount: {message}", subject="TaskCount")
+        else:
+            first.note(DROPPED, entry, message)
+        return ""
+    first.note(APPROXIMATED, entry, f"{totals.copies} copies of the executable are started by {launcher}", "info",
+               "TaskCount")
+    return f"{launcher} -n {totals.copies} "
+
+
+def _launcher(asking: Asking) -> str:
+    """The launcher of the target, or the one that the job names where it is there too."""
+    own = asking.dialect.launcher
+    entry = asking.extension("Launcher")
+    if entry is None or not own:
+        return own
+    if entry.text in _EVERYWHERE or entry.text == own:
+        return entry.text
+    asking.note(APPROXIMATED, entry, f"{own} is written in place of {entry.text}")
+    return own
+
+
+def taken_back(dialect: Dialect, job: Job, script: str) -> bool:
+    """Whether a script is just the line that ``launched`` writes for the tasks of the job; then the job gets the
+    executable and its arguments in place of it."""
+    if not dialect.launcher or not script.startswith(SHEBANG) or script.count("\n") != 2 or script[-1] != "\n":
+        return False
+    line = script[len(SHEBANG):-1]
+    hit = _LINE.fullmatch(line)
+    if hit is None or hit[1] not in (dialect.launcher, *_EVERYWHERE):
+        return False
+    try:
+        words = shlex.split(hit[3])
+        if not words or " ".join(str(word(one)) for one in words) != hit[3]:
+            return False
+    except (ValueError, QuotingError):
+        return False
+    if not _has_copies(job, int(hit[2])):
+        return False
+    job.set("Executable", words[0])
+    if len(words) > 1:
+        job.set("Arguments", shlex.join(words[1:]))
+    if hit[1] != dialect.launcher:
+        job.add("Extension", hit[1], type="Scheduler", name="Launcher")
+    return True
+
+
+def _has_copies(job: Job, copies: int) -> bool:
+    """Whether a job has so many tasks; one that asks for so many processors and says nothing of tasks gets them."""
+    groups, totals = job.task_groups, request_of(job, bare=True).totals
+    if len(groups) > 1 or totals.copies == copies:
+        return len(groups) == 1
+    if totals.tasks is not None or totals.processors is None or totals.processors.value != copies:
+        return False
+    group = groups[0] if groups else TaskGroup()
+    group.items.insert(0, new_property("TaskCount", copies))
+    if not groups:
+        job.items.append(group)
+    return True
