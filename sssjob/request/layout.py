@@ -112,6 +112,12 @@ class Layout:
         return None
 
     @property
+    def copies(self) -> int:
+        """How often an executable is started: once for each task that is stated or listed, else once, on all that is
+        asked for."""
+        return self.tasks or sum(self.geometry) or 1
+
+    @property
     def slots(self) -> int | None:
         """How many tasks a target that has to be told a number is told: the tasks, else one for each processor."""
         total = self.task_total

@@ -148,7 +148,7 @@ def _copies(groups: Sequence[TaskGroupView], parts: Sequence[Part]) -> int:
         executable = group.value("Executable")
         if (isinstance(executable, str) and executable.startswith("#")) or _single(group):
             return 1
-        count += part.layout.task_total or 1
+        count += part.layout.copies
     return count or 1
 
 

@@ -150,7 +150,12 @@ def test_defaults_take_part_in_the_totals() -> None:
     ("<Executable>a</Executable>" + grouped("<TaskCount>6</TaskCount>"), 6),
     ("<Executable>#Script</Executable>" + grouped("<TaskCount>6</TaskCount>"), 1),
     (grouped("<Executable>a</Executable>", "<Executable>b</Executable><TaskCount>4</TaskCount>"), 5),
-    ("<Executable>a</Executable><NodeCount>3</NodeCount><TaskDistribution>2</TaskDistribution>", 6),
+    ("<Executable>a</Executable><TaskDistribution>{1}{2,3}</TaskDistribution>", 3),
+    ("<Executable>a</Executable><NodeCount>3</NodeCount><TaskDistribution>2</TaskDistribution>", 1),
+    ("<Executable>a</Executable><Processors>8</Processors><TaskDistribution type='ProcessorsPerTask'>2"
+     "</TaskDistribution>", 1),
+    (grouped("<Executable>a</Executable><TaskCount>4</TaskCount>")
+     + "<Extension type='Scheduler' name='Launcher'>single</Extension>", 1),
 ])
 def test_copies(text: str, copies: int) -> None:
     assert request_of(job(text)).totals.copies == copies

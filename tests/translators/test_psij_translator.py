@@ -188,7 +188,7 @@ def test_nearest_scope_counts() -> None:
     ("<Arguments>${A}</Arguments>", ("SSS502", "warning", "Arguments")),
     ("<Name>/bin/x</Name>", ("SSS502", "warning", "Name")),
     ("<InitialWorkingDirectory>w</InitialWorkingDirectory>", ("SSS504", "warning", "InitialWorkingDirectory")),
-    ("<NodeCount>3</NodeCount><Processors>4</Processors>", ("SSS501", "error", "node_count")),
+    ("<NodeCount>3</NodeCount><Processors>4</Processors>", ("SSS501", "error", "NodeCount")),
     ("<Other awarenessPolicy='Warn'>1</Other>", ("SSS501", "warning", "Other")),
     ("<TaskGroup><TaskCount>2</TaskCount></TaskGroup>", ("SSS503", "warning", "Launcher")),
     ("<TaskGroup><Task><Arguments>1</Arguments></Task><Task><Arguments>2</Arguments></Task></TaskGroup>",

@@ -156,4 +156,4 @@ def test_where_one_command_is_started_the_others_are_named(name: str) -> None:
 def test_one_command_for_all_groups_stays_one() -> None:
     text, _ = written("slurm", "<Executable>/bin/a</Executable><TaskGroup><TaskCount>1</TaskCount></TaskGroup>"
                                "<TaskGroup><TaskCount>2</TaskCount></TaskGroup>")
-    assert text.endswith("\n/bin/a\n")
+    assert text.endswith("\nsrun --het-group=0,1 /bin/a\n")

@@ -16,7 +16,7 @@ from typing import Any, Final
 from sssjob.fluxexec.jobspec import Layout, faults
 from sssjob.model import File
 from sssjob.request.levels import request_of
-from sssjob.translators.scripts.base import DROPPED, INVENTED, SITE, Asking
+from sssjob.translators.scripts.base import APPROXIMATED, DROPPED, INVENTED, SITE, Asking
 from sssjob.translators.scripts.flux import duration
 from sssjob.translators.specs._flux_constraints import as_object
 from sssjob.translators.specs._flux_unfold import NEST, PLACE, STREAMS, Options
@@ -78,6 +78,8 @@ class Fold:
         slots = tasks if nodes is None else -(-tasks // nodes)
         layout = Layout(slots, counts.get("--cores-per-slot", 1), counts.get("--gpus-per-slot", 0), nodes, exclusive)
         copies = layout.total if self.script is not None else request_of(self.asking.job, bare=True).totals.copies
+        for e in self.asking.said("TaskDistribution") if copies < layout.total else ():
+            self.asking.note(APPROXIMATED, e, f"the command is started {copies} times, on {layout.total} slots")
         return layout, {"per_slot": 1} if layout.total == copies else {"total": copies}
 
     def _nested(self) -> list[str]:

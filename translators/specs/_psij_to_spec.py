@@ -273,12 +273,14 @@ class _Writing(Asked):
             if whole * processes < processors:
                 self._lost("Processors", f"{whole * processes} of {processors} are asked for, as {processes} processes "
                            f"of {whole}: all processes of a JobSpec are of one size")
-        self._launcher(layout.task_total)
+        self._launcher(layout.copies)
         per_node = layout.per_node
         if layout.geometry and len(set(layout.geometry)) == 1:
             per_node = layout.geometry[0]
-        return {"node_count": layout.node_stated if layout.chunks is None else layout.nodes, "process_count": processes,
-                "processes_per_node": per_node, "cpu_cores_per_process": each}
+        stated = layout.tasks or layout.processors or layout.geometry or layout.chunks
+        return {"node_count": layout.node_stated if layout.chunks is None else layout.nodes,
+                "process_count": processes if stated else None, "processes_per_node": per_node,
+                "cpu_cores_per_process": each}
 
     def _lost(self, tag: str, why: str) -> None:
         """The finding for a number that is not carried as it is, at the property that says it."""
@@ -288,14 +290,14 @@ class _Writing(Asked):
         else:
             self.note(self.target.rule, None, f"{tag}: {why}", None, tag)
 
-    def _launcher(self, tasks: int | None) -> None:
+    def _launcher(self, copies: int) -> None:
         """What starts several processes where the job does not say; a script is started once."""
         executable = self.one("Executable")
-        if tasks is not None and tasks > 1 and self.spec.launcher is None and not (
+        if copies > 1 and self.spec.launcher is None and not (
                 executable is not None and executable.text.startswith("#")):
             self.spec.launcher = self.target.launcher
             if not self.target.executor:
-                self.note("SSS503", None, f"Launcher: {tasks} tasks need one; {self.target.launcher} is taken",
+                self.note("SSS503", None, f"Launcher: {copies} tasks need one; {self.target.launcher} is taken",
                           None, "Launcher")
 
     def _distribution(self, layout: Layout) -> None:
@@ -336,6 +338,9 @@ class _Writing(Asked):
         if amount * factor % processes:
             self.dropped(entry, f"{amount * factor} GPUs cannot be shared out evenly among {processes} processes")
             return None
+        if entry.attributes.get("metric"):
+            self.note("SSS502", entry, f"GPU: {amount * factor} in all are {amount * factor // processes} for each of "
+                      f"{processes} processes", "info")
         return amount * factor // processes
 
     def _factor(self, entry: Entry, layout: Layout) -> int | None:
