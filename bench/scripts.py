@@ -22,6 +22,7 @@ from bench.headers import BODIES, HEADERS
 from bench.run import Measure, wall
 from bench.trees import measures as trees
 from sssjob.findings import Policy
+from sssjob.intake import gate
 from sssjob.translators import ReadContext, WriteContext, get
 
 __all__ = ["main", "pairs", "processes"]
@@ -35,6 +36,7 @@ def convert(text: bytes, source: str, target: str) -> str:
     """One script, as ``sssjob convert`` does it."""
     context = ReadContext("script.sh")
     document = get(source).read(text, context)
+    assert not gate(document).rejected
     return get(target).write(document, WriteContext(context.findings, policy=Policy.WARN))
 
 

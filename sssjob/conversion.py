@@ -97,6 +97,15 @@ class Conversion:
             self.site.rename(document)
         return document
 
+    def gate(self, reader: Translator, document: Document, data: bytes) -> Findings:
+        """What the gate finds in a document that was read, which is not to be written where one of them rejects.
+        Records pass: they are facts, which nobody is to carry out, and their reader looks at each on its own."""
+        from sssjob.intake import gate
+
+        if reader.kind == "record":
+            return Findings(document.path)
+        return gate(document, self.profile, data if reader.name == "sss" else b"")
+
     def carrying(self, reader: Translator) -> Policy | None:
         """The policy to write with: only documents carry one of their own (decisions 13)."""
         return self.policy or (None if reader.kind == "document" else Policy.WARN)

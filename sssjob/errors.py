@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 
     from sssjob.findings import Finding
 
-__all__ = ["AccessError", "DocumentError", "QueryError", "QueryTimeout", "RejectedError", "SSSJobError", "UsageError"]
+__all__ = ["AccessError", "DocumentError", "FormatError", "QueryError", "QueryTimeout", "RejectedError", "SSSJobError",
+           "UsageError"]
 
 
 class SSSJobError(Exception):
@@ -41,6 +42,10 @@ class DocumentError(SSSJobError, ValueError):
 
 class UsageError(SSSJobError, ValueError):
     """A wrong argument; the message lists the known names."""
+
+
+class FormatError(UsageError):
+    """A text that is in no format that is known, or that fits several."""
 
 
 class QueryError(SSSJobError, ValueError):

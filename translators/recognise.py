@@ -7,15 +7,16 @@ nothing is guessed: the caller is told of both.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Final
 
-from sssjob.errors import UsageError
+from sssjob.errors import FormatError, UsageError
 from sssjob.findings import escape
 from sssjob.limits import LIMITS
 from sssjob.translators.base import Translator
-from sssjob.translators.registry import get, names
+from sssjob.translators.registry import BUILT_IN, get, names
 
 __all__ = ["Fit", "NoFormatError", "Sample", "begun", "by_beginning", "by_keys", "by_root", "guess", "recognise"]
 
@@ -106,8 +107,13 @@ def by_beginning(sample: Sample, pattern: re.Pattern[str], what: str) -> Fit | N
 
 
 # -- asking all
-class NoFormatError(UsageError):
+class NoFormatError(FormatError):
     """A text that no format sees anything of itself in."""
+
+
+#: Our own formats: what shows one of them is nothing else, so that no other format needs to be imported.
+_OURS: Final = ("sss", "sss-json")
+_SCRIPTS: Final = "sssjob.translators.scripts."
 
 
 def recognise(data: bytes, path: str = "-") -> list[tuple[Translator, Fit]]:
@@ -115,7 +121,12 @@ def recognise(data: bytes, path: str = "-") -> list[tuple[Translator, Fit]]:
     out."""
     sample = Sample(data, path)
     found: list[tuple[Translator, Fit]] = []
-    for name in names():
+    for name in _OURS if data[:1000].removeprefix(b"\xef\xbb\xbf").lstrip()[:1] in (b"<", b"{", b"[") else ():
+        translator = get(name)
+        fit = translator.recognise(sample) if translator.recognise is not None else None
+        if fit is not None:
+            return [(translator, fit)]
+    for name in _possible(data):
         try:
             translator = get(name)
         except UsageError:
@@ -127,6 +138,12 @@ def recognise(data: bytes, path: str = "-") -> list[tuple[Translator, Fit]]:
     return [(t, fit) for t, fit in found if not (fit.against and fit.claims in clean)]
 
 
+def _possible(data: bytes) -> Iterator[str]:
+    """The formats to ask: what begins as a script does can be no record and no description in XML or JSON."""
+    script = data.startswith(b"#!")
+    return (name for name in names() if not script or BUILT_IN.get(name, _SCRIPTS).startswith(_SCRIPTS))
+
+
 def begun(head: bytes, path: str = "-") -> tuple[Translator, Fit] | None:
     """The format of records that a text of any size begins in, by its first ``recognise_bytes``; None where these are
     no records or may be something else too, so that all of the text has to be looked at."""
@@ -135,7 +152,7 @@ def begun(head: bytes, path: str = "-") -> tuple[Translator, Fit] | None:
 
 
 def guess(data: bytes, path: str = "-") -> tuple[Translator, Fit]:
-    """The one format of a text; NoFormatError where none fits, UsageError with the reasons where several do."""
+    """The one format of a text; NoFormatError where none fits, FormatError with the reasons where several do."""
     found = recognise(data, path)
     if len(found) == 1:
         return found[0]
@@ -143,7 +160,7 @@ def guess(data: bytes, path: str = "-") -> tuple[Translator, Fit]:
     if not found:
         raise NoFormatError(f"{shown}: no format is recognised in it; name one with --from{_not_asked()}")
     reasons = "; ".join(f"{t.name} ({fit.why}{f', but {fit.against}' if fit.against else ''})" for t, fit in found)
-    raise UsageError(f"{shown}: fits {len(found)} formats, name one with --from: {reasons}")
+    raise FormatError(f"{shown}: fits {len(found)} formats, name one with --from: {reasons}")
 
 
 def _not_asked() -> str:

@@ -236,13 +236,13 @@ class Ledger:
             if old is not None:
                 self._reverse(old[0], key, f"not chargeable any more: {made.reason}")
             elif made.reason == "not-started" and stated(whole, "State").casefold() == "completed":
-                self._end_hold(key)
+                self._end_hold(key, stated(whole, "Id"))
             return Posted("not", made=made, reason=str(made.reason), detail=made.detail)
         if old is not None:
             self._reverse(old[0], key, f"superseded by another {'record' if old[1] != content else 'set of rates'}")
         if rates.attempts == "last":
             self._reverse_earlier(key)
-        self._end_hold(key)
+        self._end_hold(key, stated(whole, "Id"))
         entry = self._post(Entry(0, 0, "charge", account, made.currency, bounded(made.amount), *key, document={
             "rates": used.digest, "charge": made.record(), "job": text}))
         self.store.execute("INSERT INTO charges VALUES (?, ?, ?, ?, ?, ?)", (*key, entry.number, content, used.digest))
@@ -269,8 +269,10 @@ class Ledger:
         at = seconds(start) if isinstance(start, int) else int(self._clock())
         return rates if expires is not None and at >= expires else self.rates(str(entry.document["rates"]))
 
-    def _end_hold(self, key: tuple[str, str, int]) -> None:
-        for number, in self.store.execute("SELECT entry FROM holds WHERE machine = ? AND job = ?", key[:2]).fetchall():
+    def _end_hold(self, key: tuple[str, str, int], ident: str) -> None:
+        """End the hold of a job. ident: its Id, under which it was held before it had a native id."""
+        for number, in self.store.execute("SELECT entry FROM holds WHERE machine = ? AND job IN (?, ?)",
+                                          (*key[:2], ident)).fetchall():
             self._release(number)
 
     def _reverse(self, number: int, key: tuple[str, str, int], why: str) -> None:

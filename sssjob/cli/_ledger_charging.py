@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from sssjob.cli._complete import files, formats
+from sssjob.cli._complete import files
 from sssjob.cli._files import emit, once
 from sssjob.cli._findings import problem, say
 from sssjob.cli._ledger import line, money, opened_ledger, owner, place, rates
-from sssjob.cli._options import Session, bounded, common, format_option
+from sssjob.cli._options import Session, bounded, common, format_option, reading
 from sssjob.cli._recognised import Looked
 from sssjob.conversion import AUTO
 from sssjob.errors import UsageError
@@ -76,8 +76,6 @@ class _Tally:
 @click.command("charge")
 @click.argument("names", metavar="FILE...", nargs=-1, required=True, shell_complete=files)
 @rates
-@click.option("-f", "--from", "source", metavar="FORMAT", default="sss", shell_complete=formats,
-              help="Format of FILE: sss (default), pbs-acct, sge-acct, sacct ...; auto: recognise it.")
 @format_option
 @click.option("--resume", is_flag=True, help="Read a log on from where the last time ended, through its rotation.")
 @click.option("--recharge", is_flag=True, help="Charge anew what was charged by other rates.")
@@ -85,15 +83,17 @@ class _Tally:
 @owner
 @place
 @common
-def charge(session: Session, names: tuple[str, ...], rates_file: str, source: str, options: tuple[str, ...],
-           resume: bool, recharge: bool, itemise: bool, owner: str, place: str | None) -> int:
-    """Charge the jobs of documents or accounting logs. Reading the same again changes nothing.
+@reading
+def charge(session: Session, names: tuple[str, ...], rates_file: str, options: tuple[str, ...], resume: bool,
+           recharge: bool, itemise: bool, owner: str, place: str | None) -> int:
+    """Charge the jobs of documents (of any format) or accounting logs. Reading the same again changes nothing.
 
     A job is charged once for each run: by Machine, native id (else Id) and StartTime. Where another record says
     something else of a run, the old charge is reversed and a new one made.
     """
     once([*names, rates_file])
     with closing(Looked()) as looked:
+        source = session.source
         if source == AUTO:
             if resume:
                 raise UsageError("--resume needs the format of the log: name it with --from")
@@ -119,17 +119,15 @@ def _charge(session: Session, names: tuple[str, ...], rates_file: str, source: s
     with opened_ledger(place) as ledger:
         for name in names:
             with session.tolerant(name), bounded(name), hinted(session, name, source):
-                context = ReadContext(name, Findings(name), session.profile, session.policy, options=given.view({}))
+                context = ReadContext(name, Findings(name), session.profile, session.policy,
+                                      options=given.view(session.defaults(reader)))
                 work = _Charging(session, ledger, rates, owner, recharge, itemise, tally)
                 if isinstance(reader, RecordTranslator) and reader.stream:
                     read.append(_records(work, reader.stream, context, source, looked, resume))
                 else:
-                    document = reader.read(looked.whole(name), context)
-                    given.check(source)
-                    session.report(context.findings)
-                    if context.findings.rejected:
-                        session.errors += 1
-                    else:
+                    before = session.errors
+                    document = session.read(name, looked.whole(name), source=source, options=given, facts=True)
+                    if session.errors == before:
                         work.post(document.jobs(), name)
     session.errors += not resume and nothing_taken(read)
     _closing(session, tally)

@@ -28,7 +28,7 @@ from sssjob.cli._ledger import (
     token,
     told,
 )
-from sssjob.cli._options import Session, common, output_option
+from sssjob.cli._options import Session, common, output_option, reading
 from sssjob.errors import UsageError
 from sssjob.findings import Findings, escape
 
@@ -105,12 +105,30 @@ def _only(document: Document, file: str) -> tuple[Job, JobDefaults | None]:
 
 
 def _priced(session: Session, file: str, rates_file: str) -> tuple[Document, RateSet] | None:
+    """The document, whose jobs have Ids and a Machine where that is known, and the rates; None: one is refused."""
     from sssjob.cli._prices import load
+    from sssjob.ids import give_ids
 
     once([file, rates_file])
     rates = load(session, rates_file)
     document = None if rates is None else session.read(file)
-    return None if rates is None or document is None or session.errors else (document, rates)
+    if rates is None or document is None or session.errors:
+        return None
+    findings = Findings(file)
+    give_ids(document, findings)
+    if session.site is not None and session.site.machine is not None:
+        _place(document, session.site.machine, findings)
+    session.report(findings)
+    return document, rates
+
+
+def _place(document: Document, machine: str, findings: Findings) -> None:
+    """Name the Machine of the site in every job that names none."""
+    for job, defaults in document.jobs():
+        if not any(scope.first("Machine") for scope in (job, *job.containers("Delivered"), *filter(None, (defaults,)))):
+            job.set("Machine", machine)
+            findings.add("SSS503", "Machine", f"Machine: {machine}, the one of the site", severity="info",
+                         line=job.line, path="/Job/Machine")
 
 
 _start = click.option("--start", metavar="TIME",
@@ -128,6 +146,7 @@ _start = click.option("--start", metavar="TIME",
 @place
 @output_option
 @common
+@reading
 def quote(session: Session, file: str, rates_file: str, owner: str, expires: str | None, start: str | None,
           timezone: str | None, place: str | None, output: str) -> int:
     """Promise today's rates to the job of FILE and write it with its Quote.
@@ -163,6 +182,7 @@ def quote(session: Session, file: str, rates_file: str, owner: str, expires: str
 @timezone
 @place
 @common
+@reading
 def hold(session: Session, file: str, rates_file: str, owner: str, force: bool, start: str | None,
          timezone: str | None, place: str | None) -> int:
     """Set aside what the job of FILE will cost at most, until it is charged."""

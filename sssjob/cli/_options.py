@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,17 +12,22 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from sssjob.cli._app import status_of
-from sssjob.cli._complete import files
+from sssjob.cli._complete import files, formats
 from sssjob.cli._files import read_bytes
-from sssjob.cli._findings import problem, show
-from sssjob.errors import RejectedError, SSSJobError, UsageError
+from sssjob.cli._findings import problem, record, say, show
+from sssjob.conversion import AUTO
+from sssjob.errors import FormatError, RejectedError, SSSJobError, UsageError
 from sssjob.findings import Finding, Findings, Policy, escape
 from sssjob.profiles import PROFILES
 
 if TYPE_CHECKING:
+    from sssjob.conversion import Options
+    from sssjob.intake import Taken
     from sssjob.model import Document
+    from sssjob.site import Site
+    from sssjob.translators.base import Translator
 
-__all__ = ["Session", "bounded", "common", "format_option", "output_option", "pairs"]
+__all__ = ["Session", "bounded", "common", "format_option", "output_option", "pairs", "reading"]
 
 
 @dataclass(slots=True)
@@ -36,9 +41,13 @@ class Session:
     strict: bool = False
     explain: bool = False                               # findings of kind exact are told too (decisions 15)
     brief: bool = False                                 # a line each, on a terminal too
+    dead: bool = True                                   # directives that count for nothing are told too
+    source: str = AUTO                                  # the format to read
+    site: Site | None = None                            # what only the site knows
     warnings: int = 0
     errors: int = 0
     failures: int = 0                                   # files that could not be read
+    unknown: int = 0                                    # files whose format is not known
     _seen: dict[int, Finding] = field(default_factory=dict)
     _unshown: dict[int, int] = field(default_factory=dict)
 
@@ -59,25 +68,55 @@ class Session:
             problem(f"{overflow} more findings are not shown", as_json=self.as_json)
         self._unshown[id(findings)] = overflow
 
-    def read(self, name: str, data: bytes | None = None) -> Document:
-        """The document of that name (data: its text, when it was read before), its findings reported. JSON is read as
-        the twin that it must be."""
-        from sssjob.reader import read_document
-        from sssjob.xmlio import is_json
+    def knows(self, finding: Finding) -> bool:
+        """Whether the same was told before, by whoever looked at the document first."""
+        same = (finding.rule, finding.message)
+        return any((known.rule, known.message) == same for known in self._seen.values())
+
+    def read(self, name: str, data: bytes | None = None, *, source: str | None = None, options: Options | None = None,
+             facts: bool = False) -> Document:
+        """The document of that name, its findings and those of the gate reported: a command that makes something of
+        it goes on only where none of them rejects. data: its text, when it was read before; source: the format, else
+        what ``--from`` says; options: of the format; facts: records are taken as their readers gave them, without the
+        gate, for they ask for nothing.
+        """
+        return self.admit(name, data, source=source, options=options, facts=facts).document
+
+    def admit(self, name: str, data: bytes | None = None, *, source: str | None = None, options: Options | None = None,
+              facts: bool = False) -> Taken:
+        """The same with the format and the text."""
+        from sssjob.intake import gate
+
+        taken = self.take(name, data, source=source, options=options)
+        if not (facts and taken.reader.kind == "record"):
+            self.report(gate(taken.document, self.profile, taken.data if taken.reader.name == "sss" else b""))
+        return taken
+
+    def take(self, name: str, data: bytes | None = None, *, source: str | None = None, options: Options | None = None
+             ) -> Taken:
+        """The same without the gate, for commands that only look at a text."""
+        from sssjob.intake import take
 
         with bounded(name):
-            source = read_bytes(name) if data is None else data
-            document = self._twin(source, name) if is_json(source) else read_document(
-                source, profile=self.profile, path=name, policy=self.policy)
-        self.report(document.findings)
-        return document
-
-    def _twin(self, data: bytes, name: str) -> Document:
-        from sssjob.twin import from_json
-
-        if self.profile != "liberal":
+            taken = take(read_bytes(name) if data is None else data, name, source=source or self.source,
+                         policy=self.policy, profile=self.profile, site=self.site, options=options)
+        if taken.reader.name == "sss-json" and self.profile != "liberal":
             raise UsageError(f"{escape(name)} is JSON, which has one form; --profile {self.profile} is for XML")
-        return from_json(data, path=name, policy=self.policy)
+        if taken.reader.kind != "document":
+            self.recognised(name, taken.reader, taken.why)
+        self.report(taken.findings if self.dead else [f for f in taken.findings if f.kind != "dead"])
+        return taken
+
+    def recognised(self, name: str, reader: Translator, why: str) -> None:
+        """Tell what a file was recognised as, and by what (empty: its format was named)."""
+        if why and self.as_json:
+            record({"type": "recognised", "file": name, "format": reader.name, "message": why})
+        elif why and not self.quiet:
+            say(escape(f"{name}: {reader.name}: {why}", 1000))
+
+    def defaults(self, reader: Translator) -> Mapping[str, str]:
+        """The options of a format that the site gives."""
+        return {} if self.site is None else self.site.defaults(reader.name, reader.kind)
 
     def scan(self, name: str) -> Findings:
         """What reading a file of any size job by job finds, reported."""
@@ -94,9 +133,10 @@ class Session:
         return _Tolerant(self, name)
 
     def status(self) -> int:
-        """The exit status by what was reported so far: 3 a file could not be read, 1 rejected, else 0."""
-        if self.failures:
-            return 3
+        """The exit status by what was reported so far: 3 a file could not be read, 2 a format is not known, 1
+        rejected, else 0."""
+        if self.failures or self.unknown:
+            return 3 if self.failures else 2
         return 1 if self.errors or (self.strict and self.warnings) else 0
 
 
@@ -114,6 +154,10 @@ class _Tolerant:
         if isinstance(error, RejectedError):
             session.report(error.findings)
             session.errors += not any(f.rejects for f in error.findings)
+            return True
+        if isinstance(error, FormatError):
+            session.unknown += 1
+            problem(str(error), as_json=session.as_json, status=2)
             return True
         if isinstance(error, (SSSJobError, OSError)):
             status, message = status_of(error)
@@ -166,6 +210,21 @@ def common(function: Callable[..., int]) -> Callable[..., int]:
             status, message = status_of(error)
             problem(message, as_json=as_json, status=status)
             return status
+
+    return command
+
+
+def reading(function: Callable[..., int]) -> Callable[..., int]:
+    """``--from`` and ``--site`` of commands that read any format; its place is below ``common``."""
+    from sssjob.cli._profiles import load_site, site_option
+
+    @click.option("-f", "--from", "source", default=AUTO, metavar="FORMAT", shell_complete=formats,
+                  help="Format of what is read (default: auto, the one that is recognised).")
+    @site_option
+    @functools.wraps(function)
+    def command(session: Session, source: str, site_file: str | None, **rest: Any) -> int:
+        session.source, session.site = source, load_site(site_file)
+        return function(session, **rest)
 
     return command
 

@@ -9,7 +9,6 @@ from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, BinaryIO
 
 from sssjob.cli._files import Source, opened
-from sssjob.cli._findings import record, say
 from sssjob.cli._options import Session
 from sssjob.conversion import AUTO
 from sssjob.errors import UsageError
@@ -22,26 +21,30 @@ if TYPE_CHECKING:
 __all__ = ["Looked", "recognised"]
 
 
-def recognised(session: Session, found: Source, source: str) -> tuple[Translator, Source]:
+def recognised(session: Session, found: Source, source: str, told: bool = True) -> tuple[Translator, Source]:
     """The format of a file, which is told where it is ``auto``, and the file as it is to be read from now on.
 
+    told False: the format of a document, and of what is taken for one, is not told.
     Raises UsageError where none or several fit."""
+    from sssjob.intake import format_of
     from sssjob.translators.recognise import begun, guess
     from sssjob.translators.registry import get
 
     if source != AUTO:
         return get(source), found
     head = found.head(LIMITS.recognise_bytes)
-    fit = begun(head, found.name) if len(head) == LIMITS.recognise_bytes else guess(head, found.name)
+    fit = begun(head, found.name) if len(head) == LIMITS.recognise_bytes else None
     if fit is None:
         data = found.whole()
-        fit, found = guess(data, found.name), Source(io.BytesIO(data), found.name)
-    reader, why = fit[0], fit[1].why
-    if session.as_json:
-        record({"type": "recognised", "file": found.name, "format": reader.name, "message": why})
-    elif not session.quiet:
-        say(escape(f"{found.name}: {reader.name}: {why}", 1000))
-    return reader, found
+        found = Source(io.BytesIO(data), found.name)
+        if not told:
+            reader, why = format_of(data, found.name)
+            if reader.kind != "document":
+                session.recognised(found.name, reader, why)
+            return reader, found
+        fit = guess(data, found.name)
+    session.recognised(found.name, fit[0], fit[1].why)
+    return fit[0], found
 
 
 class Looked:
@@ -56,7 +59,8 @@ class Looked:
         formats: dict[str, str] = {}
         for name in names:
             with ExitStack() as files:
-                reader, found = recognised(session, Source(files.enter_context(opened(name)), name), AUTO)
+                reader, found = recognised(session, Source(files.enter_context(opened(name)), name), AUTO,
+                                           told=False)
                 if not os.path.isfile(name):
                     self._kept[name] = found
                     self._files.push(files.pop_all())

@@ -134,6 +134,7 @@ class Tree:
         context = how.reading(reader, file)
         context.findings = findings
         document = how.read(reader, data, context)
+        findings.extend(how.gate(reader, document, data))
         findings.raise_if_rejected()
         try:
             texts = self._texts(document, file, how, findings, reader)

@@ -7,16 +7,15 @@ from typing import TYPE_CHECKING
 
 import click
 
-from sssjob.cli._complete import files, formats
+from sssjob.cli._complete import files
 from sssjob.cli._files import emit, once
 from sssjob.cli._findings import problem, say
-from sssjob.cli._options import Session, bounded, common, format_option, output_option
+from sssjob.cli._options import Session, common, format_option, output_option, reading
 from sssjob.cli._prices import Tally, hinted, load, options_of, page, rates_option
 from sssjob.cli._recognised import Looked
 from sssjob.conversion import AUTO
 from sssjob.errors import UsageError
 from sssjob.findings import Findings
-from sssjob.translators.base import ReadContext
 
 if TYPE_CHECKING:
     from sssjob.accounting import Charge, RateSet
@@ -28,8 +27,6 @@ __all__ = ["command"]
 @click.command("charge")
 @click.argument("names", metavar="FILE...", nargs=-1, required=True, shell_complete=files)
 @rates_option
-@click.option("-f", "--from", "source", metavar="FORMAT", default="sss", shell_complete=formats,
-              help="Format of FILE: sss (default), or of accounting logs: sacct, pbs-acct ...; auto: recognise it.")
 @format_option
 @click.option("--itemise", is_flag=True, help="Print the items of every charge instead of the document.")
 @click.option("--jobs", type=click.IntRange(1, 1024), default=1, metavar="N",
@@ -37,9 +34,10 @@ __all__ = ["command"]
 @click.option("--dask", metavar="ADDRESS", help="Spread the logs over the Dask cluster of this scheduler.")
 @output_option
 @common
-def command(session: Session, names: tuple[str, ...], rates_file: str, source: str, options: tuple[str, ...],
+@reading
+def command(session: Session, names: tuple[str, ...], rates_file: str, options: tuple[str, ...],
             itemise: bool, jobs: int, dask: str | None, output: str) -> int:
-    """Charge the jobs of FILE (- is standard input) for what was delivered to them.
+    """Charge the jobs of FILE (- is standard input) for what was delivered to them: documents or accounting logs.
 
     A document comes back with Charge written into it. Of accounting logs a table is made, one row a job: CSV, Parquet
     where --output ends in .parquet, or a Parquet file for each log where it is a folder. A job that cannot be charged
@@ -47,8 +45,7 @@ def command(session: Session, names: tuple[str, ...], rates_file: str, source: s
     """
     once([*names, rates_file])
     with closing(Looked()) as looked:
-        if source == AUTO:
-            source = looked.format(session, names)
+        source = looked.format(session, names) if session.source == AUTO else session.source
         return _charged(session, names, rates_file, source, options, itemise, jobs, dask, output, looked)
 
 
@@ -67,19 +64,13 @@ def _charged(session: Session, names: tuple[str, ...], rates_file: str, source: 
             raise UsageError("--itemise is for documents; a table has no room for it (see sssjob ledger)")
         from sssjob.cli._charge_tables import charge_logs
 
-        return charge_logs(session, names, rates, source, given.given, output, jobs, dask, looked)
+        all_options = {**session.defaults(reader), **given.given}
+        return charge_logs(session, names, rates, source, all_options, output, jobs, dask, looked)
     if len(names) > 1 or jobs > 1 or dask is not None:
         raise UsageError(f"several files, --jobs and --dask are for accounting logs (-f), not for {source}")
     file = names[0]
-    if source == "sss":
-        with hinted(session, file, source):
-            document = session.read(file, looked.whole(file))
-    else:
-        context = ReadContext(file, Findings(file), session.profile, session.policy, options=given.view({}))
-        with bounded(file):
-            document = reader.read(looked.whole(file), context)
-        session.report(context.findings)
-        given.check(source)
+    with hinted(session, file, source):
+        document = session.read(file, looked.whole(file), source=source, options=given, facts=True)
     return 1 if session.errors else _document(session, document, file, rates, itemise, output)
 
 

@@ -9,9 +9,9 @@ import click
 
 from sssjob.cli._complete import files as file_names
 from sssjob.cli._files import emit, once, read_bytes
-from sssjob.cli._options import Session, common
+from sssjob.cli._options import Session, common, reading
 from sssjob.errors import UsageError
-from sssjob.findings import Findings, escape
+from sssjob.findings import escape
 
 __all__ = ["command"]
 
@@ -20,33 +20,34 @@ __all__ = ["command"]
 @click.argument("files", nargs=-1, required=True, metavar="FILE...", shell_complete=file_names)
 @click.option("--schema", is_flag=True, help="Also validate against the XML schema of release 3.1.0.")
 @common
+@reading
 def command(session: Session, files: tuple[str, ...], schema: bool) -> int:
-    """Read every FILE (- is standard input) and report what is wrong or doubtful.
+    """Read every FILE (- is standard input), of any format, and report what is wrong or doubtful.
 
     A bad file does not keep the others from being checked. Exit status 1 when one has rejecting findings, 3 when one
     cannot be read.
     """
     once(files)
     for name in files:
-        errors, warnings, failures = session.errors, session.warnings, session.failures
+        errors, warnings = session.errors, session.warnings
+        unread = session.failures + session.unknown
         with session.tolerant(name):
             _check(session, name, schema)
-        ok = session.errors == errors and session.failures == failures
+        ok = session.errors == errors and session.failures + session.unknown == unread
         _summary(session, name, ok, session.errors - errors, session.warnings - warnings)
     return session.status()
 
 
 def _check(session: Session, name: str, schema: bool) -> None:
-    from sssjob.validation import check
-    from sssjob.xmlio import Locator, is_json
-
     data = read_bytes(name)
-    if schema and is_json(data):
-        raise UsageError(f"{escape(name)} is JSON; --schema is for XML (convert -f sss-json -t sss makes it)")
-    document = session.read(name, data)
-    findings = Findings(name)
-    check(document, findings, session.profile)
-    session.report(findings, Locator(data).placed)
+    if schema:
+        from sssjob.intake import format_of
+
+        form = format_of(data, name, session.source)[0].name
+        if form != "sss":
+            shown = "JSON" if form == "sss-json" else form
+            raise UsageError(f"{escape(name)} is {shown}; --schema is for XML (convert -f {form} -t sss makes it)")
+    session.read(name, data)
     if schema:
         from sssjob.schema import validate
 

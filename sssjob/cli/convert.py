@@ -123,8 +123,10 @@ class _One:
         if self.privacy is not None:
             raise UsageError(f"--privacy is for records: {reader.name} or {how.target} is no format of them")
         with bounded(self.name):
-            document = how.read(reader, source.whole(), context)
+            data = source.whole()
+            document = how.read(reader, data, context)
         session.report(context.findings)
+        session.report(how.gate(reader, document, data))
         if session.errors:
             return 1
         policy = how.carrying(reader)

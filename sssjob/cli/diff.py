@@ -10,17 +10,16 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from sssjob.cli._complete import files, formats
-from sssjob.cli._files import emit, once, read_bytes
+from sssjob.cli._files import emit, once
 from sssjob.cli._findings import width
-from sssjob.cli._options import Session, bounded, common
+from sssjob.cli._options import Session, common
 from sssjob.cli._profiles import load_site, site_option
 from sssjob.cli._tables import table
-from sssjob.conversion import AUTO, Conversion
+from sssjob.conversion import AUTO
 from sssjob.errors import UsageError
 
 if TYPE_CHECKING:
     from sssjob.compare import Difference, Habits
-    from sssjob.model import Document
 
 __all__ = ["command"]
 
@@ -45,8 +44,8 @@ def command(session: Session, one: str, other: str, sources: tuple[str, ...], no
     from sssjob.compare import differences
 
     first, *rest = sources or (AUTO,)
-    site = load_site(site_file)
-    a, b = (_read(session, name, Conversion(source, "sss", session.policy, session.profile, site=site))
+    session.site = load_site(site_file)
+    a, b = (session.read(name, source=source, facts=True)
             for name, source in ((one, first), (other, rest[0] if rest else first)))
     if session.errors:
         return 1
@@ -58,16 +57,6 @@ def command(session: Session, one: str, other: str, sources: tuple[str, ...], no
         rows = [[d.subject, *_cells(d)] for d in found]
         emit("\n".join(table(rows, ("about", one, other), width(sys.stdout))) + "\n")
     return 1 if found else session.status()
-
-
-def _read(session: Session, name: str, how: Conversion) -> Document:
-    with bounded(name):
-        data = read_bytes(name)
-        reader, _ = how.reader(data, name)
-        context = how.reading(reader, name)
-        document = how.read(reader, data, context)
-    session.report(context.findings)
-    return document
 
 
 def _habits() -> Habits:

@@ -11,14 +11,12 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from sssjob.cli._complete import formats, rules_or_files
-from sssjob.cli._files import emit, read_bytes
+from sssjob.cli._complete import rules_or_files
+from sssjob.cli._files import emit
 from sssjob.cli._findings import width
-from sssjob.cli._options import Session, bounded, common
-from sssjob.cli._profiles import load_site, site_option
+from sssjob.cli._options import Session, common, reading
 from sssjob.cli._tables import table
 from sssjob.cli._ways import ALONE, again, replaced
-from sssjob.conversion import AUTO, Conversion
 from sssjob.element import Container, Property
 from sssjob.errors import UsageError
 from sssjob.findings import RULES, Rule, escape
@@ -28,7 +26,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from sssjob.model import Document, TaskGroup
-    from sssjob.translators.base import Translator
     from sssjob.translators.scripts.raw import Option
 
 __all__ = ["command", "sentences"]
@@ -42,41 +39,19 @@ _RELATIONS: Final = {"And": "and", "Or": "or", "Nand": "and not", "Nor": "or not
 
 @click.command("explain")
 @click.argument("subject", metavar="RULE|FILE", shell_complete=rules_or_files)
-@click.option("-f", "--from", "source", default=AUTO, metavar="FORMAT", shell_complete=formats,
-              help="Format of FILE (default: auto, the one that is recognised).")
-@site_option
 @common
-def command(session: Session, subject: str, source: str, site_file: str | None) -> int:
+@reading
+def command(session: Session, subject: str) -> int:
     """Explain a rule (SSS123), or say what a document or a script asks for (FILE, - is standard input)."""
     if _RULE.fullmatch(subject):
         rule = _rule(subject.upper())
         emit(json.dumps(_record(rule)) + "\n" if session.as_json else page(rule))
         return 0
-    data = read_bytes(subject)
-    how = Conversion(source, "sss", session.policy, session.profile, site=load_site(site_file))
-    reader = how.reader(data, subject)[0] if source != AUTO else _recognised(data, subject)
-    if reader is None or reader.name == "sss":
-        return _document(session, session.read(subject, data))
-    with bounded(subject):
-        context = how.reading(reader, subject)
-        document = how.read(reader, data, context)
-    session.report(f for f in context.findings if f.kind != "dead")
-    if session.errors:
-        return 1
-    if getattr(document, "origins", None) is None:
-        return _document(session, document)
-    return _script(session, reader.title, document)
-
-
-def _recognised(data: bytes, path: str) -> Translator | None:
-    """The one format of a text, None where it shows none. UsageError where several fit."""
-    from sssjob.translators.recognise import Sample, guess, recognise
-    from sssjob.translators.registry import get
-
-    ours = get("sss")
-    if ours.recognise is not None and ours.recognise(Sample(data, path)) is not None:
-        return ours                     # nothing else needs to be imported
-    return guess(data, path)[0] if recognise(data, path) else None
+    session.dead = False                # they stand in the table of a script
+    taken = session.admit(subject)
+    if getattr(taken.document, "origins", None) is None:
+        return _document(session, taken.document)
+    return 1 if session.errors else _script(session, taken.reader.title, taken.document)
 
 
 def _rule(name: str) -> Rule:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,11 +12,13 @@ import click
 
 from sssjob.cli._complete import files as file_names
 from sssjob.cli._files import emit, once, read_bytes
-from sssjob.cli._options import Session, common, pairs
+from sssjob.cli._options import Session, common, pairs, reading
+from sssjob.conversion import AUTO
 from sssjob.errors import RejectedError, UsageError
-from sssjob.findings import Finding, Findings
+from sssjob.findings import Findings
 
 if TYPE_CHECKING:
+    from sssjob.model import Document
     from sssjob.query import Result, Version
 
 __all__ = ["command"]
@@ -32,6 +34,7 @@ __all__ = ["command"]
               help="How results are written: xml, text or jsonl (default: xml; jsonl with --json).")
 @click.option("--var", "variables", multiple=True, metavar="NAME=VALUE", help="A variable of the expression: $NAME.")
 @common
+@reading
 def command(session: Session, expression: str, files: tuple[str, ...], version: Version | None, stream: bool,
             form: str | None, variables: tuple[str, ...]) -> int:
     """Evaluate XPATH over every FILE (- is standard input) and write the results, one after another.
@@ -52,42 +55,54 @@ def command(session: Session, expression: str, files: tuple[str, ...], version: 
 
 
 def _results(session: Session, expression: str, name: str, version: Version | None, stream: bool,
-             variables: dict[str, str]) -> Iterator[Result]:
-    from sssjob.query import query, query_stream
-    from sssjob.xmlio import is_json
+             variables: dict[str, str]) -> Iterable[Result]:
+    if stream:
+        return _streamed(session, expression, name, version, variables)
+    from sssjob.intake import format_of
+    from sssjob.query import query
 
-    profile = session.profile
-    if not stream:
-        data = read_bytes(name)
-        policy = session.policy
-        if is_json(data):
-            data, policy = _as_xml(session, name, data), None
-        findings = Findings(name)
-        found = query(expression, data, version=version, variables=variables, path=name, profile=profile,
-                      findings=findings)
-        _accept([] if policy is None else session.read(name, data).findings or ())
-        session.report(findings if policy is None else ())
+    data = read_bytes(name)
+    ours = format_of(data, name, session.source)[0].name == "sss" and session.site is None
+    document = None if ours else _read(session, name, data)
+    findings = Findings(name)
+    found = query(expression, data if document is None else _as_xml(document), version=version, variables=variables,
+                  path=name, profile=session.profile, findings=findings)
+    if not ours:
         return found
-    source = sys.stdin.buffer if name == "-" else Path(name)
+    if session.policy is None:
+        session.report(findings)
+    else:
+        _read(session, name, data)
+    return found
+
+
+def _streamed(session: Session, expression: str, name: str, version: Version | None, variables: dict[str, str]
+              ) -> Iterable[Result]:
+    """The same job by job, of a document in XML."""
+    from sssjob.query import query_stream
+
+    if session.source not in (AUTO, "sss") or session.site is not None:
+        raise UsageError("--stream is for documents in XML as they stand, without --from and --site")
     if session.policy is not None:
-        _accept(session.scan(name))
-    return query_stream(expression, source, version=version, variables=variables, path=name, profile=profile)
+        session.scan(name).raise_if_rejected()
+    source = sys.stdin.buffer if name == "-" else Path(name)
+    return query_stream(expression, source, version=version, variables=variables, path=name, profile=session.profile)
 
 
-def _as_xml(session: Session, name: str, data: bytes) -> bytes:
-    """The document that a text in JSON stands for."""
+def _read(session: Session, name: str, data: bytes) -> Document:
+    """The document of a text. Raises RejectedError under --policy for one that is refused: it gives no results."""
+    before = session.errors
+    document = session.take(name, data).document if session.policy is None else session.read(name, data)
+    if session.policy is not None and session.errors > before:
+        raise RejectedError([])
+    return document
+
+
+def _as_xml(document: Document) -> bytes:
+    """The text of a document that was read from another format."""
     from sssjob.writer import write_document
 
-    document = session.read(name, data)
-    _accept([] if session.policy is None else document.findings or ())
-    return write_document(document, findings=Findings(name)).encode()
-
-
-def _accept(findings: Iterable[Finding]) -> None:
-    """Stop before the first result of a document that --policy refuses."""
-    told = list(findings)
-    if any(f.rejects for f in told):
-        raise RejectedError(told)
+    return write_document(document, findings=Findings(document.path)).encode()
 
 
 def _written(result: Result, form: str) -> str:

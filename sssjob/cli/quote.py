@@ -9,7 +9,7 @@ import click
 from sssjob.cli._complete import files
 from sssjob.cli._files import emit, once
 from sssjob.cli._findings import problem, say
-from sssjob.cli._options import Session, common
+from sssjob.cli._options import Session, common, reading
 from sssjob.cli._prices import Tally, load, page, rates_option
 from sssjob.errors import UsageError
 
@@ -24,6 +24,7 @@ __all__ = ["command"]
                                               "seconds or ISO 8601.")
 @click.option("--timezone", metavar="ZONE", help="Zone of a --start that has none, as Europe/Berlin.")
 @common
+@reading
 def command(session: Session, file: str, rates_file: str, itemise: bool, start: str | None,
             timezone: str | None) -> int:
     """Print what the jobs of FILE (- is standard input) will be charged if they get what they request.

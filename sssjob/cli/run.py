@@ -16,7 +16,7 @@ from sssjob.cli._files import emit
 from sssjob.cli._findings import problem, record
 from sssjob.cli._journal import expanded, submitting, tell_causes
 from sssjob.cli._mjf import mjf_options
-from sssjob.cli._options import Session, common, output_option
+from sssjob.cli._options import Session, common, output_option, reading
 from sssjob.cli._seconds import MORE_THAN_NONE
 from sssjob.errors import AccessError, RejectedError, SSSJobError
 from sssjob.findings import Findings, Policy, escape
@@ -41,6 +41,7 @@ __all__ = ["command"]
 @submitting
 @output_option
 @common
+@reading
 def command(session: Session, file: str, executor: str, timeout: float | None, resume: bool, no_job_code: bool,
             retries: int | None, expand_arrays: bool, output: str) -> int:
     """Run the jobs of FILE (- is standard input) and write the document with what was delivered.
@@ -64,14 +65,11 @@ def command(session: Session, file: str, executor: str, timeout: float | None, r
 
 def _run(session: Session, file: str, executor: str, timeout: float | None, resume: bool, no_job_code: bool,
          retries: int | None, expand_arrays: bool, output: str) -> int:
-    from sssjob.validation import check
-
     document = session.read(file)
-    findings = Findings(file)
-    check(document, findings, session.profile)
     if expand_arrays:
+        findings = Findings(file)
         document = expanded(document, findings)
-    session.report(findings)
+        session.report(findings)
     if session.status():
         return _own(session, 1)
     _writable(output)

@@ -14,7 +14,7 @@ import click
 from sssjob.cli._complete import files
 from sssjob.cli._files import emit
 from sssjob.cli._findings import SECRET, coloured, width
-from sssjob.cli._options import Session, common
+from sssjob.cli._options import Session, common, reading
 from sssjob.cli._tables import table
 from sssjob.findings import escape
 from sssjob.vocabulary import ELEMENTS
@@ -40,6 +40,7 @@ _HEAD: Final = ("Id", "Name", "State")
 @click.option("--brief", is_flag=True, help="One line a job: state, exit code, seconds and processors.")
 @click.option("--secrets", is_flag=True, help="Show variables whose names look secret (else masked).")
 @common
+@reading
 def command(session: Session, file: str, origins: bool, brief: bool, secrets: bool) -> int:
     """Show the jobs of FILE (- is standard input): what was requested, what was delivered, states and times."""
     document = session.read(file)

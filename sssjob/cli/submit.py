@@ -9,7 +9,7 @@ from sssjob.cli._files import emit, once
 from sssjob.cli._findings import problem
 from sssjob.cli._journal import ended_badly, expanded, lines, opened, stopped, submitting
 from sssjob.cli._mjf import mjf_options
-from sssjob.cli._options import Session, common
+from sssjob.cli._options import Session, common, reading
 from sssjob.findings import Findings, Policy
 
 __all__ = ["command"]
@@ -22,6 +22,7 @@ __all__ = ["command"]
 @mjf_options
 @submitting
 @common
+@reading
 def command(session: Session, names: tuple[str, ...], executor: str, retries: int | None, expand_arrays: bool) -> int:
     """Submit the jobs of every FILE (- is standard input) and print their ids, one a line.
 
@@ -29,17 +30,14 @@ def command(session: Session, names: tuple[str, ...], executor: str, retries: in
     machine (`local`) by a process that stays. Exit status 4 or 5: a resource manager did not take a job, and trying
     again may help or will not.
     """
-    from sssjob.validation import check
-
     once(names)
     documents = []
     for name in names:
         document = session.read(name)
-        findings = Findings(name)
-        check(document, findings, session.profile)
         if expand_arrays:
+            findings = Findings(name)
             document = expanded(document, findings)
-        session.report(findings)
+            session.report(findings)
         documents.append((name, document))
     if session.status():
         return 1

@@ -18,14 +18,18 @@ from sssjob.model import Job, TaskGroup
 if TYPE_CHECKING:       # imported when an expression takes thought: most take none
     from sssjob.request import Expression, LeastRequest, Node, Single
 
-__all__ = ["AMOUNTS", "FACTS", "GROUP", "GROUPS", "JOB", "JSON", "NEAREST", "TASK", "Asked", "Entry", "Target",
-           "policy_of"]
+__all__ = ["AMOUNTS", "FACTS", "GROUP", "GROUPS", "JOB", "JSON", "MARKERS", "NEAREST", "TASK", "Asked", "Entry",
+           "Target", "policy_of"]
 
 #: Properties of one job's life: no part of what is asked for (decisions 18, 19).
 FACTS: Final = frozenset((
     "State", "StatusMessage", "StartTime", "EndTime", "ExitCode", "StartCount", "SuspendDuration", "CpuDuration",
     "Charge", "SubmitTime", "SubmitHost", "StagedTime", "GlobalJob", "Session", "Process",
 ))
+
+#: Extensions (type, name) by which a reader notes what a document was made of: they ask for nothing, and whoever has no
+#: place for them loses nothing.
+MARKERS: Final = frozenset((("Scheduler", "Dialect"),))
 
 JOB, GROUP, GROUPS = "Job", "Job/TaskGroup", "Job/TaskGroupDefaults"
 TASK: Final = (f"{GROUP}/Task", f"{GROUP}/TaskDefaults", f"{GROUPS}/TaskDefaults")

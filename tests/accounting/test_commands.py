@@ -127,7 +127,8 @@ def test_wrong_rates(sssjob: Command, command: str, rates: str, said: str) -> No
     (("charge", "-", "--rates", "-"), 2, "only once"),
     (("quote", "jobs.xml", "--rates", "rates.toml", "--start", "2026-01-01T00:00"), 2, "no zone"),
     (("quote", "jobs.xml", "--rates", "rates.toml", "--start", "1", "--timezone", "X"), 2, "no time zone"),
-    (("charge", "rates.toml", "--rates", "rates.toml"), 1, "SSS101"),
+    (("charge", "rates.toml", "--rates", "rates.toml"), 2, "no format is recognised in it"),
+    (("charge", "rates.toml", "-f", "sss", "--rates", "rates.toml"), 1, "SSS101"),
 ])
 def test_refused(sssjob: Command, arguments: tuple[str, ...], code: int, said: str) -> None:
     answer = sssjob(*arguments)

@@ -137,6 +137,13 @@ def test_a_hold_ends_with_the_charge(ledger: Ledger) -> None:
     assert kinds(ledger) == ["deposit 250", "hold 200.000", "release 200.000", "charge 100.000"]
 
 
+def test_a_hold_under_the_id_ends_with_the_charge_under_the_native_id(ledger: Ledger) -> None:
+    """A document is held before it runs, and gets the id of the resource manager only then."""
+    ledger.hold(WAITING, None, rates(), force=True)
+    ledger.charge(job("9", more='<Extension type="LRM" name="NativeId">4711</Extension>'), None, rates())
+    assert kinds(ledger) == ["hold 200.000", "release 200.000", "charge 100.000"]
+
+
 def test_a_hold_ends_when_the_job_never_starts(ledger: Ledger) -> None:
     ledger.hold(WAITING, None, rates(), force=True)
     never = job("9", start=-1, more="<EndTime>5</EndTime>")

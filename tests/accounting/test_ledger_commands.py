@@ -193,7 +193,7 @@ def test_export(ledger: Command, tmp_path: Path) -> None:
     ("charge job.xml", 2, "--rates"),
     ("charge job.xml --rates job.xml", 1, "not TOML"),
     ("charge none.xml --rates rates.toml", 3, "No such file"),
-    ("charge job.xml --rates rates.toml --resume", 2, "--resume is for logs, not for sss"),
+    ("charge job.xml -f sss --rates rates.toml --resume", 2, "--resume is for logs, not for sss"),
     ("charge - -f pbs-acct --rates rates.toml --resume", 2, "not standard input"),
     ("charge log -f pbs-acct --option zone=UTC --rates rates.toml", 2, "no option 'zone' of pbs-acct"),
     ("charge job.xml --option machine=m --rates rates.toml", 2, "no option 'machine' of sss"),
@@ -205,7 +205,7 @@ def test_export(ledger: Command, tmp_path: Path) -> None:
     ("quote waiting.xml --rates rates.toml --expires 2026-01-01T00:00 --timezone Nowhere", 2, "is no time zone"),
     ("hold waiting.xml --rates rates.toml", 1, "account chem has 0 left, 1.00 are asked for"),
     ("hold other.xml --rates rates.toml", 1, "other.xml: it has no Project, which names the account (--account-by)"),
-    ("charge log --rates rates.toml", 1, "log: if it is a log, --from names its format, as --from sacct"),
+    ("charge log -f sss --rates rates.toml", 1, "log: if it is a log, --from names its format, as --from sacct"),
     ("statement chem", 3, "there is no ledger"),
 ])
 def test_refusals(ledger: Command, line: str, code: int, message: str) -> None:

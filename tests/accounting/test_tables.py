@@ -180,11 +180,11 @@ def test_recognised_logs_that_are_read_once(charge: Callable[[str], Answer], tmp
     ("-f auto rates.toml", "no format is recognised in it"),
     ("-f pbs-acct - -o out/", "not standard input"),
     ("-f pbs-acct a.log --itemise", "--itemise is for documents"),
-    ("a.log b.log", "several files, --jobs and --dask are for accounting logs"),
+    ("-f sss a.log b.log", "several files, --jobs and --dask are for accounting logs"),
     ("-f pbs-acct a.log --jobs 0", "--jobs"),
     ("-f nonsense a.log", "unknown format"),
     ("-f pbs-acct a.log --option zone=UTC", "no option 'zone' of pbs-acct"),
-    ("a.log --option timezone=UTC", "no option 'timezone' of sss"),
+    ("-f sss a.log --option timezone=UTC", "no option 'timezone' of sss"),
 ])
 def test_refusals(charge: Callable[[str], Answer], line: str, message: str) -> None:
     answer = charge(line)

@@ -126,7 +126,7 @@ def test_internal_errors_are_one_line(sssjob: Command, place: Path, monkeypatch:
     def fail(*_: object, **__: object) -> None:
         raise ZeroDivisionError("what\x1b")
 
-    monkeypatch.setattr("sssjob.reader.read_document", fail)
+    monkeypatch.setattr("sssjob.validation.check", fail)
     assert sssjob("check", "job.xml") == (
         70, "", "sssjob: internal error: ZeroDivisionError: what\\u{001B} (set SSSJOB_DEBUG=1 for the traceback)\n")
     monkeypatch.setenv("SSSJOB_DEBUG", "1")
@@ -267,10 +267,26 @@ def test_convert_explains_the_way_of_every_property(sssjob: Command, place: Path
     ways = [line.partition(" (")[0] for line in err.splitlines() if line.startswith("Job/")]
     assert (code, ways) == (0, [
         "Job/Id: dropped", "Job/Name: exact", "Job/Executable: exact", "Job/Arguments: exact",
-        "Job/OutputFile: exact", "Job/Environment/Variable: exact", "Job/Requested/Processors: approximated",
+        "Job/OutputFile: exact", "Job/Environment/Variable API_TOKEN: exact", "Job/Requested/Processors: approximated",
         "Job/Requested/Memory: approximated"])
     err = sssjob("convert", "--json", "--explain", "-f", "sss", "-t", "psij", "--policy", policy, "job.xml").err
     assert {"type": "way", "name": "Job/Name", "way": "exact"} in records(err)
+
+
+@pytest.mark.parametrize("target", ["psij", "slurm", "jsdl", "flux-jobspec"])
+def test_what_is_told_of_a_request_is_not_told_of_what_was_delivered(sssjob: Command, place: Path, target: str) -> None:
+    """What an earlier run left is no part of a request; of two properties of one name each has its own way."""
+    Path("done.xml").write_text(
+        "<Job><Id>a</Id><State>Completed</State><Executable>/bin/a</Executable><StartTime>1</StartTime><EndTime>5</EndTime>"
+        "<Charge>3</Charge><Requested><Processors op='GE'>12</Processors><Duration>60</Duration></Requested>"
+        "<Delivered><Processors>12</Processors><Duration>4</Duration></Delivered></Job>")
+    err = sssjob("convert", "-q", "--explain", "-t", target, "--policy", "warn", "done.xml").err
+    ways = dict(line.partition(" (")[0].split(": ") for line in err.splitlines() if line.startswith("Job/"))
+    requested = ways.pop("Job/Requested/Processors")
+    assert (requested, ways) == ("exact" if target == "jsdl" else "approximated", {     # which has bounds
+        "Job/Id": "dropped", "Job/Executable": "exact", "Job/Requested/Duration": "exact"} | dict.fromkeys((
+            "Job/State", "Job/StartTime", "Job/EndTime", "Job/Charge", "Job/Delivered/Processors",
+            "Job/Delivered/Duration"), "fact not carried"))
 
 
 def test_convert_to_files_tells_what_the_group_loses(sssjob: Command, place: Path) -> None:
@@ -397,7 +413,7 @@ def test_match_without_an_answer(sssjob: Command, place: Path) -> None:
     for option in ([], ["--json"]):
         code, out, err = sssjob("match", *option, "wild.xml", "offer.xml")
         assert (code, out, "group_depth" in err) == (1, "", True)
-    assert "wild.xml:1: SSS110 error" in sssjob("match", "wild.xml", "offer.xml").err
+    assert "wild.xml:1:1: SSS110 error" in sssjob("match", "wild.xml", "offer.xml").err
 
 
 def test_match(sssjob: Command, place: Path) -> None:

@@ -119,7 +119,7 @@ def test_a_script_and_what_it_was_converted_to(sssjob: Command, tmp_path: Path) 
     (["job.xml", "nothing"], 3, "No such file"),
     (["job.xml", "broken.xml"], 1, ""),
     (["-f", "nonsense", "job.xml", "job.xml"], 2, "unknown format 'nonsense'"),
-    (["job.xml", "empty"], 2, "no format is recognised in it"),
+    (["job.xml", "empty"], 1, "SSS109 error the input is empty"),
 ])
 def test_what_cannot_be_compared(sssjob: Command, place: Path, arguments: list[str], code: int, said: str) -> None:
     (place / "empty").write_text("")

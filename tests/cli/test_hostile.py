@@ -97,7 +97,6 @@ UNREADABLE: Final[list[tuple[str, str, str | bytes, str, str]]] = [
     ("T09", "reference to a NUL", job("<Name>&#0;</Name>"), "SSS101", ""),
     ("", "empty", "", "SSS109", "empty"),
     ("", "blank", " \n\t ", "SSS109", "empty"),
-    ("", "no XML", "hello", "SSS101", ""),
     ("", "cut off", job()[:-6], "SSS101", ""),
 ]
 #: Refused by ``check`` (and by whatever depends on it).
@@ -414,3 +413,14 @@ def test_json_lines_are_json_whatever_is_in_them(sssjob: Command, place: Path) -
                   ["show", "a", "b"], ["run", "--executor", "none", "job.xml"]):
         code, out, err = sssjob(*wrong, "--json")
         assert (out, {json.loads(line).get("status", code) for line in err.splitlines()}) == ("", {code})
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_text_that_no_format_knows(sssjob: Command, place: Path, command: str) -> None:
+    """It may be in any of many forms, so the answer is to name one."""
+    code, out, err = sssjob(*COMMANDS[command], put("hello"))
+    if command in ("sss", "json", "stream"):        # told that it is XML
+        assert (code, out) == (1, "") and "SSS101" in err
+    else:
+        assert (code, out) == (2, "")
+        assert lines_of(err)[-1] == "sssjob: bad.xml: no format is recognised in it; name one with --from"

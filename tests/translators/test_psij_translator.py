@@ -67,6 +67,15 @@ def test_plain_job() -> None:
     assert not findings.rejected
 
 
+@pytest.mark.parametrize(("where", "severities"), [
+    ("<Extension type='Scheduler' name='Dialect'>slurm</Extension>", []),
+    ("<TaskGroup><Extension type='Scheduler' name='ChunkCount'>2</Extension><TaskCount>1</TaskCount></TaskGroup>",
+     [("SSS502", "warning", "ChunkCount")]),
+])
+def test_what_our_readers_note_is_no_reason_to_refuse(where: str, severities: list[tuple[str, str, str]]) -> None:
+    assert sorted(told(where)) == severities
+
+
 @pytest.mark.parametrize(("text", "expected"), [
     ("<Processors>4</Processors>", {"process_count": 4}),
     ("<Requested><Processors>4</Processors><NodeCount>2</NodeCount></Requested>",

@@ -36,6 +36,7 @@ from sssjob.request.asked import (
     GROUPS,
     JOB,
     JSON,
+    MARKERS,
     NEAREST,
     TASK,
     Asked,
@@ -211,7 +212,13 @@ class _Writing(Asked):
             if e.tag != "Extension" or e.slot not in ("", "Requested") or not isinstance(e.item, Property):
                 continue
             kind, name = e.attributes.get("type", ""), e.attributes.get("name", "")
-            if kind in ("Scheduler", "PSIJ"):
+            if (kind, name) in MARKERS:
+                e.used = True
+            elif (kind, name) == ("Scheduler", "ChunkCount"):
+                e.used = True
+                self.note("SSS502", e, f"Extension ChunkCount: how tasks are put into {e.text} chunks is left to the "
+                          "resource manager", "info" if self.target.executor == "local" else None, "ChunkCount")
+            elif kind in ("Scheduler", "PSIJ"):
                 e.used = self._known(e, kind, name)
             elif kind == "MJF" and kind in self.target.handled:
                 e.used = True

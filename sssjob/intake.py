@@ -1,0 +1,99 @@
+"""One way in: the text of any format becomes a document, and what is wrong with it is found alike for whoever asked.
+
+Commands and the functions of Python read with ``take`` and hold what they got against ``gate`` before they write,
+price, promise, hold or run it. No file is opened and nothing is printed.
+"""
+
+from __future__ import annotations
+
+import codecs
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from sssjob.conversion import AUTO, Conversion, Options
+from sssjob.findings import Findings
+
+if TYPE_CHECKING:
+    from sssjob.findings import Policy
+    from sssjob.model import Document
+    from sssjob.site import Site
+    from sssjob.translators.base import Translator
+
+__all__ = ["Taken", "format_of", "gate", "take"]
+
+_BEGINNING: Final = 1000        # bytes that show whether something is a text
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """A text that was read. findings: those of the reader; reader: its format; why: what it was recognised by, empty
+    where the format was named; data: the text."""
+
+    document: Document
+    findings: Findings
+    reader: Translator
+    why: str
+    data: bytes
+
+
+def take(data: bytes, path: str = "-", *, source: str = AUTO, policy: Policy | None = None, profile: str = "liberal",
+         site: Site | None = None, options: Options | None = None) -> Taken:
+    """Read a text of any format.
+
+    source: the format, or ``auto``; policy, profile: as a document is read; site: what only the site knows; options:
+    of the format, which are all to be ones that it has.
+    Raises RejectedError where no document can be built, UsageError for a format that is unknown, not recognised or
+    one of several that fit, and for an option that the format does not have.
+    """
+    how = Conversion(source, "sss", policy, profile, options=options or Options(), site=site)
+    reader, why = format_of(data, path, source)
+    context = how.reading(reader, path)
+    document = how.read(reader, data, context)
+    how.options.check(reader.name)
+    return Taken(document, context.findings, reader, why, data)
+
+
+def format_of(data: bytes, path: str = "-", source: str = AUTO) -> tuple[Translator, str]:
+    """The format of a text and, where it was recognised, by what. XML, JSON and bytes that are no text, which nobody
+    knows, are taken for documents: their readers can tell what is wrong with them, and where. Raises UsageError."""
+    from sssjob.translators.recognise import NoFormatError, guess
+    from sssjob.translators.registry import get
+
+    if source != AUTO:
+        return get(source), ""
+    try:
+        reader, fit = guess(data, path)
+    except NoFormatError:
+        ours = _looks_like_ours(data)
+        if not ours:
+            raise
+        return get(ours), ""
+    return reader, fit.why
+
+
+def _looks_like_ours(data: bytes) -> str:
+    """The form of a document that a text has at its first sign; empty where it has none."""
+    begun = data[:_BEGINNING].removeprefix(b"\xef\xbb\xbf").lstrip()
+    if begun.startswith(b"{"):
+        return "sss-json"
+    if not begun or begun.startswith(b"<") or b"\0" in begun:
+        return "sss"
+    try:
+        codecs.getincrementaldecoder("utf-8")().decode(begun)
+    except UnicodeDecodeError:
+        return "sss"
+    return ""
+
+
+def gate(document: Document, profile: str = "liberal", data: bytes = b"") -> Findings:
+    """What the checks of meaning find in a document that was read: where one of them rejects, nothing may be made of
+    it. data: its text in XML, for columns and source lines."""
+    from sssjob.validation import check
+
+    findings = Findings(document.path)
+    check(document, findings, profile)
+    if len(findings) and data:
+        from sssjob.xmlio import Locator
+
+        findings.complete(Locator(data).placed)
+    return findings

@@ -1,0 +1,227 @@
+"""Every door reads every format, and what ``check`` rejects no door makes anything of: the same rule at the same place.
+
+Two matrices: doors by formats, which come from the registry; doors by documents that are wrong.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Final
+
+import pytest
+
+from sssjob.findings import Policy
+from sssjob.reader import read_document
+from sssjob.translators import ReadContext, WriteContext
+from sssjob.translators.registry import BUILT_IN, get
+from tests.cli.conftest import Answer, Command
+
+RATES: Final = ('name = "site"\nversion = "7"\ncurrency = "EUR"\n[[rate]]\ntype = "VBR"\nname = "Processors"\n'
+                'rate = 0.5\nper = "hour"\n')
+REQUEST: Final = """<Job><Name>n</Name><Machine>m</Machine><Project>p</Project><Executable>/bin/true</Executable>
+<Environment export="true"/><Requested><Duration>60</Duration><Processors>1</Processors></Requested></Job>"""
+OFFER: Final = """<Delivered><Processors>1</Processors><Duration>60</Duration><Project>p</Project></Delivered>"""
+#: Formats of requests; one of records tells of what was.
+FORMATS: Final = tuple(name for name in BUILT_IN if get(name).kind != "record")
+
+#: Door -> its command line, FILE in the place of the document.
+DOORS: Final = {
+    "check": "check FILE", "show": "show FILE", "explain": "explain FILE", "query": "query //Executable FILE",
+    "diff": "diff FILE FILE2", "match": "match FILE offer.xml", "offered": "match small.xml FILE",
+    "convert": "convert -t sss FILE", "run": "run --policy ignore FILE -o made.xml",
+    "submit": "submit --policy ignore FILE", "quote": "quote --rates rates.toml FILE",
+    "charge": "charge --rates rates.toml FILE", "ledger quote": "ledger quote --rates rates.toml FILE",
+    "ledger hold": "ledger hold --force --rates rates.toml FILE",
+    "ledger charge": "ledger charge --rates rates.toml FILE",
+}
+#: Doors that make something of a document or promise something for it: they do nothing with one that is rejected.
+MAKING: Final = ("convert", "run", "submit", "quote", "charge", "ledger quote", "ledger hold", "ledger charge", "match",
+                 "offered")
+#: What ends a door that has read the document: the format is not to blame.
+_NOT_READ: Final = re.compile(r"SSS1\d\d|no format|unknown format|is for documents|internal error|Traceback")
+
+
+@pytest.fixture
+def desk(place: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with rates, a request, an offer and a ledger and a journal of its own."""
+    (place / "rates.toml").write_text(RATES)
+    (place / "offer.xml").write_text(OFFER)
+    (place / "small.xml").write_text("<Job><Id>s</Id></Job>")
+    monkeypatch.setenv("SSSJOB_LEDGER", str(place / "ledger.db"))
+    monkeypatch.setenv("SSSJOB_JOURNAL", str(place / "journal.db"))
+    return place
+
+
+def at(door: str, file: str, *more: str) -> Sequence[str]:
+    """The command line of a door for a file."""
+    words = DOORS[door].replace("FILE2", file + ".copy").replace("FILE", file).split()
+    return [*words[:2], *more, *words[2:]] if words[0] == "ledger" else [words[0], *more, *words[1:]]
+
+
+def put(text: str, file: str = "job") -> str:
+    """Write a document, and its copy."""
+    for name in (file, f"{file}.copy"):
+        Path(name).write_text(text)
+    return file
+
+
+def spelt(name: str) -> str:
+    """The request in a format."""
+    document = get("sss").read(REQUEST.encode(), ReadContext())
+    return get(name).write(document, WriteContext(policy=Policy.IGNORE))
+
+
+@pytest.mark.parametrize("name", FORMATS)
+@pytest.mark.parametrize("door", DOORS)
+def test_every_door_reads_every_format(sssjob: Command, desk: Path, door: str, name: str) -> None:
+    """What it answers is the door's own matter (a script has no Machine, and nothing was delivered); that it was read
+    shows in that nothing is said against the format and that no finding is about the text."""
+    named = () if door == "offered" and name not in ("pbspro", "torque") else ("-f", name)
+    if door == "offered" and named:
+        pytest.skip("both kinds of PBS fit, and what an offer is in has to be recognised")
+    answer = sssjob(*at(door, put(spelt(name)), *named))
+    assert answer.code in (0, 1) and not _NOT_READ.search(answer.err), answer.err
+    if door in ("check", "show", "explain", "query", "convert", "run", "submit", "diff"):
+        assert answer.code == 0, answer.err
+    if door == "run":
+        assert [job.value("State") for job, _ in read_document(Path("made.xml").read_bytes()).jobs()] == ["Completed"]
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_formats_are_recognised_at_doors(sssjob: Command, desk: Path, name: str) -> None:
+    """As ``convert`` does it: with its sentence where two formats fit."""
+    file = put(spelt(name))
+    told = sssjob("convert", "-q", "-t", "sss", file)
+    for door in ("check", "show", "explain", "quote"):
+        answer = sssjob(*at(door, file))
+        assert (answer.code == 2) == (told.code == 2)
+        assert told.code != 2 or answer.err.splitlines()[-1] == told.err.splitlines()[-1]
+
+
+@pytest.mark.parametrize("door", ["check", "show", "query", "charge", "ledger charge"])
+def test_doors_that_look_at_facts_read_records(sssjob: Command, desk: Path, door: str) -> None:
+    """A log of one job, recognised."""
+    log = put("JobID|Account|State|Start|End|ElapsedRaw|AllocCPUS\n"
+              "1|p|COMPLETED|2026-11-17T10:00:00|2026-11-17T10:01:00|60|1\n")
+    Path("site.toml").write_text('name = "s"\nmachine = "m"\ntimezone = "UTC"\n')
+    answer = sssjob(*at(door, log, "--site", "site.toml"))
+    assert answer.code in (0, 1) and "sacct: it begins with columns of sacct" in answer.err, answer.err
+
+
+@pytest.mark.parametrize("door", ["check", "show", "explain", "query", "quote", "convert"])
+def test_a_script_from_standard_input(sssjob: Command, desk: Path, monkeypatch: pytest.MonkeyPatch, door: str) -> None:
+    script = b"#!/bin/sh\n#BSUB -n 1 -W 1\ntrue\n"
+    monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(script)))
+    answer = sssjob(*at(door, "-"))
+    assert answer.err.startswith("-: lsf: 1 line of #BSUB that LSF obeys") and answer.code == 0, answer.err
+
+
+# --- one gate -------------------------------------------------------------------------------------------------------
+
+_AMOUNTS: Final = "<Machine>m</Machine><Project>p</Project>"
+
+
+def job(text: str) -> str:
+    """A job that is charged, held and run but for what is wrong with it."""
+    return (f"<Job>\n  <Id>a</Id>\n  {_AMOUNTS}\n  {text}\n  <Requested>\n    <Duration>60</Duration>\n"
+            "    <Processors>1</Processors>\n  </Requested>\n</Job>\n")
+
+
+RUN: Final = "<Executable>/bin/true</Executable>"
+#: Document that ``check`` rejects -> rule.
+BAD: Final = {
+    "a script that is not there": (job("<Executable>#Script</Executable>"), "SSS311"),
+    "a range that goes down": (job(f'{RUN}<Node aggregation="Range">n[9-3]</Node>'), "SSS407"),
+    "a range of a million million": (job(f'{RUN}<Node aggregation="Range">n[1-1000000000000]</Node>'), "SSS110"),
+    "a cycle": (f"<JobGroup><Id>g</Id><Job><Id>a</Id>{RUN}<Dependency>b</Dependency></Job>"
+                f"<Job><Id>b</Id>{RUN}<Dependency>a</Dependency></Job></JobGroup>", "SSS410"),
+    "a group without Id": (f"<JobGroup><Job><Id>a</Id>{RUN}</Job></JobGroup>", "SSS305"),
+    "one Id twice": (f"<JobGroup><Id>g</Id><Job><Id>a</Id>{RUN}</Job><Job><Id>a</Id>{RUN}</Job></JobGroup>", "SSS308"),
+}
+
+
+def rejections(answer: Answer) -> set[tuple[str, ...]]:
+    """(place, rule) of every finding that rejects."""
+    return {(found[1], found[2]) for found in re.finditer(r"^(\S+): (SSS\d+) error ", answer.err, re.MULTILINE)}
+
+
+@pytest.mark.parametrize("door", DOORS)
+@pytest.mark.parametrize(("text", "rule"), BAD.values(), ids=BAD)
+def test_what_check_rejects_every_door_rejects(sssjob: Command, desk: Path, door: str, text: str, rule: str) -> None:
+    """With the same findings; what looks only may still show it, and nothing is written, run or promised."""
+    file = put(text)
+    told = rejections(sssjob("check", file))
+    assert rule in {r for _, r in told}
+    answer = sssjob(*at(door, file), *(["--policy", "reject"] if door == "query" else []))
+    assert (answer.code, rejections(answer) >= told) == (1, True), answer.err
+    if door in MAKING:
+        assert answer.out == "" and not Path("made.xml").exists()
+
+
+def test_a_tree_has_the_same_gate(sssjob: Command, desk: Path) -> None:
+    Path("in").mkdir()
+    Path("in/bad.xml").write_text(BAD["a script that is not there"][0])
+    Path("in/good.xml").write_text(job(RUN))
+    answer = sssjob("convert", "-q", "-t", "slurm", "--policy", "warn", "in", "--out", "out")
+    assert answer.code == 1 and "bad.xml:1:1: SSS311 error" in answer.err
+    assert [p.name for p in sorted(Path("out").iterdir())] == ["good.sbatch"]
+
+
+def test_records_are_facts(sssjob: Command, desk: Path) -> None:
+    """Two records of one Id are two runs: converting them is not refused."""
+    log = put("JobID|Account|State|Start|End|ElapsedRaw|AllocCPUS\n" +
+              "1|p|COMPLETED|2026-11-17T10:00:00|2026-11-17T10:01:00|60|1\n" * 2)
+    assert sssjob("convert", "-q", "-f", "sacct", "--option", "timezone=UTC", "-t", "csv", log).code == 0
+
+
+# --- Ids ------------------------------------------------------------------------------------------------------------
+
+def test_ids_are_given_where_a_ledger_needs_them(sssjob: Command, desk: Path) -> None:
+    """The Name, else the place in the document; never that of another job; told, and written with the quote."""
+    Path("a.xml").write_text(REQUEST)
+    answer = sssjob("ledger", "quote", "--rates", "rates.toml", "a.xml", "-o", "quoted.xml")
+    assert answer.code == 0 and "a.xml:1: SSS503 info Id: the job has none, it is called n" in answer.err
+    assert "<Id>n</Id>" in Path("quoted.xml").read_text()
+    assert "for job n of m" in sssjob("ledger", "hold", "--force", "--rates", "rates.toml", "a.xml").out
+
+
+def test_a_site_names_the_machine_of_a_script(sssjob: Command, desk: Path) -> None:
+    Path("site.toml").write_text('name = "s"\nmachine = "alpha"\n')
+    Path("a.sh").write_text("#!/bin/sh\n#BSUB -n 1 -W 1 -P p\ntrue\n")
+    hold = ("ledger", "hold", "--force", "--rates", "rates.toml", "a.sh")
+    assert "names no Machine" in sssjob(*hold).err
+    assert "for job job-1 of alpha" in sssjob(*hold, "--site", "site.toml").out
+
+
+# --- many offers ----------------------------------------------------------------------------------------------------
+
+def test_a_verdict_for_each_offer(sssjob: Command, desk: Path) -> None:
+    """One is enough, with --all every one is needed; the jobs of a group are offers of their own."""
+    Path("wanted.xml").write_text("<Job><Id>a</Id><Requested><Processors op='GE'>4</Processors></Requested></Job>")
+    Path("sites.xml").write_text("<JobGroup><Id>s</Id>" + "".join(
+        f"<Job><Id>n{n}</Id><Delivered><Processors>{n}</Processors></Delivered></Job>" for n in (2, 8)) + "</JobGroup>")
+    line = ("match", "wanted.xml", "sites.xml", "offer.xml")
+    verdicts = ("sites.xml, n2: not met\n  - Processors >= 4: offered 2\nsites.xml, n8: met\n"
+                "offer.xml: not met\n  - Processors >= 4: offered 1\n")
+    assert sssjob(*line) == (0, verdicts, "")
+    assert sssjob(*line, "--all")[:2] == (1, verdicts)
+    assert sssjob("match", "wanted.xml", "offer.xml", "offer.xml").code == 1
+
+
+def test_offers_as_json(sssjob: Command, desk: Path) -> None:
+    Path("wanted.xml").write_text("<Job><Id>a</Id><Requested><Processors>1</Processors></Requested></Job>")
+    out = sssjob("match", "--json", "wanted.xml", "offer.xml", "small.xml").out
+    assert [(r["type"], r["offer"], r["met"]) for r in map(json.loads, out.splitlines())] == [
+        ("result", "offer.xml", True), ("result", "small.xml", False)]
+
+
+def test_an_offer_that_is_refused_keeps_no_other_from_its_verdict(sssjob: Command, desk: Path) -> None:
+    Path("wanted.xml").write_text("<Job><Id>a</Id><Requested><Processors>1</Processors></Requested></Job>")
+    answer = sssjob("match", "wanted.xml", "broken.xml", "nowhere.xml", "offer.xml")
+    assert (answer.code, answer.out) == (3, "offer.xml: met\n") and "broken.xml" in answer.err
