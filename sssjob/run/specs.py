@@ -13,15 +13,16 @@ import os
 import re
 import socket
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from psij import JobAttributes, JobExecutor, JobSpec, ResourceSpecV1
 from sssjob import arrays
 from sssjob.element import Property
-from sssjob.findings import Findings, Policy
+from sssjob.findings import Finding, Findings, Policy
 from sssjob.model import Container, Document, File, Job, TaskGroup
+from sssjob.run.native import GEOMETRY, Stated, is_marker, native_of, without
 from sssjob.translators.specs.psij import Target, to_spec
 
 if TYPE_CHECKING:
@@ -40,8 +41,9 @@ _NOT_CRITICAL: Final = _DESCRIBES | frozenset((
 ))
 #: Looked after by this module, the plan or the engine.
 _HANDLED: Final = frozenset(("Dependency", "EligibleTime", "Hold", "Shell", "NodeCount", "Id", "Name", "facts"))
-#: What PSI/J has no member for -> the name under which executors have a custom attribute for it.
-_FURTHER: Final = {"QualityOfService": "quality_of_service"}
+#: What PSI/J says of sizes that do not go together; the options of the dialect's writer say them all the same.
+_UNEVEN: Final = ("resources", "node_count", "processes_per_node")
+_SIZES_OF_NODES: Final = frozenset(("NodeCount", "TaskDistribution"))
 _LIMITS: Final = {      # ResourceLimit name in lower case -> setrlimit's (job object, section 6.3)
     "corefilesize": "core", "cputime": "cpu", "datasegsize": "data", "filesize": "fsize", "maxmemorysize": "rss",
     "maxprocesses": "nproc", "maxswap": "as", "maxmemlock": "memlock", "openfiles": "nofile", "stacksize": "stack",
@@ -63,7 +65,8 @@ class Specs:
                  backend: JobExecutor | None = None) -> None:
         self.document, self.findings, self.executor, self.cwd = document, findings, executor, cwd
         self.plan = plan
-        self.further: Mapping[str, str] = getattr(backend, "FURTHER_ATTRIBUTES", {})
+        self.native = native_of(backend)
+        self.backend = backend
         self.hold = _hook(backend, "hold_attributes")
         self.fit_name: Callable[[str], str] | None = getattr(backend, "fit_name", None)
         self.machine: Callable[[], str | None] = getattr(backend, "machine", lambda: None)
@@ -71,9 +74,9 @@ class Specs:
         self.told: set[tuple[str, str, str, str]] = set()
         self.paths: dict[str, str] = {}     # id of a File and shell -> where it lies
         self.raw: dict[tuple[int, int], JobSpec] = {}       # the document's job and the place of a task group
-        self._handled = _HANDLED | ({"ResourceLimit"} if executor == _LOCAL else frozenset()) | {
-            tag for tag, name in _FURTHER.items() if name in self.further} | (
-                {"MJF"} if self.provides else frozenset())
+        self.natives: dict[int, Stated] = {}     # by identity of the document's job
+        self._handled = _HANDLED | ({"ResourceLimit"} if executor == _LOCAL else frozenset()) | (
+            {"MJF"} if self.provides else frozenset())
         self._read: tuple[Job, dict[str, list[Property]]] | None = None     # what was asked for last, and its answer
 
     def of(self, job: PlannedJob, group: TaskGroup | None, place: int, parts: int) -> JobSpec:
@@ -84,21 +87,72 @@ class Specs:
         key = (id(job.job if job.member is None else job.member.job), place)
         again = key in self.raw         # another element of the same array
         if not again:
-            told = Findings(self.findings.file, self.findings.limits)
-            self.raw[key] = to_spec(job.folded, told, policy=job.policy, files=self._scripts(job, group),
-                                    target=self._target(job, parts > 1), group=group)
-            self._tell(job, told)
+            self.raw[key] = self._translated(job, group, place, parts)
         spec = self.raw[key] if job.member is None else copy.deepcopy(self.raw[key])
         self._finish(job, spec, group, place + 1 if parts > 1 else 0, again)
+        if not again and self.native is not None and not self.findings.rejected:
+            self._try(job, spec)
         return spec
 
-    def _tell(self, job: PlannedJob, told: Findings) -> None:
+    def _translated(self, job: PlannedJob, group: TaskGroup | None, place: int, parts: int) -> JobSpec:
+        """The JobSpec, with what the writer of the manager's dialect says as custom attributes."""
+        stated = self._stated_of(job)
+        taken: frozenset[int] = frozenset() if stated is None else stated.taken
+        target, files = self._target(job, parts > 1), self._scripts(job, group)
+        for needless in (frozenset[str](), _SIZES_OF_NODES):
+            left = without(job.folded, lambda item, _: is_marker(item) or (
+                id(item) in taken and (item.tag not in GEOMETRY or item.tag in needless)))  # noqa: B023
+            told = Findings(self.findings.file, self.findings.limits)
+            mine = None if group is None else left.task_groups[place]
+            spec = to_spec(left, told, policy=job.policy, files=files, target=target, group=mine)
+            if stated is None or not any(f.subject == "resources" for f in told):
+                break
+        settled: Collection[str] = () if stated is None else stated.settled
+        self._tell(job, (f for f in told if not _is_settled(f, settled)))
+        if stated is not None:
+            self._say(spec, stated.of_part(place))
+        return spec
+
+    def _stated_of(self, job: PlannedJob) -> Stated | None:
+        """What the manager is told of a job; asked once for all of its parts."""
+        if self.native is None:
+            return None
+        key = id(job.job if job.member is None else job.member.job)
+        if key not in self.natives:
+            told = Findings(self.findings.file, self.findings.limits)
+            self.natives[key] = self.native.of(job.folded, self.document, told, job.policy)
+            self._tell(job, (f for f in told if self.native is None or not self.native.settles(f)))
+        return self.natives[key]
+
+    def _say(self, spec: JobSpec, stated: Mapping[str, object]) -> None:
+        """Put the options of the manager into a JobSpec, beside those that an Extension of its name says."""
+        assert spec.attributes is not None and self.native is not None
+        own = f"{self.executor}."
+        for name, value in list((spec.attributes.custom_attributes or {}).items()):
+            if name.startswith(own):        # the executor's own prefix may be another than the name it was asked for by
+                del (spec.attributes.custom_attributes or {})[name]
+                flag = value == "true" and self.native.has_flags
+                spec.attributes.set_custom_attribute(self.native.backend.custom_attribute(name.removeprefix(own)),
+                                                     True if flag else value)
+        for name, value in stated.items():
+            spec.attributes.set_custom_attribute(name, value)
+
+    def _try(self, job: PlannedJob, spec: JobSpec) -> None:
+        """Tell before anything starts what the executor would refuse."""
+        assert self.native is not None
+        reason = self.native.backend.refusal(spec)
+        if reason is not None:
+            self._add("SSS602", job.label, f"{job.label} cannot be submitted to the executor {self.executor}: {reason}",
+                      job.path)
+
+    def _tell(self, job: PlannedJob, told: Iterable[Finding]) -> None:
         """Findings of a job, each once although its task groups are translated one by one."""
         for f in told:
             path = job.path + f.path.removeprefix("/Job")
             if (job.path, f.rule, f.message, path) not in self.told:
                 self.told.add((job.path, f.rule, f.message, path))
-                self.findings.add(f.rule, f.subject, f.message, severity=f.severity, line=f.line, path=path)
+                self.findings.add(f.rule, f.subject, f.message, severity=f.severity, line=f.line, column=f.column,
+                                  path=path, hint=f.hint, excerpt=f.excerpt)
 
     def _target(self, job: PlannedJob, several: bool) -> Target:
         local = self.executor == _LOCAL
@@ -158,7 +212,7 @@ class Specs:
             spec.executable = os.path.join(directory, spec.executable)
         self._name(job, spec, again)
         self._streams(job, spec, number, again)
-        self._options(job, spec, group)
+        self._options(job, spec)
         if job.member is not None:
             m = job.member
             spec.environment = {**arrays.variables(m.array, m.index, m.id), **(spec.environment or {})}
@@ -177,13 +231,9 @@ class Specs:
             self._add("SSS502", "Name", f"{self.executor} does not take the name {name!r}; {spec.name} is used there",
                       f"{job.path}/Name")
 
-    def _options(self, job: PlannedJob, spec: JobSpec, group: TaskGroup | None) -> None:
-        """Custom attributes for what PSI/J has no member for."""
+    def _options(self, job: PlannedJob, spec: JobSpec) -> None:
+        """Custom attributes with which the manager holds a job."""
         assert spec.attributes is not None
-        for tag, name in _FURTHER.items():
-            found = nearest(job.folded, group, tag) if name in self.further else []
-            if found:
-                spec.attributes.set_custom_attribute(self.further[name], found[0].text)
         for name, value in self.hold.items() if job.held_there else ():
             spec.attributes.set_custom_attribute(name, value)
 
@@ -284,6 +334,12 @@ class Specs:
             os.replace(fresh, path)     # that of an earlier plan may be running
             self.paths[key] = str(path)
         return self.paths[key]
+
+
+def _is_settled(finding: Finding, settled: Collection[str]) -> bool:
+    """Whether a finding of the translation to PSI/J is about sizes that the options of the manager's own say."""
+    name = finding.subject.partition("/")[0].partition(" ")[0]
+    return name in settled or (bool(settled) and finding.subject in _UNEVEN)
 
 
 def _hook(backend: JobExecutor | None, name: str) -> Mapping[str, object]:

@@ -14,7 +14,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from datetime import timedelta
 from pathlib import Path
-from types import MappingProxyType
 from typing import IO, Any, ClassVar
 
 from psij.exceptions import InvalidJobException
@@ -43,8 +42,8 @@ class BatchHooks(JobExecutor):
     _REMEMBERS = False              # queue and sources know every job from its submission until long after its end
     #: Whether several jobs can be submitted as the parts of one.
     TOGETHER: ClassVar[bool] = False
-    #: Custom attributes for what PSI/J has no member for, by name (``quality_of_service``).
-    FURTHER_ATTRIBUTES: ClassVar[Mapping[str, str]] = MappingProxyType({})
+    #: The format of batch scripts whose options this executor takes as custom attributes; empty where there is none.
+    SCRIPT_FORMAT: ClassVar[str] = ""
     _SCRIPT_MODE = 0o600            # of the submit script
     _FILES: ClassVar[Sequence[str]] = ()    # suffixes of further files that the resource manager makes of a job
     _OUTPUT_IS_TROUBLE = False      # all output of the submit script is worth a message, with an end marker or without

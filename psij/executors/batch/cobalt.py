@@ -38,6 +38,7 @@ from psij.executors.batch.lrm import (
     job_name,
     needs_env,
     number,
+    requested,
     resources,
     warn_unknown,
 )
@@ -48,7 +49,7 @@ from psij.job_state import JobState
 from psij.job_status import JobStatus
 from psij.resource_spec import ResourceSpecV1
 from psij.surroundings import Told
-from sssjob.templates.quoting import Directive
+from sssjob.templates.quoting import Directive, cobalt
 
 __all__ = ["CobaltExecutorConfig", "CobaltJobExecutor", "CobaltState", "parse_log"]
 
@@ -117,6 +118,8 @@ class CobaltJobExecutor(LrmExecutor):
 
     _TEMPLATE = "cobalt.sh.j2"
     _PREFIX = "cobalt"
+    _WRITTEN = staticmethod(cobalt)
+    SCRIPT_FORMAT = "cobalt"
     _SCRIPT_MODE = 0o700        # qsub wants to see an executable
     _FILES = (".cobaltlog",)
     _TOLD = Told("", {
@@ -176,10 +179,13 @@ class CobaltJobExecutor(LrmExecutor):
                 if getattr(attributes, field) is not None:
                     found.append(Directive(option, getattr(attributes, field), f"attributes.{field}"))
         found.append(Directive("time", "0" if duration is None else _minutes(duration), "attributes.duration"))
-        asked = resources(spec) or ResourceSpecV1()
-        _check_resources(asked, self._cores)
-        found.append(Directive("nodecount", str(asked.computed_node_count), "resources.node_count"))
-        return found + custom_directives(spec, self._PREFIX, _REFUSED)
+        custom = custom_directives(spec, self._PREFIX, _REFUSED)
+        asked = requested(spec)
+        if asked is not None or not any(one.option in ("nodecount", "n") for one in custom):   # qsub wants one of these
+            _check_resources(asked or ResourceSpecV1(), self._cores)
+            found.append(Directive("nodecount", str((asked or ResourceSpecV1()).computed_node_count),
+                                   "resources.node_count"))
+        return found + custom
 
     def _template_context(self, job: Job, spec: JobSpec, context: Mapping[str, Any]) -> dict[str, Any]:
         asked = resources(spec) or ResourceSpecV1()

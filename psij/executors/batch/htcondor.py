@@ -31,7 +31,16 @@ from psij.executors.batch.batch_scheduler_executor import (
     SourceOffError,
     check_status_exit_code,
 )
-from psij.executors.batch.lrm import LrmExecutor, Row, custom_directives, job_name, resources, share, warn_unknown
+from psij.executors.batch.lrm import (
+    LrmExecutor,
+    Row,
+    custom_directives,
+    job_name,
+    requested,
+    resources,
+    share,
+    warn_unknown,
+)
 from psij.job import Job
 from psij.job_spec import JobSpec
 from psij.job_state import JobState
@@ -39,7 +48,7 @@ from psij.job_status import JobStatus
 from psij.resource_spec import ResourceSpecV1
 from psij.surroundings import Told
 from sssjob.templates import render
-from sssjob.templates.quoting import Directive, QuotingError, condor_string
+from sssjob.templates.quoting import Directive, QuotingError, condor, condor_string
 
 __all__ = ["CondorState", "HTCondorJobExecutor"]
 
@@ -116,6 +125,8 @@ class HTCondorJobExecutor(LrmExecutor):
 
     _TEMPLATE = "htcondor.sh.j2"
     _PREFIX = "htcondor"
+    _WRITTEN = staticmethod(condor)
+    SCRIPT_FORMAT = "htcondor"
     _TOLD = Told('_psij_ad() { sed -n "s/^$1 = \\([0-9]*\\).*/\\1/p" "${_CONDOR_MACHINE_AD:-/dev/null}"; }\n', {
         "processors": ("$(_psij_ad Cpus)", 1), "node_processors": ("$(_psij_ad TotalCpus)", 1),
         "memory_bytes": ("$(_psij_ad Memory)", 1 << 20), "scratch_bytes": ("$(_psij_ad Disk)", 1 << 10)})
@@ -200,7 +211,7 @@ class HTCondorJobExecutor(LrmExecutor):
                                               "to be None: the time limit is such an expression")
                 seconds = max(1, -int(-attributes.duration.total_seconds() // 1))
                 found.append(Directive("periodic_remove", _TIME_LIMIT.format(seconds), "attributes.duration"))
-        asked = resources(spec)
+        asked = requested(spec)
         return found + (_resource_directives(asked) if asked is not None else []) + custom
 
     def _template_context(self, job: Job, spec: JobSpec, context: Mapping[str, Any]) -> dict[str, Any]:

@@ -34,6 +34,7 @@ from psij.executors.batch.lrm import (
     clock,
     custom_directives,
     job_name,
+    requested,
     resources,
     share,
     warn_unknown,
@@ -44,7 +45,7 @@ from psij.job_spec import JobSpec
 from psij.job_state import JobState
 from psij.job_status import JobStatus
 from psij.resource_spec import ResourceSpecV1
-from sssjob.templates.quoting import Directive
+from sssjob.templates.quoting import Directive, nqsv
 
 __all__ = ["NQSVExecutorConfig", "NQSVJobExecutor", "NQSVState"]
 
@@ -104,6 +105,7 @@ class NQSVJobExecutor(LrmExecutor):
 
     _TEMPLATE = "nqsv.sh.j2"
     _PREFIX = "nqsv"
+    _WRITTEN = staticmethod(nqsv)
     _chunk = 200
 
     # --- submitting ------------------------------------------------------------------------------------------------
@@ -142,7 +144,7 @@ class NQSVJobExecutor(LrmExecutor):
                     found.append(Directive(option, getattr(attributes, field), f"attributes.{field}"))
             if attributes.duration is not None:
                 found.append(Directive("l", f"elapstim_req={clock(attributes.duration)}", "attributes.duration"))
-        asked = resources(spec)
+        asked = requested(spec)
         if asked is not None:
             found += _resource_directives(asked)
         custom = custom_directives(spec, self._PREFIX, _REFUSED)

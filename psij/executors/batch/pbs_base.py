@@ -39,7 +39,7 @@ from psij.executors.batch.lrm import (
     job_name,
     local_time,
     number,
-    resources,
+    requested,
     warn_unknown,
 )
 from psij.job import Job
@@ -48,7 +48,7 @@ from psij.job_spec import JobSpec
 from psij.job_state import JobState
 from psij.job_status import JobStatus
 from psij.resource_spec import ResourceSpecV1
-from sssjob.templates.quoting import Directive
+from sssjob.templates.quoting import Directive, pbs
 
 __all__ = ["GenericPBSJobExecutor", "PBSExecutorConfig", "PBSState", "fields_of"]
 
@@ -129,6 +129,7 @@ class GenericPBSJobExecutor(LrmExecutor):
 
     _TEMPLATE = "pbs.sh.j2"
     _PREFIX = "pbs"
+    _WRITTEN = staticmethod(pbs)
     _FORMS: ClassVar[tuple[list[str], ...]]         # options of qstat, tried in this order
     _ID: ClassVar[re.Pattern[str]]
     _NAME: ClassVar[re.Pattern[str]]                # what may be a job's name
@@ -189,7 +190,7 @@ class GenericPBSJobExecutor(LrmExecutor):
                 found.append(self._reservation(attributes.reservation_id, attributes.queue_name))
             if attributes.duration is not None:
                 found.append(Directive("l", f"walltime={clock(attributes.duration)}", "attributes.duration"))
-        asked = resources(spec)
+        asked = requested(spec)
         if asked is not None:
             found += self._resource_directives(asked)
         custom = custom_directives(spec, self._PREFIX, _REFUSED)
