@@ -31,21 +31,24 @@ C = TypeVar("C", bound=Container)
 
 #: Names that a JobSpec, the plan or the engine says in its own way.
 _OWN: Final = FACTS | frozenset((
-    "Dependency", "Duration", "EligibleTime", "ErrorFile", "Executable", "Arguments", "Hold", "Id", "InputFile",
+    "Dependency", "EligibleTime", "ErrorFile", "Executable", "Arguments", "Hold", "Id", "InputFile",
     "InitialWorkingDirectory", "Machine", "Name", "OutputFile", "Shell", "User", "Environment", "Delivered"))
 #: Extensions of the same kind: whole types, and names of the type Scheduler.
 _OWN_TYPES: Final = ("LRM", "MJF", "PSIJ")
 _OWN_NAMES: Final = ("Array", "ExportNames", "Launcher")
 #: What of a Task tells of an earlier run.
 _OF_TASKS: Final = ("Id", "Node")
-#: Names that a JobSpec needs too, to start the processes.
-GEOMETRY: Final = frozenset(("NodeCount", "Processors", "Resource", "TaskCount", "TaskDistribution"))
+#: Names that a JobSpec needs too: to start the processes, and to know how long they may take. Of task groups that the
+#: manager is told of in one, only how many tasks they have.
+GEOMETRY: Final = frozenset(("Duration", "NodeCount", "Processors", "Resource", "TaskCount", "TaskDistribution"))
 #: Options, by format, that only say how the submit command behaves (value None: whatever its value).
 _COMMAND_ONLY: Final[Mapping[str, Mapping[str, str | None]]] = {
     "slurm": dict.fromkeys(("parsable", "quiet", "verbose", "wait")),
-    "sge": {"terse": None, "sync": None, "now": "n"}, "pbspro": {"z": None, "W": "block=true"},
+    "sge": {"clear": None, "terse": None, "sync": None, "now": "n"}, "pbspro": {"z": None, "W": "block=true"},
     "torque": {"z": None, "W": "block=true"}, "lsf": {"K": None}, "cobalt": {"mode": "script"},
     "flux": dict.fromkeys(("quiet", "verbose", "wait", "watch", "progress"))}
+#: Options, by format, for where a job starts: a run says that itself.
+_OF_DIRECTORIES: Final[Mapping[str, tuple[str, ...]]] = {"sge": ("cwd", "wd")}
 #: The writer of Grid Engine puts this in place of a parallel environment whose name only the site knows.
 _ANY_ENVIRONMENT: Final = "@PE@ "
 
@@ -82,7 +85,7 @@ class Native:
     def of(self, job: Job, document: Document, findings: Findings, policy: Policy) -> Stated:
         """The custom attributes of a job with its defaults. document: the one that it comes from; policy: its
         awarenessPolicy. What the manager cannot be told is in findings, with paths that begin with ``/Job``."""
-        asked = without(job, _is_own)
+        asked = without(job, self._is_own)
         context = WriteContext(findings, policy=policy, site=_here() if "DeadlineTime" in _names(asked) else None)
         made = options_of(self.dialect, asked, document, context, policy)
         parts = tuple(self._attributes(options, findings, policy) for options in made.parts)
@@ -96,12 +99,19 @@ class Native:
         return self.dialect.name != "htcondor"
 
     def settles(self, finding: Finding) -> bool:
-        """Whether a finding of the writer's is about a name that the executor's settings tell."""
-        return _ANY_ENVIRONMENT.strip() in finding.message and self._environment is not None
+        """Whether a finding of the writer's is about what a run says in its own way, or about a name that the executor's
+        settings tell."""
+        return finding.subject in _OWN or (_ANY_ENVIRONMENT.strip() in finding.message
+                                           and self._environment is not None)
 
     @property
     def _environment(self) -> str | None:
         return getattr(self.backend, "parallel_environment", None)
+
+    def _is_own(self, item: Item, within: str) -> bool:
+        """Whether something else than the writer says an item. A job of HTCondor that exceeds its duration would be
+        held and not ended, if the writer said it: psij removes such a job."""
+        return _is_own(item, within) or (item.tag == "Duration" and self.dialect.name == "htcondor")
 
     def _attributes(self, options: Iterable[OptionPair], findings: Findings, policy: Policy) -> Mapping[str, object]:
         made: dict[str, Any] = {RESOURCES: "custom"}
@@ -125,6 +135,8 @@ class Native:
     def _fits(self, option: str, value: str | None, findings: Findings, policy: Policy) -> bool:
         """Whether the executor can be given an option; else a finding says why not."""
         only = _COMMAND_ONLY.get(self.dialect.name, {})
+        if option in _OF_DIRECTORIES.get(self.dialect.name, ()):
+            return False
         if option in only and only[option] in (None, value):
             findings.add("SSS602", option, f"{self.dialect.title}'s option {option} is left out: it says how the "
                          "submit command behaves and nothing of the job", path="/Job", severity="info")

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from psij import JobAttributes, JobExecutor, JobSpec, ResourceSpecV1
 from sssjob import arrays
-from sssjob.element import Property
+from sssjob.element import Item, Property
 from sssjob.findings import Finding, Findings, Policy
 from sssjob.model import Container, Document, File, Job, TaskGroup
 from sssjob.run.native import GEOMETRY, Stated, is_marker, native_of, without
@@ -43,6 +43,7 @@ _NOT_CRITICAL: Final = _DESCRIBES | frozenset((
 _HANDLED: Final = frozenset(("Dependency", "EligibleTime", "Hold", "Shell", "NodeCount", "Id", "Name", "facts"))
 #: What PSI/J says of sizes that do not go together; the options of the dialect's writer say them all the same.
 _UNEVEN: Final = ("resources", "node_count", "processes_per_node")
+_PER_GROUP: Final = frozenset(("Duration", "TaskCount"))
 _SIZES_OF_NODES: Final = frozenset(("NodeCount", "TaskDistribution"))
 _LIMITS: Final = {      # ResourceLimit name in lower case -> setrlimit's (job object, section 6.3)
     "corefilesize": "core", "cputime": "cpu", "datasegsize": "data", "filesize": "fsize", "maxmemorysize": "rss",
@@ -99,8 +100,9 @@ class Specs:
         stated = self._stated_of(job)
         taken: frozenset[int] = frozenset() if stated is None else stated.taken
         target, files = self._target(job, parts > 1), self._scripts(job, group)
-        for needless in (frozenset[str](), _SIZES_OF_NODES):
-            left = without(job.folded, lambda item, _: is_marker(item) or (
+        as_one = group is None and len(job.folded.task_groups) > 1
+        for needless in (GEOMETRY - _PER_GROUP if as_one else frozenset[str](), _SIZES_OF_NODES):
+            left = without(job.folded, lambda item, _: is_marker(item) or _is_named(item) or (
                 id(item) in taken and (item.tag not in GEOMETRY or item.tag in needless)))  # noqa: B023
             told = Findings(self.findings.file, self.findings.limits)
             mine = None if group is None else left.task_groups[place]
@@ -213,6 +215,7 @@ class Specs:
         self._name(job, spec, again)
         self._streams(job, spec, number, again)
         self._options(job, spec)
+        self._exported(job, spec)
         if job.member is not None:
             m = job.member
             spec.environment = {**arrays.variables(m.array, m.index, m.id), **(spec.environment or {})}
@@ -220,6 +223,14 @@ class Specs:
             self._fit(job, spec)
         if self.executor == _LOCAL:
             self._limits(job, spec, group)
+
+    def _exported(self, job: PlannedJob, spec: JobSpec) -> None:
+        """The submitter's variables that the job names, where not all of them go along."""
+        names = [name for p in self.stated(job.folded, "Extension") if _is_export(p) for name in p.text.split(",")]
+        if names:
+            spec.inherit_environment = bool(spec.inherit_environment) and _exports(job.folded)
+            here = {name: os.environ[name] for name in names if name in os.environ}
+            spec.environment = {**here, **(spec.environment or {})} or None
 
     def _name(self, job: PlannedJob, spec: JobSpec, again: bool) -> None:
         """The name as the resource manager takes it; the document keeps its own."""
@@ -251,10 +262,8 @@ class Specs:
                 setattr(spec, f"{member}_path", name)
                 if not again:
                     self._add("SSS503", tag, f"{job.label}: {member} goes to {name}", job.path, severity="info")
-        if _MERGE in custom and self.executor != _LOCAL:     # one file, which both append to
-            member, _, other = merged.partition("-to-")
-            setattr(spec, f"{member}_path", getattr(spec, f"{other}_path"))
-            del custom[_MERGE]
+        if self.executor != _LOCAL and custom:
+            _for_launcher(spec, custom, merged)
 
     def _tokens(self, job: PlannedJob, spec: JobSpec) -> dict[str, str]:
         member = job.member
@@ -334,6 +343,30 @@ class Specs:
             os.replace(fresh, path)     # that of an earlier plan may be running
             self.paths[key] = str(path)
         return self.paths[key]
+
+
+def _for_launcher(spec: JobSpec, custom: dict[str, object], merged: str) -> None:
+    """Say of the streams what launchers understand, in place of what the local executor does."""
+    modes = {stream: custom.pop(f"local.{stream}_mode", None) for stream in ("stdout", "stderr")}
+    if custom.pop(_MERGE, None) is not None:        # one file, which both append to
+        member, _, other = merged.partition("-to-")
+        setattr(spec, f"{member}_path", getattr(spec, f"{other}_path"))
+        modes[member] = modes[other]
+    custom.update({f"psij.{stream}_mode": mode for stream, mode in modes.items() if mode is not None})
+
+
+def _is_named(item: Item) -> bool:
+    return isinstance(item, Property) and item.tag == "Extension" and _is_export(item)
+
+
+def _is_export(p: Property) -> bool:
+    """Whether a property names variables of the submitter that go along."""
+    return p.get("type") == "Scheduler" and p.get("name") == "ExportNames"
+
+
+def _exports(job: Job) -> bool:
+    """Whether a job says that all variables of the submitter go along."""
+    return any(child.attributes.get("export") == "true" for child in job.containers("Environment"))
 
 
 def _is_settled(finding: Finding, settled: Collection[str]) -> bool:

@@ -122,6 +122,10 @@ class BatchHooks(JobExecutor):
         """Metadata of the job, from the output of a submit command that succeeded."""
         return {}
 
+    def _beside(self, job: Job, path: Path) -> Mapping[Path, str]:
+        """The files that the submit command reads beside the script at path, and their texts."""
+        return {}
+
     def _prepared(self, job: Job, path: Path) -> AbstractContextManager[None]:
         """What the submit command needs beside the script at path, as long as it runs."""
         return nullcontext()

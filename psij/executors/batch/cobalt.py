@@ -40,6 +40,7 @@ from psij.executors.batch.lrm import (
     number,
     requested,
     resources,
+    time_limit,
     warn_unknown,
 )
 from psij.job import Job
@@ -170,7 +171,7 @@ class CobaltJobExecutor(LrmExecutor):
                  *(Directive(option, f"{folder}/$jobid.{ending}", "work_directory")
                    for option, ending in (("output", "out"), ("error", "out"), ("debuglog", "cobaltlog")))]
         attributes = spec.attributes
-        duration = attributes.duration if attributes is not None else None
+        duration = time_limit(spec)
         if attributes is not None:
             if attributes.reservation_id is not None:
                 raise InvalidJobException("attributes.reservation_id cannot be used: a reservation of Cobalt is used "
@@ -178,8 +179,9 @@ class CobaltJobExecutor(LrmExecutor):
             for option, field in (("queue", "queue_name"), ("project", "account")):
                 if getattr(attributes, field) is not None:
                     found.append(Directive(option, getattr(attributes, field), f"attributes.{field}"))
-        found.append(Directive("time", "0" if duration is None else _minutes(duration), "attributes.duration"))
         custom = custom_directives(spec, self._PREFIX, _REFUSED)
+        if not any(one.option in ("time", "t") for one in custom):      # qsub wants one
+            found.append(Directive("time", "0" if duration is None else _minutes(duration), "attributes.duration"))
         asked = requested(spec)
         if asked is not None or not any(one.option in ("nodecount", "n") for one in custom):   # qsub wants one of these
             _check_resources(asked or ResourceSpecV1(), self._cores)

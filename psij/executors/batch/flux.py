@@ -30,7 +30,16 @@ from psij.executors.batch.batch_scheduler_executor import (
     Source,
     check_status_exit_code,
 )
-from psij.executors.batch.lrm import LrmExecutor, Row, custom_directives, job_name, requested, resources, warn_unknown
+from psij.executors.batch.lrm import (
+    LrmExecutor,
+    Row,
+    custom_directives,
+    job_name,
+    requested,
+    resources,
+    time_limit,
+    warn_unknown,
+)
 from psij.job import Job
 from psij.job_spec import JobSpec
 from psij.job_state import JobState
@@ -183,8 +192,8 @@ class FluxJobExecutor(LrmExecutor):
             for option, field in (("queue", "queue_name"), ("bank", "account")):
                 if getattr(attributes, field) is not None:
                     found.append(Directive(option, getattr(attributes, field), f"attributes.{field}"))
-            if attributes.duration is not None:
-                found.append(Directive("time-limit", _limit(attributes.duration), "attributes.duration"))
+        if (limit := time_limit(spec)) is not None:
+            found.append(Directive("time-limit", _limit(limit), "attributes.duration"))
         custom = custom_directives(spec, self._PREFIX, _REFUSED)
         asked = requested(spec)
         if asked is not None or not any(one.option in _SIZES for one in custom):    # flux batch wants one of these

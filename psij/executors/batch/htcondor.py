@@ -144,8 +144,7 @@ class HTCondorJobExecutor(LrmExecutor):
     @contextmanager
     def _prepared(self, job: Job, path: Path) -> Iterator[None]:
         """The submit description."""
-        description = path.with_suffix(".sub")
-        text = self._description(job, path)
+        ((description, text),) = self._beside(job, path).items()
         try:
             description.unlink(missing_ok=True)
             write_script(description, text)
@@ -154,13 +153,15 @@ class HTCondorJobExecutor(LrmExecutor):
             if not self.config.keep_files:
                 description.unlink(missing_ok=True)
 
-    def _description(self, job: Job, path: Path) -> str:
+    def _beside(self, job: Job, path: Path) -> Mapping[Path, str]:
+        """The submit description."""
         assert job.spec is not None
         try:
-            return render("htcondor.sub.j2", {"script": path, "script_dir": self.work_directory,
+            text = render("htcondor.sub.j2", {"script": path, "script_dir": self.work_directory,
                                               "directives": self._directives(job, job.spec)})
         except QuotingError as e:
             raise InvalidJobException(str(e), e) from e
+        return {path.with_suffix(".sub"): text}
 
     def job_id_from_submit_output(self, out: str) -> str:
         """The id, from the one line ``12.0 - 12.0``."""
@@ -206,11 +207,12 @@ class HTCondorJobExecutor(LrmExecutor):
             if attributes.account is not None:
                 found.append(Directive("accounting_group", _group(attributes.account), "attributes.account"))
             if attributes.duration is not None:
-                if any(one.option.lower() == "periodic_remove" for one in custom):
-                    raise InvalidJobException("custom attribute 'htcondor.periodic_remove' needs attributes.duration "
-                                              "to be None: the time limit is such an expression")
                 seconds = max(1, -int(-attributes.duration.total_seconds() // 1))
-                found.append(Directive("periodic_remove", _TIME_LIMIT.format(seconds), "attributes.duration"))
+                others = [one for one in custom if one.option.lower() == "periodic_remove"]
+                conditions = [_TIME_LIMIT.format(seconds), *(one.value or "true" for one in others)]
+                custom = [one for one in custom if one not in others]
+                found.append(Directive("periodic_remove", " || ".join(
+                    f"({condition})" for condition in conditions) if others else conditions[0], "attributes.duration"))
         asked = requested(spec)
         return found + (_resource_directives(asked) if asked is not None else []) + custom
 

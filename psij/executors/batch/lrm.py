@@ -32,16 +32,17 @@ from psij.surroundings import Around, Told
 from sssjob.templates import render
 from sssjob.templates.quoting import Directive, Quoted, QuotingError
 
-__all__ = ["RESOURCES", "LrmExecutor", "Row", "clock", "custom_directives", "directory", "job_name", "local_time",
-           "needs_env", "number", "program", "requested", "resolved", "resources", "rows_by_header", "share",
-           "warn_unknown", "whole_lines"]
+__all__ = ["RESOURCES", "LrmExecutor", "Row", "appended", "clock", "custom_directives", "directory", "job_name",
+           "local_time", "needs_env", "number", "program", "requested", "resolved", "resources", "rows_by_header",
+           "share", "time_limit", "warn_unknown", "whole_lines"]
 
 Row = tuple[str, str, Any]      # native id, native state, and whatever the subclass needs to make a status of it
 
-#: The custom attribute whose value ``custom`` says that the options for resources stand among the custom attributes:
-#: those of the specification then only tell how many processes the launcher starts.
+#: The custom attribute whose value ``custom`` says that the options for resources and the time limit stand among the
+#: custom attributes: the resources of the specification then only tell how many processes the launcher starts.
 RESOURCES = "psij.resources"
 
+_APPEND = "_PSI_J_APPEND"       # of launcher_lib.sh
 _log = logging.getLogger("psij")
 _warned: set[tuple[str, str]] = set()
 
@@ -204,7 +205,8 @@ class LrmExecutor(BatchSchedulerExecutor):
         """Why an option of the submit command cannot be given as a custom attribute; None where it can. value: None
         for a flag."""
         name = self.custom_attribute(option)
-        alone = JobAttributes(duration=None, custom_attributes={name: True if value is None else value})
+        alone = JobAttributes(duration=None, custom_attributes={RESOURCES: "custom",
+                                                                name: True if value is None else value})
         reason = self.refusal(JobSpec("/bin/true", attributes=alone))
         return None if reason is None else reason.removeprefix(f"custom attribute {name!r} cannot be used: ")
 
@@ -234,8 +236,13 @@ class LrmExecutor(BatchSchedulerExecutor):
             "around": self._around(job, spec),
             "job_id": job.id, "directives": self._directives(job, spec), "script_dir": self.work_directory,
             "directory": directory(spec), "inherit_environment": spec.inherit_environment,
-            "environment": [item for item in (spec.environment or {}).items() if not needs_env(item[0])],
+            "environment": self._environment(spec),
             "launcher": launcher, "arguments": arguments}
+
+    def _environment(self, spec: JobSpec) -> list[tuple[str, str]]:
+        """The variables that the script exports, with what the launcher is told of streams."""
+        told = [(_APPEND, " ".join(streams))] if (streams := appended(spec)) else []
+        return [*(item for item in (spec.environment or {}).items() if not needs_env(item[0])), *told]
 
     def _around(self, job: Job, spec: JobSpec) -> Around:
         """What is to stand around a job."""
@@ -337,9 +344,35 @@ def _split(command: list[str], arguments: list[str]) -> tuple[list[str], list[st
 
 def requested(spec: JobSpec) -> ResourceSpecV1 | None:
     """The resources that options are to be made of: none where custom attributes ask for them (see RESOURCES)."""
-    custom = (spec.attributes.custom_attributes if spec.attributes is not None else None) or {}
     asked = resources(spec)
-    return None if custom.get(RESOURCES) == "custom" else asked
+    return None if _asks_itself(spec) else asked
+
+
+def time_limit(spec: JobSpec) -> timedelta | None:
+    """The time limit that an option is to be made of: none where custom attributes ask for it (see RESOURCES)."""
+    return None if spec.attributes is None or _asks_itself(spec) else spec.attributes.duration
+
+
+def _asks_itself(spec: JobSpec) -> bool:
+    return _custom(spec).get(RESOURCES) == "custom"
+
+
+def _custom(spec: JobSpec) -> Mapping[str, object]:
+    return (spec.attributes.custom_attributes if spec.attributes is not None else None) or {}
+
+
+def appended(spec: JobSpec) -> list[str]:
+    """Which of ``stdout`` and ``stderr`` go on where their files end, by the custom attributes ``psij.stdout_mode`` and
+    ``psij.stderr_mode`` (``truncate``, ``append``). Raises InvalidJobException."""
+    found = []
+    for stream in ("stdout", "stderr"):
+        mode = _custom(spec).get(f"psij.{stream}_mode", "truncate")
+        if mode not in ("truncate", "append"):
+            raise InvalidJobException(f"custom attribute 'psij.{stream}_mode' must be one of truncate, append, not "
+                                      f"{mode!r}")
+        if mode == "append":
+            found.append(stream)
+    return found
 
 
 def resources(spec: JobSpec) -> ResourceSpecV1 | None:

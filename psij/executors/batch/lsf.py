@@ -46,6 +46,7 @@ from psij.executors.batch.lrm import (
     requested,
     resources,
     share,
+    time_limit,
     warn_unknown,
 )
 from psij.job import Job
@@ -215,8 +216,8 @@ class LsfJobExecutor(LrmExecutor):
             for option, field in (("q", "queue_name"), ("P", "account"), ("U", "reservation_id")):
                 if getattr(attributes, field) is not None:
                     found.append(Directive(option, getattr(attributes, field), f"attributes.{field}"))
-            if attributes.duration is not None:
-                found.append(Directive("W", self._format_duration(attributes.duration), "attributes.duration"))
+        if (limit := time_limit(spec)) is not None:
+            found.append(Directive("W", self._format_duration(limit), "attributes.duration"))
         asked = requested(spec)
         if asked is not None:
             found += _resource_directives(asked)

@@ -37,6 +37,7 @@ from psij.executors.batch.lrm import (
     requested,
     resources,
     share,
+    time_limit,
     warn_unknown,
     whole_lines,
 )
@@ -142,8 +143,8 @@ class NQSVJobExecutor(LrmExecutor):
             for option, field in (("q", "queue_name"), ("A", "account"), ("y", "reservation_id")):
                 if getattr(attributes, field) is not None:
                     found.append(Directive(option, getattr(attributes, field), f"attributes.{field}"))
-            if attributes.duration is not None:
-                found.append(Directive("l", f"elapstim_req={clock(attributes.duration)}", "attributes.duration"))
+        if (limit := time_limit(spec)) is not None:
+            found.append(Directive("l", f"elapstim_req={clock(limit)}", "attributes.duration"))
         asked = requested(spec)
         if asked is not None:
             found += _resource_directives(asked)

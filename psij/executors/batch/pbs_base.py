@@ -40,6 +40,7 @@ from psij.executors.batch.lrm import (
     local_time,
     number,
     requested,
+    time_limit,
     warn_unknown,
 )
 from psij.job import Job
@@ -188,8 +189,8 @@ class GenericPBSJobExecutor(LrmExecutor):
                     found.append(Directive(option, getattr(attributes, field), f"attributes.{field}"))
             if attributes.reservation_id is not None:
                 found.append(self._reservation(attributes.reservation_id, attributes.queue_name))
-            if attributes.duration is not None:
-                found.append(Directive("l", f"walltime={clock(attributes.duration)}", "attributes.duration"))
+        if (limit := time_limit(spec)) is not None:
+            found.append(Directive("l", f"walltime={clock(limit)}", "attributes.duration"))
         asked = requested(spec)
         if asked is not None:
             found += self._resource_directives(asked)

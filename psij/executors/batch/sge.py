@@ -37,6 +37,7 @@ from psij.executors.batch.lrm import (
     requested,
     resources,
     share,
+    time_limit,
     warn_unknown,
 )
 from psij.job import Job
@@ -65,7 +66,7 @@ _REFUSED = {
     "shell": "there is a script", "terse": "it is used already", "verify": "no job would be made",
     "C": "the script has its own", "@": "options are given one by one", "clear": "options are given one by one"}
 
-_PE = re.compile(r"""([^\s"'#\\]+)(?: [\d,:-]+)?""", re.ASCII)       # name, and slots as of -pe
+_PE = re.compile(r"""([^\s"'#\\]+)( [\d,:-]+)?""", re.ASCII)       # name, and slots as of -pe
 _LATER = re.compile(r"unable to (send message|contact)|connection refused|only \d+ jobs are allowed|commlib error|"
                     r"try again|not available|qmaster is not running", re.IGNORECASE)
 _UNKNOWN_OUTCOME = re.compile(r"answer list|timeout|timed out|failed receiving|got read error|connection (reset|lost)",
@@ -214,7 +215,7 @@ class SGEJobExecutor(LrmExecutor):
         if not given:
             return self._site.parallel_environment
         found = _PE.fullmatch(given[0]) if isinstance(given[0], str) else None
-        if found is None:
+        if found is None or (found[2] is not None and requested(spec) is not None):
             raise InvalidJobException(f"custom attribute 'sge.pe' must be the name of a parallel environment, not "
                                       f"{given[0]!r}")
         return found[1]
@@ -230,8 +231,8 @@ class SGEJobExecutor(LrmExecutor):
             for option, field in (("q", "queue_name"), ("P", "account"), ("ar", "reservation_id")):
                 if getattr(attributes, field) is not None:
                     found.append(Directive(option, getattr(attributes, field), f"attributes.{field}"))
-            if attributes.duration is not None:
-                found.append(Directive("l", f"h_rt={clock(attributes.duration)}", "attributes.duration"))
+        if (limit := time_limit(spec)) is not None:
+            found.append(Directive("l", f"h_rt={clock(limit)}", "attributes.duration"))
         asked = requested(spec)
         if asked is not None:
             found += self._resource_directives(asked, self._environment_name(spec))

@@ -54,6 +54,7 @@ from psij.executors.batch.lrm import (
     requested,
     resolved,
     share,
+    time_limit,
     whole_lines,
 )
 from psij.job import Job
@@ -256,8 +257,8 @@ class SlurmJobExecutor(LrmExecutor):
             for option, field in _NAMED:
                 if getattr(attributes, field) is not None:
                     found.append(Directive(option, getattr(attributes, field), f"attributes.{field}"))
-            if attributes.duration is not None:
-                found.append(Directive("time", clock(attributes.duration), "attributes.duration"))
+        if (limit := time_limit(spec)) is not None:
+            found.append(Directive("time", clock(limit), "attributes.duration"))
         asked = requested(spec)
         if asked is not None:
             found += _resource_directives(asked)
