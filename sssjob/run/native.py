@@ -99,8 +99,8 @@ class Native:
         return self.dialect.name != "htcondor"
 
     def settles(self, finding: Finding) -> bool:
-        """Whether a finding of the writer's is about what a run says in its own way, or about a name that the executor's
-        settings tell."""
+        """Whether a finding of the writer's is about what a run says in its own way, or about a name that the settings
+        of the executor tell."""
         return finding.subject in _OWN or (_ANY_ENVIRONMENT.strip() in finding.message
                                            and self._environment is not None)
 

@@ -22,13 +22,14 @@ from sssjob import arrays
 from sssjob.element import Item, Property
 from sssjob.findings import Finding, Findings, Policy
 from sssjob.model import Container, Document, File, Job, TaskGroup
+from sssjob.run.facts import same_host
 from sssjob.run.native import GEOMETRY, Stated, is_marker, native_of, without
 from sssjob.translators.specs.psij import Target, to_spec
 
 if TYPE_CHECKING:
     from sssjob.run.plan import Plan, PlannedJob
 
-__all__ = ["Specs", "policy_of"]
+__all__ = ["Specs", "policy_of", "user_name"]
 
 #: Names that only describe a job and cannot change how any executor runs it (job object, section 9.0): told, never
 #: rejected.
@@ -166,7 +167,7 @@ class Specs:
     def _given(self, job: Job) -> frozenset[str]:
         """What the job states of where it runs and for whom that holds anyway."""
         ways: tuple[tuple[str, Callable[[str], bool]], ...] = (
-            ("User", lambda text: text == _user()), ("Machine", self._is_here))
+            ("User", lambda text: text == user_name()), ("Machine", self._is_here))
         found = ((tag, holds, self.stated(job, tag)) for tag, holds in ways)
         return frozenset(tag for tag, holds, items in found if items and all(
             p.attributes.keys() <= {"awarenessPolicy"} and holds(p.text.strip()) for p in items))
@@ -179,9 +180,7 @@ class Specs:
 
     def _is_here(self, name: str) -> bool:
         """Whether a Machine is this host, with or without its domain, or what the executor submits to."""
-        wanted, host = name.lower(), socket.gethostname().lower()
-        one_is_short = ("." in wanted) != ("." in host)
-        if wanted == host or (one_is_short and wanted.split(".")[0] == host.split(".")[0]):
+        if same_host(name, socket.gethostname()):
             return True
         return bool(name) and name == self.machine()
 
@@ -268,7 +267,7 @@ class Specs:
     def _tokens(self, job: PlannedJob, spec: JobSpec) -> dict[str, str]:
         member = job.member
         known = {"jobid": job.label, "array_jobid": job.label if member is None else member.id,
-                 "name": str(job.job.value("Name") or job.label), "user": _user(), "host": socket.gethostname(),
+                 "name": str(job.job.value("Name") or job.label), "user": user_name(), "host": socket.gethostname(),
                  "workdir": str(spec.directory), "node_rank": "0", "task_rank": "0", "step": "0"}
         return known | {"index": "0" if member is None else str(member.index)}
 
@@ -398,7 +397,8 @@ def _hard_limit(name: str) -> str:
     return "unlimited" if hard == resource.RLIM_INFINITY else str(hard)
 
 
-def _user() -> str:
+def user_name() -> str:
+    """The name of the user of this process; its number where it has none."""
     try:
         return getpass.getuser()
     except (OSError, KeyError):

@@ -19,7 +19,6 @@ from typing import TYPE_CHECKING, Final
 
 import psij
 from sssjob.errors import AccessError
-from sssjob.run import facts
 from sssjob.run.signals import STOPS
 from sssjob.run.standing import Running, intent
 
@@ -228,7 +227,7 @@ class Submitting:
     def known(self, job: Running, part: int, native_id: str, reference: str) -> None:
         """A part has a native id."""
         job.references[part], job.seen[part].native_id = reference, native_id
-        facts.record(job.plan.job, job.seen)
+        job.record()
         job.of.note(job, "native", {"native_id": native_id, "reference": reference}, part, job.of.executor().name)
         self.engine.write_soon()
         self.engine.pend_after(job)

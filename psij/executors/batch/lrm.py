@@ -32,9 +32,9 @@ from psij.surroundings import Around, Told
 from sssjob.templates import render
 from sssjob.templates.quoting import Directive, Quoted, QuotingError
 
-__all__ = ["RESOURCES", "LrmExecutor", "Row", "appended", "clock", "custom_directives", "directory", "job_name",
-           "local_time", "needs_env", "number", "program", "requested", "resolved", "resources", "rows_by_header",
-           "share", "time_limit", "warn_unknown", "whole_lines"]
+__all__ = ["RESOURCES", "LrmExecutor", "Row", "appended", "asks_itself", "clock", "custom_directives", "directory",
+           "job_name", "local_time", "needs_env", "number", "program", "requested", "resolved", "resources",
+           "rows_by_header", "share", "time_limit", "warn_unknown", "whole_lines"]
 
 Row = tuple[str, str, Any]      # native id, native state, and whatever the subclass needs to make a status of it
 
@@ -345,15 +345,16 @@ def _split(command: list[str], arguments: list[str]) -> tuple[list[str], list[st
 def requested(spec: JobSpec) -> ResourceSpecV1 | None:
     """The resources that options are to be made of: none where custom attributes ask for them (see RESOURCES)."""
     asked = resources(spec)
-    return None if _asks_itself(spec) else asked
+    return None if asks_itself(spec) else asked
 
 
 def time_limit(spec: JobSpec) -> timedelta | None:
     """The time limit that an option is to be made of: none where custom attributes ask for it (see RESOURCES)."""
-    return None if spec.attributes is None or _asks_itself(spec) else spec.attributes.duration
+    return None if spec.attributes is None or asks_itself(spec) else spec.attributes.duration
 
 
-def _asks_itself(spec: JobSpec) -> bool:
+def asks_itself(spec: JobSpec) -> bool:
+    """Whether the custom attributes of a job ask for its resources and its time limit (see RESOURCES)."""
     return _custom(spec).get(RESOURCES) == "custom"
 
 

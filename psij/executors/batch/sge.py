@@ -29,6 +29,7 @@ from psij.executors.batch.batch_scheduler_executor import (
 from psij.executors.batch.lrm import (
     LrmExecutor,
     Row,
+    asks_itself,
     clock,
     custom_directives,
     job_name,
@@ -215,7 +216,7 @@ class SGEJobExecutor(LrmExecutor):
         if not given:
             return self._site.parallel_environment
         found = _PE.fullmatch(given[0]) if isinstance(given[0], str) else None
-        if found is None or (found[2] is not None and requested(spec) is not None):
+        if found is None or (found[2] is not None and not asks_itself(spec)):
             raise InvalidJobException(f"custom attribute 'sge.pe' must be the name of a parallel environment, not "
                                       f"{given[0]!r}")
         return found[1]
