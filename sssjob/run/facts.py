@@ -35,7 +35,8 @@ _KEYS: Final[Mapping[str, tuple[str, ...]]] = {
     "Attempt": ("attempts",), "Duration": ("wall_seconds", "end_time"), "Processors": ("processors",),
     "NodeCount": ("node_count", "nodes"), "Node": ("nodes",), "Memory Max": ("memory_max_bytes",),
     "Memory Average": ("memory_average_bytes",), "Resource GPU": ("gpus",), "Resource Energy": ("energy_joules",),
-    "Queue": ("queue",), "Project": ("account",), "QualityOfService": ("qos",), "Machine": ("machine",), "User": ("user",)}
+    "Queue": ("queue",), "Project": ("account",), "QualityOfService": ("qos",), "Machine": ("machine",),
+    "User": ("user",)}
 #: What the resource manager may choose: property -> key of the metadata.
 _PLACES: Final = {"User": "user", "Machine": "machine", "Queue": "queue", "Project": "account",
                   "QualityOfService": "qos"}

@@ -193,6 +193,10 @@ class BatchHooks(JobExecutor):
         """What the resource manager calls what it submits to; None where it has no name for it or does not say."""
         return None
 
+    def _cluster_name(self) -> str | None:
+        """The same without asking anybody, where accounting and queue do not tell it; None where that cannot be."""
+        return None
+
     def fit_name(self, name: str) -> str:
         """The name of a job as the resource manager takes it, which is the same where it does."""
         return name

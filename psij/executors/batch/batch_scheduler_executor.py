@@ -288,6 +288,9 @@ class BatchSchedulerExecutor(BatchAsking):
         """For the watcher: tidy up, stage out and set the final status of a job."""
         tell_output(self, followed, status)
         read_left(self, followed, status)
+        known = status.metadata or {}
+        if "machine" not in known and (name := self._cluster_name()) is not None:
+            status.metadata = {**known, "machine": name}
         try:
             remove_files(self, followed)
         finally:

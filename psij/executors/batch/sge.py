@@ -9,6 +9,7 @@ What sites name themselves (parallel environments, resources for memory, GPUs an
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -177,6 +178,20 @@ class SGEJobExecutor(LrmExecutor):
         if after.keys() != {"any"} or any("." in one for one in after["any"]):
             return None
         return {"sge.hold_jid": ",".join(after["any"])}
+
+    def machine(self) -> str | None:
+        """The name of the cluster."""
+        return self._cluster_name()
+
+    def _cluster_name(self) -> str | None:
+        """SGE_CLUSTER_NAME, else what the file ``cluster_name`` of the cell says; none of the answers has it."""
+        if name := os.environ.get("SGE_CLUSTER_NAME"):
+            return name
+        cell = Path(os.environ.get("SGE_ROOT", ""), os.environ.get("SGE_CELL", "default"))
+        try:
+            return (cell / "common" / "cluster_name").read_text("utf-8", "replace").strip()[:200] or None
+        except OSError:
+            return None
 
     def fit_name(self, name: str) -> str:
         """Without what Grid Engine does not take in a name."""
