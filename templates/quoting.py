@@ -42,7 +42,8 @@ _ASCII = re.compile(r"[ -~]*", re.ASCII)
 _REFERENCE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}", re.ASCII)
 _DIRECTIONS = frozenset("\u200e\u200f\u061c\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
 _SGE_UNFIT = re.compile(r"[\"'#\\]")
-_SGE_PE = re.compile(r"pe \S+ \d+", re.ASCII)      # the one option of two words
+_SGE_TWO = re.compile(r"pe \S+ [\d,:-]+|binding (?:env|pe|set) \S+", re.ASCII)     # options of two words
+_SGE_SOFT = "soft -"
 _BSUB_COMMENT = re.compile(r"(?:^|[ ])#")
 _FLUX_SPECIAL = re.compile(r"([^\w@%+=:,./-])", re.ASCII)
 _OPTION = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*", re.ASCII)
@@ -180,15 +181,19 @@ def sge(directive: Directive) -> Quoted:
     """``-option value`` of a ``#$`` line.
 
     A value with a blank stands in double quotes and must be the last of its line. Quotes inside a value are taken away
-    and a ``#`` ends the line even inside quotes, so that neither can be said. Seen with Grid Engine 8.1.9.
+    and a ``#`` ends the line even inside quotes, so that neither can be said. Seen with Grid Engine 8.1.9. The option
+    ``soft -l`` is ``-l`` of a wish: what ``-soft`` begins ends with its line.
     """
+    if directive.option.startswith(_SGE_SOFT):
+        wish = Directive(directive.option.removeprefix(_SGE_SOFT), directive.value, directive.field)
+        return Quoted(f"-soft {sge(wish)}")
     value = checked(directive, plain=True)
     if directive.value is None:
         return Quoted(f"-{directive.option}")
     if unfit := _SGE_UNFIT.search(value):
         raise QuotingError(directive.field, value, f"contains {unfit[0]!r}, which a directive of Grid Engine cannot "
                                                    "hold")
-    if not _PLAIN.fullmatch(value) and not _SGE_PE.fullmatch(f"{directive.option} {value}"):
+    if not _PLAIN.fullmatch(value) and not _SGE_TWO.fullmatch(f"{directive.option} {value}"):
         if not value.strip() or value != value.strip():
             raise QuotingError(directive.field, value, "is empty, or begins or ends with a blank, which a directive of "
                                                        "Grid Engine cannot hold")

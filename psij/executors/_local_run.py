@@ -6,6 +6,7 @@ two of them at the same time.
 
 from __future__ import annotations
 
+import getpass
 import logging
 import os
 import signal
@@ -325,7 +326,10 @@ class Run:
         metadata: dict[str, Any] = {
             "native_id": str(self.watched.pid), "submit_time": self.submitted, "start_time": self.started,
             "end_time": self.started + outcome.wall_s, "wall_seconds": outcome.wall_s,
-            "nodes": [socket.gethostname()], "node_count": 1, "processors": self.processors}
+            "nodes": [socket.gethostname()], "node_count": 1, "processors": self.processors,
+            "machine": socket.gethostname(), "user": _user()}
+        if not self.script:         # a launcher's script starts the processes
+            metadata |= {"process": self.watched.pid, "session": self.watched.pid}
         if outcome.cpu_s is not None:
             metadata["cpu_seconds"] = outcome.cpu_s
         floor = 0 if self.spawned is None else self.spawned.floor
@@ -333,6 +337,15 @@ class Run:
             metadata["memory_max_bytes"] = outcome.peak * 1024
         metadata["sources"] = dict.fromkeys(metadata, "measured")
         return metadata
+
+
+def _user() -> str:
+    """The name of our user, its number where it has none."""
+    try:
+        return getpass.getuser()
+    except (OSError, KeyError):
+        return str(os.geteuid())
+
 
 def _change(status: JobStatus, state: JobState, reason: str, message: str) -> None:
     """Let trouble with staging make the end of a job that was a good one a bad one; else it is only told."""

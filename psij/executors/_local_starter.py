@@ -8,8 +8,8 @@ users rarely have; tracing changes the job.
 
 How: one Python process per client (``_local_starter_main``), made at the first job, starts the jobs with posix_spawn
 and reports their ends. The client needs neither a descriptor nor a thread per job, gets no SIGCHLD, and its own
-``os.wait`` does not take an exit status away. The peak is exact above what the starter itself has, which is what any
-smaller job is said to have had. It is the greatest of the peaks of the job's process and of those that it waited for,
+``os.wait`` does not take an exit status away. The peak is exact above what the starter itself has; of a smaller job it
+is not known, and reported as 0. It is the greatest of the peaks of the job's process and of those that it waited for,
 directly or not; not their sum.
 
 The jobs inherit from the starter. So it is replaced when what processes inherit (umask, limits, user, affinity, ...) is

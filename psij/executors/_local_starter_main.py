@@ -9,7 +9,7 @@ the job that are not /dev/null, as all of ours are. Answer: a marshalled tuple o
 (0 when there is none), errno, what failed, text, and when it was begun, by the monotonic clock.
 
 REPORTS: for each process that ended a marshalled tuple of process id, wait status, CPU seconds, peak memory as in
-ru_maxrss, and the time by the monotonic clock.
+ru_maxrss (0: no more than ours), and the time by the monotonic clock.
 
 A request may name a file for a record of the job (see ``_local_records``); one that is there already bars the start.
 
@@ -37,6 +37,7 @@ _HEADER = 8             # bytes of the length
 _PACKET = 1 << 16       # bytes of the longest packet
 _THREE = 12             # bytes of three descriptors
 _records: "dict[int, bytes]" = {}       # by process id
+_floor = [0]            # the last answer of own_peak, which only grows
 _RESET = (_signal.SIGPIPE, _signal.SIGXFSZ)     # Python ignores them; jobs do not
 
 
@@ -169,6 +170,24 @@ def ticks(pid: int) -> int:
         return 0
 
 
+def peak_of(usage: "Any") -> int:
+    """The peak of a process as in ru_maxrss; 0 where it cannot be told from the memory that we have ourselves, which
+    Linux counts as the process' own before its exec."""
+    peak: int = usage.ru_maxrss
+    if _floor[0] < peak < 4 * _floor[0] or not _floor[0]:
+        _floor[0] = own_peak()
+    return peak if peak > _floor[0] else 0
+
+
+def own_peak() -> int:
+    """The most memory that we had ourselves, in kilobytes; ru_maxrss would have that of our client in it."""
+    fd = posix.open(b"/proc/self/status", posix.O_RDONLY)
+    try:
+        return int(posix.read(fd, 4096).partition(b"VmHWM:")[2].split()[0])
+    finally:
+        posix.close(fd)
+
+
 def write_end(pid: int, status: int, usage: "Any") -> None:
     """Complete the record of a process, if it has one."""
     record = _records.pop(pid, None)
@@ -177,7 +196,7 @@ def write_end(pid: int, status: int, usage: "Any") -> None:
     try:
         fd = posix.open(record, posix.O_WRONLY | posix.O_APPEND)
         try:
-            posix.write(fd, b"%d %f %d %f\n" % (status, usage.ru_utime + usage.ru_stime, usage.ru_maxrss,
+            posix.write(fd, b"%d %f %d %f\n" % (status, usage.ru_utime + usage.ru_stime, peak_of(usage),
                                                 time.clock_gettime(time.CLOCK_BOOTTIME)))
         finally:
             posix.close(fd)
@@ -225,7 +244,7 @@ def reap(reports: _socket.socket) -> bool:
             return True
         write_end(pid, status, usage)
         try:
-            reports.send(marshal.dumps((pid, status, usage.ru_utime + usage.ru_stime, usage.ru_maxrss,
+            reports.send(marshal.dumps((pid, status, usage.ru_utime + usage.ru_stime, peak_of(usage),
                                         time.monotonic())))
         except OSError:     # nobody listens
             if not _records:

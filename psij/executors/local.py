@@ -10,8 +10,8 @@ leaves behind at its normal end are left alone. A job's standard streams are /de
 Files are staged by this process, before the start and after the end; ``_local_staging`` says how.
 
 memory_max_bytes is the greatest peak of a process among the job's own and those it waited for, as Linux counts it:
-exact above some 9 MB, which is also the figure of any smaller job; ``_local_starter`` says why and how. It is left out
-where it cannot be told from our own.
+exact above some 9 MB; that of any smaller job cannot be told from the memory of the process that starts it, and is left
+out. ``_local_starter`` says why and how.
 
 The native identifier is the process id. ``LocalJobExecutor.reference(job)`` gives a longer text that stays right when
 ids are reused and after a restart of the machine; ``attach`` takes both.
@@ -23,7 +23,7 @@ import os
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import TypeVar
@@ -31,7 +31,7 @@ from typing import TypeVar
 from psij.exceptions import InvalidJobException, InvalidStateException, SubmitException
 from psij.executors import _local_proc as proc
 from psij.executors._local_engine import Outcome, Watched, engine
-from psij.executors._local_plan import options
+from psij.executors._local_plan import make_plan, options
 from psij.executors._local_records import Record, bar, read
 from psij.executors._local_run import Run
 from psij.executors._local_spawn import LaunchError
@@ -42,6 +42,7 @@ from psij.job_launcher import Launcher
 from psij.job_spec import JobSpec
 from psij.job_state import JobState
 from psij.job_status import JobStatus
+from psij.rendered import Rendered
 
 __all__ = ["LocalJobExecutor"]
 
@@ -68,6 +69,18 @@ class LocalJobExecutor(JobExecutor):
         """
         run = self._taken(job)
         self._step(run, run.begin)
+
+    def render(self, jobs: Sequence[Job]) -> Rendered:
+        """What ``submit`` would start for a job; nothing is. Raises InvalidJobException, LaunchError."""
+        (job,) = jobs
+        spec = self._check_job(job)
+        plan = make_plan(spec, {})
+        command, _ = Run(self, job, time.time())._command(job, spec, plan)
+        changed = {name: value for name, value in plan.environment.items() if os.environb.get(name) != value}
+        streams = {name: path or os.devnull for name, path in (
+            ("stdin", plan.stdin), ("stdout", plan.stdout), ("stderr", plan.stderr))}
+        return Rendered(tuple(map(os.fsdecode, command)), {}, plan.directory,
+                        {os.fsdecode(name): os.fsdecode(value) for name, value in changed.items()}, streams)
 
     def _submit_all(self, jobs: Iterable[Job], told: Callable[[Job, Exception | None], None]) -> None:
         """Submit many: while some are being started the next is made ready. Not for the main thread, where a signal

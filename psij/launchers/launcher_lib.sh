@@ -20,18 +20,21 @@ for _psi_j_name in _PSI_J_LOG_FILE _PSI_J_PRE_LAUNCH _PSI_J_POST_LAUNCH _PSI_J_S
 done
 unset _psi_j_name
 
-# The local executor has opened (emptied, or not) the output files already and says so; otherwise they are emptied here.
+# The local executor has opened (emptied, or not) the output files already and says so; otherwise they are emptied here,
+# but for those of the streams that _PSI_J_APPEND names.
 if [ -z "$_PSI_J_OUTPUT_READY" ]; then
-    for _psi_j_file in "$_PSI_J_STDOUT" "$_PSI_J_STDERR"; do
-        case "$_psi_j_file" in
-            /dev/shm/*) : >"$_psi_j_file" ;;
+    for _psi_j_stream in stdout stderr; do
+        _psi_j_name="_PSI_J_${_psi_j_stream^^}"
+        case " $_PSI_J_APPEND " in *" $_psi_j_stream "*) continue ;; esac
+        case "${!_psi_j_name}" in
+            /dev/shm/*) : >"${!_psi_j_name}" ;;
             /dev/*) ;;
-            *) : >"$_psi_j_file" ;;
+            *) : >"${!_psi_j_name}" ;;
         esac
     done
-    unset _psi_j_file
+    unset _psi_j_name _psi_j_stream
 fi
-unset _PSI_J_OUTPUT_READY
+unset _PSI_J_OUTPUT_READY _PSI_J_APPEND
 
 # A line in the log file; a log that cannot be written is no reason to fail.
 log() {

@@ -151,7 +151,8 @@ def key_of(job: Job) -> tuple[str, str, int]:
 
     Raises LedgerError where the Machine or both ids are missing, or the StartTime is no time.
     """
-    native = (p.text for p in job.all("Extension") if p.get("type") == "LRM" and p.get("name") == "NativeId")
+    native = (p.text for scope in (job, *job.task_groups) for p in scope.all("Extension")
+              if p.get("type") == "LRM" and p.get("name") == "NativeId")
     ident = next(native, None) or stated(job, "Id")
     machine = stated(job, "Machine")
     if not ident:

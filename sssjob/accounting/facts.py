@@ -77,6 +77,9 @@ _PER: Final = {"PerNode": "NodeCount", "PerProcessor": "Processors", "PerSlot": 
                "PerChunk": "ChunkCount"}
 _BY_NAME: Final = ("Resource", "Extension")
 _WHOLE: Final = (None, "Total", *_PER)
+#: Of several amounts of a name, where the rate states no metric: the first of these that one of them has. What a job
+#: held at its peak has to be there for it, whatever it used on average or at least.
+_METRICS: Final = (_WHOLE, ("Max",))
 _Found = Property | Raw
 
 
@@ -202,7 +205,8 @@ class Facts:
     def _only(self, name: str, found: list[_Found]) -> list[_Found]:
         """The one that counts; all, where each says how long it was held."""
         if len(found) > 1:
-            found = [i for i in found if i.attributes.get("metric") in _WHOLE] or found
+            choices = ([i for i in found if i.attributes.get("metric") in metrics] for metrics in _METRICS)
+            found = next(filter(None, choices), found)
         if len(found) > 1 and not all("duration" in i.attributes for i in found):
             raise NotChargeable(Reason.AMOUNT_AMBIGUOUS, f"{len(found)} {name}; let the rate say metric or context")
         return found

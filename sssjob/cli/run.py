@@ -12,6 +12,7 @@ import click
 
 from sssjob.cli._app import status_of
 from sssjob.cli._complete import executors, files
+from sssjob.cli._dry_run import dry_run_option, print_rehearsal
 from sssjob.cli._files import emit
 from sssjob.cli._findings import problem, record
 from sssjob.cli._journal import expanded, submitting, tell_causes
@@ -37,20 +38,22 @@ __all__ = ["command"]
               help="Cancel everything after so many seconds; exit status 6.")
 @click.option("--resume", is_flag=True, help="Do not run again what is Completed with exit code 0.")
 @click.option("--no-job-code", is_flag=True, help="Exit status 0 once the jobs have ended, however they ended.")
+@dry_run_option
 @mjf_options
 @submitting
 @output_option
 @common
 @reading
 def command(session: Session, file: str, executor: str, timeout: float | None, resume: bool, no_job_code: bool,
-            retries: int | None, expand_arrays: bool, output: str) -> int:
+            dry_run: bool, retries: int | None, expand_arrays: bool, output: str) -> int:
     """Run the jobs of FILE (- is standard input) and write the document with what was delivered.
 
     The exit status is the job's own once it has ended (128 + n for signal n; for a group that of the first failure
     that no other job answered). With --json the last record on standard error says whose it is.
     """
     try:
-        return _run(session, file, executor, timeout, resume, no_job_code, retries, expand_arrays, output)
+        return _run(session, file, executor, timeout, resume, no_job_code, retries, expand_arrays, output,
+                    dry_run)
     except RejectedError as error:
         session.report(error.findings)
         return _own(session, 1)
@@ -64,7 +67,7 @@ def command(session: Session, file: str, executor: str, timeout: float | None, r
 
 
 def _run(session: Session, file: str, executor: str, timeout: float | None, resume: bool, no_job_code: bool,
-         retries: int | None, expand_arrays: bool, output: str) -> int:
+         retries: int | None, expand_arrays: bool, output: str, dry_run: bool) -> int:
     document = session.read(file)
     if expand_arrays:
         findings = Findings(file)
@@ -72,6 +75,8 @@ def _run(session: Session, file: str, executor: str, timeout: float | None, resu
         session.report(findings)
     if session.status():
         return _own(session, 1)
+    if dry_run:
+        return print_rehearsal(session, document, file, executor, resume)
     _writable(output)
     from sssjob.run import Progress
     from sssjob.writer import write_document

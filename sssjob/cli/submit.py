@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from sssjob.cli._complete import executors, files
+from sssjob.cli._dry_run import dry_run_option, print_rehearsal
 from sssjob.cli._files import emit, once
 from sssjob.cli._findings import problem
 from sssjob.cli._journal import ended_badly, expanded, lines, opened, stopped, submitting
@@ -19,11 +20,13 @@ __all__ = ["command"]
 @click.argument("names", metavar="FILE...", nargs=-1, required=True, shell_complete=files)
 @click.option("--executor", default="local", metavar="NAME", shell_complete=executors,
               help="What to run with; see `executors` (default: local).")
+@dry_run_option
 @mjf_options
 @submitting
 @common
 @reading
-def command(session: Session, names: tuple[str, ...], executor: str, retries: int | None, expand_arrays: bool) -> int:
+def command(session: Session, names: tuple[str, ...], executor: str, retries: int | None, expand_arrays: bool,
+            dry_run: bool) -> int:
     """Submit the jobs of every FILE (- is standard input) and print their ids, one a line.
 
     Jobs that wait for others are started by whichever client next asks for them (`status`, `wait`, `submit`); on this
@@ -41,6 +44,8 @@ def command(session: Session, names: tuple[str, ...], executor: str, retries: in
         documents.append((name, document))
     if session.status():
         return 1
+    if dry_run:
+        return max(print_rehearsal(session, document, name, executor) for name, document in documents)
     worst = 0
     with opened(retries=retries) as client:
         for name, document in documents:

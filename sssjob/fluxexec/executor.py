@@ -12,9 +12,11 @@ started: they are recorded in ``work_directory``.
 
 from __future__ import annotations
 
+import json
 import logging
 import os
 import threading
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
@@ -28,6 +30,7 @@ from psij import (
     JobStatus,
     SubmitException,
 )
+from psij.rendered import Rendered
 from sssjob.errors import UsageError
 from sssjob.findings import escape
 from sssjob.fluxexec.desk import Desk
@@ -87,6 +90,12 @@ class FluxExecExecutor(JobExecutor):
             raise InvalidJobException(str(error), error) from error
         job._bind(self)
         desk.submit(job, jobspec, fit)
+
+    def render(self, jobs: Sequence[Job]) -> Rendered:
+        """The jobspec that ``submit`` would hand to the service; no service is asked. Raises InvalidJobException."""
+        (job,) = jobs
+        jobspec = jobspec_of(self._check_job(job), None if self._scheme == "exec" else _inherited())
+        return Rendered(request=json.dumps(jobspec, indent=1, ensure_ascii=False))
 
     def cancel(self, job: Job) -> None:
         """Ask for the end of a job; it is CANCELED when the service has released its ranks."""

@@ -60,7 +60,10 @@ def _exit(whole: Job, elements: Sequence[Job]) -> None:
 
 
 def _fact(job: Job, name: str) -> str | None:
-    return next((p.text for p in job.all("Extension") if (p.get("type"), p.get("name")) == ("LRM", name)), None)
+    """A fact of the resource manager's; of several task groups those of all, parted by commas."""
+    found = [p.text for scope in (job, *job.task_groups) for p in scope.all("Extension")
+             if (p.get("type"), p.get("name")) == ("LRM", name)]
+    return ",".join(found) or None
 
 
 def _element(job: Job) -> Property:

@@ -17,12 +17,12 @@ from typing import Any, Final
 
 from psij import JobState, JobStatus
 from sssjob.element import Container, Property, new_property
-from sssjob.model import Delivered, Job, Requested, TaskGroup
+from sssjob.model import Delivered, Job, Requested, Task, TaskGroup
 from sssjob.run.evidence import is_annotation
 from sssjob.units import from_bytes
 
-__all__ = ["RESULTS", "Seen", "clear", "outcome_of", "record", "record_unstarted", "says_more",
-           "stated"]
+__all__ = ["RESULTS", "Origin", "Seen", "clear", "outcome_of", "record", "record_unstarted", "same_host",
+           "says_more", "stated"]
 
 #: Results of one life of a job, taken away before another one (decisions 19).
 RESULTS = ("State", "StatusMessage", "SubmitTime", "StartTime", "EndTime", "ExitCode", "StartCount", "SuspendDuration",
@@ -35,9 +35,11 @@ _KEYS: Final[Mapping[str, tuple[str, ...]]] = {
     "Attempt": ("attempts",), "Duration": ("wall_seconds", "end_time"), "Processors": ("processors",),
     "NodeCount": ("node_count", "nodes"), "Node": ("nodes",), "Memory Max": ("memory_max_bytes",),
     "Memory Average": ("memory_average_bytes",), "Resource GPU": ("gpus",), "Resource Energy": ("energy_joules",),
-    "Queue": ("queue",), "Project": ("account",), "QualityOfService": ("qos",), "Machine": ("machine",)}
+    "Queue": ("queue",), "Project": ("account",), "QualityOfService": ("qos",), "Machine": ("machine",),
+    "User": ("user",)}
 #: What the resource manager may choose: property -> key of the metadata.
-_PLACES: Final = {"Machine": "machine", "Queue": "queue", "Project": "account", "QualityOfService": "qos"}
+_PLACES: Final = {"User": "user", "Machine": "machine", "Queue": "queue", "Project": "account",
+                  "QualityOfService": "qos"}
 _STATES: Final = {JobState.NEW: "Idle", JobState.QUEUED: "Idle", JobState.STAGE_IN: "Idle"}
 _NOTHING: Final[Mapping[str, Any]] = {}
 _PHASES: Final = {"SUSPENDED": "Suspended", "HELD": "Hold", "ERROR": "Hold"}
@@ -81,6 +83,20 @@ class Seen:
         return (self.status.metadata if self.status is not None else None) or {}
 
 
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Who has submitted a job, and on which host."""
+
+    user: str
+    host: str
+
+
+def same_host(one: str, other: str) -> bool:
+    """Whether two names are of one host, with or without its domain."""
+    first, second = one.lower(), other.lower()
+    return first == second or (("." in first) != ("." in second) and first.split(".")[0] == second.split(".")[0])
+
+
 def clear(job: Job) -> None:
     """Take the results of an earlier run away and say that the job waits."""
     for tag in RESULTS:
@@ -100,18 +116,34 @@ def _strip(scope: Container) -> None:
                                                           and i.get("name") not in IDENTITY)))]
     for child in scope.containers("TaskGroup"):
         _strip(child)
+        _strip_tasks(child)
 
 
-def record(job: Job, parts: Sequence[Seen], asked: Job | None = None) -> None:
-    """Write what is known of a job's parts into the job. asked: the job with its defaults, as it was submitted."""
+def _strip_tasks(group: Container) -> None:
+    """What an earlier run said of tasks, and those that only it has made."""
+    for task in list(group.containers("Task")):
+        if task.first("Process") is not None:
+            task.items = [i for i in task.items if i.tag not in ("Node", "Session", "Process")]
+            if not task.items and not task.attributes:
+                group.items = [i for i in group.items if i is not task]
+
+
+def record(job: Job, parts: Sequence[Seen], asked: Job | None = None, origin: Origin | None = None) -> None:
+    """Write what is known of a job's parts into the job. asked: the job with its defaults, as it was submitted.
+
+    origin: who submitted it and where, None where it was submitted by somebody else.
+    """
     job.set("State", _state(parts))
+    if origin is not None:
+        job.set("SubmitHost", origin.host)
     _time(job, "SubmitTime", min, (p.submitted for p in parts))
     _time(job, "StartTime", min, (p.started for p in parts))
-    _native(job, [p.native_id for p in parts if p.native_id is not None])
+    _native(job, parts)
     if any(p.started is not None for p in parts):
         job.set("StartCount", max([int(p.known.get("starts", 1)) for p in parts if p.started is not None]))
+    _tasks(parts)
     if all(p.final for p in parts):
-        _ended(job, parts, asked or job)
+        _ended(job, parts, asked or job, origin)
 
 
 def _state(parts: Sequence[Seen]) -> str:
@@ -143,25 +175,56 @@ def _time(job: Job, tag: str, choose: Callable[[list[float]], float], values: It
         job.set(tag, math.floor(choose(known)))
 
 
-def _native(job: Job, ids: Sequence[str]) -> None:
-    """The native ids as Extensions, and as Id where the job has none (decisions 18)."""
+def _native(job: Job, parts: Sequence[Seen]) -> None:
+    """The native ids as Extensions, of task groups that were started one by one at each of them, and as Id where the
+    job has none (decisions 18)."""
+    ids = [p.native_id for p in parts if p.native_id is not None]
     if not ids:
         return
     if job.first("Id") is None:
         job.set("Id", ids[0])
-    _extensions(job, "NativeId", ids)
+    for p in parts:
+        if p.group is not None and p.native_id is not None:
+            _extensions(p.group, "NativeId", [p.native_id])
+    if any(p.group is None for p in parts):
+        _extensions(job, "NativeId", ids)
 
 
-def _extensions(job: Job, name: str, values: Sequence[str]) -> None:
-    before = [p for p in job.all("Extension") if p.get("type") == "LRM" and p.get("name") == name]
-    if [p.text for p in before] == list(values):
+def _extensions(scope: Container, name: str, values: Sequence[str]) -> None:
+    """Put Extensions of a resource manager's in place of those of that name; the order of all others is kept."""
+    def is_old(item: object) -> bool:
+        return isinstance(item, Property) and item.tag == "Extension" and (
+            item.get("type"), item.get("name")) == ("LRM", name)
+
+    before = [item for item in scope.items if is_old(item)]
+    if [item.text for item in before if isinstance(item, Property)] == list(values):
         return
-    kept = [p for p in job.all("Extension") if p not in before]
+    at = scope.items.index(before[0]) if before else len(scope.items)
     made = [new_property("Extension", v, {"type": "LRM", "name": name}) for v in values]
-    job.put("Extension", [*kept, *made])
+    scope.items = [*(i for i in scope.items[:at] if not is_old(i)), *made,
+                   *(i for i in scope.items[at:] if not is_old(i))]
 
 
-def _ended(job: Job, parts: Sequence[Seen], asked: Job) -> None:
+def _tasks(parts: Sequence[Seen]) -> None:
+    """Node, session and process of the only task of a task group, where the executor tells them."""
+    for p in parts:
+        told = {"Node": p.known.get("nodes", ()), "Session": p.known.get("session"), "Process": p.known.get("process")}
+        if p.group is None or told["Process"] is None or len(told["Node"]) != 1 or not _is_single(p.group):
+            continue
+        if not p.group.tasks:
+            p.group.items.append(Task())
+        task = p.group.tasks[0]
+        for tag, value in (("Node", told["Node"][0]), ("Session", told["Session"]), ("Process", told["Process"])):
+            if value is not None and (tag != "Node" or task.first(tag) is None):
+                task.set(tag, value)
+
+
+def _is_single(group: TaskGroup) -> bool:
+    """Whether a task group has one task."""
+    return group.value("TaskCount") in (None, 1) and len(group.tasks) < 2
+
+
+def _ended(job: Job, parts: Sequence[Seen], asked: Job, origin: Origin | None) -> None:
     ran = [p for p in parts if p.started is not None]
     _time(job, "EndTime", max, (p.known.get("end_time", p.status.time if p.status else None) for p in ran or parts))
     code, signal = outcome_of(parts)
@@ -183,7 +246,7 @@ def _ended(job: Job, parts: Sequence[Seen], asked: Job) -> None:
             if p.group is not None:
                 _deliver(p.group, [p])
         _pilots(job, ran)
-    _places(job, parts, asked)
+    _places(job, parts, asked, origin)
 
 
 def _pilots(job: Job, parts: Sequence[Seen]) -> None:
@@ -314,14 +377,17 @@ def _held(parts: Sequence[Seen], total: int) -> int:
     return min(total, len(os.sched_getaffinity(0))) if measured else total
 
 
-def _places(job: Job, parts: Sequence[Seen], asked: Job) -> None:
-    """Machine, Queue, Project and QualityOfService: where they are not those asked for they are in Delivered, and a
-    bare name, which says both, moves to Requested. Nothing is given to a job that never ran."""
+def _places(job: Job, parts: Sequence[Seen], asked: Job, origin: Origin | None) -> None:
+    """User, Machine, Queue, Project and QualityOfService: where they are not those asked for they are in Delivered, and
+    a bare name, which says both, moves to Requested. Nothing is given to a job that never ran."""
     delivered = next(iter(job.containers("Delivered")), None)
     for tag, key in _PLACES.items():
         given = next((str(p.known[key]) for p in parts if key in p.known), None)
+        if given is None and tag == "User" and origin is not None:
+            given = origin.user
         wanted = [p.text for scope in (asked, *asked.containers("Requested")) for p in scope.all(tag)]
-        if given is None or delivered is None or wanted == [given]:
+        if given is None or delivered is None or wanted == [given] or (
+                tag == "Machine" and len(wanted) == 1 and same_host(wanted[0], given)):
             continue
         delivered.set(tag, given)
         if wanted and not any(scope.first(tag) for scope in job.containers("Requested")):
@@ -351,6 +417,9 @@ def stated(job: Job, known: Mapping[str, Any] = _NOTHING) -> list[tuple[str, str
             name = str(p.get("name"))
             name = f"LRM/{name}" if name in RESULTS else name
             found.append((name, p.text, _KEYS.get(name, ())))
+    for group in job.task_groups:
+        found += [("NativeId", p.text, _KEYS["NativeId"]) for p in group.all("Extension")
+                  if (p.get("type"), p.get("name")) == ("LRM", "NativeId")]
     for block in job.containers("Delivered"):
         for p in block.properties():
             name = " ".join(x for x in (p.tag, p.get("name") or p.get("metric")) if x)

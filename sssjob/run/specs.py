@@ -13,21 +13,23 @@ import os
 import re
 import socket
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from psij import JobAttributes, JobExecutor, JobSpec, ResourceSpecV1
 from sssjob import arrays
-from sssjob.element import Property
-from sssjob.findings import Findings, Policy
+from sssjob.element import Item, Property
+from sssjob.findings import Finding, Findings, Policy
 from sssjob.model import Container, Document, File, Job, TaskGroup
+from sssjob.run.facts import same_host
+from sssjob.run.native import GEOMETRY, Stated, is_marker, native_of, without
 from sssjob.translators.specs.psij import Target, to_spec
 
 if TYPE_CHECKING:
     from sssjob.run.plan import Plan, PlannedJob
 
-__all__ = ["Specs", "policy_of"]
+__all__ = ["Specs", "policy_of", "user_name"]
 
 #: Names that only describe a job and cannot change how any executor runs it (job object, section 9.0): told, never
 #: rejected.
@@ -40,8 +42,10 @@ _NOT_CRITICAL: Final = _DESCRIBES | frozenset((
 ))
 #: Looked after by this module, the plan or the engine.
 _HANDLED: Final = frozenset(("Dependency", "EligibleTime", "Hold", "Shell", "NodeCount", "Id", "Name", "facts"))
-#: What PSI/J has no member for -> the name under which executors have a custom attribute for it.
-_FURTHER: Final = {"QualityOfService": "quality_of_service"}
+#: What PSI/J says of sizes that do not go together; the options of the dialect's writer say them all the same.
+_UNEVEN: Final = ("resources", "node_count", "processes_per_node")
+_PER_GROUP: Final = frozenset(("Duration", "TaskCount"))
+_SIZES_OF_NODES: Final = frozenset(("NodeCount", "TaskDistribution"))
 _LIMITS: Final = {      # ResourceLimit name in lower case -> setrlimit's (job object, section 6.3)
     "corefilesize": "core", "cputime": "cpu", "datasegsize": "data", "filesize": "fsize", "maxmemorysize": "rss",
     "maxprocesses": "nproc", "maxswap": "as", "maxmemlock": "memlock", "openfiles": "nofile", "stacksize": "stack",
@@ -63,7 +67,8 @@ class Specs:
                  backend: JobExecutor | None = None) -> None:
         self.document, self.findings, self.executor, self.cwd = document, findings, executor, cwd
         self.plan = plan
-        self.further: Mapping[str, str] = getattr(backend, "FURTHER_ATTRIBUTES", {})
+        self.native = native_of(backend)
+        self.backend = backend
         self.hold = _hook(backend, "hold_attributes")
         self.fit_name: Callable[[str], str] | None = getattr(backend, "fit_name", None)
         self.machine: Callable[[], str | None] = getattr(backend, "machine", lambda: None)
@@ -71,9 +76,9 @@ class Specs:
         self.told: set[tuple[str, str, str, str]] = set()
         self.paths: dict[str, str] = {}     # id of a File and shell -> where it lies
         self.raw: dict[tuple[int, int], JobSpec] = {}       # the document's job and the place of a task group
-        self._handled = _HANDLED | ({"ResourceLimit"} if executor == _LOCAL else frozenset()) | {
-            tag for tag, name in _FURTHER.items() if name in self.further} | (
-                {"MJF"} if self.provides else frozenset())
+        self.natives: dict[int, Stated] = {}     # by identity of the document's job
+        self._handled = _HANDLED | ({"ResourceLimit"} if executor == _LOCAL else frozenset()) | (
+            {"MJF"} if self.provides else frozenset())
         self._read: tuple[Job, dict[str, list[Property]]] | None = None     # what was asked for last, and its answer
 
     def of(self, job: PlannedJob, group: TaskGroup | None, place: int, parts: int) -> JobSpec:
@@ -84,21 +89,73 @@ class Specs:
         key = (id(job.job if job.member is None else job.member.job), place)
         again = key in self.raw         # another element of the same array
         if not again:
-            told = Findings(self.findings.file, self.findings.limits)
-            self.raw[key] = to_spec(job.folded, told, policy=job.policy, files=self._scripts(job, group),
-                                    target=self._target(job, parts > 1), group=group)
-            self._tell(job, told)
+            self.raw[key] = self._translated(job, group, place, parts)
         spec = self.raw[key] if job.member is None else copy.deepcopy(self.raw[key])
         self._finish(job, spec, group, place + 1 if parts > 1 else 0, again)
+        if not again and self.native is not None and not self.findings.rejected:
+            self._try(job, spec)
         return spec
 
-    def _tell(self, job: PlannedJob, told: Findings) -> None:
+    def _translated(self, job: PlannedJob, group: TaskGroup | None, place: int, parts: int) -> JobSpec:
+        """The JobSpec, with what the writer of the manager's dialect says as custom attributes."""
+        stated = self._stated_of(job)
+        taken: frozenset[int] = frozenset() if stated is None else stated.taken
+        target, files = self._target(job, parts > 1), self._scripts(job, group)
+        as_one = group is None and len(job.folded.task_groups) > 1
+        for needless in (GEOMETRY - _PER_GROUP if as_one else frozenset[str](), _SIZES_OF_NODES):
+            left = without(job.folded, lambda item, _: is_marker(item) or _is_named(item) or (
+                id(item) in taken and (item.tag not in GEOMETRY or item.tag in needless)))  # noqa: B023
+            told = Findings(self.findings.file, self.findings.limits)
+            mine = None if group is None else left.task_groups[place]
+            spec = to_spec(left, told, policy=job.policy, files=files, target=target, group=mine)
+            if stated is None or not any(f.subject == "resources" for f in told):
+                break
+        settled: Collection[str] = () if stated is None else stated.settled
+        self._tell(job, (f for f in told if not _is_settled(f, settled)))
+        if stated is not None:
+            self._say(spec, stated.of_part(place))
+        return spec
+
+    def _stated_of(self, job: PlannedJob) -> Stated | None:
+        """What the manager is told of a job; asked once for all of its parts."""
+        if self.native is None:
+            return None
+        key = id(job.job if job.member is None else job.member.job)
+        if key not in self.natives:
+            told = Findings(self.findings.file, self.findings.limits)
+            self.natives[key] = self.native.of(job.folded, self.document, told, job.policy)
+            self._tell(job, (f for f in told if self.native is None or not self.native.settles(f)))
+        return self.natives[key]
+
+    def _say(self, spec: JobSpec, stated: Mapping[str, object]) -> None:
+        """Put the options of the manager into a JobSpec, beside those that an Extension of its name says."""
+        assert spec.attributes is not None and self.native is not None
+        own = f"{self.executor}."
+        for name, value in list((spec.attributes.custom_attributes or {}).items()):
+            if name.startswith(own):        # the executor's own prefix may be another than the name it was asked for by
+                del (spec.attributes.custom_attributes or {})[name]
+                flag = value == "true" and self.native.has_flags
+                spec.attributes.set_custom_attribute(self.native.backend.custom_attribute(name.removeprefix(own)),
+                                                     True if flag else value)
+        for name, value in stated.items():
+            spec.attributes.set_custom_attribute(name, value)
+
+    def _try(self, job: PlannedJob, spec: JobSpec) -> None:
+        """Tell before anything starts what the executor would refuse."""
+        assert self.native is not None
+        reason = self.native.backend.refusal(spec)
+        if reason is not None:
+            self._add("SSS602", job.label, f"{job.label} cannot be submitted to the executor {self.executor}: {reason}",
+                      job.path)
+
+    def _tell(self, job: PlannedJob, told: Iterable[Finding]) -> None:
         """Findings of a job, each once although its task groups are translated one by one."""
         for f in told:
             path = job.path + f.path.removeprefix("/Job")
             if (job.path, f.rule, f.message, path) not in self.told:
                 self.told.add((job.path, f.rule, f.message, path))
-                self.findings.add(f.rule, f.subject, f.message, severity=f.severity, line=f.line, path=path)
+                self.findings.add(f.rule, f.subject, f.message, severity=f.severity, line=f.line, column=f.column,
+                                  path=path, hint=f.hint, excerpt=f.excerpt)
 
     def _target(self, job: PlannedJob, several: bool) -> Target:
         local = self.executor == _LOCAL
@@ -110,7 +167,7 @@ class Specs:
     def _given(self, job: Job) -> frozenset[str]:
         """What the job states of where it runs and for whom that holds anyway."""
         ways: tuple[tuple[str, Callable[[str], bool]], ...] = (
-            ("User", lambda text: text == _user()), ("Machine", self._is_here))
+            ("User", lambda text: text == user_name()), ("Machine", self._is_here))
         found = ((tag, holds, self.stated(job, tag)) for tag, holds in ways)
         return frozenset(tag for tag, holds, items in found if items and all(
             p.attributes.keys() <= {"awarenessPolicy"} and holds(p.text.strip()) for p in items))
@@ -123,9 +180,7 @@ class Specs:
 
     def _is_here(self, name: str) -> bool:
         """Whether a Machine is this host, with or without its domain, or what the executor submits to."""
-        wanted, host = name.lower(), socket.gethostname().lower()
-        one_is_short = ("." in wanted) != ("." in host)
-        if wanted == host or (one_is_short and wanted.split(".")[0] == host.split(".")[0]):
+        if same_host(name, socket.gethostname()):
             return True
         return bool(name) and name == self.machine()
 
@@ -158,7 +213,8 @@ class Specs:
             spec.executable = os.path.join(directory, spec.executable)
         self._name(job, spec, again)
         self._streams(job, spec, number, again)
-        self._options(job, spec, group)
+        self._options(job, spec)
+        self._exported(job, spec)
         if job.member is not None:
             m = job.member
             spec.environment = {**arrays.variables(m.array, m.index, m.id), **(spec.environment or {})}
@@ -166,6 +222,14 @@ class Specs:
             self._fit(job, spec)
         if self.executor == _LOCAL:
             self._limits(job, spec, group)
+
+    def _exported(self, job: PlannedJob, spec: JobSpec) -> None:
+        """The submitter's variables that the job names, where not all of them go along."""
+        names = [name for p in self.stated(job.folded, "Extension") if _is_export(p) for name in p.text.split(",")]
+        if names:
+            spec.inherit_environment = bool(spec.inherit_environment) and _exports(job.folded)
+            here = {name: os.environ[name] for name in names if name in os.environ}
+            spec.environment = {**here, **(spec.environment or {})} or None
 
     def _name(self, job: PlannedJob, spec: JobSpec, again: bool) -> None:
         """The name as the resource manager takes it; the document keeps its own."""
@@ -177,13 +241,9 @@ class Specs:
             self._add("SSS502", "Name", f"{self.executor} does not take the name {name!r}; {spec.name} is used there",
                       f"{job.path}/Name")
 
-    def _options(self, job: PlannedJob, spec: JobSpec, group: TaskGroup | None) -> None:
-        """Custom attributes for what PSI/J has no member for."""
+    def _options(self, job: PlannedJob, spec: JobSpec) -> None:
+        """Custom attributes with which the manager holds a job."""
         assert spec.attributes is not None
-        for tag, name in _FURTHER.items():
-            found = nearest(job.folded, group, tag) if name in self.further else []
-            if found:
-                spec.attributes.set_custom_attribute(self.further[name], found[0].text)
         for name, value in self.hold.items() if job.held_there else ():
             spec.attributes.set_custom_attribute(name, value)
 
@@ -201,15 +261,13 @@ class Specs:
                 setattr(spec, f"{member}_path", name)
                 if not again:
                     self._add("SSS503", tag, f"{job.label}: {member} goes to {name}", job.path, severity="info")
-        if _MERGE in custom and self.executor != _LOCAL:     # one file, which both append to
-            member, _, other = merged.partition("-to-")
-            setattr(spec, f"{member}_path", getattr(spec, f"{other}_path"))
-            del custom[_MERGE]
+        if self.executor != _LOCAL and custom:
+            _for_launcher(spec, custom, merged)
 
     def _tokens(self, job: PlannedJob, spec: JobSpec) -> dict[str, str]:
         member = job.member
         known = {"jobid": job.label, "array_jobid": job.label if member is None else member.id,
-                 "name": str(job.job.value("Name") or job.label), "user": _user(), "host": socket.gethostname(),
+                 "name": str(job.job.value("Name") or job.label), "user": user_name(), "host": socket.gethostname(),
                  "workdir": str(spec.directory), "node_rank": "0", "task_rank": "0", "step": "0"}
         return known | {"index": "0" if member is None else str(member.index)}
 
@@ -286,6 +344,36 @@ class Specs:
         return self.paths[key]
 
 
+def _for_launcher(spec: JobSpec, custom: dict[str, object], merged: str) -> None:
+    """Say of the streams what launchers understand, in place of what the local executor does."""
+    modes = {stream: custom.pop(f"local.{stream}_mode", None) for stream in ("stdout", "stderr")}
+    if custom.pop(_MERGE, None) is not None:        # one file, which both append to
+        member, _, other = merged.partition("-to-")
+        setattr(spec, f"{member}_path", getattr(spec, f"{other}_path"))
+        modes[member] = modes[other]
+    custom.update({f"psij.{stream}_mode": mode for stream, mode in modes.items() if mode is not None})
+
+
+def _is_named(item: Item) -> bool:
+    return isinstance(item, Property) and item.tag == "Extension" and _is_export(item)
+
+
+def _is_export(p: Property) -> bool:
+    """Whether a property names variables of the submitter that go along."""
+    return p.get("type") == "Scheduler" and p.get("name") == "ExportNames"
+
+
+def _exports(job: Job) -> bool:
+    """Whether a job says that all variables of the submitter go along."""
+    return any(child.attributes.get("export") == "true" for child in job.containers("Environment"))
+
+
+def _is_settled(finding: Finding, settled: Collection[str]) -> bool:
+    """Whether a finding of the translation to PSI/J is about sizes that the options of the manager's own say."""
+    name = finding.subject.partition("/")[0].partition(" ")[0]
+    return name in settled or (bool(settled) and finding.subject in _UNEVEN)
+
+
 def _hook(backend: JobExecutor | None, name: str) -> Mapping[str, object]:
     """What a hook of an executor gives; nothing where it has none."""
     hook = getattr(backend, name, None)
@@ -309,7 +397,8 @@ def _hard_limit(name: str) -> str:
     return "unlimited" if hard == resource.RLIM_INFINITY else str(hard)
 
 
-def _user() -> str:
+def user_name() -> str:
+    """The name of the user of this process; its number where it has none."""
     try:
         return getpass.getuser()
     except (OSError, KeyError):

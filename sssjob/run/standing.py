@@ -6,6 +6,7 @@ where every fact is from.
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal
@@ -19,6 +20,7 @@ from sssjob.run.elements import gather
 from sssjob.run.evidence import Disagreement, Source, disagreements
 from sssjob.run.journal import Entry, Event, Row, stamp, status_of, status_record
 from sssjob.run.plan import Need, Plan, PlannedJob, outline
+from sssjob.run.specs import user_name
 
 __all__ = ["JobOutcome", "Outcome", "Running", "Submission", "Word", "ended_record", "exit_code", "intent", "load"]
 
@@ -185,7 +187,7 @@ class Running:
                 seen.take(status)       # it is the one that is kept up to date from now on
                 return False
         seen.take(status)
-        facts.record(self.plan.job, self.seen, self.plan.folded)
+        self.record()
         metadata = status.metadata or {}
         sources = metadata.get("sources", {})
         self.evidence["state"] = Source(str(sources.get("state", _STREAM)), when)
@@ -197,7 +199,19 @@ class Running:
         """Write anew what is known of a job that has not ended: while its state stays the same, psij only changes the
         metadata of its status."""
         if self.seen and not self.ended:
-            facts.record(self.plan.job, self.seen, self.plan.folded)
+            self.record()
+
+    def record(self) -> None:
+        """Write what is known into the job."""
+        facts.record(self.plan.job, self.seen, self.plan.folded, self._origin)
+
+    @property
+    def _origin(self) -> facts.Origin | None:
+        """Who has submitted it and where; None of a job that was submitted elsewhere and taken over by its id."""
+        entry = self.of.entry
+        if entry is not None and not any(self.intents):
+            return None
+        return facts.Origin(user_name(), socket.gethostname() if entry is None else entry.host)
 
     def sources(self) -> list[tuple[str, str, Source]]:
         """(fact, value, source) of every fact in the document."""
@@ -321,7 +335,7 @@ def _native(job: Running, event: Event) -> None:
     job.word = "running"
     job.references[event.part] = event.data["reference"]
     job.seen[event.part].native_id = event.data["native_id"]
-    facts.record(job.plan.job, job.seen)
+    job.record()
     job.evidence["native_id"] = Source(event.source, event.time)
 
 

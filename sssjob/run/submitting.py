@@ -19,14 +19,15 @@ from typing import TYPE_CHECKING, Final
 
 import psij
 from sssjob.errors import AccessError
-from sssjob.run import facts
 from sssjob.run.signals import STOPS
 from sssjob.run.standing import Running, intent
 
 if TYPE_CHECKING:
     from sssjob.run.engine import Engine
+    from sssjob.run.plan import PlannedJob
 
-__all__ = ["LOOK_AGAIN_S", "RETRIES", "Submitting", "begin_of", "custom_of", "finder"]
+__all__ = ["LOOK_AGAIN_S", "RETRIES", "Submitting", "begin_attributes", "begin_of", "custom_of", "finder",
+           "with_attributes"]
 
 RETRIES: Final = 5              # further tries of a submission that failed for a reason that may pass
 LOOK_AGAIN_S: Final = 5.0       # between two questions for a job of which nobody knows whether it was submitted
@@ -41,17 +42,22 @@ def finder(job: Running) -> Callable[[str | None], str | None] | None:
 
 
 def begin_of(job: Running) -> Mapping[str, object] | None:
+    """As ``begin_attributes``, of a job that is looked after."""
+    return begin_attributes(job.plan, job.of.executor()) if job.plan.eligible else {}
+
+
+def begin_attributes(plan: PlannedJob, backend: object) -> Mapping[str, object] | None:
     """The custom attributes with which a resource manager waits for the EligibleTime of a job; None where it cannot.
 
     Nothing of a time that has come.
     """
-    say = getattr(job.of.executor(), "begin_attributes", None)
-    if not job.plan.eligible or job.plan.eligible <= time.time():
+    say = getattr(backend, "begin_attributes", None)
+    if not plan.eligible or plan.eligible <= time.time():
         return {}
     said: Mapping[str, object] | None = None
-    if say is not None and job.plan.eligible <= _LATEST:
-        said = say(job.plan.eligible)
-    taken = {name for part in job.plan.parts for name in custom_of(part.spec)}
+    if say is not None and plan.eligible <= _LATEST:
+        said = say(plan.eligible)
+    taken = {name for part in plan.parts for name in custom_of(part.spec)}
     return None if said is None or taken & said.keys() else said
 
 
@@ -160,7 +166,7 @@ class Submitting:
         """The same for one part."""
         spec = job.plan.parts[part].spec
         further = {**(after or {}), **(begin_of(job) or {})}
-        made = psij.Job(_with(spec, further) if further else spec)
+        made = psij.Job(with_attributes(spec, further) if further else spec)
         job.parts[part], job.tags[part], job.references[part] = made, made.id, None
         if job.of.entry is not None:
             job.intents[part] = intent(made.id, len(job.plan.parts), after, hold=job.hold, together=job.together)
@@ -221,7 +227,7 @@ class Submitting:
     def known(self, job: Running, part: int, native_id: str, reference: str) -> None:
         """A part has a native id."""
         job.references[part], job.seen[part].native_id = reference, native_id
-        facts.record(job.plan.job, job.seen)
+        job.record()
         job.of.note(job, "native", {"native_id": native_id, "reference": reference}, part, job.of.executor().name)
         self.engine.write_soon()
         self.engine.pend_after(job)
@@ -319,7 +325,7 @@ class Submitting:
                 self.engine.tell(job, str(error))
 
 
-def _with(spec: psij.JobSpec, attributes: Mapping[str, object]) -> psij.JobSpec:
+def with_attributes(spec: psij.JobSpec, attributes: Mapping[str, object]) -> psij.JobSpec:
     """A copy with further custom attributes."""
     made = copy.copy(spec)
     made.attributes = copy.deepcopy(spec.attributes) if spec.attributes is not None else psij.JobAttributes()

@@ -168,7 +168,7 @@ def test_directives(members: dict[str, Any], expected: list[str]) -> None:
     ({"attributes": JobAttributes(custom_attributes={"flux.cc": "1-3"})}, "flux.cc.*one job"),
     ({"attributes": JobAttributes(custom_attributes={"flux.output": "x"})}, "flux.output.*stdout_path"),
     ({"attributes": JobAttributes(custom_attributes={"flux.a b": "x"})}, "flux.a b"),
-    ({"attributes": JobAttributes(custom_attributes={"flux.urgency": [1]})}, "flux.urgency"),
+    ({"attributes": JobAttributes(custom_attributes={"flux.urgency": {1}})}, "flux.urgency"),
     ({"name": "x" * 1025}, "name has more than 1024"), ({"name": "a\nb"}, "name")])
 def test_refused_specifications(quick: Stand, members: dict[str, Any], message: str) -> None:
     assert re.search(message, refusal(quick, **members))

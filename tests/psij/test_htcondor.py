@@ -138,6 +138,9 @@ def directives(spec: JobSpec) -> list[str]:
         "htcondor.requirements": 'OpSys == "LINUX"', "htcondor.MY.WantX": True, "HTCondor.priority": 5,
         "htcondor.x": False, "slurm.y": 1})},
      ["getenv = true", 'requirements = OpSys == "LINUX"', "MY.WantX = true", "priority = 5"]),
+    ({"attributes": JobAttributes(custom_attributes={"htcondor.periodic_remove": "NumJobStarts > 3"})},
+     ["getenv = true",
+      "periodic_remove = (JobStatus == 2 && time() - JobCurrentStartDate > 600) || (NumJobStarts > 3)"]),
     ({"attributes": JobAttributes(None), "resources": ResourceSpecV1(
         process_count=3, cpu_cores_per_process=4, gpu_cores_per_process=2, memory=3 << 30)},
      ["getenv = true", "request_cpus = 12", "request_gpus = 6", "request_memory = 3145728KB"])])
@@ -150,7 +153,8 @@ def test_description() -> None:
     spec = JobSpec("/bin/true", inherit_environment=False, attributes=JobAttributes(None))
     executor, job = HTCondorJobExecutor(), Job(spec)
     executor.work_directory = Path("/w o$rk/it's")
-    assert executor._description(job, executor.work_directory / "q.job") == f"""universe = vanilla
+    (text,) = executor._beside(job, executor.work_directory / "q.job").values()
+    assert text == f"""universe = vanilla
 executable = /bin/bash
 transfer_executable = false
 arguments = "'/w o$(DOLLAR)rk/it''s/q.job' $(ClusterId).$(ProcId)"
@@ -171,7 +175,6 @@ queue 1
     ({"attributes": JobAttributes(account="a\nqueue 5")}, r"attributes\.account"),
     ({"attributes": JobAttributes(custom_attributes={"htcondor.Queue": "5"})}, "htcondor.Queue.*one job"),
     ({"attributes": JobAttributes(custom_attributes={"htcondor.include": "x"})}, "htcondor.include"),
-    ({"attributes": JobAttributes(custom_attributes={"htcondor.periodic_remove": "x"})}, "htcondor.periodic_remove"),
     ({"attributes": JobAttributes(custom_attributes={"htcondor.rank": "a\\"})}, "htcondor.rank.*backslash"),
     ({"attributes": JobAttributes(custom_attributes={"htcondor.rank": "1\nqueue 5"})}, "htcondor.rank.*line break"),
     ({"attributes": JobAttributes(custom_attributes={"htcondor.a = b": "c"})}, "htcondor.a = b"),

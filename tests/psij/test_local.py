@@ -304,8 +304,9 @@ def test_memory_of_small_jobs(executor: LocalJobExecutor, big_client: bytearray,
 
 
 def test_memory_of_tiny_jobs(executor: LocalJobExecutor, big_client: bytearray) -> None:
+    """What is not told from the memory of the process that starts them is left out; it is not theirs."""
     _, metadata = finish(executor, Job(JobSpec("true")))
-    assert 0 < metadata["memory_max_bytes"] < 20 << 20
+    assert "memory_max_bytes" not in metadata and metadata["cpu_seconds"] < 1
     status, metadata = finish(executor, make("x=$(head -c 5000000 /dev/zero | tr '\\0' x); exit 4"))
     assert status.exit_code == 4 and 5000000 <= metadata["memory_max_bytes"] < 40 << 20
 
@@ -531,7 +532,7 @@ def test_fork_has_a_starter_of_its_own(executor: LocalJobExecutor) -> None:
               "    job = psij.Job(psij.JobSpec('/bin/sh', ['-c', 'exit 5']))\n"
               "    psij.JobExecutor.get_instance('local').submit(job)\n"
               "    status = job.wait()\n"
-              "    assert status.exit_code == 5 and status.metadata['memory_max_bytes'] < 20 << 20, status\n"
+              "    assert status.exit_code == 5 and 'memory_max_bytes' not in status.metadata, status\n"
               "run()\n"
               "pid = os.fork()\n"
               "run()\n"

@@ -215,7 +215,7 @@ def test_directives(members: dict[str, object], expected: list[str]) -> None:
 
 @pytest.mark.parametrize(("attributes", "message"), [
     ({"lsf.J": "a[1-3]"}, "one job"), ({"lsf.oo": "x"}, "stdout_path"), ({"lsf.K": True}, "hold up"),
-    ({"lsf.P": "x"}, "say the same"), ({"lsf.sp": [1]}, "must be text, a number"), ({"lsf.env": "none"}, "environment"),
+    ({"lsf.P": "x"}, "say the same"), ({"lsf.sp": {1}}, "must be text, a number"), ({"lsf.env": "none"}, "environment"),
     ({"lsf.A b": "x"}, "not the name of an option"), ({"lsf.u": "a\n#BSUB -sp 1"}, "line break"),
     ({"lsf.u": "a\"b'c"}, "both kinds of quotes"), ({"lsf.u": "a\\"}, "backslash"), ({"lsf.u": ""}, "empty"),
     ({"lsf.u": "a #b"}, "begins with '#'")])

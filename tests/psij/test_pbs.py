@@ -245,7 +245,7 @@ def test_custom_name_wins_over_that_of_the_executable() -> None:
 @pytest.mark.parametrize(("attributes", "message"), [
     ({"pbs.J": "1-3"}, "one job"), ({"pbs.o": "x"}, "stdout_path"), ({"pbs.W": "block=true"}, "hold up"),
     ({"pbs.l": "a=1,walltime=5"}, "both say walltime"), ({"pbs.A": "x"}, "say the same"),
-    ({"pbs.nice": 1}, "not an option of qsub"), ({"pbs.p": [1]}, "must be text, a number"),
+    ({"pbs.nice": 1}, "not an option of qsub"), ({"pbs.p": {1}}, "must be text, a number"),
     ({"pbs.A b": "x"}, "not the name of an option"), ({"pbs.M": "a\n#PBS -p 1"}, "line break"),
     ({"pbs.M": "a\"b'c"}, "both kinds of quotes"), ({"pbs.M": "a\\"}, "backslash"), ({"pbs.M": ""}, "empty")])
 def test_custom_attributes_refused(quick: Stand, attributes: dict[str, object], message: str) -> None:

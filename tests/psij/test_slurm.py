@@ -286,7 +286,7 @@ def test_directives(members: dict[str, object], expected: dict[str, str | None])
 
 @pytest.mark.parametrize(("name", "value", "message"), [
     ("slurm.array", "1-3", "one job"), ("slurm.o", "x", "stdout_path"), ("slurm.wrap", "x", "a script already"),
-    ("slurm.nice", [1], "must be text, a number"), ("slurm.a b", "x", "is not the name of an option"),
+    ("slurm.nice", {1}, "must be text, a number"), ("slurm.a b", "x", "is not the name of an option"),
     ("slurm.constraint", "a\n#SBATCH --nice=1", "line break"), ("slurm.-x", "1", "is not the name of an option")])
 def test_custom_attributes_refused(quick: Stand, name: str, value: object, message: str) -> None:
     said = refusal(quick, attributes=JobAttributes(custom_attributes={name: value}))

@@ -497,3 +497,66 @@ def test_a_name_that_the_manager_does_not_take(executor: BatchSchedulerExecutor,
     assert plan.jobs[0].parts[0].spec.name == fit
     assert [f.rule for f in findings if f.subject == "Name"] == ([] if fit == name else ["SSS502"])
     assert plan.jobs[0].job.value("Name") == name
+
+
+# --- who, where, and which process ----------------------------------------------------------------------------------
+
+def test_who_has_run_it_and_where() -> None:
+    job = job_of()
+    seen = Seen()
+    seen.take(JobStatus(C, time=12.0, exit_code=0, metadata={
+        "native_id": "7", "start_time": 10.0, "end_time": 12.0, "machine": "lab"}))
+    facts.record(job, [seen], job_of(), facts.Origin("amy", "login1"))
+    assert lines(job, "SubmitHost", "User", "Machine") == [
+        "<SubmitHost>login1</SubmitHost>", "<User>amy</User>", "<Machine>lab</Machine>"]
+    asked = "<Job><Id>a</Id><User>amy</User><Machine>lab.example.org</Machine><Executable>/bin/true</Executable></Job>"
+    job = job_of(asked)
+    facts.record(job, [seen], job_of(asked), facts.Origin("amy", "login1"))
+    assert [(p.tag, p.text) for p in job.properties() if p.tag in ("User", "Machine")] == [
+        ("User", "amy"), ("Machine", "lab.example.org")]
+    assert not [p for block in job.containers("Delivered") for p in block.properties()
+                if p.tag in ("User", "Machine")]
+
+
+def test_which_process_each_group_was() -> None:
+    """Native ids stand at the groups that they are of; a run of the document again takes all of it away."""
+    text = ("<Job><Id>a</Id><TaskGroup><TaskCount>1</TaskCount><Executable>/bin/a</Executable></TaskGroup>"
+            "<TaskGroup><Executable>/bin/b</Executable><Task><Name>t</Name></Task></TaskGroup>"
+            "<TaskGroup><TaskCount>2</TaskCount><Executable>/bin/c</Executable></TaskGroup></Job>")
+    job = job_of(text)
+    parts = []
+    for number, group in enumerate(job.task_groups, 11):
+        seen = Seen(group)
+        seen.take(JobStatus(C, time=12.0, exit_code=0, metadata={
+            "native_id": str(number), "start_time": 10.0, "end_time": 12.0, "nodes": ["n1"], "process": number,
+            "session": number}))
+        parts.append(seen)
+    for _ in range(2):
+        facts.record(job, parts)
+    assert not [p for p in job.all("Extension") if p.get("name") == "NativeId"]
+    assert [[p.text for p in g.all("Extension")] for g in job.task_groups] == [["11"], ["12"], ["13"]]
+    assert [[[(p.tag, p.text) for p in t.properties()] for t in g.tasks] for g in job.task_groups] == [
+        [[("Node", "n1"), ("Session", "11"), ("Process", "11")]],
+        [[("Name", "t"), ("Node", "n1"), ("Session", "12"), ("Process", "12")]], []]
+    assert [value for name, value, _ in facts.stated(job) if name == "NativeId"] == ["11", "12", "13"]
+    findings = Findings()
+    check(Document(job), findings)
+    assert not findings.rejected, list(findings)
+    facts.clear(job)
+    job.set("State", None)
+    assert job == job_of(text)
+
+
+def test_order_of_what_was_there_is_kept() -> None:
+    """Facts come behind it, and those of a run in the place of those of the run before."""
+    text = ("<Job><Extension name='Dialect' type='Scheduler'>slurm</Extension><Id>a</Id>"
+            "<Executable>/bin/true</Executable><Extension name='x' type='site'>1</Extension></Job>")
+    job = job_of(text)
+    before = list(job.items)
+    for native_id in ("1", "2"):
+        seen = Seen()
+        seen.take(JobStatus(C, time=12.0, exit_code=0, metadata={
+            "native_id": native_id, "start_time": 10.0, "end_time": 12.0, "native_state": "COMPLETED"}))
+        facts.record(job, [seen])
+        assert job.items[:4] == before
+    assert [p.text for p in job.all("Extension") if p.get("type") == "LRM"] == ["2", "COMPLETED"]

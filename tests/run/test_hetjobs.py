@@ -22,6 +22,7 @@ GROUP = "<TaskGroup><TaskCount>{count}</TaskCount><Executable>/bin/{program}</Ex
 
 def planned(executor: str, where: Path, *groups: tuple[int, str], policy: Policy = Policy.REJECT) -> Any:
     text = "".join(GROUP.format(count=count, program=program) for count, program in groups)
+    text += "<Extension type='sge' name='pe'>mpi</Extension>" * (executor == "sge")
     findings = Findings()
     plan = make_plan(read_document(f"<Job><Id>a</Id><Environment export='true'/>{text}</Job>".encode()), findings,
                      executor=executor, cwd=where, policy=policy, backend=executor_of(executor))

@@ -29,7 +29,7 @@ from sssjob.translators.scripts.rows import (
     place,
 )
 
-__all__ = ["asking_for", "express", "leftovers", "script_of", "write"]
+__all__ = ["asking_for", "directive_of", "express", "leftovers", "script_of", "write"]
 
 def write(dialect: Dialect, document: Document, context: WriteContext) -> str:
     """The script of the one job in a document; what it cannot say is in ``context.findings``."""
@@ -46,7 +46,7 @@ def write(dialect: Dialect, document: Document, context: WriteContext) -> str:
         again, body = untranslated.restored(asked[0], [name for name, _, _ in options], body)
         first = next((n for n, o in enumerate(options) if o[2] is not asked[0]), len(options))      # of the next part
         options[first:first] = [(name, value, asked[0]) for name, value in again]
-    directives = [line for name, value, asking in options if (line := _line(dialect, name, value, asking))]
+    directives = [line for name, value, asking in options if (line := directive_of(dialect, name, value, asking))]
     if commented:
         body = untranslated.comments(asked) + body
     return shebang + "".join(directives) + _disarmed(asked[0], shebang, directives, body)
@@ -99,7 +99,8 @@ def _again(row: AnyRow) -> bool:
     return of_part(row) or row.name in ("--time", "--account", "--partition", "--qos")
 
 
-def _line(dialect: Dialect, name: str, value: str | None, asking: Asking) -> str:
+def directive_of(dialect: Dialect, name: str, value: str | None, asking: Asking) -> str:
+    """An option as lines of a script; empty, with a finding, where no line can hold its value."""
     try:
         text = dialect.directive(name, value)
         if "\n" not in text:

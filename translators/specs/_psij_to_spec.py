@@ -182,7 +182,7 @@ class _Writing(Asked):
         for word in filter(None, (w.strip() for w in entry.attributes.get("redirectList", "").split(","))):
             if word == "Close":
                 setattr(self.spec, f"{member}_path", None)
-            elif word == "Append" and member != "stdin" and self.target.executor == "local":
+            elif word == "Append" and member != "stdin" and self.target.executor not in ("", "fluxexec"):
                 self.attribute(f"local.{member}_mode", "append")
             elif word == "Merge" and member != "stdin" and self.target.executor:
                 other = "stdout" if member == "stderr" else "stderr"

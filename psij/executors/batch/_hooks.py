@@ -14,7 +14,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from datetime import timedelta
 from pathlib import Path
-from types import MappingProxyType
 from typing import IO, Any, ClassVar
 
 from psij.exceptions import InvalidJobException
@@ -43,8 +42,8 @@ class BatchHooks(JobExecutor):
     _REMEMBERS = False              # queue and sources know every job from its submission until long after its end
     #: Whether several jobs can be submitted as the parts of one.
     TOGETHER: ClassVar[bool] = False
-    #: Custom attributes for what PSI/J has no member for, by name (``quality_of_service``).
-    FURTHER_ATTRIBUTES: ClassVar[Mapping[str, str]] = MappingProxyType({})
+    #: The format of batch scripts whose options this executor takes as custom attributes; empty where there is none.
+    SCRIPT_FORMAT: ClassVar[str] = ""
     _SCRIPT_MODE = 0o600            # of the submit script
     _FILES: ClassVar[Sequence[str]] = ()    # suffixes of further files that the resource manager makes of a job
     _OUTPUT_IS_TROUBLE = False      # all output of the submit script is worth a message, with an end marker or without
@@ -123,6 +122,10 @@ class BatchHooks(JobExecutor):
         """Metadata of the job, from the output of a submit command that succeeded."""
         return {}
 
+    def _beside(self, job: Job, path: Path) -> Mapping[Path, str]:
+        """The files that the submit command reads beside the script at path, and their texts."""
+        return {}
+
     def _prepared(self, job: Job, path: Path) -> AbstractContextManager[None]:
         """What the submit command needs beside the script at path, as long as it runs."""
         return nullcontext()
@@ -188,6 +191,10 @@ class BatchHooks(JobExecutor):
 
     def machine(self) -> str | None:
         """What the resource manager calls what it submits to; None where it has no name for it or does not say."""
+        return None
+
+    def _cluster_name(self) -> str | None:
+        """The same without asking anybody, where accounting and queue do not tell it; None where that cannot be."""
         return None
 
     def fit_name(self, name: str) -> str:

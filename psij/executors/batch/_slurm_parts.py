@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from psij.exceptions import InvalidJobException
+from psij.executors.batch.lrm import appended
 from psij.job import Job
 from psij.job_spec import JobSpec
 from psij.launchers.script_based_launcher import process_count
@@ -36,7 +37,8 @@ def step(parts: Sequence[tuple[Job, dict[str, Any]]]) -> str:
     """The commands that empty the files for output and start all parts. Each comes with its resolved specification and
     what PROGRAM needs."""
     specs = [job.spec for job, _ in parts if job.spec is not None]
-    outputs = [path for spec in specs for path in (spec.stdout_path, spec.stderr_path)]
+    outputs = [getattr(spec, f"{stream}_path") for spec in specs for stream in ("stdout", "stderr")
+               if stream not in appended(spec)]
     emptied = [f": >{word(path)}" for path in dict.fromkeys(outputs) if path is not None and path.parts[:2] != _DEVICES]
     started = "srun " + " : ".join(" ".join(map(word, _component(number, job, context)))
                                    for number, (job, context) in enumerate(parts))

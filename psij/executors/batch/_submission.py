@@ -86,12 +86,17 @@ class Submissions:
         if make_private(executor.work_directory) not in self._cleared:
             self._cleared.add(executor.work_directory)
             clear_old(executor.work_directory, time.time())
-        text = StringIO()
-        executor.generate_submit_script(job, executor._create_script_context(job), text)
+        text = self.script(job)
         path = executor._script_path(job)
         path.unlink(missing_ok=True)        # of an earlier submission of this very job, known not to have worked
-        write_script(path, text.getvalue(), executor._SCRIPT_MODE)
+        write_script(path, text, executor._SCRIPT_MODE)
         return path
+
+    def script(self, job: Job) -> str:
+        """The text of a job's submit script."""
+        executor, text = self._executor, StringIO()
+        executor.generate_submit_script(job, executor._create_script_context(job), text)
+        return text.getvalue()
 
     def _native_id(self, job: Job, path: Path) -> str:
         executor = self._executor

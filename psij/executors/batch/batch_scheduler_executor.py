@@ -34,6 +34,7 @@ from psij.job_executor_config import JobExecutorConfig
 from psij.job_spec import JobSpec
 from psij.job_state import JobState
 from psij.job_status import JobStatus
+from psij.rendered import Rendered
 
 __all__ = ["UNKNOWN_ERROR", "BatchSchedulerExecutor", "BatchSchedulerExecutorConfig", "Failure",
            "InvalidJobStateError", "Source", "SourceOffError", "check_status_exit_code"]
@@ -79,6 +80,23 @@ class BatchSchedulerExecutor(BatchAsking):
             job._unbind()
             raise
         self._submitted(job, native_id, submitted)
+
+    def render(self, jobs: Sequence[Job]) -> Rendered:
+        """What ``submit`` would write and run for a job, or ``submit_together`` for several; nothing is.
+
+        Files of launchers are put into the work directory. Raises as these, as far as nobody has to be asked.
+        """
+        for job in jobs:
+            self._checked(job)
+        if len(jobs) > 1:
+            self._parts[jobs[0].id] = jobs
+        try:
+            path = self._script_path(jobs[0])
+            files = {path: self._submissions.script(jobs[0]), **self._beside(jobs[0], path)}
+            command = self.get_submit_command(jobs[0], path)
+        finally:
+            self._parts.pop(jobs[0].id, None)
+        return Rendered(tuple(command), {str(path): text for path, text in files.items()})
 
     @contextmanager
     def meanwhile(self, work: Callable[[], None]) -> Iterator[None]:
@@ -270,6 +288,9 @@ class BatchSchedulerExecutor(BatchAsking):
         """For the watcher: tidy up, stage out and set the final status of a job."""
         tell_output(self, followed, status)
         read_left(self, followed, status)
+        known = status.metadata or {}
+        if "machine" not in known and (name := self._cluster_name()) is not None:
+            status.metadata = {**known, "machine": name}
         try:
             remove_files(self, followed)
         finally:

@@ -38,7 +38,9 @@ from psij.executors.batch.lrm import (
     job_name,
     needs_env,
     number,
+    requested,
     resources,
+    time_limit,
     warn_unknown,
 )
 from psij.job import Job
@@ -48,7 +50,7 @@ from psij.job_state import JobState
 from psij.job_status import JobStatus
 from psij.resource_spec import ResourceSpecV1
 from psij.surroundings import Told
-from sssjob.templates.quoting import Directive
+from sssjob.templates.quoting import Directive, cobalt
 
 __all__ = ["CobaltExecutorConfig", "CobaltJobExecutor", "CobaltState", "parse_log"]
 
@@ -117,6 +119,8 @@ class CobaltJobExecutor(LrmExecutor):
 
     _TEMPLATE = "cobalt.sh.j2"
     _PREFIX = "cobalt"
+    _WRITTEN = staticmethod(cobalt)
+    SCRIPT_FORMAT = "cobalt"
     _SCRIPT_MODE = 0o700        # qsub wants to see an executable
     _FILES = (".cobaltlog",)
     _TOLD = Told("", {
@@ -167,7 +171,7 @@ class CobaltJobExecutor(LrmExecutor):
                  *(Directive(option, f"{folder}/$jobid.{ending}", "work_directory")
                    for option, ending in (("output", "out"), ("error", "out"), ("debuglog", "cobaltlog")))]
         attributes = spec.attributes
-        duration = attributes.duration if attributes is not None else None
+        duration = time_limit(spec)
         if attributes is not None:
             if attributes.reservation_id is not None:
                 raise InvalidJobException("attributes.reservation_id cannot be used: a reservation of Cobalt is used "
@@ -175,11 +179,15 @@ class CobaltJobExecutor(LrmExecutor):
             for option, field in (("queue", "queue_name"), ("project", "account")):
                 if getattr(attributes, field) is not None:
                     found.append(Directive(option, getattr(attributes, field), f"attributes.{field}"))
-        found.append(Directive("time", "0" if duration is None else _minutes(duration), "attributes.duration"))
-        asked = resources(spec) or ResourceSpecV1()
-        _check_resources(asked, self._cores)
-        found.append(Directive("nodecount", str(asked.computed_node_count), "resources.node_count"))
-        return found + custom_directives(spec, self._PREFIX, _REFUSED)
+        custom = custom_directives(spec, self._PREFIX, _REFUSED)
+        if not any(one.option in ("time", "t") for one in custom):      # qsub wants one
+            found.append(Directive("time", "0" if duration is None else _minutes(duration), "attributes.duration"))
+        asked = requested(spec)
+        if asked is not None or not any(one.option in ("nodecount", "n") for one in custom):   # qsub wants one of these
+            _check_resources(asked or ResourceSpecV1(), self._cores)
+            found.append(Directive("nodecount", str((asked or ResourceSpecV1()).computed_node_count),
+                                   "resources.node_count"))
+        return found + custom
 
     def _template_context(self, job: Job, spec: JobSpec, context: Mapping[str, Any]) -> dict[str, Any]:
         asked = resources(spec) or ResourceSpecV1()

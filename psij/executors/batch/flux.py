@@ -30,14 +30,23 @@ from psij.executors.batch.batch_scheduler_executor import (
     Source,
     check_status_exit_code,
 )
-from psij.executors.batch.lrm import LrmExecutor, Row, custom_directives, job_name, resources, warn_unknown
+from psij.executors.batch.lrm import (
+    LrmExecutor,
+    Row,
+    custom_directives,
+    job_name,
+    requested,
+    resources,
+    time_limit,
+    warn_unknown,
+)
 from psij.job import Job
 from psij.job_spec import JobSpec
 from psij.job_state import JobState
 from psij.job_status import JobStatus
 from psij.resource_spec import ResourceSpecV1
 from psij.surroundings import Told
-from sssjob.templates.quoting import Directive, flux_path
+from sssjob.templates.quoting import Directive, flux, flux_path
 
 __all__ = ["FluxJobExecutor", "FluxState", "decimal_id"]
 
@@ -83,6 +92,7 @@ _RECENTLY = "-10m"          # the list has jobs that ended since then; others ar
 _SUBMITTED_SINCE = "-1h"    # of a job that is looked for by its tag
 _LONGEST_NAME = 1024        # bytes; a guess: the manual names no limit
 _IDS_AT_ONCE = 1000
+_SIZES = ("nslots", "n", "nodes", "N")
 
 _REFUSED = {
     **dict.fromkeys(("output", "error"), "use stdout_path and stderr_path"), "input": "use stdin_path",
@@ -112,6 +122,8 @@ class FluxJobExecutor(LrmExecutor):
 
     _TEMPLATE = "flux.sh.j2"
     _PREFIX = "flux"
+    _WRITTEN = staticmethod(flux)
+    SCRIPT_FORMAT = "flux"
     _TOLD = Told(_TOLD_LINES, {
         "start_time": ("$_psij_begin", 1),
         "wall_seconds": ("${_psij_end:+$((_psij_end - _psij_begin))}", 1)},
@@ -180,10 +192,13 @@ class FluxJobExecutor(LrmExecutor):
             for option, field in (("queue", "queue_name"), ("bank", "account")):
                 if getattr(attributes, field) is not None:
                     found.append(Directive(option, getattr(attributes, field), f"attributes.{field}"))
-            if attributes.duration is not None:
-                found.append(Directive("time-limit", _limit(attributes.duration), "attributes.duration"))
-        found += _resource_directives(resources(spec) or ResourceSpecV1())
-        return found + custom_directives(spec, self._PREFIX, _REFUSED)
+        if (limit := time_limit(spec)) is not None:
+            found.append(Directive("time-limit", _limit(limit), "attributes.duration"))
+        custom = custom_directives(spec, self._PREFIX, _REFUSED)
+        asked = requested(spec)
+        if asked is not None or not any(one.option in _SIZES for one in custom):    # flux batch wants one of these
+            found += _resource_directives(asked or ResourceSpecV1())
+        return found + custom
 
     def _template_context(self, job: Job, spec: JobSpec, context: Mapping[str, Any]) -> dict[str, Any]:
         asked = resources(spec) or ResourceSpecV1()

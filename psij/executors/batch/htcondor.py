@@ -31,7 +31,16 @@ from psij.executors.batch.batch_scheduler_executor import (
     SourceOffError,
     check_status_exit_code,
 )
-from psij.executors.batch.lrm import LrmExecutor, Row, custom_directives, job_name, resources, share, warn_unknown
+from psij.executors.batch.lrm import (
+    LrmExecutor,
+    Row,
+    custom_directives,
+    job_name,
+    requested,
+    resources,
+    share,
+    warn_unknown,
+)
 from psij.job import Job
 from psij.job_spec import JobSpec
 from psij.job_state import JobState
@@ -39,7 +48,7 @@ from psij.job_status import JobStatus
 from psij.resource_spec import ResourceSpecV1
 from psij.surroundings import Told
 from sssjob.templates import render
-from sssjob.templates.quoting import Directive, QuotingError, condor_string
+from sssjob.templates.quoting import Directive, QuotingError, condor, condor_string
 
 __all__ = ["CondorState", "HTCondorJobExecutor"]
 
@@ -116,6 +125,8 @@ class HTCondorJobExecutor(LrmExecutor):
 
     _TEMPLATE = "htcondor.sh.j2"
     _PREFIX = "htcondor"
+    _WRITTEN = staticmethod(condor)
+    SCRIPT_FORMAT = "htcondor"
     _TOLD = Told('_psij_ad() { sed -n "s/^$1 = \\([0-9]*\\).*/\\1/p" "${_CONDOR_MACHINE_AD:-/dev/null}"; }\n', {
         "processors": ("$(_psij_ad Cpus)", 1), "node_processors": ("$(_psij_ad TotalCpus)", 1),
         "memory_bytes": ("$(_psij_ad Memory)", 1 << 20), "scratch_bytes": ("$(_psij_ad Disk)", 1 << 10)})
@@ -133,8 +144,7 @@ class HTCondorJobExecutor(LrmExecutor):
     @contextmanager
     def _prepared(self, job: Job, path: Path) -> Iterator[None]:
         """The submit description."""
-        description = path.with_suffix(".sub")
-        text = self._description(job, path)
+        ((description, text),) = self._beside(job, path).items()
         try:
             description.unlink(missing_ok=True)
             write_script(description, text)
@@ -143,13 +153,15 @@ class HTCondorJobExecutor(LrmExecutor):
             if not self.config.keep_files:
                 description.unlink(missing_ok=True)
 
-    def _description(self, job: Job, path: Path) -> str:
+    def _beside(self, job: Job, path: Path) -> Mapping[Path, str]:
+        """The submit description."""
         assert job.spec is not None
         try:
-            return render("htcondor.sub.j2", {"script": path, "script_dir": self.work_directory,
+            text = render("htcondor.sub.j2", {"script": path, "script_dir": self.work_directory,
                                               "directives": self._directives(job, job.spec)})
         except QuotingError as e:
             raise InvalidJobException(str(e), e) from e
+        return {path.with_suffix(".sub"): text}
 
     def job_id_from_submit_output(self, out: str) -> str:
         """The id, from the one line ``12.0 - 12.0``."""
@@ -195,12 +207,13 @@ class HTCondorJobExecutor(LrmExecutor):
             if attributes.account is not None:
                 found.append(Directive("accounting_group", _group(attributes.account), "attributes.account"))
             if attributes.duration is not None:
-                if any(one.option.lower() == "periodic_remove" for one in custom):
-                    raise InvalidJobException("custom attribute 'htcondor.periodic_remove' needs attributes.duration "
-                                              "to be None: the time limit is such an expression")
                 seconds = max(1, -int(-attributes.duration.total_seconds() // 1))
-                found.append(Directive("periodic_remove", _TIME_LIMIT.format(seconds), "attributes.duration"))
-        asked = resources(spec)
+                others = [one for one in custom if one.option.lower() == "periodic_remove"]
+                conditions = [_TIME_LIMIT.format(seconds), *(one.value or "true" for one in others)]
+                custom = [one for one in custom if one not in others]
+                found.append(Directive("periodic_remove", " || ".join(
+                    f"({condition})" for condition in conditions) if others else conditions[0], "attributes.duration"))
+        asked = requested(spec)
         return found + (_resource_directives(asked) if asked is not None else []) + custom
 
     def _template_context(self, job: Job, spec: JobSpec, context: Mapping[str, Any]) -> dict[str, Any]:

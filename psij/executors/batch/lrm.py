@@ -24,18 +24,25 @@ from psij.executors.batch._files import exit_file, starts
 from psij.executors.batch._watch import Known
 from psij.executors.batch.batch_scheduler_executor import BatchSchedulerExecutor
 from psij.job import Job
+from psij.job_attributes import JobAttributes
 from psij.job_spec import JobSpec
 from psij.job_status import JobStatus
 from psij.resource_spec import ResourceSpecV1
 from psij.surroundings import Around, Told
 from sssjob.templates import render
-from sssjob.templates.quoting import Directive, QuotingError
+from sssjob.templates.quoting import Directive, Quoted, QuotingError
 
-__all__ = ["LrmExecutor", "Row", "clock", "custom_directives", "directory", "job_name", "local_time", "needs_env",
-           "number", "program", "resolved", "resources", "rows_by_header", "share", "warn_unknown", "whole_lines"]
+__all__ = ["RESOURCES", "LrmExecutor", "Row", "appended", "asks_itself", "clock", "custom_directives", "directory",
+           "job_name", "local_time", "needs_env", "number", "program", "requested", "resolved", "resources",
+           "rows_by_header", "share", "time_limit", "warn_unknown", "whole_lines"]
 
 Row = tuple[str, str, Any]      # native id, native state, and whatever the subclass needs to make a status of it
 
+#: The custom attribute whose value ``custom`` says that the options for resources and the time limit stand among the
+#: custom attributes: the resources of the specification then only tell how many processes the launcher starts.
+RESOURCES = "psij.resources"
+
+_APPEND = "_PSI_J_APPEND"       # of launcher_lib.sh
 _log = logging.getLogger("psij")
 _warned: set[tuple[str, str]] = set()
 
@@ -71,23 +78,25 @@ def job_name(spec: JobSpec, longest: int) -> Directive:
 def custom_directives(spec: JobSpec, prefix: str, refused: Mapping[str, str]) -> list[Directive]:
     """Options from the custom attributes ``<prefix>.<option>``.
 
-    True makes an option without a value, None and False none at all; text and numbers are values. refused: options that
-    cannot be given, with the reason.
+    True makes an option without a value, None and False none at all; text and numbers are values; a list or a tuple
+    makes the option once for each of its members. refused: options that cannot be given, with the reason.
     """
     custom = spec.attributes.custom_attributes if spec.attributes is not None else None
     found = []
-    for name, value in (custom or {}).items():
+    for name, given in (custom or {}).items():
         owner, _, option = name.partition(".")
         if owner.lower() != prefix or not option:
             continue
         field = f"custom attribute {name!r}"
         if option in refused:
             raise InvalidJobException(f"{field} cannot be used: {refused[option]}")
-        if value is None or value is False:
-            continue
-        if value is not True and not isinstance(value, str | int | float):
-            raise InvalidJobException(f"{field} must be text, a number, True or False, not {type(value).__name__}")
-        found.append(Directive(option, None if value is True else str(value), field))
+        for value in given if isinstance(given, list | tuple) else (given,):
+            if value is None or value is False:
+                continue
+            if value is not True and not isinstance(value, str | int | float):
+                raise InvalidJobException(f"{field} must be text, a number, True, False or a list of these, not "
+                                          f"{type(value).__name__}")
+            found.append(Directive(option, None if value is True else str(value), field))
     return found
 
 
@@ -128,6 +137,9 @@ class LrmExecutor(BatchSchedulerExecutor):
     _chunk: int | None = None
     #: What the environment of a job tells of what it was granted (psij.surroundings), beside what all tell.
     _TOLD: ClassVar[Told] = Told()
+
+    #: How a directive is written; the template of the script has the filter of the same name.
+    _WRITTEN: ClassVar[staticmethod[[Directive], Quoted]]
 
     @abstractmethod
     def _directives(self, job: Job, spec: JobSpec) -> list[Directive]:
@@ -173,6 +185,31 @@ class LrmExecutor(BatchSchedulerExecutor):
     def _watch_key(self) -> tuple[Any, ...]:
         return self.name, type(self), self.url, os.geteuid()
 
+    # --- what can be said ------------------------------------------------------------------------------------------
+
+    def custom_attribute(self, option: str) -> str:
+        """The name of the custom attribute that stands for an option of the submit command, given without dashes."""
+        return f"{self._PREFIX}.{option}"
+
+    def refusal(self, spec: JobSpec) -> str | None:
+        """Why a job cannot be submitted, as far as that is known before it is; None where nothing is."""
+        try:
+            self._check_spec(spec)
+            for directive in self._directives(Job(spec), spec):
+                self._WRITTEN(directive)
+        except (InvalidJobException, QuotingError) as e:
+            return str(e)
+        return None
+
+    def refusal_of(self, option: str, value: str | None) -> str | None:
+        """Why an option of the submit command cannot be given as a custom attribute; None where it can. value: None
+        for a flag."""
+        name = self.custom_attribute(option)
+        alone = JobAttributes(duration=None, custom_attributes={RESOURCES: "custom",
+                                                                name: True if value is None else value})
+        reason = self.refusal(JobSpec("/bin/true", attributes=alone))
+        return None if reason is None else reason.removeprefix(f"custom attribute {name!r} cannot be used: ")
+
     # --- submissions without an answer -----------------------------------------------------------------------------
 
     def _look_up(self, job: Job) -> list[str] | None:
@@ -199,8 +236,13 @@ class LrmExecutor(BatchSchedulerExecutor):
             "around": self._around(job, spec),
             "job_id": job.id, "directives": self._directives(job, spec), "script_dir": self.work_directory,
             "directory": directory(spec), "inherit_environment": spec.inherit_environment,
-            "environment": [item for item in (spec.environment or {}).items() if not needs_env(item[0])],
+            "environment": self._environment(spec),
             "launcher": launcher, "arguments": arguments}
+
+    def _environment(self, spec: JobSpec) -> list[tuple[str, str]]:
+        """The variables that the script exports, with what the launcher is told of streams."""
+        told = [(_APPEND, " ".join(streams))] if (streams := appended(spec)) else []
+        return [*(item for item in (spec.environment or {}).items() if not needs_env(item[0])), *told]
 
     def _around(self, job: Job, spec: JobSpec) -> Around:
         """What is to stand around a job."""
@@ -298,6 +340,40 @@ def _split(command: list[str], arguments: list[str]) -> tuple[list[str], list[st
     if any("${" in argument for argument in arguments):
         return [], command
     return command, []
+
+
+def requested(spec: JobSpec) -> ResourceSpecV1 | None:
+    """The resources that options are to be made of: none where custom attributes ask for them (see RESOURCES)."""
+    asked = resources(spec)
+    return None if asks_itself(spec) else asked
+
+
+def time_limit(spec: JobSpec) -> timedelta | None:
+    """The time limit that an option is to be made of: none where custom attributes ask for it (see RESOURCES)."""
+    return None if spec.attributes is None or asks_itself(spec) else spec.attributes.duration
+
+
+def asks_itself(spec: JobSpec) -> bool:
+    """Whether the custom attributes of a job ask for its resources and its time limit (see RESOURCES)."""
+    return _custom(spec).get(RESOURCES) == "custom"
+
+
+def _custom(spec: JobSpec) -> Mapping[str, object]:
+    return (spec.attributes.custom_attributes if spec.attributes is not None else None) or {}
+
+
+def appended(spec: JobSpec) -> list[str]:
+    """Which of ``stdout`` and ``stderr`` go on where their files end, by the custom attributes ``psij.stdout_mode`` and
+    ``psij.stderr_mode`` (``truncate``, ``append``). Raises InvalidJobException."""
+    found = []
+    for stream in ("stdout", "stderr"):
+        mode = _custom(spec).get(f"psij.{stream}_mode", "truncate")
+        if mode not in ("truncate", "append"):
+            raise InvalidJobException(f"custom attribute 'psij.{stream}_mode' must be one of truncate, append, not "
+                                      f"{mode!r}")
+        if mode == "append":
+            found.append(stream)
+    return found
 
 
 def resources(spec: JobSpec) -> ResourceSpecV1 | None:

@@ -43,8 +43,10 @@ from psij.executors.batch.lrm import (
     job_name,
     local_time,
     number,
+    requested,
     resources,
     share,
+    time_limit,
     warn_unknown,
 )
 from psij.job import Job
@@ -53,7 +55,7 @@ from psij.job_state import JobState
 from psij.job_status import JobStatus
 from psij.resource_spec import ResourceSpecV1
 from psij.surroundings import Told
-from sssjob.templates.quoting import Directive
+from sssjob.templates.quoting import Directive, bsub
 
 __all__ = ["LsfExecutorConfig", "LsfJobExecutor", "LsfState", "parse_bhist"]
 
@@ -146,6 +148,8 @@ class LsfJobExecutor(LrmExecutor):
 
     _TEMPLATE = "lsf.sh.j2"
     _PREFIX = "lsf"
+    _WRITTEN = staticmethod(bsub)
+    SCRIPT_FORMAT = "lsf"
     _TOLD = Told("", {"native_id": ("$LSB_JOBID", 1),       # LSB_MCPU_HOSTS: this host, its slots, others
                       "processors": (_SLOTS_HERE, 1)},
                  # blaunch(1): without a shell of its own, on the hosts of this list
@@ -212,9 +216,9 @@ class LsfJobExecutor(LrmExecutor):
             for option, field in (("q", "queue_name"), ("P", "account"), ("U", "reservation_id")):
                 if getattr(attributes, field) is not None:
                     found.append(Directive(option, getattr(attributes, field), f"attributes.{field}"))
-            if attributes.duration is not None:
-                found.append(Directive("W", self._format_duration(attributes.duration), "attributes.duration"))
-        asked = resources(spec)
+        if (limit := time_limit(spec)) is not None:
+            found.append(Directive("W", self._format_duration(limit), "attributes.duration"))
+        asked = requested(spec)
         if asked is not None:
             found += _resource_directives(asked)
         custom = custom_directives(spec, self._PREFIX, _REFUSED)

@@ -34,8 +34,10 @@ from psij.executors.batch.lrm import (
     clock,
     custom_directives,
     job_name,
+    requested,
     resources,
     share,
+    time_limit,
     warn_unknown,
     whole_lines,
 )
@@ -44,7 +46,7 @@ from psij.job_spec import JobSpec
 from psij.job_state import JobState
 from psij.job_status import JobStatus
 from psij.resource_spec import ResourceSpecV1
-from sssjob.templates.quoting import Directive
+from sssjob.templates.quoting import Directive, nqsv
 
 __all__ = ["NQSVExecutorConfig", "NQSVJobExecutor", "NQSVState"]
 
@@ -104,6 +106,7 @@ class NQSVJobExecutor(LrmExecutor):
 
     _TEMPLATE = "nqsv.sh.j2"
     _PREFIX = "nqsv"
+    _WRITTEN = staticmethod(nqsv)
     _chunk = 200
 
     # --- submitting ------------------------------------------------------------------------------------------------
@@ -140,9 +143,9 @@ class NQSVJobExecutor(LrmExecutor):
             for option, field in (("q", "queue_name"), ("A", "account"), ("y", "reservation_id")):
                 if getattr(attributes, field) is not None:
                     found.append(Directive(option, getattr(attributes, field), f"attributes.{field}"))
-            if attributes.duration is not None:
-                found.append(Directive("l", f"elapstim_req={clock(attributes.duration)}", "attributes.duration"))
-        asked = resources(spec)
+        if (limit := time_limit(spec)) is not None:
+            found.append(Directive("l", f"elapstim_req={clock(limit)}", "attributes.duration"))
+        asked = requested(spec)
         if asked is not None:
             found += _resource_directives(asked)
         custom = custom_directives(spec, self._PREFIX, _REFUSED)

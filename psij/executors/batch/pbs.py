@@ -55,6 +55,7 @@ _psij_kib=$(printf '%s\n' "$_psij_list" | awk '
 class PBSJobExecutor(GenericPBSJobExecutor):
     """Executor ``pbs``. Custom attributes ``pbs.<option>`` are options of qsub, of one letter."""
 
+    SCRIPT_FORMAT = "pbspro"
     _FORMS = (["-f", "-F", "json"], ["-f"])
     _TOLD = Told(_TOLD_LINES, {
         "native_id": ("$PBS_JOBID", 1), "processors": ("${NCPUS:-}", 1), "wall_seconds": ("$(_psij_of walltime)", 1),

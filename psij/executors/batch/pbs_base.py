@@ -39,7 +39,8 @@ from psij.executors.batch.lrm import (
     job_name,
     local_time,
     number,
-    resources,
+    requested,
+    time_limit,
     warn_unknown,
 )
 from psij.job import Job
@@ -48,7 +49,7 @@ from psij.job_spec import JobSpec
 from psij.job_state import JobState
 from psij.job_status import JobStatus
 from psij.resource_spec import ResourceSpecV1
-from sssjob.templates.quoting import Directive
+from sssjob.templates.quoting import Directive, pbs
 
 __all__ = ["GenericPBSJobExecutor", "PBSExecutorConfig", "PBSState", "fields_of"]
 
@@ -129,6 +130,7 @@ class GenericPBSJobExecutor(LrmExecutor):
 
     _TEMPLATE = "pbs.sh.j2"
     _PREFIX = "pbs"
+    _WRITTEN = staticmethod(pbs)
     _FORMS: ClassVar[tuple[list[str], ...]]         # options of qstat, tried in this order
     _ID: ClassVar[re.Pattern[str]]
     _NAME: ClassVar[re.Pattern[str]]                # what may be a job's name
@@ -187,9 +189,9 @@ class GenericPBSJobExecutor(LrmExecutor):
                     found.append(Directive(option, getattr(attributes, field), f"attributes.{field}"))
             if attributes.reservation_id is not None:
                 found.append(self._reservation(attributes.reservation_id, attributes.queue_name))
-            if attributes.duration is not None:
-                found.append(Directive("l", f"walltime={clock(attributes.duration)}", "attributes.duration"))
-        asked = resources(spec)
+        if (limit := time_limit(spec)) is not None:
+            found.append(Directive("l", f"walltime={clock(limit)}", "attributes.duration"))
+        asked = requested(spec)
         if asked is not None:
             found += self._resource_directives(asked)
         custom = custom_directives(spec, self._PREFIX, _REFUSED)

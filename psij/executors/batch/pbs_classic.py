@@ -33,6 +33,7 @@ __all__ = ["PBSClassicJobExecutor", "PBSExecutorConfig"]
 class PBSClassicJobExecutor(GenericPBSJobExecutor):
     """Executor ``pbs_classic``. Custom attributes ``pbs.<option>`` are options of qsub, of one letter."""
 
+    SCRIPT_FORMAT = "torque"
     _FORMS = (["-f", "-x"], ["-f"])
     _TOLD = Told("", {"native_id": ("$PBS_JOBID", 1), "processors": ("${PBS_NUM_PPN:-}", 1),
                       "wall_seconds": ("${PBS_WALLTIME:-}", 1)}, 'pbsdsh -u "$@"')    # once a node: pbsdsh(1B)

@@ -9,6 +9,7 @@ What sites name themselves (parallel environments, resources for memory, GPUs an
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -29,13 +30,16 @@ from psij.executors.batch.batch_scheduler_executor import (
 from psij.executors.batch.lrm import (
     LrmExecutor,
     Row,
+    asks_itself,
     clock,
     custom_directives,
     job_name,
     local_time,
     number,
+    requested,
     resources,
     share,
+    time_limit,
     warn_unknown,
 )
 from psij.job import Job
@@ -45,7 +49,7 @@ from psij.job_state import JobState
 from psij.job_status import JobStatus
 from psij.resource_spec import ResourceSpecV1
 from psij.surroundings import Told
-from sssjob.templates.quoting import Directive
+from sssjob.templates.quoting import Directive, sge
 
 __all__ = ["SGEExecutorConfig", "SGEJobExecutor", "state_of"]
 
@@ -64,6 +68,7 @@ _REFUSED = {
     "shell": "there is a script", "terse": "it is used already", "verify": "no job would be made",
     "C": "the script has its own", "@": "options are given one by one", "clear": "options are given one by one"}
 
+_PE = re.compile(r"""([^\s"'#\\]+)( [\d,:-]+)?""", re.ASCII)       # name, and slots as of -pe
 _LATER = re.compile(r"unable to (send message|contact)|connection refused|only \d+ jobs are allowed|commlib error|"
                     r"try again|not available|qmaster is not running", re.IGNORECASE)
 _UNKNOWN_OUTCOME = re.compile(r"answer list|timeout|timed out|failed receiving|got read error|connection (reset|lost)",
@@ -97,11 +102,14 @@ _SLOTS_HERE = ("$(awk -v here=\"$(uname -n)\" "
 class SGEJobExecutor(LrmExecutor):
     """Executor ``sge``. Custom attributes ``sge.<option>`` are options of qsub, without the dash.
 
-    ``sge.pe`` is the name of a parallel environment, without slots.
+    ``sge.pe`` is the name of a parallel environment, without slots; where the custom attributes ask for the resources,
+    with them.
     """
 
     _TEMPLATE = "sge.sh.j2"
     _PREFIX = "sge"
+    _WRITTEN = staticmethod(sge)
+    SCRIPT_FORMAT = "sge"
     # qstat shows seconds; limits of processes are per job: the slots' sum. Seen with 8.1.9. qrsh -inherit needs a
     # parallel environment with control_slaves; the first line of PE_HOSTFILE is this host.
     _TOLD = Told("", {
@@ -171,6 +179,20 @@ class SGEJobExecutor(LrmExecutor):
             return None
         return {"sge.hold_jid": ",".join(after["any"])}
 
+    def machine(self) -> str | None:
+        """The name of the cluster."""
+        return self._cluster_name()
+
+    def _cluster_name(self) -> str | None:
+        """SGE_CLUSTER_NAME, else what the file ``cluster_name`` of the cell says; none of the answers has it."""
+        if name := os.environ.get("SGE_CLUSTER_NAME"):
+            return name
+        cell = Path(os.environ.get("SGE_ROOT", ""), os.environ.get("SGE_CELL", "default"))
+        try:
+            return (cell / "common" / "cluster_name").read_text("utf-8", "replace").strip()[:200] or None
+        except OSError:
+            return None
+
     def fit_name(self, name: str) -> str:
         """Without what Grid Engine does not take in a name."""
         return _fitted(name)
@@ -198,15 +220,21 @@ class SGEJobExecutor(LrmExecutor):
                 return None
         return self._rules[name]
 
+    @property
+    def parallel_environment(self) -> str | None:
+        """The parallel environment of the settings, for jobs that name none."""
+        return self._site.parallel_environment
+
     def _environment_name(self, spec: JobSpec) -> str | None:
         custom = (spec.attributes.custom_attributes if spec.attributes is not None else None) or {}
         given = [value for name, value in custom.items() if name.lower() == "sge.pe"]
         if not given:
             return self._site.parallel_environment
-        if not isinstance(given[0], str) or not re.fullmatch(r"[^\s\"'#\\]+", given[0]):
+        found = _PE.fullmatch(given[0]) if isinstance(given[0], str) else None
+        if found is None or (found[2] is not None and not asks_itself(spec)):
             raise InvalidJobException(f"custom attribute 'sge.pe' must be the name of a parallel environment, not "
                                       f"{given[0]!r}")
-        return given[0]
+        return found[1]
 
     def _directives(self, job: Job, spec: JobSpec) -> list[Directive]:
         name = job_name(spec, _LONGEST_NAME)
@@ -219,12 +247,13 @@ class SGEJobExecutor(LrmExecutor):
             for option, field in (("q", "queue_name"), ("P", "account"), ("ar", "reservation_id")):
                 if getattr(attributes, field) is not None:
                     found.append(Directive(option, getattr(attributes, field), f"attributes.{field}"))
-            if attributes.duration is not None:
-                found.append(Directive("l", f"h_rt={clock(attributes.duration)}", "attributes.duration"))
-        asked = resources(spec)
+        if (limit := time_limit(spec)) is not None:
+            found.append(Directive("l", f"h_rt={clock(limit)}", "attributes.duration"))
+        asked = requested(spec)
         if asked is not None:
             found += self._resource_directives(asked, self._environment_name(spec))
-        return found + [one for one in custom_directives(spec, self._PREFIX, _REFUSED) if one.option != "pe"]
+        return found + [one for one in custom_directives(spec, self._PREFIX, _REFUSED)
+                        if one.option != "pe" or (asked is None and " " in (one.value or ""))]
 
     def _resource_directives(self, asked: ResourceSpecV1, environment: str | None) -> Iterator[Directive]:
         slots = _slots(asked)

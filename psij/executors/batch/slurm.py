@@ -51,9 +51,10 @@ from psij.executors.batch.lrm import (
     needs_env,
     number,
     program,
+    requested,
     resolved,
-    resources,
     share,
+    time_limit,
     whole_lines,
 )
 from psij.job import Job
@@ -63,7 +64,7 @@ from psij.job_state import JobState
 from psij.job_status import JobStatus
 from psij.resource_spec import ResourceSpecV1
 from psij.surroundings import Told
-from sssjob.templates.quoting import Directive, Quoted, slurm_path
+from sssjob.templates.quoting import Directive, Quoted, sbatch, slurm_path
 
 __all__ = ["SlurmExecutorConfig", "SlurmJobExecutor", "SlurmState"]
 
@@ -132,6 +133,8 @@ class SlurmJobExecutor(LrmExecutor):
 
     _TEMPLATE = "slurm.sh.j2"
     _PREFIX = "slurm"
+    _WRITTEN = staticmethod(sbatch)
+    SCRIPT_FORMAT = "slurm"
     _TOLD = Told(_TOLD_LINES, {
         "native_id": ("$SLURM_JOB_ID", 1), "processors": ("${SLURM_CPUS_ON_NODE:-}", 1),
         "start_time": ("$_psij_from", 1), "wall_seconds": ("${_psij_to:+$((_psij_to - _psij_from))}", 1),
@@ -141,7 +144,6 @@ class SlurmJobExecutor(LrmExecutor):
         _EACH_NODE)
     _SEPARATOR = "|"
     TOGETHER = True
-    FURTHER_ATTRIBUTES = MappingProxyType({"quality_of_service": "slurm.qos"})
     _REMEMBERS = True       # the controller for MinJobAge, and sacct
     _SHOWN_CODES = MappingProxyType({code: code - 128 for code in range(128, 256)})     # by sacct; seen with 22.05.8
 
@@ -255,9 +257,9 @@ class SlurmJobExecutor(LrmExecutor):
             for option, field in _NAMED:
                 if getattr(attributes, field) is not None:
                     found.append(Directive(option, getattr(attributes, field), f"attributes.{field}"))
-            if attributes.duration is not None:
-                found.append(Directive("time", clock(attributes.duration), "attributes.duration"))
-        asked = resources(spec)
+        if (limit := time_limit(spec)) is not None:
+            found.append(Directive("time", clock(limit), "attributes.duration"))
+        asked = requested(spec)
         if asked is not None:
             found += _resource_directives(asked)
         custom = custom_directives(spec, self._PREFIX, _REFUSED)

@@ -1,0 +1,64 @@
+"""``--dry-run`` of ``run`` and ``submit``: prints what would go out, and starts nothing."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import click
+
+from sssjob.cli._files import emit
+from sssjob.cli._findings import problem
+from sssjob.findings import Findings, Policy
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from sssjob.cli._options import Session
+    from sssjob.model import Document
+
+__all__ = ["dry_run_option", "print_rehearsal"]
+
+dry_run_option = click.option("--dry-run", is_flag=True,
+                              help="Print the scripts and commands that would go out; start and note nothing.")
+
+
+def print_rehearsal(session: Session, document: Document, name: str, executor: str, resume: bool = False) -> int:
+    """Print what a run of a document would hand to an executor; the exit status. name: of the file, for findings."""
+    from psij import InvalidJobException
+    from sssjob.run.plan import make_plan
+    from sssjob.run.rehearsal import rehearse
+    from sssjob.run.running import executor_of
+
+    findings, backend = Findings(name), executor_of(executor)
+    plan = make_plan(document, findings, executor=executor.lower(), policy=session.policy or Policy.REJECT,
+                     resume=resume, backend=backend, known=_known)
+    try:
+        session.report(findings)
+        if session.status():
+            return 1
+        shown = list(rehearse(plan, backend))
+        emit("".join(f"{json.dumps(one.record(backend.name))}\n" for one in shown) if session.as_json
+             else "\n".join(one.text() for one in shown))
+    except InvalidJobException as error:
+        problem(str(error), as_json=session.as_json, status=5)
+        return 5
+    finally:
+        plan.close()
+    return 0
+
+
+def _known(name: str) -> Sequence[str]:
+    """Keys of the jobs in the journal that an id means; where there is no journal none is made."""
+    from sssjob.errors import UsageError
+    from sssjob.run.journal import default_path, open_journal
+
+    if not default_path().exists():
+        return []
+    with open_journal() as journal:
+        try:
+            return [row.key for row in journal.find(name)]
+        except UsageError as error:
+            if "several jobs" in str(error):
+                raise
+            return []

@@ -1,0 +1,201 @@
+"""What a job asks of a resource manager, as the custom attributes of the manager's executor.
+
+The writer of the manager's script dialect is asked for the options, so that a job that is run asks for what the script
+that ``convert`` writes asks for. What PSI/J has members for (program, streams, directory, environment, name, time
+limit) and what the plan and the engine look after (dependencies, holds, arrays) stays with them.
+"""
+
+from __future__ import annotations
+
+import calendar
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+from psij.executors.batch.lrm import RESOURCES, LrmExecutor
+from sssjob.element import Container, Item, Property
+from sssjob.findings import Finding, Findings, Policy
+from sssjob.model import Document, Job
+from sssjob.request.asked import FACTS
+from sssjob.translators.base import WriteContext
+from sssjob.translators.scripts.options import OptionPair, options_of
+from sssjob.translators.scripts.rows import DIALECT, Dialect, dialect_of
+
+if TYPE_CHECKING:
+    from sssjob.site import Site
+
+__all__ = ["GEOMETRY", "Native", "Stated", "is_marker", "native_of", "without"]
+
+C = TypeVar("C", bound=Container)
+
+#: Names that a JobSpec, the plan or the engine says in its own way.
+_OWN: Final = FACTS | frozenset((
+    "Dependency", "EligibleTime", "ErrorFile", "Executable", "Arguments", "Hold", "Id", "InputFile",
+    "InitialWorkingDirectory", "Machine", "Name", "OutputFile", "Shell", "User", "Environment", "Delivered"))
+#: Extensions of the same kind: whole types, and names of the type Scheduler.
+_OWN_TYPES: Final = ("LRM", "MJF", "PSIJ")
+_OWN_NAMES: Final = ("Array", "ExportNames", "Launcher")
+#: What of a Task tells of an earlier run.
+_OF_TASKS: Final = ("Id", "Node")
+#: Names that a JobSpec needs too: to start the processes, and to know how long they may take. Of task groups that the
+#: manager is told of in one, only how many tasks they have.
+GEOMETRY: Final = frozenset(("Duration", "NodeCount", "Processors", "Resource", "TaskCount", "TaskDistribution"))
+#: Options, by format, that only say how the submit command behaves (value None: whatever its value).
+_COMMAND_ONLY: Final[Mapping[str, Mapping[str, str | None]]] = {
+    "slurm": dict.fromkeys(("parsable", "quiet", "verbose", "wait")),
+    "sge": {"clear": None, "terse": None, "sync": None, "now": "n"}, "pbspro": {"z": None, "W": "block=true"},
+    "torque": {"z": None, "W": "block=true"}, "lsf": {"K": None}, "cobalt": {"mode": "script"},
+    "flux": dict.fromkeys(("quiet", "verbose", "wait", "watch", "progress"))}
+#: Options, by format, for where a job starts: a run says that itself.
+_OF_DIRECTORIES: Final[Mapping[str, tuple[str, ...]]] = {"sge": ("cwd", "wd")}
+#: The writer of Grid Engine puts this in place of a parallel environment whose name only the site knows.
+_ANY_ENVIRONMENT: Final = "@PE@ "
+
+
+@dataclass(frozen=True, slots=True)
+class Stated:
+    """parts: the custom attributes of each part of a job. taken: identities of the items that they say, or that a
+    finding tells of. settled: names of GEOMETRY of which every item is among those."""
+
+    parts: tuple[Mapping[str, object], ...]
+    taken: frozenset[int]
+    settled: frozenset[str]
+
+    def of_part(self, number: int) -> Mapping[str, object]:
+        """The attributes of a part; those of the whole job where it has no parts there."""
+        return self.parts[number if number < len(self.parts) else 0]
+
+
+def native_of(backend: object) -> Native | None:
+    """What asks the writer of an executor's dialect; None for an executor that has none."""
+    if not isinstance(backend, LrmExecutor) or not backend.SCRIPT_FORMAT:
+        return None
+    dialect = dialect_of(backend.SCRIPT_FORMAT)
+    return None if dialect is None else Native(backend, dialect)
+
+
+class Native:
+    """Asks the writer of a dialect for the options of jobs, and the executor whether it can submit them."""
+
+    def __init__(self, backend: LrmExecutor, dialect: Dialect) -> None:
+        self.backend, self.dialect = backend, dialect
+        self._refusals: dict[OptionPair, str | None] = {}
+
+    def of(self, job: Job, document: Document, findings: Findings, policy: Policy) -> Stated:
+        """The custom attributes of a job with its defaults. document: the one that it comes from; policy: its
+        awarenessPolicy. What the manager cannot be told is in findings, with paths that begin with ``/Job``."""
+        asked = without(job, self._is_own)
+        context = WriteContext(findings, policy=policy, site=_here() if "DeadlineTime" in _names(asked) else None)
+        made = options_of(self.dialect, asked, document, context, policy)
+        parts = tuple(self._attributes(options, findings, policy) for options in made.parts)
+        said = {item.tag for item in _properties(asked) if item.tag in GEOMETRY}
+        untold = {item.tag for item in _properties(asked) if id(item) not in made.taken}
+        return Stated(parts, made.taken, frozenset(said - untold))
+
+    @property
+    def has_flags(self) -> bool:
+        """Whether options without a value are said by their names; HTCondor's commands always have one."""
+        return self.dialect.name != "htcondor"
+
+    def settles(self, finding: Finding) -> bool:
+        """Whether a finding of the writer's is about what a run says in its own way, or about a name that the settings
+        of the executor tell."""
+        return finding.subject in _OWN or (_ANY_ENVIRONMENT.strip() in finding.message
+                                           and self._environment is not None)
+
+    @property
+    def _environment(self) -> str | None:
+        return getattr(self.backend, "parallel_environment", None)
+
+    def _is_own(self, item: Item, within: str) -> bool:
+        """Whether something else than the writer says an item. A job of HTCondor that exceeds its duration would be
+        held and not ended, if the writer said it: psij removes such a job."""
+        return _is_own(item, within) or (item.tag == "Duration" and self.dialect.name == "htcondor")
+
+    def _attributes(self, options: Iterable[OptionPair], findings: Findings, policy: Policy) -> Mapping[str, object]:
+        made: dict[str, Any] = {RESOURCES: "custom"}
+        for option, value in options:
+            value = self._named(value)
+            if self._fits(option, value, findings, policy):
+                name, given = self.backend.custom_attribute(option), True if value is None else value
+                if name not in made:
+                    made[name] = given
+                else:
+                    made[name] = [*(made[name] if isinstance(made[name], list) else [made[name]]), given]
+        return made
+
+    def _named(self, value: str | None) -> str | None:
+        """The value with the parallel environment of the executor's settings, where it leaves that to the site."""
+        environment = self._environment
+        if environment is None or value is None or not value.startswith(_ANY_ENVIRONMENT):
+            return value
+        return f"{environment} {value.removeprefix(_ANY_ENVIRONMENT)}"
+
+    def _fits(self, option: str, value: str | None, findings: Findings, policy: Policy) -> bool:
+        """Whether the executor can be given an option; else a finding says why not."""
+        only = _COMMAND_ONLY.get(self.dialect.name, {})
+        if option in _OF_DIRECTORIES.get(self.dialect.name, ()):
+            return False
+        if option in only and only[option] in (None, value):
+            findings.add("SSS602", option, f"{self.dialect.title}'s option {option} is left out: it says how the "
+                         "submit command behaves and nothing of the job", path="/Job", severity="info")
+            return False
+        if (option, value) not in self._refusals:
+            self._refusals[option, value] = self.backend.refusal_of(option, value)
+        reason = self._refusals[option, value]
+        if value is not None and value.startswith(_ANY_ENVIRONMENT):
+            reason = ("a job of several slots needs a parallel environment, whose name only the site knows: Extension "
+                      "pe of type sge names one (qconf -spl lists them)")
+        if reason is not None:
+            findings.add("SSS602", option, f"{self.dialect.title}'s option {option} cannot be given to the executor "
+                         f"{self.backend.name}: {reason}", path="/Job", policy=policy)
+        return reason is None
+
+
+def without(scope: C, leaves: Callable[[Item, str], bool]) -> C:
+    """A copy of a container, of the same items but for those that are to be left out. leaves: is given an item and
+    the name of what it stands in."""
+    made: list[Item] = []
+    for item in scope.items:
+        if not leaves(item, scope.tag):
+            made.append(without(item, leaves) if isinstance(item, Container) else item)
+    return type(scope)(made, scope.attributes or None, scope.reference, scope.line, scope.spelling)
+
+
+def _is_own(item: Item, within: str) -> bool:
+    if item.tag != "Extension":
+        return item.tag in _OWN or (within == "Task" and item.tag in _OF_TASKS)
+    kind, name = item.attributes.get("type", ""), item.attributes.get("name", "")
+    return kind in _OWN_TYPES or (kind in ("", "Scheduler") and name in _OWN_NAMES)
+
+
+def is_marker(item: Item) -> bool:
+    """Whether an item only says which dialect the document was read from: it describes the document and asks for
+    nothing."""
+    return isinstance(item, Property) and item.tag == "Extension" and item.get("name") == DIALECT and item.get(
+        "type") == "Scheduler"
+
+
+def _names(scope: Container) -> set[str]:
+    found = {item.tag for item in scope.items}
+    return found.union(*(_names(child) for child in scope.containers()))
+
+
+def _properties(scope: Container) -> Iterator[Property]:
+    yield from scope.properties()
+    for child in scope.containers():
+        yield from _properties(child)
+
+
+def _here() -> Site:
+    """A site whose clock is that of this machine, for the resource manager's is taken to be the same."""
+    from sssjob.site import Site
+
+    class Here(Site):
+        """Shows local time."""
+
+        def clock(self, stamp: int) -> int | None:
+            return calendar.timegm(time.localtime(stamp))
+
+    return Here(name="here")

@@ -1,0 +1,92 @@
+"""What a run would hand to its executor, job by job, without handing over anything."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import psij
+from psij.rendered import Rendered
+from sssjob.errors import UsageError
+from sssjob.run.plan import Plan, PlannedJob
+from sssjob.run.submitting import begin_attributes, with_attributes
+
+__all__ = ["Rehearsed", "rehearse"]
+
+
+@dataclass(frozen=True, slots=True)
+class Rehearsed:
+    """One submission. label: of the job; part: number of the task group where each is a submission of its own, else 0.
+
+    waits: what comes before it: dependencies, an EligibleTime or a hold that the executor is not told of at this time.
+    """
+
+    label: str
+    part: int
+    rendered: Rendered
+    waits: tuple[str, ...] = ()
+
+    def record(self, executor: str) -> dict[str, Any]:
+        """As a JSON object; what is empty is left out."""
+        made = self.rendered
+        members = {"part": self.part, "command": list(made.command), "directory": made.directory,
+                   "environment": dict(made.environment), "streams": dict(made.streams),
+                   "files": [{"path": path, "text": text} for path, text in made.files.items()],
+                   "request": made.request, "waits": list(self.waits)}
+        return {"kind": "submission", "job": self.label, "executor": executor} | {k: v for k, v in members.items() if v}
+
+    def text(self) -> str:
+        """As people read it: the command as a shell would be given it, then each file below a line with its path."""
+        made = self.rendered
+        lines = [f"# {self.label}: {reason}" for reason in self.waits]
+        if made.command:
+            lines.append(f"$ {_shell(made)}")
+        text = "".join(f"{line}\n" for line in lines)
+        for path, content in made.files.items():
+            text += f"--- {path}\n{content}{'' if content.endswith(chr(10)) else chr(10)}"
+        return text + ("" if made.request is None else f"{made.request}\n")
+
+
+def _shell(made: Rendered) -> str:
+    words = [f"{name}={value}" for name, value in made.environment.items()]
+    command = shlex.join([*(["env", *words] if words else []), *made.command])
+    signs = {"stdin": "<", "stdout": ">", "stderr": "2>"}
+    streams = "".join(f" {signs[name]}{shlex.quote(path)}" for name, path in made.streams.items())
+    return (f"cd {shlex.quote(made.directory)} && " if made.directory is not None else "") + command + streams
+
+
+def rehearse(plan: Plan, backend: psij.JobExecutor) -> Iterator[Rehearsed]:
+    """The submissions of a plan in document order; of jobs that have succeeded before there are none.
+
+    Raises UsageError for an executor that cannot show them, InvalidJobException for a job that it would refuse.
+    """
+    render = getattr(backend, "render", None)
+    if render is None:
+        raise UsageError(f"the executor {backend.name} cannot show what it would submit")
+    for job in plan.jobs:
+        begin = begin_attributes(job, backend)
+        specs = [with_attributes(part.spec, begin) if begin else part.spec for part in job.parts]
+        together: Sequence[Sequence[psij.JobSpec]] = [specs] if job.together else [[spec] for spec in specs]
+        for number, some in enumerate(together, 1):
+            made: Rendered = render([psij.Job(spec) for spec in some])
+            made = replace(made, files={**made.files, **_scripts(plan, some)})
+            yield Rehearsed(job.label, number if len(together) > 1 else 0, made, tuple(_waits(job, begin is None)))
+
+
+def _scripts(plan: Plan, specs: Sequence[psij.JobSpec]) -> dict[str, str]:
+    """The scripts of the document that specifications start."""
+    paths = {Path(spec.executable) for spec in specs if spec.executable is not None and plan.scripts is not None
+             and plan.scripts in Path(spec.executable).parents}
+    return {str(path): path.read_text("utf-8", "surrogateescape") for path in sorted(paths)}
+
+
+def _waits(job: PlannedJob, here: bool) -> Iterator[str]:
+    for need in job.needs:
+        yield f"after {need.text}; where the resource manager can wait for it, its native id is told when it is known"
+    if job.held and not job.held_there:
+        yield "held until it is released"
+    if here:
+        yield f"not before {job.eligible}, in seconds since the epoch"

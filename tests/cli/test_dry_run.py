@@ -1,0 +1,97 @@
+"""``--dry-run``: what would go out is printed by the way that submits it; nothing starts and nothing is noted."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from psij import Job
+from psij.executors.batch.batch_scheduler_executor import BatchSchedulerExecutorConfig
+from psij.executors.batch.slurm import SlurmJobExecutor
+from sssjob.findings import Findings
+from sssjob.reader import read_document
+from sssjob.run import make_plan
+from sssjob.run.rehearsal import rehearse
+
+JOB = ("<Job><Id>a</Id><Executable>/bin/echo</Executable><Arguments>hi 'x y'</Arguments>"
+       "<Environment export='true'><Variable name='A'>b c</Variable></Environment>{}</Job>")
+EXECUTORS = ["slurm", "sge", "pbs", "pbs_classic", "lsf", "htcondor", "flux", "cobalt", "nqsv", "local", "fluxexec"]
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    (tmp_path / "f.xml").write_text(JOB.format(""))
+    return tmp_path
+
+
+def sssjob(home: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    environment = {**os.environ, "HOME": str(home), "SSSJOB_JOURNAL": str(home / "journal.db"), "PATH": "/usr/bin:/bin"}
+    return subprocess.run([sys.executable, "-m", "sssjob", *words], cwd=home, capture_output=True, text=True,
+                          env=environment, timeout=60, check=False)
+
+
+@pytest.mark.parametrize("verb", ["run", "submit"])
+def test_nothing_starts_and_nothing_is_noted(home: Path, verb: str) -> None:
+    """No manager is there, which nobody misses; there is no journal afterwards, and no output of the job."""
+    made = sssjob(home, verb, "--dry-run", "-q", "--executor", "slurm", "f.xml")
+    assert (made.returncode, made.stderr) == (0, "")
+    command, path, first = made.stdout.splitlines()[:3]
+    assert re.fullmatch(r"\$ sbatch --parsable \S+\.job", command)
+    assert (path, first) == (f"--- {command.split()[-1]}", "#!/bin/bash")
+    assert not (home / "journal.db").exists() and not list(home.glob("job-a.*"))
+
+
+def test_command_of_this_machine(home: Path) -> None:
+    made = sssjob(home, "run", "--dry-run", "-q", "f.xml")
+    streams = f"</dev/null >{home}/job-a.out 2>{home}/job-a.err"
+    assert made.stdout == f"$ cd {home} && env 'A=b c' /bin/echo hi 'x y' {streams}\n"
+
+
+def test_as_json(home: Path) -> None:
+    made = sssjob(home, "run", "--dry-run", "--json", "--executor", "htcondor", "f.xml")
+    (record,) = map(json.loads, made.stdout.splitlines())
+    assert (record["kind"], record["job"], record["executor"]) == ("submission", "a", "htcondor")
+    script, description = record["files"]
+    assert record["command"] == ["condor_submit", "-terse", description["path"]]
+    assert script["text"].startswith("#!/bin/bash\n") and description["text"].endswith("queue 1\n")
+
+
+def test_findings_reject_as_they_do(home: Path) -> None:
+    (home / "f.xml").write_text(JOB.format("<Requested><Feature>a;b</Feature></Requested>"))
+    made = sssjob(home, "run", "--dry-run", "--executor", "slurm", "f.xml")
+    assert (made.returncode, made.stdout) == (1, "") and "Feature" in made.stderr
+
+
+def test_what_comes_before_is_told(home: Path) -> None:
+    (home / "f.xml").write_text("<JobGroup><Id>g</Id>" + JOB.format("") + JOB.format(
+        "<Dependency>a</Dependency>").replace("<Id>a", "<Id>b") + "</JobGroup>")
+    made = sssjob(home, "submit", "--dry-run", "-q", "--executor", "slurm", "f.xml")
+    assert made.stdout.count("\n$ sbatch") + made.stdout.startswith("$ sbatch") == 2
+    assert "# b: after OnSuccess a" in made.stdout
+
+
+@pytest.mark.parametrize("executor", EXECUTORS)
+def test_every_executor_shows_it(home: Path, executor: str) -> None:
+    made = sssjob(home, "run", "--dry-run", "-q", "--json", "--executor", executor, "f.xml")
+    (record,) = map(json.loads, made.stdout.splitlines())
+    assert made.returncode == 0 and (record.get("command") or record["request"])
+
+
+def test_it_is_what_goes_out(tmp_path: Path) -> None:
+    """The very script that a submission gives to sbatch, but for the id of the job."""
+    backend = SlurmJobExecutor(config=BatchSchedulerExecutorConfig(work_directory=tmp_path / "work"))
+    document = read_document(JOB.format("<Requested><Duration>60</Duration></Requested>").encode())
+    plan = make_plan(document, Findings(), executor="slurm", backend=backend, cwd=tmp_path)
+    (shown,) = rehearse(plan, backend)
+    ((path, text),) = shown.rendered.files.items()
+    assert not list(tmp_path.glob("work/**/*.job"))
+    job = Job(plan.jobs[0].parts[0].spec)
+    backend._submissions.prepare(job)
+    written = backend._script_path(job).read_text()
+    assert written == text.replace(Path(path).stem, job.id)
