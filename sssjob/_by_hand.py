@@ -26,7 +26,7 @@ from sssjob.lexical import LexicalError
 from sssjob.limits import LIMITS
 from sssjob.states import STATES, job_state
 from sssjob.units import UNITS, byte_factor
-from sssjob.values import attribute_text, invisible, known_unit, typed, writable
+from sssjob.values import attribute_text, known_unit, typed, writable
 from sssjob.vocabulary import AWARENESS, CONTAINERS, ELEMENTS, Attribute, Element, aliases, in_scope, python_name
 
 __all__ = ["attribute_of", "fill", "name_of", "properties_of", "property_of"]
@@ -90,11 +90,11 @@ def fill(container: Container, members: Mapping[str, Any]) -> None:
     kind = type(container)
     own = {python_name(a.name): a for a in (*CONTAINERS[container.tag].attributes, AWARENESS)}
     for name, value in members.items():
-        if hasattr(kind, name) and hasattr(getattr(kind, name), "__set__"):
-            setattr(container, name, value)
-        elif name in own:
+        if name in own:
             text = _attribute_value(_container_row(container.tag), own[name], value)
             container.attributes = {**container.attributes, own[name].name: text}
+        elif hasattr(kind, name) and hasattr(getattr(kind, name), "__set__"):
+            setattr(container, name, value)
         else:
             container.set(name, value)
 
@@ -200,9 +200,6 @@ def _words(row: Element, text: str) -> None:
     """What the reader asks of a text."""
     if len(text) > (LIMITS.identifier if row.identifier else LIMITS.text):
         _refuse(row, "SSS110", f"{row.name} is longer than the limit {'identifier' if row.identifier else 'text'}")
-    hidden = invisible(text) if row.identifier else None
-    if hidden:
-        _refuse(row, "SSS209", f"{row.name} holds the character {hidden}, which does not show")
     if not writable(text):
         _refuse(row, "SSS201", f"{row.name} holds characters that XML cannot hold")
 

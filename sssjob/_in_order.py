@@ -142,14 +142,17 @@ def tell_made(document: Document, findings: Findings, profile: str = "liberal") 
 def reread(document: Document, text: str, findings: Findings, policy: Policy | None = None,
            profile: str = "liberal") -> None:
     """Record what the reader says of the text that was written of a document, without what it said of the document
-    itself when that was read. Nothing where more was found then than is kept: nobody can say what is new."""
+    itself when that was read. Nothing where more was found then than is kept: nobody can say what is new.
+
+    policy: instead of the one that the document was read with.
+    """
     from sssjob.reader import read_document
 
     if document.findings is not None and document.findings.overflow:
         return
 
     try:
-        again = read_document(text, profile=profile, policy=policy).findings
+        again = read_document(text, profile=profile, policy=policy or document.policy).findings
         all_told = list(again or ())
     except RejectedError as error:
         all_told = list(error.findings)

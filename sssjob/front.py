@@ -8,14 +8,15 @@ Findings that reject raise RejectedError, unless the function returns findings o
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import datetime
 from io import TextIOBase
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
 from sssjob.conversion import AUTO, Conversion, Options
 from sssjob.element import Container
-from sssjob.errors import RejectedError, UsageError
-from sssjob.findings import Findings, Policy
+from sssjob.errors import AccessError, RejectedError, UsageError
+from sssjob.findings import Findings, Policy, escape
 from sssjob.model import Document, Job, JobDefaults
 from sssjob.reader import read_bytes
 
@@ -178,17 +179,23 @@ def explain(source: Source) -> str:
     return "".join(parts)
 
 
-def quote(source: Source, rates: RateSet | Readable, *, start: int | None = None) -> list[Charge | Uncharged]:
+def quote(source: Source, rates: RateSet | Readable, *,
+          start: int | datetime | None = None) -> list[Charge | Uncharged]:
     """What each job of a source would cost by rates (a RateSet, or TOML: text or a file), in order of the document.
 
-    start: epoch seconds when the jobs would start, for rates that go by the time of day. Raises RatesError."""
+    start: when the jobs would start, for rates that go by the time of day: epoch seconds or an aware datetime. Raises
+    RatesError, UsageError for a datetime without a time zone.
+    """
     from sssjob.accounting import quote as quote_job
     from sssjob.accounting import read_rates
     from sssjob.accounting.rates import RateSet
 
     if not isinstance(rates, RateSet):
         rates = read_rates(*_data(rates))
-    return [quote_job(job, rates, defaults, start=start) for job, defaults in _document(source).jobs()]
+    if isinstance(start, datetime) and start.utcoffset() is None:
+        raise UsageError(f"start: {start} has no time zone")
+    at = int(start.timestamp() // 1) if isinstance(start, datetime) else start
+    return [quote_job(job, rates, defaults, start=at) for job, defaults in _document(source).jobs()]
 
 
 def query(expression: str, source: Source, *, version: Version | None = None,
@@ -253,9 +260,11 @@ def _data(source: Readable) -> tuple[bytes, str]:
     """(bytes, path) of something to be read; a str is text or names a file, as the rule above says."""
     if isinstance(source, str):
         text = "\n" in source or source.lstrip()[:1] in ("<", "{")
-        return (source.encode("utf-8", "surrogatepass"), "-") if text else (read_bytes(Path(source)), source)
+        if text:
+            return source.encode("utf-8", "surrogatepass"), "-"
+        return _file(Path(source), source)
     if isinstance(source, Path):
-        return read_bytes(source), str(source)
+        return _file(source, str(source))
     if isinstance(source, bytes | bytearray | memoryview):
         return bytes(source), "-"
     if not hasattr(source, "read"):
@@ -265,6 +274,12 @@ def _data(source: Readable) -> tuple[bytes, str]:
     if isinstance(source, TextIOBase):
         return source.read().encode("utf-8", "surrogateescape"), path
     return read_bytes(source, path), path  # type: ignore[arg-type]  # whatever else can be read gives bytes
+
+
+def _file(place: Path, path: str) -> tuple[bytes, str]:
+    if "\0" in path:
+        raise AccessError(escape(path), "no file can have this name")
+    return read_bytes(place), path
 
 
 def _given(source: Source, format: str = AUTO, profile: str = "liberal",

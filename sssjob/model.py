@@ -17,7 +17,7 @@ from sssjob.element import Container, Item, Property, Raw, Value, new_property
 from sssjob.errors import UsageError
 
 if TYPE_CHECKING:
-    from sssjob.findings import Findings
+    from sssjob.findings import Findings, Policy
 
 __all__ = [
     "CLASSES", "Container", "Delivered", "Document", "Environment", "File", "Item", "Job", "JobDefaults", "JobGroup",
@@ -274,7 +274,7 @@ class Document:
     """A whole document: its root, the Files beside it, and what was found while reading.
 
     root: a JobGroup, Job, TaskGroup, Requested or Delivered, or the Raw envelope (SSSRMAP Request, Response, Envelope,
-    UsageRecord ...) around the ``bodies``.
+    UsageRecord ...) around the ``bodies``. policy: the outermost awarenessPolicy that it was read with, if it was.
     """
 
     root: Container | Raw
@@ -282,6 +282,7 @@ class Document:
     path: str = "-"
     profile: str = "3.1"
     findings: Findings | None = field(default=None, compare=False)
+    policy: Policy | None = field(default=None, compare=False, kw_only=True)
 
     def to_dict(self) -> dict[str, Any]:
         """The JSON twin of the document in dicts and lists (its shape: ``sssjob.twin``)."""

@@ -22,7 +22,7 @@ from sssjob.model import Document, File, Job
 from sssjob.profiles import Profile
 from sssjob.profiles import profile as profile_of
 from sssjob.values import writable
-from sssjob.vocabulary import CONTAINERS
+from sssjob.vocabulary import CONTAINERS, ELEMENTS
 
 __all__ = ["text_of", "write_document"]
 
@@ -34,6 +34,8 @@ _MARKED: Final = re.compile("[^\t\n -%'-;=?-~\u00a0-\ud7ff\ue000-\ufffd\U0001000
 _TABLE: Final = {"JobGroup": "JobGroup", "TaskGroup": "TaskGroup", "TaskGroupDefaults": "TaskGroup", "Task": "Task",
                  "TaskDefaults": "Task"}
 _BRACKETS: Final = re.compile(r"\[[^\]]*\]")
+#: Properties that have to have an attribute.
+_DEMANDING: Final = frozenset(e.name for e in ELEMENTS if any(a.required for a in e.attributes))
 _ALONE: Final = 3       # references to a property that stands in one place: its container, a loop, the question
 _XML_NS: Final = "{http://www.w3.org/XML/1998/namespace}"
 
@@ -157,6 +159,8 @@ class _Writer:
                     more = self._attribute_texts[id(attributes)] = self.attributes(attributes)
                 line = f"{indent}<{tag}{more}>{text}</{tag}>\n"
             else:
+                if tag in _DEMANDING:
+                    self.doubtful = True
                 line = f"{indent}<{tag}>{text}</{tag}>\n"
             append(line)
             if getrefcount(item) > _ALONE and tag not in _FORMS:
