@@ -65,16 +65,17 @@ def attributes_fit(container: str, tag: str, attributes: tuple[tuple[str, str], 
 def in_order(document: Document) -> bool:
     """Whether the reader would say nothing about any container of a document."""
     stack = list(document.bodies())
+    seen: dict[str, set[int]] = {}      # by kind of container: properties are shared by all places with the same text
     while stack:
         container = stack.pop()
-        if not _container_fits(container):
+        if not _container_fits(container, seen.setdefault(container.tag, set())):
             return False
         stack += [i for i in container.items if isinstance(i, Container)]
     return True
 
 
-def _container_fits(container: Container) -> bool:
-    """Whether all of one container is in order, but for what is inside its children."""
+def _container_fits(container: Container, seen: set[int]) -> bool:
+    """Whether all of one container is in order, but for what is inside its children. seen: properties that are."""
     tag = container.tag
     scope = scope_of(tag, False)
     for name, text in container.attributes.items():
@@ -87,9 +88,12 @@ def _container_fits(container: Container) -> bool:
     if not container.items:
         return tag == "Environment" and bool(container.attributes)
     for item in container.items:
+        if id(item) in seen:
+            continue
         if isinstance(item, Property):
             if not _property_fits(tag, item, scope.rows.get(item.tag)):
                 return False
+            seen.add(id(item))
         elif isinstance(item, Raw) or item.tag not in scope.containers:
             return False
     return not (scope.single and scope.repeats(container.items))
