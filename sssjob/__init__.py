@@ -1,5 +1,81 @@
-"""sssjob: a job is one document, the SSS job object, from request to charge."""
+"""sssjob: a job is one document, the SSS job object, from request to charge.
+
+The front door in Python, imported when it is used; docs/python.md shows it::
+
+    import sssjob
+
+    job = sssjob.Job(id="1", executable="/bin/true", requested={"processors": 8, "memory": "2 GB"})
+    print(sssjob.write(job, format="slurm"))
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
 
 from sssjob.version import __version__
 
-__all__ = ["__version__"]
+if TYPE_CHECKING:
+    from sssjob._sentences import Condition, eq, ge, gt, le, lt, matching, ne
+    from sssjob.element import Property
+    from sssjob.errors import PropertyError, RejectedError, SSSJobError, UsageError
+    from sssjob.findings import Finding, Findings, Policy
+    from sssjob.front import (
+        check,
+        convert,
+        effective,
+        explain,
+        match,
+        query,
+        quote,
+        read,
+        run,
+        submit,
+        write,
+    )
+    from sssjob.model import (
+        Delivered,
+        Document,
+        Environment,
+        File,
+        Job,
+        JobDefaults,
+        JobGroup,
+        Requested,
+        Task,
+        TaskDefaults,
+        TaskGroup,
+        TaskGroupDefaults,
+    )
+
+__all__ = [
+    "Condition", "Delivered", "Document", "Environment", "File", "Finding", "Findings", "Job", "JobDefaults",
+    "JobGroup", "Policy", "Property", "PropertyError", "RejectedError", "Requested", "SSSJobError", "Task",
+    "TaskDefaults", "TaskGroup", "TaskGroupDefaults", "UsageError", "__version__", "check", "convert", "effective",
+    "eq", "explain", "ge", "gt", "le", "lt", "match", "matching", "ne", "query", "quote", "read", "run", "submit",
+    "write",
+]
+
+#: Name -> the module that has it.
+_PLACES: Final[dict[str, str]] = {
+    **dict.fromkeys(("Condition", "eq", "ge", "gt", "le", "lt", "matching", "ne"), "sssjob._sentences"),
+    "Property": "sssjob.element",
+    **dict.fromkeys(("PropertyError", "RejectedError", "SSSJobError", "UsageError"), "sssjob.errors"),
+    **dict.fromkeys(("Finding", "Findings", "Policy"), "sssjob.findings"),
+    **dict.fromkeys(("check", "convert", "effective", "explain", "match", "query", "quote", "read", "run", "submit",
+                     "write"), "sssjob.front"),
+    **dict.fromkeys(("Delivered", "Document", "Environment", "File", "Job", "JobDefaults", "JobGroup", "Requested",
+                     "Task", "TaskDefaults", "TaskGroup", "TaskGroupDefaults"), "sssjob.model"),
+}
+
+
+def __getattr__(name: str) -> Any:
+    place = _PLACES.get(name)
+    if place is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module
+
+    return getattr(import_module(place), name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

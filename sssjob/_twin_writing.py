@@ -46,7 +46,7 @@ def to_json(document: Document, *, indent: int | None = 2) -> str:
     spelling = _spelling(root)
     if spelling:
         top[SPELLING] = spelling
-    return "".join(_dump(top, indent, 0)) + "\n"
+    return "".join(dump(top, indent, 0)) + "\n"
 
 
 def _file(file: File) -> dict[str, str]:
@@ -186,7 +186,8 @@ def _attribute(name: str, text: str) -> str | bool:
     return Number(text) if CANONICAL.fullmatch(text) else text
 
 
-def _dump(value: Any, indent: int | None, level: int) -> Iterator[str]:
+def dump(value: Any, indent: int | None, level: int) -> Iterator[str]:
+    """The pieces of the JSON text of dicts, lists, text, booleans and ``Number``."""
     if isinstance(value, Number):
         yield str(value)
     elif isinstance(value, bool):
@@ -207,7 +208,7 @@ def _enclosed(first: str, last: str, members: Iterable[tuple[str, Any]], indent:
     yield first
     for key, value in members:
         yield (separator if some else start) + key
-        yield from _dump(value, indent, level + 1)
+        yield from dump(value, indent, level + 1)
         some = True
     if some and indent is not None:
         yield "\n" + " " * (indent * level)

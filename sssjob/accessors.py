@@ -4,14 +4,24 @@ from __future__ import annotations
 
 from decimal import Decimal
 
-from sssjob.element import Container, Many, One, PropertiesOf, Property, PropertyOf, TextAttribute, TypedAttribute
+from sssjob.element import (
+    Amount,
+    Container,
+    Many,
+    One,
+    PropertiesOf,
+    Property,
+    PropertyOf,
+    TextAttribute,
+    TypedAttribute,
+)
 
 
 def _true(text: str) -> bool:
     return text == "true"
 
 
-class Consumable(Property):
+class Consumable(Amount):
     """A consumable resource (section 5.1, Consumable Resources)."""
 
     __slots__ = ()
@@ -30,7 +40,7 @@ class Consumable(Property):
     """Whether the allocation may grow or shrink."""
 
 
-class Charge(Property):
+class Charge(Amount):
     """Amount charged; no units: site credits. Section 5.1 Table 2."""
 
     __slots__ = ()
@@ -132,7 +142,7 @@ class Dependency(Property):
     """The property that names the other job."""
 
 
-class Resource(Property):
+class Resource(Amount):
     """A consumable resource that has no name of its own. Section 5.1 Resource Element."""
 
     __slots__ = ()

@@ -104,7 +104,7 @@ def element(job: Job, index: int, array_id: str) -> Job:
                job.attributes, None, job.line)
     for holder in made.containers("Requested"):
         holder.items = [i for i in holder.items if not _says_array(i)]
-    made.set("Id", f"{array_id}_{index}")
+    made.set_as_is("Id", f"{array_id}_{index}")
     made.items += [new_property("Extension", text, {"type": "LRM", "name": name})
                    for name, text in (("ArrayId", array_id), ("ArrayIndex", str(index)))]
     return made

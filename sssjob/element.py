@@ -8,22 +8,79 @@ vocabulary whole, so that it comes back on writing.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from datetime import datetime, timedelta
 from decimal import Decimal
-from typing import Any, ClassVar, Final, Generic, Self, TypeVar, overload
+from operator import eq, ge, gt, le, lt
+from os import PathLike
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, Self, TypeVar, overload
+
+if TYPE_CHECKING:
+    from sssjob._sentences import Condition
 
 __all__ = [
-    "Container", "Item", "Many", "One", "PropertiesOf", "Property", "PropertyOf", "Raw", "TextAttribute",
-    "TypedAttribute", "Value", "new_property",
+    "Accessor", "Amount", "Container", "Given", "Item", "Many", "One", "PropertiesOf", "Property", "PropertyOf", "Raw",
+    "TextAttribute", "TypedAttribute", "Value", "new_property",
 ]
 
 Value = str | int | Decimal | bool
+#: What a property can be made of by hand; ``Container.add`` says what becomes of each.
+Given = Value | float | datetime | timedelta | PathLike[str]
 T = TypeVar("T")
 P = TypeVar("P", bound="Property")
 
-class TextAttribute:
-    """Accessor of an attribute of type String: its text, or the default of the specification, or None."""
 
-    __slots__ = ("default", "name")
+class _Doc:
+    """The ``__doc__`` of an accessor: of the class its own text, of an instance what ``describe`` makes of it."""
+
+    def __init__(self, text: str | None) -> None:
+        self.text = text
+
+    def __get__(self, obj: Accessor | None, owner: type) -> str | None:
+        return self.text if obj is None else obj.describe()
+
+
+class Accessor:
+    """What the accessors of properties and attributes have in common: they know where they stand, for ``help()``."""
+
+    owner: str = ""
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        type.__setattr__(cls, "__doc__", _Doc(cls.__doc__))
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self.owner, self.__name__ = owner.__name__, name
+
+    def describe(self) -> str:
+        """What the vocabulary says: text, type, unit and section."""
+        raise NotImplementedError
+
+
+class _AttributeAccessor(Accessor):
+    """Of an attribute of a property."""
+
+    name: str
+
+    def describe(self) -> str:
+        """What the vocabulary says of the attribute."""
+        from sssjob._describing import attribute_text
+
+        return attribute_text(self.owner, self.name)
+
+
+class _PropertyAccessor(Accessor):
+    """Of a property of a container."""
+
+    tag: str
+
+    def describe(self) -> str:
+        """What the vocabulary says of the property."""
+        from sssjob._describing import property_text
+
+        return property_text(self.owner, self.tag)
+
+class TextAttribute(_AttributeAccessor):
+    """Accessor of an attribute of type String: its text, or the default of the specification, or None."""
 
     def __init__(self, name: str, default: str | None = None) -> None:
         self.name = name
@@ -37,12 +94,10 @@ class TextAttribute:
         return self if obj is None else obj.attributes.get(self.name, self.default)
 
 
-class TypedAttribute(Generic[T]):
+class TypedAttribute(_AttributeAccessor, Generic[T]):
     """Accessor of an attribute of another type: read from its text, or the default, or None.
 
     Raises ValueError when the text of a property made by hand is not of the type."""
-
-    __slots__ = ("default", "name", "read")
 
     def __init__(self, name: str, read: Callable[[str], T], default: T | None = None) -> None:
         self.name = name
@@ -123,6 +178,39 @@ class Property:
         return type(self), (self.tag, self.value, self.attributes, self.spelling)
 
 
+class Amount(Property):
+    """A property that counts something: it compares with numbers and texts (``"2 GB"``) by its amount, whatever its op.
+
+    A number without unit counts in the unit that the property has without one (Memory: MB). Comparing for equality
+    with another Property looks at everything, as of all properties. Raises UsageError where units do not agree.
+    """
+
+    __slots__ = ()
+
+    def _compared(self, other: object, sign: Callable[[Any, Any], bool]) -> bool:
+        from sssjob._sentences import compared
+
+        both = compared(self, other)
+        return NotImplemented if both is None else sign(*both)
+
+    def __lt__(self, other: object) -> bool:
+        return self._compared(other, lt)
+
+    def __le__(self, other: object) -> bool:
+        return self._compared(other, le)
+
+    def __gt__(self, other: object) -> bool:
+        return self._compared(other, gt)
+
+    def __ge__(self, other: object) -> bool:
+        return self._compared(other, ge)
+
+    def __eq__(self, other: object) -> bool:
+        return super().__eq__(other) if isinstance(other, Property) else self._compared(other, eq)
+
+    __hash__ = Property.__hash__
+
+
 class Raw:
     """An element of another vocabulary: tag as found (``{namespace}local``), attributes, text and children.
 
@@ -163,12 +251,16 @@ class Container:
     tag: ClassVar[str]
 
     def __init__(self, items: Iterable[Item] = (), attributes: dict[str, str] | None = None,
-                 reference: str | None = None, line: int = 0, spelling: str | None = None) -> None:
+                 reference: str | None = None, line: int = 0, spelling: str | None = None, **members: Any) -> None:
         self.items: list[Item] = items if type(items) is list else list(items)
         self.attributes = attributes or NO_ATTRIBUTES
         self.reference = reference
         self.line = line
         self.spelling = spelling
+        if members:
+            from sssjob._by_hand import fill
+
+            fill(self, members)
 
     # -- asking
     def first(self, tag: str) -> Property | None:
@@ -201,31 +293,84 @@ class Container:
         found = self.first(tag)
         return None if found is None else found.value
 
-    # -- changing
-    def add(self, tag: str, value: Value, **attributes: str | None) -> Property:
-        """Append a property (attributes in XML spelling; None is left out) and return it."""
+    # -- as Python objects
+    def to_dict(self) -> dict[str, Any]:
+        """This container as its JSON twin in dicts and lists, under its name: ``{"Job": {"Id": "1"}}``."""
+        from sssjob._twin_dicts import dict_of
+        from sssjob.model import Document
+
+        return dict_of(Document(self))
+
+    @classmethod
+    def from_dict(cls, twin: Mapping[str, Any]) -> Self:
+        """The container of such a dict. Raises RejectedError with what is wrong, UsageError for another container."""
+        from sssjob._twin_dicts import container_of
+
+        return container_of(cls, twin)  # type: ignore[return-value]
+
+    # -- changing: what is given is converted and checked
+    def add(self, tag: str, value: Given | Property, /, **attributes: Any) -> Property:
+        """Append a property and return it; None for an attribute leaves it out.
+
+        Names are those of the specification or of Python (``NodeCount``, ``node_count``, ``performance_factor``). An
+        amount may have its unit (``"2 GB"``), seconds may be a ``timedelta``, a time a ``datetime`` with a time zone.
+        Raises PropertyError, which names the property and its section, for whatever the reader would refuse.
+        """
+        from sssjob._by_hand import property_of
+
+        made = property_of(self.tag, tag, value, attributes)
+        self.items.append(made)
+        return made
+
+    def set(self, tag: str, value: Given | Property | Condition | None, /, **attributes: Any) -> None:
+        """Put one property (of a condition: its properties) in place of all of that name; None takes them away.
+
+        Conversions and errors as of ``add``."""
+        from sssjob._by_hand import name_of, properties_of
+
+        self._replace(name_of(self.tag, tag), () if value is None else properties_of(self.tag, tag, value, attributes))
+
+    def put(self, tag: str, values: Iterable[Given | Property] | Given | Property, /) -> None:
+        """Put these properties, or the one, in place of all of that name. Conversions and errors as of ``add``."""
+        from sssjob._by_hand import name_of, property_of
+
+        each = values if isinstance(values, Iterable) and not isinstance(values, str) else (values,)
+        self._replace(name_of(self.tag, tag), [property_of(self.tag, tag, value, {}) for value in each])
+
+    # -- changing: what is given is taken as it is, by those who know that it is right
+    def add_as_is(self, tag: str, value: Value, /, **attributes: str | None) -> Property:
+        """Append a property, unchecked (attributes in XML spelling; None is left out), and return it."""
         made = new_property(tag, value, {k: v for k, v in attributes.items() if v is not None})
         self.items.append(made)
         return made
 
-    def set(self, tag: str, value: Value | Property | None) -> None:
-        """Put one property in place of all of that name; None takes them away."""
-        kept: list[Item] = []
+    def set_as_is(self, tag: str, value: Value | Property | None, /) -> None:
+        """Put one property in place of all of that name, unchecked; None takes them away."""
         new = value if isinstance(value, Property) or value is None else new_property(tag, value)
+        self._replace(tag, () if new is None else (new,))
+
+    def put_as_is(self, tag: str, values: Iterable[Property], /) -> None:
+        """Put these properties behind all others in place of all of that name, unchecked."""
+        self._take([i for i in self.items if not (i.tag == tag and isinstance(i, Property))] + list(values))
+
+    def _replace(self, tag: str, values: Iterable[Property]) -> None:
+        """Put properties where the first of that name stands, else at the end; the others of that name go."""
+        kept: list[Item] = []
+        new: Iterable[Property] = values
         for item in self.items:
             if item.tag == tag and isinstance(item, Property):
-                if new is not None:
-                    kept.append(new)
-                    new = None
+                kept += new
+                new = ()
             else:
                 kept.append(item)
-        if new is not None:
-            kept.append(new)
-        self.items = kept
+        kept += new
+        self._take(kept)
 
-    def put(self, tag: str, values: Iterable[Property]) -> None:
-        """Put these properties in place of all of that name."""
-        self.items = [i for i in self.items if not (i.tag == tag and isinstance(i, Property))] + list(values)
+    def _take(self, items: list[Item]) -> None:
+        """Put other items in place of those here; the list is a new one, because copies of a container share it."""
+        before, self.items = self.items, items
+        if type(before) is not list:
+            before.changed()  # type: ignore[attr-defined]  # a block that joins its container when it is changed
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Container):
@@ -258,10 +403,8 @@ def new_property(tag: str, value: Value, attributes: dict[str, str] | None = Non
 _CLASSES: Final[dict[str, type[Property]]] = {}     # the accessors import this module
 
 
-class One(Generic[T]):
+class One(_PropertyAccessor, Generic[T]):
     """Accessor of the value of a property that stands at most once: ``job.user``; None where it is absent."""
-
-    __slots__ = ("tag",)
 
     def __init__(self, tag: str) -> None:
         self.tag = tag
@@ -273,14 +416,12 @@ class One(Generic[T]):
     def __get__(self, obj: Container | None, owner: type) -> Self | T | None:
         return self if obj is None else obj.value(self.tag)  # type: ignore[return-value]
 
-    def __set__(self, obj: Container, value: T | None) -> None:
-        obj.set(self.tag, value)  # type: ignore[arg-type]
+    def __set__(self, obj: Container, value: Given | Condition | None) -> None:
+        obj.set(self.tag, value)
 
 
-class Many(Generic[T]):
+class Many(_PropertyAccessor, Generic[T]):
     """Accessor of the values of a property that may repeat: ``job.hold``, a tuple."""
-
-    __slots__ = ("tag",)
 
     def __init__(self, tag: str) -> None:
         self.tag = tag
@@ -292,14 +433,12 @@ class Many(Generic[T]):
     def __get__(self, obj: Container | None, owner: type) -> Self | tuple[T, ...]:
         return self if obj is None else tuple(p.value for p in obj.all(self.tag))  # type: ignore[misc]
 
-    def __set__(self, obj: Container, values: Iterable[T]) -> None:
-        obj.put(self.tag, [new_property(self.tag, v) for v in values])  # type: ignore[arg-type]
+    def __set__(self, obj: Container, values: Iterable[Given | Property]) -> None:
+        obj.put(self.tag, values)
 
 
-class PropertyOf(Generic[P]):
+class PropertyOf(_PropertyAccessor, Generic[P]):
     """Accessor of a property with attributes of its own: ``job.memory``; the Property itself, or None."""
-
-    __slots__ = ("tag",)
 
     def __init__(self, tag: str) -> None:
         self.tag = tag
@@ -311,14 +450,12 @@ class PropertyOf(Generic[P]):
     def __get__(self, obj: Container | None, owner: type) -> Self | P | None:
         return self if obj is None else obj.first(self.tag)  # type: ignore[return-value]
 
-    def __set__(self, obj: Container, value: P | Value | None) -> None:
+    def __set__(self, obj: Container, value: Given | Property | Condition | None) -> None:
         obj.set(self.tag, value)
 
 
-class PropertiesOf(Generic[P]):
+class PropertiesOf(_PropertyAccessor, Generic[P]):
     """Accessor of all properties of a name that may repeat: ``job.dependency``, a tuple of Property."""
-
-    __slots__ = ("tag",)
 
     def __init__(self, tag: str) -> None:
         self.tag = tag
@@ -330,5 +467,5 @@ class PropertiesOf(Generic[P]):
     def __get__(self, obj: Container | None, owner: type) -> Self | tuple[P, ...]:
         return self if obj is None else tuple(obj.all(self.tag))  # type: ignore[arg-type]
 
-    def __set__(self, obj: Container, values: Iterable[P]) -> None:
+    def __set__(self, obj: Container, values: Iterable[Given | Property]) -> None:
         obj.put(self.tag, values)

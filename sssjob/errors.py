@@ -2,6 +2,7 @@
 
     SSSJobError
     ├── RejectedError (ValueError)      a document or a translation with rejecting findings
+    │   └── PropertyError               a property set by hand that is not allowed, or not so
     ├── DocumentError (ValueError)      input that is no document at all (not XML, not JSON, wrong encoding)
     ├── UsageError (ValueError)         a wrong argument: unknown format, profile, executor ...
     ├── QueryError (ValueError)         a query that cannot be evaluated
@@ -18,8 +19,8 @@ if TYPE_CHECKING:
 
     from sssjob.findings import Finding
 
-__all__ = ["AccessError", "DocumentError", "FormatError", "QueryError", "QueryTimeout", "RejectedError", "SSSJobError",
-           "UsageError"]
+__all__ = ["AccessError", "DocumentError", "FormatError", "PropertyError", "QueryError", "QueryTimeout",
+           "RejectedError", "SSSJobError", "UsageError"]
 
 
 class SSSJobError(Exception):
@@ -34,6 +35,20 @@ class RejectedError(SSSJobError, ValueError):
         errors = [f for f in self.findings if f.rejects]
         more = f" (and {len(errors) - 1} more)" if len(errors) > 1 else ""
         super().__init__(f"{errors[0] if errors else 'rejected'}{more}")
+
+
+class PropertyError(RejectedError):
+    """A property, set or added by hand, that the reader would refuse. name: of the property (or its container);
+    section: of the specification; finding: with the rule, as the reader would have told it."""
+
+    def __init__(self, finding: Finding, section: str) -> None:
+        self.finding, self.name, self.section = finding, finding.subject, section
+        super().__init__([finding])
+        hint = f" ({finding.hint})" if finding.hint else ""
+        self.args = (f"{finding.message}{hint} [{finding.rule}; SSS job object, section {section}]",)
+
+    def __reduce__(self) -> tuple[type[PropertyError], tuple[Finding, str]]:
+        return type(self), (self.finding, self.section)
 
 
 class DocumentError(SSSJobError, ValueError):

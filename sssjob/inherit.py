@@ -313,9 +313,9 @@ class Effective(View[Job]):
         self._far = tuple([_Level("JobDefaults", d, True, True, True, policy, shared)
                            for d in (defaults,) if d is not None])
         super().__init__(job, (self._job, *self._far))
-        groups = job.task_groups
+        groups = tuple(job.task_groups)
         if not groups and defaults is not None:
-            groups = defaults.task_groups
+            groups = tuple(defaults.task_groups)
             self._groups_level = self._far[0]
         else:
             self._groups_level = self._job

@@ -7,14 +7,14 @@ threat list (README, "Bad input").
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 __all__ = ["LIMITS", "Limits"]
 
 MIB = 1 << 20
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Limits:
     """Sizes in bytes (``*_bytes``, ``text``), times in seconds (``*_seconds``), all others are counts."""
 
@@ -45,6 +45,11 @@ class Limits:
     array_elements: int = 10_000             # elements of one array of jobs
     digits: int = 64                         # digits of one number
     recognise_bytes: int = 64 << 10          # beginning of a text by which documents and records are recognised
+
+    def __repr__(self) -> str:
+        """Only what differs from the defaults: signatures that ``help()`` prints would be longer than all else."""
+        changed = [f"{f.name}={getattr(self, f.name)!r}" for f in fields(self) if getattr(self, f.name) != f.default]
+        return f"Limits({', '.join(changed)})"
 
 
 LIMITS = Limits()

@@ -26,6 +26,7 @@ from typing import Any, Final, Literal
 from lxml import etree
 
 from sssjob import _query_child
+from sssjob._callable import make_callable
 from sssjob._query_text import Token, candidates, check, is_text, linear, needs_31, spell, tokens
 from sssjob.errors import QueryError, QueryTimeout, UsageError
 from sssjob.findings import Findings
@@ -492,3 +493,6 @@ def _alone(element: Any) -> Any:
         made.append(inner)
         inner = made
     return job
+
+
+make_callable(__name__)

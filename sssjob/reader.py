@@ -122,7 +122,7 @@ class _Reader(ElementReader):
 
     def finished(self, body: Container | Raw, path: str) -> Document:
         """The document with this body."""
-        made = Document(body, self.files, path, self.profile.name, self.findings)
+        made = Document(body, self.files, path, self.profile.name, self.findings, policy=self.default)
         if self.profile.packed_script:
             _unpack_scripts(made)
         return made

@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable, Iterable
 from typing import Any, Final, NamedTuple
 
+from sssjob._in_order import tell_made
 from sssjob.element import Container, Property, Value
 from sssjob.findings import Findings, Severity
 from sssjob.graph import Dependencies
@@ -58,12 +59,14 @@ class _Place(NamedTuple):
 
 
 def check(document: Document, findings: Findings, profile: str = "liberal", *, limits: Limits | None = None) -> None:
-    """Add the findings of all semantic checks of a document that was read; time is linear in its size.
+    """Add the findings of all semantic checks of a document, and, of what was made or changed by hand, those that
+    reading it would give; time is linear in its size.
 
     profile: in a strict one (``3.1``) what the text does not allow is an error even where others can go on: brackets
     that do not balance (SSS401, else mended, SSS402), containers that may stand once (SSS304), ``code`` without OnExit
     (SSS413), ``delimiter`` without List (SSS421), a Job without Id once it has a State (SSS305).
     """
+    tell_made(document, findings, profile)
     _Checker(document, findings, profile_of(profile), limits or findings.limits).run()
 
 

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from itertools import accumulate
+from itertools import accumulate, islice
 from sys import getrefcount
 from typing import Final
 
+from sssjob._in_order import attributes_fit, classes_of, in_order, reread
 from sssjob.element import Container, Item, Property, Raw, new_property
 from sssjob.findings import Findings, Policy, Severity
 from sssjob.lexical import LexicalError
@@ -22,9 +23,9 @@ from sssjob.profiles import Profile
 from sssjob.profiles import profile as profile_of
 from sssjob.states import job_state
 from sssjob.values import writable
-from sssjob.vocabulary import CONTAINERS
+from sssjob.vocabulary import CONTAINERS, ELEMENTS
 
-__all__ = ["write_document"]
+__all__ = ["text_of", "write_document"]
 
 _TEXT: Final = {"&": "&amp;", "<": "&lt;", ">": "&gt;", "\r": "&#13;"}
 _ATTRIBUTE: Final = {**_TEXT, '"': "&quot;", "\n": "&#10;", "\t": "&#9;"}
@@ -37,6 +38,8 @@ _BRACKETS: Final = re.compile(r"\[[^\]]*\]")
 #: Containers whose bare properties count as requested while the job waits, and the states in which it no longer does.
 _ASKING: Final = ("Job", "TaskGroup")
 _BEGUN: Final = ("Running", "Suspended", "Completed")
+#: Properties that have to have an attribute.
+_DEMANDING: Final = frozenset(e.name for e in ELEMENTS if any(a.required for a in e.attributes))
 _ALONE: Final = 3       # references to a property that stands in one place: its container, a loop, the question
 _XML_NS: Final = "{http://www.w3.org/XML/1998/namespace}"
 
@@ -58,6 +61,7 @@ class _Writer:
         self.policy = policy
         self.out: list[str] = []
         self.files: dict[str, File] = {}
+        self.doubtful = False       # whether something was seen that the reader may not take
         self.plain = not (profile.names or profile.keep_spelling or profile.refused or profile.packed_script)
         self._attribute_texts: dict[int, str] = {}      # by identity: the document outlives the writer
         self._lines: dict[str, dict[int, str]] = {}     # of properties that stand in several places, by indentation
@@ -109,6 +113,7 @@ class _Writer:
         if self.plain:
             self._plain_items(node, node.items, indent, policy)
             return
+        self.doubtful = True        # names of other systems: nothing was looked at on the way
         name_of, refused = self.names(node.tag), self.profile.refused
         for item in node.items:
             if isinstance(item, Property):
@@ -124,6 +129,7 @@ class _Writer:
 
         items: those of the node, or what they became in 3.1."""
         append, marked, attributes_of = self.out.append, _MARKED.search, self._attribute_texts.get
+        class_of = classes_of(node.tag).get
         lines = self._lines.setdefault(indent, {})
         known = lines.get
         start = len(self.out)
@@ -144,6 +150,8 @@ class _Writer:
                     self._inner(item, indent, policy)
                 continue
             value = item.value
+            if value.__class__ is not class_of(tag):
+                self.doubtful = True
             if value.__class__ is str:
                 if tag in _FORMS and items is node.items and _FORMS[tag](item, node):     # rare
                     del self.out[start:]
@@ -152,15 +160,20 @@ class _Writer:
                 text = value if marked(value) is None else self.text(value, tag)
             elif value.__class__ is int:
                 text = str(value)
+                if text[0] == "-":
+                    self.doubtful = True
             else:
                 text = item.text
             attributes = item.attributes
             if attributes:
                 more = attributes_of(id(attributes))
                 if more is None:
+                    self.doubtful = self.doubtful or not attributes_fit(node.tag, tag, tuple(attributes.items()))
                     more = self._attribute_texts[id(attributes)] = self.attributes(attributes)
                 line = f"{indent}<{tag}{more}>{text}</{tag}>\n"
             else:
+                if tag in _DEMANDING:
+                    self.doubtful = True
                 line = f"{indent}<{tag}>{text}</{tag}>\n"
             append(line)
             if getrefcount(item) > _ALONE and tag not in _FORMS:
@@ -438,13 +451,22 @@ def write_document(document: Document | Container, *, profile: str = "3.1", find
     """The XML text of a document or of one container, ending in a line break.
 
     profile: the names to use; ``liberal`` restores the spelling that was read. findings: collects what the profile
-    cannot hold. Raises RejectedError when something rejects and no findings were given; with findings, ask
-    ``findings.rejected`` before using the text.
+    cannot hold, and what the reader would say of a document that was made or changed by hand. Raises RejectedError when
+    something rejects and no findings were given; with findings, ask ``findings.rejected`` before using the text.
     """
     collected = Findings() if findings is None else findings
+    whole = document if isinstance(document, Document) else Document(document)
     writer = _Writer(profile_of(profile), collected, policy or Policy.REJECT)
-    text = writer.document(document if isinstance(document, Document) else Document(document))
+    told = len(collected)
+    text = writer.document(whole)
+    wrong = any(f.rejects for f in islice(collected, told, None))
+    if (writer.doubtful or whole.findings is None) and not (wrong or in_order(whole)):
+        reread(whole, text if writer.plain else text_of(whole, Findings()), collected, policy)
     if findings is None:
         collected.raise_if_rejected()
     return text
 
+
+def text_of(document: Document, findings: Findings) -> str:
+    """The XML text of a document in the names of 3.1.0, without a look at whether it would be read again."""
+    return _Writer(profile_of("3.1"), findings, Policy.IGNORE).document(document)

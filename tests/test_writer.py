@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, assume, given, settings
 from sssjob.errors import RejectedError
 from sssjob.findings import Findings
 from sssjob.moab import pack, unpack
-from sssjob.model import Document, File, Job, JobGroup
+from sssjob.model import Document, File, Job, JobGroup, Property
 from sssjob.profiles import PROFILES
 from sssjob.reader import read_document
 from sssjob.writer import write_document
@@ -166,8 +166,7 @@ def test_a_job_with_files_is_written_as_a_request() -> None:
 
 
 def test_what_xml_cannot_hold_rejects_or_goes_in_as_base64() -> None:
-    job = Job()
-    job.arguments = "a\x00b"
+    job = Job([Property("Arguments", "a\x00b")])
     with pytest.raises(RejectedError, match="XML cannot hold"):
         write_document(job)
     document = Document(Job(), {"S": File("S", "a\x07b")})

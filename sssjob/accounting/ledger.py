@@ -360,7 +360,8 @@ class Ledger:
         for row in rows:
             entry = entry_of(row)
             job = job_of(entry.document["job"])
-            job.set("Charge", new_property("Charge", entry.amount, {"units": entry.currency} if entry.currency else {}))
+            units = {"units": entry.currency} if entry.currency else {}
+            job.set_as_is("Charge", new_property("Charge", entry.amount, units))
             yield job
 
     def source(self, name: str) -> str | None:

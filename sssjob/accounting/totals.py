@@ -360,7 +360,7 @@ def _epoch(job: Job, name: str) -> int | None:
 
 
 def _amounts(job: Job) -> Iterator[Container]:
-    if job.delivered is not None:
+    if job.delivered:
         yield job.delivered
     yield job
 

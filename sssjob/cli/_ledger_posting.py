@@ -163,7 +163,7 @@ def quote(session: Session, file: str, rates_file: str, owner: str, expires: str
     with opened_ledger(place) as ledger, _about(file):
         entry, made = ledger.quote(job, defaults, rates, owner=owner, expires=moment_of(expires, timezone, "--expires"),
                                    start=moment_of(start, timezone, "--start"))
-    job.set("Quote", f"quote-{entry.number}")
+    job.set_as_is("Quote", f"quote-{entry.number}")
     findings = Findings(file)
     text = write_document(document, findings=findings)
     session.report(findings)

@@ -150,7 +150,7 @@ def _charged(job: Job, defaults: JobDefaults | None,
         return whole, None
     made = charge(job, rates, defaults)
     units = {"units": rates.currency} if rates.currency else {}
-    whole.set("Charge", new_property("Charge", made.amount, units) if isinstance(made, Charge) else None)
+    whole.set_as_is("Charge", new_property("Charge", made.amount, units) if isinstance(made, Charge) else None)
     return whole, made
 
 

@@ -126,4 +126,4 @@ def _fill(session: Session, file: str, job: Job, made: Charge) -> None:
         findings = Findings(file)
         findings.add("SSS606", "Charge", f"Charge {old.text} becomes {new.text}", line=job.line, path="/Job/Charge")
         session.report(findings)
-    job.set("Charge", new)
+    job.set_as_is("Charge", new)

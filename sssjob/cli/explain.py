@@ -175,10 +175,10 @@ def _asking(document: Document) -> Iterator[tuple[str, Iterable[Property]]]:
 
 
 def _group(title: str, group: TaskGroup) -> Iterator[tuple[str, Iterable[Property]]]:
-    if group.requested is not None:
+    if group.requested:
         yield title, group.requested.properties()
     for n, task in enumerate(group.tasks, 1):
-        if task.requested is not None:
+        if task.requested:
             yield f"{title}, task {n}", task.requested.properties()
 
 

@@ -15,7 +15,17 @@ from __future__ import annotations
 
 from decimal import Decimal
 
-from sssjob.element import Container, Many, One, PropertiesOf, Property, PropertyOf, TextAttribute, TypedAttribute
+from sssjob.element import (
+    Amount,
+    Container,
+    Many,
+    One,
+    PropertiesOf,
+    Property,
+    PropertyOf,
+    TextAttribute,
+    TypedAttribute,
+)
 
 
 def _true(text: str) -> bool:
@@ -49,7 +59,8 @@ def _sentence(text: str) -> str:
 
 
 def _property_class(name: str, doc: str, attributes: tuple[Attribute, ...]) -> str:
-    return (f'\n\nclass {name}(Property):\n    """{doc}"""\n\n    __slots__ = ()\n\n'
+    base = "Amount" if any(a.name == "units" for a in attributes) else "Property"
+    return (f'\n\nclass {name}({base}):\n    """{doc}"""\n\n    __slots__ = ()\n\n'
             + "".join(_attribute(a) for a in attributes))
 
 

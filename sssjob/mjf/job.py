@@ -81,7 +81,7 @@ def _facts(job: Job) -> Iterator[tuple[str, Value | None]]:
 def _limits(job: Job) -> Iterator[tuple[str, Value | None]]:
     from sssjob.request import least_request
 
-    requested = least_request(job.requested) if job.requested is not None else None
+    requested = least_request(job.requested) if job.requested else None
     limits = {str(p.get("name")).lower(): p for p in job.all("ResourceLimit") if p.get("type") != "Soft"}
     for name, (tag, limit) in _LIMITS.items():
         asked = requested.first(tag) if requested is not None and tag else None
@@ -121,11 +121,11 @@ def record_usage(job: Job, usage: Usage, last: Figures | None = None) -> None:
     delivered = job.ensure("Delivered")
     delivered.items = [i for i in delivered.items if not (isinstance(i, Property) and _ours(i))]
     for metric, number in (("Average", usage.mean), ("Max", usage.greatest)):
-        delivered.add("Processors", _rounded(number), metric=metric)
+        delivered.add_as_is("Processors", _rounded(number), metric=metric)
     for name in ("kill_waste", "draining_waste"):
         waste = getattr(last, name, None)
         if waste is not None:
-            delivered.add("Extension", str(_rounded(waste)), name=name, type="MJF")
+            delivered.add_as_is("Extension", str(_rounded(waste)), name=name, type="MJF")
 
 
 def record_pilot(job: Job, said: Mapping[str, float], ended_badly: bool) -> None:

@@ -1,8 +1,11 @@
 """Running documents: ``make_plan`` says what would be started, ``run`` starts and follows it and fills in the facts."""
 
+from sssjob._callable import make_callable
 from sssjob.run.plan import Need, Part, Plan, PlannedJob, make_plan
 from sssjob.run.progress import Progress
 from sssjob.run.running import run
 from sssjob.run.standing import JobOutcome, Outcome
 
 __all__ = ["JobOutcome", "Need", "Outcome", "Part", "Plan", "PlannedJob", "Progress", "make_plan", "run"]
+
+make_callable(__name__)

@@ -134,7 +134,7 @@ class Client:
         if known and known[-1].outcome is None:
             return self.look([self.journal.entry(known[-1].submission)])[0][0]
         job = Job()
-        job.put("Id", [new_property("Id", native_id)])
+        job.put_as_is("Id", [new_property("Id", native_id)])
         document = Document(job)
         row = Row(0, 0, native_id, None, native_id, executor=executor.lower())
         data = {"native_id": native_id.partition("@")[0], "reference": native_id}

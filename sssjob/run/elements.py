@@ -28,7 +28,7 @@ def gather(whole: Job, elements: Sequence[Job]) -> None:
     clear(whole)
     states = {str(job.value("State") or "Idle") for job in elements}
     ended = states == {"Completed"}
-    whole.set("State", "Completed" if ended else "Running" if states & {"Running", "Completed"} else "Idle")
+    whole.set_as_is("State", "Completed" if ended else "Running" if states & {"Running", "Completed"} else "Idle")
     for tag, choose in (("SubmitTime", min), ("StartTime", min), *((("EndTime", max),) if ended else ())):
         _chosen(whole, tag, choose, elements)
     if ended:
@@ -43,20 +43,20 @@ def gather(whole: Job, elements: Sequence[Job]) -> None:
 def _chosen(whole: Job, tag: str, choose: Callable[[Iterable[Any]], Any], elements: Sequence[Job]) -> None:
     known = [value for job in elements if (value := job.value(tag)) is not None]
     if known:
-        whole.set(tag, choose(known))
+        whole.set_as_is(tag, choose(known))
 
 
 def _exit(whole: Job, elements: Sequence[Job]) -> None:
     """Exit code, or signal, and message: of the first that failed, else of the first."""
     failed = next((job for job in elements if job.value("ExitCode") != 0), None)
     counts = elements[0] if failed is None else failed
-    whole.set("ExitCode", counts.value("ExitCode"))
+    whole.set_as_is("ExitCode", counts.value("ExitCode"))
     signal = _fact(counts, "ExitSignal")
     if signal is not None:
         whole.items.append(new_property("Extension", signal, {"type": "LRM", "name": "ExitSignal"}))
     if failed is not None:
         message = str(failed.value("StatusMessage") or "failed")
-        whole.set("StatusMessage", f"element {_fact(failed, 'ArrayIndex')}: {message}")
+        whole.set_as_is("StatusMessage", f"element {_fact(failed, 'ArrayIndex')}: {message}")
 
 
 def _fact(job: Job, name: str) -> str | None:

@@ -419,7 +419,7 @@ class Engine:
         for job in main.jobs:
             if not job.ended:
                 message = "lost: it did not end when it was cancelled; it may still run"
-                job.plan.job.set("StatusMessage", message)
+                job.plan.job.set_as_is("StatusMessage", message)
                 job.word = "failed"
                 job.outcome = JobOutcome(job.plan.job, job.plan.label, "failed", message=message, origin="sssjob")
                 self.progress.changed(job.plan.label, "failed", message)

@@ -154,7 +154,7 @@ def annotate(job: Job, rows: Iterable[tuple[str, str, Source]]) -> None:
     rows: (fact, value, source). The value of the Extension is the kind of the source and its name.
     """
     made = {fact: source for fact, _, source in rows}
-    job.put("Extension", [*(p for p in job.all("Extension") if not is_annotation(p)),
+    job.put_as_is("Extension", [*(p for p in job.all("Extension") if not is_annotation(p)),
                           *(new_property("Extension", str(source), {
                               "type": _TYPE, "name": _SOURCE + fact.replace("/", ".").replace(" ", ".")})
                             for fact, source in made.items())])

@@ -100,9 +100,9 @@ def same_host(one: str, other: str) -> bool:
 def clear(job: Job) -> None:
     """Take the results of an earlier run away and say that the job waits."""
     for tag in RESULTS:
-        job.set(tag, None)
+        job.set_as_is(tag, None)
     _strip(job)
-    job.set("State", "Idle")
+    job.set_as_is("State", "Idle")
 
 
 #: Extensions of an element of an array that say which one it is, and nothing of a life of it.
@@ -133,14 +133,14 @@ def record(job: Job, parts: Sequence[Seen], asked: Job | None = None, origin: Or
 
     origin: who submitted it and where, None where it was submitted by somebody else.
     """
-    job.set("State", _state(parts))
+    job.set_as_is("State", _state(parts))
     if origin is not None:
-        job.set("SubmitHost", origin.host)
+        job.set_as_is("SubmitHost", origin.host)
     _time(job, "SubmitTime", min, (p.submitted for p in parts))
     _time(job, "StartTime", min, (p.started for p in parts))
     _native(job, parts)
     if any(p.started is not None for p in parts):
-        job.set("StartCount", max([int(p.known.get("starts", 1)) for p in parts if p.started is not None]))
+        job.set_as_is("StartCount", max([int(p.known.get("starts", 1)) for p in parts if p.started is not None]))
     _tasks(parts)
     if all(p.final for p in parts):
         _ended(job, parts, asked or job, origin)
@@ -172,7 +172,7 @@ def _state_of(part: Seen) -> str:
 def _time(job: Job, tag: str, choose: Callable[[list[float]], float], values: Iterable[float | None]) -> None:
     known = [v for v in values if v is not None]
     if known:
-        job.set(tag, math.floor(choose(known)))
+        job.set_as_is(tag, math.floor(choose(known)))
 
 
 def _native(job: Job, parts: Sequence[Seen]) -> None:
@@ -182,7 +182,7 @@ def _native(job: Job, parts: Sequence[Seen]) -> None:
     if not ids:
         return
     if job.first("Id") is None:
-        job.set("Id", ids[0])
+        job.set_as_is("Id", ids[0])
     for p in parts:
         if p.group is not None and p.native_id is not None:
             _extensions(p.group, "NativeId", [p.native_id])
@@ -216,7 +216,7 @@ def _tasks(parts: Sequence[Seen]) -> None:
         task = p.group.tasks[0]
         for tag, value in (("Node", told["Node"][0]), ("Session", told["Session"]), ("Process", told["Process"])):
             if value is not None and (tag != "Node" or task.first(tag) is None):
-                task.set(tag, value)
+                task.set_as_is(tag, value)
 
 
 def _is_single(group: TaskGroup) -> bool:
@@ -228,18 +228,18 @@ def _ended(job: Job, parts: Sequence[Seen], asked: Job, origin: Origin | None) -
     ran = [p for p in parts if p.started is not None]
     _time(job, "EndTime", max, (p.known.get("end_time", p.status.time if p.status else None) for p in ran or parts))
     code, signal = outcome_of(parts)
-    job.set("ExitCode", code)
+    job.set_as_is("ExitCode", code)
     _extensions(job, "ExitSignal", [] if signal is None else [str(signal)])
     _extensions(job, "State", list(dict.fromkeys(str(p.known["native_state"]) for p in parts
                                                  if "native_state" in p.known)))
-    job.set("StatusMessage", _message(parts))
+    job.set_as_is("StatusMessage", _message(parts))
     _extensions(job, "Attempt", [attempt for p in ran for attempt in map(_attempt, p.known.get("attempts", ()))])
     cpu = _values(ran, "cpu_seconds")
     if cpu:
-        job.set("CpuDuration", _half_up(sum(cpu, Decimal(0))))
+        job.set_as_is("CpuDuration", _half_up(sum(cpu, Decimal(0))))
     suspended = _values(ran, "suspend_seconds")
     if suspended:
-        job.set("SuspendDuration", _half_up(max(suspended)))
+        job.set_as_is("SuspendDuration", _half_up(max(suspended)))
     if ran:
         _deliver(job, ran)
         for p in ran:
@@ -306,24 +306,24 @@ def _values(parts: Sequence[Seen], key: str) -> list[Decimal]:
 def _deliver(scope: Job | TaskGroup, parts: Sequence[Seen]) -> None:
     """Write the Delivered block of a job or a task group."""
     block = Delivered()
-    block.add("Duration", _half_up(_duration(parts)))
+    block.add_as_is("Duration", _half_up(_duration(parts)))
     processors = _values(parts, "processors")
     if any("spans" in p.known for p in parts):
         for seconds, count in sorted(_spans(parts).items(), reverse=True):
-            block.add("Processors", count, duration=str(seconds), dynamic="true")
+            block.add_as_is("Processors", count, duration=str(seconds), dynamic="true")
     elif processors:
-        block.add("Processors", _held(parts, int(sum(processors))))
+        block.add_as_is("Processors", _held(parts, int(sum(processors))))
     _nodes(block, parts)
     for metric, key in (("Max", "memory_max_bytes"), ("Average", "memory_average_bytes")):
         if sizes := _values(parts, key):
             amount, units = from_bytes(int(max(sizes)))
-            block.add("Memory", amount, metric=metric, units=units)
+            block.add_as_is("Memory", amount, metric=metric, units=units)
     for model, count in _gpus(parts).items():
-        block.add("Resource", Decimal(count), name="GPU", type=model or None)
+        block.add_as_is("Resource", Decimal(count), name="GPU", type=model or None)
     if shares := _values(parts, "hs06_job"):
-        block.add("Extension", f"{sum(shares, Decimal(0)).normalize():f}", name="hs06_job", type="MJF")
+        block.add_as_is("Extension", f"{sum(shares, Decimal(0)).normalize():f}", name="hs06_job", type="MJF")
     if energy := _values(parts, "energy_joules"):
-        block.add("Resource", _plain(sum(energy, Decimal(0))), name="Energy", units="J")
+        block.add_as_is("Resource", _plain(sum(energy, Decimal(0))), name="Energy", units="J")
     scope.items = [i for i in scope.items if i.tag != "Delivered"] + [block]
 
 
@@ -354,11 +354,11 @@ def _nodes(block: Delivered, parts: Sequence[Seen]) -> None:
     nodes = list(dict.fromkeys(str(n) for p in parts for n in p.known.get("nodes", ())))
     counts = [int(p.known["node_count"]) for p in parts if "node_count" in p.known]
     if len(parts) == len(counts) == 1:
-        block.add("NodeCount", counts[0])
+        block.add_as_is("NodeCount", counts[0])
     elif nodes and all("nodes" in p.known for p in parts):
-        block.add("NodeCount", len(nodes))
+        block.add_as_is("NodeCount", len(nodes))
     if nodes:
-        block.add("Node", ",".join(nodes), aggregation="List" if len(nodes) > 1 else None)
+        block.add_as_is("Node", ",".join(nodes), aggregation="List" if len(nodes) > 1 else None)
 
 
 def _gpus(parts: Sequence[Seen]) -> dict[str, int]:
@@ -389,20 +389,20 @@ def _places(job: Job, parts: Sequence[Seen], asked: Job, origin: Origin | None) 
         if given is None or delivered is None or wanted == [given] or (
                 tag == "Machine" and len(wanted) == 1 and same_host(wanted[0], given)):
             continue
-        delivered.set(tag, given)
+        delivered.set_as_is(tag, given)
         if wanted and not any(scope.first(tag) for scope in job.containers("Requested")):
             block = next(iter(job.containers("Requested")), None)
             if block is None:
                 block = Requested()
                 job.items.append(block)
             block.items += job.all(tag) or [new_property(tag, text) for text in wanted]
-            job.set(tag, None)
+            job.set_as_is(tag, None)
 
 
 def record_unstarted(job: Job, message: str) -> None:
     """A job that was not started and never will be: Completed, no times, no code (decisions 22)."""
-    job.set("State", "Completed")
-    job.set("StatusMessage", message)
+    job.set_as_is("State", "Completed")
+    job.set_as_is("StatusMessage", message)
 
 
 def stated(job: Job, known: Mapping[str, Any] = _NOTHING) -> list[tuple[str, str, tuple[str, ...]]]:

@@ -162,11 +162,11 @@ class Running:
         """Somebody ends its hold."""
         self.released = True
         if self.plan.job.value("State") == _HOLD and self.word == "waiting":
-            self.plan.job.set("State", "Idle")
+            self.plan.job.set_as_is("State", "Idle")
 
     def left_out(self, message: str) -> None:
         """It was not started and never will be; that a resource manager knew of it for a while is no end."""
-        self.plan.job.set("EndTime", None)
+        self.plan.job.set_as_is("EndTime", None)
         facts.record_unstarted(self.plan.job, message)
 
     def forget(self) -> None:
@@ -257,7 +257,7 @@ class Submission:
             if not job.plan.keep:
                 facts.clear(job.plan.job)
                 if job.plan.held:
-                    job.plan.job.set("State", _HOLD)
+                    job.plan.job.set_as_is("State", _HOLD)
 
     @property
     def ended(self) -> bool:
@@ -274,7 +274,7 @@ class Submission:
         for whole, elements in arrays.values():
             gather(whole, elements)
         for group in self.document.groups():
-            group.set("State", derived_state(group))
+            group.set_as_is("State", derived_state(group))
         return self.document
 
     # -- reading the history
@@ -375,7 +375,7 @@ def _release(job: Running, event: Event) -> None:
 
 def _held(job: Running, event: Event) -> None:
     job.plan.held = True
-    job.plan.job.set("State", _HOLD)
+    job.plan.job.set_as_is("State", _HOLD)
 
 
 def _ignore(job: Running, event: Event) -> None:

@@ -11,6 +11,7 @@ import sys
 import time
 from dataclasses import replace
 from functools import partial
+from importlib import import_module
 from pathlib import Path
 from typing import Any, Final
 
@@ -304,8 +305,7 @@ def test_queries(sssjob: Command, place: Path, query: str, code: int, said: str)
 
 
 def test_query_that_takes_too_long_is_given_up(sssjob: Command, place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from sssjob import query
-
+    query = import_module("sssjob.query")
     short = replace(LIMITS, query_seconds=0.5)
     monkeypatch.setattr(query, "query", partial(query.query, limits=short))
     text = "matches('aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa!', '(a+)+$')"

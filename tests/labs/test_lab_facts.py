@@ -263,7 +263,7 @@ def test_cancelled_before_it_ran(lab: Lab) -> None:
     lab("cancel", "a", status=None)
     lab("wait", "a", "--timeout", "60", status=None)
     job = next(job for job, _ in read_document(lab("status", "a").encode()).jobs())
-    assert job.value("State") == "Completed" and job.delivered is None
+    assert job.value("State") == "Completed" and not job.delivered
     assert not {"StartTime", "StartCount", "ExitCode", "CpuDuration"} & {item.tag for item in job.items}
     assert str(job.value("StatusMessage")).startswith("cancel")
 
@@ -296,7 +296,7 @@ def test_a_requeued_job_shows_every_attempt(lab: Lab) -> None:
     assert job.value("StartCount") == len(records) == len(facts(job, "Attempt")) == 2
     attempts = [dict(word.split("=", 1) for word in text.split()) for text in facts(job, "Attempt")]
     for attempt, record in zip(attempts, records, strict=True):     # of a rescheduled run qacct has no times
-        assert attempt.get("end") == (None if record.delivered is None else str(record.value("EndTime")))
+        assert attempt.get("end") == (None if not record.delivered else str(record.value("EndTime")))
         assert record.value("StartTime") in (None, int(attempt["start"]))
     last = records[-1]
     assert (job.value("StartTime"), job.value("EndTime")) == (last.value("StartTime"), last.value("EndTime"))

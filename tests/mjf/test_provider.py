@@ -408,7 +408,7 @@ def test_the_benchmark_feeds_the_charge(tmp_path: Path) -> None:
     assert [p.text for p in delivered.all("Extension")] == ["50"]
     made = charge(document, read_rates(RATES))
     assert isinstance(made, Charge) and made.amount == 150          # 2 x 30 s x (50 / 2) / 10
-    document.delivered.items = [i for i in delivered.items if i.tag != "Extension"]     # type: ignore[union-attr]
+    document.delivered.items = [i for i in delivered.items if i.tag != "Extension"]
     assert "no-benchmark" in str(charge(document, read_rates(RATES)))
 
 

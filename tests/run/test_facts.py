@@ -117,7 +117,7 @@ def test_a_signal_is_no_exit_code() -> None:
 def test_a_job_that_never_ran_has_no_delivered_usage(native_id: str, canceled: bool) -> None:
     """5 has Start = End in sacct, and 9 has 1:0 as an exit code."""
     job = filled(slurm(native_id, canceled=canceled))
-    assert job.delivered is None
+    assert not job.delivered
     assert not {"StartTime", "StartCount", "ExitCode", "CpuDuration"} & {item.tag for item in job.items}
     assert job.value("State") == "Completed"
     assert str(job.value("StatusMessage")).startswith("cancel" if native_id == "5" else "deadline: its deadline passed")

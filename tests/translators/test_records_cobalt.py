@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from sssjob.model import Job
+from sssjob.model import Delivered, Job
 from sssjob.translators import get
 from sssjob.translators.base import ReadContext
 from sssjob.translators.records import _open
@@ -51,7 +51,7 @@ def test_a_job() -> None:
 
 def test_jobs_without_an_end() -> None:
     (waiting, running), *_ = read(Q.replace(";7;", ";6;"), S)
-    assert (waiting.value("State"), waiting.value("StartTime"), waiting.delivered) == ("Idle", None, None)
+    assert (waiting.value("State"), waiting.value("StartTime"), waiting.delivered) == ("Idle", None, Delivered())
     assert (running.value("State"), running.value("Project")) == ("Running", "chem")
     assert read(Q, S, keep=True)[3] == [Q, S]
 
@@ -72,7 +72,7 @@ def test_so_many_open_jobs_are_held(monkeypatch: pytest.MonkeyPatch) -> None:
     ("11/21/2026 09:00:30;D;7;resource=mira", "cancel: deleted"), ("11/21/2026 09:00:30;A;7;", "launch: aborted")])
 def test_jobs_that_were_stopped(end: str, message: str) -> None:
     (job,), *_ = read(Q, end)
-    assert (job.value("StatusMessage"), job.value("Queue"), job.delivered) == (message, "prod", None)
+    assert (job.value("StatusMessage"), job.value("Queue"), job.delivered) == (message, "prod", Delivered())
 
 
 @pytest.mark.parametrize("stop", ["D", "A"])
@@ -109,5 +109,5 @@ def test_what_is_rejected(line: str, reason: str) -> None:
 def test_samples() -> None:
     text = (Path(SAMPLES or "") / "accounting-samples" / "cobalt" / "cobalt.log").read_text()
     jobs, counts, _, _ = read(*text.splitlines())
-    assert [(j.value("Id"), j.delivered) for j in jobs] == [("123", None)]
+    assert [(j.value("Id"), j.delivered) for j in jobs] == [("123", Delivered())]
     assert counts.record()["reasons"] == {"part": 1}        # an A behind the E of its job

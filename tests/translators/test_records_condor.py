@@ -173,7 +173,7 @@ def test_states(more: str, state: str, message: str | None, code: int | None, si
 @pytest.mark.parametrize("universe", [7, 12])
 def test_universes_beside_the_machine_deliver_nothing(universe: int) -> None:
     (job,), *_ = read(AD + f"JobUniverse = {universe}\n")
-    assert job.delivered is None
+    assert not job.delivered
     assert ("htcondor", "RemoteWallClockTime", "1000") in [
         (p.get("type"), p.get("name"), p.text) for p in job.all("Extension")]
 

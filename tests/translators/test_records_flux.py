@@ -55,7 +55,7 @@ def test_a_job() -> None:
 def test_recorded_jobs() -> None:
     jobs, counts, findings = read(RECORDED.read_bytes())
     ends = [(j.value("Name"), j.value("ExitCode"), str(j.value("StatusMessage") or "").partition(":")[0],
-             j.delivered is not None) for j in jobs]
+             bool(j.delivered)) for j in jobs]
     assert counts.read == counts.jobs == 16 and findings == []
     assert ends == [
         ("true", None, "cancel", False), ("sleep", 0, "", True), ("inbatch", 0, "", True),

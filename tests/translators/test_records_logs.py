@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from sssjob.errors import UsageError
-from sssjob.model import Job
+from sssjob.model import Delivered, Job
 from sssjob.translators.base import ReadContext, WriteContext
 from sssjob.translators.records import lsf_acct, pbs_acct, sge_acct, swf
 from sssjob.translators.records.base import Counts, RecordTranslator
@@ -124,7 +124,7 @@ def test_suspended_time_is_not_wall_time() -> None:
 def test_deleted_while_queued() -> None:
     job = PBS_JOBS["12.head"][0]
     assert (job.state, job.status_message, job.start_time, job.delivered) == (
-        "Completed", "cancel: deleted by root@head", None, None)
+        "Completed", "cancel: deleted by root@head", None, Delivered())
     jobs, _, _ = jobs_of(pbs_acct.TRANSLATOR, PBS, timezone="UTC")
     assert next(j for j in jobs if j.id == "12.head").end_time == 1795249229
 
@@ -132,7 +132,7 @@ def test_deleted_while_queued() -> None:
 def test_array_and_its_parent() -> None:
     element, parent = PBS_JOBS["4[1].head"][0], PBS_JOBS["4[].head"][0]
     assert (fact(element, "ArrayId"), fact(element, "ArrayIndex")) == ("4[].head", "1")
-    assert parent.delivered is None
+    assert not parent.delivered
 
 
 STAMP = b"11/21/2026 08:20:28;"
@@ -260,7 +260,7 @@ def test_how_grid_engine_jobs_ended(ident: str, message: str | None, code: int |
 def test_runs_and_tasks() -> None:
     ids = [j.id for j in sge_jobs()]
     assert ids.count("14") == 2 and {"3.1", "3.2", "3.3", "3.4"} <= set(ids)
-    assert next(j for j in sge_jobs() if j.id == "16").delivered is None
+    assert next(j for j in sge_jobs() if j.id == "16").delivered == Delivered()
 
 
 def sge_line(**changed: str) -> bytes:
@@ -341,7 +341,7 @@ def test_an_lsf_job() -> None:
 def test_how_lsf_jobs_ended(change: dict[str, int], code: int | None, signal: str | None, message: str) -> None:
     (job,), _, _ = jobs_of(lsf_acct.TRANSLATOR, lsf_line(**change).encode())  # type: ignore[arg-type]  # ints only
     assert (job.exit_code, fact(job, "ExitSignal"), job.status_message) == (code, signal, message)
-    assert (job.delivered is None) == (change.get("start") == 0)
+    assert (not job.delivered) == (change.get("start") == 0)
 
 
 def test_lsf_array_element_and_slots_written_out() -> None:
@@ -373,7 +373,7 @@ def test_swf_there_and_back() -> None:
     first, second = (job for job, _ in document.jobs())
     assert (first.submit_time, first.start_time, first.end_time) == (562553, 562553, 562614)
     assert (first.cpu_duration, held(first, "Memory", "Average"), first.status_message) == (40, 16384, "completed")
-    assert (second.state, second.status_message, second.delivered) == ("Completed", "cancel: cancelled", None)
+    assert (second.state, second.status_message, second.delivered) == ("Completed", "cancel: cancelled", Delivered())
     context = WriteContext(options={"origin": "1000"})
     assert swf.TRANSLATOR.write(document, context) == TRACE.decode()
     assert [f.subject for f in context.findings] == []

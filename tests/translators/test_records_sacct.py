@@ -107,12 +107,12 @@ def test_how_jobs_ended(ident: str, state: str, message: str, code: int | None, 
 def test_a_start_time_is_no_evidence_that_a_job_ran() -> None:
     for ident in ("19", "28"):      # cancelled and refused before the start: sacct prints Start = End
         job = one(ident)
-        assert job.start_time is None and job.delivered is None and job.exit_code is None
+        assert job.start_time is None and not job.delivered and job.exit_code is None
 
 
 def test_a_held_job() -> None:
     job = next(j for (i, _), j in RECORDED.items() if i == "42" and j.state == "Hold")
-    assert job.hold == ("User",) and job.delivered is None
+    assert job.hold == ("User",) and not job.delivered
 
 
 def test_every_run_of_a_requeued_job_is_a_job() -> None:
@@ -162,7 +162,7 @@ def test_numbers_of_later_releases() -> None:
       "tres": {"allocated": [{"type": "cpu", "name": "", "count": 2}]}}], "meta": {}}"""
     (made,), _, findings = jobs_of(job, sacct_json.TRANSLATOR)
     assert findings == [] and made.exit_code == 7 and made.delivered is not None
-    assert made.delivered.value("Processors") == 2 and made.requested is None
+    assert made.delivered.value("Processors") == 2 and not made.requested
 
 
 def test_start_that_is_the_eligible_time() -> None:
@@ -275,7 +275,7 @@ def test_a_clock_that_went_back() -> None:
 
 def test_columns_by_option() -> None:
     (job,), _, _ = jobs_of(b"1;alice;COMPLETED\n", columns="JobID,User,State", delimiter=";")
-    assert job.user == "alice" and job.delivered is None
+    assert job.user == "alice" and not job.delivered
     with pytest.raises(UsageError, match="no JobID"):
         jobs_of(b"", columns="User")
     _, counts, _ = jobs_of(b"1|alice\n")

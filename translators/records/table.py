@@ -175,7 +175,7 @@ def rows(jobs: Iterable[Job], columns: tuple[Column, ...], context: WriteContext
 
 
 def _scopes(job: Job) -> Iterator[_Scope]:
-    parts = [g for g in job.task_groups if g.delivered is not None]
+    parts = [g for g in job.task_groups if g.delivered]
     own, asked = job.delivered, job.requested
     if not parts:
         yield _Scope(job, None, (job,) if own is None else (own, job), asked)

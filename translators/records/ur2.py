@@ -222,7 +222,7 @@ def _compute(t: Taking) -> Iterator[str]:
     ends = [("StartTime", instant(start)), ("EndTime", instant(end))]
     own = [*_plain(("ExitStatus", None if code is None else str(code)))] + (
         [] if charge is None else [element("Charge", charge.text, {"urf:unit": charge.get("units")})])
-    parts = [g for g in t.job.task_groups if g.delivered is not None]
+    parts = [g for g in t.job.task_groups if g.delivered]
     if parts:
         yield from _parts(t, parts, ends, cpu, wall, own)
         return

@@ -110,9 +110,7 @@ def asked(job: Job) -> dict[str, str]:
     """Meaning and value of what the job states, where it states one value."""
     made: dict[str, str] = {}
     groups = job.task_groups
-    if len(groups) > 1:
-        groups = []
-    for scope in (job, *groups):
+    for scope in (job, *(groups if len(groups) < 2 else ())):
         for body in (scope, scope.requested):
             for item in body.items if body is not None else ():
                 if item.tag in _ASKED and isinstance(item, Property) and item.attributes.get("op", "EQ") == "EQ":

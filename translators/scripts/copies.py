@@ -85,11 +85,11 @@ def taken_back(dialect: Dialect, job: Job, script: str) -> bool:
         return False
     if not _has_copies(job, int(hit[2])):
         return False
-    job.set("Executable", words[0])
+    job.set_as_is("Executable", words[0])
     if len(words) > 1:
-        job.set("Arguments", shlex.join(words[1:]))
+        job.set_as_is("Arguments", shlex.join(words[1:]))
     if hit[1] != dialect.launcher:
-        job.add("Extension", hit[1], type="Scheduler", name="Launcher")
+        job.add_as_is("Extension", hit[1], type="Scheduler", name="Launcher")
     return True
 
 

@@ -200,7 +200,7 @@ def read(dialect: Dialect, data: bytes, context: ReadContext) -> Document:
     body = "".join([line.text + line.end for line in scan.rest])
     alone = not encoded and " -n " in body[:200] and taken_back(dialect, job, body)
     if not alone:
-        job.set("Executable", f"#{SCRIPT}")
+        job.set_as_is("Executable", f"#{SCRIPT}")
     inner = sorted([i for i in job.items if i.tag in _ORDER], key=_order)
     job.items = [*(i for i in job.items if i.tag not in _ORDER), *inner]
     context.findings.raise_if_rejected()
@@ -228,7 +228,7 @@ def understand(reading: Reading, components: list[list[Option]]) -> Job:
     for number, options in enumerate(components):
         reading.group = TaskGroup() if reading.several else None
         _component(reading, options, number)
-    reading.job.add("Extension", reading.dialect.name, type="Scheduler", name=DIALECT)
+    reading.job.add_as_is("Extension", reading.dialect.name, type="Scheduler", name=DIALECT)
     return reading.job
 
 

@@ -117,9 +117,9 @@ class Unfold:
         if group is not None:
             job.items.remove(group)
         requested = job.ensure("Requested")
-        requested.add("Processors", self.slots.total * (self.slots.cores or 1))
+        requested.add_as_is("Processors", self.slots.total * (self.slots.cores or 1))
         if self.slots.gpus:
-            requested.add("Resource", Decimal(self.slots.total * self.slots.gpus), name="GPU")
+            requested.add_as_is("Resource", Decimal(self.slots.total * self.slots.gpus), name="GPU")
         if self.copies > 1:
             job.items.append(TaskGroup([new_property("TaskCount", self.copies)]))
 

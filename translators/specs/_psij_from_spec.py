@@ -28,7 +28,7 @@ def from_spec(spec: JobSpec, findings: Findings) -> Job:
     _add(job, "Executable", spec.executable)
     if spec.arguments is not None:
         _dollars(findings, "Arguments", spec.arguments)
-        job.add("Arguments", shlex.join(spec.arguments))
+        job.add_as_is("Arguments", shlex.join(spec.arguments))
     _add(job, "InitialWorkingDirectory", spec.directory)
     _read_attributes(job, spec.attributes or JobAttributes(duration=None))
     for tag, member in (("InputFile", "stdin"), ("OutputFile", "stdout"), ("ErrorFile", "stderr")):
@@ -48,7 +48,7 @@ def from_spec(spec: JobSpec, findings: Findings) -> Job:
 
 def _add(scope: Container, tag: str, value: object) -> None:
     if value is not None and str(value) != "":
-        scope.add(tag, str(value))
+        scope.add_as_is(tag, str(value))
 
 
 def _dollars(findings: Findings, name: str, texts: Iterable[str]) -> None:
@@ -70,7 +70,7 @@ def _read_duration(requested: Requested, attributes: JobAttributes | None, findi
     whole = int(exact.to_integral_value(ROUND_HALF_UP))
     if whole != exact:
         findings.add("SSS502", "Duration", f"Duration: {exact} s becomes {whole}", path="/Job/Requested/Duration")
-    requested.add("Duration", whole)
+    requested.add_as_is("Duration", whole)
 
 
 def _read_environment(job: Job, spec: JobSpec, findings: Findings) -> None:
@@ -85,22 +85,22 @@ def _read_resources(job: Job, requested: Requested, group: TaskGroup, r: Resourc
     """Amounts; with a launcher that starts copies the processes are tasks, else processors (decisions 10)."""
     many = launcher not in (None, "single")
     if r.node_count is not None:
-        requested.add("NodeCount", r.node_count)
+        requested.add_as_is("NodeCount", r.node_count)
     if r.processes_per_node is not None:
-        job.add("TaskDistribution", str(r.processes_per_node), type="TasksPerNode")
+        job.add_as_is("TaskDistribution", str(r.processes_per_node), type="TasksPerNode")
     if r.process_count is not None:
         if many:
-            group.add("TaskCount", r.process_count)
+            group.add_as_is("TaskCount", r.process_count)
         else:
-            requested.add("Processors", r.process_count * (r.cpu_cores_per_process or 1))
+            requested.add_as_is("Processors", r.process_count * (r.cpu_cores_per_process or 1))
     if r.memory is not None:
         amount, units = from_bytes(r.memory)
-        requested.add("Memory", amount, units=units)
+        requested.add_as_is("Memory", amount, units=units)
     each = Requested()
     if r.cpu_cores_per_process is not None:
-        each.add("Processors", r.cpu_cores_per_process)
+        each.add_as_is("Processors", r.cpu_cores_per_process)
     if r.gpu_cores_per_process is not None:
-        each.add("Resource", Decimal(r.gpu_cores_per_process), name="GPU")
+        each.add_as_is("Resource", Decimal(r.gpu_cores_per_process), name="GPU")
     if each.items:
         group.items.append(TaskDefaults([each]))
     if r.exclusive_node_use:
@@ -108,7 +108,7 @@ def _read_resources(job: Job, requested: Requested, group: TaskGroup, r: Resourc
 
 
 def _extend(job: Job, kind: str | None, name: str, text: str) -> None:
-    job.add("Extension", text, type=kind, name=name)
+    job.add_as_is("Extension", text, type=kind, name=name)
 
 
 def _read_extensions(job: Job, spec: JobSpec, findings: Findings) -> None:

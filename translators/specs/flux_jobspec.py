@@ -70,9 +70,9 @@ def read(data: bytes, context: ReadContext) -> Document:
     job = understand(reading, [[Option(name, text, 0, 0, "") for name, text in options]])
     unfold.said_apart(job)
     if command:
-        job.set("Executable", command[0])
+        job.set_as_is("Executable", command[0])
         if len(command) > 1:
-            job.set("Arguments", shlex.join(command[1:]))
+            job.set_as_is("Arguments", shlex.join(command[1:]))
     job.items.sort(key=lambda item: isinstance(item, Container))
     findings.raise_if_rejected()
     root: Any = job

@@ -1,0 +1,180 @@
+"""Whether a document that was made or changed by hand would be read again as it is, and if not, why.
+
+A quick look says of most documents that all is in order: names, types, attributes and words are those of the
+vocabulary. Of all others the text is written and handed to the reader, whose findings these are: so a document is
+judged by one set of rules, however it came to be.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from decimal import Decimal
+from functools import cache, lru_cache
+from typing import Any, Final
+
+from sssjob._scopes import scope_of
+from sssjob.element import Container, Property, Raw
+from sssjob.errors import RejectedError
+from sssjob.findings import Finding, Findings, Policy
+from sssjob.lexical import LexicalError
+from sssjob.limits import LIMITS
+from sssjob.model import Document
+from sssjob.values import attribute_text, invisible, known_unit, writable
+from sssjob.vocabulary import AWARENESS, CONTAINERS, Element
+
+__all__ = ["attributes_fit", "classes_of", "in_order", "reread", "tell_made"]
+
+_CLASSES: Final[dict[str, type]] = {"String": str, "Integer": int, "Float": Decimal, "Boolean": bool, "DateTime": int,
+                                    "Duration": int}
+_HIGHEST: Final = 10 ** LIMITS.digits
+
+
+@cache
+def classes_of(container: str) -> dict[str, type]:
+    """Name of a property that may stand in a container -> class of its values."""
+    return {name: _CLASSES[row.type] for name, (row, _) in scope_of(container, False).rows.items()}
+
+
+@lru_cache(maxsize=20_000)
+def attributes_fit(container: str, tag: str, attributes: tuple[tuple[str, str], ...]) -> bool:
+    """Whether a property of that name may have these attributes there, spelt as they are."""
+    scope = scope_of(container, True)
+    allowed = scope.attributes.get(tag)
+    if allowed is None:
+        return False
+    row, given = scope.rows[tag][0], dict(attributes)
+    for name, text in attributes:
+        rule = allowed.get(name)
+        if rule is None or not isinstance(text, str) or not writable(text):
+            return False
+        if rule is AWARENESS:
+            if text not in AWARENESS.values:
+                return False
+            continue
+        try:
+            canonical, _, known = attribute_text(rule, text, False)
+        except LexicalError:
+            return False
+        if not known or canonical != text:
+            return False
+    units = given.get("units")
+    return all(a.name in given for a in row.attributes if a.required) and not (
+        units is not None and row.unit and not known_unit(units))
+
+
+def in_order(document: Document) -> bool:
+    """Whether the reader would say nothing about any container of a document."""
+    stack = list(document.bodies())
+    seen: dict[str, set[int]] = {}      # by kind of container: properties are shared by all places with the same text
+    while stack:
+        container = stack.pop()
+        if not _container_fits(container, seen.setdefault(container.tag, set())):
+            return False
+        stack += [i for i in container.items if isinstance(i, Container)]
+    return True
+
+
+def _container_fits(container: Container, seen: set[int]) -> bool:
+    """Whether all of one container is in order, but for what is inside its children. seen: properties that are."""
+    tag = container.tag
+    scope = scope_of(tag, False)
+    for name, text in container.attributes.items():
+        own = scope.own.get(name)
+        if own is None or (own.values and text not in own.values) or (
+                own.type == "Boolean" and text not in ("true", "false")):
+            return False
+    if container.reference is not None:
+        return CONTAINERS[tag].reference and not container.items and bool(container.reference.strip())
+    if not container.items:
+        return tag == "Environment" and bool(container.attributes)
+    for item in container.items:
+        if id(item) in seen:
+            continue
+        if isinstance(item, Property):
+            if not _property_fits(tag, item, scope.rows.get(item.tag)):
+                return False
+            seen.add(id(item))
+        elif isinstance(item, Raw) or item.tag not in scope.containers:
+            return False
+    return not (scope.single and scope.repeats(container.items))
+
+
+def _property_fits(container: str, p: Property, there: tuple[Element, Any] | None) -> bool:
+    if there is None:
+        return False
+    row, value = there[0], p.value
+    kind = value.__class__
+    if kind is not _CLASSES[row.type] and not (kind is int and row.type == "Float") and not (
+            kind is str and row.name == "Network"):
+        return False
+    if isinstance(value, str):
+        if not value.isprintable() and (row.identifier or not writable(value)) and (
+                invisible(value) is not None or not writable(value)):
+            return False
+        if len(value) > (LIMITS.identifier if row.identifier else LIMITS.text) or not (
+                row.verbatim or value == value.strip()) or not (row.may_be_empty or value.strip()):
+            return False
+    elif not _number_fits(row, value):
+        return False
+    return attributes_fit(container, p.tag, tuple(p.attributes.items())) if p.attributes or row.attributes else True
+
+
+def _number_fits(row: Element, value: int | Decimal) -> bool:
+    least = row.minimum if row.type not in ("DateTime", "Duration") else 0
+    if isinstance(value, Decimal) and (not value.is_finite() or len(format(value, "f") if -200 < value.adjusted() < 200
+                                                                    else " " * 999) > LIMITS.digits):
+        return False
+    return (least is None or value >= least) and -_HIGHEST < value < _HIGHEST
+
+
+# --- what is not in order -----------------------------------------------------------------------------------------
+
+def tell_made(document: Document, findings: Findings, profile: str = "liberal") -> None:
+    """Record what is wrong with what was made or changed by hand, without what was found when the document was read."""
+    if in_order(document):
+        return
+    from sssjob.writer import text_of
+
+    written = Findings()
+    text = text_of(document, written)
+    if written.rejected:                # what XML cannot hold cannot be read again
+        _tell([f for f in written if f.rejects], findings)
+    else:
+        reread(document, text, findings, profile=profile)
+
+
+def reread(document: Document, text: str, findings: Findings, policy: Policy | None = None,
+           profile: str = "liberal") -> None:
+    """Record what the reader says of the text that was written of a document, without what it said of the document
+    itself when that was read. Nothing where more was found then than is kept: nobody can say what is new.
+
+    policy: instead of the one that the document was read with.
+    """
+    from sssjob.reader import read_document
+
+    if document.findings is not None and document.findings.overflow:
+        return
+
+    try:
+        again = read_document(text, profile=profile, policy=policy or document.policy).findings
+        all_told = list(again or ())
+    except RejectedError as error:
+        all_told = list(error.findings)
+    known = Counter(map(_said, document.findings or ()))
+    new = []
+    for finding in all_told:
+        if known[_said(finding)] > 0:
+            known[_said(finding)] -= 1
+        else:
+            new.append(finding)
+    _tell(new, findings)
+
+
+def _tell(new: list[Finding], findings: Findings) -> None:
+    """Record findings of ``reread``: their paths are those of the document, their lines those of a text nobody saw."""
+    for f in new:
+        findings.add(f.rule, f.subject, f.message, severity=f.severity, path=f.path, hint=f.hint)
+
+
+def _said(finding: Finding) -> tuple[str, str, str]:
+    return finding.rule, finding.subject, finding.message

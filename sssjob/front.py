@@ -1,0 +1,361 @@
+"""The front door in Python: one function for what each command does, over documents, jobs, texts and files alike.
+
+A source is a Document, a container (``Job`` ...), or something to be read: a ``Path``, bytes, an open file, or a str.
+A str is text when it holds a line break, or begins (after blanks) with ``<`` or ``{``; every other str names a file.
+Findings that reject raise RejectedError, unless the function returns findings or was given a collector for them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from io import TextIOBase
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any, NamedTuple
+
+from sssjob.conversion import AUTO, Conversion, Options
+from sssjob.element import Container
+from sssjob.errors import AccessError, RejectedError, UsageError
+from sssjob.findings import Findings, Policy, escape
+from sssjob.model import Document, Job, JobDefaults
+from sssjob.reader import read_bytes
+
+if TYPE_CHECKING:
+
+    from sssjob.accounting import Charge, RateSet, Uncharged
+    from sssjob.inherit import Effective
+    from sssjob.query import Result, Version
+    from sssjob.request import Match
+    from sssjob.run import Outcome
+    from sssjob.site import Site
+
+__all__ = ["Converted", "Source", "check", "convert", "effective", "explain", "match", "query", "quote", "read", "run",
+           "submit", "write"]
+
+Source = Document | Container | Path | bytes | str | IO[bytes] | IO[str]
+Readable = Path | bytes | str | IO[bytes] | IO[str]
+
+
+class Converted(NamedTuple):
+    """What ``convert`` gives: the text, and all findings of reading and of writing."""
+
+    text: str
+    findings: Findings
+
+
+# --- reading and writing ------------------------------------------------------------------------------------------
+
+def read(source: Readable, *, format: str = AUTO, profile: str = "liberal", policy: Policy | str | None = None,
+         options: Mapping[str, str] | None = None, site: Site | Path | str | None = None,
+         findings: Findings | None = None) -> Document:
+    """The document of a text or a file, in any format that ``sssjob convert`` reads; see the rule for a str above.
+
+    format: its name, or ``auto``, the one that is recognised. policy: the outermost awarenessPolicy (Reject, Warn,
+    Ignore). options: of the format. site: a site profile, or its file. findings: collects what was found, which
+    ``document.findings`` has too. Raises AccessError, UsageError (no format fits), RejectedError (with findings given
+    only where nothing can be built).
+    """
+    data, path = _data(source)
+    how = Conversion(format, "sss", _policy(policy), profile, options=Options(options), site=_site(site))
+    document, found = _read(how, data, path)
+    how.options.check(format)
+    if findings is None:
+        found.raise_if_rejected()
+    else:
+        findings.extend(found)
+    return document
+
+
+def _read(how: Conversion, data: bytes, path: str) -> tuple[Document, Findings]:
+    reader = how.reader(data, path)[0] if how.source != AUTO else _recognised(how, data, path)
+    context = how.reading(reader, path)
+    document = how.read(reader, data, context)
+    if document.findings is None:
+        document.findings = context.findings
+    return document, document.findings
+
+
+def _recognised(how: Conversion, data: bytes, path: str) -> Any:
+    """The format of a text; of XML and JSON that shows none the format of documents, which says what is wrong."""
+    from sssjob.translators.recognise import NoFormatError
+    from sssjob.translators.registry import get
+
+    try:
+        return how.reader(data, path)[0]
+    except NoFormatError:
+        first = data.lstrip()[:1]
+        if first not in (b"<", b"{"):
+            raise
+        return get("sss" if first == b"<" else "sss-json")
+
+
+def write(source: Document | Container, *, format: str = "sss", path: Path | str | None = None, profile: str = "3.1",
+          policy: Policy | str | None = None, options: Mapping[str, str] | None = None,
+          site: Site | Path | str | None = None, findings: Findings | None = None) -> str:
+    """The text of a document or a container in a format, also written to a file where a path is given.
+
+    What was made by hand is checked first. Raises RejectedError where something rejects (nothing is written then);
+    findings: collects all findings, also those that only warn. AccessError where the file cannot be written.
+    """
+    document = source if isinstance(source, Document) else Document(source)
+    how = Conversion("sss", format, _policy(policy), to_profile=profile, options=Options(options), site=_site(site))
+    _ = how.writer
+    collected = Findings(document.path) if findings is None else findings
+    told = len(collected)
+    if document.findings is None:
+        _sound(document, collected, told)
+    name = "" if path is None else Path(path).stem
+    text = how.text(document, how.writing(collected, how.policy, name))
+    _refuse(collected, told)
+    how.options.check(format)
+    if path is not None:
+        from sssjob.cli._files import write_file
+
+        write_file(str(path), text.encode("utf-8", "surrogateescape"))
+    return text
+
+
+def convert(source: Source, to: str = "slurm", *, format: str = AUTO, profile: str = "liberal",
+            to_profile: str = "3.1", policy: Policy | str | None = None, options: Mapping[str, str] | None = None,
+            site: Site | Path | str | None = None) -> Converted:
+    """A source in another format, with all findings. Raises RejectedError where something does not carry over and the
+    policy is to reject that; ``policy="Warn"`` makes it a finding. Other names are those of ``read`` and ``write``."""
+    how = Conversion(format, to, _policy(policy), profile, to_profile, Options(options), _site(site))
+    _ = how.writer
+    if isinstance(source, Document | Container):
+        document = source if isinstance(source, Document) else Document(source)
+        findings, carrying = Findings(document.path), how.policy
+        if document.findings is None:
+            _sound(document, findings, 0)
+    else:
+        data, path = _data(source)
+        document, read_findings = _read(how, data, path)
+        read_findings.raise_if_rejected()
+        findings = Findings(path)
+        findings.extend(read_findings)
+        carrying = how.carrying(_reader(how, data, path))
+    text = how.text(document, how.writing(findings, carrying))
+    findings.raise_if_rejected()
+    how.options.check(format, to)
+    return Converted(text, findings)
+
+
+def _reader(how: Conversion, data: bytes, path: str) -> Any:
+    return _recognised(how, data, path) if how.source == AUTO else how.reader(data, path)[0]
+
+
+# --- asking -------------------------------------------------------------------------------------------------------
+
+def check(source: Source, *, format: str = AUTO, profile: str = "liberal",
+          policy: Policy | str | None = None) -> Findings:
+    """Everything that is wrong or doubtful with a source; ask the findings for ``rejected``. Nothing is raised for it,
+    but AccessError where a file cannot be read and UsageError where no format fits."""
+    from sssjob.validation import check as check_document
+
+    try:
+        document, findings = _given(source, format, profile, policy)
+    except RejectedError as error:
+        return _collected(error)
+    check_document(document, findings, profile)
+    return findings
+
+
+def match(requested: Source, offer: Source, *, delivered: bool = False, strict: bool = False) -> Match:
+    """Whether an offer meets what a source requests: ``.met``, and why, as text.
+
+    An offer says up to how much there is; delivered: it is what a job was given, compared to the letter (section 8.1).
+    strict: brackets have to balance.
+    """
+    from sssjob.request import match as match_documents
+
+    return match_documents(_body(requested), _body(offer), delivered=delivered, strict=strict)
+
+
+def explain(source: Source) -> str:
+    """What the jobs of a source ask for, as lines of text, each job under its name where there are several."""
+    from sssjob.request import request_of
+
+    jobs = list(_document(source).jobs())
+    parts = []
+    for number, (job, defaults) in enumerate(jobs, 1):
+        title = f"Job {job.value('Id') or job.value('Name') or number}\n" if len(jobs) > 1 else ""
+        parts.append(f"{title}{request_of(job, defaults)}\n")
+    return "".join(parts)
+
+
+def quote(source: Source, rates: RateSet | Readable, *,
+          start: int | datetime | None = None) -> list[Charge | Uncharged]:
+    """What each job of a source would cost by rates (a RateSet, or TOML: text or a file), in order of the document.
+
+    start: when the jobs would start, for rates that go by the time of day: epoch seconds or an aware datetime. Raises
+    RatesError, UsageError for a datetime without a time zone.
+    """
+    from sssjob.accounting import quote as quote_job
+    from sssjob.accounting import read_rates
+    from sssjob.accounting.rates import RateSet
+
+    if not isinstance(rates, RateSet):
+        rates = read_rates(*_data(rates))
+    if isinstance(start, datetime) and start.utcoffset() is None:
+        raise UsageError(f"start: {start} has no time zone")
+    at = int(start.timestamp() // 1) if isinstance(start, datetime) else start
+    return [quote_job(job, rates, defaults, start=at) for job, defaults in _document(source).jobs()]
+
+
+def query(expression: str, source: Source, *, version: Version | None = None,
+          variables: Mapping[str, str] | None = None) -> list[Result]:
+    """The results of an XPath expression over a source, which is read, whatever its format. Raises QueryError."""
+    from sssjob.query import query as query_document
+    from sssjob.writer import write_document
+
+    document = _document(source)
+    text = write_document(document, findings=Findings(document.path))
+    return list(query_document(expression, text.encode(), version=version, variables=dict(variables or {}),
+                               path=document.path))
+
+
+def effective(job: Job, defaults: JobDefaults | None = None) -> Effective:
+    """What holds for a job beside these JobDefaults: every value with where it was said; ``.fold()`` is a job with all
+    of it."""
+    from sssjob.inherit import effective as effective_job
+
+    return effective_job(job, defaults)
+
+
+# --- running ------------------------------------------------------------------------------------------------------
+
+def run(source: Source, executor: str = "local", *, timeout: float | None = None, resume: bool = False,
+        policy: Policy | str | None = None, cwd: Path | None = None) -> Outcome:
+    """Run the jobs of a source to their end and give the outcome: ``.document`` with its results, ``.exit_code``.
+
+    The same as ``sssjob run`` without the journal. timeout: seconds for all of it. resume: do not run again what is
+    Completed with exit code 0. Raises RejectedError before anything starts.
+    """
+    from sssjob.run import run as run_document
+
+    document = _checked(source)
+    outcome = run_document(document, executor, findings=Findings(document.path), timeout=timeout, resume=resume,
+                           cwd=cwd, policy=_policy(policy) or Policy.REJECT)
+    if not outcome.jobs and outcome.origin == "sssjob":
+        outcome.findings.raise_if_rejected()
+    return outcome
+
+
+def submit(source: Source, executor: str = "local", *, policy: Policy | str | None = None,
+           cwd: Path | None = None) -> list[str]:
+    """Hand the jobs of a source to an executor, written into the journal, and give their names there, by which
+    ``sssjob status``, ``wait`` and ``cancel`` know them. Raises RejectedError before anything is submitted."""
+    from sssjob.run.client import Client
+    from sssjob.run.journal import open_journal
+
+    document = _checked(source)
+    with open_journal() as journal:
+        client = Client(journal, Findings(document.path))
+        made = client.submit(document, executor, policy=_policy(policy) or Policy.REJECT, cwd=cwd)
+        if made is None or made.entry is None:
+            client.findings.raise_if_rejected()
+            return []
+        return [journal.name_of(row) for row in journal.rows_of(made.entry.number)]
+
+
+# --- sources ------------------------------------------------------------------------------------------------------
+
+def _data(source: Readable) -> tuple[bytes, str]:
+    """(bytes, path) of something to be read; a str is text or names a file, as the rule above says."""
+    if isinstance(source, str):
+        text = "\n" in source or source.lstrip()[:1] in ("<", "{")
+        if text:
+            return source.encode("utf-8", "surrogatepass"), "-"
+        return _file(Path(source), source)
+    if isinstance(source, Path):
+        return _file(source, str(source))
+    if isinstance(source, bytes | bytearray | memoryview):
+        return bytes(source), "-"
+    if not hasattr(source, "read"):
+        raise UsageError(f"a document, a path, text, bytes or an open file is expected, not a {type(source).__name__}")
+    name = getattr(source, "name", "-")
+    path = name if isinstance(name, str) else "-"
+    if isinstance(source, TextIOBase):
+        return source.read().encode("utf-8", "surrogateescape"), path
+    return read_bytes(source, path), path  # type: ignore[arg-type]  # whatever else can be read gives bytes
+
+
+def _file(place: Path, path: str) -> tuple[bytes, str]:
+    if "\0" in path:
+        raise AccessError(escape(path), "no file can have this name")
+    return read_bytes(place), path
+
+
+def _given(source: Source, format: str = AUTO, profile: str = "liberal",
+           policy: Policy | str | None = None) -> tuple[Document, Findings]:
+    """The document of a source, with a collector that holds what was found when it was read."""
+    if isinstance(source, Document | Container):
+        document = source if isinstance(source, Document) else Document(source)
+        findings = Findings(document.path)
+        findings.extend(document.findings or Findings())
+        return document, findings
+    findings = Findings()
+    document = read(source, format=format, profile=profile, policy=policy, findings=findings)
+    findings.file = document.path
+    return document, findings
+
+
+def _document(source: Source) -> Document:
+    """The document of a source; RejectedError where reading rejects it."""
+    document, findings = _given(source)
+    findings.raise_if_rejected()
+    return document
+
+
+def _body(source: Source) -> Document | Container:
+    return source if isinstance(source, Container) else _document(source)
+
+
+def _checked(source: Source) -> Document:
+    """The document of a source that passes all checks; RejectedError for every other."""
+    from sssjob.validation import check as check_document
+
+    document, findings = _given(source)
+    check_document(document, findings)
+    findings.raise_if_rejected()
+    return document
+
+
+def _sound(document: Document, findings: Findings, told: int) -> None:
+    """Check what was made by hand. Raises RejectedError."""
+    from sssjob.validation import check as check_document
+
+    check_document(document, findings)
+    _refuse(findings, told)
+
+
+def _refuse(findings: Findings, told: int) -> None:
+    new = list(findings)[told:]
+    if any(f.rejects for f in new):
+        raise RejectedError(new)
+
+
+def _collected(error: RejectedError) -> Findings:
+    findings = Findings()
+    for f in error.findings:
+        findings.add(f.rule, f.subject, f.message, severity=f.severity, line=f.line, column=f.column, path=f.path,
+                     hint=f.hint, excerpt=f.excerpt)
+        findings.file = f.file
+    return findings
+
+
+def _policy(policy: Policy | str | None) -> Policy | None:
+    if policy is None or isinstance(policy, Policy):
+        return policy
+    found = Policy.of(policy)
+    if found is None:
+        raise UsageError(f"no policy {policy!r} (known: {', '.join(p.value for p in Policy)})")
+    return found
+
+
+def _site(site: Site | Path | str | None) -> Site | None:
+    if site is None or not isinstance(site, Path | str):
+        return site
+    from sssjob.site import read_site
+
+    return read_site(*_data(site))

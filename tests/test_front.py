@@ -1,0 +1,173 @@
+"""``import sssjob``: one function for what each command does, over documents, texts and files alike."""
+
+from __future__ import annotations
+
+import io
+import json
+import pydoc
+import subprocess
+import sys
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+
+import sssjob
+from sssjob import Delivered, Document, Findings, Job, JobDefaults, JobGroup, Property, RejectedError, UsageError
+from sssjob.accessors import Consumable
+from sssjob.errors import AccessError
+from sssjob.limits import LIMITS, Limits
+from sssjob.reader import read_document
+from tests.strategies import documents
+
+TEXT = "<Job><Id>1</Id><Requested><Processors>4</Processors></Requested></Job>"
+SCRIPT = "#!/bin/sh\n#SBATCH -t 30\nhostname\n"
+JOB = Job(id="1", requested={"processors": 4})
+
+
+def test_names_are_there_and_nothing_is_imported_before_they_are_used() -> None:
+    code = "import sssjob, sys; print([m for m in sys.modules if m.startswith('sssjob.')]); dir(sssjob)"
+    made = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert made.stdout == "['sssjob.version']\n"
+    assert set(sssjob.__all__) <= set(dir(sssjob))
+    with pytest.raises(AttributeError, match="no attribute 'reed'"):
+        dir(sssjob.__getattr__("reed"))
+
+
+def test_rooms_of_the_same_name_can_be_called() -> None:
+    code = "import sssjob, sssjob.query, sssjob.run; print(sssjob.query('//Id', '<Job><Id>7</Id></Job>')[0].text())"
+    made = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert made.stdout == "7\n"
+
+
+@pytest.mark.parametrize("source", [TEXT, f"\n {TEXT}", TEXT.encode(), io.BytesIO(TEXT.encode()), io.StringIO(TEXT),
+                                    json.dumps(JOB.to_dict()), json.dumps(JOB.to_dict(), indent=1)])
+def test_texts_are_read(source: Any) -> None:
+    assert sssjob.read(source).root == JOB
+
+
+def test_names_are_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A name is never read as text, whatever stands in it."""
+    monkeypatch.chdir(tmp_path)
+    for name in ("simple.xml", "#SBATCH", "Job"):
+        (tmp_path / name).write_text(TEXT)
+        document = sssjob.read(name)
+        assert document.root == JOB == sssjob.read(Path(name)).root and document.path == name
+    for missing in ("absent.xml", "", Path("<x>"), "a\0b"):
+        with pytest.raises(AccessError):
+            sssjob.read(missing)
+    with pytest.raises(UsageError, match="a document, a path"):
+        sssjob.read(5)      # type: ignore[arg-type]
+
+
+def test_any_format_is_read_by_every_door() -> None:
+    assert sssjob.query("//Duration", SCRIPT)[0].text() == "1800"
+    assert sssjob.explain(SCRIPT).startswith("Job: Duration = 1800")
+    assert not sssjob.check(SCRIPT).rejected
+    with pytest.raises(UsageError, match="no format is recognised"):
+        sssjob.read("echo\n")
+    with pytest.raises(UsageError, match="unknown format"):
+        sssjob.read(SCRIPT, format="slrum")
+
+
+def test_what_rejects_raises_or_is_collected() -> None:
+    wrong = "<Job><Id>1</Id><Foo/></Job>"
+    with pytest.raises(RejectedError, match="SSS301"):
+        sssjob.read(wrong)
+    findings = Findings()
+    assert sssjob.read(wrong, findings=findings).root is not None and findings.rejected
+    assert not list(sssjob.read(wrong, policy="Ignore").findings or ())
+    assert [f.rule for f in sssjob.check(wrong)] == ["SSS301"] and sssjob.check("<Job>").rejected
+    with pytest.raises(UsageError, match="no policy 'Maybe'"):
+        sssjob.read(wrong, policy="Maybe")
+    with pytest.raises(UsageError, match="no option 'x'"):
+        sssjob.read(SCRIPT, options={"x": "1"})
+
+
+@pytest.mark.parametrize("door", [
+    lambda j: sssjob.write(j), lambda j: sssjob.write(j, format="slurm"), lambda j: sssjob.write(j, format="sss-json"),
+    lambda j: sssjob.convert(j, "pbspro"), sssjob.run, sssjob.submit])
+def test_what_was_made_by_hand_and_is_wrong_goes_through_no_door(door: Any) -> None:
+    with pytest.raises(RejectedError, match="NodeCount"):
+        door(Job([Property("Id", "1"), Property("Executable", "/bin/true"), Property("NodeCount", "many")]))
+
+
+def test_write(tmp_path: Path) -> None:
+    place = tmp_path / "job.xml"
+    assert sssjob.write(JOB, path=place) == place.read_text()
+    with pytest.raises(RejectedError):
+        sssjob.write(Job([Property("Foo", 1)]), path=place)
+    assert sssjob.read(place).root == JOB
+    with pytest.raises(AccessError):
+        sssjob.write(JOB, path=tmp_path / "none" / "job.xml")
+    findings = Findings()
+    assert "#SBATCH" in sssjob.write(Job(executable="/bin/true", requested={"duration": 60}, time_category="m"),
+                                     format="slurm", policy="Warn", findings=findings)
+    assert findings and not findings.rejected
+
+
+def test_convert() -> None:
+    made = sssjob.convert(SCRIPT, "pbspro")
+    assert "#PBS -l walltime=00:30:00" in made.text and not made.findings.rejected
+    assert sssjob.convert(JOB, "sss").text == sssjob.write(JOB)
+    with pytest.raises(RejectedError):
+        sssjob.convert("<Job><Executable>/bin/true</Executable><TimeCategory>m</TimeCategory></Job>", "slurm")
+
+
+def test_match_quote_effective() -> None:
+    assert sssjob.match(TEXT, Delivered(processors=4)).met and not sssjob.match(JOB, Delivered(processors=3)).met
+    rates = 'name = "r"\nversion = "1"\n[[rate]]\ntype = "VBR"\nname = "Processors"\nrate = 1\nper = "hour"\n'
+    group = JobGroup(id="g", defaults=JobDefaults(requested={"duration": 3600}), jobs=[JOB])
+    (made,) = sssjob.quote(group, rates)
+    assert getattr(made, "amount", None) == Decimal(4)
+    view = sssjob.effective(JOB, group.defaults)
+    assert view.value("Duration", "Requested") == 3600
+    assert sssjob.explain(JobGroup(jobs=[JOB, Job(id="2")])).startswith("Job 1\nJob: Processors = 4\nJob 2\n")
+
+
+def test_help_shows_type_unit_and_section() -> None:
+    assert pydoc.plain(pydoc.render_doc(Job.memory)).endswith("""\
+memory
+    Memory: amount of memory.
+
+    Type: Float (Decimal, MB without units (set: also "2 GB")).
+    At least 0.
+    Attributes: context, units, metric, duration, consumptionRate, dynamic.
+    May also stand in Requested and Delivered.
+    Section 5.1 Table 4 of the SSS job object.
+""".replace("\n\n", "\n    \n"))
+    page = pydoc.plain(pydoc.render_doc(Job))
+    for said in ("NodeCount: number of nodes.", "Type: Duration (int, seconds", "Section 5.1 Table 2", "requested"):
+        assert said in page
+    assert "One of the words: Configured, Available, Used, Dedicated." in (Consumable.context.__doc__ or "")
+
+
+def test_limits_show_only_what_differs() -> None:
+    assert (repr(LIMITS), repr(Limits(depth=3, text=5))) == ("Limits()", "Limits(depth=3, text=5)")
+    assert "Limits(document_bytes" not in pydoc.plain(pydoc.render_doc(read_document))
+
+
+@given(documents())
+def test_dicts_there_and_back(document: Document) -> None:
+    twin = document.to_dict()
+    try:
+        back = Document.from_dict(twin)
+    except RejectedError as error:
+        assert {f.rule for f in error.findings if f.rejects} <= {"SSS301", "SSS302"}
+    else:
+        assert back == document
+
+
+@pytest.mark.parametrize("twin", [{"Job": {"Id": None}}, {"Job": {"Id": object()}}, {"Job": {"Memory": float("inf")}}])
+def test_what_the_twin_has_no_form_for_is_refused(twin: dict[str, Any]) -> None:
+    with pytest.raises(UsageError):
+        Job.from_dict(twin)
+
+
+def test_a_dict_of_another_container_is_refused() -> None:
+    with pytest.raises(UsageError, match="the dict has the key Job, not JobGroup"):
+        JobGroup.from_dict(JOB.to_dict())
+    assert Job(memory=Decimal("0.1234567890123456789012")).to_dict()["Job"]["Memory"] == Decimal(
+        "0.1234567890123456789012")
