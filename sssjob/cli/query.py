@@ -6,7 +6,7 @@ import json
 import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
@@ -28,59 +28,72 @@ __all__ = ["command"]
 @click.option("--xpath", "version", type=click.Choice(["1.0", "3.1"]), metavar="VERSION",
               help="Version of XPath: 1.0 or 3.1 (default: what the expression needs).")
 @click.option("--stream", is_flag=True, help="Job by job, in bounded memory, for groups of any size.")
+@click.option("--effective", is_flag=True, help="Each job as it counts: with all defaults folded in.")
 @click.option("--format", "form", type=click.Choice(["xml", "text", "jsonl"]), metavar="FORM",
               help="How results are written: xml, text or jsonl (default: xml; jsonl with --json).")
 @click.option("--var", "variables", multiple=True, metavar="NAME=VALUE", help="A variable of the expression: $NAME.")
 @common
 def command(session: Session, expression: str, files: tuple[str, ...], version: Version | None, stream: bool,
-            form: str | None, variables: tuple[str, ...]) -> int:
+            effective: bool, form: str | None, variables: tuple[str, ...]) -> int:
     """Evaluate XPATH over every FILE (- is standard input) and write the results, one after another.
 
     Names are those of release 3.1.0, in any spelling that the documents use (but with --profile 3.1). Documents are
     taken as they stand; with --policy they are read first, and one that is refused gives no results.
+    sss:bytes(NODE), sss:seconds(NODE) and sss:nodes(NODE) are the amounts of nodes as numbers.
     """
     once(files)
     if stream and session.policy is not None and "-" in files:
         raise UsageError("--stream with --policy reads twice; standard input (-) can be read only once")
-    given = pairs(variables, "--var")
+    asked = _Asked(expression, version, stream, effective, pairs(variables, "--var"))
     form = form or ("jsonl" if session.as_json else "xml")
     for name in files:
         with session.tolerant(name):
-            for result in _results(session, expression, name, version, stream, given):
+            for result in _results(session, asked, name):
                 emit(_written(result, form))
     return session.status()
 
 
-def _results(session: Session, expression: str, name: str, version: Version | None, stream: bool,
-             variables: dict[str, str]) -> Iterator[Result]:
-    from sssjob.query import query, query_stream
+class _Asked(NamedTuple):
+    expression: str
+    version: Version | None
+    stream: bool
+    effective: bool
+    variables: dict[str, str]
+
+
+def _results(session: Session, asked: _Asked, name: str) -> Iterator[Result]:
+    from sssjob.query import query
     from sssjob.xmlio import is_json
 
-    profile = session.profile
-    if not stream:
-        data = read_bytes(name)
-        policy = session.policy
-        if is_json(data):
-            data, policy = _as_xml(session, name, data), None
-        findings = Findings(name)
-        found = query(expression, data, version=version, variables=variables, path=name, profile=profile,
-                      findings=findings)
-        _accept([] if policy is None else session.read(name, data).findings or ())
-        session.report(findings if policy is None else ())
-        return found
+    if asked.stream:
+        yield from _streamed(session, asked, name)
+        return
+    data = read_bytes(name)
+    findings = Findings(name)
+    if asked.effective or is_json(data):
+        document = session.read(name, data)
+        _accept([] if session.policy is None else document.findings or ())
+        found = query(asked.expression, document, version=asked.version, variables=asked.variables, path=name,
+                      profile=session.profile, effective=asked.effective)
+    else:
+        found = query(asked.expression, data, version=asked.version, variables=asked.variables, path=name,
+                      profile=session.profile, findings=findings)
+        _accept([] if session.policy is None else session.read(name, data).findings or ())
+        session.report(findings if session.policy is None else ())
+    yield from found
+
+
+def _streamed(session: Session, asked: _Asked, name: str) -> Iterator[Result]:
+    from sssjob.query import query_stream
+
     source = sys.stdin.buffer if name == "-" else Path(name)
     if session.policy is not None:
         _accept(session.scan(name))
-    return query_stream(expression, source, version=version, variables=variables, path=name, profile=profile)
-
-
-def _as_xml(session: Session, name: str, data: bytes) -> bytes:
-    """The document that a text in JSON stands for."""
-    from sssjob.writer import write_document
-
-    document = session.read(name, data)
-    _accept([] if session.policy is None else document.findings or ())
-    return write_document(document, findings=Findings(name)).encode()
+    findings = Findings(name)
+    yield from query_stream(asked.expression, source, version=asked.version, variables=asked.variables, path=name,
+                            profile=session.profile, effective=asked.effective, policy=session.policy,
+                            findings=findings)
+    session.report(findings if asked.effective and session.policy is None else ())
 
 
 def _accept(findings: Iterable[Finding]) -> None:
