@@ -1,9 +1,10 @@
 """The process that evaluates queries which could take long: it can be killed, and it reaches nothing.
 
-Started by ``sssjob.query`` as a script; imports nothing of sssjob. Requests are frames on standard input: a line of
-JSON ``{"bytes": n, "query": ..., "version": ..., "variables": {...}, "namespaces": {...}, "at": [...],
-"seconds": s}``, then n bytes of XML. Answers are lines: ``ready`` after start, ``parsed``, then the JSON result.
-A node is told by its place: the index of its element in document order.
+Started by ``sssjob.query`` as a script; of sssjob it imports what evaluates and analyses queries only. Requests are
+frames on standard input: a line of JSON ``{"bytes": n, "query": ..., "version": ..., "variables": {...},
+"namespaces": {...}, "at": [...], "seconds": s}``, then n bytes of XML; with ``"analyse": true`` it is asked how a
+stream can answer, and n is 0. Answers are lines: ``ready`` after start, ``parsed``, then the JSON result. A node is
+told by its place: the index of its element in document order.
 """
 
 from __future__ import annotations
@@ -14,12 +15,17 @@ import resource
 import sys
 from collections.abc import Mapping
 from decimal import Decimal
+from functools import lru_cache
 from itertools import islice
 from typing import Any
 
 from lxml import etree
 
-__all__ = ["evaluate_10", "evaluate_31", "main"]
+from sssjob._query_functions import extensions, prefixed, register
+from sssjob._query_local import Refused, plan
+from sssjob._query_text import reason
+
+__all__ = ["analyse", "evaluate_10", "evaluate_31", "main"]
 
 _FORBIDDEN = ("socket.", "subprocess.", "os.system", "os.exec", "os.posix_spawn", "os.fork", "urllib.", "ctypes.",
               "shutil.", "os.remove", "os.rename", "ftplib.", "http.")
@@ -78,9 +84,26 @@ def _plain(value: Any) -> Any:
     return json.loads(plain) if kind == "number" and isinstance(plain, str) else plain
 
 
+@lru_cache(64)
+def _parsed_10(query: str, namespaces: tuple[tuple[str, str], ...]) -> etree.XPath:
+    known = prefixed(dict(namespaces))
+    return etree.XPath(query, namespaces=known, extensions=extensions(known))
+
+
+@lru_cache(64)
+def _parsed_31(query: str, variables: tuple[str, ...], namespaces: tuple[tuple[str, str], ...]) -> Any:
+    """A query as elementpath parses it: once for all jobs of a stream that spell their names alike."""
+    from elementpath.xpath31 import XPath31Parser
+
+    names = {k: v for k, v in prefixed(dict(namespaces)).items() if k not in {"xs", "fn", "math", "map", "array"}}
+    parser = XPath31Parser(namespaces=names, variable_types=dict.fromkeys(variables, "xs:string"))
+    register(parser)
+    return parser.parse(query)
+
+
 def evaluate_10(query: str, context: Any, variables: Mapping[str, str], namespaces: Mapping[str, str]) -> list[Any]:
     """(kind, element, name) of every node, or (kind, value), by XPath 1.0."""
-    value = etree.XPath(query, namespaces=dict(namespaces) or None)(context, **variables)
+    value = _parsed_10(query, tuple(sorted(namespaces.items())))(context, **variables)
     if not isinstance(value, list):
         return [_scalar(value)]
     found: list[Any] = []
@@ -99,10 +122,8 @@ def evaluate_10(query: str, context: Any, variables: Mapping[str, str], namespac
 def evaluate_31(query: str, context: Any, variables: Mapping[str, str], namespaces: Mapping[str, str]) -> list[Any]:
     """The same by XPath 3.1; sequences may hold values between nodes."""
     from elementpath import XPathContext
-    from elementpath.xpath31 import XPath31Parser
 
-    names = {k: v for k, v in namespaces.items() if k not in {"xs", "fn", "math", "map", "array"}}
-    parsed = XPath31Parser(namespaces=names, variable_types={k: "xs:string" for k in variables}).parse(query)
+    parsed = _parsed_31(query, tuple(variables), tuple(sorted(namespaces.items())))
     place = XPathContext(context.getroottree(), item=context, variables=dict(variables))
     return [_node_31(i) for i in islice(parsed.select(place), _ITEMS)]
 
@@ -133,6 +154,20 @@ def _element(node: Any) -> Any:
     return None
 
 
+def analyse(query: str, namespaces: Mapping[str, str], variables: Mapping[str, str]) -> dict[str, Any]:
+    """How a stream can answer a query (see ``_query_local.plan``), or ``{"refused": reason}``."""
+    from elementpath import ElementPathError, XPath1Parser
+
+    try:
+        try:
+            parsed = _parsed_31(query, tuple(variables), tuple(sorted(namespaces.items())))
+        except ElementPathError:
+            parsed = XPath1Parser(namespaces=dict(namespaces)).parse(query)
+        return plan(parsed)
+    except Refused as reason:
+        return {"refused": str(reason)}
+
+
 def _index(root: Any, found: list[Any]) -> list[Any]:
     """Elements replaced by their index in document order."""
     order: dict[Any, int] = {}
@@ -142,6 +177,9 @@ def _index(root: Any, found: list[Any]) -> list[Any]:
 
 
 def _answer(request: dict[str, Any], data: bytes) -> dict[str, Any]:
+    if request.get("analyse"):
+        print("parsed", flush=True)
+        return {"plan": analyse(request["query"], request["namespaces"], request["variables"])}
     parser = etree.XMLParser(resolve_entities=False, no_network=True, load_dtd=False, huge_tree=True)
     root = etree.fromstring(data, parser)
     print("parsed", flush=True)
@@ -171,7 +209,7 @@ def main() -> None:
         except RecursionError:
             answer = {"error": "it is nested too deep"}
         except Exception as error:
-            answer = {"error": " ".join(str(error).split())[:500] or type(error).__name__}
+            answer = {"error": reason(error)}
         print(json.dumps(answer), flush=True)
 
 

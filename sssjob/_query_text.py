@@ -12,10 +12,12 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Final, Literal
 
+from sssjob._query_functions import FUNCTIONS, PREFIX
 from sssjob.errors import QueryError
 from sssjob.vocabulary import CONTAINERS, ELEMENTS, in_scope
 
-__all__ = ["CHARACTERS", "DEPTH", "Token", "candidates", "check", "is_text", "linear", "needs_31", "spell", "tokens"]
+__all__ = ["CHARACTERS", "DEPTH", "Token", "candidates", "check", "is_text", "linear", "needs_31", "needs_amounts",
+           "reason", "spell", "tokens"]
 
 CHARACTERS: Final = 10_000      # longest query
 DEPTH: Final = 64               # open brackets
@@ -91,6 +93,8 @@ _DOCUMENTS: Final = _words(
 _COMPARISONS: Final = frozenset({"=", "!=", "<", "<=", ">", ">="})
 _OPERATORS_10: Final = frozenset({"and", "or", "div", "mod"})
 _CHEAP_SIGNS: Final = frozenset({"[", "]", "(", ")", "@", ",", "+", "-", "*", "::"})
+#: Functions whose time the form of a query does not bound: a range of nodes may be long to read.
+_DEAR: Final = frozenset({"id", "lang", f"{PREFIX}:nodes"})
 _AXES_DOWN: Final = frozenset({"child", "attribute", "self", "descendant", "descendant-or-self"})
 
 
@@ -211,6 +215,10 @@ def _check_function(name: str) -> None:
         raise QueryError(f"function {name}() is refused: write it without a namespace")
     if local in _DOCUMENTS and prefix in {"", "fn"}:
         raise QueryError(f"function {name}() is refused: a query sees the document and its variables only")
+    if prefix == PREFIX and local in FUNCTIONS:
+        return
+    if prefix == PREFIX:
+        raise QueryError(f"there is no function {name}(); of the prefix {PREFIX} there are {', '.join(FUNCTIONS)}")
     if prefix in _PREFIXES or (prefix in {"", "fn"} and (local in FUNCTIONS_31 or (not prefix and local in _KINDS))):
         return
     if prefix:
@@ -220,7 +228,21 @@ def _check_function(name: str) -> None:
 
 def needs_31(found: list[Token]) -> bool:
     """Whether the query uses a function that XPath 1.0 has not."""
-    return any(t.role == "function" and t.text not in FUNCTIONS_10 and t.text not in _KINDS_10 for t in found)
+    return any(t.role == "function" and t.text not in FUNCTIONS_10 and t.text not in _KINDS_10
+               and not t.text.startswith(f"{PREFIX}:") for t in found)
+
+
+def needs_amounts(found: list[Token]) -> bool:
+    """Whether the query uses a function of amounts."""
+    return any(t.role == "function" and t.text.startswith(f"{PREFIX}:") for t in found)
+
+
+def reason(error: object) -> str:
+    """What a library says of a query that it cannot evaluate, in words that a user can follow."""
+    text = " ".join(str(error).split())[:500] or type(error).__name__
+    return {"Invalid context size": "last() counts nothing here: it belongs into a condition, [last()]",
+            "Invalid context position": "position() counts nothing here: it belongs into a condition, [position() = 1]",
+            }.get(text, text)
 
 
 # --- what is cheap ------------------------------------------------------------------------------------------------
@@ -264,7 +286,7 @@ def _cheap(token: Token, before: Token | None, after: Token | None, inside: int,
     if token.role == "word":
         return text in _OPERATORS_10
     if token.role == "function":
-        return text not in {"id", "lang"} and not (inside and anything)
+        return text not in _DEAR and not (inside and anything)
     if token.role in {"dot", "wildcard"}:
         return text != ".." and not (inside and anything)
     return token.role != "type"
@@ -272,7 +294,8 @@ def _cheap(token: Token, before: Token | None, after: Token | None, inside: int,
 
 def _plain(before: Token | None, after: Token | None) -> bool:
     return any(t is not None and t.role in {"string", "number", "variable"} for t in (before, after)) or (
-        after is not None and after.text in {"last", "true", "false", "-"})
+        after is not None and (after.text in {"last", "true", "false", "-"}
+                               or (after.role == "function" and after.text.startswith(f"{PREFIX}:"))))
 
 
 # --- spelling -----------------------------------------------------------------------------------------------------

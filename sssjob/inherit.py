@@ -1,18 +1,25 @@
 """Default inheritance: what holds for a job, a task group, a task, and at which level it was said.
 
 First hit wins, from the nearest: Task, TaskDefaults, TaskGroupDefaults/TaskDefaults, TaskGroup, TaskGroupDefaults,
-Job, JobDefaults (with the TaskGroupDefaults inside it). A name is replaced as a whole set; bare, Requested and
-Delivered are three slots that do not touch each other; Environment is merged variable by variable. Results of one
-instance (Id, State, times ...) are never inherited, amounts only from the defaults of the same level: they describe
-their own level. Source: SSS job object 3.1.0, section 2.2.
+Job, JobDefaults (with the TaskGroupDefaults inside it). A name is replaced as a whole set, in whatever form the nearer
+level says it. Bare, Requested and Delivered are three slots that do not touch each other, but in a job that still waits
+bare and Requested say the same: there the nearer of the two overrides the farther. Environment is merged variable by
+variable. Results of one instance (Id, State, times ...) are never inherited, amounts only from the defaults of the same
+level: they describe their own level, so no other level's amount overrides them either.
+
+What brackets or Or tie together in Requested is inherited as one or, where a nearer level says one of its names, left
+as one; its names override those further out in either case. Its amounts are not shown further in, the rest of it is: a
+task group of a job with ``Duration 50 and (Processors 2 or Processors 4) or Node b`` sees ``Duration 50``. The choice
+is made where the expression stands, at the job. Source: SSS job object 3.1.0, sections 2.2 and 5.0.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Generic, Literal, NamedTuple, TypeVar
 
+from sssjob._tied import Unit, bracketed, bracketed_units, units, without
 from sssjob.element import Container, Item, Property, Value
 from sssjob.model import (
     CLASSES,
@@ -24,16 +31,20 @@ from sssjob.model import (
     TaskGroup,
     TaskGroupDefaults,
 )
-from sssjob.vocabulary import in_scope
+from sssjob.states import job_state
+from sssjob.vocabulary import Element, in_scope
 
 __all__ = ["Effective", "Origin", "Resolved", "Shared", "Slot", "TaskGroupView", "TaskView", "View", "effective"]
 
 Slot = Literal["bare", "Requested", "Delivered", "Environment"]
 _C = TypeVar("_C", bound=Container)
-_Key = tuple[str, str | None, str | None]
+#: Name, name and type of a property; of what describes its own level (amounts, results) the level as well.
+_Key = tuple[str | None, ...]
 
 _NAMED: Final = frozenset(("Variable", "Resource", "Extension", "ResourceLimit"))
 _CHILDREN: Final = ("Environment", "Requested", "Delivered")
+#: The slots that say the same of a job that still waits.
+_OTHER: Final[Mapping[Slot, Slot]] = {"bare": "Requested", "Requested": "bare"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,16 +69,14 @@ class Resolved(NamedTuple):
     origin: Origin
 
 
-_Unit = list[tuple[Property, Container]]
-
-
 class _Read(NamedTuple):
-    """What is inherited or left together, its names, and whether results of one instance or amounts are in it."""
+    """What is inherited or left together, and its names. rest: what of it is inherited by places that are further in
+    (no results of one instance, no amounts); sibling: the same of the Defaults of a level (no results)."""
 
-    unit: _Unit
+    unit: Unit
     keys: frozenset[_Key]
-    instance: bool
-    amount: bool
+    sibling: Unit
+    rest: Unit
 
 
 #: What was read of containers, by identity and slot. The container is kept, so that no other one gets its identity.
@@ -94,42 +103,11 @@ def _key(p: Property) -> _Key:
     return p.tag, None, None
 
 
-def _slot_items(container: Container, slot: Slot) -> _Unit:
+def _slot_items(container: Container, slot: Slot) -> Unit:
     if slot == "bare":
         return [(p, container) for p in container.properties()]
     children = [i for i in container.items if i.tag == slot and isinstance(i, Container)]
     return [(p, child) for child in children for p in child.properties()]
-
-
-def _or(p: Property) -> bool:
-    return p.attributes.get("conj") in ("Or", "Nor")
-
-
-def _group(p: Property) -> int:
-    try:
-        return int(p.attributes.get("group", "0"))
-    except ValueError:
-        return 0
-
-
-def _units(items: _Unit, slot: Slot) -> Iterator[_Unit]:
-    """What is inherited or left together: one property; in an expression all that brackets or Or tie together."""
-    if slot != "Requested" or not any("group" in p.attributes or "conj" in p.attributes for p, _ in items):
-        yield from ([i] for i in items)
-        return
-    depth, starts, joined = 0, [], False
-    for index, (p, _) in enumerate(items):
-        if depth == 0:
-            starts.append(index)
-            joined = joined or (index > 0 and _or(p))
-        depth += _group(p)
-        if depth < 0:
-            joined = True
-    if joined or depth:     # at the top And binds over Or: the block cannot be parted
-        yield items
-        return
-    for start, end in zip(starts, [*starts[1:], len(items)], strict=True):
-        yield items[start:end]
 
 
 def _read(level: _Level, slot: Slot) -> list[_Read]:
@@ -144,48 +122,84 @@ def _read(level: _Level, slot: Slot) -> list[_Read]:
 
 def _reading(container: Container, slot: Slot) -> list[_Read]:
     items = _slot_items(container, slot)
-    known = in_scope(container.tag if slot == "bare" else slot) if items else {}
-    return [_Read(unit, frozenset([_key(p) for p, _ in unit]),
-                  any([p.tag in known and known[p.tag].instance for p, _ in unit]),
-                  any([p.tag in known and known[p.tag].amount for p, _ in unit]))
-            for unit in (_units(items, slot) if items else ())]
+    if not items:
+        return []
+    known = in_scope(container.tag if slot == "bare" else slot)
+    parts = units(items) if slot == "Requested" else [[i] for i in items]
+    return [_part(unit, known, container.tag.removesuffix("Defaults")) for unit in parts]
 
 
-def _taken(read: _Read, level: _Level, slot: Slot) -> bool:
-    """Whether a unit may be inherited from a level at all."""
-    if slot == "Delivered" and level.defaults:
-        return False
-    return not (read.instance or (read.amount and not level.amounts))
+def _part(unit: Unit, known: Mapping[str, Element], level: str) -> _Read:
+    """level: Job, TaskGroup or Task."""
+    if len(unit) == 1:
+        p = unit[0][0]
+        row = known.get(p.tag)
+        if row is None or not (row.amount or row.instance):
+            return _Read(unit, frozenset((_key(p),)), unit, unit)
+        return _Read(unit, frozenset(((*_key(p), level),)), [] if row.instance else unit, [])
+    rows = [known.get(p.tag) for p, _ in unit]
+    keys = frozenset([(*_key(p), level) if row is not None and (row.amount or row.instance) else _key(p)
+                      for (p, _), row in zip(unit, rows, strict=True)])
+    results = {row.name for row in rows if row is not None and row.instance}
+    own = results | {row.name for row in rows if row is not None and row.amount}
+    sibling = without(unit, lambda p: p.tag in results) if results else unit
+    return _Read(unit, keys, sibling, without(unit, lambda p: p.tag in own) if own != results else sibling)
 
 
-def _resolve(levels: tuple[_Level, ...], slot: Slot) -> list[tuple[_Level, _Unit]]:
-    """Units by level, nearest first."""
-    first = _read(levels[0], slot)
-    seen = {key for read in first for key in read.keys}
-    return [*((levels[0], read.unit) for read in first), *_further(levels[1:], slot, seen)]
+class _Seen:
+    """Names that are said further in, which override those further out.
+
+    ``waits``: the job still waits, so that bare and Requested say the same of it; then a name of the one overrides
+    that of the other, though not beside it on one level.
+    """
+
+    def __init__(self, level: _Level, slot: Slot, waits: bool) -> None:
+        self.slot = slot
+        self.other = _OTHER.get(slot) if waits else None
+        self.keys: set[_Key] = set()
+        self._add(level)
+
+    def add(self, level: _Level) -> None:
+        """Take the names of a level that is not the nearest."""
+        if self.slot != "Delivered" or not level.defaults:
+            self._add(level)
+
+    def _add(self, level: _Level) -> None:
+        self.keys.update(*[read.keys for read in _read(level, self.slot)])
+        if self.other is not None:
+            self.keys.update([key for read in _read(level, self.other) for key in read.keys if key[0] != "Extension"])
 
 
-def _further(levels: tuple[_Level, ...], slot: Slot, seen: set[_Key],
-             shadows: Iterable[_Level] = ()) -> list[tuple[_Level, _Unit]]:
-    """The same of levels further out. seen: names that are said further in. shadows: levels whose names hide those of
-    the JobDefaults, which are the last levels (see ``fold``)."""
-    found: list[tuple[_Level, _Unit]] = []
+def _resolve(levels: tuple[_Level, ...], slot: Slot, waits: bool) -> list[tuple[_Level, Unit]]:
+    """What holds, level by level, nearest first."""
+    nearest = levels[0], [pair for read in _read(levels[0], slot) for pair in read.unit]
+    if len(levels) == 1:
+        return [nearest] if nearest[1] else []
+    runs = [nearest, *_further(levels[1:], slot, _Seen(levels[0], slot, waits))]
+    spoken = [run for run in runs if run[1]]
+    if slot != "Requested" or len(spoken) < 2:
+        return spoken
+    return [(level, bracketed_units([run])) for level, run in spoken]
+
+
+def _further(levels: tuple[_Level, ...], slot: Slot, seen: _Seen,
+             shadows: Iterable[_Level] = ()) -> list[tuple[_Level, Unit]]:
+    """The same of levels further out. shadows: levels whose names override those of the JobDefaults, which are the last
+    levels (see ``fold``)."""
+    runs: list[tuple[_Level, Unit]] = []
     inside = True
     for level in levels:
-        taken = [read for read in _read(level, slot) if _taken(read, level, slot)]
-        if taken and inside and level.path.startswith("JobDefaults"):
+        if inside and level.path.startswith("JobDefaults"):
             inside = False
-            seen |= {key for shadow in shadows for key in _shadow(shadow, slot)}
-        found += [(level, read.unit) for read in taken if not read.keys & seen]
-        for read in taken:
-            seen |= read.keys
-    return found
-
-
-def _shadow(level: _Level, slot: Slot) -> set[_Key]:
-    """Names that a level further in states and hands down: what is no amount and no result."""
-    inward = level._replace(amounts=False)
-    return {key for read in _read(level, slot) if _taken(read, inward, slot) for key in read.keys}
+            for shadow in shadows:
+                seen.add(shadow)
+        said = _read(level, slot)
+        if said and (slot != "Delivered" or not level.defaults):
+            runs.append((level, [pair for read in said if seen.keys.isdisjoint(read.keys)
+                                 for pair in (read.sibling if level.amounts else read.rest)]))
+        if level is not levels[-1]:
+            seen.add(level)
+    return runs
 
 
 def _policy(child: Container | None, container: Container, outer: str) -> str:
@@ -196,13 +210,15 @@ def _policy(child: Container | None, container: Container, outer: str) -> str:
 class View(Generic[_C]):
     """What holds for one container. ``get`` gives properties, ``origin`` says where they were said."""
 
-    def __init__(self, container: _C, levels: tuple[_Level, ...]) -> None:
+    def __init__(self, container: _C, levels: tuple[_Level, ...], waits: bool) -> None:
         self.container = container
         self._levels = levels
+        self._waits = waits
         self._found: dict[Slot, tuple[Resolved, ...]] = {}
 
     def resolved(self, slot: Slot = "bare") -> tuple[Resolved, ...]:
-        """All properties of a slot with their origin, the nearest level first, in document order within a level."""
+        """All properties of a slot with their origin, the nearest level first, in document order within a level; where
+        several levels request something, the expression of each is in brackets where it needs them."""
         found = self._found.get(slot)
         if found is None:
             found = self._found[slot] = tuple(self._read(slot))
@@ -210,7 +226,7 @@ class View(Generic[_C]):
 
     def _read(self, slot: Slot) -> Iterator[Resolved]:
         origins: dict[tuple[int, int], Origin] = {}
-        for level, unit in _resolve(self._levels, slot):
+        for level, unit in _resolve(self._levels, slot, self._waits):
             for p, child in unit:
                 where = id(level.container), id(child)
                 origin = origins.get(where)
@@ -256,18 +272,8 @@ class View(Generic[_C]):
         if not found and export is None and not any(
                 True for level in self._levels for _ in level.container.containers("Environment")):
             return None
-        ordered = [p for _, unit in reversed(_resolve_runs(self._levels)) for p in unit]
+        ordered = [p for _, unit in reversed(_resolve(self._levels, "Environment", False)) for p, _ in unit]
         return Environment(ordered, None if export is None else {"export": "true" if export else "false"})
-
-
-def _resolve_runs(levels: tuple[_Level, ...]) -> list[tuple[_Level, list[Property]]]:
-    """Variables that hold, level by level, in the order of the text."""
-    runs: list[tuple[_Level, list[Property]]] = []
-    for level, unit in _resolve(levels, "Environment"):
-        if not runs or runs[-1][0] is not level:
-            runs.append((level, []))
-        runs[-1][1].extend(p for p, _ in unit)
-    return runs
 
 
 class TaskView(View[Task]):
@@ -278,8 +284,8 @@ class TaskGroupView(View[TaskGroup]):
     """What holds for one task group; ``container`` is empty where it is implicit."""
 
     def __init__(self, container: TaskGroup, levels: tuple[_Level, ...], task_levels: tuple[_Level, ...],
-                 tasks: tuple[Task, ...], policy: str) -> None:
-        super().__init__(container, levels)
+                 tasks: tuple[Task, ...], policy: str, waits: bool) -> None:
+        super().__init__(container, levels, waits)
         self._task_levels = task_levels
         self._policy = policy
         self._tasks = tasks
@@ -296,7 +302,8 @@ class TaskGroupView(View[TaskGroup]):
     def task(self, j: int) -> TaskView:
         """The view of task j, counted from 0; IndexError beyond."""
         task = self._tasks[j] if self._tasks or j else Task()
-        return TaskView(task, (_Level("Task", task, True, False, True, self._policy), *self._task_levels))
+        levels = (_Level("Task", task, True, False, True, self._policy, self._levels[0].shared), *self._task_levels)
+        return TaskView(task, levels, self._waits)
 
     def tasks(self) -> Iterator[TaskView]:
         """The views of all tasks."""
@@ -309,10 +316,11 @@ class Effective(View[Job]):
     def __init__(self, job: Job, defaults: JobDefaults | None = None, policy: str = "Reject",
                  shared: Shared | None = None) -> None:
         self.job, self.defaults, self.policy = job, defaults, policy
-        self._job = _Level("Job", job, True, False, True, policy)
-        self._far = tuple([_Level("JobDefaults", d, True, True, True, policy, shared)
+        here: Shared = {}       # several slots and several places look at the same container
+        self._job = _Level("Job", job, True, False, True, policy, here)
+        self._far = tuple([_Level("JobDefaults", d, True, True, True, policy, here if shared is None else shared)
                            for d in (defaults,) if d is not None])
-        super().__init__(job, (self._job, *self._far))
+        super().__init__(job, (self._job, *self._far), _waits(job))
         groups = tuple(job.task_groups)
         if not groups and defaults is not None:
             groups = tuple(defaults.task_groups)
@@ -335,7 +343,7 @@ class Effective(View[Job]):
         group = self._task_groups[i] if self._task_groups or i else TaskGroup()
         outer = _inner_policy(self._groups_level if self._task_groups else self._job)
         path = "JobDefaults/TaskGroup" if self._task_groups and self._groups_level is not self._job else "TaskGroup"
-        own = _Level(path, group, True, False, True, outer)
+        own = _Level(path, group, True, False, True, outer, self._job.shared)
         near = tuple(_nested(level, "TaskDefaults") for level in (own, *self._group_defaults))
         far = tuple(_nested(level, "TaskDefaults") for level in self._far_group_defaults)
         job = self._job._replace(amounts=False, own=False)
@@ -345,7 +353,7 @@ class Effective(View[Job]):
         above = tuple(level._replace(amounts=False, own=False) for level in levels)
         count = 2 + len(self._group_defaults)
         task_levels = (*(t for ts in near for t in ts), *above[:count], *(t for ts in far for t in ts), *above[count:])
-        return TaskGroupView(group, levels, task_levels, self._tasks_of(group), _inner_policy(own))
+        return TaskGroupView(group, levels, task_levels, self._tasks_of(group), _inner_policy(own), self._waits)
 
     def _tasks_of(self, group: TaskGroup) -> tuple[Task, ...]:
         """A group without tasks takes those of TaskGroupDefaults, as a job takes task groups: whole or not at all."""
@@ -369,7 +377,7 @@ class Effective(View[Job]):
 
         Defaults of task groups and tasks are put into those that stand there; where none do, they stay (implicit
         ones have no place of their own)."""
-        job = _folded(Job, self.job, self._levels, ("TaskGroup", "TaskGroupDefaults"), self.policy)
+        job = _folded(Job, self.job, self._levels, ("TaskGroup", "TaskGroupDefaults"), self.policy, self._waits)
         outer = job.attributes.get("awarenessPolicy", self.policy)
         if self._task_groups:
             job.items += [self._fold_group(TaskGroup, g, outer) for g in self._task_groups]
@@ -378,20 +386,22 @@ class Effective(View[Job]):
         return job
 
     def _fold_group(self, cls: type[Any], group: Container, outer: str) -> Container:
-        own = _Level("TaskGroup", group, True, False, True, _inner_policy(self._groups_level))
+        own = _Level("TaskGroup", group, True, False, True, _inner_policy(self._groups_level), self._job.shared)
         levels = (own, *self._group_defaults, *self._far_group_defaults)
-        made: Container = _folded(cls, group, levels, ("Task", "TaskDefaults"), outer, (self._job,))
+        made: Container = _folded(cls, group, levels, ("Task", "TaskDefaults"), outer, self._waits,
+                                   (self._job,))
         inner = made.attributes.get("awarenessPolicy", outer)
         near = tuple(t for level in (own, *self._group_defaults) for t in _nested(level, "TaskDefaults"))
         far = tuple(t for level in self._far_group_defaults for t in _nested(level, "TaskDefaults"))
         shadows = (own, *self._group_defaults, self._job)
         tasks = self._tasks_of(group) if isinstance(group, TaskGroup) else self._tasks_of(TaskGroup())
         for task in tasks:
-            first = _Level("Task", task, True, False, True, _inner_policy(own))
-            made.items.append(_folded(Task, task, (first, *near, *far), (), inner, shadows))
+            first = _Level("Task", task, True, False, True, _inner_policy(own), own.shared)
+            made.items.append(_folded(Task, task, (first, *near, *far), (), inner, self._waits, shadows))
         if not tasks and (near or far):
             start = _Level("TaskDefaults", TaskDefaults(), True, False, True, inner)
-            made.items.append(_folded(TaskDefaults, start.container, (start, *near, *far), (), inner, shadows))
+            made.items.append(_folded(TaskDefaults, start.container, (start, *near, *far), (), inner, self._waits,
+                                      shadows))
         return made
 
 
@@ -403,6 +413,11 @@ def effective(job: Job, defaults: JobDefaults | None = None, *, policy: str = "R
     not change between.
     """
     return Effective(job, defaults, policy, shared)
+
+
+def _waits(job: Job) -> bool:
+    """Whether a job has not started, as far as its State says."""
+    return job_state(job.value("State")).state not in ("Running", "Suspended", "Completed")
 
 
 def _inner_policy(level: _Level) -> str:
@@ -428,32 +443,32 @@ def _inside(level: _Level, tag: str, path: str) -> tuple[_Level, ...]:
 # --- folding ------------------------------------------------------------------------------------------------------
 
 def _folded(cls: type[_C], own: Container, levels: tuple[_Level, ...], left_out: tuple[str, ...], outer: str,
-            shadows: tuple[_Level, ...] = ()) -> _C:
+            waits: bool, shadows: tuple[_Level, ...] = ()) -> _C:
     """A copy of a container with what its defaults add. left_out: child containers that the caller sees to."""
     policy = own.attributes.get("awarenessPolicy", outer)
     items: list[Item] = [i for i in own.items if i.tag not in left_out and i.tag not in _CHILDREN]
-    items += _inherited(levels, "bare", policy, shadows)
+    items += _inherited(levels, "bare", policy, waits, shadows)
     for tag in _CHILDREN:
-        child = _folded_child(tag, own, levels, policy, shadows)
+        child = _folded_child(tag, own, levels, policy, waits, shadows)
         if child is not None:
             items.append(child)
     return cls(items, dict(own.attributes) or None, own.reference, own.line, own.spelling)
 
 
-def _folded_child(tag: Any, own: Container, levels: tuple[_Level, ...], policy: str,
+def _folded_child(tag: Any, own: Container, levels: tuple[_Level, ...], policy: str, waits: bool,
                   shadows: tuple[_Level, ...]) -> Container | None:
     mine = [i for i in own.items if i.tag == tag and isinstance(i, Container)]
     if not mine and len(levels) == 1:
         return None
     attributes = dict(mine[0].attributes) if mine else {}
     items: list[Item] = [i for c in mine for i in c.items]
-    inherited = _inherited(levels, tag, attributes.get("awarenessPolicy", policy), shadows)
+    inherited = _inherited(levels, tag, attributes.get("awarenessPolicy", policy), waits, shadows)
     if tag == "Environment":
         export = _export(levels, shadows)
         attributes |= {} if export is None else {"export": export}
         items = [*inherited, *items]
     else:
-        items = [*_alone(items), *inherited] if inherited else items
+        items = [*bracketed(items), *inherited] if inherited else items
     if not mine and not items and not attributes:
         return None
     return CLASSES[tag](items, attributes or None, None, mine[0].line if mine else 0)
@@ -469,46 +484,21 @@ def _export(levels: tuple[_Level, ...], shadows: tuple[_Level, ...]) -> str | No
     return None
 
 
-def _inherited(levels: tuple[_Level, ...], slot: Slot, policy: str, shadows: tuple[_Level, ...]) -> list[Property]:
+def _inherited(levels: tuple[_Level, ...], slot: Slot, policy: str, waits: bool,
+               shadows: tuple[_Level, ...]) -> list[Property]:
     """What the levels after the first add, with the policy it had there; for Environment the farthest first."""
     if not any(_read(level, slot) for level in levels[1:]):
         return []
-    runs: list[tuple[_Level, list[Property]]] = []
-    own = {_key(p) for p, _ in _slot_items(levels[0].container, slot)}
-    for level, unit in _further(levels[1:], slot, own, shadows):
-        made = [_with_policy(p, _policy(child, level.container, level.policy), policy) for p, child in unit]
-        if not runs or runs[-1][0] is not level:
-            runs.append((level, []))
-        runs[-1][1].extend(_alone(made) if slot == "Requested" else made)
+    runs: list[list[Property]] = []
+    for level, unit in _further(levels[1:], slot, _Seen(levels[0], slot, waits), shadows):
+        properties = [_with_policy(p, _policy(child, level.container, level.policy), policy) for p, child in unit]
+        runs.append(bracketed(properties) if slot == "Requested" else properties)
     if slot == "Environment":
         runs.reverse()
-    return [p for _, run in runs for p in run]
+    return [p for run in runs for p in run]
 
 
 def _with_policy(p: Property, there: str, here: str) -> Property:
     if there == here or "awarenessPolicy" in p.attributes:
         return p
     return p.replace(awarenessPolicy=there)
-
-
-_I = TypeVar("_I", bound=Item)
-
-
-def _alone(items: list[_I]) -> list[_I]:
-    """The same expression in brackets where it needs them to be joined to another with And."""
-    at = [n for n, i in enumerate(items) if isinstance(i, Property)]
-    if not at:
-        return items
-    out: list[Any] = list(items)
-    first, last = out[at[0]], out[at[-1]]
-    if first.attributes.get("conj") in ("Or", "Nor"):
-        first = out[at[0]] = first.replace(conj="Nand" if first.attributes["conj"] == "Nor" else None)
-    depth = 0
-    loose = False
-    for n in at:
-        loose = loose or (depth == 0 and n != at[0] and _or(out[n]))
-        depth += _group(out[n])
-    if loose and len(at) > 1 and _group(first) >= 0 >= _group(last) and not depth:
-        out[at[0]] = first.replace(group=str(_group(first) + 1))
-        out[at[-1]] = last.replace(group=str(_group(last) - 1))
-    return out

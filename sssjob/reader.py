@@ -31,7 +31,7 @@ from sssjob.xmlio import Locator, clean_bytes, crowded, long_tag, parser, refuse
 from sssjob.xmlio import parse_tree as parse_xml
 
 __all__ = ["Source", "collector_paused", "iter_job_elements", "parse_tree", "read_bytes", "read_document",
-           "stream_jobs"]
+           "stream_elements", "stream_jobs"]
 
 Source = bytes | str | Path | BinaryIO
 
@@ -406,6 +406,14 @@ def stream_jobs(source: Source, *, profile: str = "liberal", path: str = "-", li
     JobDefaults is yielded where it stands; it may follow the jobs it holds for. Findings go into ``findings``.
     Raises as ``iter_job_elements``; nothing is repaired in a stream.
     """
+    return (container for _, container in stream_elements(
+        source, profile=profile, path=path, limits=limits, policy=policy, findings=findings))
+
+
+def stream_elements(source: Source, *, profile: str = "liberal", path: str = "-", limits: Limits = LIMITS,
+                    policy: Policy | None = None,
+                    findings: Findings | None = None) -> Iterator[tuple[Any, Job | JobDefaults]]:
+    """As ``stream_jobs``, each with the lxml element that it was read from (valid until the next is asked for)."""
     row = profile_of(profile)
     found = Findings(path, limits) if findings is None else findings
     window = _Window()
@@ -415,5 +423,5 @@ def stream_jobs(source: Source, *, profile: str = "liberal", path: str = "-", li
             element.tag.rpartition("}")[2]) or reader.root_name(element.tag.rpartition("}")[2])
         if name in ("Job", "JobDefaults"):
             local = element.tag.rpartition("}")[2]
-            yield reader.container(element, reader.scope(name),  # type: ignore[misc]
-                                   None if local == name else local)
+            yield element, reader.container(element, reader.scope(name),  # type: ignore[misc]
+                                            None if local == name else local)

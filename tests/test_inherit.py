@@ -65,10 +65,27 @@ def test_group_levels() -> None:
 
 
 def test_slots_do_not_touch_each_other() -> None:
+    """Of a job that has run a bare value is what was delivered (section 10)."""
     defaults = JobDefaults([prop("Memory", 1), Requested([prop("Memory", 2)]), Delivered([prop("Memory", 3)])])
-    view = effective(Job([Requested([prop("Memory", 9)])]), defaults)
+    view = effective(Job([prop("State", "Completed"), Requested([prop("Memory", 9)])]), defaults)
     assert view.value("Memory") == 1 and view.value("Memory", "Requested") == 9
     assert view.get("Memory", "Delivered") == []        # a result: never from defaults
+
+
+@pytest.mark.parametrize("state", [None, "Idle", "UserHold"])
+def test_bare_and_requested_override_each_other_while_the_job_waits(state: str | None) -> None:
+    """Both say what is asked for then: a default in the other slot would be asked for beside the job's own word."""
+    said_ = [] if state is None else [prop("State", state)]
+    bare = effective(Job([*said_, prop("Duration", 50)]), JobDefaults([Requested([prop("Duration", 100)])]))
+    assert (bare.value("Duration"), bare.get("Duration", "Requested")) == (50, [])
+    asked = effective(Job([*said_, Requested([prop("Duration", 50)])]), JobDefaults([prop("Duration", 100)]))
+    assert (asked.get("Duration"), asked.value("Duration", "Requested")) == ([], 50)
+    both = effective(Job(said_), JobDefaults([prop("Duration", 100), Requested([prop("Duration", 200)])]))
+    assert (both.value("Duration"), both.value("Duration", "Requested")) == (100, 200)
+    job = Job([*said_, Requested([prop("Memory", 4), prop("Queue", "a")]), TaskGroup([prop("Queue", "b")])])
+    group = effective(job, JobDefaults([TaskGroupDefaults([prop("Memory", 2)])])).task_group(0)
+    assert (group.value("Queue"), group.get("Queue", "Requested")) == ("b", [])
+    assert group.value("Memory") == 2       # the job's amount is another thing than that of its group
 
 
 def test_a_set_is_replaced_whole() -> None:
@@ -180,6 +197,139 @@ def test_units_at_the_top_are_taken_one_by_one() -> None:
                                        prop("Disk", 3)])])
     view = effective(Job([Requested([prop("Disk", 9)])]), defaults)
     assert [p.value for p in view.properties("Requested")] == [9, 1, 2]
+
+
+_TIED = [prop("Duration", 50), prop("Processors", 2, group="1"), prop("Processors", 4, conj="Or", group="-1"),
+         prop("Node", "a"), prop("Node", "b", conj="Or")]
+
+
+def test_defaults_never_beat_an_expression_with_amounts() -> None:
+    """The block cannot be inherited as it stands, for it holds amounts; the names in it are said all the same."""
+    job = Job([Requested(list(_TIED)), TaskGroup([prop("TaskCount", 1), Task([prop("Name", "t")])])])
+    view = effective(job, JobDefaults([Requested([prop("Duration", 100), prop("Queue", "q")])]))
+    for place in (view, view.task_group(0), view.task(0, 0)):
+        assert [(p.value, str(o)) for p, o in zip(place.get("Duration", "Requested"),
+                                                  place.origin("Duration", "Requested"), strict=True)] == [(50, "Job")]
+        assert place.value("Queue", "Requested") == "q"
+    assert view.task_group(0).get("Processors", "Requested") == []
+    folded = effective(view.fold())
+    assert [p.value for p in folded.task(0, 0).properties("Requested")] == [50, "q"]
+
+
+@pytest.mark.parametrize(("given_", "left"), [
+    ([prop("Queue", "a"), prop("Processors", 2, conj="Or")], [prop("Queue", "a")]),
+    ([prop("Processors", 2), prop("Queue", "a", conj="Or"), prop("User", "u")],
+     [prop("Queue", "a"), prop("User", "u")]),
+    ([prop("Processors", 2), prop("Queue", "a", conj="Nor"), prop("Queue", "b", conj="Or")],
+     [prop("Queue", "a", conj="Nand"), prop("Queue", "b", conj="Or")]),
+    ([prop("User", "u"), prop("Queue", "a", group="2"), prop("Memory", 1, group="-1"),
+      prop("Queue", "b", conj="Or", group="1"), prop("Memory", 2, group="-2")],
+     [prop("User", "u"), prop("Queue", "a", group="1"), prop("Queue", "b", conj="Or", group="-1")]),
+    ([prop("Queue", "a", group="-1"), prop("Queue", "b", conj="Or", group="1"), prop("Memory", 2)],
+     [prop("Queue", "a", group="1"), prop("Queue", "b", conj="Or", group="-1")]),
+    ([prop("Queue", "a", group="1"), prop("Memory", 2, conj="Or")], []),
+    ([prop("Queue", "a", group="99"), prop("Memory", 2, conj="Or", group="-99")], []),
+])
+def test_what_is_left_of_an_expression_without_its_amounts(given_: list[Property], left: list[Property]) -> None:
+    assert effective(Job([Requested(given_)])).task_group(0).properties("Requested") == left
+
+
+def test_expressions_of_several_levels_hold_together() -> None:
+    """Without brackets an Or of the defaults would be an alternative to all that the job asks for."""
+    job = Job([Requested([prop("Memory", 1)])])
+    view = effective(job, JobDefaults([Requested([prop("Queue", "q"), prop("User", "u", conj="Or")])]))
+    assert str(parse(view.properties("Requested"))) == "Memory = 1 and (Queue = q or User = u)"
+
+
+# --- the nearest level, by a model of its own ---------------------------------------------------------------------
+
+#: Place -> the levels that it looks at, nearest first.
+_NEAR = {
+    "Task": ["Task", "TaskDefaults", "TaskGroupDefaults/TaskDefaults", "TaskGroup", "TaskGroupDefaults", "Job",
+             "JobDefaults/TaskGroupDefaults/TaskDefaults", "JobDefaults/TaskGroupDefaults", "JobDefaults"],
+    "TaskGroup": ["TaskGroup", "TaskGroupDefaults", "Job", "JobDefaults/TaskGroupDefaults", "JobDefaults"],
+    "Job": ["Job", "JobDefaults"],
+}
+_TAGS = {"Queue": False, "User": False, "Memory": True, "Processors": True}     # whether it is an amount
+_Said = dict[str, dict[str, list[Property]]]
+
+
+@st.composite
+def said_at_levels(draw: st.DrawFn) -> _Said:
+    """Level -> slot -> its properties, tied in any way (balanced or not)."""
+    def properties(slot: str) -> list[Property]:
+        found: list[Property] = []
+        for tag in draw(st.lists(st.sampled_from(sorted(_TAGS)), max_size=4)):
+            tied = {"conj": draw(st.sampled_from(["And", "Or", "Nand", "Nor"])),
+                    "group": draw(st.sampled_from(["-1", "0", "0", "1"])),
+                    "preference": draw(st.sampled_from(["1", "-2"]))} if slot == "Requested" else {}
+            kept = {name: value for name, value in tied.items() if draw(st.booleans())}
+            found.append(prop(tag, len(found) + 1 if _TAGS[tag] else f"v{len(found)}", **kept))
+        return found
+
+    return {level: {slot: properties(slot) for slot in ("bare", "Requested")} for level in _NEAR["Task"]}
+
+
+def tree(levels: _Said) -> tuple[Job, JobDefaults]:
+    def items(level: str) -> list[Any]:
+        return [*levels[level]["bare"], Requested(levels[level]["Requested"])]
+
+    job = Job([*items("Job"), TaskGroupDefaults([*items("TaskGroupDefaults"),
+                                                 TaskDefaults(items("TaskGroupDefaults/TaskDefaults"))]),
+               TaskGroup([*items("TaskGroup"), TaskDefaults(items("TaskDefaults")), Task(items("Task"))])])
+    inner = "JobDefaults/TaskGroupDefaults"
+    return job, JobDefaults([*items("JobDefaults"), TaskGroupDefaults([
+        *items(inner), TaskDefaults(items(f"{inner}/TaskDefaults"))])])
+
+
+def nearest(levels: _Said, place: str, tag: str, slot: str, waits: bool) -> str | None:
+    """The level that says a property of a place; None where none says it, or the nearest one in the other slot."""
+    for level in _NEAR[place]:
+        if _TAGS[tag] and level.split("/")[-1].removesuffix("Defaults") != place:
+            continue
+        slots = [name for name, properties in levels[level].items() if tag in [p.tag for p in properties]]
+        if slot in slots:
+            return level
+        if slots and waits:
+            return None
+    return None
+
+
+@settings(max_examples=120, deadline=None)
+@given(said_at_levels(), st.sampled_from([None, "Idle", "Running", "Completed"]))
+def test_the_nearest_level_that_says_a_property_is_its_origin(levels: _Said, state: str | None) -> None:
+    job, defaults = tree(levels)
+    if state is not None:
+        job.items.insert(0, prop("State", state))
+    view = effective(job, defaults)
+    for place, seen in (("Job", view), ("TaskGroup", view.task_group(0)), ("Task", view.task(0, 0))):
+        for tag in _TAGS:
+            for slot in ("bare", "Requested"):
+                level = nearest(levels, place, tag, slot, state in (None, "Idle"))
+                origins = {str(o) for o in seen.origin(tag, slot)}
+                assert origins <= {level}, (place, tag, slot)
+                stated = [] if level is None else levels[level][slot]
+                if level is not None and not any({"conj", "group"} & p.attributes.keys() for p in stated):
+                    assert seen.get(tag, slot) == [p for p in stated if p.tag == tag]
+
+
+@settings(max_examples=60, deadline=None)
+@given(said_at_levels(), st.sampled_from(["Idle", "Completed"]))
+def test_a_folded_job_never_says_what_a_default_says_and_the_job_overrides(levels: _Said, state: str) -> None:
+    """The same of the document that folding gives: the level of a value is seen by looking for its property there."""
+    for level, slots in levels.items():
+        for properties in slots.values():
+            properties[:] = [p.replace(Decimal(1000 * _NEAR["Task"].index(level)) if _TAGS[p.tag] else level)
+                             for p in properties]
+    job, defaults = tree(levels)
+    job.items.insert(0, prop("State", state))
+    whole = effective(job, defaults)
+    folded = whole.fold()
+    for slot in ("bare", "Requested"):
+        for tag in _TAGS:
+            scope = folded if slot == "bare" else folded.ensure("Requested")
+            own = [p.value for p in scope.properties() if p.tag == tag]
+            assert own == [p.value for p in whole.get(tag, slot)]
 
 
 # --- folding ------------------------------------------------------------------------------------------------------

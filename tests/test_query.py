@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import time
+from contextlib import suppress
 from dataclasses import replace
 
 import pytest
@@ -14,7 +15,8 @@ from sssjob._query_text import candidates, check, linear, spell, tokens
 from sssjob.errors import QueryError, QueryTimeout, RejectedError, UsageError
 from sssjob.findings import Findings
 from sssjob.limits import LIMITS
-from sssjob.query import Result, query, query_stream
+from sssjob.query import Result, Version, query, query_stream
+from sssjob.reader import read_document
 
 SHORT = replace(LIMITS, query_seconds=0.5)
 NEW = b"""<JobGroup><Id>g</Id>
@@ -113,8 +115,10 @@ def test_stream(xpath: str, source: bytes) -> None:
 
 def test_stream_places_and_values() -> None:
     assert [r.path for r in query_stream("//User", NEW)] == ["/JobGroup/Job[1]/User", "/JobGroup/Job[2]/User"]
-    assert [(r.text(), r.path) for r in query_stream("count(//Node)", NEW)] == [
+    assert [(r.text(), r.path) for r in query_stream("count(.//Node)", NEW)] == [
         ("0", "/JobGroup/Job[1]"), ("2", "/JobGroup/Job[2]")]
+    assert [(r.text(), r.path, r.kind) for r in query_stream("count(//Node)", NEW)] == [("2", "", "number")]
+    assert [r.text() for r in query_stream("count(//Node)", b"<JobGroup/>")] == ["0"]
     assert [r.path for r in query_stream("/Job/User", b"<Job><User>a</User></Job>")] == ["/Job/User"]
     with pytest.raises(QueryError, match="alone"):
         query_stream("/JobGroup/Job[2]", NEW)
@@ -209,3 +213,132 @@ def test_versions() -> None:
     with pytest.raises(QueryError, match=r"3\.1"):
         query("upper-case('a')", NEW, version="1.0")
     assert texts("upper-case(//Job[1]/User)") == ["ANN"]
+
+
+# --- amounts ------------------------------------------------------------------------------------------------------
+
+AMOUNTS = b"""<JobGroup xmlns:o="urn:other"><Job><Id>a</Id><WallTime>01:00:00</WallTime>
+<StartTime>1970-01-02T00:00:00Z</StartTime>
+<Requested><Memory units="GB" metric="PerNode">2</Memory><VirtualMemory>1</VirtualMemory>
+<Node aggregation="Range">n[1-9],x</Node><Node count="2">y</Node></Requested></Job>
+<Job><Id>b</Id><NodeCount>4</NodeCount><Memory>512</Memory><Swap units="USD">3</Swap>
+<Resource name="s" units="KB">2</Resource><Resource name="gpu">2</Resource>
+<Node aggregation="Pattern">n.*</Node><Node aggregation="List">a, b,a</Node>
+<Node aggregation="Range">n[</Node><Node>n[1-2]</Node><Memory>much</Memory></Job>
+<Job><Id>c</Id><Requested><Node>a</Node><Node conj="Or">b</Node></Requested></Job></JobGroup>"""
+
+
+@pytest.mark.parametrize("version", ["1.0", "3.1"])
+@pytest.mark.parametrize(("xpath", "expected"), [
+    ("//Memory[sss:bytes(.) >= 1073741824]", ["2"]),
+    ("//Memory[sss:bytes(.) >= sss:bytes('512 MB')]", ["2", "512"]),
+    ("count(//Memory[sss:bytes(.) > 0])", ["2"]),
+    ("//Job[sss:seconds(Duration) = 3600]/Id", ["a"]),
+    ("//Job[sss:nodes(.) >= 4]/Id", ["a", "b"]),
+    ("//Requested[sss:nodes(.) = 12]/../Id", ["a"]),
+    ("sss:bytes(//Requested/Memory/text())", ["2147483648"]),
+    ("sss:seconds(//StartTime)", ["86400"]),
+    ("sss:seconds('1:30:00')", ["5400"]),
+    ("sss:seconds('1970-01-01T01:00:00Z')", ["3600"]),
+    ("sss:nodes('n[01-20]')", ["20"]),
+    ("sss:bytes('1.5 KiB')", ["1536"]),
+    ("sss:bytes('12')", ["NaN"]),
+    ("sss:bytes(12)", ["NaN"]),
+    ("sss:seconds(//Id[. = 'a'])", ["NaN"]),
+])
+def test_amounts(version: Version, xpath: str, expected: list[str]) -> None:
+    assert [r.text() for r in query(xpath, AMOUNTS, version=version, limits=SHORT)] == expected
+
+
+def test_amounts_of_several_nodes() -> None:
+    """XPath 1.0 takes the first, as number() does; 3.1 gives one for each."""
+    assert texts("sss:bytes(//Memory | //Swap | //Resource)", AMOUNTS) == ["2147483648"]
+    assert [r.text() for r in query("sss:bytes((//Memory, //Swap, //Resource))", AMOUNTS, version="3.1")] == [
+        "2147483648", "536870912", "NaN", "1048576", "NaN", "2048", "NaN"]
+    assert [r.text() for r in query("//Node/sss:nodes(.)", AMOUNTS)] == ["10", "2", "NaN", "2", "NaN", "1", "1", "1"]
+    assert [r.text() for r in query("//Job/sss:nodes(.)", AMOUNTS)] == ["12", "4", "NaN"]
+    assert texts("sss:bytes(//Nothing)", AMOUNTS) == ["NaN"]
+    assert list(query("sss:bytes(//Nothing)", AMOUNTS, version="3.1")) == []
+
+
+def test_the_prefix_of_amounts_may_be_the_documents_own() -> None:
+    own = b'<sss:Job xmlns:sss="urn:own"><sss:Memory units="KB">2</sss:Memory></sss:Job>'
+    versions: list[Version] = ["1.0", "3.1"]
+    for version in versions:
+        found = query("sss:bytes(//sss:Memory)", own, version=version)
+        assert [r.text() for r in found] == ["2048"]
+
+
+@pytest.mark.parametrize(("xpath", "said"), [
+    ("sss:foo(1)", "bytes, seconds, nodes"), ("sss:bytes()", "sss:bytes"), ("sss:bytes(1, 2)", "sss:bytes"),
+    ("Q{urn:sssjob:functions}bytes(1)", "without a namespace"),
+])
+@pytest.mark.parametrize("version", ["1.0", "3.1"])
+def test_amounts_that_are_asked_for_wrongly(version: Version, xpath: str, said: str) -> None:
+    with pytest.raises(QueryError) as caught:
+        list(query(xpath, AMOUNTS, version=version))
+    assert said in str(caught.value)
+
+
+def test_a_hostile_range_of_nodes_ends_in_time() -> None:
+    wide = ",".join(f"n[{i}-{i + 10 ** 9}]m[{i}-{i + 10 ** 9}]" for i in range(2_000))
+    document = f'<Job><Node aggregation="Range">{wide}</Node></Job>'.encode()
+    start = time.monotonic()
+    with suppress(QueryError):      # given up: that is an answer too
+        list(query("sss:nodes(//Node)", document, limits=SHORT))
+    assert time.monotonic() - start < 10
+    long = b'<Job><Node aggregation="Range">n[1-99999999999]</Node></Job>'
+    assert texts("sss:nodes(//Node)", long) == ["99999999999"]
+
+
+# --- effective values ---------------------------------------------------------------------------------------------
+
+DEFAULTS = b"""<JobGroup awarenessPolicy="Warn">
+<JobDefaults><Project>p</Project><Requested><Memory units="GB">2</Memory><Duration>100</Duration></Requested>
+<TaskGroupDefaults><Queue>far</Queue><TaskDefaults><Shell>sh</Shell></TaskDefaults></TaskGroupDefaults></JobDefaults>
+<Job><Id>1</Id><TaskGroup><TaskCount>2</TaskCount><Task><Id>t</Id></Task></TaskGroup></Job>
+<Job><Id>2</Id><Project>own</Project>
+<Requested><Duration>50</Duration></Requested></Job>
+</JobGroup>"""
+
+
+@pytest.mark.parametrize(("xpath", "plain_", "effective"), [
+    ("count(//Job[Project='p'])", ["0"], ["1"]),
+    ("//Job/Project", ["own"], ["p", "own"]),
+    ("//Job/Requested/Duration", ["50"], ["100", "50"]),
+    ("//Job[sss:bytes(Requested/Memory) > 1073741824]/Id", [], ["1", "2"]),
+    ("//Job/TaskGroup/Queue", [], ["far"]),
+    ("//Task/Shell", [], ["sh"]),
+    ("sum(//Job/Requested/Duration)", ["50"], ["150"]),
+])
+def test_effective_values(xpath: str, plain_: list[str], effective: list[str]) -> None:
+    assert [r.text() for r in query(xpath, DEFAULTS)] == [r.text() for r in query_stream(xpath, DEFAULTS)] == plain_
+    assert [r.text() for r in query(xpath, DEFAULTS, effective=True)] == effective
+    assert [r.text() for r in query_stream(xpath, DEFAULTS, effective=True)] == effective
+
+
+def test_effective_documents_keep_what_they_are() -> None:
+    assert not list(query("//JobDefaults", DEFAULTS, effective=True))
+    assert [(r.path, r.line) for r in query("//Duration", DEFAULTS, effective=True)] == [
+        ("/JobGroup/Job[1]/Requested/Duration", 4), ("/JobGroup/Job[2]/Requested/Duration", 6)]
+    envelope = b"<Envelope><Body>x" + DEFAULTS + b"</Body></Envelope>"
+    assert [r.text() for r in query("/Envelope/Body/JobGroup/@awarenessPolicy", envelope, effective=True)] == ["Warn"]
+    assert [r.text() for r in query("//Job/Project", envelope, effective=True)] == ["p", "own"]
+    assert [r.text() for r in query_stream("//Job/Project", envelope, effective=True)] == ["p", "own"]
+    assert [r.text() for r in query("//Project", etree.fromstring(DEFAULTS), effective=True)] == ["p", "own"]
+    reference = read_document(b"<JobGroup><Job>x-7</Job></JobGroup>")
+    assert [r.text() for r in query("//Job", reference, effective=True)] == ["x-7"]
+
+
+def test_defaults_of_two_groups_stay_apart_in_a_stream() -> None:
+    other = DEFAULTS.replace(b"<Project>p</Project>", b"<Project>q</Project>")
+    both = b"<Envelope><Body>" + DEFAULTS + other + b"</Body></Envelope>"
+    assert [r.text() for r in query_stream("//Job/Project", both, effective=True)] == ["p", "own", "q", "own"]
+
+
+def test_defaults_that_come_after_jobs_are_refused_in_a_stream() -> None:
+    late = b"<JobGroup>\n<Job><Id>1</Id></Job>\n<JobDefaults><Project>p</Project></JobDefaults></JobGroup>"
+    assert [r.text() for r in query("//Job/Project", late, effective=True)] == ["p"]
+    with pytest.raises(QueryError, match=r"a\.xml:3: JobDefaults stands after jobs"):
+        list(query_stream("//Job/Project", late, effective=True, path="a.xml"))
+    assert [r.text() for r in query_stream("count(//Job)", late)] == ["1"]

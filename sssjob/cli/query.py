@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
@@ -30,54 +30,64 @@ __all__ = ["command"]
 @click.option("--xpath", "version", type=click.Choice(["1.0", "3.1"]), metavar="VERSION",
               help="Version of XPath: 1.0 or 3.1 (default: what the expression needs).")
 @click.option("--stream", is_flag=True, help="Job by job, in bounded memory, for groups of any size.")
+@click.option("--effective", is_flag=True, help="Each job as it counts: with all defaults folded in.")
 @click.option("--format", "form", type=click.Choice(["xml", "text", "jsonl"]), metavar="FORM",
               help="How results are written: xml, text or jsonl (default: xml; jsonl with --json).")
 @click.option("--var", "variables", multiple=True, metavar="NAME=VALUE", help="A variable of the expression: $NAME.")
 @common
 @reading
 def command(session: Session, expression: str, files: tuple[str, ...], version: Version | None, stream: bool,
-            form: str | None, variables: tuple[str, ...]) -> int:
+            effective: bool, form: str | None, variables: tuple[str, ...]) -> int:
     """Evaluate XPATH over every FILE (- is standard input) and write the results, one after another.
 
     Names are those of release 3.1.0, in any spelling that the documents use (but with --profile 3.1). Documents are
     taken as they stand; with --policy they are read first, and one that is refused gives no results.
+    sss:bytes(NODE), sss:seconds(NODE) and sss:nodes(NODE) are the amounts of nodes as numbers.
     """
     once(files)
     if stream and session.policy is not None and "-" in files:
         raise UsageError("--stream with --policy reads twice; standard input (-) can be read only once")
-    given = pairs(variables, "--var")
+    asked = _Asked(expression, version, stream, effective, pairs(variables, "--var"))
     form = form or ("jsonl" if session.as_json else "xml")
     for name in files:
         with session.tolerant(name):
-            for result in _results(session, expression, name, version, stream, given):
+            for result in _results(session, asked, name):
                 emit(_written(result, form))
     return session.status()
 
 
-def _results(session: Session, expression: str, name: str, version: Version | None, stream: bool,
-             variables: dict[str, str]) -> Iterable[Result]:
-    if stream:
-        return _streamed(session, expression, name, version, variables)
+class _Asked(NamedTuple):
+    expression: str
+    version: Version | None
+    stream: bool
+    effective: bool
+    variables: dict[str, str]
+
+
+def _results(session: Session, asked: _Asked, name: str) -> Iterator[Result]:
+    if asked.stream:
+        yield from _streamed(session, asked, name)
+        return
     from sssjob.intake import format_of
     from sssjob.query import query
 
     data = read_bytes(name)
     ours = format_of(data, name, session.source)[0].name == "sss" and session.site is None
-    document = None if ours else _read(session, name, data)
     findings = Findings(name)
-    found = query(expression, data if document is None else _as_xml(document), version=version, variables=variables,
-                  path=name, profile=session.profile, findings=findings)
-    if not ours:
-        return found
-    if session.policy is None:
-        session.report(findings)
+    if asked.effective or not ours:
+        results = query(asked.expression, _read(session, name, data), version=asked.version,
+                        variables=asked.variables, path=name, profile=session.profile, effective=asked.effective)
     else:
-        _read(session, name, data)
-    return found
+        results = query(asked.expression, data, version=asked.version, variables=asked.variables, path=name,
+                        profile=session.profile, findings=findings)
+        if session.policy is None:
+            session.report(findings)
+        else:
+            _read(session, name, data)
+    yield from results
 
 
-def _streamed(session: Session, expression: str, name: str, version: Version | None, variables: dict[str, str]
-              ) -> Iterable[Result]:
+def _streamed(session: Session, asked: _Asked, name: str) -> Iterator[Result]:
     """The same job by job, of a document in XML."""
     from sssjob.query import query_stream
 
@@ -86,7 +96,11 @@ def _streamed(session: Session, expression: str, name: str, version: Version | N
     if session.policy is not None:
         session.scan(name).raise_if_rejected()
     source = sys.stdin.buffer if name == "-" else Path(name)
-    return query_stream(expression, source, version=version, variables=variables, path=name, profile=session.profile)
+    findings = Findings(name)
+    yield from query_stream(asked.expression, source, version=asked.version, variables=asked.variables, path=name,
+                            profile=session.profile, effective=asked.effective, policy=session.policy,
+                            findings=findings)
+    session.report(findings if asked.effective and session.policy is None else ())
 
 
 def _read(session: Session, name: str, data: bytes) -> Document:
@@ -96,13 +110,6 @@ def _read(session: Session, name: str, data: bytes) -> Document:
     if session.policy is not None and session.errors > before:
         raise RejectedError([])
     return document
-
-
-def _as_xml(document: Document) -> bytes:
-    """The text of a document that was read from another format."""
-    from sssjob.writer import write_document
-
-    return write_document(document, findings=Findings(document.path)).encode()
 
 
 def _written(result: Result, form: str) -> str:

@@ -9,6 +9,7 @@ import stat
 import subprocess
 import sys
 import time
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -336,6 +337,80 @@ def test_query_follows_the_policy_when_there_is_one(sssjob: Command, place: Path
     code, out, err = sssjob("query", *stream, "--policy", "warn", "//Id", "unknown.xml")
     assert (code, out, err.startswith(UNKNOWN_LINE + " warning")) == (0, "<Id>x</Id>\n", True)
     assert sssjob("query", *stream, "--policy", "ignore", "//Id", "unknown.xml") == (0, "<Id>x</Id>\n", "")
+
+
+_DEFAULTED = """<JobGroup>
+<JobDefaults><Project>p</Project><Requested><Memory units="GB">2</Memory></Requested></JobDefaults>
+<Job><Id>1</Id></Job>
+<Job><Id>2</Id><Project>own</Project><Requested><Memory>100</Memory></Requested></Job>
+</JobGroup>
+"""
+
+
+@pytest.mark.parametrize("stream", [[], ["--stream"]])
+def test_query_over_effective_values(sssjob: Command, place: Path, stream: list[str]) -> None:
+    Path("d.xml").write_text(_DEFAULTED)
+    ask = partial(sssjob, "query", *stream, "--effective")
+    assert ask("count(//Job[Project='p'])", "--format", "text", "d.xml") == (0, "1\n", "")
+    assert sssjob("query", *stream, "count(//Job[Project='p'])", "--format", "text", "d.xml") == (0, "0\n", "")
+    assert ask("//Job[sss:bytes(Requested/Memory) > 1073741824]", "d.xml") == (
+        0, '<Job><Id>1</Id><Project>p</Project><Requested><Memory units="GB">2</Memory></Requested></Job>\n', "")
+    assert ask("--json", "//Project", "d.xml").out == (
+        '{"kind": "element", "name": "Project", "file": "d.xml", "line": 3, "path": "/JobGroup/Job[1]/Project", '
+        '"value": "p"}\n{"kind": "element", "name": "Project", "file": "d.xml", "line": 4, '
+        '"path": "/JobGroup/Job[2]/Project", "value": "own"}\n')
+
+
+def test_query_over_effective_values_reads_the_document(sssjob: Command, place: Path) -> None:
+    """What reading finds is told, as for JSON; --policy decides whether it refuses."""
+    for stream in ([], ["--stream"]):
+        code, out, err = sssjob("query", "--effective", *stream, "//Id", "unknown.xml")
+        assert (code, out) == (1, "<Id>x</Id>\n") and "SSS301" in err
+        code, out, err = sssjob("query", "--effective", *stream, "--policy", "reject", "//Id", "unknown.xml")
+        assert (code, out) == (1, "") and err.count("SSS301") == 1
+        code, out, err = sssjob("query", "--effective", *stream, "--policy", "warn", "//Id", "unknown.xml")
+        assert (code, out) == (0, "<Id>x</Id>\n") and err.count("SSS301") == 1
+
+
+def test_query_with_defaults_after_the_jobs(sssjob: Command, place: Path) -> None:
+    lines = _DEFAULTED.splitlines(keepends=True)
+    Path("late.xml").write_text("".join([lines[0], *lines[2:4], lines[1], lines[4]]))
+    assert sssjob("query", "--effective", "--format", "text", "//Project", "late.xml") == (0, "p\nown\n", "")
+    assert sssjob("query", "--effective", "--stream", "--format", "text", "sum(//Memory)", "late.xml") == (
+        2, "", "sssjob: late.xml:4: JobDefaults stands after jobs that it holds for, which a stream has let go by "
+               "then; leave --stream away\n")
+
+
+@pytest.mark.parametrize(("query", "code", "out", "err"), [
+    ("count(//Job)", 0, "2\n", ""),
+    ("sum(//Memory)", 0, "102\n", ""),
+    ("max(//Memory)", 0, "100\n", ""),
+    ("exists(//Job[Id = 3])", 0, "false\n", ""),
+    ("count(Project)", 0, "0\n1\n", ""),
+    ("//Job[last()]", 2, "", "a stream shows each Job alone: it has no place among other jobs (position, last)\n"),
+    ("last()", 2, "", "a stream shows each Job alone: it has no place among other jobs (position, last)\n"),
+    ("/JobGroup/JobDefaults", 2, "",
+     "a stream shows each Job alone: JobDefaults stands beside the jobs and is not seen\n"),
+    ("count(//Job) + 1", 2, "",
+     "its value depends on more than one job; one value of a whole stream is that of count(), sum(), min(), "
+     "max(), exists() or empty() of a path, and a value of each Job that of //Job/...\n"),
+    ("2 + 2", 2, "", "the query asks nothing of a job: leave --stream away\n"),
+])
+def test_query_over_all_jobs_of_a_stream(sssjob: Command, place: Path, query: str, code: int, out: str,
+                                         err: str) -> None:
+    Path("d.xml").write_text("\n".join(line for line in _DEFAULTED.splitlines() if "JobDefaults" not in line).replace(
+        "<Job><Id>1</Id></Job>", "<Job><Id>1</Id><Requested><Memory>2</Memory></Requested></Job>"))
+    why = f"sssjob: the query cannot be asked of a stream: {err}" if err else ""
+    assert sssjob("query", "--stream", "--format", "text", query, "d.xml") == (code, out, why)
+
+
+@pytest.mark.parametrize(("query", "said"), [
+    ("last()", "the query cannot be evaluated: last() counts nothing here: it belongs into a condition, [last()]"),
+    ("sss:bites(.)", "there is no function sss:bites(); of the prefix sss there are bytes, seconds, nodes"),
+    ("sss:bytes()", "the query cannot be evaluated: sss:bytes() takes one argument, not 0"),
+])
+def test_query_says_what_is_wrong(sssjob: Command, place: Path, query: str, said: str) -> None:
+    assert sssjob("query", query, "job.xml") == (2, "", f"sssjob: {said}\n")
 
 
 def test_query_forms(sssjob: Command, place: Path) -> None:
