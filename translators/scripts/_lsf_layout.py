@@ -16,23 +16,9 @@ from typing import Final
 from sssjob.element import Container
 from sssjob.findings import Findings
 from sssjob.model import TaskGroup
-from sssjob.translators.scripts._lsf_expressions import compound, names_of, sections
-from sssjob.translators.scripts.base import APPROXIMATED, DROPPED, PARTS, SITE, Asking, Entry, Reading, Special
-from sssjob.translators.scripts.choices import (
-    Choice,
-    Every,
-    Term,
-    any_of,
-    choices,
-    drop,
-    expanded,
-    infix,
-    none_of,
-    parsed,
-    put,
-    sayable,
-    terms,
-)
+from sssjob.translators.scripts._lsf_expressions import compound, sections
+from sssjob.translators.scripts._lsf_names import read_hosts, select, selection, write_hosts
+from sssjob.translators.scripts.base import APPROXIMATED, PARTS, SITE, Asking, Entry, Reading, Special
 from sssjob.translators.scripts.common import Written
 from sssjob.translators.scripts.layout import (
     Amount,
@@ -53,7 +39,6 @@ from sssjob.units import byte_factor, to_bytes
 __all__ = ["NAMES", "read_layout", "special_limit", "write_layout"]
 
 NAMES: Final = ("-n", "-nnodes", "-R", "-M", "-gpu", "-m")
-_HOST: Final = re.compile(r"[A-Za-z0-9][\w.-]*", re.ASCII)
 
 
 # -- reading
@@ -76,12 +61,7 @@ def read_layout(reading: Reading, options: Mapping[str, Option]) -> None:
     if (gpus := options.get("-gpu")) is not None:
         _read_gpus(reading, gpus)
     if (hosts := options.get("-m")) is not None:
-        names = (hosts.value or "").split()
-        if names and all(map(_HOST.fullmatch, names)) and not {"all", "others"} & set(names):
-            listed = {"aggregation": "List"} if len(names) > 1 else {}          # any of them will do
-            reading.put("Requested/Node", ",".join(names), hosts, **listed)
-        else:
-            reading.keep(hosts)
+        read_hosts(reading, hosts)
 
 
 _COUNTS: Final = re.compile(r"\s*(\d{1,9})\s*(?:,\s*(\d{1,9})\s*)?", re.ASCII)
@@ -250,47 +230,8 @@ def _amount(reading: Reading, option: Option, found: re.Match[str]) -> bool:
     return True
 
 
-_RESOURCE: Final = re.compile(r"[A-Za-z_]\w*", re.ASCII)
-
-
-def _selection(reading: Reading, option: Option, text: str) -> str:
-    """Features, and hosts that are not wanted where all is demanded; another expression of features as it is."""
-    found = names_of(text)
-    if found is None:
-        return _alternatives(reading, option, text)
-    if any(value and (name != "hname" or sign == "==") for name, sign, value in found):
-        return text
-    for name, _, value in found:
-        if value:
-            reading.put("Requested/Node", value, option, op="NE")
-        else:
-            reading.put("Requested/Feature", name, option)
-    return ""
-
-
-_UNWANTED: Final = re.compile(r"hname\s*!=\s*(['\"]?)([\w.-]+)\1", re.ASCII)
-
-
-def _alternatives(reading: Reading, option: Option, text: str) -> str:
-    """Another selection: conditions that are all demanded, each about features alone or a host that is not wanted."""
-    def term(text: str) -> Term | None:
-        if (host := _UNWANTED.fullmatch(text)) is not None:
-            return Term(host[2], False, "Node")
-        return Term(text, True, "Feature") if _RESOURCE.fullmatch(text) else None
-
-    choice = parsed(text, term)
-    parts = choice.items if isinstance(choice, Every) else () if choice is None else (choice,)
-    tags = [{one.kind for one in terms(part)} for part in parts]
-    if not parts or any(len(tag) > 1 or ("Node" in tag and none_of(part) is None)
-                        for part, tag in zip(parts, tags, strict=True)):
-        return text
-    for part, (tag,) in zip(parts, tags, strict=True):
-        put(reading, f"Requested/{tag}", part, option)
-    return ""
-
-
 #: In the order of writing.
-_SECTIONS: Final = {"select": _selection, "span": _span, "rusage": _usage, "affinity": _affinity}
+_SECTIONS: Final = {"select": selection, "span": _span, "rusage": _usage, "affinity": _affinity}
 _ORDER: Final = {name: at for at, name in enumerate(_SECTIONS)}
 
 
@@ -373,7 +314,7 @@ def write_layout(asking: Asking) -> Written:
     tasks, cpus = task_processors(asking, part)
     gpus = None if part.gpus is None else _gpus(asking, part, part.gpus, tasks)
     options, spans = _slots(asking, part, tasks, None if most is None else most // (cpus or 1))
-    requirements = [*_select(asking), *spans]
+    requirements = [*select(asking), *spans]
     requirements += _rusage(asking, part, cpus or 1, options)
     if cpus is not None and cpus > 1:
         requirements.append(f"affinity[core({cpus})*1]")
@@ -384,7 +325,7 @@ def write_layout(asking: Asking) -> Written:
         options.append(("-R", kept.text))
     if gpus is not None:
         options.append(("-gpu", gpus))
-    return options + _hosts(asking)
+    return options + write_hosts(asking)
 
 
 def _write_groups(asking: Asking) -> Written:
@@ -395,7 +336,7 @@ def _write_groups(asking: Asking) -> Written:
         part = part_of(one)
         tasks, cpus = task_processors(one, part)
         options, spans = _slots(one, part, tasks, None)
-        words = [*_select(one), *spans, *_rusage(one, part, cpus or 1, options)]
+        words = [*select(one), *spans, *_rusage(one, part, cpus or 1, options)]
         words += [f"affinity[core({cpus})*1]"] if cpus is not None and cpus > 1 else []
         if part.gpus is not None:
             one.dropped(part.gpus.entry, "-gpu is the same for all parts of a job")
@@ -406,7 +347,7 @@ def _write_groups(asking: Asking) -> Written:
     kept = asking.extension("R", "lsf")
     if kept is not None:
         asking.dropped(kept, "it cannot stand beside a compound requirement")
-    return [("-n", str(slots)), ("-R", "+".join(texts)), *_hosts(asking)]
+    return [("-n", str(slots)), ("-R", "+".join(texts)), *write_hosts(asking)]
 
 
 def _slots(asking: Asking, part: Part, tasks: int | None, most: int | None) -> tuple[Written, list[str]]:
@@ -448,35 +389,6 @@ def _spans(asking: Asking, part: Part, tasks: int | None, nodes: int | None, per
             asking.note(APPROXIMATED, part.sources.get("nodes"), f"NodeCount: {nodes} of {nodes} to {part.nodes_most}",
                         subject="NodeCount")
     return spans
-
-
-def _select(asking: Asking) -> list[str]:
-    """Features, and hosts that are not wanted."""
-    features = [c for c in choices(asking, "Feature") if sayable(asking, c, _no_resource)]
-    text = infix(Every(tuple(features)), _resource, " && ", " || ") if features else ""
-    silent, asking.silent = asking.silent, True         # told where the hosts are written
-    unwanted = [names for choice in choices(asking, "Node") if (names := _excluded(choice)) is not None]
-    asking.silent = silent
-    said = [f"hname!={name}" if _RESOURCE.fullmatch(name) else f"hname!='{name}'" for names in unwanted
-            for name in names]
-    words = [text] if text else []
-    return [f"select[{' && '.join([*words, *said])}]"] if words or said else []
-
-
-def _resource(term: Term) -> str:
-    return term.name if term.wanted else f"!{term.name}"
-
-
-def _no_resource(term: Term) -> str:
-    return "" if term.kind == "name" and _RESOURCE.fullmatch(term.name) else \
-        f"{term.name[:80]!r} is no name of a resource"
-
-
-def _excluded(choice: Choice) -> list[str] | None:
-    """The names of hosts that are not wanted; None where the condition asks for something else."""
-    unwanted = none_of(choice)
-    names = None if unwanted is None else expanded(unwanted)
-    return names if names is not None and all(map(_HOST.fullmatch, names)) else None
 
 
 _SIZE: Final = size(",KB,MB,GB,TB", 1024)
@@ -590,23 +502,3 @@ def _each(asking: Asking, part: Part, gpus: Amount, tasks: int | None) -> str | 
     asking.dropped(gpus.entry, f"{total} GPUs cannot be shared out evenly among "
                    + (f"{nodes} hosts" if nodes is not None else f"{tasks} tasks"))
     return None
-
-
-def _hosts(asking: Asking) -> Written:
-    """``-m``: any of the hosts will do."""
-    wanted: list[list[str]] = []
-    for choice in choices(asking, "Node"):
-        if _excluded(choice) is not None:
-            continue
-        names = expanded(any_of(choice) or [Term("", kind="other")])
-        if names is None or not all(map(_HOST.fullmatch, names)):
-            drop(asking, choice, "bsub takes names of hosts, any of which will do")
-        else:
-            wanted.append(names)
-    if len(wanted) > 1 and any(len(names) > 1 for names in wanted):
-        asking.note(DROPPED, None, "Node: one list of hosts can be said", subject="Node")
-        wanted = wanted[:1]
-    names = list(dict.fromkeys(name for names in wanted for name in names))
-    if len(wanted) > 1:
-        asking.note(APPROXIMATED, None, "Node: any of the hosts, not all of them", subject="Node")
-    return [("-m", " ".join(names))] if names else []

@@ -6,14 +6,13 @@ Source: sbatch(1) of 22.05 and what sbatch 22.05.8 printed for small cases (``sb
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Final
 
-from sssjob.lexical import LexicalError
-from sssjob.nodeset import NodeSet
 from sssjob.request.asked import AMOUNTS
 from sssjob.translators.scripts._slurm_layout import NAMES, SIZE, read_layout, write_layout
 from sssjob.translators.scripts._slurm_lines import LONG, PREFIXES, SAME, arguments, directive, live, scan
+from sssjob.translators.scripts._slurm_names import read_constraint, read_nodelist, write_constraint, write_nodelist
 from sssjob.translators.scripts.base import (
     APPROXIMATED,
     AnyRow,
@@ -25,23 +24,7 @@ from sssjob.translators.scripts.base import (
     table,
     translator,
 )
-from sssjob.translators.scripts.choices import (
-    Every,
-    Term,
-    any_of,
-    choices,
-    drop,
-    expanded,
-    groups_of,
-    is_name,
-    listed,
-    names_in,
-    none_of,
-    parsed,
-    put,
-    sayable,
-    terms,
-)
+from sssjob.translators.scripts.choices import listed
 from sssjob.translators.scripts.common import (
     OF_DEPENDENCIES,
     OF_FILES,
@@ -96,131 +79,6 @@ def _write_time(asking: Asking) -> Written:
     if seconds % 60:
         asking.note(APPROXIMATED, entry, "Slurm keeps whole minutes; rounded up")
     return [("--time", SLURM_MINUTES.write(entry.text))]
-
-
-_FEATURE: Final = re.compile(r"[\w.-]+")
-
-
-def _read_constraint(reading: Reading, options: Mapping[str, Option]) -> None:
-    """Features joined by ``&`` and ``|``; sbatch reads both side by side from left to right, and counts and square
-    brackets are about single nodes: such are kept."""
-    option = options["--constraint"]
-    choice = parsed(option.value or "", lambda name: Term(name) if _FEATURE.fullmatch(name) else None, mixed=False)
-    if choice is None or not all(term.wanted for term in terms(choice)):
-        reading.keep(option)
-    else:
-        put(reading, "Requested/Feature", choice, option)
-
-
-def _write_constraint(asking: Asking) -> Written:
-    """What sbatch holds of an expression: alternatives, each some features joined by ``&``."""
-    wanted = [c for c in choices(asking, "Feature") if sayable(asking, c, _no_feature)]
-    groups = groups_of(Every(tuple(wanted)))
-    if groups is None:
-        for choice in wanted:
-            drop(asking, choice, "it comes to too many alternatives")
-        return []
-    texts = ["&".join(dict.fromkeys(term.name for term in group)) for group in groups if group]
-    if len(texts) > 1:
-        texts = [f"({text})" if "&" in text else text for text in dict.fromkeys(texts)]
-    return [("--constraint", "|".join(texts))] if texts else []
-
-
-def _no_feature(term: Term) -> str:
-    if not term.wanted:
-        return f"Slurm cannot ask for nodes without {term.name[:80]}"
-    return "" if term.kind == "name" and is_name(term.name) else f"{term.name[:80]!r} is no name for Slurm"
-
-
-#: Names of a list that are put one by one: all of them are asked for.
-_LISTED: Final = 256
-
-
-def _read_nodelist(reading: Reading, options: Mapping[str, Option]) -> None:
-    """``--nodelist``: all of these nodes; ``--exclude``: none of those. A list may be in a file, which is kept."""
-    for name, more in (("--nodelist", {}), ("--exclude", {"op": "NE"})):
-        option = options.get(name)
-        if option is None:
-            continue
-        if "/" in (option.value or ""):
-            reading.keep(option)
-            continue
-        for text in re.findall(r"(?:\[[^\[\]]*\]|[^,\[])+", option.value or ""):
-            every = expanded([Term(text, kind="set")], _LISTED) if "[" in text and not more else None
-            for node in every or (text,):
-                kind = {"aggregation": "Range"} if "[" in node else {}
-                reading.put("Requested/Node", node, option, **kind, **more)
-            if "[" in text and not more and every is None:
-                reading.tell(APPROXIMATED, option, f"{text[:80]} are too many names to ask for all of them; the job "
-                             "asks for any")
-
-
-def _write_nodelist(asking: Asking) -> Written:
-    asked, excluded = [], []
-    for choice in choices(asking, "Node"):
-        if not sayable(asking, choice, _no_node):
-            continue
-        unwanted, wanted = none_of(choice), any_of(choice)
-        if unwanted is not None:
-            excluded += unwanted
-        elif wanted is not None and _all_needed(asking, wanted):
-            asked.append((choice, wanted))
-        else:
-            drop(asking, choice, "Slurm asks for all nodes of a list, and the job for any of them")
-    names = [term.name for _, wanted in asked for term in wanted]
-    if asking.source != "slurm" and _too_many(asking, [term for _, wanted in asked for term in wanted]):
-        for choice, _ in asked:
-            drop(asking, choice, "Slurm takes a list of nodes only where all of them are asked for")
-        names = []
-    return [(option, _hosts(texts)) for option, texts in (
-        ("--nodelist", names), ("--exclude", [term.name for term in excluded])) if texts]
-
-
-def _no_node(term: Term) -> str:
-    if term.kind == "set":
-        return ""
-    return "" if term.kind == "name" and is_name(term.name) else "only lists of names can be said"
-
-
-def _hosts(texts: list[str]) -> str:
-    """A list of hosts, names that count on folded."""
-    if len(texts) < 2:
-        return "".join(texts)
-    try:
-        return str(NodeSet.parse_range(",".join(texts)))
-    except LexicalError:
-        return ",".join(texts)
-
-
-def _all_needed(asking: Asking, wanted: list[Term]) -> bool:
-    """Whether nodes of which any will do are all needed: one alone, or as many as the job has nodes."""
-    if len(wanted) == 1 and wanted[0].kind == "name":
-        return True
-    count = _counted(wanted)
-    if count is None or (count > 1 and count not in _node_counts(asking)):
-        return False
-    if count > 1:
-        asking.note(APPROXIMATED, wanted[0].entry, f"all of {names_in(wanted)[:80]} are asked for, as many as the job "
-                    "has nodes", "info")
-    return True
-
-
-def _counted(found: Sequence[Term]) -> int | None:
-    try:
-        return len(found) if all(t.kind == "name" for t in found) else NodeSet.parse_range(
-            ",".join(t.name for t in found)).count
-    except LexicalError:
-        return None             # names that are no set are counted by nobody; reading told of them
-
-
-def _node_counts(asking: Asking) -> list[int]:
-    return [e.value for e in asking.said("NodeCount") if isinstance(e.value, int)]
-
-
-def _too_many(asking: Asking, found: Sequence[Term]) -> bool:
-    """Whether more nodes are named than are asked for: sbatch then refuses the script."""
-    counts, named = _node_counts(asking), _counted(found)
-    return bool(counts) and named is not None and named > max(counts)
 
 
 def _read_exclusive(reading: Reading, options: Mapping[str, Option]) -> None:
@@ -501,8 +359,8 @@ ROWS: Final[tuple[AnyRow, ...]] = table((
     Row("--cpus-per-gpu", SCHEDULER.format("CpusPerGPU"), COUNT),
     Row("--threads-per-core", SCHEDULER.format("ThreadsPerCore"), COUNT),
     Row("--tmp", "Requested/Disk[metric=PerNode]", SIZE),
-    Special(("--constraint",), _read_constraint, _write_constraint, part=True, of=("Feature",)),
-    Special(("--nodelist", "--exclude"), _read_nodelist, _write_nodelist, part=True, of=("Node",)),
+    Special(("--constraint",), read_constraint, write_constraint, part=True, of=("Feature",)),
+    Special(("--nodelist", "--exclude"), read_nodelist, write_nodelist, part=True, of=("Node",)),
     Special(("--exclusive", "--oversubscribe"), _read_exclusive, _write_exclusive,
             of=(SCHEDULER.format("ExclusiveNodeUse"),)),
     Special(("--licenses",), _read_licenses, _write_licenses, of=("Resource",)),

@@ -22,6 +22,7 @@ from sssjob.translators.scripts.base import (
     Entry,
     script_of,
 )
+from sssjob.translators.scripts.choices import Term, any_of, choices, drop, expanded
 from sssjob.translators.scripts.common import file_name, named_variables
 from sssjob.translators.scripts.raw import shell_words
 from sssjob.translators.specs._jsdl_names import (
@@ -236,16 +237,18 @@ class Writer:
 
     def hosts(self, part: Any) -> None:
         """CandidateHosts: names alone, of which any will do."""
-        hosts: list[str] = []
-        for e in self.asking.find("Node"):
-            e.understood |= {"aggregation"}
-            if e.attributes.keys() & {"op", "conj", "group", "preference"} or e.attributes.get(
-                    "aggregation", "List") != "List":
-                self.asking.dropped(e, "only names of hosts can be said")
+        wanted: list[list[str]] = []
+        for choice in choices(self.asking, "Node"):
+            names = expanded(any_of(choice) or [Term("", kind="other")])
+            if names is None:
+                drop(self.asking, choice, "only names of hosts can be said, of which any will do")
+            elif wanted and (len(names) > 1 or len(wanted[0]) > 1):
+                drop(self.asking, choice, "one list of hosts can be said")
             else:
-                hosts += [h.strip() for h in e.text.split(",")]
-        if len(hosts) > 1 and self.asking.source:
+                wanted.append(names)
+        if len(wanted) > 1:
             self.asking.note(APPROXIMATED, None, "Node: any of the hosts, not all of them", subject="Node")
+        hosts = [name for names in wanted for name in names]
         if hosts:
             outer = etree.SubElement(part, f"{{{JSDL}}}CandidateHosts")
             for host in hosts:
