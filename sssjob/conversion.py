@@ -124,6 +124,7 @@ class Conversion:
         return dict(self._guarded(writer.files, document, context))
 
     def _guarded(self, function: Any, document: Document, context: WriteContext) -> Any:
+        context.findings.places = document.places
         try:
             return function(document, context)
         except ValueError as error:

@@ -159,14 +159,15 @@ class Dependencies:
         cycle = self.cycle()
         if cycle is not None:
             error = CycleError(cycle)
-            findings.add("SSS410", cycle[0], f"dependencies form a cycle: {error}", path=path,
-                         line=self.jobs[self.labels.index(cycle[0])].line)
+            first = self.jobs[self.labels.index(cycle[0])]
+            findings.add("SSS410", cycle[0], f"dependencies form a cycle: {error}", path=path, within=first)
         elsewhere = set(known)
         for link in self.unknown():
             if link.target in elsewhere:
                 continue
             findings.add("SSS411", link.target, f"job {self.labels[link.job]} depends on {link.target!r}, which is not "
-                         "in the group", path=f"{path}/Job[{link.job + 1}]/Dependency", line=self.jobs[link.job].line)
+                         "in the group", path=f"{path}/Job[{link.job + 1}]/Dependency", item=link.element,
+                         within=self.jobs[link.job])
 
     # A name that many jobs have is a node of its own, negative, between those that wait and those that have it:
     # edges stay as many as elements.

@@ -15,6 +15,7 @@ from sssjob.element import Container, Item, Property, Raw, Value, new_property
 
 if TYPE_CHECKING:
     from sssjob.findings import Findings
+    from sssjob.places import Places
 
 __all__ = [
     "CLASSES", "Container", "Delivered", "Document", "Environment", "File", "Item", "Job", "JobDefaults", "JobGroup",
@@ -206,7 +207,7 @@ class Document:
     """A whole document: its root, the Files beside it, and what was found while reading.
 
     root: a JobGroup, Job, TaskGroup, Requested or Delivered, or the Raw envelope (SSSRMAP Request, Response, Envelope,
-    UsageRecord ...) around the ``bodies``.
+    UsageRecord ...) around the ``bodies``. places: where in the text its items stand, where it was read from XML.
     """
 
     root: Container | Raw
@@ -214,6 +215,7 @@ class Document:
     path: str = "-"
     profile: str = "3.1"
     findings: Findings | None = field(default=None, compare=False)
+    places: Places | None = field(default=None, compare=False, repr=False, kw_only=True)
 
     def bodies(self) -> Iterator[Container]:
         """The outermost containers: the root itself, or those inside the envelope."""

@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Iterable
 from typing import Any, Final, NamedTuple
 
-from sssjob.element import Container, Property, Value
+from sssjob.element import Container, Item, Property, Value
 from sssjob.findings import Findings, Severity
 from sssjob.geometry import Geometry
 from sssjob.graph import Dependencies
@@ -38,6 +38,8 @@ _TELLING: Final = frozenset((
     "ErrorFile", "TaskDistribution", "TaskCount", "NodeCount", "Dependency", "Node", "Feature", "Network",
     "NotificationList",
 ))
+#: Items of a container from which on those of one name are not numbered: there may be a thousand findings.
+_NUMBERED: Final = 1_000
 _Found = dict[str, list[Property]]
 
 
@@ -86,6 +88,7 @@ class _Checker:
 
     def run(self) -> None:
         """Check every outermost container with all that is inside."""
+        self.findings.places = self.document.places
         bodies = list(self.document.bodies())
         counts: dict[str, int] = {}
         for body in bodies:
@@ -103,14 +106,16 @@ class _Checker:
             if container.reference is None:
                 stack.extend(reversed(self.visit(container, here)))
 
-    def tell(self, rule: str, subject: str, message: str, container: Container, place: _Place | str, *,
-             severity: Severity | None = None, hint: str = "") -> None:
-        """Record a finding at a container."""
-        self.findings.add(rule, subject, message, line=container.line, path=str(place), severity=severity, hint=hint)
+    def tell(self, rule: str, subject: str, message: str, container: Container, place: _Place, item: Item | None = None,
+             *, severity: Severity | None = None, hint: str = "") -> None:
+        """Record a finding at a container, or at an item in it."""
+        self.findings.add(rule, subject, message, path=lambda: _path(container, place, item), severity=severity,
+                          hint=hint, item=item, within=container)
 
-    def contradicts(self, rule: str, subject: str, message: str, container: Container, place: _Place | str) -> None:
+    def contradicts(self, rule: str, subject: str, message: str, container: Container, place: _Place,
+                    item: Item | None = None) -> None:
         """Something the text does not allow, with which one can go on: an error only in a strict profile."""
-        self.tell(rule, subject, message, container, place, severity="error" if self.strict else None)
+        self.tell(rule, subject, message, container, place, item, severity="error" if self.strict else None)
 
     # -- one container
     def visit(self, container: Container, place: _Place) -> list[tuple[Container, _Place]]:
@@ -154,11 +159,13 @@ class _Checker:
         """More than one Defaults, and Ids used twice in one scope."""
         once: set[str] = set()
         ids: dict[tuple[str, str], dict[Value | None, int]] = {}
+        numbers: dict[str, int] = {}
         for child in inside:
+            numbers[child.tag] = number = numbers.get(child.tag, 0) + 1
             if child.tag in _DEFAULTS or child.tag == "Environment":
                 if child.tag in once:
                     self.contradicts("SSS304", child.tag, f"more than one {child.tag} here: they are read as one, in "
-                                     "order", child, place)
+                                     "order", container, place, child)
                 once.add(child.tag)
             elif child.tag in _SCOPES and child.reference is None:
                 identifier = child.first("Id")
@@ -167,19 +174,20 @@ class _Checker:
                     life = _life(child)
                     if lives and (life in lives or life is None or None in lives):
                         self.tell("SSS308", identifier.text, f"{child.tag} Id {identifier.text!r} is used twice (first "
-                                  f"in line {lives.get(life, min(lives.values()))})", child, place)
+                                  f"in line {lives.get(life, min(lives.values()))})", child,
+                                  _Place(place, child.tag, number), identifier)
                     lives.setdefault(life, child.line)
 
     def results(self, container: Container, place: _Place, inside: list[Container]) -> None:
         """What belongs to one instance in defaults, which inherit it to nobody (SSS418)."""
         rows = in_scope(container.tag)
-        for tag in dict.fromkeys(p.tag for p in container.properties()):
+        for tag, p in {p.tag: p for p in reversed(list(container.properties()))}.items():
             row = rows.get(tag)
             if row is not None and row.instance:
                 self.tell("SSS418", tag, f"{tag} in {container.tag} belongs to one instance and is not inherited",
-                          container, place)
-        if any(c.tag == "Delivered" for c in inside):
-            self.tell("SSS418", "Delivered", f"Delivered in {container.tag} is not inherited", container, place)
+                          container, place, p)
+        for block in [c for c in inside if c.tag == "Delivered"][:1]:
+            self.tell("SSS418", "Delivered", f"Delivered in {container.tag} is not inherited", container, place, block)
 
     # -- groups and jobs
     def group(self, group: JobGroup, place: _Place, found: _Found, inside: list[Container]) -> None:
@@ -205,23 +213,25 @@ class _Checker:
         """A Job that was taken has an Id (SSS305); its State; dependencies on jobs that are not here (SSS411)."""
         if "Id" not in found and "State" in found and (
                 found["State"][0].text != "NotQueued" if self.strict else _queued(found)):
-            self.tell("SSS305", "Id", f"a Job in State {found['State'][0].text} must have an Id", job, place)
+            self.tell("SSS305", "Id", f"a Job in State {found['State'][0].text} must have an Id", job, place,
+                      found["State"][0])
         if "State" in found:
-            self.state(job, place, found["State"][0].text)
+            self.state(job, place, found["State"][0])
         if "Dependency" in found and place.parent is None:
             for p in found["Dependency"]:
                 if p.text not in self.known():
                     self.tell("SSS411", p.text, f"the job depends on {p.text!r}, which is not in the document", job,
-                              place)
+                              place, p)
 
-    def state(self, job: Job, place: _Place, text: str) -> None:
+    def state(self, job: Job, place: _Place, p: Property) -> None:
         """A State under a word of another system; only another case of a known word is no more than noted."""
+        text = p.text
         meant = job_state(text)
         if meant.state in (None, text):
             return
         more = [f"with {name} {value!r}" for name, value in (("Hold", meant.hold), ("StatusMessage", meant.message))
                 if value is not None]
-        self.tell("SSS420", "State", " ".join((f"State {text!r} is taken for {meant.state}", *more)), job, place,
+        self.tell("SSS420", "State", " ".join((f"State {text!r} is taken for {meant.state}", *more)), job, place, p,
                   severity="info" if text.lower() == str(meant.state).lower() else None)
 
     # -- what gives reason to look closer
@@ -231,7 +241,8 @@ class _Checker:
             if before in found and after in found:
                 early, late = found[before][0].value, found[after][0].value
                 if isinstance(early, int) and isinstance(late, int) and late < early:
-                    self.tell("SSS412", after, f"{after} {late} is before {before} {early}", container, place)
+                    self.tell("SSS412", after, f"{after} {late} is before {before} {early}", container, place,
+                              found[after][0])
 
     def executable(self, container: Container, place: _Place, found: _Found) -> None:
         """An Executable that names a File of the message."""
@@ -247,21 +258,22 @@ class _Checker:
             text = str(p.value)
             if text.startswith("#") and text[1:] not in self.document.files:
                 self.tell("SSS311", text, f"{p.tag} names the File {text[1:]!r}, which does not come with the document",
-                          container, place)
+                          container, place, p)
 
     def merged(self, container: Container, place: _Place, found: _Found) -> None:
         """Both streams merged into each other (SSS416)."""
         last = [(tag, p) for tag in ("OutputFile", "ErrorFile") for p in found.get(tag, ())[-1:]]
         if len(last) == 2 and all("Merge" in re.split(r"[,\s]+", p.get("redirectList") or "") for _, p in last):
-            second = [i.tag for i in container.items if i is last[0][1] or i is last[1][1]][-1]
-            self.tell("SSS416", second, f"OutputFile and ErrorFile both say Merge; {second} counts", container, place)
+            second = [i for i in container.items if i is last[0][1] or i is last[1][1]][-1]
+            self.tell("SSS416", second.tag, f"OutputFile and ErrorFile both say Merge; {second.tag} counts", container,
+                      place, second)
 
     def dependency(self, container: Container, place: _Place, found: _Found) -> None:
         """A code without OnExit (SSS413)."""
         for p in found["Dependency"]:
             if "code" in p.attributes and p.attributes.get("condition") != "OnExit":
                 self.contradicts("SSS413", p.text, f"code {p.attributes['code']} of the Dependency on {p.text!r} "
-                                 "counts only with condition OnExit", container, place)
+                                 "counts only with condition OnExit", container, place, p)
 
     def distribution(self, container: Container, place: _Place, found: _Found) -> None:
         """A TaskDistribution against TaskCount and NodeCount (SSS414)."""
@@ -271,43 +283,45 @@ class _Checker:
         if nodes is None:
             nodes = next((_exact(c, "NodeCount") for c in container.containers("Requested")), None)
         if kind == "Geometry":
-            self.geometry(container, place, text, tasks, nodes)
+            self.geometry(container, place, p, tasks, nodes)
         elif kind == "TasksPerNode" and text.isdigit() and tasks is not None and nodes:
             each = int(text[:LIMITS.digits])
             if tasks > each * nodes or each * nodes - tasks >= each > 0:
                 self.tell("SSS414", "TaskDistribution", f"{tasks} tasks cannot be {each} on each of {nodes} nodes",
-                          container, place)
+                          container, place, p)
 
-    def geometry(self, container: Container, place: _Place, text: str, tasks: int | None, nodes: int | None) -> None:
+    def geometry(self, container: Container, place: _Place, p: Property, tasks: int | None, nodes: int | None) -> None:
         """A Geometry: its form (SSS408), numbers left out (SSS409), and the counts beside it (SSS414)."""
         try:
-            found = Geometry.parse(text, self.limits)
+            found = Geometry.parse(p.text.strip(), self.limits)
         except LimitError as error:
-            self.tell("SSS110", "TaskDistribution", f"Geometry: {error}", container, place)
+            self.tell("SSS110", "TaskDistribution", f"Geometry: {error}", container, place, p)
             return
         except LexicalError as error:
-            self.tell("SSS408", "TaskDistribution", f"Geometry: {error}", container, place)
+            self.tell("SSS408", "TaskDistribution", f"Geometry: {error}", container, place, p)
             return
         if found.gaps:
             shown = ", ".join(str(a) if a == b else f"{a}-{b}" for a, b in found.gaps[:5])
-            self.tell("SSS409", "TaskDistribution", f"the Geometry leaves out {shown}", container, place)
+            self.tell("SSS409", "TaskDistribution", f"the Geometry leaves out {shown}", container, place, p)
         for tag, stated, drawn in (("TaskCount", tasks, found.task_count), ("NodeCount", nodes, found.node_count)):
             if stated is not None and stated != drawn:
-                self.tell("SSS414", tag, f"{tag} is {stated}, the Geometry has {drawn}", container, place)
+                self.tell("SSS414", tag, f"{tag} is {stated}, the Geometry has {drawn}", container, place,
+                          p)
 
     def notification(self, container: Container, place: _Place, found: _Found) -> None:
         """Words of a NotificationList that are no events (SSS422)."""
-        words = (w.strip() for p in found["NotificationList"] for w in p.text.split(","))
-        for word in dict.fromkeys(w for w in words if w not in _EVENTS):
-            self.tell("SSS422", word, f"NotificationList: {word!r} is none of {', '.join(sorted(_EVENTS))}", container,
-                      place)
+        words = {w.strip(): p for p in reversed(found["NotificationList"]) for w in reversed(p.text.split(","))}
+        for word, p in reversed(words.items()):
+            if word not in _EVENTS:
+                self.tell("SSS422", word, f"NotificationList: {word!r} is none of {', '.join(sorted(_EVENTS))}",
+                          container, place, p)
 
     def network(self, container: Container, place: _Place, found: _Found) -> None:
         """Network names an adapter or is an amount; with attributes of an amount it has to be one (14, oddity 14)."""
         for p in found["Network"]:
             if isinstance(p.value, str) and not _CONSUMABLE.isdisjoint(p.attributes):
                 self.tell("SSS201", "Network", f"Network {p.text!r} has attributes of an amount but is no number",
-                          container, place)
+                          container, place, p)
 
     def delivered(self, container: Container, place: _Place, found: _Found) -> None:
         """A Delivered block: names, Network, and brackets, which mean nothing there but have to balance."""
@@ -330,8 +344,8 @@ class _Checker:
         before = len(self.findings) + self.findings.overflow
         if "delimiter" in p.attributes and p.attributes.get("aggregation") != "List":
             self.contradicts("SSS421", p.tag, f"delimiter of {p.tag} counts only with aggregation List", container,
-                             f"{place}/{p.tag}")
-        check_property(p, self.findings, limits=self.limits, line=container.line, path=f"{place}/{p.tag}")
+                             place, p)
+        check_property(p, self.findings, limits=self.limits, path=_path(container, place, p), within=container)
         if len(self.findings) + self.findings.overflow == before:
             self._clean[id(p)] = p
 
@@ -357,9 +371,9 @@ class _Checker:
         for p in found:
             name = p.attributes.get("name", "")
             if name in seen:
-                self.tell("SSS415", name, f"variable {name} is set twice; the last value counts", container, place)
+                self.tell("SSS415", name, f"variable {name} is set twice; the last value counts", container, place, p)
             elif not _VARIABLE.fullmatch(name):
-                self.tell("SSS417", name, f"{name!r} is not the name of a variable", container, place)
+                self.tell("SSS417", name, f"{name!r} is not the name of a variable", container, place, p)
             seen.add(name)
 
 
@@ -369,6 +383,15 @@ _LOOKS: Final[tuple[tuple[str, Callable[[_Checker, Container, _Place, _Found], A
     ("Node", _Checker.names), ("Feature", _Checker.names), ("Network", _Checker.network),
     ("NotificationList", _Checker.notification),
 )
+
+
+def _path(container: Container, place: _Place, item: Item | None) -> str:
+    """The path of a container or of an item in it, numbered where there are several of its name."""
+    if item is None:
+        return str(place)
+    like = [i for i in container.items if i.tag == item.tag] if len(container.items) < _NUMBERED else []
+    number = next((n for n, i in enumerate(like, 1) if i is item), 0)
+    return f"{place}/{item.tag}[{number}]" if len(like) > 1 and number else f"{place}/{item.tag}"
 
 
 def _placed(inside: list[Container], place: _Place) -> list[tuple[Container, _Place]]:

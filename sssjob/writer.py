@@ -76,7 +76,7 @@ class _Writer:
         policy = Policy.of(node.attributes.get("awarenessPolicy", "")) or policy or self.policy
         tag = tag or (node.spelling if self.profile.keep_spelling and node.spelling else node.tag)
         if node.tag in self.profile.refused:
-            self._refused(node.tag, node.line, policy)
+            self._refused(node, node, policy)
             return
         start = tag + self.attributes(node.attributes)
         if node.reference is not None:
@@ -101,7 +101,7 @@ class _Writer:
         for item in node.items:
             if isinstance(item, Property):
                 if item.tag in refused:
-                    self._refused(item.tag, node.line, policy)
+                    self._refused(item, node, policy)
                 else:
                     self._property(item, indent, name_of(item))
             else:
@@ -200,11 +200,11 @@ class _Writer:
             text = ",".join(NodeSet.parse_range(item.text))
         except LexicalError as error:
             if getattr(error, "limit", ""):
-                self.findings.add("SSS110", "Node", f"Node: {error}", line=node.line)
+                self.findings.add("SSS110", "Node", f"Node: {error}", item=item, within=node)
             return item
         if len(text) > LIMITS.text:
             self.findings.add("SSS110", "Node", f"the names of {item.text} are longer than the limit text "
-                              f"({LIMITS.text})", line=node.line)
+                              f"({LIMITS.text})", item=item, within=node)
         self._tell("Node", f"Node: the groups of {item.text} become a List of their names", node, "info")
         return new_property("Node", text, item.attributes | {"aggregation": "List"})
 
@@ -213,7 +213,7 @@ class _Writer:
         """Another form, told once a name."""
         if subject not in self._told:
             self._told.add(subject)
-            self.findings.add(rule, subject, message, severity=severity, line=node.line)
+            self.findings.add(rule, subject, message, severity=severity, item=node.first(subject), within=node)
 
     def _property(self, item: Property, indent: str, tag: str) -> None:
         """One property under a name of this profile."""
@@ -298,9 +298,9 @@ class _Writer:
             return None
         return self.profile.root
 
-    def _refused(self, name: str, line: int, policy: Policy) -> None:
-        self.findings.add("SSS501", name, f"{name} is not accepted in profile {self.profile.name}", policy=policy,
-                          line=line)
+    def _refused(self, item: Property | Container, node: Container, policy: Policy) -> None:
+        self.findings.add("SSS501", item.tag, f"{item.tag} is not accepted in profile {self.profile.name}",
+                          policy=policy, item=item, within=node)
 
     def _submit_string(self, name: str) -> str:
         from sssjob.moab import pack
@@ -374,6 +374,8 @@ def write_document(document: Document | Container, *, profile: str = "3.1", find
     ``findings.rejected`` before using the text.
     """
     collected = Findings() if findings is None else findings
+    if isinstance(document, Document):
+        collected.places = document.places
     writer = _Writer(profile_of(profile), collected, policy or Policy.REJECT)
     text = writer.document(document if isinstance(document, Document) else Document(document))
     if findings is None:

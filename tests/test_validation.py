@@ -46,33 +46,34 @@ CASES: list[tuple[str, list[tuple[str, str]]]] = [
     (job('<Feature aggregation="Pattern">(</Feature>'), [("SSS406", "/Job/Feature")]),
     (job('<Requested><Memory op="GE">1</Memory><Node aggregation="Range">n[1-4]</Node></Requested>'), []),
     # geometry and tasks
-    (job('<TaskDistribution type="Geometry">{1,1}</TaskDistribution>'), [("SSS408", "/Job")]),
-    (job('<TaskDistribution>{1,4}{2}</TaskDistribution>'), [("SSS409", "/Job")]),
+    (job('<TaskDistribution type="Geometry">{1,1}</TaskDistribution>'), [("SSS408", "/Job/TaskDistribution")]),
+    (job('<TaskDistribution>{1,4}{2}</TaskDistribution>'), [("SSS409", "/Job/TaskDistribution")]),
     (job('<TaskDistribution>{1,4}{2}{3,5}</TaskDistribution><Requested><NodeCount>2</NodeCount></Requested>'),
-     [("SSS414", "/Job")]),
+     [("SSS414", "/Job/TaskDistribution")]),
     (job("<TaskGroup><TaskCount>4</TaskCount><TaskDistribution>{1,4}{2}{3,5}</TaskDistribution></TaskGroup>"),
-     [("SSS414", "/Job/TaskGroup")]),
+     [("SSS414", "/Job/TaskGroup/TaskDistribution")]),
     (job("<TaskGroup><TaskCount>9</TaskCount><NodeCount>2</NodeCount><TaskDistribution>4</TaskDistribution>"
-         "</TaskGroup>"), [("SSS414", "/Job/TaskGroup")]),
+         "</TaskGroup>"), [("SSS414", "/Job/TaskGroup/TaskDistribution")]),
     (job("<TaskGroup><TaskCount>4</TaskCount><NodeCount>2</NodeCount><TaskDistribution>4</TaskDistribution>"
-         "</TaskGroup>"), [("SSS414", "/Job/TaskGroup")]),
+         "</TaskGroup>"), [("SSS414", "/Job/TaskGroup/TaskDistribution")]),
     (job("<TaskGroup><TaskCount>7</TaskCount><NodeCount>2</NodeCount><TaskDistribution>4</TaskDistribution>"
          "</TaskGroup>"), []),
     # identity
-    (group(job("<Queue>q</Queue>") + job("<Queue>r</Queue>")), [("SSS308", "/JobGroup")]),
+    (group(job("<Queue>q</Queue>") + job("<Queue>r</Queue>")), [("SSS308", "/JobGroup/Job[2]/Id")]),
     # runs of a requeued job share its Id
     (group(job("<StartTime>5</StartTime>") + job("<StartTime>9</StartTime>") + job("<State>Idle</State>")), []),
-    (group(job("<StartTime>5</StartTime>") * 2), [("SSS308", "/JobGroup")]),
-    (group(job("<State>Idle</State>") + job("<State>Hold</State>")), [("SSS308", "/JobGroup")]),
-    (group(job("<StartTime>5</StartTime>") + job("<Queue>r</Queue>")), [("SSS308", "/JobGroup")]),
-    (job("<TaskGroup><Id>a</Id></TaskGroup><TaskGroup><Id>a</Id></TaskGroup>"), [("SSS308", "/Job")]),
-    (job("<TaskGroup><Task><Id>a</Id></Task><Task><Id>a</Id></Task></TaskGroup>"), [("SSS308", "/Job/TaskGroup")]),
+    (group(job("<StartTime>5</StartTime>") * 2), [("SSS308", "/JobGroup/Job[2]/Id")]),
+    (group(job("<State>Idle</State>") + job("<State>Hold</State>")), [("SSS308", "/JobGroup/Job[2]/Id")]),
+    (group(job("<StartTime>5</StartTime>") + job("<Queue>r</Queue>")), [("SSS308", "/JobGroup/Job[2]/Id")]),
+    (job("<TaskGroup><Id>a</Id></TaskGroup><TaskGroup><Id>a</Id></TaskGroup>"), [("SSS308", "/Job/TaskGroup[2]/Id")]),
+    (job("<TaskGroup><Task><Id>a</Id></Task><Task><Id>a</Id></Task></TaskGroup>"),
+     [("SSS308", "/Job/TaskGroup/Task[2]/Id")]),
     (job("<TaskGroup><Id>1</Id><Task><Id>1</Id></Task></TaskGroup>"), []),
     ("<JobGroup><Job><Id>1</Id></Job></JobGroup>", [("SSS305", "/JobGroup")]),
     (group(""), [("SSS305", "/JobGroup")]),
     (group("<Job>elsewhere</Job>"), []),
-    ("<Job><State>Running</State></Job>", [("SSS305", "/Job")]),
-    ("<Job><State>Idle</State><SubmitTime>1</SubmitTime></Job>", [("SSS305", "/Job")]),
+    ("<Job><State>Running</State></Job>", [("SSS305", "/Job/State")]),
+    ("<Job><State>Idle</State><SubmitTime>1</SubmitTime></Job>", [("SSS305", "/Job/State")]),
     ("<Job><State>Idle</State></Job>", []),
     ("<Job><Queue>q</Queue></Job>", []),
     # dependencies
@@ -80,44 +81,46 @@ CASES: list[tuple[str, list[tuple[str, str]]]] = [
      [("SSS410", "/JobGroup")]),
     (group("<Job><Id>x</Id></Job><Job><Id>a</Id><Dependency>b</Dependency></Job>"),
      [("SSS411", "/JobGroup/Job[2]/Dependency")]),
-    (job("<Dependency>b</Dependency>"), [("SSS411", "/Job")]),
-    (job('<Dependency code="1">1</Dependency>'), [("SSS413", "/Job")]),
+    (job("<Dependency>b</Dependency>"), [("SSS411", "/Job/Dependency")]),
+    (job('<Dependency code="1">1</Dependency>'), [("SSS413", "/Job/Dependency")]),
     (job('<Dependency condition="OnExit" code="1">1</Dependency>'), []),
     # times, variables, streams, defaults
-    (job("<StartTime>5</StartTime><EndTime>4</EndTime>"), [("SSS412", "/Job")]),
+    (job("<StartTime>5</StartTime><EndTime>4</EndTime>"), [("SSS412", "/Job/EndTime")]),
     (job("<SubmitTime>6</SubmitTime><StagedTime>7</StagedTime><StartTime>5</StartTime>"),
-     [("SSS412", "/Job"), ("SSS412", "/Job")]),
+     [("SSS412", "/Job/StartTime"), ("SSS412", "/Job/StartTime")]),
     (job('<Environment><Variable name="A">1</Variable><Variable name="A">2</Variable></Environment>'),
-     [("SSS415", "/Job/Environment")]),
-    (job('<Environment><Variable name="1A">1</Variable></Environment>'), [("SSS417", "/Job/Environment")]),
+     [("SSS415", "/Job/Environment/Variable[2]")]),
+    (job('<Environment><Variable name="1A">1</Variable></Environment>'), [("SSS417", "/Job/Environment/Variable")]),
     (job('<OutputFile redirectList="Append,Merge">o</OutputFile><ErrorFile redirectList="Merge">e</ErrorFile>'),
-     [("SSS416", "/Job")]),
+     [("SSS416", "/Job/ErrorFile")]),
     (job('<OutputFile redirectList="Append">o</OutputFile><ErrorFile redirectList="Merge">e</ErrorFile>'), []),
     (group("<JobDefaults><Id>x</Id><Delivered><Memory>1</Memory></Delivered></JobDefaults>" + job("")),
-     [("SSS418", "/JobGroup/JobDefaults"), ("SSS418", "/JobGroup/JobDefaults")]),
+     [("SSS418", "/JobGroup/JobDefaults/Id"), ("SSS418", "/JobGroup/JobDefaults/Delivered")]),
     (job("<TaskGroup><TaskDefaults><Session>1</Session></TaskDefaults></TaskGroup>"),
-     [("SSS418", "/Job/TaskGroup/TaskDefaults")]),
+     [("SSS418", "/Job/TaskGroup/TaskDefaults/Session")]),
     (group("<JobDefaults><Queue>a</Queue></JobDefaults><JobDefaults><User>b</User></JobDefaults>" + job("")),
-     [("SSS304", "/JobGroup")]),
-    (job("<Environment/><Environment><Variable name='A'>1</Variable></Environment>"), [("SSS304", "/Job")]),
+     [("SSS304", "/JobGroup/JobDefaults[2]")]),
+    (job("<Environment/><Environment><Variable name='A'>1</Variable></Environment>"),
+     [("SSS304", "/Job/Environment[2]")]),
     # files
-    (job("<Executable>#Script</Executable>"), [("SSS311", "/Job")]),
+    (job("<Executable>#Script</Executable>"), [("SSS311", "/Job/Executable")]),
     (job("<Executable>/bin/true</Executable>"), []),
-    (job("<InputFile>#Data</InputFile>"), [("SSS311", "/Job")]),
-    (job("<Executable>#a</Executable><InputFile>#b</InputFile>"), [("SSS311", "/Job"), ("SSS311", "/Job")]),
+    (job("<InputFile>#Data</InputFile>"), [("SSS311", "/Job/InputFile")]),
+    (job("<Executable>#a</Executable><InputFile>#b</InputFile>"),
+     [("SSS311", "/Job/Executable"), ("SSS311", "/Job/InputFile")]),
     # words and names
     (job("<State>Running</State>"), []),
-    (job("<State>running</State>"), [("SSS420", "/Job")]),
-    (job("<State>deferred</State>"), [("SSS420", "/Job")]),
+    (job("<State>running</State>"), [("SSS420", "/Job/State")]),
+    (job("<State>deferred</State>"), [("SSS420", "/Job/State")]),
     (job("<State>Dreaming</State>"), []),
-    (job("<NotificationList>All, Fail,Fail</NotificationList>"), [("SSS422", "/Job")]),
+    (job("<NotificationList>All, Fail,Fail</NotificationList>"), [("SSS422", "/Job/NotificationList")]),
     (job('<Feature delimiter=":">a:b</Feature>'), [("SSS421", "/Job/Feature")]),
     (job('<Requested><Node delimiter=":" aggregation="Range">a[1-2]</Node></Requested>'), [("SSS421", f"{R}/Node")]),
     (job('<Node delimiter=":" aggregation="List">a:b</Node>'), []),
     (job("<Network>fast</Network><Requested><Network>10</Network></Requested>"), []),
-    (job('<Network units="Gbps">fast</Network>'), [("SSS201", "/Job")]),
-    (job('<Requested><Network metric="Max">fast</Network></Requested>'), [("SSS201", R)]),
-    (job('<Delivered><Network metric="Max">fast</Network></Delivered>'), [("SSS201", "/Job/Delivered")]),
+    (job('<Network units="Gbps">fast</Network>'), [("SSS201", "/Job/Network")]),
+    (job('<Requested><Network metric="Max">fast</Network></Requested>'), [("SSS201", f"{R}/Network")]),
+    (job('<Delivered><Network metric="Max">fast</Network></Delivered>'), [("SSS201", "/Job/Delivered/Network")]),
     (job('<Delivered><Queue group="1">q</Queue></Delivered>'), [("SSS402", "/Job/Delivered")]),
     (job('<Delivered><Queue group="1">q</Queue><User group="-1">u</User></Delivered>'), []),
 ]
@@ -154,7 +157,7 @@ def test_findings_have_lines() -> None:
                              b"<EndTime>1</EndTime></Job>\n</JobGroup>")
     findings = Findings()
     check(document, findings)
-    assert [(f.line, f.subject, f.severity) for f in findings] == [(3, "EndTime", "warning")]
+    assert [(f.line, f.subject, f.severity) for f in findings] == [(5, "EndTime", "warning")]
 
 
 def test_files_that_come_along() -> None:
@@ -167,7 +170,7 @@ def test_files_that_come_along() -> None:
 def test_several_bodies() -> None:
     text = ("<Envelope><Body><Request><Job><Id>a</Id><Dependency>b</Dependency></Job>"
             "<Job><Id>b</Id><StartTime>2</StartTime><EndTime>1</EndTime></Job></Request></Body></Envelope>")
-    assert found(text) == [("SSS412", "/Job[2]")]
+    assert found(text) == [("SSS412", "/Job[2]/EndTime")]
 
 
 def test_a_shared_property_is_told_wherever_it_stands() -> None:

@@ -38,7 +38,7 @@ def command(session: Session, files: tuple[str, ...], schema: bool) -> int:
 
 def _check(session: Session, name: str, schema: bool) -> None:
     from sssjob.validation import check
-    from sssjob.xmlio import Locator, is_json
+    from sssjob.xmlio import is_json
 
     data = read_bytes(name)
     if schema and is_json(data):
@@ -46,7 +46,7 @@ def _check(session: Session, name: str, schema: bool) -> None:
     document = session.read(name, data)
     findings = Findings(name)
     check(document, findings, session.profile)
-    session.report(findings, Locator(data).placed)
+    session.report(findings)
     if schema:
         from sssjob.schema import validate
 

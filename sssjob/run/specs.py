@@ -85,6 +85,7 @@ class Specs:
         again = key in self.raw         # another element of the same array
         if not again:
             told = Findings(self.findings.file, self.findings.limits)
+            told.places = self.findings.places
             self.raw[key] = to_spec(job.folded, told, policy=job.policy, files=self._scripts(job, group),
                                     target=self._target(job, parts > 1), group=group)
             self._tell(job, told)
@@ -98,7 +99,8 @@ class Specs:
             path = job.path + f.path.removeprefix("/Job")
             if (job.path, f.rule, f.message, path) not in self.told:
                 self.told.add((job.path, f.rule, f.message, path))
-                self.findings.add(f.rule, f.subject, f.message, severity=f.severity, line=f.line, path=path)
+                self.findings.add(f.rule, f.subject, f.message, severity=f.severity, line=f.line,
+                                  column=f.column, path=path, excerpt=f.excerpt)
 
     def _target(self, job: PlannedJob, several: bool) -> Target:
         local = self.executor == _LOCAL
