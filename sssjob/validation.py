@@ -10,12 +10,13 @@ import re
 from collections.abc import Callable, Iterable
 from typing import Any, Final, NamedTuple
 
+from sssjob._contradictions import AMOUNTS, Level, check_level, distribution_of
 from sssjob.element import Container, Item, Property, Value
 from sssjob.findings import Findings, Severity
 from sssjob.geometry import Geometry
 from sssjob.graph import Dependencies
 from sssjob.lexical import LexicalError, LimitError
-from sssjob.limits import LIMITS, Limits
+from sssjob.limits import Limits
 from sssjob.model import Document, Job, JobGroup
 from sssjob.profiles import Profile
 from sssjob.profiles import profile as profile_of
@@ -31,15 +32,24 @@ _SCOPES: Final = frozenset(("JobGroup", "Job", "TaskGroup", "Task", *_DEFAULTS))
 _EXPRESSION: Final = ("group", "preference", "conj")
 _CONSUMABLE: Final = frozenset(a.name for a in CONSUMABLE)
 _EVENTS: Final = frozenset(element("Job", "NotificationList").values)
-_TIMES: Final = (("SubmitTime", "StartTime"), ("StagedTime", "StartTime"), ("StartTime", "EndTime"))
+_TIMES: Final = (("SubmitTime", "StartTime"), ("StagedTime", "StartTime"), ("StartTime", "EndTime"),
+                 ("SubmitTime", "EndTime"))
 #: Properties of a scope that give reason to look closer.
 _TELLING: Final = frozenset((
     "Id", "State", "SubmitTime", "StagedTime", "StartTime", "EndTime", "Executable", "InputFile", "OutputFile",
-    "ErrorFile", "TaskDistribution", "TaskCount", "NodeCount", "Dependency", "Node", "Feature", "Network",
-    "NotificationList",
+    "ErrorFile", "DeadlineTime", "TaskDistribution", "TaskCount", "NodeCount", "Dependency", "Node", "Feature",
+    "Network", "NotificationList",
 ))
 #: Items of a container from which on those of one name are not numbered: there may be a thousand findings.
 _NUMBERED: Final = 1_000
+#: States and properties of a job that is over or runs: what it asks for is history.
+_OVER: Final = ("Running", "Suspended", "Completed")
+_FACTS: Final = frozenset(("StartTime", "EndTime", "ExitCode", "Delivered"))
+_ASKED: Final = AMOUNTS | {"TaskDistribution", "Node"}
+_SHARED: Final = frozenset(("NodeCount", "Processors", "Node"))
+_LARGE: Final = 10**6           # amounts above are held against the limits, and such of these units
+_HUGE: Final = ("E", "Z", "Y", "N", "D")
+_STATES: Final = {tag: element(tag, "State").values for tag in ("Job", "JobGroup")}
 _Found = dict[str, list[Property]]
 
 
@@ -85,6 +95,8 @@ class _Checker:
         self._known: frozenset[str] | None = None
         # A property is shared by all places with the same text, so what was found about one holds for all.
         self._clean: dict[int, Property] = {}
+        self._pending = True        # the job that is looked at is not over
+        self._beside: dict[str, tuple[Container, ...]] = {}     # scope -> defaults beside it that ask for amounts
 
     def run(self) -> None:
         """Check every outermost container with all that is inside."""
@@ -96,7 +108,15 @@ class _Checker:
         seen: dict[str, int] = {}
         for body in bodies:
             seen[body.tag] = seen.get(body.tag, 0) + 1
+            self._pending = True
+            self._beside.clear()
             self.walk(body, _Place(None, body.tag, seen[body.tag] if counts[body.tag] > 1 else 0))
+        self.loose([b for b in bodies if isinstance(b, Job) and b.reference is None])
+
+    def loose(self, jobs: list[Job]) -> None:
+        """Jobs that are in no group and wait for each other, or one for itself (SSS410)."""
+        if any(i.tag == "Dependency" for job in jobs for i in job.items):
+            Dependencies.of(JobGroup(jobs)).check_cycle(self.findings, "")
 
     def walk(self, body: Container, place: _Place) -> None:
         """Check a container and all that is inside, without recursion; references are left out."""
@@ -145,6 +165,9 @@ class _Checker:
             self.children(container, place, inside)
         if container.tag in _DEFAULTS:
             self.results(container, place, inside)
+        if container.tag != "JobGroup":
+            self.amounts(container, place, inside)
+        self.beside(container, inside)
         if not found and container.tag != "JobGroup":
             return
         if isinstance(container, JobGroup):
@@ -194,6 +217,10 @@ class _Checker:
         """A JobGroup has an Id and a Job (SSS305), and dependencies that can hold."""
         if "Id" not in found:
             self.tell("SSS305", "Id", "a JobGroup must have an Id", group, place)
+        for p in found.get("State", ()):
+            if p.text not in _STATES["JobGroup"]:
+                self.tell("SSS424", "State", f"State {p.text[:80]!r} is none of {', '.join(_STATES['JobGroup'])}",
+                          group, place, p)
         if not any(c.tag == "Job" for c in inside):
             self.tell("SSS305", "Job", "a JobGroup must have a Job", group, place)
         if not any(i.tag == "Dependency" for c in inside if c.tag in ("Job", "JobDefaults") for i in c.items):
@@ -227,6 +254,8 @@ class _Checker:
         """A State under a word of another system; only another case of a known word is no more than noted."""
         text = p.text
         meant = job_state(text)
+        if meant.state is None:
+            self.tell("SSS424", "State", f"State {text[:80]!r} is none of {', '.join(_STATES['Job'])}", job, place, p)
         if meant.state in (None, text):
             return
         more = [f"with {name} {value!r}" for name, value in (("Hold", meant.hold), ("StatusMessage", meant.message))
@@ -238,15 +267,32 @@ class _Checker:
     def times(self, container: Container, place: _Place, found: _Found) -> None:
         """Pairs of times in the wrong order (SSS412)."""
         for before, after in _TIMES:
-            if before in found and after in found:
+            if before in found and after in found and (
+                    (before, after) != ("SubmitTime", "EndTime") or "StartTime" not in found):
                 early, late = found[before][0].value, found[after][0].value
                 if isinstance(early, int) and isinstance(late, int) and late < early:
                     self.tell("SSS412", after, f"{after} {late} is before {before} {early}", container, place,
                               found[after][0])
 
+    def end(self, container: Container, place: _Place, found: _Found) -> None:
+        """The same for what has no StartTime."""
+        if "StartTime" not in found:
+            self.times(container, place, found)
+
+    def deadline(self, container: Container, place: _Place, found: _Found) -> None:
+        """A job that may not start before it must have ended (SSS423)."""
+        eligible, by = (container.first(tag) for tag in ("EligibleTime", "DeadlineTime"))
+        if eligible is not None and by is not None and isinstance(eligible.value, int) and isinstance(by.value, int) \
+                and by.value < eligible.value:
+            self.tell("SSS423", "DeadlineTime", f"the job must end by {by.text} and may not start before "
+                      f"{eligible.text}", container, place, by, severity=None if self._pending else "warning")
+
     def executable(self, container: Container, place: _Place, found: _Found) -> None:
         """An Executable that names a File of the message."""
         self.files(container, place, found["Executable"])
+        for p in found["Executable"]:
+            if "://" in p.text:
+                self.tell("SSS425", p.tag, f"Executable {p.text[:200]} would have to be fetched", container, place, p)
 
     def input_file(self, container: Container, place: _Place, found: _Found) -> None:
         """An InputFile that names a File of the message."""
@@ -276,37 +322,49 @@ class _Checker:
                                  "counts only with condition OnExit", container, place, p)
 
     def distribution(self, container: Container, place: _Place, found: _Found) -> None:
-        """A TaskDistribution against TaskCount and NodeCount (SSS414)."""
+        """The form of a Geometry (SSS408), and numbers that it leaves out (SSS409)."""
         p = found["TaskDistribution"][0]
-        kind, text = _distribution(p)
-        tasks, nodes = _whole(found, "TaskCount"), _whole(found, "NodeCount")
-        if nodes is None:
-            nodes = next((_exact(c, "NodeCount") for c in container.containers("Requested")), None)
-        if kind == "Geometry":
-            self.geometry(container, place, p, tasks, nodes)
-        elif kind == "TasksPerNode" and text.isdigit() and tasks is not None and nodes:
-            each = int(text[:LIMITS.digits])
-            if tasks > each * nodes or each * nodes - tasks >= each > 0:
-                self.tell("SSS414", "TaskDistribution", f"{tasks} tasks cannot be {each} on each of {nodes} nodes",
-                          container, place, p)
-
-    def geometry(self, container: Container, place: _Place, p: Property, tasks: int | None, nodes: int | None) -> None:
-        """A Geometry: its form (SSS408), numbers left out (SSS409), and the counts beside it (SSS414)."""
+        kind, text = distribution_of(p)
+        if kind != "Geometry":
+            return
         try:
-            found = Geometry.parse(p.text.strip(), self.limits)
-        except LimitError as error:
-            self.tell("SSS110", "TaskDistribution", f"Geometry: {error}", container, place, p)
-            return
+            drawn = Geometry.parse(text, self.limits)
         except LexicalError as error:
-            self.tell("SSS408", "TaskDistribution", f"Geometry: {error}", container, place, p)
+            rule = "SSS110" if isinstance(error, LimitError) else "SSS408"
+            self.tell(rule, "TaskDistribution", f"Geometry: {error}", container, place, p)
             return
-        if found.gaps:
-            shown = ", ".join(str(a) if a == b else f"{a}-{b}" for a, b in found.gaps[:5])
+        if drawn.gaps:
+            shown = ", ".join(str(a) if a == b else f"{a}-{b}" for a, b in drawn.gaps[:5])
             self.tell("SSS409", "TaskDistribution", f"the Geometry leaves out {shown}", container, place, p)
-        for tag, stated, drawn in (("TaskCount", tasks, found.task_count), ("NodeCount", nodes, found.node_count)):
-            if stated is not None and stated != drawn:
-                self.tell("SSS414", tag, f"{tag} is {stated}, the Geometry has {drawn}", container, place,
-                          p)
+
+    def amounts(self, container: Container, place: _Place, inside: list[Container]) -> None:
+        """What a scope asks for, taken together; most ask for one amount of each name, which takes no look."""
+        if container.tag == "Job":
+            self._pending = job_state(container.value("State")).state not in _OVER and not any(
+                i.tag in _FACTS for i in container.items)
+        elif container.tag == "JobDefaults":
+            self._pending = True
+        blocks = [c for c in inside if c.tag == "Requested"]
+        defaults = self._beside.get(container.tag, ())
+        asked = [p for c in (container, *blocks) for p in c.items if p.tag in _ASKED]
+        if not asked or not (defaults or _takes_a_look(asked)):
+            return
+
+        def tell(rule: str, subject: str, message: str, where: Container, p: Property | None,
+                 severity: Severity | None) -> None:
+            at = place if where is container else _Place(place, where.tag, 0)
+            self.tell(rule, subject, message, where, at, p, severity=severity)
+
+        groups = [c for c in inside if c.tag == "TaskGroup"]
+        tasks = groups[0].value("TaskCount") if len(groups) == 1 else None
+        check_level(Level(container, defaults, self._pending, tell, self.limits,
+                          tasks if isinstance(tasks, int) else None))
+
+    def beside(self, container: Container, inside: list[Container]) -> None:
+        """Remember the defaults that hold for the scopes inside a container, where they ask for amounts."""
+        below = {"JobGroup": "Job", "Job": "TaskGroup", "TaskGroup": "Task"}.get(container.tag)
+        if below is not None:
+            self._beside[below] = tuple(c for c in inside if c.tag == f"{below}Defaults" and _asks(c))
 
     def notification(self, container: Container, place: _Place, found: _Found) -> None:
         """Words of a NotificationList that are no events (SSS422)."""
@@ -378,7 +436,8 @@ class _Checker:
 
 
 _LOOKS: Final[tuple[tuple[str, Callable[[_Checker, Container, _Place, _Found], Any]], ...]] = (
-    ("StartTime", _Checker.times), ("Executable", _Checker.executable), ("InputFile", _Checker.input_file),
+    ("StartTime", _Checker.times), ("EndTime", _Checker.end), ("DeadlineTime", _Checker.deadline),
+    ("Executable", _Checker.executable), ("InputFile", _Checker.input_file),
     ("ErrorFile", _Checker.merged), ("Dependency", _Checker.dependency), ("TaskDistribution", _Checker.distribution),
     ("Node", _Checker.names), ("Feature", _Checker.names), ("Network", _Checker.network),
     ("NotificationList", _Checker.notification),
@@ -412,28 +471,20 @@ def _placed(inside: list[Container], place: _Place) -> list[tuple[Container, _Pl
 def _queued(found: _Found) -> bool:
     """Whether a job has been taken by a resource manager, which then has given it an Id (section 14, oddity 22)."""
     state = job_state(found["State"][0].text).state
-    return state in ("Running", "Suspended") or (
+    return state in _OVER or (
         state != "NotQueued" and ("SubmitTime" in found or "StartTime" in found))
 
 
-def _distribution(p: Property) -> tuple[str, str]:
-    """Kind and text of a TaskDistribution; without a type digits are TasksPerNode and braces a Geometry (6.4)."""
-    text = p.text.strip()
-    kind = p.get("type")
-    if kind is None:
-        kind = "TasksPerNode" if text.isascii() and text.isdigit() else "Geometry" if text.startswith("{") else "Rule"
-    return kind, text
+def _takes_a_look(asked: list[Item]) -> bool:
+    """Whether amounts may exclude each other: a name twice, counts that have to fit together, or one that is huge."""
+    tags = {p.tag for p in asked}
+    if len(tags) < len(asked) or "TaskDistribution" in tags or ("NodeCount" in tags and len(tags & _SHARED) > 1):
+        return True
+    return any(isinstance(p, Property) and not isinstance(p.value, str) and (
+        p.value > _LARGE or "op" in p.attributes or p.attributes.get("units", "B")[:1].upper() in _HUGE) for p in asked)
 
 
-def _whole(found: _Found, tag: str) -> int | None:
-    value = found[tag][0].value if tag in found else None
-    return value if isinstance(value, int) else None
-
-
-def _exact(requested: Container, tag: str) -> int | None:
-    """The one exact number asked for, or None where there are alternatives or ranges."""
-    asked = requested.all(tag)
-    if len(asked) != 1 or asked[0].op != "EQ" or any(name in asked[0].attributes for name in _EXPRESSION):
-        return None
-    value = asked[0].value
-    return value if isinstance(value, int) else None
+def _asks(scope: Container) -> bool:
+    """Whether a scope asks for amounts."""
+    return any(i.tag in _ASKED for i in scope.items) or any(
+        i.tag in _ASKED for c in scope.containers("Requested") for i in c.items)

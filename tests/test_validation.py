@@ -78,12 +78,12 @@ CASES: list[tuple[str, list[tuple[str, str]]]] = [
     ("<Job><Queue>q</Queue></Job>", []),
     # dependencies
     (group("<Job><Id>a</Id><Dependency>b</Dependency></Job><Job><Id>b</Id><Dependency>a</Dependency></Job>"),
-     [("SSS410", "/JobGroup")]),
+     [("SSS410", "/JobGroup/Job[1]/Dependency")]),
     (group("<Job><Id>x</Id></Job><Job><Id>a</Id><Dependency>b</Dependency></Job>"),
      [("SSS411", "/JobGroup/Job[2]/Dependency")]),
     (job("<Dependency>b</Dependency>"), [("SSS411", "/Job/Dependency")]),
-    (job('<Dependency code="1">1</Dependency>'), [("SSS413", "/Job/Dependency")]),
-    (job('<Dependency condition="OnExit" code="1">1</Dependency>'), []),
+    (job('<Dependency code="1">x</Dependency>'), [("SSS411", "/Job/Dependency"), ("SSS413", "/Job/Dependency")]),
+    (job('<Dependency condition="OnExit" code="1">x</Dependency>'), [("SSS411", "/Job/Dependency")]),
     # times, variables, streams, defaults
     (job("<StartTime>5</StartTime><EndTime>4</EndTime>"), [("SSS412", "/Job/EndTime")]),
     (job("<SubmitTime>6</SubmitTime><StagedTime>7</StagedTime><StartTime>5</StartTime>"),
@@ -112,7 +112,61 @@ CASES: list[tuple[str, list[tuple[str, str]]]] = [
     (job("<State>Running</State>"), []),
     (job("<State>running</State>"), [("SSS420", "/Job/State")]),
     (job("<State>deferred</State>"), [("SSS420", "/Job/State")]),
-    (job("<State>Dreaming</State>"), []),
+    (job("<State>Dreaming</State>"), [("SSS424", "/Job/State")]),
+    # what nothing can meet
+    *((job(f"<Requested>{text}</Requested>"), [("SSS423", f"{R}/{where}" if where else R)]) for text, where in (
+        ('<Processors op="GE">16</Processors><Processors op="LE">8</Processors>', "Processors[2]"),
+        ('<Processors op="GT">7</Processors><Processors op="LT">8</Processors>', "Processors[2]"),
+        ('<Processors>4</Processors><Processors conj="Nand">4</Processors>', "Processors[2]"),
+        ('<Processors op="LT">0</Processors>', "Processors"),
+        ('<Memory op="GE" units="GB">2</Memory><Memory op="LT" units="MB">2000</Memory>', "Memory[2]"),
+        ('<Duration op="GE">60</Duration><Queue>q</Queue><Duration op="LE">50</Duration>', "Duration[2]"),
+        ('<Resource name="L" type="a">1</Resource><Resource name="L" type="a">2</Resource>', "Resource[2]"),
+        ('<Processors group="1">4</Processors><Processors conj="Or" group="-1">8</Processors>'
+         '<Processors group="1">5</Processors><Processors conj="Or" group="-1">16</Processors>', ""),
+        ('<Processors preference="1">4</Processors><Processors preference="2">8</Processors>'
+         '<Processors op="GE">9</Processors>', ""),
+        ("<Processors>16</Processors><NodeCount>20</NodeCount>", "NodeCount"),
+        ('<Processors op="LE">16</Processors><NodeCount op="GT">16</NodeCount>', "NodeCount"),
+    )),
+    *((job(f"<Requested>{text}</Requested>"), []) for text in (
+        '<Processors op="GE">8</Processors><Processors op="LE">16</Processors>',
+        '<Processors group="1">4</Processors><Processors conj="Or" group="-1">8</Processors>'
+        '<Processors group="1">8</Processors><Processors conj="Or" group="-1">16</Processors>',
+        '<Processors preference="-1">4</Processors><Processors op="GE">9</Processors>',
+        "<Processors metric='PerNode'>2</Processors><NodeCount>20</NodeCount>",
+        '<Resource name="L" type="a">1</Resource><Resource name="L" type="b">2</Resource>',
+        '<Memory metric="Max">1</Memory><Memory metric="Average">2</Memory>',
+        "<Queue>a</Queue><Queue>b</Queue>",
+        '<NodeCount>3</NodeCount><Node aggregation="Pattern">a.*</Node>',
+    )),
+    ("<Job><Processors>16</Processors><Requested><NodeCount>20</NodeCount></Requested></Job>",
+     [("SSS423", "/Job/Requested/NodeCount")]),
+    ("<Job><TaskGroup><Processors>2</Processors><NodeCount>3</NodeCount></TaskGroup></Job>",
+     [("SSS423", "/Job/TaskGroup/NodeCount")]),
+    ("<Job><EligibleTime>10</EligibleTime><DeadlineTime>5</DeadlineTime></Job>", [("SSS423", "/Job/DeadlineTime")]),
+    (job("<Requested><Processors>99999999999</Processors></Requested>"), [("SSS110", f"{R}/Processors")]),
+    (job('<Memory units="YB">5000</Memory>'), [("SSS110", "/Job/Memory")]),
+    (job("<Duration>9999999999999</Duration>"), [("SSS110", "/Job/Duration")]),
+    # what does not fit
+    (job('<Requested><NodeCount>3</NodeCount><Node aggregation="List">a,b</Node></Requested>'),
+     [("SSS414", f"{R}/Node")]),
+    (job('<Requested><NodeCount>3</NodeCount><Node aggregation="Range">n[1-2]</Node></Requested>'),
+     [("SSS414", f"{R}/Node")]),
+    (job("<Requested><NodeCount>1</NodeCount><Node>a</Node><Node>b</Node></Requested>"), [("SSS414", f"{R}/Node[2]")]),
+    (job("<Processors>8</Processors><TaskDistribution type='ProcessorsPerTask'>16</TaskDistribution>"),
+     [("SSS414", "/Job/TaskDistribution")]),
+    (job("<NodeCount>2</NodeCount><TaskDistribution>4</TaskDistribution>"
+         "<TaskGroup><TaskCount>9</TaskCount></TaskGroup>"),
+     [("SSS414", "/Job/TaskDistribution")]),
+    (job("<Processors>2</Processors><TaskDistribution>{1,2,3}{4}</TaskDistribution>"),
+     [("SSS414", "/Job/TaskDistribution")]),
+    (job("<Executable>http://a/b.sh</Executable>"), [("SSS425", "/Job/Executable")]),
+    # a job that waits for itself
+    (job("<Dependency>1</Dependency>"), [("SSS410", "/Job/Dependency")]),
+    (group("<Job><Id>a</Id><Dependency>a</Dependency></Job>"), [("SSS410", "/JobGroup/Job[1]/Dependency")]),
+    ("<Job><Name>n</Name><Dependency designator='JobName'>n</Dependency></Job>", [("SSS410", "/Job/Dependency")]),
+    ("<Job><State>Completed</State><Executable>x</Executable></Job>", [("SSS305", "/Job/State")]),
     (job("<NotificationList>All, Fail,Fail</NotificationList>"), [("SSS422", "/Job/NotificationList")]),
     (job('<Feature delimiter=":">a:b</Feature>'), [("SSS421", "/Job/Feature")]),
     (job('<Requested><Node delimiter=":" aggregation="Range">a[1-2]</Node></Requested>'), [("SSS421", f"{R}/Node")]),
@@ -138,7 +192,7 @@ def test_strict_brackets() -> None:
 
 @pytest.mark.parametrize(("text", "rule", "strictly"), [
     (group("<JobDefaults><Queue>a</Queue></JobDefaults>" * 2 + job("")), "SSS304", "SSS304"),
-    (job('<Dependency code="1">1</Dependency>'), "SSS413", "SSS413"),
+    (group(job('<Dependency code="1">x</Dependency>') + "<Job><Id>x</Id></Job>"), "SSS413", "SSS413"),
     (job('<Node delimiter=":">a:b</Node>'), "SSS421", "SSS421"),
     ("<Job><State>Idle</State></Job>", None, "SSS305"),
     ("<Job><State>NotQueued</State></Job>", None, None),
@@ -190,3 +244,29 @@ def test_linear() -> None:
     start = time.process_time()
     check(document, findings)
     assert not list(findings) and time.process_time() - start < 10
+
+
+def test_what_is_over_is_a_fact() -> None:
+    """Of a job that ran the same is told as a doubt: logs hold odd amounts."""
+    for more in ("<State>Completed</State>", "<EndTime>5</EndTime>", "<Delivered><User>u</User></Delivered>"):
+        for asked in ("<Processors>16</Processors><NodeCount>20</NodeCount>", "<Processors>99999999999</Processors>",
+                      '<Processors op="GE">16</Processors><Processors op="LE">8</Processors>'):
+            findings = Findings()
+            check(read_document(job(f"{more}<Requested>{asked}</Requested>")), findings)
+            assert [f.severity for f in findings] == ["warning"]
+
+
+def test_amounts_of_the_defaults_count_too() -> None:
+    text = ("<JobGroup><Id>g</Id><JobDefaults><Requested>\n<NodeCount>20</NodeCount></Requested></JobDefaults>"
+            "<Job><Id>1</Id><Processors>16</Processors></Job>"
+            "<Job><Id>2</Id><Requested><NodeCount>2</NodeCount></Requested><Processors>16</Processors></Job></JobGroup>")
+    findings = Findings()
+    check(read_document(text), findings)
+    assert [(f.rule, f.line, f.column) for f in findings] == [("SSS423", 2, 1)]
+
+
+def test_an_expression_with_too_many_ways_is_not_judged() -> None:
+    """Time is bounded: what cannot be told in it is not told."""
+    pair = '<Processors group="1">{}</Processors><Processors conj="Or" group="-1">{}</Processors>'
+    pairs = "".join(pair.format(2 * n, 2 * n + 1) for n in range(40))
+    assert [r for r, _ in found(job(f"<Requested>{pairs}</Requested>"))] in ([], ["SSS423"])

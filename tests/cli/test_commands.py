@@ -275,7 +275,7 @@ def test_convert_explains_the_way_of_every_property(sssjob: Command, place: Path
 
 
 def test_convert_to_files_tells_what_the_group_loses(sssjob: Command, place: Path) -> None:
-    said = "group.xml:1: SSS501 {} the files of single jobs have no place for Id of the group\n"
+    said = "group.xml:1:1: SSS501 {} the files of single jobs have no place for Id of the group\n"
     options = ("-f", "sss", "-t", "sss", "group.xml", "--out")
     assert sssjob("convert", *options, "d").err == said.format("warning")
     assert sssjob("convert", *options, "d", "--policy", "ignore").err == ""

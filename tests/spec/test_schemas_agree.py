@@ -48,7 +48,7 @@ CASES: dict[str, list[str]] = {
         J.format("<Network>Infiniband</Network>"), J.format("<Network units='Gbps'>10</Network>"),
         J.format("<Feature aggregation='List' delimiter=':'>a:b</Feature>"),
         J.format("<StartTime>99999999999</StartTime>"),
-        J.format("<Dependency condition='OnExit' code='1'>j</Dependency>"), J.format("<State>Dreaming</State>"),
+        J.format("<Dependency condition='OnExit' code='1'>k</Dependency>"), J.format("<State>Dreaming</State>"),
         J.format("<Environment export='true'><Variable name='A'/></Environment>"), "<Job><Queue>q</Queue></Job>",
         "<Job><State>NotQueued</State></Job>", T.format("<Task><Node>n</Node><Process>9</Process></Task>"),
         G.format("<JobDefaults><Queue>q</Queue></JobDefaults><Job>a</Job>" + J.format("")),
