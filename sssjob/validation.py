@@ -46,7 +46,6 @@ _NUMBERED: Final = 1_000
 _OVER: Final = ("Running", "Suspended", "Completed")
 _FACTS: Final = frozenset(("StartTime", "EndTime", "ExitCode", "Delivered"))
 _ASKED: Final = AMOUNTS | {"TaskDistribution", "Node"}
-_SHARED: Final = frozenset(("NodeCount", "Processors", "Node"))
 _LARGE: Final = 10**6           # amounts above are held against the limits, and such of these units
 _HUGE: Final = ("E", "Z", "Y", "N", "D")
 _STATES: Final = {tag: element(tag, "State").values for tag in ("Job", "JobGroup")}
@@ -95,7 +94,7 @@ class _Checker:
         self._known: frozenset[str] | None = None
         # A property is shared by all places with the same text, so what was found about one holds for all.
         self._clean: dict[int, Property] = {}
-        self._pending = True        # the job that is looked at is not over
+        self._job: Container | None = None      # the one that is looked at
         self._beside: dict[str, tuple[Container, ...]] = {}     # scope -> defaults beside it that ask for amounts
 
     def run(self) -> None:
@@ -108,7 +107,7 @@ class _Checker:
         seen: dict[str, int] = {}
         for body in bodies:
             seen[body.tag] = seen.get(body.tag, 0) + 1
-            self._pending = True
+            self._job = None
             self._beside.clear()
             self.walk(body, _Place(None, body.tag, seen[body.tag] if counts[body.tag] > 1 else 0))
         self.loose([b for b in bodies if isinstance(b, Job) and b.reference is None])
@@ -285,7 +284,7 @@ class _Checker:
         if eligible is not None and by is not None and isinstance(eligible.value, int) and isinstance(by.value, int) \
                 and by.value < eligible.value:
             self.tell("SSS423", "DeadlineTime", f"the job must end by {by.text} and may not start before "
-                      f"{eligible.text}", container, place, by, severity=None if self._pending else "warning")
+                      f"{eligible.text}", container, place, by, severity=None if self.pending else "warning")
 
     def executable(self, container: Container, place: _Place, found: _Found) -> None:
         """An Executable that names a File of the message."""
@@ -339,11 +338,8 @@ class _Checker:
 
     def amounts(self, container: Container, place: _Place, inside: list[Container]) -> None:
         """What a scope asks for, taken together; most ask for one amount of each name, which takes no look."""
-        if container.tag == "Job":
-            self._pending = job_state(container.value("State")).state not in _OVER and not any(
-                i.tag in _FACTS for i in container.items)
-        elif container.tag == "JobDefaults":
-            self._pending = True
+        if container.tag in ("Job", "JobDefaults"):
+            self._job = container
         blocks = [c for c in inside if c.tag == "Requested"]
         defaults = self._beside.get(container.tag, ())
         asked = [p for c in (container, *blocks) for p in c.items if p.tag in _ASKED]
@@ -357,8 +353,15 @@ class _Checker:
 
         groups = [c for c in inside if c.tag == "TaskGroup"]
         tasks = groups[0].value("TaskCount") if len(groups) == 1 else None
-        check_level(Level(container, defaults, self._pending, tell, self.limits,
+        check_level(Level(container, defaults, self.pending, tell, self.limits,
                           tasks if isinstance(tasks, int) else None))
+
+    @property
+    def pending(self) -> bool:
+        """Whether the job that is looked at is not over."""
+        job = self._job
+        return job is None or (job_state(job.value("State")).state not in _OVER
+                               and not any(i.tag in _FACTS for i in job.items))
 
     def beside(self, container: Container, inside: list[Container]) -> None:
         """Remember the defaults that hold for the scopes inside a container, where they ask for amounts."""
@@ -477,11 +480,19 @@ def _queued(found: _Found) -> bool:
 
 def _takes_a_look(asked: list[Item]) -> bool:
     """Whether amounts may exclude each other: a name twice, counts that have to fit together, or one that is huge."""
-    tags = {p.tag for p in asked}
-    if len(tags) < len(asked) or "TaskDistribution" in tags or ("NodeCount" in tags and len(tags & _SHARED) > 1):
+    by_name = {p.tag: p for p in asked}
+    if len(by_name) < len(asked) or "TaskDistribution" in by_name:
         return True
-    return any(isinstance(p, Property) and not isinstance(p.value, str) and (
-        p.value > _LARGE or "op" in p.attributes or p.attributes.get("units", "B")[:1].upper() in _HUGE) for p in asked)
+    for p in asked:
+        value = getattr(p, "value", "")
+        if not isinstance(value, str) and (value > _LARGE or (p.attributes and (
+                p.attributes.get("op") == "LT" or p.attributes.get("units", "B")[:1].upper() in _HUGE))):
+            return True
+    nodes, processors = by_name.get("NodeCount"), by_name.get("Processors")
+    if nodes is None or (processors is None and "Node" not in by_name):
+        return False
+    return "Node" in by_name or bool(nodes.attributes or (processors is not None and processors.attributes)) or (
+        getattr(nodes, "value", 0) > getattr(processors, "value", 0))
 
 
 def _asks(scope: Container) -> bool:
