@@ -70,8 +70,9 @@ _ROWS: Final[tuple[tuple[str, Kind, str, str], ...]] = (
      "The text is not strict JSON: duplicate keys, NaN and numbers of extreme length are refused too."),
     ("SSS112", "invalid", "JSON of another shape",
      "The JSON twin of a job object is an object whose keys are element names; see the JSON Schema."),
-    ("SSS113", "unknown", "comment or instruction inside a document",
-     "A processing instruction is not part of the job object model."),
+    ("SSS113", "repaired", "comment not kept",
+     "Comments of XML are no part of the job object: what is written of the document has none. What is to last goes "
+     "into Description of a group, or an Extension."),
     # values
     ("SSS201", "invalid", "value is not of its type",
      "The text of an element is not of the type that the specification gives it."),
@@ -123,7 +124,9 @@ _ROWS: Final[tuple[tuple[str, Kind, str, str], ...]] = (
      "Positive alternatives are taken as required, negative ones as wishes."),
     ("SSS405", "invalid", "order asked of what has none",
      "LT, GT, LE and GE need a value that is a number or a time."),
-    ("SSS406", "invalid", "pattern not understood", "The pattern is malformed or uses a feature that is not there."),
+    ("SSS406", "invalid", "pattern not understood",
+     "The pattern is malformed or uses a feature that is not there: patterns are matched in a time that is linear in "
+     "the text, because they come from strangers, and look-ahead, look-behind and back references cannot be."),
     ("SSS407", "invalid", "node set malformed", "A Range is a prefix with a bracket list such as `n[01-04,7]`."),
     ("SSS408", "invalid", "geometry malformed", "A Geometry is a list of task numbers a node: `{1,4}{2}{3,5}`."),
     ("SSS409", "approximated", "geometry with a gap", "Task numbers of a Geometry are not contiguous."),

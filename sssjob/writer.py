@@ -89,7 +89,7 @@ class _Writer:
             self.out.append(f"{indent}<{start}>{_escaped(_packed(node))}</{tag}>\n")
             return
         self.out.append(f"{indent}<{start}>\n")
-        self.items(node, indent + "  ", policy)
+        self.items(self._balanced(node), indent + "  ", policy)
         self.out.append(f"{indent}</{tag}>\n")
 
     def items(self, node: Container, indent: str, policy: Policy) -> None:
@@ -124,7 +124,8 @@ class _Writer:
             if not isinstance(item, Property):
                 if isinstance(item, Container) and item.items and not item.attributes and item.reference is None:
                     append(f"{indent}<{tag}>\n")
-                    self._plain_items(item, item.items, indent + "  ", policy)
+                    whole = self._balanced(item)
+                    self._plain_items(whole, whole.items, indent + "  ", policy)
                     append(f"{indent}</{tag}>\n")
                 else:
                     self._inner(item, indent, policy)
@@ -151,6 +152,33 @@ class _Writer:
             append(line)
             if getrefcount(item) > _ALONE and tag not in _FORMS:
                 lines[id(item)] = line
+
+    def _balanced(self, node: Container) -> Container:
+        """A Requested or Delivered whose brackets balance, as the reader would mend them (SSS402)."""
+        if node.tag not in ("Requested", "Delivered") or self.profile.keep_spelling or not any(
+                "group" in p.attributes for p in node.properties()):
+            return node
+        from sssjob.requirements import parse
+
+        told = Findings(limits=self.findings.limits)
+        mended = list(parse(node, told).properties)
+        for finding in told:
+            if finding.rule == "SSS402":
+                self.findings.add("SSS402", finding.subject, finding.message, within=node,
+                                  item=next(p for p in node.properties() if "group" in p.attributes))
+        if not told:
+            return node
+        depth = low = 0
+        for p in mended:
+            depth += p.group or 0
+            low = min(low, depth)
+        for at, more in ((0, -low), (-1, low - depth)):
+            group = (mended[at].group or 0) + more
+            mended[at] = mended[at].replace(group=str(group) if group else None)
+        self._kept += mended
+        left = iter(mended)
+        return type(node)([next(left) if isinstance(i, Property) else i for i in node.items], dict(node.attributes),
+                          node.reference, node.line, node.spelling)
 
     # -- forms of 3.1 (sections 6.1 and 14, oddities 14 and 27)
     def _formed(self, node: Container) -> list[Item]:

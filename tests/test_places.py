@@ -141,3 +141,16 @@ def test_what_is_not_there_has_the_place_of_what_is_nearest() -> None:
         found = there.of(item, job, path)
         assert found is not None and found[:2] == place, path
     assert there.of(None, None, "/JobGroup") is None
+
+
+def test_the_element_that_says_reject_is_blamed_and_not_what_is_around_it() -> None:
+    document = read_document("<Job awarenessPolicy='Ignore'><Foo><Bar awarenessPolicy='Reject'/></Foo></Job>")
+    assert document.findings is not None
+    assert [(f.rule, f.subject, f.severity, f.column, f.path) for f in document.findings] == [
+        ("SSS301", "Bar", "error", 36, "/Job/Foo/Bar")]
+
+
+def test_comments_are_told_once() -> None:
+    document = read_document("<!-- a -->\n<Job><Id>1</Id><!-- b --><Name><![CDATA[<!-- c -->]]></Name></Job>")
+    assert [(f.rule, f.severity, f.message, f.line) for f in document.findings or ()] == [
+        ("SSS113", "info", "2 comments are not kept", 1)]

@@ -323,6 +323,7 @@ def test_a_stream_gives_the_same_jobs_as_the_whole() -> None:
     from sssjob.writer import write_document
 
     straight = write_document(whole)
+    whole = read_document(straight)         # its brackets were mended
     streamed = list(stream_jobs(io.BytesIO(straight.encode())))
     assert isinstance(whole.root, JobGroup)
     assert [s for s in streamed if isinstance(s, Job)] == whole.root.jobs

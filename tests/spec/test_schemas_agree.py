@@ -65,7 +65,7 @@ CASES: dict[str, list[str]] = {
         J.format("<Interactive>1</Interactive>"), J.format("<Interactive>True</Interactive>"),
         J.format("<Processors>-1</Processors>"), J.format("<StartTime>-1</StartTime>"),
         J.format("<StartTime>now</StartTime>"), J.format("<CpuDuration>01:00</CpuDuration>"),
-        J.format("<Memory context='Guessed'>1</Memory>"), J.format("<Memory dynamic='True'>1</Memory>"),
+        J.format("<Memory context='Guessed'>1</Memory>"), J.format("<Memory dynamic='TRUE'>1</Memory>"),
         J.format("<Memory duration='x'>1</Memory>"), "<Job awarenessPolicy='Maybe'><Id>j</Id></Job>",
         "<Job awarenessPolicy='ignore'><Id>j</Id></Job>", J.format("<JobDefaults><Queue>q</Queue></JobDefaults>"),
         "<Job><Id colour='red'>j</Id></Job>", "<Job colour='red'><Id>j</Id></Job>", R.format("<Id>1</Id>"),
