@@ -36,6 +36,7 @@ _ANCHORS: Final = 4         # jobs whose items and tags are kept
 _INNER: Final = rb"(?:[^<>\"']|\"[^\"<]*\"|'[^'<]*')*?"       # what stands in a tag behind the name
 _TAG: Final = re.compile(
     rb"<!--.*?-->|<!\[CDATA\[.*?\]\]>|<\?.*?\?>|<(/?)([^\s/<>!?\"'=]+)(%b)(/?)>" % _INNER, re.S)
+_COMMENT: Final = re.compile(rb"<!\[CDATA\[.*?\]\]>|(<!--).*?-->", re.S)
 _STEP: Final = re.compile(r"([^\[\]]+)(?:\[(\d+)\])?")
 #: Elements that may stand around what belongs to the container outside.
 _WRAPPERS: Final = frozenset((*TRANSPARENT, *(a for e in ELEMENTS if e.name == "Node" for a in e.aliases)))
@@ -213,6 +214,13 @@ class Places:
                 if other is not None and self._look(other) and id(item) in other.own:
                     spot, there = other.own[id(item)][0], other
         return self._located(there, spot) or self._located(anchor, None)
+
+    def comments(self) -> list[int]:
+        """The lines on which comments begin."""
+        data = self._text.read()
+        if b"<!--" not in data:
+            return []
+        return [self._text.place(data, m.start())[0] for m in _COMMENT.finditer(data) if m[1]][:_MOST]
 
     # -- in the objects
     def _collect(self) -> None:

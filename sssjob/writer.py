@@ -404,6 +404,9 @@ def write_document(document: Document | Container, *, profile: str = "3.1", find
     collected = Findings() if findings is None else findings
     if isinstance(document, Document):
         collected.places = document.places
+        if document.places is not None and (lines := document.places.comments()):
+            collected.add("SSS113", "comment", f"{len(lines)} comment{'s are' if len(lines) > 1 else ' is'} not kept",
+                          severity="info", line=lines[0])
     writer = _Writer(profile_of(profile), collected, policy or Policy.REJECT)
     text = writer.document(document if isinstance(document, Document) else Document(document))
     if findings is None:

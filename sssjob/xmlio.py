@@ -161,7 +161,6 @@ def parse_tree(data: bytes, *, findings: Findings, repairs: bool = True, limits:
             raise syntax_error(again, mended, findings) from None
     refuse_doctype(root, findings)
     _check_instructions(data, findings)
-    _check_comments(data, findings)
     if long_tag(data, limits) and crowded(root, limits):
         raise _refuse(findings, "SSS110", f"an element has more than the limit attributes ({limits.attributes})")
     return root
@@ -239,20 +238,6 @@ def _check_instructions(data: bytes, findings: Findings) -> None:
     for found in listed:
         findings.add("SSS106", str(found.target), f"processing instruction {escape(str(found.target))} is not "
                      "followed and not kept", line=found.sourceline or 0)
-
-
-def _check_comments(data: bytes, findings: Findings) -> None:
-    """Name the first comment, and how many there are: the parser leaves them out."""
-    if b"<!--" not in data:
-        return
-    try:
-        tree = etree.fromstring(data, etree.XMLParser(resolve_entities=False, no_network=True, remove_pis=True))
-    except etree.XMLSyntaxError:
-        return                      # it was mended, which is told
-    listed: Any = tree.xpath("//comment() | /comment()")
-    if listed:
-        findings.add("SSS113", "comment", f"{len(listed)} comment{'s are' if len(listed) > 1 else ' is'} not kept",
-                     severity="info", line=listed[0].sourceline or 0)
 
 
 # --- repairs ------------------------------------------------------------------------------------------------------

@@ -13,6 +13,7 @@ from sssjob.findings import Findings, Policy
 from sssjob.model import Document
 from sssjob.reader import read_document
 from sssjob.validation import check
+from sssjob.writer import write_document
 
 MARK = "§"      # stands before the tag that is looked for, and is no part of the text
 
@@ -150,7 +151,10 @@ def test_the_element_that_says_reject_is_blamed_and_not_what_is_around_it() -> N
         ("SSS301", "Bar", "error", 36, "/Job/Foo/Bar")]
 
 
-def test_comments_are_told_once() -> None:
+def test_comments_that_are_not_written_are_told() -> None:
     document = read_document("<!-- a -->\n<Job><Id>1</Id><!-- b --><Name><![CDATA[<!-- c -->]]></Name></Job>")
-    assert [(f.rule, f.severity, f.message, f.line) for f in document.findings or ()] == [
+    findings = Findings()
+    write_document(document, findings=findings)
+    assert [(f.rule, f.severity, f.message, f.line) for f in findings] == [
         ("SSS113", "info", "2 comments are not kept", 1)]
+    assert not document.findings
