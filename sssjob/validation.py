@@ -47,7 +47,7 @@ _OVER: Final = ("Running", "Suspended", "Completed")
 _FACTS: Final = frozenset(("StartTime", "EndTime", "ExitCode", "Delivered"))
 _ASKED: Final = AMOUNTS | {"TaskDistribution", "Node"}
 _LARGE: Final = 10**6           # amounts above are held against the limits, and such of these units
-_HUGE: Final = ("E", "Z", "Y", "N", "D")
+_HUGE: Final = tuple("EZYND")
 _STATES: Final = {tag: element(tag, "State").values for tag in ("Job", "JobGroup")}
 _Found = dict[str, list[Property]]
 
@@ -237,7 +237,7 @@ class _Checker:
 
     def job(self, job: Job, place: _Place, found: _Found) -> None:
         """A Job that was taken has an Id (SSS305); its State; dependencies on jobs that are not here (SSS411)."""
-        if "Id" not in found and "State" in found and (
+        if "Id" not in found and "State" in found and (     # a submission has none yet
                 found["State"][0].text != "NotQueued" if self.strict else _queued(found)):
             self.tell("SSS305", "Id", f"a Job in State {found['State'][0].text} must have an Id", job, place,
                       found["State"][0])
@@ -338,8 +338,7 @@ class _Checker:
 
     def amounts(self, container: Container, place: _Place, inside: list[Container]) -> None:
         """What a scope asks for, taken together; most ask for one amount of each name, which takes no look."""
-        if container.tag in ("Job", "JobDefaults"):
-            self._job = container
+        self._job = container if container.tag in ("Job", "JobDefaults") else self._job
         blocks = [c for c in inside if c.tag == "Requested"]
         defaults = self._beside.get(container.tag, ())
         asked = [p for c in (container, *blocks) for p in c.items if p.tag in _ASKED]
@@ -353,8 +352,8 @@ class _Checker:
 
         groups = [c for c in inside if c.tag == "TaskGroup"]
         tasks = groups[0].value("TaskCount") if len(groups) == 1 else None
-        check_level(Level(container, defaults, self.pending, tell, self.limits,
-                          tasks if isinstance(tasks, int) else None))
+        tasks = tasks if isinstance(tasks, int) else None
+        check_level(Level(container, defaults, self.pending, tell, self.limits, tasks))
 
     @property
     def pending(self) -> bool:
