@@ -291,10 +291,13 @@ class ElementReader:
         else:
             hint = partial(_meant, local, scope.name, (*scope.rows, *scope.containers))
         policy = self.policy(child)
-        if policy is not Policy.REJECT and any(
-            Policy.of(e.get("awarenessPolicy", "")) is Policy.REJECT for e in child.iter() if isinstance(e.tag, str)
-        ):
-            policy = Policy.REJECT
+        if policy is not Policy.REJECT:
+            critical = next((e for e in child.iter() if isinstance(e.tag, str)
+                             and Policy.of(e.get("awarenessPolicy", "")) is Policy.REJECT), None)
+            if critical is not None:        # what is around it may go, it may not
+                name = critical.tag.rpartition("}")[2]
+                rule, policy, hint, child = "SSS301", Policy.REJECT, "", critical
+                local, message = name, f"unknown element {name} in {local}, which says awarenessPolicy Reject"
         self.findings.add(rule, local, message, policy=policy, path=lambda: _path(child), hint=hint,
                           place=lambda: self.locate(child))
 

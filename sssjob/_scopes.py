@@ -22,6 +22,7 @@ from sssjob.vocabulary import (
     CONTAINERS,
     DELIVERED,
     ELEMENTS,
+    PRINTED,
     REQUESTED,
     Attribute,
     Element,
@@ -162,6 +163,8 @@ def scope_of(container: str, with_aliases: bool) -> Scope:
                 containers[alias] = name
             else:
                 rows.setdefault(alias, (in_scope(container)[name], alias))
+    elif CONTAINERS[container].category:
+        rows |= {alias: (in_scope(container)[name], alias) for alias, name in PRINTED.items()}
     extra = {"Requested": REQUESTED, "Delivered": DELIVERED}.get(container, ())
     attributes = {
         name: {a.name: a for a in (*row.attributes, *extra, AWARENESS) if with_aliases or not a.former}

@@ -59,6 +59,7 @@ def from_json(text: bytes | str, *, path: str = "-", limits: Limits = LIMITS, po
         findings.overflow += made.findings.overflow
         _take_over(made.findings, findings, data, limits)
     _without_lines(made.root)
+    made.places = None
     made.files = builder.files(data)
     made.profile = "3.1"
     made.findings = findings

@@ -146,7 +146,7 @@ def expand(document: Document, findings: Findings, limits: Limits = LIMITS) -> D
         findings.add("SSS502", "Array", "arrays inside a message are not made groups; they run as they are")
         return document
     return document if findings.rejected else Document(root, document.files, document.path, document.profile,
-                                                       document.findings)
+                                                       document.findings, places=document.places)
 
 
 def _expanded(group: JobGroup, findings: Findings, limits: Limits) -> JobGroup:
@@ -186,7 +186,7 @@ def _elements(job: Job, defaults: JobDefaults | None, array_id: str, findings: F
         return None
     if array.throttle is not None:
         findings.add("SSS502", "Array", f"{array_id}: jobs of a group run without a limit, {array.throttle} at a time "
-                     "is left out", line=job.line)
+                     "is left out", within=job)
     return [element(job, index, array_id) for index in array.indices]
 
 

@@ -97,14 +97,14 @@ class Conversion:
             self.site.rename(document)
         return document
 
-    def gate(self, reader: Translator, document: Document, data: bytes) -> Findings:
+    def gate(self, reader: Translator, document: Document) -> Findings:
         """What the gate finds in a document that was read, which is not to be written where one of them rejects.
         Records pass: they are facts, which nobody is to carry out, and their reader looks at each on its own."""
         from sssjob.intake import gate
 
         if reader.kind == "record":
             return Findings(document.path)
-        return gate(document, self.profile, data if reader.name == "sss" else b"")
+        return gate(document, self.profile)
 
     def carrying(self, reader: Translator) -> Policy | None:
         """The policy to write with: only documents carry one of their own (decisions 13)."""
@@ -133,6 +133,7 @@ class Conversion:
         return dict(self._guarded(writer.files, document, context))
 
     def _guarded(self, function: Any, document: Document, context: WriteContext) -> Any:
+        context.findings.places = document.places
         try:
             return function(document, context)
         except ValueError as error:

@@ -11,11 +11,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from enum import Enum
-from typing import Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from sssjob.errors import RejectedError
 from sssjob.limits import LIMITS, Limits
 from sssjob.rules import RULES, Kind, Rule
+
+if TYPE_CHECKING:
+    from sssjob.element import Container, Item
+    from sssjob.places import Places
 
 __all__ = ["RULES", "Finding", "Findings", "Kind", "Policy", "Rule", "Severity", "escape"]
 
@@ -92,15 +96,16 @@ class Finding:
 class Findings:
     """Collects findings; keeps at most ``limits.findings`` and counts the rest.
 
-    override: a policy that replaces Reject as the document's outermost default (``--policy``).
+    places: of the document that they are about, which know where its items stand.
     """
 
-    __slots__ = ("__weakref__", "_kept", "_rejected", "file", "limits", "overflow", "told")
+    __slots__ = ("__weakref__", "_kept", "_rejected", "file", "limits", "overflow", "places", "told")
 
     def __init__(self, file: str = "", limits: Limits = LIMITS) -> None:
         self.file = file
         self.limits = limits
         self.overflow = 0
+        self.places: Places | None = None
         self.told = 0               # calls of add, heard or not: whether anything was to say
         self._kept: list[Finding] = []
         self._rejected = False
@@ -109,12 +114,15 @@ class Findings:
         self, rule: str, subject: str, message: str, *, policy: Policy = Policy.REJECT,
         severity: Severity | None = None, line: int = 0, column: int = 0, path: str | Callable[[], str] = "",
         hint: str | Callable[[], str] = "", excerpt: str = "",
-        place: Callable[[], tuple[int, int, str]] | None = None,
+        place: Callable[[], tuple[int, int, str]] | None = None, item: Item | None = None,
+        within: Container | None = None,
     ) -> Finding | None:
         """Record one occurrence and return it; None where the policy says to be silent.
 
         policy counts only for rules of the kinds unknown and dropped; severity overrides the rule's own. place
         gives (line, column, excerpt). It, path and hint are asked only when the finding is kept: they cost time.
+        item: what the finding is about, and within: the container or job that it stands in (or a copy of it); with the
+        ``places`` of the document these, or the path alone, give line and column, else the line is that of within.
         """
         self.told += 1
         level = severity or _BY_RULE[rule] or _BY_POLICY[policy]
@@ -127,8 +135,13 @@ class Findings:
             return None
         if place is not None:
             line, column, excerpt = place()
-        found = Finding(rule, level, subject, message, RULES[rule].kind, self.file, line, column,
-                        path if isinstance(path, str) else path(), hint if isinstance(hint, str) else hint(), excerpt)
+        where = path if isinstance(path, str) else path()
+        if not column and (within is not None or (where and not line)):
+            line = line or (0 if within is None else within.line)
+            at = self.places.of(item, within, where) if self.places is not None else None
+            line, column, excerpt = at or (line, column, excerpt)
+        found = Finding(rule, level, subject, message, RULES[rule].kind, self.file, line, column, where,
+                        hint if isinstance(hint, str) else hint(), excerpt)
         self._kept.append(found)
         return found
 
@@ -137,10 +150,6 @@ class Findings:
         self._kept.extend(others)
         self.overflow += others.overflow
         self._rejected = self._rejected or others.rejected
-
-    def complete(self, place: Callable[[Finding], Finding]) -> None:
-        """Put in the place of every finding what ``place`` makes of it: the same with more of its place."""
-        self._kept = [place(finding) for finding in self._kept]
 
     @property
     def rejected(self) -> bool:

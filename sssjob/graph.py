@@ -156,17 +156,26 @@ class Dependencies:
 
     def check(self, findings: Findings, *, path: str = "/JobGroup", known: Iterable[str] = ()) -> None:
         """Findings: a cycle (SSS410), jobs not here (SSS411). known: ids and names found elsewhere in the document."""
-        cycle = self.cycle()
-        if cycle is not None:
-            error = CycleError(cycle)
-            findings.add("SSS410", cycle[0], f"dependencies form a cycle: {error}", path=path,
-                         line=self.jobs[self.labels.index(cycle[0])].line)
+        self.check_cycle(findings, path)
         elsewhere = set(known)
         for link in self.unknown():
             if link.target in elsewhere:
                 continue
             findings.add("SSS411", link.target, f"job {self.labels[link.job]} depends on {link.target!r}, which is not "
-                         "in the group", path=f"{path}/Job[{link.job + 1}]/Dependency", line=self.jobs[link.job].line)
+                         "in the group", path=f"{path}/Job[{link.job + 1}]/Dependency", item=link.element,
+                         within=self.jobs[link.job])
+
+    def check_cycle(self, findings: Findings, path: str) -> None:
+        """A cycle (SSS410), told at the Dependency that closes it."""
+        cycle = self.cycle()
+        if cycle is None:
+            return
+        first, second = (self.labels.index(label) for label in cycle[:2])
+        link = next((link for link in self.links if link.job == first and second in link.needs), None)
+        what = f"{cycle[0]} depends on itself" if len(cycle) == 2 else f"dependencies form a cycle: {CycleError(cycle)}"
+        where = f"{path}/Job[{first + 1}]/Dependency" if path or len(self.jobs) > 1 else "/Job/Dependency"
+        findings.add("SSS410", cycle[0], what, path=where, item=link.element if link is not None else None,
+                     within=self.jobs[first])
 
     # A name that many jobs have is a node of its own, negative, between those that wait and those that have it:
     # edges stay as many as elements.

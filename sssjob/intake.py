@@ -85,15 +85,11 @@ def _looks_like_ours(data: bytes) -> str:
     return ""
 
 
-def gate(document: Document, profile: str = "liberal", data: bytes = b"") -> Findings:
+def gate(document: Document, profile: str = "liberal") -> Findings:
     """What the checks of meaning find in a document that was read: where one of them rejects, nothing may be made of
-    it. data: its text in XML, for columns and source lines."""
+    it."""
     from sssjob.validation import check
 
     findings = Findings(document.path)
     check(document, findings, profile)
-    if len(findings) and data:
-        from sssjob.xmlio import Locator
-
-        findings.complete(Locator(data).placed)
     return findings

@@ -43,6 +43,9 @@ class Limits:
     directive: int = 64 << 10                # characters of a directive whose words shlex has to find
     findings: int = 1_000                    # findings kept for one document
     array_elements: int = 10_000             # elements of one array of jobs
+    count: int = 10**9                       # processors, nodes or tasks that a job may ask for
+    amount_bytes: int = 1 << 70              # memory, disk or swap that a job may ask for
+    seconds: int = 10**11                    # Duration that a job may ask for
     digits: int = 64                         # digits of one number
     recognise_bytes: int = 64 << 10          # beginning of a text by which documents and records are recognised
 

@@ -18,6 +18,7 @@ from sssjob.errors import UsageError
 
 if TYPE_CHECKING:
     from sssjob.findings import Findings, Policy
+    from sssjob.places import Places
 
 __all__ = [
     "CLASSES", "Container", "Delivered", "Document", "Environment", "File", "Item", "Job", "JobDefaults", "JobGroup",
@@ -274,7 +275,8 @@ class Document:
     """A whole document: its root, the Files beside it, and what was found while reading.
 
     root: a JobGroup, Job, TaskGroup, Requested or Delivered, or the Raw envelope (SSSRMAP Request, Response, Envelope,
-    UsageRecord ...) around the ``bodies``. policy: the outermost awarenessPolicy that it was read with, if it was.
+    UsageRecord ...) around the ``bodies``. policy: the outermost awarenessPolicy that it was read with, if it was;
+    places: where in the text its items stand, where it was read from XML.
     """
 
     root: Container | Raw
@@ -283,6 +285,7 @@ class Document:
     profile: str = "3.1"
     findings: Findings | None = field(default=None, compare=False)
     policy: Policy | None = field(default=None, compare=False, kw_only=True)
+    places: Places | None = field(default=None, compare=False, repr=False, kw_only=True)
 
     def to_dict(self) -> dict[str, Any]:
         """The JSON twin of the document in dicts and lists (its shape: ``sssjob.twin``)."""

@@ -25,6 +25,7 @@ from sssjob.errors import AccessError, RejectedError
 from sssjob.findings import Findings, Policy
 from sssjob.limits import LIMITS, Limits
 from sssjob.model import Document, File, Job, JobDefaults
+from sssjob.places import Places
 from sssjob.profiles import Profile
 from sssjob.profiles import profile as profile_of
 from sssjob.xmlio import Locator, clean_bytes, crowded, long_tag, parser, refuse_doctype, syntax_error
@@ -256,7 +257,9 @@ def read_document(source: Source, *, profile: str = "liberal", path: str = "-", 
     def document() -> Document:
         lines = lines_of(data, limits)
         made = None if lines is None else reader(_nowhere).lines(lines, path)
-        return reader(Locator(data)).tree(data, path) if made is None else made
+        made = reader(Locator(data)).tree(data, path) if made is None else made
+        made.places = Places(made.root, data, path, made.findings)
+        return made
 
     if not small:
         with collector_paused(pause_gc):

@@ -70,8 +70,9 @@ _ROWS: Final[tuple[tuple[str, Kind, str, str], ...]] = (
      "The text is not strict JSON: duplicate keys, NaN and numbers of extreme length are refused too."),
     ("SSS112", "invalid", "JSON of another shape",
      "The JSON twin of a job object is an object whose keys are element names; see the JSON Schema."),
-    ("SSS113", "unknown", "comment or instruction inside a document",
-     "A processing instruction is not part of the job object model."),
+    ("SSS113", "repaired", "comment not kept",
+     "Comments of XML are no part of the job object: what is written of the document has none. What is to last goes "
+     "into Description of a group, or an Extension."),
     # values
     ("SSS201", "invalid", "value is not of its type",
      "The text of an element is not of the type that the specification gives it."),
@@ -123,17 +124,22 @@ _ROWS: Final[tuple[tuple[str, Kind, str, str], ...]] = (
      "Positive alternatives are taken as required, negative ones as wishes."),
     ("SSS405", "invalid", "order asked of what has none",
      "LT, GT, LE and GE need a value that is a number or a time."),
-    ("SSS406", "invalid", "pattern not understood", "The pattern is malformed or uses a feature that is not there."),
+    ("SSS406", "invalid", "pattern not understood",
+     "The pattern is malformed or uses a feature that is not there: patterns are matched in a time that is linear in "
+     "the text, because they come from strangers, and look-ahead, look-behind and back references cannot be."),
     ("SSS407", "invalid", "node set malformed", "A Range is a prefix with a bracket list such as `n[01-04,7]`."),
     ("SSS408", "invalid", "geometry malformed", "A Geometry is a list of task numbers a node: `{1,4}{2}{3,5}`."),
     ("SSS409", "approximated", "geometry with a gap", "Task numbers of a Geometry are not contiguous."),
-    ("SSS410", "invalid", "dependencies form a cycle", "The jobs of a group form a directed acyclic graph."),
+    ("SSS410", "invalid", "dependencies form a cycle",
+     "The jobs of a group form a directed acyclic graph; a job that depends on itself can never run."),
     ("SSS411", "site-dependent", "dependency on a job that is not here",
      "The job that is named is not part of the document; only the resource manager can know it."),
-    ("SSS412", "contradictory", "times out of order", "A job ended before it started, or started before submission."),
+    ("SSS412", "contradictory", "times out of order",
+     "A job ended before it started or was submitted, or started before submission."),
     ("SSS413", "contradictory", "code without OnExit", "`code` counts only with condition OnExit."),
     ("SSS414", "contradictory", "task parameters contradict each other",
-     "Processors, NodeCount, TaskCount and TaskDistribution cannot all hold."),
+     "Processors, NodeCount, TaskCount, TaskDistribution and the names of nodes cannot all hold. The specification "
+     "leaves it to those who run the job which of them counts (section 6.4), so it is a warning."),
     ("SSS415", "contradictory", "variable set twice", "The last value of the variable counts."),
     ("SSS416", "contradictory", "both streams merged", "OutputFile and ErrorFile both say Merge; the second counts."),
     ("SSS417", "invalid", "not the name of a variable", "Names of variables match [A-Za-z_][A-Za-z0-9_]*."),
@@ -147,6 +153,17 @@ _ROWS: Final[tuple[tuple[str, Kind, str, str], ...]] = (
     ("SSS422", "site-dependent", "event that the specification does not name",
      "NotificationList is a comma list of JobStart, JobEnd, All and None. Only the resource manager can know another "
      "word; events of its own go into Extension type=\"Scheduler\" name=\"MailEvents\"."),
+    ("SSS423", "invalid", "request that nothing can meet",
+     "What one level asks for excludes itself on every way through its alternatives: at least 16 processors and at "
+     "most 8, more nodes than processors, a time to start after the time by which the job must have ended. Of a job "
+     "that is over it is only a doubt, for then these are facts."),
+    ("SSS424", "site-dependent", "state that nobody knows",
+     "The State is none of the words of the specification (of a job Idle, Hold, Running, Suspended, Completed; of a "
+     "group NotQueued, Unstarted, Active, Completed) and no word of another system for one of them. The list is open, "
+     "so it is kept; what depends on the state takes the job for one that waits."),
+    ("SSS425", "site-dependent", "executable that would have to be fetched",
+     "Executable is a URI. The specification allows that, but nothing is fetched here: only the place where the job "
+     "runs can know what to do with it."),
     # translation
     ("SSS501", "dropped", "not expressible in the target", "The target has no place for this property."),
     ("SSS502", "approximated", "approximated in the target", "The target says something close to it."),

@@ -6,6 +6,8 @@ followed. A document with aliases or repairs is not valid; write it in profile `
 
 from __future__ import annotations
 
+import copy
+import re
 from functools import cache
 from importlib import resources
 from typing import Any, Final, Literal
@@ -62,7 +64,8 @@ def validate(source: Source | Any, version: Version = "1.0", *, path: str = "-",
     if isinstance(source, etree._ElementTree):
         source = source.getroot()
     if not isinstance(source, etree._Element):
-        source = parse_tree(source, profile="3.1", path=path, limits=limits, findings=found)
+        source = parse_tree(source, profile="3.1", path=path, limits=limits)
+    source = _judged(source)
     if version == "1.0":
         _by_xsd10(source, found)
     elif version == "1.1":
@@ -70,6 +73,36 @@ def validate(source: Source | Any, version: Version = "1.0", *, path: str = "-",
     else:
         raise UsageError(f"unknown version {version!r} (known: 1.0, 1.1)")
     return found
+
+
+def _judged(root: Any) -> Any:
+    """The tree as a schema can judge it: without the namespace of its root, which says nothing (section 2), and without
+    the elements unknown there whose awarenessPolicy, or that around them, is Warn or Ignore (section 9.0)."""
+    space = root.tag.rpartition("}")[0]
+    tolerant = root.xpath("boolean(//@awarenessPolicy[. != 'Reject'])")
+    if not space and not tolerant:
+        return root
+    root = copy.deepcopy(root)
+    for element in list(root.iter(etree.Element)):
+        if space and element.tag.startswith(f"{space}}}"):
+            element.tag = element.tag.rpartition("}")[2]
+    for element in list(root.iter(etree.Element)) if tolerant else ():
+        parent = element.getparent()
+        if parent is not None and element.tag not in _known() and _policy(element) != "Reject" and not any(
+                e.get("awarenessPolicy") == "Reject" for e in element.iter(etree.Element)):
+            parent.remove(element)
+    return root
+
+
+@cache
+def _known() -> frozenset[str]:
+    return frozenset(re.findall(r'<xs:element name="(\w+)"', schema_text("1.0")))
+
+
+def _policy(element: Any) -> str:
+    """The awarenessPolicy at or around an element."""
+    stated = element.xpath("ancestor-or-self::*[@awarenessPolicy][1]/@awarenessPolicy")
+    return str(stated[0]) if stated else "Reject"
 
 
 def _by_xsd10(root: Any, found: Findings) -> None:

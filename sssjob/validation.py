@@ -10,12 +10,13 @@ import re
 from collections.abc import Callable, Iterable
 from typing import Any, Final, NamedTuple
 
+from sssjob._contradictions import AMOUNTS, Level, check_level, distribution_of
 from sssjob._in_order import tell_made
-from sssjob.element import Container, Property, Value
+from sssjob.element import Container, Item, Property, Value
 from sssjob.findings import Findings, Severity
 from sssjob.graph import Dependencies
 from sssjob.lexical import LexicalError, LimitError
-from sssjob.limits import LIMITS, Limits
+from sssjob.limits import Limits
 from sssjob.model import Document, Job, JobGroup
 from sssjob.profiles import Profile
 from sssjob.profiles import profile as profile_of
@@ -32,13 +33,23 @@ _SCOPES: Final = frozenset(("JobGroup", "Job", "TaskGroup", "Task", *_DEFAULTS))
 _EXPRESSION: Final = ("group", "preference", "conj")
 _CONSUMABLE: Final = frozenset(a.name for a in CONSUMABLE)
 _EVENTS: Final = frozenset(element("Job", "NotificationList").values)
-_TIMES: Final = (("SubmitTime", "StartTime"), ("StagedTime", "StartTime"), ("StartTime", "EndTime"))
+_TIMES: Final = (("SubmitTime", "StartTime"), ("StagedTime", "StartTime"), ("StartTime", "EndTime"),
+                 ("SubmitTime", "EndTime"))
 #: Properties of a scope that give reason to look closer.
 _TELLING: Final = frozenset((
     "Id", "State", "SubmitTime", "StagedTime", "StartTime", "EndTime", "Executable", "InputFile", "OutputFile",
-    "ErrorFile", "TaskDistribution", "TaskCount", "NodeCount", "Dependency", "Node", "Feature", "Network",
-    "NotificationList",
+    "ErrorFile", "DeadlineTime", "TaskDistribution", "TaskCount", "NodeCount", "Dependency", "Node", "Feature",
+    "Network", "NotificationList",
 ))
+#: Items of a container from which on those of one name are not numbered: there may be a thousand findings.
+_NUMBERED: Final = 1_000
+#: States and properties of a job that is over or runs: what it asks for is history.
+_OVER: Final = ("Running", "Suspended", "Completed")
+_FACTS: Final = frozenset(("StartTime", "EndTime", "ExitCode", "Delivered"))
+_ASKED: Final = AMOUNTS | {"TaskDistribution", "Node"}
+_LARGE: Final = 10**6           # amounts above are held against the limits, and such of these units
+_HUGE: Final = tuple("EZYND")
+_STATES: Final = {tag: element(tag, "State").values for tag in ("Job", "JobGroup")}
 _Found = dict[str, list[Property]]
 
 
@@ -86,9 +97,12 @@ class _Checker:
         self._known: frozenset[str] | None = None
         # A property is shared by all places with the same text, so what was found about one holds for all.
         self._clean: dict[int, Property] = {}
+        self._job: Container | None = None      # the one that is looked at
+        self._beside: dict[str, tuple[Container, ...]] = {}     # scope -> defaults beside it that ask for amounts
 
     def run(self) -> None:
         """Check every outermost container with all that is inside."""
+        self.findings.places = self.document.places
         bodies = list(self.document.bodies())
         counts: dict[str, int] = {}
         for body in bodies:
@@ -96,7 +110,15 @@ class _Checker:
         seen: dict[str, int] = {}
         for body in bodies:
             seen[body.tag] = seen.get(body.tag, 0) + 1
+            self._job = None
+            self._beside.clear()
             self.walk(body, _Place(None, body.tag, seen[body.tag] if counts[body.tag] > 1 else 0))
+        self.loose([b for b in bodies if isinstance(b, Job) and b.reference is None])
+
+    def loose(self, jobs: list[Job]) -> None:
+        """Jobs that are in no group and wait for each other, or one for itself (SSS410)."""
+        if any(i.tag == "Dependency" for job in jobs for i in job.items):
+            Dependencies.of(JobGroup(jobs)).check_cycle(self.findings, "")
 
     def walk(self, body: Container, place: _Place) -> None:
         """Check a container and all that is inside, without recursion; references are left out."""
@@ -106,14 +128,16 @@ class _Checker:
             if container.reference is None:
                 stack.extend(reversed(self.visit(container, here)))
 
-    def tell(self, rule: str, subject: str, message: str, container: Container, place: _Place | str, *,
-             severity: Severity | None = None, hint: str = "") -> None:
-        """Record a finding at a container."""
-        self.findings.add(rule, subject, message, line=container.line, path=str(place), severity=severity, hint=hint)
+    def tell(self, rule: str, subject: str, message: str, container: Container, place: _Place, item: Item | None = None,
+             *, severity: Severity | None = None, hint: str = "") -> None:
+        """Record a finding at a container, or at an item in it."""
+        self.findings.add(rule, subject, message, path=lambda: _path(container, place, item), severity=severity,
+                          hint=hint, item=item, within=container)
 
-    def contradicts(self, rule: str, subject: str, message: str, container: Container, place: _Place | str) -> None:
+    def contradicts(self, rule: str, subject: str, message: str, container: Container, place: _Place,
+                    item: Item | None = None) -> None:
         """Something the text does not allow, with which one can go on: an error only in a strict profile."""
-        self.tell(rule, subject, message, container, place, severity="error" if self.strict else None)
+        self.tell(rule, subject, message, container, place, item, severity="error" if self.strict else None)
 
     # -- one container
     def visit(self, container: Container, place: _Place) -> list[tuple[Container, _Place]]:
@@ -143,6 +167,9 @@ class _Checker:
             self.children(container, place, inside)
         if container.tag in _DEFAULTS:
             self.results(container, place, inside)
+        if container.tag != "JobGroup":
+            self.amounts(container, place, inside)
+        self.beside(container, inside)
         if not found and container.tag != "JobGroup":
             return
         if isinstance(container, JobGroup):
@@ -157,11 +184,13 @@ class _Checker:
         """More than one Defaults, and Ids used twice in one scope."""
         once: set[str] = set()
         ids: dict[tuple[str, str], dict[Value | None, int]] = {}
+        numbers: dict[str, int] = {}
         for child in inside:
+            numbers[child.tag] = number = numbers.get(child.tag, 0) + 1
             if child.tag in _DEFAULTS or child.tag == "Environment":
                 if child.tag in once:
                     self.contradicts("SSS304", child.tag, f"more than one {child.tag} here: they are read as one, in "
-                                     "order", child, place)
+                                     "order", container, place, child)
                 once.add(child.tag)
             elif child.tag in _SCOPES and child.reference is None:
                 identifier = child.first("Id")
@@ -170,25 +199,30 @@ class _Checker:
                     life = _life(child)
                     if lives and (life in lives or life is None or None in lives):
                         self.tell("SSS308", identifier.text, f"{child.tag} Id {identifier.text!r} is used twice (first "
-                                  f"in line {lives.get(life, min(lives.values()))})", child, place)
+                                  f"in line {lives.get(life, min(lives.values()))})", child,
+                                  _Place(place, child.tag, number), identifier)
                     lives.setdefault(life, child.line)
 
     def results(self, container: Container, place: _Place, inside: list[Container]) -> None:
         """What belongs to one instance in defaults, which inherit it to nobody (SSS418)."""
         rows = in_scope(container.tag)
-        for tag in dict.fromkeys(p.tag for p in container.properties()):
+        for tag, p in {p.tag: p for p in reversed(list(container.properties()))}.items():
             row = rows.get(tag)
             if row is not None and row.instance:
                 self.tell("SSS418", tag, f"{tag} in {container.tag} belongs to one instance and is not inherited",
-                          container, place)
-        if any(c.tag == "Delivered" for c in inside):
-            self.tell("SSS418", "Delivered", f"Delivered in {container.tag} is not inherited", container, place)
+                          container, place, p)
+        for block in [c for c in inside if c.tag == "Delivered"][:1]:
+            self.tell("SSS418", "Delivered", f"Delivered in {container.tag} is not inherited", container, place, block)
 
     # -- groups and jobs
     def group(self, group: JobGroup, place: _Place, found: _Found, inside: list[Container]) -> None:
         """A JobGroup has an Id and a Job (SSS305), and dependencies that can hold."""
         if "Id" not in found:
             self.tell("SSS305", "Id", "a JobGroup must have an Id", group, place)
+        for p in found.get("State", ()):
+            if p.text not in _STATES["JobGroup"]:
+                self.tell("SSS424", "State", f"State {p.text[:80]!r} is none of {', '.join(_STATES['JobGroup'])}",
+                          group, place, p)
         if not any(c.tag == "Job" for c in inside):
             self.tell("SSS305", "Job", "a JobGroup must have a Job", group, place)
         if not any(i.tag == "Dependency" for c in inside if c.tag in ("Job", "JobDefaults") for i in c.items):
@@ -206,39 +240,61 @@ class _Checker:
 
     def job(self, job: Job, place: _Place, found: _Found) -> None:
         """A Job that was taken has an Id (SSS305); its State; dependencies on jobs that are not here (SSS411)."""
-        if "Id" not in found and "State" in found and (
+        if "Id" not in found and "State" in found and (     # a submission has none yet
                 found["State"][0].text != "NotQueued" if self.strict else _queued(found)):
-            self.tell("SSS305", "Id", f"a Job in State {found['State'][0].text} must have an Id", job, place)
+            self.tell("SSS305", "Id", f"a Job in State {found['State'][0].text} must have an Id", job, place,
+                      found["State"][0])
         if "State" in found:
-            self.state(job, place, found["State"][0].text)
+            self.state(job, place, found["State"][0])
         if "Dependency" in found and place.parent is None:
             for p in found["Dependency"]:
                 if p.text not in self.known():
                     self.tell("SSS411", p.text, f"the job depends on {p.text!r}, which is not in the document", job,
-                              place)
+                              place, p)
 
-    def state(self, job: Job, place: _Place, text: str) -> None:
+    def state(self, job: Job, place: _Place, p: Property) -> None:
         """A State under a word of another system; only another case of a known word is no more than noted."""
+        text = p.text
         meant = job_state(text)
+        if meant.state is None:
+            self.tell("SSS424", "State", f"State {text[:80]!r} is none of {', '.join(_STATES['Job'])}", job, place, p)
         if meant.state in (None, text):
             return
         more = [f"with {name} {value!r}" for name, value in (("Hold", meant.hold), ("StatusMessage", meant.message))
                 if value is not None]
-        self.tell("SSS420", "State", " ".join((f"State {text!r} is taken for {meant.state}", *more)), job, place,
+        self.tell("SSS420", "State", " ".join((f"State {text!r} is taken for {meant.state}", *more)), job, place, p,
                   severity="info" if text.lower() == str(meant.state).lower() else None)
 
     # -- what gives reason to look closer
     def times(self, container: Container, place: _Place, found: _Found) -> None:
         """Pairs of times in the wrong order (SSS412)."""
         for before, after in _TIMES:
-            if before in found and after in found:
+            if before in found and after in found and (
+                    (before, after) != ("SubmitTime", "EndTime") or "StartTime" not in found):
                 early, late = found[before][0].value, found[after][0].value
                 if isinstance(early, int) and isinstance(late, int) and late < early:
-                    self.tell("SSS412", after, f"{after} {late} is before {before} {early}", container, place)
+                    self.tell("SSS412", after, f"{after} {late} is before {before} {early}", container, place,
+                              found[after][0])
+
+    def end(self, container: Container, place: _Place, found: _Found) -> None:
+        """The same for what has no StartTime."""
+        if "StartTime" not in found:
+            self.times(container, place, found)
+
+    def deadline(self, container: Container, place: _Place, found: _Found) -> None:
+        """A job that may not start before it must have ended (SSS423)."""
+        eligible, by = (container.first(tag) for tag in ("EligibleTime", "DeadlineTime"))
+        if eligible is not None and by is not None and isinstance(eligible.value, int) and isinstance(by.value, int) \
+                and by.value < eligible.value:
+            self.tell("SSS423", "DeadlineTime", f"the job must end by {by.text} and may not start before "
+                      f"{eligible.text}", container, place, by, severity=None if self.pending else "warning")
 
     def executable(self, container: Container, place: _Place, found: _Found) -> None:
         """An Executable that names a File of the message."""
         self.files(container, place, found["Executable"])
+        for p in found["Executable"]:
+            if "://" in p.text:
+                self.tell("SSS425", p.tag, f"Executable {p.text[:200]} would have to be fetched", container, place, p)
 
     def input_file(self, container: Container, place: _Place, found: _Found) -> None:
         """An InputFile that names a File of the message."""
@@ -250,67 +306,85 @@ class _Checker:
             text = str(p.value)
             if text.startswith("#") and text[1:] not in self.document.files:
                 self.tell("SSS311", text, f"{p.tag} names the File {text[1:]!r}, which does not come with the document",
-                          container, place)
+                          container, place, p)
 
     def merged(self, container: Container, place: _Place, found: _Found) -> None:
         """Both streams merged into each other (SSS416)."""
         last = [(tag, p) for tag in ("OutputFile", "ErrorFile") for p in found.get(tag, ())[-1:]]
         if len(last) == 2 and all("Merge" in re.split(r"[,\s]+", p.get("redirectList") or "") for _, p in last):
-            second = [i.tag for i in container.items if i is last[0][1] or i is last[1][1]][-1]
-            self.tell("SSS416", second, f"OutputFile and ErrorFile both say Merge; {second} counts", container, place)
+            second = [i for i in container.items if i is last[0][1] or i is last[1][1]][-1]
+            self.tell("SSS416", second.tag, f"OutputFile and ErrorFile both say Merge; {second.tag} counts", container,
+                      place, second)
 
     def dependency(self, container: Container, place: _Place, found: _Found) -> None:
         """A code without OnExit (SSS413)."""
         for p in found["Dependency"]:
             if "code" in p.attributes and p.attributes.get("condition") != "OnExit":
                 self.contradicts("SSS413", p.text, f"code {p.attributes['code']} of the Dependency on {p.text!r} "
-                                 "counts only with condition OnExit", container, place)
+                                 "counts only with condition OnExit", container, place, p)
 
     def distribution(self, container: Container, place: _Place, found: _Found) -> None:
-        """A TaskDistribution against TaskCount and NodeCount (SSS414)."""
+        """The form of a Geometry (SSS408), and numbers that it leaves out (SSS409)."""
         p = found["TaskDistribution"][0]
-        kind, text = _distribution(p)
-        tasks, nodes = _whole(found, "TaskCount"), _whole(found, "NodeCount")
-        if nodes is None:
-            nodes = next((_exact(c, "NodeCount") for c in container.containers("Requested")), None)
-        if kind == "Geometry":
-            self.geometry(container, place, text, tasks, nodes)
-        elif kind == "TasksPerNode" and text.isdigit() and tasks is not None and nodes:
-            each = int(text[:LIMITS.digits])
-            if tasks > each * nodes or each * nodes - tasks >= each > 0:
-                self.tell("SSS414", "TaskDistribution", f"{tasks} tasks cannot be {each} on each of {nodes} nodes",
-                          container, place)
-
-    def geometry(self, container: Container, place: _Place, text: str, tasks: int | None, nodes: int | None) -> None:
-        """A Geometry: its form (SSS408), numbers left out (SSS409), and the counts beside it (SSS414)."""
+        kind, text = distribution_of(p)
+        if kind != "Geometry":
+            return
         try:
-            found = Geometry.parse(text, self.limits)
-        except LimitError as error:
-            self.tell("SSS110", "TaskDistribution", f"Geometry: {error}", container, place)
-            return
+            drawn = Geometry.parse(text, self.limits)
         except LexicalError as error:
-            self.tell("SSS408", "TaskDistribution", f"Geometry: {error}", container, place)
+            rule = "SSS110" if isinstance(error, LimitError) else "SSS408"
+            self.tell(rule, "TaskDistribution", f"Geometry: {error}", container, place, p)
             return
-        if found.gaps:
-            shown = ", ".join(str(a) if a == b else f"{a}-{b}" for a, b in found.gaps[:5])
-            self.tell("SSS409", "TaskDistribution", f"the Geometry leaves out {shown}", container, place)
-        for tag, stated, drawn in (("TaskCount", tasks, found.task_count), ("NodeCount", nodes, found.node_count)):
-            if stated is not None and stated != drawn:
-                self.tell("SSS414", tag, f"{tag} is {stated}, the Geometry has {drawn}", container, place)
+        if drawn.gaps:
+            shown = ", ".join(str(a) if a == b else f"{a}-{b}" for a, b in drawn.gaps[:5])
+            self.tell("SSS409", "TaskDistribution", f"the Geometry leaves out {shown}", container, place, p)
+
+    def amounts(self, container: Container, place: _Place, inside: list[Container]) -> None:
+        """What a scope asks for, taken together; most ask for one amount of each name, which takes no look."""
+        self._job = container if container.tag in ("Job", "JobDefaults") else self._job
+        blocks = [c for c in inside if c.tag == "Requested"]
+        defaults = self._beside.get(container.tag, ())
+        asked = [p for c in (container, *blocks) for p in c.items if p.tag in _ASKED]
+        if not asked or not (defaults or _takes_a_look(asked)):
+            return
+
+        def tell(rule: str, subject: str, message: str, where: Container, p: Property | None,
+                 severity: Severity | None) -> None:
+            at = place if where is container else _Place(place, where.tag, 0)
+            self.tell(rule, subject, message, where, at, p, severity=severity)
+
+        groups = [c for c in inside if c.tag == "TaskGroup"]
+        tasks = groups[0].value("TaskCount") if len(groups) == 1 else None
+        tasks = tasks if isinstance(tasks, int) else None
+        check_level(Level(container, defaults, self.pending, tell, self.limits, tasks))
+
+    @property
+    def pending(self) -> bool:
+        """Whether the job that is looked at is not over."""
+        job = self._job
+        return job is None or (job_state(job.value("State")).state not in _OVER
+                               and not any(i.tag in _FACTS for i in job.items))
+
+    def beside(self, container: Container, inside: list[Container]) -> None:
+        """Remember the defaults that hold for the scopes inside a container, where they ask for amounts."""
+        below = {"JobGroup": "Job", "Job": "TaskGroup", "TaskGroup": "Task"}.get(container.tag)
+        if below is not None:
+            self._beside[below] = tuple(c for c in inside if c.tag == f"{below}Defaults" and _asks(c))
 
     def notification(self, container: Container, place: _Place, found: _Found) -> None:
         """Words of a NotificationList that are no events (SSS422)."""
-        words = (w.strip() for p in found["NotificationList"] for w in p.text.split(","))
-        for word in dict.fromkeys(w for w in words if w not in _EVENTS):
-            self.tell("SSS422", word, f"NotificationList: {word!r} is none of {', '.join(sorted(_EVENTS))}", container,
-                      place)
+        words = {w.strip(): p for p in reversed(found["NotificationList"]) for w in reversed(p.text.split(","))}
+        for word, p in reversed(words.items()):
+            if word not in _EVENTS:
+                self.tell("SSS422", word, f"NotificationList: {word!r} is none of {', '.join(sorted(_EVENTS))}",
+                          container, place, p)
 
     def network(self, container: Container, place: _Place, found: _Found) -> None:
         """Network names an adapter or is an amount; with attributes of an amount it has to be one (14, oddity 14)."""
         for p in found["Network"]:
             if isinstance(p.value, str) and not _CONSUMABLE.isdisjoint(p.attributes):
                 self.tell("SSS201", "Network", f"Network {p.text!r} has attributes of an amount but is no number",
-                          container, place)
+                          container, place, p)
 
     def delivered(self, container: Container, place: _Place, found: _Found) -> None:
         """A Delivered block: names, Network, and brackets, which mean nothing there but have to balance."""
@@ -333,8 +407,8 @@ class _Checker:
         before = len(self.findings) + self.findings.overflow
         if "delimiter" in p.attributes and p.attributes.get("aggregation") != "List":
             self.contradicts("SSS421", p.tag, f"delimiter of {p.tag} counts only with aggregation List", container,
-                             f"{place}/{p.tag}")
-        check_property(p, self.findings, limits=self.limits, line=container.line, path=f"{place}/{p.tag}")
+                             place, p)
+        check_property(p, self.findings, limits=self.limits, path=_path(container, place, p), within=container)
         if len(self.findings) + self.findings.overflow == before:
             self._clean[id(p)] = p
 
@@ -360,18 +434,28 @@ class _Checker:
         for p in found:
             name = p.attributes.get("name", "")
             if name in seen:
-                self.tell("SSS415", name, f"variable {name} is set twice; the last value counts", container, place)
+                self.tell("SSS415", name, f"variable {name} is set twice; the last value counts", container, place, p)
             elif not _VARIABLE.fullmatch(name):
-                self.tell("SSS417", name, f"{name!r} is not the name of a variable", container, place)
+                self.tell("SSS417", name, f"{name!r} is not the name of a variable", container, place, p)
             seen.add(name)
 
 
 _LOOKS: Final[tuple[tuple[str, Callable[[_Checker, Container, _Place, _Found], Any]], ...]] = (
-    ("StartTime", _Checker.times), ("Executable", _Checker.executable), ("InputFile", _Checker.input_file),
+    ("StartTime", _Checker.times), ("EndTime", _Checker.end), ("DeadlineTime", _Checker.deadline),
+    ("Executable", _Checker.executable), ("InputFile", _Checker.input_file),
     ("ErrorFile", _Checker.merged), ("Dependency", _Checker.dependency), ("TaskDistribution", _Checker.distribution),
     ("Node", _Checker.names), ("Feature", _Checker.names), ("Network", _Checker.network),
     ("NotificationList", _Checker.notification),
 )
+
+
+def _path(container: Container, place: _Place, item: Item | None) -> str:
+    """The path of a container or of an item in it, numbered where there are several of its name."""
+    if item is None:
+        return str(place)
+    like = [i for i in container.items if i.tag == item.tag] if len(container.items) < _NUMBERED else []
+    number = next((n for n, i in enumerate(like, 1) if i is item), 0)
+    return f"{place}/{item.tag}[{number}]" if len(like) > 1 and number else f"{place}/{item.tag}"
 
 
 def _placed(inside: list[Container], place: _Place) -> list[tuple[Container, _Place]]:
@@ -392,28 +476,28 @@ def _placed(inside: list[Container], place: _Place) -> list[tuple[Container, _Pl
 def _queued(found: _Found) -> bool:
     """Whether a job has been taken by a resource manager, which then has given it an Id (section 14, oddity 22)."""
     state = job_state(found["State"][0].text).state
-    return state in ("Running", "Suspended") or (
+    return state in _OVER or (
         state != "NotQueued" and ("SubmitTime" in found or "StartTime" in found))
 
 
-def _distribution(p: Property) -> tuple[str, str]:
-    """Kind and text of a TaskDistribution; without a type digits are TasksPerNode and braces a Geometry (6.4)."""
-    text = p.text.strip()
-    kind = p.get("type")
-    if kind is None:
-        kind = "TasksPerNode" if text.isascii() and text.isdigit() else "Geometry" if text.startswith("{") else "Rule"
-    return kind, text
+def _takes_a_look(asked: list[Item]) -> bool:
+    """Whether amounts may exclude each other: a name twice, counts that have to fit together, or one that is huge."""
+    by_name = {p.tag: p for p in asked}
+    if len(by_name) < len(asked) or "TaskDistribution" in by_name:
+        return True
+    for p in asked:
+        value = getattr(p, "value", "")
+        if not isinstance(value, str) and (value > _LARGE or (p.attributes and (
+                p.attributes.get("op") == "LT" or p.attributes.get("units", "B")[:1].upper() in _HUGE))):
+            return True
+    nodes, processors = by_name.get("NodeCount"), by_name.get("Processors")
+    if nodes is None or (processors is None and "Node" not in by_name):
+        return False
+    return "Node" in by_name or bool(nodes.attributes or (processors is not None and processors.attributes)) or (
+        getattr(nodes, "value", 0) > getattr(processors, "value", 0))
 
 
-def _whole(found: _Found, tag: str) -> int | None:
-    value = found[tag][0].value if tag in found else None
-    return value if isinstance(value, int) else None
-
-
-def _exact(requested: Container, tag: str) -> int | None:
-    """The one exact number asked for, or None where there are alternatives or ranges."""
-    asked = requested.all(tag)
-    if len(asked) != 1 or asked[0].op != "EQ" or any(name in asked[0].attributes for name in _EXPRESSION):
-        return None
-    value = asked[0].value
-    return value if isinstance(value, int) else None
+def _asks(scope: Container) -> bool:
+    """Whether a scope asks for amounts."""
+    return any(i.tag in _ASKED for i in scope.items) or any(
+        i.tag in _ASKED for c in scope.containers("Requested") for i in c.items)

@@ -52,6 +52,9 @@ def attribute_text(row: Attribute, text: str, liberal: bool) -> tuple[str, str |
     if row.type == "String":
         return text, None, True
     if not liberal:
+        word = text.strip()
+        if row.type == "Boolean" and word in ("True", "False"):         # as the prose of the specification spells it
+            return word.lower(), f"{word} taken as {word.lower()}", True
         _STRICT[row.type](text)
         return text.strip(), None, True
     value, note = _LIBERAL[row.type](text)

@@ -22,6 +22,7 @@ __all__ = [
     "DELIVERED",
     "ELEMENTS",
     "HOMELESS",
+    "PRINTED",
     "REQUESTED",
     "TRANSPARENT",
     "Attribute",
@@ -393,6 +394,9 @@ CONTAINERS: Final[dict[str, Container]] = {
                                         default="false", section="5.1 Environment Element"),)),
     )
 }
+
+#: Other spellings that the examples of 3.1.0 itself print inside Requested and Delivered (sections 8.1 and 8.2).
+PRINTED: Final = {"Account": "Project"}
 
 #: Wrappers of Maui's 3.0 form that have no meaning of their own: their children stand in the parent's scope.
 TRANSPARENT: Final = ("NodeProperties",)

@@ -88,7 +88,7 @@ class _Writer:
         policy = Policy.of(node.attributes.get("awarenessPolicy", "")) or policy or self.policy
         tag = tag or (node.spelling if self.profile.keep_spelling and node.spelling else node.tag)
         if node.tag in self.profile.refused:
-            self._refused(node.tag, node.line, policy)
+            self._refused(node, node, policy)
             return
         if node.tag == "Job":
             self._job = node
@@ -105,7 +105,7 @@ class _Writer:
             self.out.append(f"{indent}<{start}>{_escaped(_packed(node))}</{tag}>\n")
             return
         self.out.append(f"{indent}<{start}>\n")
-        self.items(node, indent + "  ", policy)
+        self.items(self._balanced(node), indent + "  ", policy)
         self.out.append(f"{indent}</{tag}>\n")
 
     def items(self, node: Container, indent: str, policy: Policy) -> None:
@@ -118,7 +118,7 @@ class _Writer:
         for item in node.items:
             if isinstance(item, Property):
                 if item.tag in refused:
-                    self._refused(item.tag, node.line, policy)
+                    self._refused(item, node, policy)
                 else:
                     self._property(item, indent, name_of(item))
             else:
@@ -144,7 +144,8 @@ class _Writer:
                     if tag == "Job":
                         self._job = item
                     append(f"{indent}<{tag}>\n")
-                    self._plain_items(item, item.items, indent + "  ", policy)
+                    whole = self._balanced(item)
+                    self._plain_items(whole, whole.items, indent + "  ", policy)
                     append(f"{indent}</{tag}>\n")
                 else:
                     self._inner(item, indent, policy)
@@ -178,6 +179,33 @@ class _Writer:
             append(line)
             if getrefcount(item) > _ALONE and tag not in _FORMS:
                 lines[id(item)] = line
+
+    def _balanced(self, node: Container) -> Container:
+        """A Requested or Delivered whose brackets balance, as the reader would mend them (SSS402)."""
+        if node.tag not in ("Requested", "Delivered") or self.profile.keep_spelling or not any(
+                "group" in p.attributes for p in node.properties()):
+            return node
+        from sssjob.request import parse
+
+        told = Findings(limits=self.findings.limits)
+        mended = list(parse(node, told).properties)
+        for finding in told:
+            if finding.rule == "SSS402":
+                self.findings.add("SSS402", finding.subject, finding.message, within=node,
+                                  item=next(p for p in node.properties() if "group" in p.attributes))
+        if not told:
+            return node
+        depth = low = 0
+        for p in mended:
+            depth += p.group or 0
+            low = min(low, depth)
+        for at, more in ((0, -low), (-1, low - depth)):
+            group = (mended[at].group or 0) + more
+            mended[at] = mended[at].replace(group=str(group) if group else None)
+        self._kept += mended
+        left = iter(mended)
+        return type(node)([next(left) if isinstance(i, Property) else i for i in node.items], dict(node.attributes),
+                          node.reference, node.line, node.spelling)
 
     # -- forms of 3.1 (section 6.1)
     def _formed(self, node: Container) -> list[Item]:
@@ -236,11 +264,11 @@ class _Writer:
             text = ",".join(NodeSet.parse_range(item.text))
         except LexicalError as error:
             if getattr(error, "limit", ""):
-                self.findings.add("SSS110", "Node", f"Node: {error}", line=node.line)
+                self.findings.add("SSS110", "Node", f"Node: {error}", item=item, within=node)
             return item
         if len(text) > LIMITS.text:
             self.findings.add("SSS110", "Node", f"the names of {item.text} are longer than the limit text "
-                              f"({LIMITS.text})", line=node.line)
+                              f"({LIMITS.text})", item=item, within=node)
         self._tell("Node", f"Node: the groups of {item.text} become a List of their names", node, "info")
         return new_property("Node", text, item.attributes | {"aggregation": "List"})
 
@@ -249,7 +277,7 @@ class _Writer:
         """Another form, told once a name."""
         if subject not in self._told:
             self._told.add(subject)
-            self.findings.add(rule, subject, message, severity=severity, line=node.line)
+            self.findings.add(rule, subject, message, severity=severity, item=node.first(subject), within=node)
 
     def _property(self, item: Property, indent: str, tag: str) -> None:
         """One property under a name of this profile."""
@@ -334,9 +362,9 @@ class _Writer:
             return None
         return self.profile.root
 
-    def _refused(self, name: str, line: int, policy: Policy) -> None:
-        self.findings.add("SSS501", name, f"{name} is not accepted in profile {self.profile.name}", policy=policy,
-                          line=line)
+    def _refused(self, item: Property | Container, node: Container, policy: Policy) -> None:
+        self.findings.add("SSS501", item.tag, f"{item.tag} is not accepted in profile {self.profile.name}",
+                          policy=policy, item=item, within=node)
 
     def _submit_string(self, name: str) -> str:
         from sssjob.moab import pack
@@ -456,6 +484,11 @@ def write_document(document: Document | Container, *, profile: str = "3.1", find
     """
     collected = Findings() if findings is None else findings
     whole = document if isinstance(document, Document) else Document(document)
+    if whole.places is not None:
+        collected.places = whole.places
+        if lines := whole.places.comments():
+            collected.add("SSS113", "comment", f"{len(lines)} comment{'s are' if len(lines) > 1 else ' is'} not kept",
+                          severity="info", line=lines[0])
     writer = _Writer(profile_of(profile), collected, policy or Policy.REJECT)
     told = len(collected)
     text = writer.document(whole)

@@ -9,17 +9,17 @@ from __future__ import annotations
 import codecs
 import re
 import threading
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from lxml import etree
 
 from sssjob.errors import RejectedError
-from sssjob.findings import Finding, Findings, escape
+from sssjob.findings import Findings, escape
 from sssjob.limits import LIMITS, Limits
 
-__all__ = ["LEFT", "Locator", "clean_bytes", "crowded", "excerpt", "is_json", "long_tag", "parse_tree", "parser",
-           "refuse_doctype", "repair", "syntax_error"]
+__all__ = ["LEFT", "Locator", "character_set", "clean_bytes", "crowded", "excerpt", "is_json", "long_tag", "parse_tree",
+           "parser", "refuse_doctype", "repair", "syntax_error", "text_bytes"]
 
 #: Characters kept left of a place in a line that is too long to be shown whole.
 LEFT: Final = 60
@@ -110,6 +110,24 @@ def _from_utf16(data: bytes, findings: Findings, whole: bool) -> bytes:
     except UnicodeDecodeError as error:
         raise _refuse(findings, "SSS103", f"not valid UTF-16: {error.reason} at byte {error.start}") from None
     return _DECLARATION.sub(lambda m: b" " * len(m.group()), text.encode("utf-8", "surrogatepass"), count=1)
+
+
+def text_bytes(data: bytes) -> bytes:
+    """The bytes of a document that was read, in an encoding that holds ASCII as it is: UTF-16 becomes UTF-8."""
+    if data[:2] in (b"\xff\xfe", b"\xfe\xff"):
+        return data.decode("utf-16", "replace").encode("utf-8", "replace")
+    return data
+
+
+def character_set(data: bytes) -> str:
+    """The name of the encoding that a document declares, as Python knows it; UTF-8 where it declares none."""
+    declaration = _DECLARATION.match(data[:1_000].removeprefix(codecs.BOM_UTF8).lstrip())
+    declared = declaration and _DECLARED.search(declaration.group())
+    name = declared.group(1).decode("ascii") if declared else "utf-8"
+    try:
+        return "utf-8" if name.lower().startswith("utf") else codecs.lookup(name).name
+    except LookupError:
+        return "utf-8"
 
 
 def _check_declared(data: bytes, findings: Findings) -> None:
@@ -350,20 +368,6 @@ class Locator:
         nth = self._before(element) if len(places) > 1 else 0
         column = places[min(nth, len(places) - 1)] + 1 if places else 1
         return line, column, excerpt(text, column)
-
-    def placed(self, finding: Finding) -> Finding:
-        """A finding of which only line and path are known, with column and source line where they leave no doubt.
-
-        The line is that of a container: the last step of the path, or the last but one, must start there just once.
-        """
-        text = self._text(finding.line) if finding.line and not finding.column else None
-        if text is None:
-            return finding
-        column = 0
-        for step in finding.path.split("/")[-2:]:
-            places = self._tags(text, step.partition("[")[0])
-            column = places[0] + 1 if len(places) == 1 and places[0] >= column else column
-        return replace(finding, column=column, excerpt=excerpt(text, column or 1)) if column else finding
 
     def _tags(self, text: str, tag: str) -> list[int]:
         """Where the tags of a name start in the line looked at last."""

@@ -10,9 +10,10 @@ from hypothesis import HealthCheck, assume, given, settings
 from sssjob.errors import RejectedError
 from sssjob.findings import Findings
 from sssjob.moab import pack, unpack
-from sssjob.model import Document, File, Job, JobGroup, Property
+from sssjob.model import Document, File, Job, JobGroup, Property, Requested
 from sssjob.profiles import PROFILES
 from sssjob.reader import read_document
+from sssjob.request import parse
 from sssjob.writer import write_document
 from tests.strategies import documents
 
@@ -190,3 +191,18 @@ def test_references_and_empty_containers(profile: str) -> None:
     assert "<Evil" not in text
     if profile not in ("gold", "mam"):
         assert read_document(text).root == group
+
+
+@pytest.mark.parametrize(("groups", "written"), [
+    ((-1, 1), (1, -1)), ((1, 0), (1, -1)), ((0, -1), (1, -1)), ((1, -1), (1, -1)), ((-2, 1, 0), (None, 1, -1)),
+])
+def test_brackets_are_written_balanced(groups: tuple[int, ...], written: tuple[int | None, ...]) -> None:
+    """What is written needs no mending when it is read again; that it was mended is told."""
+    asked = "".join(f'<Processors conj="Or" group="{n}">{at}</Processors>' for at, n in enumerate(groups, 1))
+    read = read_document(f"<Requested>{asked}</Requested>")
+    findings = Findings()
+    again = read_document(write_document(read, findings=findings))
+    assert isinstance(read.root, Requested) and isinstance(again.root, Requested)
+    assert [p.group or None for p in again.root.all("Processors")] == list(written)
+    assert [(f.rule, f.line, f.column) for f in findings] == ([] if groups == written else [("SSS402", 1, 12)])
+    assert str(parse(again.root)) == str(parse(read.root))

@@ -51,8 +51,8 @@ class Session:
     _seen: dict[int, Finding] = field(default_factory=dict)
     _unshown: dict[int, int] = field(default_factory=dict)
 
-    def report(self, findings: Iterable[Finding] | None, place: Callable[[Finding], Finding] | None = None) -> None:
-        """Print the findings that were not printed before, and count them. place: completes one that is shown."""
+    def report(self, findings: Iterable[Finding] | None) -> None:
+        """Print the findings that were not printed before, and count them."""
         for finding in findings or ():
             if id(finding) in self._seen:
                 continue
@@ -62,7 +62,7 @@ class Session:
             self.warnings += warning
             counts = finding.rejects or (warning and self.strict)
             if counts or not (self.quiet or (finding.kind == "exact" and not self.explain)):
-                show(place(finding) if place else finding, as_json=self.as_json, brief=self.brief)
+                show(finding, as_json=self.as_json, brief=self.brief)
         overflow = getattr(findings, "overflow", 0)
         if overflow > self._unshown.get(id(findings), 0) and not self.quiet:
             problem(f"{overflow} more findings are not shown", as_json=self.as_json)
@@ -89,7 +89,7 @@ class Session:
 
         taken = self.take(name, data, source=source, options=options)
         if not (facts and taken.reader.kind == "record"):
-            self.report(gate(taken.document, self.profile, taken.data if taken.reader.name == "sss" else b""))
+            self.report(gate(taken.document, self.profile))
         return taken
 
     def take(self, name: str, data: bytes | None = None, *, source: str | None = None, options: Options | None = None

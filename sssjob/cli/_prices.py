@@ -101,7 +101,7 @@ class Tally:
         name = str(job.value("Id") or job.value("Name") or f"job-{self.jobs}")
         findings = Findings(self.file)
         for note in made.notes:
-            findings.add(note.rule, note.subject, f"{name}: {note.message}", line=job.line, path="/Job",
+            findings.add(note.rule, note.subject, f"{name}: {note.message}", within=job, path="/Job",
                          policy=self.session.policy or Policy.WARN)
         self.session.report(findings)
         if isinstance(made, Charge):

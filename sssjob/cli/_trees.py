@@ -134,7 +134,7 @@ class Tree:
         context = how.reading(reader, file)
         context.findings = findings
         document = how.read(reader, data, context)
-        findings.extend(how.gate(reader, document, data))
+        findings.extend(how.gate(reader, document))
         findings.raise_if_rejected()
         try:
             texts = self._texts(document, file, how, findings, reader)

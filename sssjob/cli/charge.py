@@ -124,6 +124,7 @@ def _fill(session: Session, file: str, job: Job, made: Charge) -> None:
     old = job.first("Charge")
     if old is not None and (old.value, old.get("units")) != (new.value, new.get("units")):
         findings = Findings(file)
-        findings.add("SSS606", "Charge", f"Charge {old.text} becomes {new.text}", line=job.line, path="/Job/Charge")
+        findings.add("SSS606", "Charge", f"Charge {old.text} becomes {new.text}", within=job, path="/Job/Charge",
+                     item=old)
         session.report(findings)
     job.set_as_is("Charge", new)

@@ -126,7 +126,7 @@ class _One:
             data = source.whole()
             document = how.read(reader, data, context)
         session.report(context.findings)
-        session.report(how.gate(reader, document, data))
+        session.report(how.gate(reader, document))
         if session.errors:
             return 1
         policy = how.carrying(reader)
@@ -170,10 +170,11 @@ class _One:
         """All jobs are translated before the first file is written: under Reject there is none."""
         session, how = self.session, self.how
         findings = Findings(document.path)
+        findings.places = document.places
         for group in document.groups():
             findings.add("SSS501", "JobGroup", "the files of single jobs have no place for "
                          f"{', '.join(dict.fromkeys(p.tag for p in group.properties()))} of the group",
-                         policy=session.policy or Policy.WARN, line=group.line, path="/JobGroup")
+                         policy=session.policy or Policy.WARN, within=group, path="/JobGroup")
         session.report(findings)
         taken: set[str] = set()
         made: dict[str, str] = {}

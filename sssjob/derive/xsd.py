@@ -16,6 +16,7 @@ from sssjob.vocabulary import (
     AWARENESS,
     CONTAINERS,
     DELIVERED,
+    PRINTED,
     REQUESTED,
     Attribute,
     Container,
@@ -76,7 +77,7 @@ class Dialect:
     types: Mapping[str, str]
     model: Callable[[Container | None, Iterable[tuple[str, str, int, int | None]]], str]
     tests: Callable[[str], Iterable[tuple[str, str]]] = field(default=lambda name: ())
-    root: str = '<xs:schema xmlns:xs="http://www.w3.org/2001/XMLSchema" version="3.1.0">'
+    root: str = '<xs:schema xmlns:xs="http://www.w3.org/2001/XMLSchema" elementFormDefault="qualified" version="3.1.0">'
 
 
 def restricted(base: str, facets: str) -> str:
@@ -94,6 +95,7 @@ TYPES: Final[dict[str, str]] = {
     "Float": "xs:float",
     "Amount": "xs:float",
     "Boolean": restricted("boolean", '<xs:pattern value="\\s*(true|false)\\s*"/>'),
+    "Flag": restricted("string", '<xs:pattern value="\\s*([tT]rue|[fF]alse)\\s*"/>'),      # as the prose spells it
     "DateTime": "xs:nonNegativeInteger",
     "Duration": "xs:nonNegativeInteger",
 }
@@ -131,7 +133,8 @@ def _attribute(a: Attribute, types: Mapping[str, str]) -> str:
     if a.values and not a.open_list and a.type == "String":
         inner = f"<xs:simpleType>{_values(a)}</xs:simpleType>"
         return f'<xs:attribute name="{a.name}"{use}>{inner}</xs:attribute>'
-    return f'<xs:attribute name="{a.name}" type="{_reference(a.type, types)}"{use}/>'
+    kind = "Flag" if a.type == "Boolean" else a.type
+    return f'<xs:attribute name="{a.name}" type="{_reference(kind, types)}"{use}/>'
 
 
 def _reference(name: str, types: Mapping[str, str]) -> str:
@@ -199,6 +202,8 @@ def _children(c: Container) -> Iterator[tuple[str, str, int, int | None]]:
     for e in in_scope(c.name).values():
         many = e.repeats and not e.once_in_text
         yield e.name, type_name(e, place), 0, None if many or place != "Bare" else 1
+        if c.category:
+            yield from ((alias, type_name(e, place), 0, None) for alias, name in PRINTED.items() if name == e.name)
     for name, least, most in c.children:
         yield name, f"{name}Type", least, most
 

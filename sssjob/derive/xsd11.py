@@ -92,7 +92,8 @@ def _all(container: Container | None, children: Iterable[tuple[str, str, int, in
 
 _ROOT: Final = (
     '<xs:schema xmlns:xs="http://www.w3.org/2001/XMLSchema" '
-    'xmlns:vc="http://www.w3.org/2007/XMLSchema-versioning" vc:minVersion="1.1" version="3.1.0">'
+    'xmlns:vc="http://www.w3.org/2007/XMLSchema-versioning" vc:minVersion="1.1" '
+    'elementFormDefault="qualified" version="3.1.0">'
 )
 
 

@@ -176,9 +176,14 @@ class Asked:
     def note(self, rule: str, entry: Entry | None, message: str, severity: Severity | None = None,
              subject: str = "") -> None:
         """One finding about an entry (None: about the job)."""
+        about = entry or self._about(subject)
         self.findings.add(rule, subject or (entry.tag if entry else "Job"), message, severity=severity,
-                          policy=entry.policy if entry else Policy.REJECT, path=entry.path if entry else "/Job",
-                          line=self.job.line)
+                          policy=entry.policy if entry else Policy.REJECT, path=about.path if about else "/Job",
+                          item=about.item if about else None, within=self.job)
+
+    def _about(self, subject: str) -> Entry | None:
+        """The first entry of a name, where a finding has only that."""
+        return next(iter(self._tagged.get(subject, ())), None)
 
     def dropped(self, entry: Entry, why: str = "", subject: str = "") -> None:
         """The finding for what is not carried."""

@@ -186,14 +186,14 @@ class _Frame:
 class _Place:
     """Where findings of one block go."""
 
-    __slots__ = ("findings", "line", "path")
+    __slots__ = ("findings", "path", "within")
 
-    def __init__(self, findings: Findings, line: int, path: str) -> None:
-        self.findings, self.line, self.path = findings, line, path
+    def __init__(self, findings: Findings, within: Container | None, path: str) -> None:
+        self.findings, self.within, self.path = findings, within, path
 
-    def add(self, rule: str, subject: str, message: str, hint: str = "") -> None:
-        """Record a finding."""
-        self.findings.add(rule, subject, message, line=self.line, path=self.path, hint=hint)
+    def add(self, rule: str, subject: str, message: str, item: Property | None = None) -> None:
+        """Record a finding about the block, or a property of it."""
+        self.findings.add(rule, subject, message, path=self.path, item=item, within=self.within)
 
 
 def _whole(p: Property, attribute: str, place: _Place) -> int:
@@ -203,7 +203,7 @@ def _whole(p: Property, attribute: str, place: _Place) -> int:
     try:
         return int(text)
     except ValueError:
-        place.add("SSS207", p.tag, f"{attribute}={text!r} of {p.tag} is not an integer")
+        place.add("SSS207", p.tag, f"{attribute}={text!r} of {p.tag} is not an integer", p)
         return 0
 
 
@@ -216,14 +216,16 @@ def _depths(groups: list[int]) -> tuple[int, int, int]:
     return low, high, depth
 
 
-def _balanced(groups: list[int], strict: bool, limits: Limits, place: _Place) -> tuple[list[int], int]:
+def _balanced(items: list[Property], groups: list[int], strict: bool, limits: Limits, place: _Place
+              ) -> tuple[list[int], int]:
     """The group numbers, mended, and how many brackets have to be opened before the first property."""
     low, high, last = _depths(groups)
     opened = 0
     if low < 0 or last:
+        culprit = _culprit(items, groups)
         shown = f"brackets do not balance: {'one closes before it opens' if low < 0 else f'{last} left open'}"
         if strict:
-            place.add("SSS401", "group", shown)
+            place.add("SSS401", "group", shown, culprit)
         turned = [-n for n in groups]
         if low < 0 and _depths(turned)[::2] == (0, 0):
             groups = turned
@@ -232,13 +234,29 @@ def _balanced(groups: list[int], strict: bool, limits: Limits, place: _Place) ->
             opened = -low
             how = f"{opened} added at the start, {last - low} at the end"
         if not strict:
-            place.add("SSS402", "group", f"{shown}; {how}")
+            place.add("SSS402", "group", f"{shown}; {how}", culprit)
         low, high, last = _depths(groups)
     if high + opened > limits.group_depth:
         place.add("SSS110", "group", f"{high + opened} brackets open at once, more than the limit group_depth "
                                      f"({limits.group_depth})")
         return [0] * len(groups), 0
     return groups, opened
+
+
+def _culprit(items: list[Property], groups: list[int]) -> Property | None:
+    """The property that closes more brackets than are open, else the one that opens the first that stays open."""
+    opened: list[tuple[Property, int]] = []
+    for p, n in zip(items, groups, strict=True):
+        if n > 0:
+            opened.append((p, n))
+        while n < 0:
+            if not opened:
+                return p
+            first, there = opened.pop()
+            n += there
+            if n > 0:
+                opened.append((first, n))
+    return opened[0][0] if opened else None
 
 
 def parse(requested: Container | Iterable[Property], findings: Findings | None = None, *, strict: bool = False,
@@ -248,10 +266,10 @@ def parse(requested: Container | Iterable[Property], findings: Findings | None =
     strict: brackets that do not balance are an error (SSS401) rather than mended (SSS402). Preferences: SSS403, SSS404.
     implied: bare properties that count as requested; they are joined with And. Time is linear in the properties.
     """
-    line = requested.line if isinstance(requested, Container) else 0
-    place = _Place(Findings(limits=limits) if findings is None else findings, line, path)
+    within = requested if isinstance(requested, Container) else None
+    place = _Place(Findings(limits=limits) if findings is None else findings, within, path)
     items = list(requested.properties() if isinstance(requested, Container) else requested)
-    groups, opened = _balanced([_whole(p, "group", place) for p in items], strict, limits, place)
+    groups, opened = _balanced(items, [_whole(p, "group", place) for p in items], strict, limits, place)
     root = _tree(items, groups, opened, place)
     bare: tuple[Node, ...] = tuple(Predicate(p, True) for p in implied)
     if bare:
@@ -300,9 +318,12 @@ def _close(frames: list[_Frame], place: _Place) -> None:
 
 def _mixed(frame: _Frame, place: _Place) -> None:
     for (tag, *_), found in frame.alternatives.items():
-        if len({w > 0 for _, w in found.items}) > 1:
-            place.add("SSS404", tag, f"preferences of {tag} have both signs: the positive are required, the negative "
-                                     "are wishes")
+        first = found.items[0][1] > 0
+        for node, weight in found.items:
+            if (weight > 0) is not first:
+                place.add("SSS404", tag, f"preferences of {tag} have both signs: the positive are required, the "
+                          "negative are wishes", (node.item if isinstance(node, Not) else node).property)
+                break
 
 
 def _weight(p: Property, place: _Place) -> int:
@@ -310,7 +331,7 @@ def _weight(p: Property, place: _Place) -> int:
         return 0
     weight = _whole(p, "preference", place)
     if not weight:
-        place.add("SSS403", p.tag, f"preference 0 of {p.tag} ranks nothing")
+        place.add("SSS403", p.tag, f"preference 0 of {p.tag} ranks nothing", p)
     return weight
 
 
@@ -345,21 +366,24 @@ def number_of(value: Value) -> Decimal | None:
     return value if value.is_finite() and abs(value.adjusted()) < 4 * LIMITS.digits else None
 
 
-def check_property(p: Property, findings: Findings, *, limits: Limits = LIMITS, line: int = 0, path: str = "") -> None:
-    """Findings about one requested property taken alone: its pattern (SSS406), nodes (SSS407), order (SSS405)."""
-    place = _Place(findings, line, path)
+def check_property(p: Property, findings: Findings, *, limits: Limits = LIMITS, path: str = "",
+                   within: Container | None = None) -> None:
+    """Findings about one requested property taken alone: its pattern (SSS406), nodes (SSS407), order (SSS405).
+
+    within: the container that it stands in."""
+    place = _Place(findings, within, path)
     if p.op in ORDER and number_of(p.value) is None:
-        place.add("SSS405", p.tag, f"{p.tag} {p.op} {p.text!r}: the value is not a number")
+        place.add("SSS405", p.tag, f"{p.tag} {p.op} {p.text!r}: the value is not a number", p)
     try:
         if p.tag in SETS:
             names = names_of(p, limits)
             if isinstance(names, NodeSet) and names.count > limits.nodes:
                 place.add("SSS110", p.tag, f"{p.tag} names {names.count} nodes, more than the limit nodes "
-                                           f"({limits.nodes})")
+                                           f"({limits.nodes})", p)
         elif p.op == "Match":
             compile_pattern(p.text, limits)
     except LimitError as error:
-        place.add("SSS110", p.tag, f"{p.tag}: {error}")
+        place.add("SSS110", p.tag, f"{p.tag}: {error}", p)
     except LexicalError as error:
         pattern = p.get("aggregation") == "Pattern" or p.op == "Match"
-        place.add("SSS406" if pattern else "SSS407", p.tag, f"{p.tag}: {error}")
+        place.add("SSS406" if pattern else "SSS407", p.tag, f"{p.tag}: {error}", p)

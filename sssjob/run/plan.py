@@ -118,6 +118,7 @@ def make_plan(document: Document, findings: Findings, *, executor: str = "local"
     keys of jobs in the journal that an id means. Whatever the executor cannot honour is in findings; when one of them
     rejects the plan holds no scripts and must not be run. policy: the outermost default where the document states none.
     """
+    findings.places = document.places
     made = _Planning(document, findings, executor, cwd or Path.cwd(), policy, backend)
     made.plan.scripts, made.plan.keep = scripts, scripts is not None
     made.follower = follower or f"process {os.getpid()}"
@@ -249,7 +250,7 @@ class _Planning:
                           "it must be one of its job ids", f"{job.path}/Dependency")
         if not found:
             self.findings.add("SSS605", "Dependency", f"{job.label} depends on {target}, which is not in the document",
-                              path=f"{job.path}/Dependency", line=job.job.line)
+                              path=f"{job.path}/Dependency", within=job.job)
         return Need((), condition, None if code is None or not code.isdigit() else int(code),
                     _said(condition, code, target), tuple(found))
 

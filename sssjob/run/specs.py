@@ -106,6 +106,7 @@ class Specs:
             left = without(job.folded, lambda item, _: is_marker(item) or _is_named(item) or (
                 id(item) in taken and (item.tag not in GEOMETRY or item.tag in needless)))  # noqa: B023
             told = Findings(self.findings.file, self.findings.limits)
+            told.places = self.findings.places
             mine = None if group is None else left.task_groups[place]
             spec = to_spec(left, told, policy=job.policy, files=files, target=target, group=mine)
             if stated is None or not any(f.subject == "resources" for f in told):
@@ -123,6 +124,7 @@ class Specs:
         key = id(job.job if job.member is None else job.member.job)
         if key not in self.natives:
             told = Findings(self.findings.file, self.findings.limits)
+            told.places = self.findings.places
             self.natives[key] = self.native.of(job.folded, self.document, told, job.policy)
             self._tell(job, (f for f in told if self.native is None or not self.native.settles(f)))
         return self.natives[key]

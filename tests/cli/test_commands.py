@@ -163,10 +163,11 @@ def test_check_goes_on_after_a_bad_file(sssjob: Command, place: Path) -> None:
 
 
 def test_check_says_where_to_the_column(sssjob: Command, place: Path) -> None:
-    """What is found after reading has a column too, where line and path leave no doubt."""
+    """What is found after reading has the place of its property too."""
     (place / "times.xml").write_text("<JobGroup>\n  <Id>g</Id>\n  <Job><Id>a</Id><StartTime>20</StartTime>"
                                      "<EndTime>10</EndTime></Job>\n</JobGroup>\n")
-    assert sssjob("check", "times.xml").err == "times.xml:3:3: SSS412 warning EndTime 10 is before StartTime 20\n"
+    assert sssjob("check", "times.xml").err == (
+        "times.xml:3:43: SSS412 warning EndTime 10 is before StartTime 20\n")
 
 
 def test_check_schema_finds(sssjob: Command, place: Path) -> None:
@@ -291,7 +292,7 @@ def test_what_is_told_of_a_request_is_not_told_of_what_was_delivered(sssjob: Com
 
 
 def test_convert_to_files_tells_what_the_group_loses(sssjob: Command, place: Path) -> None:
-    said = "group.xml:1: SSS501 {} the files of single jobs have no place for Id of the group\n"
+    said = "group.xml:1:1: SSS501 {} the files of single jobs have no place for Id of the group\n"
     options = ("-f", "sss", "-t", "sss", "group.xml", "--out")
     assert sssjob("convert", *options, "d").err == said.format("warning")
     assert sssjob("convert", *options, "d", "--policy", "ignore").err == ""
@@ -537,7 +538,7 @@ def test_findings_in_the_twin_have_pointers(sssjob: Command, place: Path) -> Non
     code, _, err = sssjob("check", "a.json")
     assert (code, err) == (1, (
         "a.json:/Job/Colour: SSS301 error unknown element Colour in Job (did you mean Cluster?)\n"
-        "a.json:/Job: SSS412 warning EndTime 3 is before StartTime 5\n"))
+        "a.json:/Job/EndTime: SSS412 warning EndTime 3 is before StartTime 5\n"))
     assert sssjob("query", "--policy", "reject", "//Id", "a.json")[:2] == (1, "")
     assert sssjob("query", "//Id", "a.json")[:2] == (1, "<Id>a</Id>\n")
 

@@ -67,7 +67,7 @@ def test_there_are_no_other_words() -> None:
 
 
 @pytest.mark.parametrize(("word", "severity", "message"), [
-    ("Idle", None, ""), ("Dreaming", None, ""), ("running", "info", "State 'running' is taken for Running"),
+    ("Idle", None, ""), ("running", "info", "State 'running' is taken for Running"),
     ("held", "warning", "State 'held' is taken for Hold"),
     ("deferred", "warning", "State 'deferred' is taken for Hold with Hold 'Batch'"),
     ("removed", "warning", "State 'removed' is taken for Completed with StatusMessage 'removed'"),
@@ -78,6 +78,15 @@ def test_check_tells_what_a_word_is_taken_for(word: str, severity: str | None, m
         found = told(text, profile)
         assert [(f.rule, f.severity, f.message) for f in found] == (
             [] if severity is None else [("SSS420", severity, message)])
+
+
+@pytest.mark.parametrize("text", [
+    "<Job><Id>j</Id><State>Wibble</State></Job>", "<Job><Id>j</Id><State>lost</State></Job>",
+    "<JobGroup><Id>g</Id><State>Running</State><Job>j</Job></JobGroup>",
+])
+def test_a_word_that_nobody_knows_is_a_doubt(text: str) -> None:
+    for profile in ("liberal", "3.1"):
+        assert [(f.rule, f.severity, f.subject) for f in told(text, profile)] == [("SSS424", "warning", "State")]
 
 
 def test_a_document_keeps_its_own_word() -> None:

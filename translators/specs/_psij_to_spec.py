@@ -453,11 +453,13 @@ def _merged(job: Job, groups: Sequence[TaskGroup], findings: Findings, policy: P
     total = sum(int(g.value("TaskCount") or 1) for g in groups)
     names = f"{len(groups)} task groups"
     if same:
-        findings.add("SSS502", "TaskGroup", f"{names} are asked for as one of {total} tasks", path="/Job/TaskGroup")
+        findings.add("SSS502", "TaskGroup", f"{names} are asked for as one of {total} tasks", path="/Job/TaskGroup",
+                     item=groups[0], within=job)
         one = TaskGroup([*first, new_property("TaskCount", total)])
     else:
         findings.add(target.rule, "TaskGroup", f"a JobSpec holds one kind of task, the job has {names}; "
-                     "only the first is carried", policy=policy_of(job, policy), path="/Job/TaskGroup[2]")
+                     "only the first is carried", policy=policy_of(job, policy), path="/Job/TaskGroup[2]",
+                     item=groups[1], within=job)
         one = groups[0]
     kept = [i for i in job.items if i.tag != "TaskGroup"]
     return Job([*kept, one], job.attributes, None, job.line)

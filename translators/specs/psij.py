@@ -140,17 +140,17 @@ def _group_texts(group: JobGroup, findings: Findings, policy: Policy) -> list[st
     labels = [p.tag for p in group.properties()]
     if labels and policy is not Policy.IGNORE:
         findings.add("SSS501", "JobGroup", f"an array of JobSpecs has no place for {', '.join(labels)} of the group",
-                     severity="warning", path="/JobGroup", line=group.line)
+                     severity="warning", path="/JobGroup", within=group)
     for raw in group.unknown():
         findings.add("SSS501", raw.tag, f"{raw.tag}: not known", policy=policy_of(raw, policy),
-                     path=f"/JobGroup/{raw.tag}", line=raw.line)
+                     path=f"/JobGroup/{raw.tag}", item=raw, within=group)
     texts = []
     for job in group.jobs:
         if job.reference is None:
             texts.append(_text(effective(job, group.defaults, policy=policy.value).fold(), findings, policy))
         else:
             findings.add("SSS501", "Job", f"the job {job.reference} is only referred to", policy=policy,
-                         path="/JobGroup/Job", line=job.line)
+                         path="/JobGroup/Job", within=job)
     return texts
 
 
