@@ -103,8 +103,7 @@ class Specs:
         target, files = self._target(job, parts > 1), self._scripts(job, group)
         as_one = group is None and len(job.folded.task_groups) > 1
         for needless in (GEOMETRY - _PER_GROUP if as_one else frozenset[str](), _SIZES_OF_NODES):
-            left = without(job.folded, lambda item, _: is_marker(item) or _is_named(item) or (
-                id(item) in taken and (item.tag not in GEOMETRY or item.tag in needless)))  # noqa: B023
+            left = _left(job.folded, taken, needless)
             told = Findings(self.findings.file, self.findings.limits)
             told.places = self.findings.places
             mine = None if group is None else left.task_groups[place]
@@ -354,6 +353,13 @@ def _for_launcher(spec: JobSpec, custom: dict[str, object], merged: str) -> None
         setattr(spec, f"{member}_path", getattr(spec, f"{other}_path"))
         modes[member] = modes[other]
     custom.update({f"psij.{stream}_mode": mode for stream, mode in modes.items() if mode is not None})
+
+
+def _left(job: Job, taken: Collection[int], needless: Collection[str]) -> Job:
+    """What of a job a JobSpec is to say. taken: identities of what the manager is told; of that only the names of
+    GEOMETRY stay that are not needless."""
+    return without(job, lambda item, _: is_marker(item) or _is_named(item) or (
+        id(item) in taken and (item.tag not in GEOMETRY or item.tag in needless)))
 
 
 def _is_named(item: Item) -> bool:
