@@ -31,7 +31,7 @@ from sssjob.model import (
     TaskGroup,
     TaskGroupDefaults,
 )
-from sssjob.states import job_state
+from sssjob.states import waits
 from sssjob.vocabulary import Element, in_scope
 
 __all__ = ["Effective", "Origin", "Resolved", "Shared", "Slot", "TaskGroupView", "TaskView", "View", "effective"]
@@ -320,7 +320,7 @@ class Effective(View[Job]):
         self._job = _Level("Job", job, True, False, True, policy, here)
         self._far = tuple([_Level("JobDefaults", d, True, True, True, policy, here if shared is None else shared)
                            for d in (defaults,) if d is not None])
-        super().__init__(job, (self._job, *self._far), _waits(job))
+        super().__init__(job, (self._job, *self._far), waits(job.value("State")))
         groups = tuple(job.task_groups)
         if not groups and defaults is not None:
             groups = tuple(defaults.task_groups)
@@ -413,11 +413,6 @@ def effective(job: Job, defaults: JobDefaults | None = None, *, policy: str = "R
     not change between.
     """
     return Effective(job, defaults, policy, shared)
-
-
-def _waits(job: Job) -> bool:
-    """Whether a job has not started, as far as its State says."""
-    return job_state(job.value("State")).state not in ("Running", "Suspended", "Completed")
 
 
 def _inner_policy(level: _Level) -> str:

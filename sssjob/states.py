@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Final, Literal, NamedTuple
 
-__all__ = ["STATES", "JobState", "Word", "job_state"]
+__all__ = ["STATES", "JobState", "Word", "job_state", "waits"]
 
 #: The words of Table 2, and NotQueued for a job that no resource manager has yet.
 Word = Literal["NotQueued", "Idle", "Hold", "Running", "Suspended", "Completed"]
@@ -50,3 +50,8 @@ _UNKNOWN: Final = JobState(None)
 def job_state(text: object) -> JobState:
     """What a job's State means, in any case; ``state`` is None where it is absent or not known (lost, unknown ...)."""
     return STATES.get(text.strip().lower(), _UNKNOWN) if isinstance(text, str) else _UNKNOWN
+
+
+def waits(text: object) -> bool:
+    """Whether a job with this State has not started: then its bare properties are what it asks for (section 10)."""
+    return job_state(text).state not in ("Running", "Suspended", "Completed")

@@ -21,7 +21,7 @@ from sssjob.limits import LIMITS
 from sssjob.model import Document, File, Job, Requested
 from sssjob.profiles import Profile
 from sssjob.profiles import profile as profile_of
-from sssjob.states import job_state
+from sssjob.states import waits
 from sssjob.values import writable
 from sssjob.vocabulary import CONTAINERS, ELEMENTS
 
@@ -35,9 +35,8 @@ _MARKED: Final = re.compile("[^\t\n -%'-;=?-~\u00a0-\ud7ff\ue000-\ufffd\U0001000
 _TABLE: Final = {"JobGroup": "JobGroup", "TaskGroup": "TaskGroup", "TaskGroupDefaults": "TaskGroup", "Task": "Task",
                  "TaskDefaults": "Task"}
 _BRACKETS: Final = re.compile(r"\[[^\]]*\]")
-#: Containers whose bare properties count as requested while the job waits, and the states in which it no longer does.
+#: Containers whose bare properties count as requested while the job waits.
 _ASKING: Final = ("Job", "TaskGroup")
-_BEGUN: Final = ("Running", "Suspended", "Completed")
 #: Properties that have to have an attribute.
 _DEMANDING: Final = frozenset(e.name for e in ELEMENTS if any(a.required for a in e.attributes))
 _ALONE: Final = 3       # references to a property that stands in one place: its container, a loop, the question
@@ -254,7 +253,7 @@ class _Writer:
 
     def _waits(self) -> bool:
         """Whether the job that is being written still waits: only then its bare properties ask for something."""
-        return self._job is not None and job_state(self._job.value("State")).state not in _BEGUN
+        return self._job is not None and waits(self._job.value("State"))
 
     def _names(self, item: Property, node: Container) -> Property:
         """A Range of several groups as a List."""

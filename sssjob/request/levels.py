@@ -19,13 +19,13 @@ from sssjob.limits import LIMITS, Limits
 from sssjob.model import Document, Job, JobDefaults, Requested, TaskGroup
 from sssjob.request.offers import only_one
 from sssjob.request.tree import Expression, identity_of, parse
-from sssjob.states import job_state
+from sssjob.states import waits
 from sssjob.vocabulary import in_scope
 
 if TYPE_CHECKING:
     from sssjob.request.totals import Totals
 
-__all__ = ["Level", "Request", "request_of", "requests_in", "waits"]
+__all__ = ["Level", "Request", "request_of", "requests_in"]
 
 #: What a bare Extension says describes a job (section 5.1 gives it no category); in Requested it asks for something.
 _DESCRIBES: Final = frozenset(("Extension",))
@@ -69,11 +69,6 @@ class Request:
         return totals_of(self)
 
 
-def waits(job: Job) -> bool:
-    """Whether a job has not been started: then its bare properties are what it asks for (section 10)."""
-    return job_state(job.value("State")).state not in ("Running", "Suspended", "Completed")
-
-
 def request_of(job: Job, defaults: JobDefaults | None = None, *, bare: bool | None = None, strict: bool = False,
                limits: Limits = LIMITS, path: str = "/Job") -> Request:
     """What a job asks for: its Requested, and each task group's own, with defaults taken in.
@@ -83,7 +78,7 @@ def request_of(job: Job, defaults: JobDefaults | None = None, *, bare: bool | No
     """
     findings = Findings(limits=limits)
     view = effective(job, defaults)
-    pending = waits(job) if bare is None else bare
+    pending = waits(job.value("State")) if bare is None else bare
     stated = view.properties("Requested")
     own = parse(stated, findings, strict=strict, limits=limits, path=f"{path}/Requested",
                 implied=_bare(view.properties(), stated, _DESCRIBES) if pending else ())
