@@ -48,10 +48,11 @@ def folded_job(job: Job, defaults: JobDefaults | None, policy: str, shared: Shar
 
 def tree(item: Item, line: int = 0) -> Any:
     """An element of lxml for an item of a document, under its name of 3.1.0; each has the line of the container that it
-    stands in. line: that of the element above."""
+    stands in, where that is known. line: that of the element above."""
     line = getattr(item, "line", 0) or line
     made: Any = etree.Element(item.tag, dict(item.attributes))
-    made.sourceline = line or None
+    if line > 0:
+        made.sourceline = line
     if isinstance(item, Property):
         made.text = item.text
         return made

@@ -194,6 +194,8 @@ def main() -> None:
     """Answer requests until standard input ends."""
     import elementpath.xpath31  # noqa: F401  (before the guard: everything that it imports)
 
+    import sssjob.nodeset  # noqa: F401  (the same)
+
     _limit(_MEMORY)
     sys.addaudithook(_guard)
     print("ready", flush=True)

@@ -16,7 +16,6 @@ from typing import Any, Final
 from lxml import etree
 
 from sssjob.lexical import LexicalError, liberal_datetime, liberal_duration, liberal_float, liberal_integer
-from sssjob.nodeset import NodeSet
 from sssjob.units import to_bytes
 from sssjob.vocabulary import CONTAINERS, ELEMENTS, Element
 
@@ -82,7 +81,7 @@ def _seconds(item: Any) -> float:
 def _nodes(item: Any) -> float:
     """Nodes that a Node names, the value of a NodeCount, or what a container of such states."""
     if isinstance(item, str):
-        return float(NodeSet.parse_range(item).count) if item.strip() else nan
+        return float(_ranged(item)) if item.strip() else nan
     name = local_name(item)
     row = _rows().get(name)
     if row is not None and row.name == "NodeCount":
@@ -92,6 +91,12 @@ def _nodes(item: Any) -> float:
     return _stated(item) if name in _containers() else nan
 
 
+def _ranged(text: str) -> int:
+    from sssjob.nodeset import NodeSet  # most queries name no nodes
+
+    return NodeSet.parse_range(text).count
+
+
 def _named(node: Any) -> float:
     """How many nodes a Node element stands for, each as often as its count says; a Pattern names none."""
     text, kind = _text(node), node.get("aggregation")
@@ -99,7 +104,7 @@ def _named(node: Any) -> float:
         return nan
     count = 1
     if kind == "Range":
-        count = NodeSet.parse_range(text).count
+        count = _ranged(text)
     elif kind == "List":
         count = len({name for part in text.split(node.get("delimiter") or ",") if (name := part.strip())})
     return float(count * liberal_integer(node.get("count") or "1")[0])

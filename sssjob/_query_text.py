@@ -242,6 +242,9 @@ def reason(error: object) -> str:
     text = " ".join(str(error).split())[:500] or type(error).__name__
     return {"Invalid context size": "last() counts nothing here: it belongs into a condition, [last()]",
             "Invalid context position": "position() counts nothing here: it belongs into a condition, [position() = 1]",
+            "Invalid type": "a function or an operator that takes nodes was given a value",
+            "Undefined variable": "it has a variable that was not given (--var NAME=VALUE)",
+            "Undefined namespace prefix": "it has a prefix that the root of the document does not declare",
             }.get(text, text)
 
 

@@ -407,6 +407,9 @@ def test_query_over_all_jobs_of_a_stream(sssjob: Command, place: Path, query: st
 
 @pytest.mark.parametrize(("query", "said"), [
     ("last()", "the query cannot be evaluated: last() counts nothing here: it belongs into a condition, [last()]"),
+    ("count(1)", "the query cannot be evaluated: a function or an operator that takes nodes was given a value"),
+    ("//Job[Id=$x]", "the query cannot be evaluated: it has a variable that was not given (--var NAME=VALUE)"),
+    ("//foo:Job", "the query cannot be evaluated: it has a prefix that the root of the document does not declare"),
     ("sss:bites(.)", "there is no function sss:bites(); of the prefix sss there are bytes, seconds, nodes"),
     ("sss:bytes()", "the query cannot be evaluated: sss:bytes() takes one argument, not 0"),
 ])
