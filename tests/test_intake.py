@@ -38,7 +38,7 @@ def test_the_gate_has_the_place() -> None:
     """Line, column and source line of a document in XML, whoever asks."""
     text = b"<Job>\n  <Executable>#Script</Executable>\n</Job>\n"
     found = list(gate(take(text, "a.xml").document))
-    assert [(f.rule, f.rejects, f.place, bool(f.excerpt)) for f in found] == [("SSS311", True, "a.xml:1:1", True)]
+    assert [(f.rule, f.rejects, f.place, bool(f.excerpt)) for f in found] == [("SSS311", True, "a.xml:2:3", True)]
 
 
 @pytest.mark.parametrize("command", ["explain", "match", "show", "check"])

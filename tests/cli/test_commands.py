@@ -507,9 +507,10 @@ def test_match(sssjob: Command, place: Path) -> None:
 # --- run, executors, completion
 
 def test_match_says_what_eq_means(sssjob: Command, place: Path) -> None:
-    """An offer of more than was asked was refused without a word on why."""
+    """An offer of more is capacity; to the letter EQ asks for just so much, and a refusal says so."""
     Path("exact.xml").write_text("<Requested><Memory units='MB'>512</Memory><Processors>2</Processors></Requested>")
-    assert sssjob("match", "exact.xml", "offer.xml") == (1, (
+    assert sssjob("match", "exact.xml", "offer.xml") == (0, "met\n", "")
+    assert sssjob("match", "--delivered", "exact.xml", "offer.xml") == (1, (
         "not met\n  - all of\n    - Memory = 512 MB: offered 1 GB (EQ asks for just so much, GE for at least)\n"
         "    + Processors = 2: offered 2\n"), "")
 

@@ -169,7 +169,7 @@ def test_a_tree_has_the_same_gate(sssjob: Command, desk: Path) -> None:
     Path("in/bad.xml").write_text(BAD["a script that is not there"][0])
     Path("in/good.xml").write_text(job(RUN))
     answer = sssjob("convert", "-q", "-t", "slurm", "--policy", "warn", "in", "--out", "out")
-    assert answer.code == 1 and "bad.xml:1:1: SSS311 error" in answer.err
+    assert answer.code == 1 and "bad.xml:4:3: SSS311 error" in answer.err
     assert [p.name for p in sorted(Path("out").iterdir())] == ["good.sbatch"]
 
 
@@ -207,8 +207,8 @@ def test_a_verdict_for_each_offer(sssjob: Command, desk: Path) -> None:
     Path("sites.xml").write_text("<JobGroup><Id>s</Id>" + "".join(
         f"<Job><Id>n{n}</Id><Delivered><Processors>{n}</Processors></Delivered></Job>" for n in (2, 8)) + "</JobGroup>")
     line = ("match", "wanted.xml", "sites.xml", "offer.xml")
-    verdicts = ("sites.xml, n2: not met\n  - Processors >= 4: offered 2\nsites.xml, n8: met\n"
-                "offer.xml: not met\n  - Processors >= 4: offered 1\n")
+    verdicts = ("sites.xml, n2: not met\n  - Processors >= 4: offered 2 (more than is offered)\nsites.xml, n8: met\n"
+                "offer.xml: not met\n  - Processors >= 4: offered 1 (more than is offered)\n")
     assert sssjob(*line) == (0, verdicts, "")
     assert sssjob(*line, "--all")[:2] == (1, verdicts)
     assert sssjob("match", "wanted.xml", "offer.xml", "offer.xml").code == 1

@@ -140,6 +140,8 @@ def _body(asked: Sequence[Asking], line: str | None = None) -> tuple[str, str]:
             return first + end, carry(asking, first, rest, 1)
         return SHEBANG, carry(asking, "", script, 0)
     command = [str(word(text))] if text else []
+    if entry is not None and "://" in text:
+        asking.note(DROPPED, entry, f"{text[:80]} would have to be fetched, which no script does by itself")
     if asking.came_from("scratch") and text and text[0] not in "/$" and "InitialWorkingDirectory" in asking.tags:
         asking.note(APPROXIMATED, entry, "a file of the directory of submission, here of the one that the job starts "
                     "in")
