@@ -176,7 +176,7 @@ FINE: Final[list[tuple[str, str, str | bytes, str]]] = [
     ("T23", "markup", job("<Name>[bold red]x[/] &lt;b&gt; =1+1</Name>"), ""),
     ("T24", "Id that is a path", job().replace("<Id>1", "<Id>../../x"), ""),
     ("T24", "OutputFile", job("<OutputFile>/etc/passwd</OutputFile>"), ""),
-    ("T25", "address", job(executable="http://127.0.0.1:9/x"), ""),
+    ("T25", "address", job(executable="http://127.0.0.1:9/x"), "SSS425"),
     ("", "white space", "<Job\t\r\n >\r\n\t<Id >\n 1 \n</Id\n>\r<NodeCount>\n\t 4 </NodeCount></Job>\n\n", ""),
     ("", "many jobs", group(*(f"<Job><Id>{n}</Id></Job>" for n in range(20_000))), ""),
 ]
