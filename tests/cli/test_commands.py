@@ -456,7 +456,7 @@ def test_explain_rule(sssjob: Command, place: Path) -> None:
 
 def test_explain_document(sssjob: Command, place: Path) -> None:
     assert sssjob("explain", "job.xml").out == (
-        "Job hello asks for:\n  Processors at least 1\n  and Memory at least 64 MB\n")
+        "Job demo.1 asks for:\n  all of\n    Processors at least 1\n    Memory at least 64 MB\n")
 
 
 def test_explain_takes_defaults_groups_and_bare_requests(sssjob: Command, place: Path) -> None:
@@ -464,9 +464,10 @@ def test_explain_takes_defaults_groups_and_bare_requests(sssjob: Command, place:
         "<JobGroup><Id>g</Id><JobDefaults><Requested><Memory units='MB'>5</Memory></Requested></JobDefaults>"
         "<Job><Id>a</Id><TaskGroup><Requested><Processors>2</Processors></Requested></TaskGroup></Job></JobGroup>")
     assert sssjob("explain", "many.xml").out == (
-        "Job a asks for:\n  Memory 5 MB\nJob a, task group 1 asks for:\n  Processors 2\n")
+        "Job a asks for:\n  Memory 5 MB (from JobDefaults)\n  task group 1:\n    Processors 2\n")
     Path("bare.xml").write_text("<Requested><Memory group='1'>5</Memory><Swap group='-1'>1</Swap></Requested>")
-    assert sssjob("explain", "bare.xml").out == "Requested asks for:\n  (Memory 5\n  and Swap 1)\n"
+    assert sssjob("explain", "bare.xml").out == (
+        "Requested asks for:\n  all of\n    Memory 5 MB\n    Swap 1 MB\n")
     Path("wild.xml").write_text("<Requested><Memory group='1000000000000'>5</Memory></Requested>")
     assert len(sssjob("explain", "wild.xml").out) < 100
 
