@@ -21,11 +21,12 @@ from sssjob.model import Document, Job
 from sssjob.request.levels import Level, Request, given_to, request_of, requests_in, waits
 from sssjob.request.totals import Identity, Total, Totals, base_amount
 from sssjob.request.totals import Part as RequestPart
-from sssjob.request.tree import AllOf, AnyOf, Node, Not, Predicate, Preferred, identity_of, per_of
+from sssjob.request.tree import AllOf, AnyOf, Node, Not, Predicate, Preferred, identity_of, parse, per_of
 from sssjob.units import from_bytes
 from sssjob.vocabulary import ELEMENTS
 
-__all__ = ["Explained", "ExplainedLevel", "InAll", "Part", "explained", "in_all"]
+__all__ = ["Explained", "ExplainedLevel", "InAll", "Part", "condition_in_words", "explained", "in_all",
+           "tree_in_words"]
 
 Kind = Literal["all", "any", "not", "preference", "wish", "condition"]
 _OPERATIONS: Final = {"EQ": "", "NE": "not ", "LT": "less than ", "GT": "more than ", "LE": "at most ",
@@ -255,6 +256,11 @@ def _folded(tasks: Iterable[ExplainedLevel], title: str) -> Iterator[ExplainedLe
 def _origin(resolved: Resolved, view: View[Any]) -> str:
     """Where a property was said, empty where that is the level itself."""
     return "" if resolved.origin.container is view.container else resolved.origin.path
+
+
+def tree_in_words(properties: Iterable[Property]) -> Part | None:
+    """The tree of a Requested by itself, brackets mended; None where nothing is in it."""
+    return _asked(parse(properties).root, {}, ())
 
 
 def _asked(root: Node, origins: dict[int, str], first: Iterable[Part]) -> Part | None:

@@ -424,16 +424,6 @@ def test_query_forms(sssjob: Command, place: Path) -> None:
     assert joined.out == "a+../b\n"
 
 
-def test_show(sssjob: Command, place: Path) -> None:
-    out = sssjob("show", "job.xml").out
-    assert "Job demo.1 · hello" in out and "≥ 64 MB" in out and "t0p" not in out
-    assert "t0p" in sssjob("show", "--secrets", "job.xml").out
-    assert "JobDefaults" in sssjob("show", "--origins", "group.xml").out
-    assert "a   " in sssjob("show", "--brief", "group.xml").out
-    (record,) = records(sssjob("show", "--json", "job.xml").out)
-    assert record["requested"] == {"Processors": ["≥ 1"], "Memory": ["≥ 64 MB"]}
-
-
 def test_line_breaks_make_no_rows(sssjob: Command, place: Path) -> None:
     Path("rows.xml").write_text("<Job><Id>1&#10;2  Completed  0</Id><Name>a&#10;b</Name></Job>")
     for options in ([], ["--origins"]):
@@ -470,18 +460,6 @@ def test_explain_takes_defaults_groups_and_bare_requests(sssjob: Command, place:
         "Requested asks for:\n  all of\n    Memory 5 MB\n    Swap 1 MB\n")
     Path("wild.xml").write_text("<Requested><Memory group='1000000000000'>5</Memory></Requested>")
     assert len(sssjob("explain", "wild.xml").out) < 100
-
-
-def test_show_everything_that_stands_there(sssjob: Command, place: Path) -> None:
-    assert sssjob("show", "offer.xml").out == (
-        "Delivered\nProperty    Value\n─────────────────\nProcessors  2\nMemory      1 GB\n\n")
-    assert sssjob("show", "group.xml").out.startswith(
-        "Job group g\n\nJobDefaults\nProperty  Value\n───────────────\nProject   red\n\nJob a\n")
-    Path("groups.xml").write_text("<Job><Id>1</Id><TaskGroup><TaskCount>2</TaskCount><Task><Id>0</Id></Task></TaskGroup>"
-                                  "<ErrorFile redirectList='Merge'/></Job>")
-    assert sssjob("show", "groups.xml").out == (
-        "Job 1\nProperty   Value\n──────────────────\nErrorFile  (Merge)\n\n"
-        "Task group 1, 1 explicit task\nProperty   Value\n────────────────\nTaskCount  2\n\n")
 
 
 def test_match_without_an_answer(sssjob: Command, place: Path) -> None:
