@@ -172,15 +172,11 @@ def match(requested: Source, offer: Source, *, delivered: bool = False, strict: 
 
 
 def explain(source: Source) -> str:
-    """What the jobs of a source ask for, as lines of text, each job under its name where there are several."""
-    from sssjob.request import request_of
+    """What the jobs of a source ask for and what that comes to in all, in words, as ``sssjob explain`` prints it; of a
+    job that was started also what it was given."""
+    from sssjob.request.explaining import explained
 
-    jobs = list(_document(source).jobs())
-    parts = []
-    for number, (job, defaults) in enumerate(jobs, 1):
-        title = f"Job {job.value('Id') or job.value('Name') or number}\n" if len(jobs) > 1 else ""
-        parts.append(f"{title}{request_of(job, defaults)}\n")
-    return "".join(parts)
+    return "".join(map(str, explained(_document(source))))
 
 
 def quote(source: Source, rates: RateSet | Readable, *,

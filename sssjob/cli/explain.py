@@ -19,22 +19,21 @@ from sssjob.cli._tables import table
 from sssjob.cli._ways import ALONE, again, replaced
 from sssjob.element import Container, Property
 from sssjob.errors import UsageError
-from sssjob.findings import RULES, Rule, escape
-from sssjob.limits import LIMITS
+from sssjob.findings import RULES, Rule
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
-    from sssjob.model import Document, TaskGroup
+    from sssjob.model import Document
+    from sssjob.request.explaining import InAll
     from sssjob.translators.scripts.raw import Option
 
-__all__ = ["command", "sentences"]
+__all__ = ["command"]
 
 _RULE: Final = re.compile(r"SSS[0-9]+", re.IGNORECASE)
 _GROUPS: Final = {"1": "reading", "2": "values", "3": "structure", "4": "meaning", "5": "translation", "6": "running"}
 _OPERATIONS: Final = {"EQ": "", "NE": "not ", "LT": "less than ", "GT": "more than ", "LE": "at most ",
                       "GE": "at least ", "Match": "matching "}
-_RELATIONS: Final = {"And": "and", "Or": "or", "Nand": "and not", "Nor": "or not"}
 
 
 @click.command("explain")
@@ -92,12 +91,14 @@ def _script(session: Session, title: str, document: Document) -> int:
     said = [(scope, p, origins[id(p)][1]) for job, _ in document.jobs() for scope, p in _leaves(job, "job")
             if id(p) in origins]
     said.sort(key=lambda row: (row[2].line, row[2].column))
+    totals = list(_in_all(document))
     if session.as_json:
         emit(json.dumps({"format": title, "asks": [
             *({"line": o.line, "directive": o.shown, "of": scope, "property": _called(p), "value": p.text}
               | ({"units": p.get("units")} if p.get("units") else {}) for scope, p, o in said),
             *({"line": o.line, "directive": o.shown, "of": "job"} for o, after in lone.items() if after is None)],
-            "dead": [{"line": line, "text": text, "message": why} for line, text, why in sorted(dead)]}) + "\n")
+            "dead": [{"line": line, "text": text, "message": why} for line, text, why in sorted(dead)],
+            "totals": [total.record() for total in totals]}) + "\n")
         return session.status()
     found = [(o, scope, _called(p), _value(p)) for scope, p, o in said]
     found += [(o, "job", ALONE, o.value or "") for o, after in lone.items() if after is None]
@@ -108,10 +109,21 @@ def _script(session: Session, title: str, document: Document) -> int:
                              width(sys.stdout))) + "\n")
     else:
         emit(f"{title}: asks for nothing\n")
+    if totals:
+        emit("\nin all:\n" + "".join(f"  {total}\n" for total in totals))
     if dead:
         emit("\n" + "\n".join(table([[str(line), text, why] for line, text, why in sorted(dead)],
                                      ("line", "dead", "why"), width(sys.stdout))) + "\n")
     return session.status()
+
+
+def _in_all(document: Document) -> Iterator[InAll]:
+    """What the job of a script comes to where no directive says so by itself."""
+    from sssjob.request import request_of
+    from sssjob.request.explaining import in_all
+
+    for job, defaults in document.jobs():
+        yield from in_all(request_of(job, defaults))
 
 
 def _leaves(scope: Container, where: str) -> Iterator[tuple[str, Property]]:
@@ -144,66 +156,8 @@ def _value(p: Property) -> str:
 
 
 def _document(session: Session, document: Document) -> int:
-    records = []
-    for title, properties in _asking(document):
-        wanted = sentences(properties)
-        if session.as_json:
-            records.append({"job": title.removeprefix("Job "), "asks": wanted})
-            continue
-        emit(f"{escape(title)} asks for{':' if wanted else ' nothing in particular.'}\n")
-        emit("".join(f"  {line}\n" for line in wanted))
-    if session.as_json:
-        emit("".join(json.dumps(r) + "\n" for r in records))
+    from sssjob.request.explaining import explained
+
+    for one in explained(document):
+        emit(json.dumps(one.record()) + "\n" if session.as_json else str(one))
     return session.status()
-
-
-def _asking(document: Document) -> Iterator[tuple[str, Iterable[Property]]]:
-    """(title, properties requested) of every job, its task groups and tasks, and of bare Requested and TaskGroups."""
-    from sssjob.inherit import effective
-    from sssjob.model import TaskGroup
-
-    for number, (job, defaults) in enumerate(document.jobs(), 1):
-        title = f"Job {job.value('Name') or job.value('Id') or f'number {number}'}"
-        yield title, effective(job, defaults).properties("Requested")
-        for n, group in enumerate(job.task_groups, 1):
-            yield from _group(f"{title}, task group {n}", group)
-    for body in document.bodies():
-        if body.tag == "Requested":
-            yield body.tag, body.properties()
-        elif isinstance(body, TaskGroup):
-            yield from _group(body.tag, body)
-
-
-def _group(title: str, group: TaskGroup) -> Iterator[tuple[str, Iterable[Property]]]:
-    if group.requested:
-        yield title, group.requested.properties()
-    for n, task in enumerate(group.tasks, 1):
-        if task.requested:
-            yield f"{title}, task {n}", task.requested.properties()
-
-
-def sentences(properties: Iterable[Property]) -> list[str]:
-    """One line a property of the expression, in document order, brackets as they open and close."""
-    lines = []
-    for number, item in enumerate(properties):
-        relation = f"{_RELATIONS.get(item.conj or 'And', item.conj)} " if number else ""
-        group = item.group or 0
-        opens, closes = _brackets("(", group), _brackets(")", -group)
-        lines.append(f"{relation}{opens}{_sentence(item)}{closes}")
-    return lines
-
-
-def _brackets(sign: str, count: int) -> str:
-    return sign * count if count <= LIMITS.group_depth else f"{sign} ({count} of them) "
-
-
-def _sentence(item: Property) -> str:
-    units = item.get("units")
-    metric = item.get("metric")
-    text = f"{item.tag} {_OPERATIONS.get(item.op or 'EQ', '')}{escape(item.text)}"
-    text += f" {escape(units)}" if units else ""
-    text += f" ({escape(metric)})" if metric else ""
-    preference = item.preference
-    if preference:
-        text += f" [one of these is needed, weight {preference}]" if preference > 0 else f" [wished, {preference}]"
-    return text

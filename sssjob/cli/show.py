@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import re
 import sys
-from datetime import UTC, datetime
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
@@ -13,25 +11,22 @@ import click
 
 from sssjob.cli._complete import files
 from sssjob.cli._files import emit
-from sssjob.cli._findings import SECRET, coloured, width
+from sssjob.cli._findings import coloured, width
 from sssjob.cli._options import Session, common, reading
+from sssjob.cli._records import records
 from sssjob.cli._tables import table
 from sssjob.findings import escape
-from sssjob.vocabulary import ELEMENTS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from sssjob.element import Container, Property
-    from sssjob.inherit import Slot
-    from sssjob.model import Document, Job, JobDefaults
+    from sssjob.cli._records import Values
 
-__all__ = ["command", "job_record", "moment"]
+__all__ = ["command"]
 
-_TIMES: Final = frozenset(e.name for e in ELEMENTS if e.type == "DateTime")
-_SECRET: Final = re.compile(SECRET, re.IGNORECASE)
-_PASSWORD: Final = re.compile(r"(://[^/\s:@]*:)[^/\s@]+@")
 _HEAD: Final = ("Id", "Name", "State")
+#: Longer values go on in a further line of their cell.
+_PIECE: Final = 180
 
 
 @click.command("show")
@@ -44,37 +39,14 @@ _HEAD: Final = ("Id", "Name", "State")
 def command(session: Session, file: str, origins: bool, brief: bool, secrets: bool) -> int:
     """Show the jobs of FILE (- is standard input): what was requested, what was delivered, states and times."""
     document = session.read(file)
-    records = _records(document, origins=origins, secrets=secrets, inherited=brief and not session.as_json)
+    shown = records(document, origins=origins, secrets=secrets, inherited=brief and not session.as_json)
     if session.as_json:
-        _write(json.dumps(r) for r in records)
+        _write(json.dumps(r) for r in shown)
     elif brief:
-        _write(_brief(records))
+        _write(_brief(shown))
     else:
-        _write(line for record in records for line in _page(record))
+        _write(line for record in shown for line in _page(record))
     return session.status()
-
-
-def _records(document: Document, *, origins: bool, secrets: bool, inherited: bool) -> Iterator[dict[str, Any]]:
-    """What is shown of a document, in order: its groups, its jobs, and whatever stands there by itself."""
-    for group in document.groups():
-        yield {"type": "group"} | {p.tag: shown(p, secrets) for p in group.properties()}
-        if group.defaults is not None:
-            yield _block(group.defaults, secrets)
-    for job, defaults in document.jobs():
-        made = job_record(job, defaults, origins=origins, secrets=secrets)
-        if inherited:
-            made["requested"] = _inherited(job, defaults)
-        yield made
-    for body in document.bodies():
-        if body.tag not in ("Job", "JobGroup"):
-            yield _block(body, secrets)
-
-
-def _block(scope: Container, secrets: bool) -> dict[str, Any]:
-    """What stands in a container that is no job."""
-    found = {tag.lower(): _gather(c, secrets) for tag in ("Requested", "Delivered") for c in scope.containers(tag)}
-    return {"type": scope.tag, "properties": _gather(scope, secrets), **found,
-            "environment": _variables(scope, secrets)}
 
 
 def _write(lines: Iterable[str]) -> None:
@@ -84,81 +56,11 @@ def _write(lines: Iterable[str]) -> None:
         emit("".join(f"{line}\n" for line in some), safe=True)
 
 
-def moment(value: object) -> str:
-    """Seconds of the epoch as a time in UTC, ISO 8601."""
-    try:
-        return datetime.fromtimestamp(int(str(value)), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-    except (ValueError, OverflowError, OSError):
-        return str(value)
-
-
-def shown(item: Property, secrets: bool = False) -> str:
-    """The value of a property as it is shown: time, units, operation and metric beside it; passwords of URLs masked."""
-    text = moment(item.text) if item.tag in _TIMES else item.text
-    text = text if secrets else _PASSWORD.sub(r"\1***@", text)
-    signs = {"EQ": "", "NE": "≠ ", "LT": "< ", "GT": "> ", "LE": "≤ ", "GE": "≥ ", "Match": "matches "}
-    parts = [signs.get(item.op or "EQ", ""), text, f" {item.get('units')}" if item.get("units") else ""]
-    notes = [v for k in ("name", "metric", "context", "condition", "type", "redirectList") if (v := item.get(k))]
-    return ("".join(parts) + (f" ({', '.join(notes)})" if notes else "")).strip()
-
-
-def _gather(container: Container | None, secrets: bool) -> dict[str, list[str]]:
-    found: dict[str, list[str]] = {}
-    for item in container.properties() if container is not None else ():
-        found.setdefault(item.tag, []).append(shown(item, secrets))
-    return found
-
-
-def job_record(job: Job, defaults: JobDefaults | None, *, origins: bool = False, secrets: bool = False
-               ) -> dict[str, Any]:
-    """One job as a record: properties, requested, delivered, environment, number of task groups and tasks."""
-    record: dict[str, Any] = {
-        "type": "job",
-        "properties": _gather(job, secrets),
-        "requested": _gather(job.requested, secrets),
-        "delivered": _gather(job.delivered, secrets),
-        "environment": _variables(job, secrets),
-        "task_groups": [_block(g, secrets) | {"tasks": len(g.tasks)} for g in job.task_groups],
-    }
-    if origins:
-        record["effective"] = list(_effective(job, defaults, secrets))
-    return record
-
-
-def _variables(scope: Container, secrets: bool) -> dict[str, str]:
-    found = [(str(p.get("name", "")), p.text) for e in scope.containers("Environment") for p in e.all("Variable")]
-    return {name: text if secrets or not _SECRET.search(name) else "***" for name, text in found}
-
-
-def _inherited(job: Job, defaults: JobDefaults | None) -> dict[str, list[str]]:
-    from sssjob.inherit import effective
-
-    found: dict[str, list[str]] = {}
-    for item in effective(job, defaults).properties("Requested"):
-        found.setdefault(item.tag, []).append(shown(item))
-    return found
-
-
-def _effective(job: Job, defaults: JobDefaults | None, secrets: bool) -> Iterator[dict[str, str]]:
-    from sssjob.inherit import effective
-
-    view = effective(job, defaults)
-    slots: tuple[Slot, ...] = ("bare", "Requested", "Delivered", "Environment")
-    for slot in slots:
-        for item, origin in view.resolved(slot):
-            if slot == "Environment":
-                name = item.get("name", "") or ""
-                value = "***" if _SECRET.search(name) and not secrets else item.text
-                yield {"slot": slot, "name": f"${name}", "value": value, "origin": str(origin)}
-            else:
-                yield {"slot": slot, "name": item.tag, "value": shown(item, secrets), "origin": str(origin)}
-
-
-def _brief(records: Iterable[dict[str, Any]]) -> Iterator[str]:
+def _brief(shown: Iterable[dict[str, Any]]) -> Iterator[str]:
     """One row a job: asked → given, as far as they are stated."""
     rows = []
-    for record in records:
-        if record["type"] != "job":
+    for record in shown:
+        if record["type"] != "job" or "reference" in record:
             continue
         bare, requested, delivered = record["properties"], record["requested"], record["delivered"]
         pairs = [_pair(requested.get(k), delivered.get(k)) for k in ("Duration", "Processors", "Memory")]
@@ -167,7 +69,7 @@ def _brief(records: Iterable[dict[str, Any]]) -> Iterator[str]:
     return iter(_table(rows, ("Job", "State", "Exit", "Duration asked → given", "Processors", "Memory")))
 
 
-def _first(values: dict[str, list[str]], name: str) -> str:
+def _first(values: Values, name: str) -> str:
     return values[name][0] if name in values else "·"
 
 
@@ -175,40 +77,106 @@ def _pair(asked: list[str] | None, given: list[str] | None) -> str:
     return " → ".join((asked or ["·"])[:1] + (given or [])[:1])
 
 
+# --- pages --------------------------------------------------------------------------------------------------------
+
 def _page(record: dict[str, Any]) -> Iterator[str]:
-    """The lines of a group, a job or a block by itself."""
-    if record["type"] == "group":
-        bare = {k: [str(v)] for k, v in record.items() if k != "type"}
-        record = {"type": "Job group", "properties": bare}
-    else:
-        bare = record["properties"]
-    head = " · ".join(escape(bare[k][0]) for k in _HEAD if k in bare)
-    title = "Job" if record["type"] == "job" else record["type"]
-    yield _bold(f"{title} {head or ('(no Id)' if title == 'Job' else '')}".rstrip())
-    yield from _properties(record, bare)
-    for number, group in enumerate(record.get("task_groups", ()), 1):
-        tasks = f", {group['tasks']} explicit task{'s' * (group['tasks'] != 1)}" if group["tasks"] else ""
+    """The lines of a group, a job, a file or a block by itself."""
+    if record["type"] == "file":
+        encoded = f", {record['encoded']}" if "encoded" in record else ""
+        yield _bold(escape(f"File {record['id']}, {record['characters']} characters{encoded}"))
         yield ""
-        yield f"Task group {number}{tasks}"
-        yield from _properties(group, group["properties"], ())
+        return
+    bare = record["properties"]
+    heading = {k: bare[k][0] for k in _HEAD if len(bare.get(k, ())) == 1 and len(bare[k][0]) <= _PIECE}
+    title = {"job": "Job", "group": "Job group", "envelope": "Envelope"}.get(record["type"], record["type"])
+    head = " · ".join(map(escape, heading.values()))
+    nameless = "(no Id)" if title == "Job" and "reference" not in record else ""
+    yield _bold(f"{title} {head or nameless}".rstrip()) + _reference(record)
+    yield from _table_of(record, frozenset(heading))
+    yield from _below(record, "")
     if record.get("effective"):
         yield ""
-        yield from _table([list(row.values()) for row in record["effective"]], ("Slot", "Effective", "Value", "From"))
+        yield from _table([list(row.values()) for row in record["effective"]],
+                          ("Level", "Slot", "Effective", "Value", "From"))
     yield ""
 
 
-def _properties(record: dict[str, Any], bare: dict[str, list[str]], above: tuple[str, ...] = _HEAD) -> list[str]:
-    """The table of a record, without the columns in which nothing stands."""
-    sides = {"Value": bare, "Requested": record.get("requested", {}), "Delivered": record.get("delivered", {})}
-    names = dict.fromkeys(k for side in sides.values() for k in side if side is not bare or k not in above)
-    kept = [title for title, side in sides.items() if any(k in names for k in side)]
-    rows = [[name, *(sides[t].get(name, []) for t in kept)] for name in names]
-    for name, value in record.get("environment", {}).items():
-        if "Value" not in kept:
-            kept.insert(0, "Value")
-            rows = [[row[0], "", *row[1:]] for row in rows]
-        rows.append([f"${name}", value, *[""] * (len(kept) - 1)])
-    return _table(rows, ("Property", *kept)) if rows else []
+def _reference(record: dict[str, Any]) -> str:
+    return f" → {escape(record['reference'], len(record['reference']))}" if "reference" in record else ""
+
+
+def _below(record: dict[str, Any], prefix: str) -> Iterator[str]:
+    """The Defaults, task groups and tasks in something that is shown. prefix: what it is called in titles."""
+    for part in record.get("defaults", ()):
+        yield from _part(part, prefix + part["type"])
+    for number, group in enumerate(record.get("task_groups", ()), 1):
+        yield from _part(group, f"{prefix}Task group {number}")
+    tasks = record.get("tasks", ())
+    if tasks:
+        yield ""
+        yield from _tasks(tasks)
+    for number, task in enumerate(tasks, 1):
+        yield from _evaluated(task, f"Task {number}")
+
+
+def _part(record: dict[str, Any], title: str) -> Iterator[str]:
+    tasks = len(record.get("tasks", ()))
+    count = f", {tasks} explicit task{'s' * (tasks != 1)}" if tasks else ""
+    yield ""
+    yield f"{title}{count}{_reference(record)}"
+    yield from _table_of(record, frozenset())
+    yield from _below(record, f"{title}, ")
+
+
+def _table_of(record: dict[str, Any], above: frozenset[str]) -> Iterator[str]:
+    """The table of a record, without what stands above it, and the tree of what it requests."""
+    rows = _rows(record, above)
+    columns = _columns([rows])
+    if rows:
+        yield from _table([[name, *(values.get(c, "") for c in columns)] for name, values in rows],
+                          ("Property", *columns))
+    yield from _evaluated(record, "Requested")
+
+
+def _evaluated(record: dict[str, Any], title: str) -> Iterator[str]:
+    """What a record requests as a tree, where brackets, Or, negation or preferences make one of it."""
+    if "expression" in record:
+        yield f"{title}, as it is evaluated:"
+        yield from _tree(record["expression"], 1)
+
+
+def _tree(part: dict[str, Any], indent: int) -> Iterator[str]:
+    weight = f" (weight {abs(part['weight'])})" if "weight" in part else ""
+    yield f"{'  ' * indent}{escape(part['text'], len(part['text']))}{weight}"
+    for inner in part.get("parts", ()):
+        yield from _tree(inner, indent + 1)
+
+
+def _tasks(tasks: Sequence[dict[str, Any]]) -> list[str]:
+    """One table of all tasks of a group."""
+    each = [_rows(task, frozenset()) or [("", {})] for task in tasks]
+    columns = _columns(each)
+    rows = [[f"{number}{_reference(task)}", name, *(values.get(c, "") for c in columns)]
+            for number, (task, own) in enumerate(zip(tasks, each, strict=True), 1) for name, values in own]
+    return _table(rows, ("Task", "Property", *columns))
+
+
+_Row = tuple[str, dict[str, list[str]]]
+
+
+def _rows(record: dict[str, Any], above: frozenset[str]) -> list[_Row]:
+    """Name and values by column of everything that stands in a record itself."""
+    sides = {"Value": {k: v for k, v in record["properties"].items() if k not in above},
+             "Requested": record.get("requested", {}), "Delivered": record.get("delivered", {})}
+    names = dict.fromkeys(name for values in sides.values() for name in values)
+    rows = [(name, {side: values[name] for side, values in sides.items() if name in values}) for name in names]
+    return rows + [(f"${name}", {"Value": values}) for name, values in record.get("environment", {}).items()]
+
+
+def _columns(rows: Sequence[Sequence[_Row]]) -> list[str]:
+    """The columns in which something stands."""
+    used = {column for some in rows for _, values in some for column in values}
+    return [column for column in ("Value", "Requested", "Delivered") if column in used]
 
 
 def _bold(text: str) -> str:
@@ -216,4 +184,10 @@ def _bold(text: str) -> str:
 
 
 def _table(rows: Sequence[Sequence[str | Sequence[str]]], titles: Sequence[str]) -> list[str]:
-    return table(rows, titles, width(sys.stdout))
+    return table([[_pieces(cell) for cell in row] for row in rows], titles, width(sys.stdout))
+
+
+def _pieces(cell: str | Sequence[str]) -> list[str]:
+    """The lines of a cell, none of them so long that the table would cut it off."""
+    lines = [cell] if isinstance(cell, str) else cell
+    return [line[at:at + _PIECE] for line in lines for at in range(0, max(len(line), 1), _PIECE)]

@@ -3,7 +3,7 @@
 ``tree`` makes the boolean expression of a Requested block, ``levels`` collects the expressions of a job, its task
 groups and tasks, ``asked`` asks for single items, ``layout`` says how tasks and processors are spread, ``totals`` adds
 everything up, ``offers``, ``matching`` and ``verdict`` hold a request against what is offered, ``least`` makes one
-value a property of it for formats that know no expressions.
+value a property of it for formats that know no expressions, ``explaining`` says it in words.
 Source: SSS job object 3.1.0, sections 3, 5, 6, 8, 10 and 11.
 """
 

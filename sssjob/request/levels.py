@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from sssjob.element import Container, Property
 from sssjob.findings import Findings
-from sssjob.inherit import Effective, TaskGroupView, TaskView, effective
+from sssjob.inherit import Effective, Resolved, TaskGroupView, TaskView, View, effective
 from sssjob.limits import LIMITS, Limits
 from sssjob.model import Document, Job, JobDefaults, Requested, TaskGroup
 from sssjob.request.offers import only_one
@@ -25,7 +25,7 @@ from sssjob.vocabulary import in_scope
 if TYPE_CHECKING:
     from sssjob.request.totals import Totals
 
-__all__ = ["Level", "Request", "request_of", "requests_in"]
+__all__ = ["Level", "Request", "given_to", "request_of", "requests_in"]
 
 #: What a bare Extension says describes a job (section 5.1 gives it no category); in Requested it asks for something.
 _DESCRIBES: Final = frozenset(("Extension",))
@@ -36,12 +36,14 @@ _OF_A_TASK: Final = frozenset(("Node",))
 @dataclass(frozen=True, slots=True)
 class Level:
     """What one level asks for: ``Job``, ``TaskGroup 1``, ``TaskGroup 1 Task 1``. group: which task group, counted from
-    0 (None: the job); task: which task of it, None where the level is not that of a task."""
+    0 (None: the job); task: which task of it, None where the level is not that of a task; view: what holds there, with
+    where it was said, None for a block that stands by itself."""
 
     name: str
     expression: Expression
     group: int | None = None
     task: int | None = None
+    view: View[Any] | None = field(default=None, repr=False, compare=False)
 
 
 @dataclass
@@ -82,7 +84,7 @@ def request_of(job: Job, defaults: JobDefaults | None = None, *, bare: bool | No
     stated = view.properties("Requested")
     own = parse(stated, findings, strict=strict, limits=limits, path=f"{path}/Requested",
                 implied=_bare(view.properties(), stated, _DESCRIBES) if pending else ())
-    levels = [Level("Job", own)]
+    levels = [Level("Job", own, view=view)]
     for i, group in enumerate(view.task_groups()):
         name, where = f"TaskGroup {i + 1}", f"{path}/TaskGroup[{i + 1}]"
         levels += _lower(name, group, i, None, pending, findings, strict, limits, where)
@@ -101,13 +103,27 @@ def _lower(name: str, view: TaskGroupView | TaskView, group: int, task: int | No
     if not own and not bare:
         return []
     expression = parse(own, findings, strict=strict, limits=limits, implied=bare, path=f"{path}/Requested")
-    return [Level(name, expression, group, task)]
+    return [Level(name, expression, group, task, view)]
 
 
 def _bare(properties: Iterable[Property], requested: Iterable[Property], without: frozenset[str]) -> list[Property]:
     stated = {identity_of(p) for p in requested}
     allowed = in_scope("Requested")
     return [p for p in properties if p.tag in allowed and p.tag not in without and identity_of(p) not in stated]
+
+
+def given_to(view: View[Any]) -> Iterator[tuple[Resolved, bool]]:
+    """What a job that was started says that it was given at one level, and whether it stands in Delivered.
+
+    Only what is said there, of a task its Node too; what describes the job is not given.
+    """
+    allowed = in_scope("Requested")
+    for one in view.resolved():
+        if one.origin.own and one.property.tag in allowed and one.property.tag not in _DESCRIBES:
+            yield one, False
+    for one in view.resolved("Delivered"):
+        if one.origin.own:
+            yield one, True
 
 
 def requests_in(requested: Document | Container | Expression | Request, *, strict: bool = False,

@@ -67,7 +67,8 @@ class Part:
 @dataclass(slots=True)
 class Totals:
     """What a request comes to. layout: of the whole job; parts: of each task group; amounts: all but processors and
-    nodes; seconds: the Duration, None where none is stated; possible: whether no conditions contradict each other."""
+    nodes; copies: how often the executable starts, how_copies_start: why, in words; seconds: the Duration, None where
+    none is stated; possible: whether no conditions contradict each other."""
 
     layout: Layout
     parts: tuple[Part, ...]
@@ -76,6 +77,7 @@ class Totals:
     nodes: Total | None
     tasks: int | None
     copies: int
+    how_copies_start: str
     seconds: int | None
     possible: bool = True
 
@@ -138,18 +140,24 @@ def totals_from(request: Request, values: Values) -> Totals:
                and (n := number_of(p.value)) is not None]
     tasks_in_all = sum(part.layout.task_total or 0 for part in parts) or None
     return Totals(whole, tuple(parts), amounts, _processors(whole, of_job, parts), _nodes(whole, of_job),
-                  tasks_in_all, _copies(groups, parts), max(seconds) if seconds else None)
+                  tasks_in_all, *_copies(groups, parts), max(seconds) if seconds else None)
 
 
-def _copies(groups: Sequence[TaskGroupView], parts: Sequence[Part]) -> int:
-    """How often the executable is started: a script once, which starts what it likes; else once for each task."""
+def _copies(groups: Sequence[TaskGroupView], parts: Sequence[Part]) -> tuple[int, str]:
+    """How often the executable is started, and why: a script once, which starts what it likes; else once for each task.
+    """
     count = 0
     for group, part in zip(groups, parts, strict=True):
         executable = group.value("Executable")
-        if (isinstance(executable, str) and executable.startswith("#")) or _single(group):
-            return 1
+        if isinstance(executable, str) and executable.startswith("#"):
+            return 1, "it is a script, which starts what it likes"
+        if _single(group):
+            return 1, "the job names the launcher that starts one"
         count += part.layout.copies
-    return count or 1
+    if count > 1:
+        each = all(part.layout.tasks or part.layout.geometry for part in parts)
+        return count, f"one for each task{'' if each else ' and each task group'}, started by the manager's launcher"
+    return 1, "it starts once, on all that is asked for"
 
 
 def _single(group: TaskGroupView) -> bool:
@@ -308,7 +316,8 @@ def _processors(whole: Layout, of_job: Sequence[Property], parts: Sequence[Part]
         if layout.processors == total or tasks is None:
             ways.append(f"Processors {total}" if total else "")
         else:
-            ways.append(f"{tasks} tasks of {layout.cpus} processors" if layout.cpus else f"{tasks} tasks")
+            counted = f"{tasks} task{'s' * (tasks != 1)}"
+            ways.append(f"{counted} of {layout.cpus} processor{'s' * (layout.cpus != 1)}" if layout.cpus else counted)
     return Total(("Processors", None, None), Fraction(count), None, " + ".join(filter(None, ways)))
 
 

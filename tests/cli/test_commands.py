@@ -427,16 +427,6 @@ def test_query_forms(sssjob: Command, place: Path) -> None:
     assert joined.out == "a+../b\n"
 
 
-def test_show(sssjob: Command, place: Path) -> None:
-    out = sssjob("show", "job.xml").out
-    assert "Job demo.1 · hello" in out and "≥ 64 MB" in out and "t0p" not in out
-    assert "t0p" in sssjob("show", "--secrets", "job.xml").out
-    assert "JobDefaults" in sssjob("show", "--origins", "group.xml").out
-    assert "a   " in sssjob("show", "--brief", "group.xml").out
-    (record,) = records(sssjob("show", "--json", "job.xml").out)
-    assert record["requested"] == {"Processors": ["≥ 1"], "Memory": ["≥ 64 MB"]}
-
-
 def test_line_breaks_make_no_rows(sssjob: Command, place: Path) -> None:
     Path("rows.xml").write_text("<Job><Id>1&#10;2  Completed  0</Id><Name>a&#10;b</Name></Job>")
     for options in ([], ["--origins"]):
@@ -459,7 +449,7 @@ def test_explain_rule(sssjob: Command, place: Path) -> None:
 
 def test_explain_document(sssjob: Command, place: Path) -> None:
     assert sssjob("explain", "job.xml").out == (
-        "Job hello asks for:\n  Processors at least 1\n  and Memory at least 64 MB\n")
+        "Job demo.1 asks for:\n  all of\n    Processors at least 1\n    Memory at least 64 MB\n")
 
 
 def test_explain_takes_defaults_groups_and_bare_requests(sssjob: Command, place: Path) -> None:
@@ -467,23 +457,12 @@ def test_explain_takes_defaults_groups_and_bare_requests(sssjob: Command, place:
         "<JobGroup><Id>g</Id><JobDefaults><Requested><Memory units='MB'>5</Memory></Requested></JobDefaults>"
         "<Job><Id>a</Id><TaskGroup><Requested><Processors>2</Processors></Requested></TaskGroup></Job></JobGroup>")
     assert sssjob("explain", "many.xml").out == (
-        "Job a asks for:\n  Memory 5 MB\nJob a, task group 1 asks for:\n  Processors 2\n")
+        "Job a asks for:\n  Memory 5 MB (from JobDefaults)\n  task group 1:\n    Processors 2\n")
     Path("bare.xml").write_text("<Requested><Memory group='1'>5</Memory><Swap group='-1'>1</Swap></Requested>")
-    assert sssjob("explain", "bare.xml").out == "Requested asks for:\n  (Memory 5\n  and Swap 1)\n"
+    assert sssjob("explain", "bare.xml").out == (
+        "Requested asks for:\n  all of\n    Memory 5 MB\n    Swap 1 MB\n")
     Path("wild.xml").write_text("<Requested><Memory group='1000000000000'>5</Memory></Requested>")
     assert len(sssjob("explain", "wild.xml").out) < 100
-
-
-def test_show_everything_that_stands_there(sssjob: Command, place: Path) -> None:
-    assert sssjob("show", "offer.xml").out == (
-        "Delivered\nProperty    Value\n─────────────────\nProcessors  2\nMemory      1 GB\n\n")
-    assert sssjob("show", "group.xml").out.startswith(
-        "Job group g\n\nJobDefaults\nProperty  Value\n───────────────\nProject   red\n\nJob a\n")
-    Path("groups.xml").write_text("<Job><Id>1</Id><TaskGroup><TaskCount>2</TaskCount><Task><Id>0</Id></Task></TaskGroup>"
-                                  "<ErrorFile redirectList='Merge'/></Job>")
-    assert sssjob("show", "groups.xml").out == (
-        "Job 1\nProperty   Value\n──────────────────\nErrorFile  (Merge)\n\n"
-        "Task group 1, 1 explicit task\nProperty   Value\n────────────────\nTaskCount  2\n\n")
 
 
 def test_match_without_an_answer(sssjob: Command, place: Path) -> None:
