@@ -79,10 +79,12 @@ def _places(denominator: int) -> int | None:
     return max(twos, fives) if denominator == 1 else None
 
 
-def number(value: int | Decimal, label: str) -> Term:
-    """A number and what it is."""
+def number(value: Number, label: str) -> Term:
+    """A number and what it is; a fraction whose digits have no end is a division."""
     over, under = value.as_integer_ratio()
-    return Term(f"{plain(value)} [{label if label.isalnum() else label.translate(_LABEL)}]", over, under)
+    digits = plain(value)
+    return Term(f"{digits} [{label if label.isalnum() else label.translate(_LABEL)}]", over, under,
+                1 if "/" in digits else 2)
 
 
 def product(first: Term, *others: Term) -> Term:

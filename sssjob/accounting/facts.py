@@ -1,8 +1,9 @@
 """What a job says that rates can ask for: amounts, names, times, from the slots that count.
 
-A charge reads Delivered, else what stands bare; a quote reads Requested (the least that was asked, of Duration the
-most), else bare. Where the job itself says nothing of an amount, its task groups do. Names are those of the
-specification, of a Resource or Extension, or of an element that only the rates know.
+A charge reads Delivered, else what stands bare; where the job itself says nothing of an amount, its task groups do, and
+where those say nothing their tasks. A quote takes amounts from the totals of the request (``asked``), and all else from
+Requested, else bare. Names are those of the specification, of a Resource or Extension, or of an element that only the
+rates know.
 """
 
 from __future__ import annotations
@@ -12,20 +13,21 @@ from decimal import Decimal
 from enum import StrEnum
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, Final, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
 from sssjob.accounting.arithmetic import Term, number, product, ratio
 from sssjob.accounting.rates import Rate
 from sssjob.accounting.times import seconds
 from sssjob.element import Property, Raw, Value
-from sssjob.errors import RejectedError
 from sssjob.inherit import Effective, TaskGroupView, View
 from sssjob.lexical import LexicalError, read_duration, read_float
-from sssjob.request import least_request
 from sssjob.units import byte_factor
 from sssjob.vocabulary import ELEMENTS
 
-__all__ = ["Amount", "Facts", "NotChargeable", "Note", "Reason", "converted"]
+if TYPE_CHECKING:       # a charge asks for nothing
+    from sssjob.accounting.asked import Asked
+
+__all__ = ["Amount", "Facts", "NotChargeable", "Note", "Reason", "converted", "decimal", "seconds_of"]
 
 Slot = Literal["Delivered", "Requested"]
 
@@ -86,28 +88,45 @@ _Found = Property | Raw
 @dataclass(frozen=True, slots=True)
 class Amount:
     """An amount of a property. consumption: average fraction used, None: not said; duration: seconds in use where that
-    is not the job's; factor: what it is multiplied by where it is per something."""
+    is not the job's; factor: what it is multiplied by where it is per something; origin: how it comes about where it is
+    a total."""
 
     name: str
-    value: Decimal
+    value: Decimal | Fraction
     units: str | None = None
     consumption: Decimal | None = None
     duration: Decimal | None = None
     factor: Term | None = None
+    origin: str = ""
 
 
 class Facts:
-    """One job, or one of its task groups (``parts``)."""
+    """One job, one of its task groups or of their tasks (``parts``). group: which task group, counted from 0."""
 
-    def __init__(self, view: View[Any], slot: Slot, outer: Facts | None = None) -> None:
-        self.view, self.slot, self.outer = view, slot, outer
+    def __init__(self, view: View[Any], slot: Slot, outer: Facts | None = None, group: int | None = None) -> None:
+        self.view, self.slot, self.outer, self.group = view, slot, outer, group
         self.notes: list[Note] = [] if outer is None else outer.notes
         self._slots: dict[str, dict[str, list[_Found]]] = {}
         self._alone = isinstance(view, Effective) and view.defaults is None
-        self._asked = self._least() if slot == "Requested" else None
-        self.parts: tuple[Facts, ...] = ()
-        if isinstance(view, Effective) and (view.job.task_groups or len(view) > 1):
-            self.parts = tuple(Facts(group, slot, self) for group in view.task_groups())
+        self.asked: Asked | None = None if outer is None else outer.asked
+        if slot == "Requested" and isinstance(view, Effective):
+            from sssjob.accounting.asked import Asked
+
+            self.asked = Asked(view)
+            for p in self.asked.chosen:
+                self.note("SSS502", p.tag, f"{p.tag}: {p.text} is taken of what is asked")
+
+    @cached_property
+    def parts(self) -> tuple[Facts, ...]:
+        """The task groups of a job that has some; of a task group, where it is about what was delivered, its tasks."""
+        view, asked = self.view, self.asked
+        if isinstance(view, Effective):
+            apart = bool(view.job.task_groups) or len(view) > 1 if asked is None else asked.apart
+            groups = view.task_groups() if apart else ()
+            return tuple(Facts(group, self.slot, self, i) for i, group in enumerate(groups))
+        if isinstance(view, TaskGroupView) and asked is None and view.described:
+            return tuple(Facts(task, self.slot, self, self.group) for task in view.tasks())
+        return ()
 
     def note(self, rule: str, subject: str, message: str) -> None:
         """Say what was assumed, once."""
@@ -155,27 +174,14 @@ class Facts:
         return found
 
     def _properties(self, slot: str) -> list[Property]:
-        if slot == "Requested" and self._asked is not None:
-            return self._asked
+        if slot == "Requested" and self.asked is not None:
+            return self.asked.values(self.group)
         if self._alone:         # nothing is inherited
             own = self.view.container
             holders = (own,) if slot == "bare" else own.containers(slot)
             return [p for holder in holders for p in holder.items if isinstance(p, Property)]
-        group = isinstance(self.view, TaskGroupView)
-        return [r.property for r in self.view.resolved(slot) if r.origin.own or not group]  # type: ignore[arg-type]
-
-    def _least(self) -> list[Property]:
-        own = [r.property for r in self.view.resolved("Requested") if r.origin.own or self.outer is None]
-        try:
-            least = least_request(own)
-        except RejectedError as error:
-            raise NotChargeable(Reason.REQUEST_CONTRADICTORY, str(error)) from None
-        if not least.possible:
-            raise NotChargeable(Reason.REQUEST_CONTRADICTORY, "the conditions of Requested contradict each other")
-        for v in least.values:
-            if not v.exact:
-                self.note("SSS502", v.property.tag, f"{v.property.tag}: {v.property.text} is taken of what is asked")
-        return [v.property for v in least.values]
+        whole = self.outer is None
+        return [r.property for r in self.view.resolved(slot) if r.origin.own or whole]  # type: ignore[arg-type]
 
     # -- amounts
     def amounts(self, rate: Rate) -> list[Amount]:
@@ -184,7 +190,8 @@ class Facts:
 
     def spelled(self, name: str, kind: str | None) -> tuple[str, str | None]:
         """A name and type of a Resource as this job writes them, found in any case."""
-        for p in (p for slot in (self.slot, "bare") for p in self._properties(slot) if p.tag == "Resource"):
+        own = self._properties(self.slot) if self.asked is None else self.asked.all_values
+        for p in (p for said in (own, self._properties("bare")) for p in said if p.tag == "Resource"):
             here, there = p.attributes.get("name", ""), p.attributes.get("type")
             if here.casefold() == name.casefold() and (kind is None or (there or "").casefold() == kind.casefold()):
                 return here, kind and there
@@ -194,6 +201,8 @@ class Facts:
                context: str | None = None) -> list[Amount]:
         """The amounts of a name: one, or one a type of a Resource; several where parts were held for different times.
         kind, metric, context: only those."""
+        if self.asked is not None and self.asked.adds(name):
+            return self.asked.amounts(name, kind, metric, context, group=self.group)
         by_type: dict[str | None, list[_Found]] = {}
         for item in self.named(name):
             said = item.attributes
@@ -212,22 +221,22 @@ class Facts:
         return found
 
     def _amount(self, name: str, item: _Found) -> Amount:
-        value = _decimal(name, item.value if isinstance(item, Property) else item.text)
+        value = decimal(name, item.value if isinstance(item, Property) else item.text)
         said = item.attributes
         rate, duration = said.get("consumptionRate"), said.get("duration")
         per = _PER.get(said.get("metric", ""))
         units = said.get("units") or None
         if units is None and isinstance(item, Property):
             units = _BYTES.get(item.tag)
-        return Amount(name, value, units, None if rate is None else _decimal(f"{name}/@consumptionRate", rate),
-                      None if duration is None else _seconds(f"{name}/@duration", duration),
+        return Amount(name, value, units, None if rate is None else decimal(f"{name}/@consumptionRate", rate),
+                      None if duration is None else seconds_of(f"{name}/@duration", duration),
                       None if per is None else self._factor(name, said["metric"], per))
 
     def _factor(self, name: str, metric: str, per: str) -> Term:
         for facts in (self, self.outer):
             if facts is not None and (found := facts.named(per)):
                 count = found[0]
-                return number(_decimal(per, count.value if isinstance(count, Property) else count.text), per)
+                return number(decimal(per, count.value if isinstance(count, Property) else count.text), per)
         raise NotChargeable(Reason.AMOUNT_MISSING, f"{name} is {metric}, and {per} is not said")
 
     # -- times
@@ -256,7 +265,8 @@ class Facts:
         found = self.named("Duration")
         if found:
             first = found[0]
-            return _seconds("Duration", first.value if isinstance(first, Property) else first.text)
+            said = seconds_of("Duration", first.value if isinstance(first, Property) else first.text)
+            return said if self.asked is None else self.asked.seconds
         if start is None or end is None:
             return None
         suspended = self.value("SuspendDuration")
@@ -272,7 +282,8 @@ def _text(item: _Found) -> str:
     return item.attributes.get("type", "") if item.tag == "Resource" else item.text.strip()
 
 
-def _decimal(name: str, value: Value) -> Decimal:
+def decimal(name: str, value: Value) -> Decimal:
+    """A value as an amount. Raises NotChargeable for what is none that can be charged."""
     try:
         made = read_float(value) if isinstance(value, str) else Decimal(value)
     except (LexicalError, ArithmeticError):
@@ -286,9 +297,10 @@ def _decimal(name: str, value: Value) -> Decimal:
     return made
 
 
-def _seconds(name: str, value: Value) -> Decimal:
+def seconds_of(name: str, value: Value) -> Decimal:
+    """A value as a time in seconds. Raises NotChargeable."""
     try:
-        return _decimal(name, read_duration(value) if isinstance(value, str) else value)
+        return decimal(name, read_duration(value) if isinstance(value, str) else value)
     except LexicalError:
         raise NotChargeable(Reason.NOT_A_NUMBER, f"{name} is {str(value)[:40]!r}") from None
 
@@ -297,7 +309,7 @@ def converted(amount: Amount, units: str | None) -> Term:
     """The amount in a unit of the rates; None: that of the specification. Raises NotChargeable."""
     wanted = units or _BYTES.get(amount.name)
     shown = f"{amount.name} {amount.units}" if amount.units else amount.name
-    term = number(amount.value, shown)
+    term = number(amount.value, f"{shown}: {amount.origin}" if amount.origin else shown)
     if amount.factor is not None:
         term = product(term, amount.factor)
     if amount.units is None or amount.units == wanted:

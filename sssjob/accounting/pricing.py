@@ -311,11 +311,8 @@ class _Pricing:
 
     def _valued(self, rate: Rate) -> Iterator[Term]:
         """A value-based rate, once for each amount of its property; where the job has none, those of its parts."""
-        where = [self.facts]
-        if not self._amounts(self.facts, rate) and self.facts.parts:
-            where = [p for p in self.facts.parts if self._amounts(p, rate)]
         stated = False
-        for facts in where:
+        for facts in self._where(self.facts, rate):
             amounts = self._amounts(facts, rate)
             stated = stated or bool(amounts)
             if amounts and self._when(facts, rate):
@@ -324,6 +321,14 @@ class _Pricing:
             self.missing.append(rate.name)
             if rate.required:
                 raise NotChargeable(Reason.AMOUNT_MISSING, f"{rate.name} is not said, and {rate.label} requires it")
+
+    def _where(self, facts: Facts, rate: Rate) -> list[Facts]:
+        """Where the amounts of a rate are: in the job, else in its parts; of what is asked for in both, for there each
+        amount of the whole job is said at one place."""
+        own = [facts] if self._amounts(facts, rate) else []
+        if own and (facts.asked is None or not facts.asked.adds(rate.canonical)):
+            return own
+        return own + [where for part in facts.parts for where in self._where(part, rate)]
 
     def _amounts(self, facts: Facts, rate: Rate) -> list[tuple[Amount, Term]]:
         """The amounts that a rate prices, in its unit; the same in every category."""
@@ -376,7 +381,7 @@ class _Pricing:
     def _features(self) -> Term | None:
         """The score of a processor by what the job states: its share of the benchmark over its processors."""
         share, processors = (self.facts.chosen(name) for name in ("hs06_job", "Processors"))
-        held = sum(amount.value for amount in processors)
+        held = sum(Fraction(amount.value) for amount in processors)
         if not share or not held:
             return None
         return ratio(number(share[0].value, "hs06_job"), number(held, "Processors"))

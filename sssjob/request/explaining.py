@@ -18,10 +18,11 @@ from sssjob.element import Container, Property
 from sssjob.findings import escape
 from sssjob.inherit import Resolved, View
 from sssjob.model import Document, Job
-from sssjob.request.levels import Level, Request, given_to, request_of, requests_in, waits
+from sssjob.request.levels import Level, Request, given_to, request_of, requests_in
 from sssjob.request.totals import Identity, Total, Totals, base_amount
 from sssjob.request.totals import Part as RequestPart
 from sssjob.request.tree import AllOf, AnyOf, Node, Not, Predicate, Preferred, identity_of, parse, per_of
+from sssjob.states import waits
 from sssjob.units import from_bytes
 from sssjob.vocabulary import ELEMENTS
 

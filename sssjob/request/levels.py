@@ -23,6 +23,7 @@ from sssjob.states import waits
 from sssjob.vocabulary import in_scope
 
 if TYPE_CHECKING:
+    from sssjob.request.least import LeastRequest
     from sssjob.request.totals import Totals
 
 __all__ = ["Level", "Request", "given_to", "request_of", "requests_in"]
@@ -62,6 +63,14 @@ class Request:
 
     def __str__(self) -> str:
         return "\n".join(f"{level.name}: {level.expression}" for level in self.levels)
+
+    @cached_property
+    def least(self) -> dict[tuple[int | None, int | None], LeastRequest]:
+        """The least request of each level, by task group and task."""
+        from sssjob.request.least import least_request
+
+        return {(level.group, level.task): least_request(level.expression, limits=self.limits)
+                for level in self.levels}
 
     @cached_property
     def totals(self) -> Totals:

@@ -8,9 +8,10 @@ Source: SSS job object 3.1.0, sections 3.0, 5.1, 6 and 7.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import partial
 from typing import Final
 
 from sssjob.element import Property
@@ -18,8 +19,7 @@ from sssjob.inherit import TaskGroupView
 from sssjob.lexical import LexicalError
 from sssjob.request.geometry import Geometry
 from sssjob.request.layout import Layout
-from sssjob.request.least import least_request
-from sssjob.request.levels import Level, Request
+from sssjob.request.levels import Request
 from sssjob.request.tree import ROWS, identity_of, number_of, per_of
 from sssjob.units import UnknownUnit, byte_factor
 
@@ -31,6 +31,9 @@ Identity = tuple[str, str | None, str | None]
 #: Amounts that add up over task groups and tasks.
 COUNTED: Final = ("Memory", "Disk", "Swap", "Network", "Resource")
 GPU: Final = ("gpu", "gpus")
+_PROCESSORS: Final[Identity] = ("Processors", None, None)
+_NODES: Final[Identity] = ("NodeCount", None, None)
+
 
 def is_gpu(identity: Identity) -> bool:
     """Whether an amount counts GPUs."""
@@ -62,13 +65,43 @@ class Part:
     group: int
     layout: Layout
     amounts: dict[Identity, Total] = field(default_factory=dict)
+    known: bool = True
+
+    @property
+    def processors(self) -> Total | None:
+        """Processors of the group. known: False where they are per something that is not said."""
+        layout = self.layout
+        count, tasks = layout.processor_total, layout.task_total
+        if not count:
+            return None
+        if layout.processors == count or tasks is None:
+            origin = f"Processors {count}"
+        else:
+            counted = f"{tasks} task{'s' * (tasks != 1)}"
+            origin = f"{counted} of {layout.cpus} processor{'s' * (layout.cpus != 1)}" if layout.cpus else counted
+        return Total(_PROCESSORS, Fraction(count), None, origin, self.known)
+
+    @property
+    def nodes(self) -> Total | None:
+        """Nodes of the group."""
+        layout = self.layout
+        count = layout.node_total
+        if not count:
+            return None
+        if layout.nodes == count:
+            origin = f"NodeCount {count}"
+        else:
+            tasks = f"{layout.slots} tasks, {layout.per_node} on a node"
+            origin = "the nodes of the geometry" if layout.geometry else tasks
+        return Total(_NODES, Fraction(count), None, origin)
 
 
 @dataclass(slots=True)
 class Totals:
     """What a request comes to. layout: of the whole job; parts: of each task group; amounts: all but processors and
     nodes; copies: how often the executable starts, how_copies_start: why, in words; seconds: the Duration, None where
-    none is stated; possible: whether no conditions contradict each other."""
+    none is stated; possible: whether no conditions contradict each other; own: what the job itself says of amounts,
+    which are in ``amounts`` where its task groups come to no more."""
 
     layout: Layout
     parts: tuple[Part, ...]
@@ -80,6 +113,7 @@ class Totals:
     how_copies_start: str
     seconds: int | None
     possible: bool = True
+    own: Mapping[Identity, Total] = field(default_factory=dict)
 
     def all(self) -> tuple[Total, ...]:
         """Every total: nodes, processors, then the other amounts in the order in which they are said."""
@@ -107,19 +141,10 @@ Values = Mapping[tuple[int | None, int | None], Sequence[Property]]
 
 def totals_of(request: Request) -> Totals:
     """The totals of a request, by the least request of each level."""
-    values: dict[tuple[int | None, int | None], list[Property]] = {}
-    possible = True
-    for level in request.levels:
-        least = least_request(level.expression, limits=request.limits)
-        possible = possible and least.possible
-        values[_place(level)] = [single.property for single in least.values]
-    totals = totals_from(request, values)
-    totals.possible = possible
+    least = request.least
+    totals = totals_from(request, {place: [v.property for v in one.values] for place, one in least.items()})
+    totals.possible = all(one.possible for one in least.values())
     return totals
-
-
-def _place(level: Level) -> tuple[int | None, int | None]:
-    return level.group, level.task
 
 
 def totals_from(request: Request, values: Values) -> Totals:
@@ -132,15 +157,23 @@ def totals_from(request: Request, values: Values) -> Totals:
     for number, group in enumerate(groups):
         own = values.get((number, None), ())
         tasks = [values.get((number, n), ()) for n in range(len(group))]
-        layout = _layout(group, [*own, *(p for p in of_job if alone and p.tag not in {q.tag for q in own})], tasks)
-        parts.append(Part(number, layout, _amounts(own, tasks, layout)))
+        tags = {p.tag for p in own}
+        layout, known = _layout(group, [*own, *(p for p in of_job if alone and p.tag not in tags)], tasks)
+        amounts = _amounts(own, tasks, layout, partial(_gpus, of_job, (), layout) if alone else None)
+        parts.append(Part(number, layout, amounts, known))
     whole = _whole(of_job, parts)
-    amounts = _together(_amounts(of_job, (), whole), parts)
+    of_all = _amounts(of_job, (), whole, partial(_gpus_of, parts))
+    own_totals = dict(of_all)
+    amounts = _together(of_all, parts)
+    processors, nodes = _processors(whole, of_job, parts), _nodes(whole, of_job, parts)
+    for total in (processors, nodes):
+        if total is not None and _stated(of_job, total.identity[0], whole)[0] == total.value:
+            own_totals[total.identity] = total
     seconds = [int(n) for props in values.values() for p in props if p.tag == "Duration"
                and (n := number_of(p.value)) is not None]
     tasks_in_all = sum(part.layout.task_total or 0 for part in parts) or None
-    return Totals(whole, tuple(parts), amounts, _processors(whole, of_job, parts), _nodes(whole, of_job),
-                  tasks_in_all, *_copies(groups, parts), max(seconds) if seconds else None)
+    return Totals(whole, tuple(parts), amounts, processors, nodes, tasks_in_all, *_copies(groups, parts),
+                  max(seconds) if seconds else None, own=own_totals)
 
 
 def _copies(groups: Sequence[TaskGroupView], parts: Sequence[Part]) -> tuple[int, str]:
@@ -172,22 +205,38 @@ def _count(properties: Iterable[Property], tag: str) -> int | None:
     return None
 
 
-def _layout(group: TaskGroupView, properties: Sequence[Property], tasks: Sequence[Sequence[Property]]) -> Layout:
-    """The layout of a group: its own counts, in a job with one group those of the job too."""
-    layout = Layout(nodes=_count(properties, "NodeCount"), processors=_count(properties, "Processors"))
+def _stated(properties: Iterable[Property], tag: str, layout: Layout) -> tuple[int | None, bool]:
+    """A count as one level states it, multiplied out; False where nothing says what it is multiplied with."""
+    for p in properties:
+        if p.tag == tag and (number := number_of(p.value)) is not None and number > 0:
+            what = per_of(p.attributes.get("metric"))
+            if what not in ("nodes", "chunks"):
+                return int(number), what is None or what == "processors"
+            places = layout.node_total if what == "nodes" else layout.chunks
+            return int(number) * (places or 1), places is not None
+    return None, True
+
+
+def _layout(group: TaskGroupView, properties: Sequence[Property], tasks: Sequence[Sequence[Property]]
+            ) -> tuple[Layout, bool]:
+    """The layout of a group: its own counts, in a job with one group those of the job too; False where its processors
+    are per something that is not said."""
+    layout = Layout(nodes=_count(properties, "NodeCount"))
     count = number_of(group.value("TaskCount") or 0)
     layout.tasks = int(count) if count and count > 0 else group.described or None
     each = [_count(task, "Processors") for task in tasks]
     if each and each[0] and all(one == each[0] for one in each):
         layout.cpus = each[0]
-    elif any(each) and layout.processors is None:
-        layout.processors = sum(one or 1 for one in each)
+    uneven = any(each) and not layout.cpus
     _distribution(layout, group.first("TaskDistribution"))
     for extension in group.get("Extension"):
         said = extension.attributes
         if said.get("name") == "ChunkCount" and said.get("type") == "Scheduler" and extension.text.isdigit():
             layout.chunks = int(extension.text) or None
-    return layout
+    layout.processors, known = _stated(properties, "Processors", layout)
+    if layout.processors is None and uneven:
+        layout.processors = sum(one or 1 for one in each)
+    return layout, known
 
 
 def _distribution(layout: Layout, p: Property | None) -> None:
@@ -213,10 +262,12 @@ def _whole(of_job: Sequence[Property], parts: Sequence[Part]) -> Layout:
     if len(parts) == 1:
         return parts[0].layout
     layouts = [part.layout for part in parts]
-    return Layout(
+    whole = Layout(
         nodes=_greatest(_count(of_job, "NodeCount"), _summed(layout.node_total for layout in layouts)),
-        processors=_greatest(_count(of_job, "Processors"), _summed(layout.processor_total for layout in layouts)),
         tasks=_summed(layout.task_total for layout in layouts), chunks=_summed(layout.chunks for layout in layouts))
+    whole.processors = _greatest(_stated(of_job, "Processors", whole)[0],
+                                 _summed(layout.processor_total for layout in layouts))
+    return whole
 
 
 def _summed(values: Iterable[int | None]) -> int | None:
@@ -228,20 +279,39 @@ def _greatest(*values: int | None) -> int | None:
     return max((value for value in values if value is not None), default=None)
 
 
-def _amounts(properties: Iterable[Property], tasks: Sequence[Sequence[Property]], layout: Layout
-             ) -> dict[Identity, Total]:
-    """The amounts of one level and of the tasks in it."""
+def _amounts(properties: Iterable[Property], tasks: Sequence[Sequence[Property]], layout: Layout,
+             other_gpus: Callable[[], Fraction | None] | None) -> dict[Identity, Total]:
+    """The amounts of one level and of the tasks in it. other_gpus: the GPUs that another level asks for, where this one
+    asks for none."""
     totals: dict[Identity, Total] = {}
     stated = [p for p in properties if p.tag in COUNTED]
-    gpus = sum((amount[0] for p in stated if is_gpu(identity_of(p)) and p.attributes.get("metric") in (None, "Total")
-                and (amount := base_amount(p)) is not None), Fraction(0))
+    gpus = None
+    if any(p.attributes.get("metric") == "PerGPU" for level in (stated, *tasks) for p in level):
+        gpus = _gpus(stated, tasks, layout) or (None if other_gpus is None else other_gpus())
     for p in stated:
         total = _total(p, layout, gpus)
         if total is not None:
             _greater(totals, total)
-    for total in _of_tasks(tasks, layout):
+    for total in _of_tasks(tasks, layout, gpus):
         _greater(totals, total)
     return totals
+
+
+def _gpus(properties: Iterable[Property], tasks: Sequence[Sequence[Property]], layout: Layout) -> Fraction | None:
+    """The GPUs of one level and of the tasks in it, of all types; None where it asks for none."""
+    counts: dict[Identity, Total] = {}
+    levels = [[p for p in level if p.tag == "Resource" and is_gpu(identity_of(p))
+               and p.attributes.get("metric") != "PerGPU"] for level in (properties, *tasks)]
+    for total in (*(_total(p, layout, None) for p in levels[0]), *_of_tasks(levels[1:], layout, None)):
+        if total is not None and total.known:
+            _greater(counts, total)
+    return sum((total.value for total in counts.values()), Fraction(0)) or None
+
+
+def _gpus_of(parts: Iterable[Part]) -> Fraction | None:
+    """The GPUs that all task groups ask for."""
+    return sum((total.value for part in parts for identity, total in part.amounts.items() if is_gpu(identity)),
+               Fraction(0)) or None
 
 
 def _greater(totals: dict[Identity, Total], total: Total) -> None:
@@ -250,7 +320,7 @@ def _greater(totals: dict[Identity, Total], total: Total) -> None:
         totals[total.identity] = total
 
 
-def _total(p: Property, layout: Layout, gpus: Fraction) -> Total | None:
+def _total(p: Property, layout: Layout, gpus: Fraction | None) -> Total | None:
     amount = base_amount(p)
     if amount is None:
         return None
@@ -260,29 +330,71 @@ def _total(p: Property, layout: Layout, gpus: Fraction) -> Total | None:
     if what is None:
         return Total(identity_of(p), value, units, shown(p), plain=metric in (None, "Total"))
     count: Fraction | int | None = {"nodes": layout.node_total, "processors": layout.processor_total,
-                                    "chunks": layout.chunks, "GPUs": gpus or None}[what]
+                                    "chunks": layout.chunks, "GPUs": gpus}[what]
     if count is None:
         return Total(identity_of(p), value, units, f"{shown(p)} {metric}", known=False)
     return Total(identity_of(p), value * count, units, f"{count} {what} of {shown(p)}")
 
 
-def _of_tasks(tasks: Sequence[Sequence[Property]], layout: Layout) -> list[Total]:
-    """What the tasks of a group ask for in all: explicit ones as each says, else all alike."""
-    sums: dict[Identity, tuple[Fraction, str | None, Property]] = {}
+def _of_tasks(tasks: Sequence[Sequence[Property]], layout: Layout, gpus: Fraction | None) -> list[Total]:
+    """What the tasks of a group ask for in all: explicit ones as each says, else all alike. What a task asks for per
+    node or chunk is counted once for each of the group's."""
+    sums: dict[Identity, Total] = {}
+    totals: list[Total] = []
     for task in tasks:
+        of_task: dict[Identity, Total] = {}
         for p in task:
-            amount = base_amount(p) if p.tag in COUNTED else None
-            if amount is None:
+            if p.tag not in COUNTED:
                 continue
-            before = sums.get(identity_of(p), (Fraction(0), amount[1], p))
-            sums[identity_of(p)] = before[0] + amount[0], amount[1], p
+            factor = _task_factor(p, task, alike=len(tasks) == 1)
+            total = _total(p, layout, gpus) if factor is None else _of_task(p, factor)
+            if total is not None and factor is None:
+                totals.append(total)
+            elif total is not None:
+                _greater(of_task, total)
+        for total in of_task.values():
+            _add(sums, total, f"{len(tasks)} tasks")
     count = layout.task_total or (layout.chunks if layout.chunks else 1)
-    totals = []
-    for identity, (value, units, p) in sums.items():
-        factor = Fraction(count, len(tasks))
-        origin = f"{count} tasks of {shown(p)}" if len(tasks) == 1 else f"{count} tasks"
-        totals.append(Total(identity, value * factor, units, origin if count > 1 else shown(p)))
+    for identity, total in sums.items():
+        origin = f"{count} tasks of {total.origin}" if len(tasks) == 1 else f"{count} tasks"
+        totals.append(Total(identity, total.value * Fraction(count, len(tasks)), total.units,
+                            origin if count > 1 else total.origin, total.known))
     return totals
+
+
+def _task_factor(p: Property, task: Sequence[Property], *, alike: bool) -> Fraction | None:
+    """What an amount of a task is multiplied with by what the task says; None: it goes by the layout of its group.
+    alike: one description stands for all tasks."""
+    what = per_of(p.attributes.get("metric"))
+    if what is None:
+        return Fraction(1)
+    if what == "GPUs":
+        counts = (base_amount(q) for q in task if is_gpu(identity_of(q)) and q.attributes.get("metric") != "PerGPU")
+        return sum((amount[0] for amount in counts if amount is not None), Fraction(0)) or None
+    if what == "processors":
+        count = _count(task, "Processors")
+        return None if count is None and alike else Fraction(count or 1)
+    return None
+
+
+def _of_task(p: Property, factor: Fraction) -> Total | None:
+    amount = base_amount(p)
+    if amount is None:
+        return None
+    what = per_of(p.attributes.get("metric"))
+    origin = shown(p) if what is None else f"{factor} {what} of {shown(p)}"
+    return Total(identity_of(p), amount[0] * factor, amount[1], origin)
+
+
+def _add(sums: dict[Identity, Total], total: Total, origin: str) -> None:
+    """Add a total to a sum; one in another unit leaves the sum unknown."""
+    there = sums.get(total.identity)
+    if there is None:
+        sums[total.identity] = total
+    else:
+        same = there.units == total.units
+        sums[total.identity] = Total(total.identity, there.value + (total.value if same else 0), there.units, origin,
+                                     there.known and total.known and same)
 
 
 def _together(of_job: dict[Identity, Total], parts: Sequence[Part]) -> dict[Identity, Total]:
@@ -291,49 +403,34 @@ def _together(of_job: dict[Identity, Total], parts: Sequence[Part]) -> dict[Iden
     for part in parts:
         for identity, total in part.amounts.items():
             there = sums.get(identity)
-            if there is None or there.units != total.units:
-                sums[identity] = total
-            else:
-                sums[identity] = Total(identity, there.value + total.value, there.units,
-                                       f"{there.origin} + {total.origin}", there.known and total.known)
-    totals = dict(of_job)
+            _add(sums, total, "" if there is None else f"{there.origin} + {total.origin}")
     for total in sums.values():
-        _greater(totals, total)
-    return totals
+        _greater(of_job, total)
+    return of_job
 
 
 def _processors(whole: Layout, of_job: Sequence[Property], parts: Sequence[Part]) -> Total | None:
-    stated = _count(of_job, "Processors")
+    stated, known = _stated(of_job, "Processors", whole)
     count = max(whole.processor_total or 0, stated or 0)
     if not count:
         return None
     if stated == count:
-        return Total(("Processors", None, None), Fraction(count), None, f"Processors {count}", plain=True)
-    ways = []
-    for part in parts:
-        layout = part.layout
-        total, tasks = layout.processor_total, layout.task_total
-        if layout.processors == total or tasks is None:
-            ways.append(f"Processors {total}" if total else "")
-        else:
-            counted = f"{tasks} task{'s' * (tasks != 1)}"
-            ways.append(f"{counted} of {layout.cpus} processor{'s' * (layout.cpus != 1)}" if layout.cpus else counted)
-    return Total(("Processors", None, None), Fraction(count), None, " + ".join(filter(None, ways)))
+        plain = all(p.attributes.get("metric") in (None, "Total") for p in of_job if p.tag == "Processors")
+        return Total(_PROCESSORS, Fraction(count), None, f"Processors {count}", known, plain)
+    totals = [total for part in parts if (total := part.processors) is not None]
+    return Total(_PROCESSORS, Fraction(count), None, " + ".join(total.origin for total in totals),
+                 known and all(total.known for total in totals))
 
 
-def _nodes(whole: Layout, of_job: Sequence[Property]) -> Total | None:
+def _nodes(whole: Layout, of_job: Sequence[Property], parts: Sequence[Part]) -> Total | None:
     stated = _count(of_job, "NodeCount")
     count = max(whole.node_total or 0, stated or 0)
     if not count:
         return None
     if stated == count:
-        return Total(("NodeCount", None, None), Fraction(count), None, f"NodeCount {count}", plain=True)
-    if whole.geometry:
-        return Total(("NodeCount", None, None), Fraction(count), None, "the nodes of the geometry")
-    if whole.per_node and whole.nodes is None:
-        return Total(("NodeCount", None, None), Fraction(count), None,
-                     f"{whole.slots} tasks, {whole.per_node} on a node")
-    return Total(("NodeCount", None, None), Fraction(count), None, "the nodes of the task groups")
+        return Total(_NODES, Fraction(count), None, f"NodeCount {count}", plain=True)
+    single = parts[0].nodes if len(parts) == 1 else None
+    return Total(_NODES, Fraction(count), None, "the nodes of the task groups" if single is None else single.origin)
 
 
 def shown(p: Property) -> str:

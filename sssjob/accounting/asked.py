@@ -1,0 +1,184 @@
+"""What a request comes to, as amounts that rates price: for quotes and holds.
+
+Every amount is a total of ``sssjob.request``, over the job, its task groups, defaults and tasks; here it only gets the
+unit in which it was said, and what its properties say of consumption and time. Each total is said at one place: at the
+job where the job itself says so much, else at each of the task groups that add up to it, which keeps rates apart that
+are for one of the groups. Source: SSS job object 3.1.0, sections 3.0, 5.1 and 7.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from decimal import Decimal
+from fractions import Fraction
+from functools import cached_property
+from typing import Final
+
+from sssjob.accounting.facts import Amount, NotChargeable, Reason, decimal, seconds_of
+from sssjob.element import Property
+from sssjob.errors import RejectedError
+from sssjob.inherit import Effective
+from sssjob.request import Total, Totals, request_of
+from sssjob.request.totals import COUNTED, Identity, Part, totals_from
+from sssjob.request.tree import ROWS, identity_of, number_of, per_of
+from sssjob.units import byte_factor
+
+__all__ = ["Asked"]
+
+_Place = tuple[int | None, int | None]
+_JOB: Final[_Place] = (None, None)
+_COUNTS: Final = ("Processors", "NodeCount")
+_TAGS: Final = frozenset((*_COUNTS, *COUNTED)) - {"Resource"}
+#: What an amount is per -> the property that says how many there are.
+_COUNTED_BY: Final = {"nodes": "NodeCount", "processors": "Processors", "GPUs": "GPU", "chunks": "ChunkCount"}
+
+
+class Asked:
+    """The request of one job. chosen: values that were not asked for just so, but are the least of what was."""
+
+    def __init__(self, view: Effective) -> None:
+        """Raises NotChargeable where nothing can meet the request."""
+        try:
+            self._request = request_of(view.job, view.defaults, bare=True)
+            least = self._request.least
+        except RejectedError as error:
+            raise NotChargeable(Reason.REQUEST_CONTRADICTORY, str(error)) from None
+        if not all(one.possible for one in least.values()):
+            raise NotChargeable(Reason.REQUEST_CONTRADICTORY, "the conditions of Requested contradict each other")
+        self.chosen = [v.property for one in least.values() for v in one.values if not v.exact]
+        self.apart = bool(view.job.task_groups) or len(view) > 1 or len(least) > 1
+        self._values: Mapping[_Place, list[Property]] = {
+            place: [v.property for v in one.values] for place, one in least.items()}
+        self._resources = {p.attributes.get("name") for p in self.all_values if p.tag == "Resource"}
+
+    @cached_property
+    def all_values(self) -> list[Property]:
+        """The values of all levels."""
+        return [p for values in self._values.values() for p in values]
+
+    def values(self, group: int | None) -> list[Property]:
+        """The values that the job (None) or a task group asks for itself."""
+        return self._values.get((group, None), [])
+
+    @property
+    def seconds(self) -> Decimal | None:
+        """The longest Duration that any level asks for, in seconds; None where none is said."""
+        durations = [seconds_of("Duration", p.value) for p in self.all_values if p.tag == "Duration"]
+        return max(durations, default=None)
+
+    def adds(self, name: str) -> bool:
+        """Whether a name is that of an amount that adds up over the levels."""
+        return name in _TAGS or name in self._resources
+
+    def amounts(self, name: str, kind: str | None = None, metric: str | None = None, context: str | None = None, *,
+                group: int | None = None) -> list[Amount]:
+        """The amounts of a name that are said at the job (None) or at a task group, one a type of a Resource.
+
+        kind: the type of a Resource; metric, context: only what was said with them. Raises NotChargeable for what is
+        no amount, and where nothing says what an amount is multiplied with.
+        """
+        wanted = {k: v for k, v in (("metric", metric), ("context", context)) if v is not None}
+        sources: dict[Identity, list[tuple[_Place, Property]]] = {}
+        if name in _COUNTS and not wanted:
+            sources[name, None, None] = []      # tasks, nodes and geometries ask for them too
+        for place, values in self._values.items():
+            for p in values:
+                if (p.tag if name in _TAGS else p.attributes.get("name")) == name and (
+                        name in _TAGS or p.tag == "Resource") and wanted.items() <= p.attributes.items() and (
+                        kind is None or p.attributes.get("type") == kind):
+                    sources.setdefault(identity_of(p), []).append((place, p))
+        totals = self._totals if not wanted or name in _COUNTS else self._only(
+            {id(p) for said in sources.values() for _, p in said}, name)
+        return [amount for identity, said in sources.items()
+                for amount in self._amounts(name, identity, said, totals, group)]
+
+    @cached_property
+    def _totals(self) -> Totals:
+        return self._request.totals
+
+    def _only(self, kept: set[int], name: str) -> Totals:
+        """The totals if of the properties of one name only some were there."""
+        return totals_from(self._request, {
+            place: [p for p in values if id(p) in kept or name not in (p.tag, p.attributes.get("name"))]
+            for place, values in self._values.items()})
+
+    def _amounts(self, name: str, identity: Identity, sources: list[tuple[_Place, Property]], totals: Totals,
+                 group: int | None) -> Iterator[Amount]:
+        """The amount of one identity at one place, if it is said there."""
+        for _, p in sources:
+            decimal(name, p.value)
+        total = _total(totals, identity)
+        of_job = total is not None and total is totals.own.get(identity)
+        if group is not None:
+            total = None if of_job else _total(totals.parts[group], identity)
+        elif total is not None and not of_job and self.apart:
+            total = None
+        elif total is None and sources and all(p.value == 0 for _, p in sources):
+            total = Total(identity, Fraction(0))
+        if total is None:
+            return
+        if group is not None:
+            sources = [(place, p) for place, p in sources if place[0] == group]
+        elif of_job:
+            sources = [(place, p) for place, p in sources if place == _JOB]
+        properties = [p for _, p in sources]
+        if not total.known:
+            raise NotChargeable(Reason.AMOUNT_MISSING, _missing(name, properties, total))
+        yield from _priced(name, properties, total)
+
+
+def _total(where: Totals | Part, identity: Identity) -> Total | None:
+    if identity[0] == "Processors":
+        return where.processors
+    return where.nodes if identity[0] == "NodeCount" else where.amounts.get(identity)
+
+
+def _missing(name: str, properties: Iterable[Property], total: Total) -> str:
+    """Why a total is not known."""
+    for p in properties:
+        metric = p.attributes.get("metric")
+        what = per_of(metric)
+        if what is not None:
+            return f"{name} is {metric}, and {_COUNTED_BY[what]} is not said"
+    return f"{name} cannot be added up: {total.origin}"
+
+
+def _priced(name: str, properties: list[Property], total: Total) -> Iterator[Amount]:
+    """A total in the unit that was said, with what its properties say of consumption and time in use; where each says
+    how long it is held, one amount for each."""
+    uses = {(p.attributes.get("consumptionRate"), p.attributes.get("duration")) for p in properties}
+    if len(uses) > 1:
+        if not all("duration" in p.attributes and per_of(p.attributes.get("metric")) is None for p in properties):
+            raise NotChargeable(Reason.AMOUNT_AMBIGUOUS,
+                                f"{len(properties)} {name} of different consumptionRate or duration")
+        for p in properties:
+            yield _amount(name, p, decimal(name, p.value), p.attributes.get("units") or _unit(p), "")
+        return
+    units, value = _in_units(properties, total)
+    first = properties[0] if properties else None
+    number = None if first is None else number_of(first.value)
+    if first is not None and number is not None and len(properties) == 1 and value == number:
+        yield _amount(name, first, decimal(name, first.value), units, "")
+    else:
+        whole = Decimal(value.numerator) if value.denominator == 1 else value
+        yield _amount(name, first, whole, units, total.origin)
+
+
+def _amount(name: str, said: Property | None, value: Decimal | Fraction, units: str | None, origin: str) -> Amount:
+    rate, duration = (None, None) if said is None else map(said.attributes.get, ("consumptionRate", "duration"))
+    return Amount(name, value, units, None if rate is None else decimal(f"{name}/@consumptionRate", rate),
+                  None if duration is None else seconds_of(f"{name}/@duration", duration), origin=origin)
+
+
+def _unit(p: Property) -> str | None:
+    row = ROWS.get(p.tag)
+    return p.attributes.get("units") or (None if row is None else row.unit)
+
+
+def _in_units(properties: Iterable[Property], total: Total) -> tuple[str | None, Fraction]:
+    """A total of bytes in the unit that all of its properties have, else as it is."""
+    if total.units != "B":
+        return total.units, total.value
+    units = {_unit(p) for p in properties}
+    unit = units.pop() if len(units) == 1 else None
+    return (unit, total.value / byte_factor(unit)) if unit is not None else ("B", total.value)
