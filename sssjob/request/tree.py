@@ -29,6 +29,9 @@ NEGATED: Final = {"EQ": "NE", "NE": "EQ", "LT": "GE", "GE": "LT", "GT": "LE", "L
 #: What an amount with a metric is multiplied with: nodes, processors, chunks or GPUs. A slot is a processor.
 _PER: Final = {"PerNode": "nodes", "PerProcessor": "processors", "PerSlot": "processors", "PerChunk": "chunks",
                "PerGPU": "GPUs"}
+#: Amounts that are looked at together: what one level asks for has to fit.
+AMOUNTS: Final = frozenset(("Processors", "NodeCount", "Duration", "Memory", "Disk", "Swap", "Network", "Resource",
+                            "TaskCount"))
 #: Attributes that tie a property to those before and after it; without them it is simply demanded too.
 _TIES: Final = frozenset(("group", "preference", "conj"))
 #: Properties that name and type tell apart.
@@ -305,7 +308,7 @@ def _regrouped(p: Property, group: int) -> Property:
 def _tree(items: list[Property], groups: list[int], opened: int, place: _Place) -> Node:
     frames = [_Frame() for _ in range(opened + 1)]
     for index, (p, group) in enumerate(zip(items, groups, strict=True)):
-        conj = p.conj
+        conj = p.attributes.get("conj")
         if index and conj in ("Or", "Nor") and not _continues(frames[-1], p, group):
             frames[-1].runs.append([])
         frames.extend(_Frame() for _ in range(group))
