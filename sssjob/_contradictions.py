@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from fractions import Fraction
 from typing import Final
 
 from sssjob._possible import Bounds, Key, amount_of, bounds_of, key_of
@@ -18,15 +17,13 @@ from sssjob.findings import Severity
 from sssjob.lexical import LexicalError
 from sssjob.limits import Limits
 from sssjob.nodeset import NodeSet
-from sssjob.request import AllOf, Expression, Node, Predicate, names_of, parse
-from sssjob.request.geometry import Geometry
+from sssjob.request.geometry import Geometry, distribution_of
+from sssjob.request.tree import AMOUNTS, AllOf, Expression, Node, Predicate, names_of, parse
 
-__all__ = ["AMOUNTS", "Level", "check_level", "distribution_of"]
+__all__ = ["Level", "check_level"]
 
-#: Properties that are looked at together.
-AMOUNTS: Final = frozenset(("Processors", "NodeCount", "Duration", "Memory", "Disk", "Swap", "Network", "Resource",
-                            "TaskCount"))
 _LEVEL: Final = ("NodeCount", "Processors")
+_BOTH: Final = frozenset(_LEVEL)
 _COUNTS: Final = ("Processors", "NodeCount", "TaskCount")
 _BYTES: Final = ("Memory", "Disk", "Swap")
 #: rule, subject, message, container, property, severity
@@ -67,15 +64,6 @@ def _named(p: Property) -> tuple[str, str | None, str | None]:
     return p.tag, p.get("name"), p.get("type")
 
 
-def distribution_of(p: Property) -> tuple[str, str]:
-    """Kind and text of a TaskDistribution; without a type digits are TasksPerNode and braces a Geometry (6.4)."""
-    text = p.text.strip()
-    kind = p.get("type")
-    if kind is None:
-        kind = "TasksPerNode" if text.isascii() and text.isdigit() else "Geometry" if text.startswith("{") else "Rule"
-    return kind, text
-
-
 def check_level(level: Level) -> None:
     """Add what is wrong with the amounts of a level: SSS110, SSS414, SSS423."""
     stated = level.stated()
@@ -91,7 +79,7 @@ def check_level(level: Level) -> None:
         level.tell("SSS423", blamed.tag if blamed else "Requested", "Requested: nothing can meet "
                    f"{_shown(inside, blamed)}", where[id(blamed or inside[0])], blamed, level.severity)
         return
-    if bounds_of(nodes, _nodes_have_processors) is None:
+    if {p.tag for p, _ in stated} >= _BOTH and bounds_of(nodes, _nodes_have_processors) is None:
         p = _last(stated, "NodeCount")
         level.tell("SSS423", p.tag, f"{p.text} nodes cannot share {_last(stated, 'Processors').text} processors: each "
                    "has at least one", where[id(p)], p, level.severity)
@@ -144,7 +132,7 @@ def _last(stated: Iterable[tuple[Property, Container]], tag: str) -> Property:
 
 def _absurd(level: Level, p: Property, container: Container) -> None:
     """An amount beyond every machine (SSS110)."""
-    amount = amount_of(p) if p.tag != "TaskCount" else Fraction(p.value) if isinstance(p.value, int) else None
+    amount = amount_of(p) if p.tag != "TaskCount" else p.value if isinstance(p.value, int) else None
     name = "count" if p.tag in _COUNTS else "amount_bytes" if p.tag in _BYTES else "seconds" if p.tag == "Duration" \
         else ""
     if amount is not None and name and amount > (most := getattr(level.limits, name)):

@@ -68,17 +68,17 @@ def in_order(document: Document) -> bool:
     seen: dict[str, set[int]] = {}      # by kind of container: properties are shared by all places with the same text
     while stack:
         container = stack.pop()
-        if not _container_fits(container, seen.setdefault(container.tag, set())):
+        if not _container_fits(container, seen.setdefault(container.tag, set()), stack):
             return False
-        stack += [i for i in container.items if isinstance(i, Container)]
     return True
 
 
-def _container_fits(container: Container, seen: set[int]) -> bool:
-    """Whether all of one container is in order, but for what is inside its children. seen: properties that are."""
+def _container_fits(container: Container, seen: set[int], inside: list[Container]) -> bool:
+    """Whether all of one container is in order, but for what is inside its children, which are put with those that are
+    still to be looked at. seen: properties that are in order."""
     tag = container.tag
     scope = scope_of(tag, False)
-    for name, text in container.attributes.items():
+    for name, text in container.attributes.items() if container.attributes else ():
         own = scope.own.get(name)
         if own is None or (own.values and text not in own.values) or (
                 own.type == "Boolean" and text not in ("true", "false")):
@@ -87,15 +87,15 @@ def _container_fits(container: Container, seen: set[int]) -> bool:
         return CONTAINERS[tag].reference and not container.items and bool(container.reference.strip())
     if not container.items:
         return tag == "Environment" and bool(container.attributes)
-    for item in container.items:
-        if id(item) in seen:
-            continue
+    for item in [i for i in container.items if id(i) not in seen]:
         if isinstance(item, Property):
             if not _property_fits(tag, item, scope.rows.get(item.tag)):
                 return False
             seen.add(id(item))
         elif isinstance(item, Raw) or item.tag not in scope.containers:
             return False
+        else:
+            inside.append(item)
     return not (scope.single and scope.repeats(container.items))
 
 

@@ -8,12 +8,12 @@ may hold several of them. Source: SSS job object 3.1.0, sections 8.1 and 10.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Final
 
 from sssjob.element import Property
-from sssjob.request import AllOf, AnyOf, Node, Not, Predicate, Preferred
+from sssjob.request.tree import AllOf, AnyOf, Node, Not, Predicate, Preferred
 from sssjob.units import UnknownUnit, byte_factor
 from sssjob.vocabulary import ELEMENTS, Element
 
@@ -21,6 +21,7 @@ __all__ = ["Bounds", "Key", "amount_of", "bounds_of", "key_of"]
 
 #: What makes two amounts the same one: name, then name, type, metric, context and, where it is not known, the unit.
 Key = tuple[str | None, ...]
+Exact = Fraction | int
 _ROWS: Final[dict[str, Element]] = {
     e.name: e for e in ELEMENTS if "R" in e.categories and e.type in ("Integer", "Float", "Duration")}
 _TRIES: Final = 5_000           # conditions looked at; an expression that takes more is not judged
@@ -33,36 +34,35 @@ class Bounds:
     """What an amount may be: from low to high, in bytes where it has a unit of them. whole: only whole numbers."""
 
     whole: bool
-    low: Fraction | None = None
+    low: Exact | None = None
     low_open: bool = False
-    high: Fraction | None = None
+    high: Exact | None = None
     high_open: bool = False
-    excluded: frozenset[Fraction] = frozenset()
+    excluded: frozenset[Exact] = frozenset()
 
-    def narrowed(self, op: str, value: Fraction) -> Bounds:
+    def narrowed(self, op: str, value: Exact) -> Bounds:
         """With one more condition."""
-        made = self
-        if op == "NE":
-            return replace(self, excluded=self.excluded | {value})
-        if op in ("EQ", "GE", "GT") and (self.low is None or (value, op == "GT") > (self.low, self.low_open)):
-            made = replace(made, low=value, low_open=op == "GT")
-        if op in ("EQ", "LE", "LT") and (self.high is None or (value, op != "LT") < (self.high, not self.high_open)):
-            made = replace(made, high=value, high_open=op == "LT")
-        return made
+        low, low_open, high, high_open = self.low, self.low_open, self.high, self.high_open
+        excluded = self.excluded | {value} if op == "NE" else self.excluded
+        if op in ("EQ", "GE", "GT") and (low is None or (value, op == "GT") > (low, low_open)):
+            low, low_open = value, op == "GT"
+        if op in ("EQ", "LE", "LT") and (high is None or (value, op != "LT") < (high, not high_open)):
+            high, high_open = value, op == "LT"
+        return Bounds(self.whole, low, low_open, high, high_open, excluded)
 
     @property
-    def least(self) -> Fraction | None:
+    def least(self) -> Exact | None:
         """The least value, for whole numbers the one that is taken; None: there is no lower bound."""
         if self.low is None or not self.whole:
             return self.low
-        return Fraction(self.low.__floor__() + 1 if self.low_open else self.low.__ceil__())
+        return self.low.__floor__() + 1 if self.low_open else self.low.__ceil__()
 
     @property
-    def most(self) -> Fraction | None:
+    def most(self) -> Exact | None:
         """The greatest value, likewise."""
         if self.high is None or not self.whole:
             return self.high
-        return Fraction(self.high.__ceil__() - 1 if self.high_open else self.high.__floor__())
+        return self.high.__ceil__() - 1 if self.high_open else self.high.__floor__()
 
     @property
     def empty(self) -> bool:
@@ -81,16 +81,19 @@ class Bounds:
 
 def key_of(p: Property) -> Key:
     """What tells an amount from others."""
+    if not p.attributes:
+        return p.tag, None, None, None, None, None
     factor = _factor(p)
     return (p.tag, p.get("name"), p.get("type"), p.get("metric"), p.get("context"),
             p.get("units") if factor is None else None)
 
 
-def amount_of(p: Property) -> Fraction | None:
+def amount_of(p: Property) -> Exact | None:
     """The value of a property that is an amount, in bytes where it has a unit of them; None for anything else."""
     if p.tag not in _ROWS or isinstance(p.value, (str, bool)):
         return None
-    return Fraction(p.value) * (_factor(p) or 1)
+    number = p.value if isinstance(p.value, int) else Fraction(p.value)
+    return number * (_factor(p) or 1)
 
 
 def _factor(p: Property) -> int | None:

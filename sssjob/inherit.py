@@ -15,8 +15,9 @@ is made where the expression stands, at the job. Source: SSS job object 3.1.0, s
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Final, Generic, Literal, NamedTuple, TypeVar
 
 from sssjob._tied import Unit, bracketed, bracketed_units, units, without
@@ -115,9 +116,10 @@ def _read(level: _Level, slot: Slot) -> list[_Read]:
     if level.shared is None:
         return _reading(level.container, slot)
     key = id(level.container), slot
-    if key not in level.shared:
-        level.shared[key] = level.container, _reading(level.container, slot)
-    return level.shared[key][1]
+    known = level.shared.get(key)
+    if known is None:
+        known = level.shared[key] = level.container, _reading(level.container, slot)
+    return known[1]
 
 
 def _reading(container: Container, slot: Slot) -> list[_Read]:
@@ -237,7 +239,15 @@ class View(Generic[_C]):
 
     def properties(self, slot: Slot = "bare") -> list[Property]:
         """All properties of a slot, as ``resolved``."""
-        return [r.property for r in self.resolved(slot)]
+        if slot in self._found:
+            return [r.property for r in self._found[slot]]
+        return [p for _, unit in _resolve(self._levels, slot, self._waits) for p, _ in unit]
+
+    def own(self, slot: Slot = "bare") -> list[Property]:
+        """Those that are said at the level itself or in its sibling defaults."""
+        if not any(_read(level, slot) for level in self._levels if level.own):
+            return []
+        return [p for level, unit in _resolve(self._levels, slot, self._waits) if level.own for p, _ in unit]
 
     def get(self, tag: str, slot: Slot = "bare") -> list[Property]:
         """The properties of one name that hold here."""
@@ -283,16 +293,20 @@ class TaskView(View[Task]):
 class TaskGroupView(View[TaskGroup]):
     """What holds for one task group; ``container`` is empty where it is implicit."""
 
-    def __init__(self, container: TaskGroup, levels: tuple[_Level, ...], task_levels: tuple[_Level, ...],
+    def __init__(self, container: TaskGroup, levels: tuple[_Level, ...], task_levels: Callable[[], tuple[_Level, ...]],
                  tasks: tuple[Task, ...], policy: str, waits: bool) -> None:
         super().__init__(container, levels, waits)
-        self._task_levels = task_levels
+        self._beyond_task = task_levels     # asked for with the first task: many look at groups only
         self._policy = policy
         self._tasks = tasks
 
     def __len__(self) -> int:
         """How many tasks are described: explicit ones, or the implicit one."""
         return max(1, len(self._tasks))
+
+    @cached_property
+    def _task_levels(self) -> tuple[_Level, ...]:
+        return self._beyond_task()
 
     @property
     def described(self) -> int:
@@ -338,22 +352,32 @@ class Effective(View[Job]):
     def __bool__(self) -> bool:
         return True
 
+    @property
+    def divided(self) -> bool:
+        """Whether anything is said of task groups or tasks, by explicit ones or in defaults of theirs; else the
+        implicit ones say nothing of their own."""
+        return bool(self._task_groups or self._group_defaults or self._far_group_defaults)
+
     def task_group(self, i: int) -> TaskGroupView:
         """The view of task group i, counted from 0; IndexError beyond."""
         group = self._task_groups[i] if self._task_groups or i else TaskGroup()
         outer = _inner_policy(self._groups_level if self._task_groups else self._job)
         path = "JobDefaults/TaskGroup" if self._task_groups and self._groups_level is not self._job else "TaskGroup"
         own = _Level(path, group, True, False, True, outer, self._job.shared)
-        near = tuple(_nested(level, "TaskDefaults") for level in (own, *self._group_defaults))
-        far = tuple(_nested(level, "TaskDefaults") for level in self._far_group_defaults)
         job = self._job._replace(amounts=False, own=False)
-        top = tuple(level._replace(amounts=False, own=False) for level in self._far)
+        top = tuple([level._replace(amounts=False, own=False) for level in self._far])
         levels = (own, *self._group_defaults, job, *self._far_group_defaults, *top)
-        # What a group says of itself (amounts) is not handed down to its tasks.
-        above = tuple(level._replace(amounts=False, own=False) for level in levels)
+        return TaskGroupView(group, levels, lambda: self._beyond_task(levels), self._tasks_of(group),
+                             _inner_policy(own), self._waits)
+
+    def _beyond_task(self, levels: tuple[_Level, ...]) -> tuple[_Level, ...]:
+        """The levels beyond a task. levels: those of its task group."""
         count = 2 + len(self._group_defaults)
-        task_levels = (*(t for ts in near for t in ts), *above[:count], *(t for ts in far for t in ts), *above[count:])
-        return TaskGroupView(group, levels, task_levels, self._tasks_of(group), _inner_policy(own), self._waits)
+        near = [t for level in levels[:count - 1] for t in _nested(level, "TaskDefaults")]
+        far = [t for level in self._far_group_defaults for t in _nested(level, "TaskDefaults")]
+        # What a group says of itself (amounts) is not handed down to its tasks.
+        above = [level._replace(amounts=False, own=False) for level in levels]
+        return (*near, *above[:count], *far, *above[count:])
 
     def _tasks_of(self, group: TaskGroup) -> tuple[Task, ...]:
         """A group without tasks takes those of TaskGroupDefaults, as a job takes task groups: whole or not at all."""

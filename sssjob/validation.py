@@ -10,18 +10,16 @@ import re
 from collections.abc import Callable, Iterable
 from typing import Any, Final, NamedTuple
 
-from sssjob._contradictions import AMOUNTS, Level, check_level, distribution_of
 from sssjob._in_order import tell_made
 from sssjob.element import Container, Item, Property, Value
 from sssjob.findings import Findings, Severity
-from sssjob.graph import Dependencies
 from sssjob.lexical import LexicalError, LimitError
 from sssjob.limits import Limits
 from sssjob.model import Document, Job, JobGroup
 from sssjob.profiles import Profile
 from sssjob.profiles import profile as profile_of
-from sssjob.request import check_property, parse
-from sssjob.request.geometry import Geometry
+from sssjob.request.geometry import Geometry, distribution_of
+from sssjob.request.tree import AMOUNTS, check_property, parse
 from sssjob.states import job_state
 from sssjob.vocabulary import CONSUMABLE, element, in_scope
 
@@ -118,6 +116,8 @@ class _Checker:
     def loose(self, jobs: list[Job]) -> None:
         """Jobs that are in no group and wait for each other, or one for itself (SSS410)."""
         if any(i.tag == "Dependency" for job in jobs for i in job.items):
+            from sssjob.graph import Dependencies
+
             Dependencies.of(JobGroup(jobs)).check_cycle(self.findings, "")
 
     def walk(self, body: Container, place: _Place) -> None:
@@ -227,6 +227,8 @@ class _Checker:
             self.tell("SSS305", "Job", "a JobGroup must have a Job", group, place)
         if not any(i.tag == "Dependency" for c in inside if c.tag in ("Job", "JobDefaults") for i in c.items):
             return
+        from sssjob.graph import Dependencies
+
         graph = Dependencies.of(group)
         known = self.known() if any(not link.needs for link in graph.links) else ()
         graph.check(self.findings, path=str(place), known=known)
@@ -347,6 +349,7 @@ class _Checker:
         asked = [p for c in (container, *blocks) for p in c.items if p.tag in _ASKED]
         if not asked or not (defaults or _takes_a_look(asked)):
             return
+        from sssjob._contradictions import Level, check_level
 
         def tell(rule: str, subject: str, message: str, where: Container, p: Property | None,
                  severity: Severity | None) -> None:

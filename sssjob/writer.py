@@ -181,11 +181,16 @@ class _Writer:
 
     def _balanced(self, node: Container) -> Container:
         """A Requested or Delivered whose brackets balance, as the reader would mend them (SSS402)."""
-        if node.tag not in ("Requested", "Delivered") or self.profile.keep_spelling or not any(
-                "group" in p.attributes for p in node.properties()):
+        if node.tag not in ("Requested", "Delivered") or self.profile.keep_spelling:
             return node
-        from sssjob.request import parse
+        groups = [p.attributes["group"] for p in node.items if isinstance(p, Property) and p.attributes
+                  and "group" in p.attributes]
+        if not groups:
+            return node
+        from sssjob.request.tree import balanced, parse
 
+        if balanced(groups, self.findings.limits):
+            return node
         told = Findings(limits=self.findings.limits)
         mended = list(parse(node, told).properties)
         for finding in told:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import io
 import json
 import re
@@ -80,6 +79,8 @@ def _object(text: str, shown: str) -> Iterator[tuple[str, str, str]]:
 
 
 def _rows(text: str, shown: str) -> Iterator[tuple[int, str, str]]:
+    import csv
+
     reader: Any = csv.reader(io.StringIO(text), strict=True)
     try:
         for row in reader:

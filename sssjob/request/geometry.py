@@ -9,10 +9,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from itertools import pairwise
 
+from sssjob.element import Property
 from sssjob.lexical import XML_SPACE, LexicalError, LimitError
 from sssjob.limits import LIMITS, Limits
 
-__all__ = ["Geometry"]
+__all__ = ["Geometry", "distribution_of"]
 
 _FORM = "a geometry, as {1,4}{2}{3,5}"
 
@@ -89,3 +90,12 @@ def _group(text: str, start: int, end: int, seen: set[int], limits: Limits) -> t
         numbers.append(number)
         start += len(item) + 1
     return tuple(numbers)
+
+
+def distribution_of(p: Property) -> tuple[str, str]:
+    """Kind and text of a TaskDistribution; without a type digits are TasksPerNode and braces a Geometry (6.4)."""
+    text = p.text.strip()
+    kind = p.get("type")
+    if kind is None:
+        kind = "TasksPerNode" if text.isascii() and text.isdigit() else "Geometry" if text.startswith("{") else "Rule"
+    return kind, text

@@ -6,14 +6,14 @@ Public through ``sssjob.request``. Source: SSS job object 3.1.0, sections 8.1 an
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 from functools import partial
 from math import ceil, floor
 from typing import Final
 
-from sssjob.element import Container, Property
+from sssjob.element import Container, Property, Value
 from sssjob.limits import LIMITS, Limits
 from sssjob.request.tree import (
     NEGATED,
@@ -25,13 +25,14 @@ from sssjob.request.tree import (
     Not,
     Predicate,
     Preferred,
+    exact_of,
     identity_of,
-    number_of,
     parse,
 )
 from sssjob.units import UnknownUnit, byte_factor
 
-_PLAIN: Final = dict.fromkeys(("op", "conj", "group", "preference"))
+Exact = Fraction | int
+_PLAIN: Final = frozenset(("op", "conj", "group", "preference"))
 _EXCLUDED: Final = 1_000        # values of one property that NE may exclude; more are dropped
 
 
@@ -59,7 +60,7 @@ class LeastRequest:
 
 
 def least_request(requested: Container | Iterable[Property] | Expression, *, limits: Limits = LIMITS) -> LeastRequest:
-    """What to ask for where a target holds one value a property and no expression (decisions 12).
+    """What to ask for where a target holds one value a property and no expression.
 
     Of alternatives (Or, preference) the one of highest positive weight, then the first that the rest allows; then the
     least amount that satisfies what is left, for Duration the greatest. Wishes (negative preferences), patterns and
@@ -85,11 +86,11 @@ class _Bounds:
 
     first: Property
     inexact: bool
-    low: Fraction | None = None
+    low: Exact | None = None
     low_open: bool = False
-    high: Fraction | None = None
+    high: Exact | None = None
     high_open: bool = False
-    excluded: frozenset[Fraction] = frozenset()
+    excluded: frozenset[Exact] = frozenset()
 
     @property
     def whole(self) -> bool:
@@ -97,42 +98,43 @@ class _Bounds:
         row = ROWS.get(self.first.tag)
         return row is not None and row.type != "Float"
 
-    def narrowed(self, op: str, value: Fraction, inexact: bool) -> _Bounds:
+    def narrowed(self, op: str, value: Exact, inexact: bool) -> _Bounds:
         """With one more condition."""
-        made = replace(self, inexact=self.inexact or inexact)
-        if op == "NE":
-            return replace(made, excluded=made.excluded | {value})
-        if op in ("EQ", "GE", "GT") and (made.low is None or (value, op == "GT") > (made.low, made.low_open)):
-            made = replace(made, low=value, low_open=op == "GT")
-        if op in ("EQ", "LE", "LT") and (made.high is None or (value, op != "LT") < (made.high, not made.high_open)):
-            made = replace(made, high=value, high_open=op == "LT")
-        return made
+        low, low_open, high, high_open = self.low, self.low_open, self.high, self.high_open
+        excluded = self.excluded | {value} if op == "NE" else self.excluded
+        if op in ("EQ", "GE", "GT") and (low is None or (value, op == "GT") > (low, low_open)):
+            low, low_open = value, op == "GT"
+        if op in ("EQ", "LE", "LT") and (high is None or (value, op != "LT") < (high, not high_open)):
+            high, high_open = value, op == "LT"
+        return _Bounds(self.first, self.inexact or inexact, low, low_open, high, high_open, excluded)
 
-    def holds(self, value: Fraction) -> bool:
+    def holds(self, value: Exact) -> bool:
         """Whether a value satisfies everything."""
         return value not in self.excluded and not (
             (self.low is not None and (value < self.low or (self.low_open and value == self.low)))
             or (self.high is not None and (value > self.high or (self.high_open and value == self.high))))
 
-    def value(self) -> Fraction | None:
+    def value(self) -> Exact | None:
         """The least value that holds, for Duration the greatest; None where there is none or nothing to ask for."""
         down = self.first.tag == "Duration" and self.high is not None
         start = self.high if down else self.low
         if start is None:
-            start = Fraction(1) if self.whole else None
+            start = 1 if self.whole else None
         if start is None:
             return None
+        if self.holds(start) and (start.denominator == 1 or not self.whole):
+            return start
         return next((v for v in self._near(start, -1 if down else 1) if self.holds(v)), None)
 
-    def _near(self, start: Fraction, step: int) -> Iterator[Fraction]:
+    def _near(self, start: Exact, step: int) -> Iterator[Exact]:
         """A bound and what comes next to it: whole numbers (bytes, where units are), or halfway to the other bound."""
-        whole = Fraction(ceil(start) if step > 0 else floor(start))
+        whole = ceil(start) if step > 0 else floor(start)
         yield whole if self.whole else start
         for n in range(len(self.excluded) + 2):
             yield whole + n * step
         other = self.high if step > 0 else self.low
         if not self.whole and other is not None:
-            yield (start + other) / 2
+            yield Fraction(start + other) / 2
 
 
 class _Least:
@@ -147,6 +149,8 @@ class _Least:
 
     def key(self, p: Property) -> _LeastKey:
         """What belongs together: amounts of one name that can be compared."""
+        if not p.attributes:
+            return p.tag, None, None, None, None, None
         units = p.get("units")
         known = units is None or _factor(p) is not None
         return (*identity_of(p), p.get("metric"), p.get("context"), None if known else units)
@@ -189,10 +193,10 @@ class _Least:
             self.dropped.append(p)
             return True
         op = NEGATED[op] if negated else op
-        number = None if p.tag in SETS or _textual(p) else number_of(p.value)
-        return self.text(p, op) if number is None else self.number(p, op, Fraction(number))
+        number = None if p.tag in SETS or _textual(p) else exact_of(p.value)
+        return self.text(p, op) if number is None else self.number(p, op, number)
 
-    def number(self, p: Property, op: str, number: Fraction) -> bool:
+    def number(self, p: Property, op: str, number: Exact) -> bool:
         """Add a condition on an amount; False where none satisfies all of them."""
         key = self.key(p)
         old = self.found.get(key)
@@ -241,16 +245,25 @@ class _Least:
 
     def _values(self, found: _Bounds | list[tuple[Property, bool]]) -> Iterator[Single]:
         if isinstance(found, list):
-            yield from (Single(p.replace(**_PLAIN), not chosen) for p, chosen in found)
+            yield from [Single(_single(p, p.value), not chosen) for p, chosen in found]
             return
         value = found.value()
         if value is None:
             self.dropped.append(found.first)
             return
-        amount = value / (_factor(found.first) or 1)
-        exact = Decimal(amount.numerator) / Decimal(amount.denominator)
-        plain = int(amount) if found.whole and amount.denominator == 1 else exact
-        yield Single(found.first.replace(plain, **_PLAIN), not found.inexact)
+        factor = _factor(found.first) or 1
+        amount = value if factor == 1 else Fraction(value) / factor
+        whole = found.whole and amount.denominator == 1
+        plain = int(amount) if whole else Decimal(amount.numerator) / Decimal(amount.denominator)
+        yield Single(_single(found.first, plain), not found.inexact)
+
+
+def _single(p: Property, value: Value) -> Property:
+    """A property with that value and without what ties it to others; the same one where it is so already."""
+    attributes = p.attributes
+    if value.__class__ is p.value.__class__ and value == p.value and (not attributes or _PLAIN.isdisjoint(attributes)):
+        return p
+    return p.replace(value, **dict.fromkeys(_PLAIN))
 
 
 def _settled(node: Node) -> int:

@@ -30,8 +30,8 @@ __all__ = ["Level", "Request", "given_to", "request_of", "requests_in"]
 
 #: What a bare Extension says describes a job (section 5.1 gives it no category); in Requested it asks for something.
 _DESCRIBES: Final = frozenset(("Extension",))
-#: Bare in a task these tell where it ran.
-_OF_A_TASK: Final = frozenset(("Node",))
+#: Bare in a task a Node tells where it ran.
+_DESCRIBES_A_TASK: Final = _DESCRIBES | {"Node"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +94,7 @@ def request_of(job: Job, defaults: JobDefaults | None = None, *, bare: bool | No
     own = parse(stated, findings, strict=strict, limits=limits, path=f"{path}/Requested",
                 implied=_bare(view.properties(), stated, _DESCRIBES) if pending else ())
     levels = [Level("Job", own, view=view)]
-    for i, group in enumerate(view.task_groups()):
+    for i, group in enumerate(view.task_groups() if view.divided else ()):
         name, where = f"TaskGroup {i + 1}", f"{path}/TaskGroup[{i + 1}]"
         levels += _lower(name, group, i, None, pending, findings, strict, limits, where)
         for j, task in enumerate(group.tasks()):
@@ -106,9 +106,8 @@ def request_of(job: Job, defaults: JobDefaults | None = None, *, bare: bool | No
 def _lower(name: str, view: TaskGroupView | TaskView, group: int, task: int | None, pending: bool, findings: Findings,
            strict: bool, limits: Limits, path: str) -> list[Level]:
     """The level of a task group or task that asks for something beyond what its job does, else nothing."""
-    own = [r.property for r in view.resolved("Requested") if r.origin.own]
-    without = _DESCRIBES if task is None else _DESCRIBES | _OF_A_TASK
-    bare = _bare([r.property for r in view.resolved() if r.origin.own], own, without) if pending else []
+    own = view.own("Requested")
+    bare = _bare(view.own(), own, _DESCRIBES if task is None else _DESCRIBES_A_TASK) if pending else []
     if not own and not bare:
         return []
     expression = parse(own, findings, strict=strict, limits=limits, implied=bare, path=f"{path}/Requested")
@@ -116,9 +115,12 @@ def _lower(name: str, view: TaskGroupView | TaskView, group: int, task: int | No
 
 
 def _bare(properties: Iterable[Property], requested: Iterable[Property], without: frozenset[str]) -> list[Property]:
-    stated = {identity_of(p) for p in requested}
     allowed = in_scope("Requested")
-    return [p for p in properties if p.tag in allowed and p.tag not in without and identity_of(p) not in stated]
+    implied = [p for p in properties if p.tag in allowed and p.tag not in without]
+    if not implied:
+        return []
+    stated = {identity_of(p) for p in requested}
+    return [p for p in implied if identity_of(p) not in stated]
 
 
 def given_to(view: View[Any]) -> Iterator[tuple[Resolved, bool]]:

@@ -237,7 +237,9 @@ class Matcher:
 
     def value(self, p: Property, given: Property) -> tuple[State, str, str]:
         """One requested against one offered property: state, what was offered, why."""
-        shown = given.text + "".join(f" {given.get(a)}" for a in ("units", "metric", "context") if given.get(a))
+        shown = given.text
+        if given.attributes:
+            shown += "".join([f" {given.get(a)}" for a in ("units", "metric", "context") if given.get(a)])
         if p.op == "Match":
             met = compile_pattern(p.text, self.limits).matches(given.text)
             return ("met" if met else "not"), shown, ""
@@ -270,13 +272,15 @@ class Matcher:
         if not used and (given.get("context") or context) != context:
             return "not", shown, f"context {context} is asked"
         measured = used and not self.strict and p.get("metric") is None and given.get("metric") in _MEASURED
-        per = Fraction(1) if measured else self.converted(p.get("metric"), given.get("metric"))
+        per = 1 if measured else self.converted(p.get("metric"), given.get("metric"))
         if isinstance(per, str):
             return "not", shown, per
         scale = _scale(p, given)
         if scale is None:
             self.findings.add("SSS419", p.tag, f"{condition_text(p)} cannot be compared with {shown}: the units differ")
             return "not", shown, "the units differ"
+        if per == 1 and scale == (1, 1):
+            return self.compared(p, offered, wanted, shown, measured)
         return self.compared(p, Fraction(offered) * per * scale[1], Fraction(wanted) * scale[0], shown, measured)
 
     def compared(self, p: Property, offered: Fraction | Decimal, wanted: Fraction | Decimal, shown: str,
@@ -284,7 +288,7 @@ class Matcher:
         """Two numbers in one unit. measured: the one offered is an average or extreme of what was used."""
         op, why = p.op, ""
         if not self.literal and _is_capacity(p):
-            state, why = _room(op or "EQ", Fraction(offered), Fraction(wanted), p.tag in _WHOLE)
+            state, why = _room(op or "EQ", offered, wanted, p.tag in _WHOLE)
             return state, shown, why
         if op == "EQ" and measured:
             op, why = "LE", "what was measured lies within what was asked"
@@ -296,15 +300,15 @@ class Matcher:
             return "not", shown, f"op {op} is not known"
         if _compare(op, offered, wanted):
             return "met", shown, why
-        if op == "EQ" and not why and is_amount(p.tag) and Fraction(offered) > Fraction(wanted):
+        if op == "EQ" and not why and is_amount(p.tag) and offered > wanted:
             why = "EQ asks for just so much, GE for at least"
         return "not", shown, why
 
-    def converted(self, wanted: str | None, given: str | None) -> Fraction | str:
+    def converted(self, wanted: str | None, given: str | None) -> Fraction | int | str:
         """What the amount offered is multiplied with to be of the kind that is asked for; a text says why not."""
         wanted, given = wanted or "Total", given or "Total"
         if wanted == given:
-            return Fraction(1)
+            return 1
         factor = Fraction(1)
         for metric, power in ((given, 1), (wanted, -1)):
             if metric == "Total":
@@ -340,12 +344,12 @@ def _is_capacity(p: Property) -> bool:
         p.value) is not None
 
 
-def _room(op: str, offered: Fraction, wanted: Fraction, whole: bool) -> tuple[State, str]:
+def _room(op: str, offered: Fraction | Decimal, wanted: Fraction | Decimal, whole: bool) -> tuple[State, str]:
     """Whether some amount up to the one offered satisfies a condition, and why not."""
     if op in ("EQ", "GE", "GT"):
         met = offered > wanted if op == "GT" else offered >= wanted
         return ("met" if met else "not"), "" if met else "more than is offered"
-    least = Fraction(1 if whole else 0)     # the smallest amount that asks for anything
+    least = 1 if whole else 0       # the smallest amount that asks for anything
     if op in ("LE", "LT"):
         met = offered > 0 and (wanted >= least if op == "LE" else wanted > least)
         return ("met" if met else "not"), "" if met else "no amount is so small"
@@ -371,12 +375,11 @@ def _scale(p: Property, given: Property) -> tuple[int, int] | None:
 
 
 def _compare(op: str | None, offered: Fraction | Decimal, wanted: Fraction | Decimal) -> bool:
-    left, right = Fraction(offered), Fraction(wanted)
     if op == "EQ" or op == "NE":
-        return (left == right) == (op == "EQ")
+        return (offered == wanted) == (op == "EQ")
     if op == "LT" or op == "GT":
-        return left < right if op == "LT" else left > right
-    return left <= right if op == "LE" else left >= right
+        return offered < wanted if op == "LT" else offered > wanted
+    return offered <= wanted if op == "LE" else offered >= wanted
 
 
 def _meets(wanted: NodeSet | Pattern | tuple[str, ...], offered: str | NodeSet, limits: Limits) -> bool:

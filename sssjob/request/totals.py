@@ -17,7 +17,7 @@ from typing import Final
 from sssjob.element import Property
 from sssjob.inherit import TaskGroupView
 from sssjob.lexical import LexicalError
-from sssjob.request.geometry import Geometry
+from sssjob.request.geometry import Geometry, distribution_of
 from sssjob.request.layout import Layout
 from sssjob.request.levels import Request
 from sssjob.request.tree import ROWS, identity_of, number_of, per_of
@@ -243,14 +243,13 @@ def _distribution(layout: Layout, p: Property | None) -> None:
     """What a TaskDistribution says in numbers (section 6.4); a rule says none."""
     if p is None:
         return
-    text = p.text.strip()
-    kind = p.attributes.get("type") or ("TasksPerNode" if text.isdigit() else "Geometry" if text[:1] == "{" else "Rule")
+    kind, text = distribution_of(p)
     if kind == "Geometry":
         try:
             layout.geometry = tuple(map(len, Geometry.parse(text).nodes))
         except LexicalError:
             return          # ``check`` tells of it
-    elif text.isdigit() and int(text):
+    elif text.isascii() and text.isdigit() and int(text):
         if kind == "TasksPerNode":
             layout.per_node = int(text)
         elif kind == "ProcessorsPerTask":

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from decimal import Decimal
+from fractions import Fraction
 from typing import Final
 
 from sssjob.element import Container, Property, Value
@@ -28,6 +29,11 @@ NEGATED: Final = {"EQ": "NE", "NE": "EQ", "LT": "GE", "GE": "LT", "GT": "LE", "L
 #: What an amount with a metric is multiplied with: nodes, processors, chunks or GPUs. A slot is a processor.
 _PER: Final = {"PerNode": "nodes", "PerProcessor": "processors", "PerSlot": "processors", "PerChunk": "chunks",
                "PerGPU": "GPUs"}
+#: Amounts that are looked at together: what one level asks for has to fit.
+AMOUNTS: Final = frozenset(("Processors", "NodeCount", "Duration", "Memory", "Disk", "Swap", "Network", "Resource",
+                            "TaskCount"))
+#: Attributes that tie a property to those before and after it; without them it is simply demanded too.
+_TIES: Final = frozenset(("group", "preference", "conj"))
 #: Properties that name and type tell apart.
 NAMED: Final = ("Resource", "Extension")
 #: Names of nodes and features: an offer holds a set of them.
@@ -113,6 +119,8 @@ def identity_of(p: Property) -> tuple[str, str | None, str | None]:
 
 def condition_text(p: Property) -> str:
     """A requested property for people: ``Memory >= 4 GB``."""
+    if not p.attributes:
+        return f"{p.tag} = {p.text}"
     name = f"{p.tag} {'/'.join(filter(None, identity_of(p)[1:]))}" if p.tag in NAMED else p.tag
     how = f" {p.get('aggregation')}" if p.get("aggregation") else ""
     more = "".join(f" {p.get(a)}" for a in ("units", "metric", "context") if p.get(a))
@@ -216,6 +224,15 @@ def _depths(groups: list[int]) -> tuple[int, int, int]:
     return low, high, depth
 
 
+def balanced(groups: Iterable[str], limits: Limits = LIMITS) -> bool:
+    """Whether the brackets of a block balance and are no more than the limit. groups: the texts of its ``group``."""
+    try:
+        low, high, last = _depths(list(map(int, groups)))
+    except ValueError:
+        return False
+    return low == 0 == last and high <= limits.group_depth
+
+
 def _balanced(items: list[Property], groups: list[int], strict: bool, limits: Limits, place: _Place
               ) -> tuple[list[int], int]:
     """The group numbers, mended, and how many brackets have to be opened before the first property."""
@@ -269,12 +286,17 @@ def parse(requested: Container | Iterable[Property], findings: Findings | None =
     within = requested if isinstance(requested, Container) else None
     place = _Place(Findings(limits=limits) if findings is None else findings, within, path)
     items = list(requested.properties() if isinstance(requested, Container) else requested)
-    groups, opened = _balanced(items, [_whole(p, "group", place) for p in items], strict, limits, place)
-    root = _tree(items, groups, opened, place)
-    bare: tuple[Node, ...] = tuple(Predicate(p, True) for p in implied)
+    if not any(p.attributes and not _TIES.isdisjoint(p.attributes) for p in items):     # one demand after another
+        asked: list[Node] = [Predicate(p) for p in items]
+        root = asked[0] if len(asked) == 1 else AllOf(tuple(asked))
+    else:
+        groups, opened = _balanced(items, [_whole(p, "group", place) for p in items], strict, limits, place)
+        root = _tree(items, groups, opened, place)
+        items = [_regrouped(p, n) for p, n in zip(items, groups, strict=True)]
+    bare: tuple[Node, ...] = tuple([Predicate(p, True) for p in implied])
     if bare:
         root = AllOf((*(root.items if isinstance(root, AllOf) else (root,)), *bare))
-    return Expression(root, tuple(_regrouped(p, n) for p, n in zip(items, groups, strict=True)))
+    return Expression(root, tuple(items))
 
 
 def _regrouped(p: Property, group: int) -> Property:
@@ -286,7 +308,7 @@ def _regrouped(p: Property, group: int) -> Property:
 def _tree(items: list[Property], groups: list[int], opened: int, place: _Place) -> Node:
     frames = [_Frame() for _ in range(opened + 1)]
     for index, (p, group) in enumerate(zip(items, groups, strict=True)):
-        conj = p.conj
+        conj = p.attributes.get("conj")
         if index and conj in ("Or", "Nor") and not _continues(frames[-1], p, group):
             frames[-1].runs.append([])
         frames.extend(_Frame() for _ in range(group))
@@ -354,16 +376,22 @@ def names_of(p: Property, limits: Limits = LIMITS) -> NodeSet | Pattern | tuple[
 
 def number_of(value: Value) -> Decimal | None:
     """The value as a finite number, or None."""
-    if isinstance(value, bool):
-        return None
     if isinstance(value, int):
-        return Decimal(value)
+        return None if isinstance(value, bool) else Decimal(value)
     if isinstance(value, str):
         try:
             value = Decimal(value.strip()) if len(value) <= LIMITS.digits else Decimal("NaN")
         except ArithmeticError:
             return None
     return value if value.is_finite() and abs(value.adjusted()) < 4 * LIMITS.digits else None
+
+
+def exact_of(value: Value) -> Fraction | int | None:
+    """The same without Decimal's rounding, whole numbers as such; or None."""
+    if isinstance(value, int) and not isinstance(value, bool):
+        return value
+    number = number_of(value)
+    return None if number is None else Fraction(number)
 
 
 def check_property(p: Property, findings: Findings, *, limits: Limits = LIMITS, path: str = "",

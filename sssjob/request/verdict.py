@@ -104,14 +104,16 @@ def _is_simple(request: Request) -> bool:
         return False
     names = set()
     for p in _properties(request.levels[0].expression.root):
-        name = identity_of(p)
-        if name in names or per_of(p.attributes.get("metric")):
+        if p.attributes and per_of(p.attributes.get("metric")):
             return False
         if is_amount(p.tag):
+            name = identity_of(p)
+            if name in names:
+                return False
             names.add(name)
     view = request.view
-    return view is None or not any(group.value("TaskCount") or group.first("TaskDistribution") or group.described
-                                   for group in view.task_groups())
+    return view is None or not view.divided or not any(
+        group.value("TaskCount") or group.first("TaskDistribution") or group.described for group in view.task_groups())
 
 
 def _properties(node: Node) -> Iterator[Property]:

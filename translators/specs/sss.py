@@ -8,7 +8,6 @@ from sssjob.model import Document
 from sssjob.reader import read_document
 from sssjob.translators.base import ReadContext, Translator, WriteContext
 from sssjob.translators.recognise import Fit, Sample, by_root
-from sssjob.writer import write_document
 
 __all__ = ["TRANSLATOR", "read", "write"]
 
@@ -25,6 +24,8 @@ def read(data: bytes, context: ReadContext) -> Document:
 
 def write(document: Document, context: WriteContext) -> str:
     """The XML of a document in the profile of the context."""
+    from sssjob.writer import write_document
+
     return write_document(document, profile=context.profile, findings=context.findings, policy=context.policy)
 
 
