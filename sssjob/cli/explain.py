@@ -7,6 +7,7 @@ import json
 import re
 import sys
 import textwrap
+from itertools import islice
 from typing import TYPE_CHECKING, Final
 
 import click
@@ -158,6 +159,7 @@ def _value(p: Property) -> str:
 def _document(session: Session, document: Document) -> int:
     from sssjob.request.explaining import explained
 
-    for one in explained(document):
-        emit(json.dumps(one.record()) + "\n" if session.as_json else str(one))
+    texts = (json.dumps(one.record()) + "\n" if session.as_json else str(one) for one in explained(document))
+    while some := "".join(islice(texts, 200)):
+        emit(some)
     return session.status()

@@ -16,7 +16,7 @@ from typing import Any, Final, Literal
 
 from sssjob.element import Container, Property
 from sssjob.findings import escape
-from sssjob.inherit import Resolved, View
+from sssjob.inherit import Effective, Resolved, View
 from sssjob.model import Document, Job
 from sssjob.request.levels import Level, Request, given_to, request_of, requests_in
 from sssjob.request.totals import Identity, Total, Totals, base_amount
@@ -212,7 +212,7 @@ def _levels(request: Request, started: bool) -> Iterator[ExplainedLevel]:
     of_job = [r for r in view.resolved() if r.property.tag in _SHAPE]
     above = {id(r.property) for r in of_job}
     yield _level("", levels[None, None], view, of_job, started, None, None)
-    for i, group in enumerate(view.task_groups()):
+    for i, group in enumerate(view.task_groups() if _has_groups(view) else ()):
         shape = [r for r in group.resolved() if r.property.tag in _SHAPE and id(r.property) not in above]
         name = group.container.value("Name")
         title = f"task group {i + 1}{f', {name}' if name else ''}" if group.container.items else "its tasks"
@@ -220,6 +220,12 @@ def _levels(request: Request, started: bool) -> Iterator[ExplainedLevel]:
         tasks = [_level(f"{title}, {_task(j, group.described)}", levels.get((i, j)), task, (), started, i, j)
                  for j, task in enumerate(group.tasks())]
         yield from _folded(tasks, title)
+
+
+def _has_groups(view: Effective) -> bool:
+    """Whether anything is said of task groups, be it in Defaults."""
+    return any(item.tag in ("TaskGroup", "TaskGroupDefaults") for scope in (view.job, view.defaults)
+               if scope is not None for item in scope.items)
 
 
 def _task(number: int, described: int) -> str:
