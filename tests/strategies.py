@@ -11,7 +11,7 @@ from sssjob.element import Container, Item, Property, Raw, Value, new_property
 from sssjob.model import CLASSES, Document, File
 from sssjob.vocabulary import AWARENESS, CONTAINERS, DELIVERED, REQUESTED, Attribute, Element, in_scope
 
-__all__ = ["attribute_texts", "containers", "documents", "examples", "properties", "values"]
+__all__ = ["attribute_texts", "containers", "documents", "examples", "properties", "requests", "values"]
 
 _LETTERS = st.characters(codec="utf-8", exclude_categories=("Cc", "Cs", "Cn", "Zl", "Zp", "Zs", "Cf", "Co"))
 #: Text without outer white space, control or invisible characters.
@@ -84,3 +84,56 @@ def documents(draw: st.DrawFn) -> Document:
     """A document with one of the roots; with Files beside it now and then."""
     root = draw(st.sampled_from(("Job", "JobGroup", "TaskGroup", "Requested", "Delivered")).flatmap(containers))
     return Document(root, {f.id: f for f in draw(_FILES)})
+
+
+_COUNTS = st.one_of(st.none(), st.integers(1, 6))
+_FEW = ("Total", "PerNode", "PerProcessor")
+_METRICS = (*_FEW, "PerGPU", "PerSlot", "PerChunk")
+
+
+@st.composite
+def requests(draw: st.DrawFn, *, wide: bool = False) -> str:
+    """The inside of a Job that asks for processors, nodes, memory and GPUs at the job, its task groups and their tasks.
+
+    wide: for licences and a Duration too, with every metric at any level and tasks one by one, so that now and then
+    nothing says what an amount is multiplied with.
+    """
+
+    def amount(tag: str, **attributes: str) -> str:
+        value = draw(_COUNTS)
+        said = "".join(f' {k}="{v}"' for k, v in attributes.items())
+        return "" if value is None else f"<{tag}{said}>{value}</{tag}>"
+
+    def memory(metrics: tuple[str, ...]) -> str:
+        per = draw(st.sampled_from(metrics))
+        units = draw(st.sampled_from(("MB", "GB"))) if wide else "MB"
+        return amount("Memory", units=units, **({} if per == "Total" else {"metric": per}))
+
+    def level(nodes: bool) -> str:
+        text = amount("Processors") + amount("Resource", name="GPU")
+        if nodes:
+            text = f"<NodeCount>{draw(st.integers(1, 4))}</NodeCount>" + text
+        if wide:
+            text += memory(_METRICS) + amount("Resource", name="License", type="matlab")
+        else:
+            text += memory(tuple(per for per in _FEW if per == "Total" or (per == "PerNode" and nodes) or (
+                per == "PerProcessor" and "<Processors" in text)))
+        return f"<Requested>{text}</Requested>" if draw(st.booleans()) else text
+
+    def task() -> str:
+        if not wide:
+            return amount("Processors") + amount("Memory")
+        return amount("Processors") + amount("Resource", name="GPU", type="a100") + memory(_METRICS)
+
+    groups = []
+    for _ in range(draw(st.integers(0, 3))):
+        tasks = draw(_COUNTS)
+        count = "" if tasks is None else f"<TaskCount>{tasks}</TaskCount>"
+        inner = f"<TaskDefaults>{task()}</TaskDefaults>" if draw(st.booleans()) else ""
+        if wide:
+            inner += draw(st.sampled_from(("", '<TaskDistribution type="TasksPerNode">2</TaskDistribution>',
+                                           '<TaskDistribution type="ProcessorsPerTask">3</TaskDistribution>')))
+            inner += "".join(f"<Task>{task()}</Task>" for _ in range(draw(st.integers(0, 2))))
+        groups.append(f"<TaskGroup>{count}{level(draw(st.booleans()))}{inner}</TaskGroup>")
+    duration = amount("Duration") if wide else ""
+    return duration + level(draw(st.booleans())) + "".join(groups)

@@ -9,6 +9,7 @@ are for one of the groups. Source: SSS job object 3.1.0, sections 3.0, 5.1 and 7
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from copy import copy
 from decimal import Decimal
 from fractions import Fraction
 from functools import cached_property
@@ -49,12 +50,20 @@ class Asked:
         self.apart = bool(view.job.task_groups) or len(view) > 1 or len(least) > 1
         self._values: Mapping[_Place, list[Property]] = {
             place: [v.property for v in one.values] for place, one in least.items()}
+        self.simple = self._request.simple
         self._resources = {p.attributes.get("name") for p in self.all_values if p.tag == "Resource"}
 
     @cached_property
     def all_values(self) -> list[Property]:
         """The values of all levels."""
         return [p for values in self._values.values() for p in values]
+
+    @cached_property
+    def entire(self) -> Asked:
+        """The same with every total at the job, whatever task groups it comes from."""
+        made = copy(self)
+        made.apart = False
+        return made
 
     def values(self, group: int | None) -> list[Property]:
         """The values that the job (None) or a task group asks for itself."""
@@ -67,8 +76,8 @@ class Asked:
         return max(durations, default=None)
 
     def adds(self, name: str) -> bool:
-        """Whether a name is that of an amount that adds up over the levels."""
-        return name in _TAGS or name in self._resources
+        """Whether a name is that of an amount that adds up over the levels; not where each condition alone says all."""
+        return not self.simple and (name in _TAGS or name in self._resources)
 
     def amounts(self, name: str, kind: str | None = None, metric: str | None = None, context: str | None = None, *,
                 group: int | None = None) -> list[Amount]:
@@ -106,7 +115,8 @@ class Asked:
                  group: int | None) -> Iterator[Amount]:
         """The amount of one identity at one place, if it is said there."""
         for _, p in sources:
-            decimal(name, p.value)
+            if (value := decimal(name, p.value)) != int(value) and name in _COUNTS:
+                raise NotChargeable(Reason.NOT_A_NUMBER, f"{name} is {value}, which is not whole")
         total = _total(totals, identity)
         of_job = total is not None and total is totals.own.get(identity)
         if group is not None:

@@ -8,6 +8,7 @@ rates know.
 
 from __future__ import annotations
 
+from copy import copy
 from dataclasses import dataclass
 from decimal import Decimal
 from enum import StrEnum
@@ -101,15 +102,17 @@ class Amount:
 
 
 class Facts:
-    """One job, one of its task groups or of their tasks (``parts``). group: which task group, counted from 0."""
+    """One job, one of its task groups or of their tasks (``parts``). group: which task group, counted from 0; literal:
+    what is requested is read value by value, as it stands."""
 
-    def __init__(self, view: View[Any], slot: Slot, outer: Facts | None = None, group: int | None = None) -> None:
+    def __init__(self, view: View[Any], slot: Slot, outer: Facts | None = None, group: int | None = None, *,
+                 literal: bool = False) -> None:
         self.view, self.slot, self.outer, self.group = view, slot, outer, group
         self.notes: list[Note] = [] if outer is None else outer.notes
         self._slots: dict[str, dict[str, list[_Found]]] = {}
         self._alone = isinstance(view, Effective) and view.defaults is None
         self.asked: Asked | None = None if outer is None else outer.asked
-        if slot == "Requested" and isinstance(view, Effective):
+        if slot == "Requested" and isinstance(view, Effective) and not literal:
             from sssjob.accounting.asked import Asked
 
             self.asked = Asked(view)
@@ -127,6 +130,15 @@ class Facts:
         if isinstance(view, TaskGroupView) and asked is None and view.described:
             return tuple(Facts(task, self.slot, self, self.group) for task in view.tasks())
         return ()
+
+    @property
+    def entire(self) -> Facts:
+        """The same where what is asked for in the task groups is said at the job."""
+        if self.asked is None:
+            return self
+        made = copy(self)
+        made.asked = self.asked.entire
+        return made
 
     def note(self, rule: str, subject: str, message: str) -> None:
         """Say what was assumed, once."""
@@ -262,11 +274,13 @@ class Facts:
         start, end = self.start(), self.end()
         if start is not None and end is not None and end < start:
             raise NotChargeable(Reason.TIMES_CONTRADICTORY, f"EndTime {end} is before StartTime {start}")
+        asked = None if self.asked is None else self.asked.seconds
+        if asked is not None:
+            return asked
         found = self.named("Duration")
         if found:
             first = found[0]
-            said = seconds_of("Duration", first.value if isinstance(first, Property) else first.text)
-            return said if self.asked is None else self.asked.seconds
+            return seconds_of("Duration", first.value if isinstance(first, Property) else first.text)
         if start is None or end is None:
             return None
         suspended = self.value("SuspendDuration")

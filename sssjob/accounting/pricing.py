@@ -99,7 +99,7 @@ def quote(job: Job, rates: RateSet, defaults: JobDefaults | None = None, *,
 def _priced(view: Effective, rates: RateSet, slot: Slot, start: int | None) -> Charge | Uncharged:
     notes: list[Note] = []
     try:
-        facts = Facts(view, slot)
+        facts = Facts(view, slot, literal=rates.profile == "gold")
         notes = facts.notes
         given = view.value("Charge") if rates.profile == "gold" else None
         if isinstance(given, Decimal):
@@ -341,6 +341,8 @@ class _Pricing:
     def _converted(self, facts: Facts, rate: Rate) -> list[tuple[Amount, Term]]:
         if rate.canonical == "Billing" and self.rates.billing is not None:
             term = billing(facts, self.rates.billing)
+            if term is not None and facts.asked is not None and facts.outer is None:    # the job asks for some itself
+                term = billing(facts.entire, self.rates.billing)
             return [] if term is None else [(Amount("Billing", Decimal(0)), term)]
         return [(a, converted(a, rate.units)) for a in facts.amounts(rate)]
 
@@ -358,9 +360,9 @@ class _Pricing:
         made = product(made, self._duration(amount))
         return made if rate.seconds is None else ratio(made, rate.seconds)
 
-    def _consumption(self, amount: Amount | None) -> Decimal | None:
+    def _consumption(self, amount: Amount | None) -> Decimal | Fraction | None:
         """The fraction used: of the amount, else (Gold's element ConsumptionRate) of the job."""
-        own = None if amount is None else amount.consumption
+        own: Decimal | Fraction | None = None if amount is None else amount.consumption
         if own is None:
             whole = self.facts.amounts(_CONSUMPTION)
             own = whole[0].value if whole else None

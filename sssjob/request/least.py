@@ -33,6 +33,8 @@ from sssjob.units import UnknownUnit, byte_factor
 
 Exact = Fraction | int
 _PLAIN: Final = frozenset(("op", "conj", "group", "preference"))
+#: Type of an element -> that of its values, where they are what it says.
+_KINDS: Final[dict[str, type]] = {"Integer": int, "Duration": int, "DateTime": int, "Float": Decimal, "String": str}
 _EXCLUDED: Final = 1_000        # values of one property that NE may exclude; more are dropped
 
 
@@ -67,6 +69,9 @@ def least_request(requested: Container | Iterable[Property] | Expression, *, lim
     what is only excluded are dropped. A name that has several values (Node, Feature) keeps them all.
     """
     expression = requested if isinstance(requested, Expression) else parse(requested, limits=limits)
+    values = _as_they_stand(expression.root)
+    if values is not None:
+        return LeastRequest(tuple(values))
     made = _Least(expression)
     if made.take(expression.root):
         return made.result(True)
@@ -75,6 +80,25 @@ def least_request(requested: Container | Iterable[Property] | Expression, *, lim
         if made.key(p) not in made.found:
             made.limit(p, False)
     return made.result(False)
+
+
+def _as_they_stand(root: Node) -> list[Single] | None:
+    """The values of a request that demands one thing after another, each once and just so, as most do; None where there
+    is something to think about."""
+    values, seen = [], set()
+    for item in root.items if isinstance(root, AllOf) else (root,):
+        if not isinstance(item, Predicate):
+            return None
+        p = item.property
+        said = p.attributes
+        row = ROWS.get(p.tag)
+        key = (p.tag, said.get("name"), said.get("type"))
+        kind = None if row is None else _KINDS.get(row.type)
+        if key in seen or kind is None or type(p.value) is not kind or said.get("op", "EQ") != "EQ":
+            return None
+        seen.add(key)
+        values.append(Single(_single(p, p.value), True))
+    return values
 
 
 _LeastKey = tuple[str, str | None, str | None, str | None, str | None, str | None]

@@ -18,7 +18,7 @@ from sssjob.inherit import Effective, Resolved, TaskGroupView, TaskView, View, e
 from sssjob.limits import LIMITS, Limits
 from sssjob.model import Document, Job, JobDefaults, Requested, TaskGroup
 from sssjob.request.offers import only_one
-from sssjob.request.tree import Expression, identity_of, parse
+from sssjob.request.tree import ROWS, Expression, Node, Not, Predicate, identity_of, parse, per_of
 from sssjob.states import waits
 from sssjob.vocabulary import in_scope
 
@@ -65,6 +65,24 @@ class Request:
         return "\n".join(f"{level.name}: {level.expression}" for level in self.levels)
 
     @cached_property
+    def simple(self) -> bool:
+        """Whether each condition alone says all: nothing is asked for twice, per something, or below the job."""
+        if len(self.levels) > 1:
+            return False
+        names = set()
+        for p in _properties(self.levels[0].expression.root):
+            if p.attributes and per_of(p.attributes.get("metric")):
+                return False
+            if p.tag in ROWS and ROWS[p.tag].amount:
+                name = identity_of(p)
+                if name in names:
+                    return False
+                names.add(name)
+        return self.view is None or not self.view.divided or not any(
+            group.described or group.value("TaskCount") or group.first("TaskDistribution")
+            for group in self.view.task_groups())
+
+    @cached_property
     def least(self) -> dict[tuple[int | None, int | None], LeastRequest]:
         """The least request of each level, by task group and task."""
         from sssjob.request.least import least_request
@@ -78,6 +96,17 @@ class Request:
         from sssjob.request.totals import totals_of
 
         return totals_of(self)
+
+
+def _properties(node: Node) -> Iterator[Property]:
+    """The properties of a tree, implied ones too."""
+    if isinstance(node, Predicate):
+        yield node.property
+    elif isinstance(node, Not):
+        yield node.item.property
+    else:
+        for item in node.items:
+            yield from _properties(item)
 
 
 def request_of(job: Job, defaults: JobDefaults | None = None, *, bare: bool | None = None, strict: bool = False,

@@ -20,7 +20,7 @@ from sssjob.request.levels import Level, Request, requests_in
 from sssjob.request.matching import Explanation, Match, Matcher, all_state, is_amount
 from sssjob.request.offers import Offer
 from sssjob.request.totals import Total, Totals, base_amount, is_gpu, totals_from
-from sssjob.request.tree import AllOf, AnyOf, Expression, Node, Not, Predicate, identity_of, per_of
+from sssjob.request.tree import AllOf, AnyOf, Expression, Node, Not, Predicate, per_of
 
 __all__ = ["match"]
 
@@ -57,7 +57,7 @@ def match(requested: Document | Container | Expression | Request, offer: Offer |
 def _levels(request: Request, offer: Offer, scores: list[Fraction], findings: Findings, *, delivered: bool,
             strict: bool, limits: Limits) -> Iterator[Explanation]:
     """The explanation of each level of one job, titled with its name; last what all of them come to."""
-    simple = delivered or _is_simple(request)
+    simple = delivered or request.simple
     many = len(request.levels) > 1
     for level in request.levels:
         if request.name and many and not level.expression.properties and isinstance(level.expression.root, AllOf) \
@@ -98,35 +98,6 @@ def _offer_for(level: Level, offer: Offer, strict: bool) -> tuple[Offer, bool]:
 
 
 # -- what all levels come to
-def _is_simple(request: Request) -> bool:
-    """Whether each condition alone says all: nothing is asked for twice, per something, or below the job."""
-    if len(request.levels) > 1:
-        return False
-    names = set()
-    for p in _properties(request.levels[0].expression.root):
-        if p.attributes and per_of(p.attributes.get("metric")):
-            return False
-        if is_amount(p.tag):
-            name = identity_of(p)
-            if name in names:
-                return False
-            names.add(name)
-    view = request.view
-    return view is None or not view.divided or not any(
-        group.value("TaskCount") or group.first("TaskDistribution") or group.described for group in view.task_groups())
-
-
-def _properties(node: Node) -> Iterator[Property]:
-    """The properties of a tree, implied ones too."""
-    if isinstance(node, Predicate):
-        yield node.property
-    elif isinstance(node, Not):
-        yield node.item.property
-    else:
-        for item in node.items:
-            yield from _properties(item)
-
-
 def _counts(request: Request, level: Level) -> dict[str, int]:
     """How many nodes, processors, chunks and GPUs a level is about."""
     totals = request.totals

@@ -150,6 +150,26 @@ def test_quote(sssjob: Command) -> None:
     assert (record["type"], record["charge"]) == ("quoted", "0.19")
 
 
+SCRIPT = """#!/bin/sh
+#SBATCH -J a -N 2 --ntasks-per-node=4 --cpus-per-task=2 -t 60
+srun hostname
+"""
+
+
+def test_quote_of_a_script(sssjob: Command) -> None:
+    """A script, and the document and the specs that it becomes, have one price: 16 processors for an hour."""
+    Path("job.sh").write_text(SCRIPT)
+    price = (0, "a: 0.19 EUR\n")
+    assert sssjob("quote", "-q", "job.sh", "--rates", "rates.toml")[:2] == price
+    for name, kind in (("job.xml", "sss"), ("job.json", "sss-json"), ("other.sh", "pbspro")):
+        assert sssjob("convert", "-q", "-f", "slurm", "-t", kind, "--policy", "warn", "job.sh", "-o", name).code == 0
+        assert sssjob("quote", "-q", name, "--rates", "rates.toml")[:2] == price
+    spec = {"name": "a", "executable": "/bin/true", "attributes": {"duration": "3600 s"},
+            "resources": {"node_count": 2, "processes_per_node": 4, "cpu_cores_per_process": 2, "__version": 1}}
+    Path("spec.json").write_text(json.dumps(spec))
+    assert sssjob("quote", "-q", "spec.json", "--rates", "rates.toml")[:2] == price
+
+
 def test_no_quote(sssjob: Command) -> None:
     Path("jobs.xml").write_text("<Job><Id>a</Id><Requested><Processors>16</Processors></Requested></Job>")
     assert sssjob("quote", "jobs.xml", "--rates", "rates.toml") == (

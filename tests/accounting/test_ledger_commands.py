@@ -62,6 +62,19 @@ def ledger(capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pyte
     return call
 
 
+def test_scripts_are_quoted_and_held_like_documents(ledger: Command, tmp_path: Path) -> None:
+    """The price of a script is that of the document that it becomes: four processors for an hour."""
+    (tmp_path / "job.sh").write_text("#!/bin/sh\n#SBATCH -J a -A chem -t 60\n#SBATCH -n 2 -c 2\nsrun hostname\n")
+    (tmp_path / "site.toml").write_text('name = "site"\nmachine = "colony"\n')
+    assert main(["convert", "-q", "-f", "slurm", "-t", "sss", "job.sh", "-o", "script.xml"]) == 0
+    ledger("deposit chem 500 --currency EUR --reason grant --token t")
+    for first, name in ((2, "job.sh"), (5, "script.xml")):
+        more = (name, "--rates", "rates.toml", "--site", "site.toml")
+        assert ledger("quote", *more).err.splitlines()[-1] == f"quote-{first}: 2.00 EUR for account chem"
+        assert ledger("hold", *more).out == f"{first + 1}: hold 2.00 EUR, account chem for job a of colony\n"
+        assert ledger(f"release {first + 1}").code == 0
+
+
 def test_the_life_of_money(ledger: Command) -> None:
     """Deposit, quote, hold, charge, refund, statement: what a user sees of it."""
     assert ledger("deposit chem 10 --currency EUR --reason", "grant 5").out == "1: deposit 10 EUR, account chem\n"

@@ -8,11 +8,11 @@ from fractions import Fraction
 
 import pytest
 from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from sssjob.model import Job, JobDefaults, Property, new_property
 from sssjob.reader import read_document
 from sssjob.request import Offer, Total, match, request_of
+from tests.strategies import requests
 
 
 def job(text: str) -> Job:
@@ -162,34 +162,6 @@ def test_copies(text: str, copies: int) -> None:
 
 
 # --- an offer of exactly the totals meets a request, one of a unit less of any does not ---------------------------
-
-COUNTS = st.one_of(st.none(), st.integers(1, 6))
-
-
-@st.composite
-def requests(draw: st.DrawFn) -> str:
-    def amount(tag: str, **attributes: str) -> str:
-        value = draw(COUNTS)
-        said = "".join(f' {k}="{v}"' for k, v in attributes.items())
-        return "" if value is None else f"<{tag}{said}>{value}</{tag}>"
-
-    def level(nodes: bool) -> str:
-        per = draw(st.sampled_from(["Total", "PerNode", "PerProcessor"]))
-        text = amount("Processors") + amount("Resource", name="GPU")
-        if nodes and "<NodeCount" not in text:
-            text = f"<NodeCount>{draw(st.integers(1, 4))}</NodeCount>" + text
-        if per == "Total" or (per == "PerNode" and nodes) or (per == "PerProcessor" and "<Processors" in text):
-            text += amount("Memory", units="MB", **({} if per == "Total" else {"metric": per}))
-        return f"<Requested>{text}</Requested>" if draw(st.booleans()) else text
-
-    groups = []
-    for _ in range(draw(st.integers(0, 3))):
-        tasks = draw(COUNTS)
-        count = "" if tasks is None else f"<TaskCount>{tasks}</TaskCount>"
-        inner = f"<TaskDefaults>{amount('Processors')}{amount('Memory')}</TaskDefaults>" if draw(st.booleans()) else ""
-        groups.append(f"<TaskGroup>{count}{level(draw(st.booleans()))}{inner}</TaskGroup>")
-    return level(draw(st.booleans())) + "".join(groups)
-
 
 def offered(total: Total, value: Fraction) -> Property:
     tag, name, kind = total.identity
