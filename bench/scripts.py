@@ -25,7 +25,7 @@ from sssjob.findings import Policy
 from sssjob.intake import gate
 from sssjob.translators import ReadContext, WriteContext, get
 
-__all__ = ["main", "pairs", "processes"]
+__all__ = ["each", "main", "pairs", "processes"]
 
 _PLAIN: Final = b"mpirun ./a.out\n"
 #: Milliseconds: 2,000 scripts a second and core, of one process; with a body that has to be looked at; a cold start.
@@ -40,7 +40,7 @@ def convert(text: bytes, source: str, target: str) -> str:
     return get(target).write(document, WriteContext(context.findings, policy=Policy.WARN))
 
 
-def _each(run: Callable[[], object], seconds: float) -> float:
+def each(run: Callable[[], object], seconds: float) -> float:
     """CPU milliseconds of one call, the best of five rounds."""
     run()
     best = float("inf")
@@ -63,7 +63,7 @@ def pairs(sources: Sequence[str], seconds: float, *, variables: bool) -> Iterato
             continue
         text = HEADERS[source].replace(b"{body}", BODIES[source] if variables else _PLAIN)
         for target in HEADERS:
-            spent = _each(lambda text=text, source=source, target=target: convert(  # type: ignore[misc]
+            spent = each(lambda text=text, source=source, target=target: convert(  # type: ignore[misc]
                 text, source, target), seconds)
             yield Measure(f"{source} to {target}", spent, _BODY_BAR if variables else _BAR, "ms")
 

@@ -23,6 +23,8 @@ from sssjob.request.tree import AMOUNTS, AllOf, Expression, Node, Predicate, nam
 __all__ = ["Level", "check_level"]
 
 _LEVEL: Final = ("NodeCount", "Processors")
+#: What is looked at where it stands bare.
+_BARE: Final = AMOUNTS | {"TaskDistribution"}
 _BOTH: Final = frozenset(_LEVEL)
 _COUNTS: Final = ("Processors", "NodeCount", "TaskCount")
 _BYTES: Final = ("Memory", "Disk", "Swap")
@@ -47,11 +49,14 @@ class Level:
 
     def stated(self) -> list[tuple[Property, Container]]:
         """What the level asks for, each with its container: of each name what is nearest, Requested before bare."""
-        blocks = [list(scope.containers("Requested")) for scope in (self.scope, *self.defaults)]
+        scopes = (self.scope, *self.defaults)
         found: list[tuple[Property, Container]] = []
-        for sources in (*blocks, *([scope] for scope in (self.scope, *self.defaults))):
+        for scope in scopes:
             taken = {_named(p) for p, _ in found}
-            found += [(p, c) for c in sources for p in c.properties() if _named(p) not in taken]
+            found += [(p, c) for c in scope.containers("Requested") for p in c.properties() if _named(p) not in taken]
+        for scope in scopes:
+            taken = {_named(p) for p, _ in found}
+            found += [(p, scope) for p in scope.properties() if p.tag in _BARE and _named(p) not in taken]
         return found
 
     @property
@@ -132,10 +137,12 @@ def _last(stated: Iterable[tuple[Property, Container]], tag: str) -> Property:
 
 def _absurd(level: Level, p: Property, container: Container) -> None:
     """An amount beyond every machine (SSS110)."""
-    amount = amount_of(p) if p.tag != "TaskCount" else p.value if isinstance(p.value, int) else None
     name = "count" if p.tag in _COUNTS else "amount_bytes" if p.tag in _BYTES else "seconds" if p.tag == "Duration" \
         else ""
-    if amount is not None and name and amount > (most := getattr(level.limits, name)):
+    if not name:
+        return
+    amount = amount_of(p) if p.tag != "TaskCount" else p.value if isinstance(p.value, int) else None
+    if amount is not None and amount > (most := getattr(level.limits, name)):
         level.tell("SSS110", p.tag, f"{p.tag} {p.text} is more than the limit {name} ({most})", container, p,
                    level.severity)
 

@@ -40,6 +40,8 @@ _ASKING: Final = ("Job", "TaskGroup")
 #: Properties that have to have an attribute.
 _DEMANDING: Final = frozenset(e.name for e in ELEMENTS if any(a.required for a in e.attributes))
 _ALONE: Final = 3       # references to a property that stands in one place: its container, a loop, the question
+#: Containers whose brackets have to balance.
+_BRACKETED: Final = frozenset(("Requested", "Delivered"))
 _XML_NS: Final = "{http://www.w3.org/XML/1998/namespace}"
 
 
@@ -143,7 +145,7 @@ class _Writer:
                     if tag == "Job":
                         self._job = item
                     append(f"{indent}<{tag}>\n")
-                    whole = self._balanced(item)
+                    whole = self._balanced(item) if tag in _BRACKETED else item
                     self._plain_items(whole, whole.items, indent + "  ", policy)
                     append(f"{indent}</{tag}>\n")
                 else:
@@ -181,7 +183,7 @@ class _Writer:
 
     def _balanced(self, node: Container) -> Container:
         """A Requested or Delivered whose brackets balance, as the reader would mend them (SSS402)."""
-        if node.tag not in ("Requested", "Delivered") or self.profile.keep_spelling:
+        if node.tag not in _BRACKETED or self.profile.keep_spelling:
             return node
         groups = [p.attributes["group"] for p in node.items if isinstance(p, Property) and p.attributes
                   and "group" in p.attributes]

@@ -1,0 +1,108 @@
+"""Speed of what is asked for: the Request of a plain job, its totals, whether an offer meets it, the checks of meaning;
+``sssjob explain`` and ``sssjob match`` of one file from a cold start.
+
+``python -m bench.request [--seconds S] [--cold N] [--check] [--only WORD]``. Microseconds are CPU time of this process,
+the best of five rounds; the cold starts are CPU time (user and system) of a new process, the best of N.
+"""
+
+from __future__ import annotations
+
+import argparse
+import resource
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from itertools import islice
+from pathlib import Path
+from typing import Final
+
+from bench.documents import job_documents
+from bench.run import Measure
+from bench.scripts import each
+from sssjob.findings import Findings
+from sssjob.intake import gate
+from sssjob.reader import read_document
+from sssjob.request import match, request_of
+from sssjob.validation import check
+from sssjob.writer import write_document
+
+__all__ = ["main", "measures"]
+
+_ASKED: Final = ("<Processors>8</Processors><Memory units=\"MB\">512</Memory><Duration>3600</Duration>"
+                 "<Partition>batch</Partition>")
+_JOB: Final = ("<Job><Id>1</Id><Name>plain</Name><User>amy</User><Executable>/bin/true</Executable>"
+               f"<InitialWorkingDirectory>/home/amy</InitialWorkingDirectory><Requested>{_ASKED}</Requested></Job>")
+_OFFER: Final = f"<Job><Id>offer</Id><Delivered>{_ASKED}</Delivered></Job>"
+#: Milliseconds.
+_COLD: Final = 250
+_SMALL: Final = 200     # generated documents, half of them elaborate
+
+
+def warm(seconds: float) -> Iterator[Measure]:
+    """Microseconds of one call, in this process."""
+    document, offered = (read_document(text.encode()) for text in (_JOB, _OFFER))
+    job, offer = next(document.jobs())[0], next(offered.jobs())[0]
+    block, given = next(job.containers("Requested")), next(offer.containers("Delivered"))
+    assert match(job, offer).met
+    many = [read_document(text.encode()) for text in islice(job_documents(_SMALL), _SMALL)]
+
+    def all_checked() -> None:
+        for one in many:
+            check(one, Findings())
+
+    for name, bar, times, run in (
+            ("Request of a plain job", 60, 1, lambda: request_of(job)),
+            ("the same with its totals", 200, 1, lambda: request_of(job).totals),
+            ("match of a Requested and what was offered", 60, 1, lambda: match(block, given)),
+            ("match of a job and an offer", 120, 1, lambda: match(job, offer)),
+            ("the gate, a plain job", 60, 1, lambda: gate(document)),
+            ("checks of meaning, half of the jobs elaborate", 180, len(many), all_checked),
+            ("writing a plain job", 25, 1, lambda: write_document(document))):
+        yield Measure(name, each(run, seconds) * 1000 / times, bar, "us")
+
+
+def cold(repeat: int) -> Iterator[Measure]:
+    """Milliseconds of CPU of a command that reads one file."""
+    with tempfile.TemporaryDirectory() as folder:
+        job, offer = Path(folder) / "job.xml", Path(folder) / "offer.xml"
+        job.write_text(_JOB, "utf-8")
+        offer.write_text(_OFFER, "utf-8")
+        for command, files in (("explain", (job,)), ("match", (job, offer)), ("show", (job,)), ("check", (job,))):
+            spent = min(_spent([sys.executable, "-m", "sssjob", command, *map(str, files)]) for _ in range(repeat))
+            yield Measure(f"sssjob {command}, cold", spent * 1000, _COLD, "ms")
+
+
+def _spent(command: list[str]) -> float:
+    """CPU seconds, user and system, of a command."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    subprocess.run(command, capture_output=True, check=True)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+
+def measures(seconds: float, repeat: int) -> Iterator[Measure]:
+    """Every measure, one after another."""
+    yield from warm(seconds)
+    yield from cold(repeat) if repeat else ()
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Print the table."""
+    options = argparse.ArgumentParser(prog="bench.request", description="requests and matching, CPU time")
+    options.add_argument("--seconds", type=float, default=0.5, help="for each measure (default: 0.5)")
+    options.add_argument("--cold", type=int, default=7, metavar="N", help="cold starts of each command (default: 7)")
+    options.add_argument("--check", action="store_true", help="exit status 1 when a bar is missed")
+    options.add_argument("--only", default="", metavar="WORD", help="print the measures whose name holds the word")
+    given = options.parse_args(arguments)
+    missed = False
+    print(f"{'measure':<52}{'value':>14}{'bar':>9}")
+    for measure in measures(given.seconds, given.cold):
+        if given.only in measure.name:
+            print(measure, flush=True)
+            missed |= measure.missed
+    return int(missed and given.check)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
