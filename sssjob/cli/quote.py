@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from zoneinfo import ZoneInfo
 
 import click
@@ -12,6 +13,7 @@ from sssjob.cli._findings import problem, say
 from sssjob.cli._options import Session, common, reading
 from sssjob.cli._prices import Tally, load, page, rates_option
 from sssjob.errors import UsageError
+from sssjob.findings import Findings
 
 __all__ = ["command"]
 
@@ -29,11 +31,13 @@ def command(session: Session, file: str, rates_file: str, itemise: bool, start: 
             timezone: str | None) -> int:
     """Print what the jobs of FILE (- is standard input) will be charged if they get what they request.
 
-    Of a range the least counts, of Duration the most. A job that cannot be quoted is told with what is missing, and the
-    exit status is 1.
+    Of a range the least counts, of Duration the most. Where the rates go by the time of day and nothing says when a job
+    starts, it is quoted as if it started now. A job that cannot be quoted is told with what is missing, and the exit
+    status is 1.
     """
     once([file, rates_file])
     from sssjob.accounting import Uncharged, quote
+    from sssjob.accounting.facts import Reason
 
     at = None if start is None else _moment(start, timezone)
     rates = load(session, rates_file)
@@ -44,10 +48,17 @@ def command(session: Session, file: str, rates_file: str, itemise: bool, start: 
         return 1
     tally = Tally(session, file, "quoted", rates)
     records = []
+    now = int(time.time())
+    findings = Findings(file)
     for job, defaults in document.jobs():
-        made = quote(job, rates, defaults, start=at)
-        records.append(tally.add(job, made))
-        session.errors += isinstance(made, Uncharged)
+        price = quote(job, rates, defaults, start=at)
+        if isinstance(price, Uncharged) and price.reason == Reason.NO_START:
+            price = quote(job, rates, defaults, start=now)
+            findings.add("SSS503", "StartTime", "the rates go by the time of day; quoted as if the job started now "
+                         "(--start names another time)", severity="info")
+        records.append(tally.add(job, price))
+        session.errors += isinstance(price, Uncharged)
+    session.report(findings)
     if not tally.jobs:
         problem(f"{file}: there is no job", as_json=session.as_json, status=1)
         return 1

@@ -78,9 +78,11 @@ class Request:
                 if name in names:
                     return False
                 names.add(name)
-        return self.view is None or not self.view.divided or not any(
-            group.described or group.value("TaskCount") or group.first("TaskDistribution")
-            for group in self.view.task_groups())
+        view = self.view
+        if view is None or not view.divided:
+            return view is None or view.first("TaskDistribution") is None
+        return not any(group.described or group.value("TaskCount") or group.first("TaskDistribution")
+                       for group in view.task_groups())
 
     @cached_property
     def least(self) -> dict[tuple[int | None, int | None], LeastRequest]:

@@ -70,6 +70,8 @@ def grouped(*bodies: str) -> str:
     # geometry and tasks of a node give nodes
     (grouped("<TaskDistribution>{1}{2,3}{4,5,6}</TaskDistribution>"),
      "<Processors>6</Processors><NodeCount>3</NodeCount>", "<Processors>6</Processors><NodeCount>2</NodeCount>"),
+    ("<Processors>8</Processors><TaskDistribution type='TasksPerNode'>2</TaskDistribution>",
+     "<Processors>8</Processors><NodeCount>4</NodeCount>", "<Processors>8</Processors><NodeCount>3</NodeCount>"),
     (grouped("<TaskCount>6</TaskCount><TaskDistribution type='TasksPerNode'>2</TaskDistribution>"),
      "<Processors>6</Processors><NodeCount>3</NodeCount>", "<Processors>6</Processors><NodeCount>2</NodeCount>"),
     # alternatives: any way that fits in all
