@@ -130,7 +130,7 @@ def totals_from(request: Request, values: Values) -> Totals:
     for number, group in enumerate(groups):
         own = values.get((number, None), ())
         tasks = [values.get((number, n), ()) for n in range(len(group))]
-        layout = _layout(group, [*own, *(p for p in of_job if alone and p.tag not in {q.tag for q in own})], tasks)
+        layout = _layout(group, [*own, *(of_job if alone else ())], tasks)
         parts.append(Part(number, layout, _amounts(own, tasks, layout)))
     whole = _whole(of_job, parts)
     amounts = _together(_amounts(of_job, (), whole), parts)
@@ -164,9 +164,14 @@ def _count(properties: Iterable[Property], tag: str) -> int | None:
     return None
 
 
+def _most(properties: Iterable[Property], tag: str) -> int | None:
+    """The greatest of a count: what the job says holds for its one group too."""
+    return _greatest(*(_count([p], tag) for p in properties))
+
+
 def _layout(group: TaskGroupView, properties: Sequence[Property], tasks: Sequence[Sequence[Property]]) -> Layout:
     """The layout of a group: its own counts, in a job with one group those of the job too."""
-    layout = Layout(nodes=_count(properties, "NodeCount"), processors=_count(properties, "Processors"))
+    layout = Layout(nodes=_most(properties, "NodeCount"), processors=_most(properties, "Processors"))
     count = number_of(group.value("TaskCount") or 0)
     layout.tasks = int(count) if count and count > 0 else group.described or None
     each = [_count(task, "Processors") for task in tasks]
@@ -190,11 +195,13 @@ def _distribution(layout: Layout, p: Property | None) -> None:
     kind = p.attributes.get("type") or ("TasksPerNode" if text.isdigit() else "Geometry" if text[:1] == "{" else "Rule")
     if kind == "Geometry":
         try:
-            layout.geometry = tuple(map(len, Geometry.parse(text).nodes))
+            geometry = tuple(map(len, Geometry.parse(text).nodes))
         except LexicalError:
             return          # ``check`` tells of it
+        if not layout.misfit(geometry=geometry):
+            layout.geometry = geometry
     elif text.isdigit() and int(text):
-        if kind == "TasksPerNode":
+        if kind == "TasksPerNode" and not layout.misfit(per_node=int(text)):
             layout.per_node = int(text)
         elif kind == "ProcessorsPerTask":
             layout.cpus = layout.cpus or int(text)
@@ -268,7 +275,7 @@ def _of_tasks(tasks: Sequence[Sequence[Property]], layout: Layout) -> list[Total
                 continue
             before = sums.get(identity_of(p), (Fraction(0), amount[1], p))
             sums[identity_of(p)] = before[0] + amount[0], amount[1], p
-    count = layout.task_total or (layout.chunks if layout.chunks else 1)
+    count = layout.tasks_assumed
     totals = []
     for identity, (value, units, p) in sums.items():
         factor = Fraction(count, len(tasks))
