@@ -228,9 +228,15 @@ def _amount(reading: Reading, option: Option, found: re.Match[str]) -> bool:
     if unit is None or (name == "tmp" and per not in (None, "host")):
         reading.tell(SITE, option, f"{name}={number}: the unit is the site's; kept as it is")
         return False
-    where = "Requested/Disk[metric=PerNode]" if name == "tmp" else _PLACES[per]
+    disk = "Requested/Disk" if _is_one_slot(reading) else "Requested/Disk[metric=PerNode]"
+    where = disk if name == "tmp" else _PLACES[per]
     reading.bytes(where, int(to_bytes(Decimal(number), unit).to_integral_value(ROUND_CEILING)), option)
     return True
+
+
+def _is_one_slot(reading: Reading) -> bool:
+    """Whether no number of slots is said: then there is one, on one host, and its amounts are those of the job."""
+    return not any(option.name in ("-n", "-nnodes") for option in reading.options)
 
 
 #: In the order of writing.
@@ -256,8 +262,7 @@ def _read_gpus(reading: Reading, option: Option) -> None:
         reading.keep(option)
         return
     where = "TaskGroup/TaskDefaults/Requested/Resource[name=GPU]" if found[2] == "task" else \
-        "Requested/Resource[name=GPU]" if not any(o.name in ("-n", "-nnodes") for o in reading.options) else \
-        "Requested/Resource[name=GPU,metric=PerNode]"      # without a number there is one slot, on one host
+        "Requested/Resource[name=GPU]" if _is_one_slot(reading) else "Requested/Resource[name=GPU,metric=PerNode]"
     kind = values.pop("gmodel", "")
     reading.put(where, int(found[1]), option, **({"type": kind} if kind else {}))
     if values:
