@@ -176,14 +176,17 @@ class Asked:
     def note(self, rule: str, entry: Entry | None, message: str, severity: Severity | None = None,
              subject: str = "") -> None:
         """One finding about an entry (None: about the job)."""
-        about = entry or self._about(subject)
+        path, item = self._about(entry, subject)
         self.findings.add(rule, subject or (entry.tag if entry else "Job"), message, severity=severity,
-                          policy=entry.policy if entry else Policy.REJECT, path=about.path if about else "/Job",
-                          item=about.item if about else None, within=self.job)
+                          policy=entry.policy if entry else Policy.REJECT, path=path, item=item, within=self.job)
 
-    def _about(self, subject: str) -> Entry | None:
-        """The first entry of a name, where a finding has only that."""
-        return next(iter(self._tagged.get(subject, ())), None)
+    def _about(self, entry: Entry | None, subject: str) -> tuple[str, Property | Raw | Container | None]:
+        """Path and item of an entry; where a finding has only a name those of the first of that name."""
+        about = entry or next(iter(self._tagged.get(subject, ())), None)
+        if about is not None:
+            return about.path, about.item
+        groups = self.job.task_groups if subject == "TaskGroup" else []
+        return ("/Job/TaskGroup[2]", groups[1]) if len(groups) > 1 else ("/Job", None)
 
     def dropped(self, entry: Entry, why: str = "", subject: str = "") -> None:
         """The finding for what is not carried."""

@@ -89,6 +89,16 @@ class Layout:
     geometry: tuple[int, ...] = ()
 
     # -- what follows
+    def misfit(self, *, geometry: tuple[int, ...] = (), per_node: int | None = None) -> str:
+        """Why a distribution cannot be that of the counts that are stated, which win over it; empty where it can."""
+        if geometry and self.tasks not in (None, sum(geometry)):
+            return f"the geometry lists {sum(geometry)} tasks, there are {self.tasks}"
+        if geometry and self.nodes not in (None, len(geometry)):
+            return f"the geometry lists {len(geometry)} nodes, there are {self.nodes}"
+        if per_node and self.nodes and self.tasks is not None and self.tasks > per_node * self.nodes:
+            return f"{self.tasks} tasks on {self.nodes} nodes are more than {per_node} on each"
+        return ""
+
     @property
     def node_chunks(self) -> bool:
         """Whether its chunks are nodes; a single one is on one."""
@@ -110,6 +120,12 @@ class Layout:
         if self.cpus and self.processors is not None and self.processors > 0:
             return max(1, self.processors // self.cpus)
         return None
+
+    @property
+    def tasks_assumed(self) -> int:
+        """How many tasks an amount of each task is multiplied with: those that follow, else one for each processor, as
+        many as a node has, one on each node, or one."""
+        return self.slots or self.per_node or self.nodes or 1
 
     @property
     def copies(self) -> int:
@@ -138,12 +154,15 @@ class Layout:
 
     @property
     def processor_total(self) -> int | None:
-        """Processors of all of it: as stated, and at least those of its tasks; None where nothing says so."""
+        """Processors of all of it: as stated, at least those of its tasks; where none are stated at least one on each
+        node; None where nothing says so."""
         tasks = self.task_total
         if tasks is None and self.cpus and self.processors is None:
-            tasks = self.chunks or self.nodes or 1
+            tasks = self.tasks_assumed
         of_tasks = None if tasks is None else tasks * (self.cpus or 1)
-        return of_tasks if self.processors is None else max(self.processors, of_tasks or 0)
+        if self.processors is not None:
+            return max(self.processors, of_tasks or 0)
+        return None if of_tasks is None else max(of_tasks, self.node_stated or 0)
 
     @property
     def node_stated(self) -> int | None:
@@ -188,6 +207,7 @@ class Layout:
             return None
         each = (1 if self.processors is None else None) if tasks is None or not self.processors_each else \
             self.processors_each
-        if each is not None and tasks is not None and each * sum(n * count for n, count in tasks) == total:
+        if each is not None and tasks is not None and all(n for _, n in tasks) \
+                and each * sum(n * count for n, count in tasks) == total:
             return [(count, n * each) for count, n in tasks]
-        return runs(total, places)
+        return runs(max(total, places if self.node_stated == places else 0), places)

@@ -159,6 +159,9 @@ def totals_from(request: Request, values: Values) -> Totals:
         tasks = [values.get((number, n), ()) for n in range(len(group))]
         tags = {p.tag for p in own}
         layout, known = _layout(group, [*own, *(p for p in of_job if alone and p.tag not in tags)], tasks)
+        if alone and tags & {"NodeCount", "Processors"}:        # the job may ask for more than its one group
+            layout.nodes = _greatest(layout.nodes, _count(of_job, "NodeCount"))
+            layout.processors = _greatest(layout.processors, _count(of_job, "Processors"))
         amounts = _amounts(own, tasks, layout, partial(_gpus, of_job, (), layout) if alone else None)
         parts.append(Part(number, layout, amounts, known))
     whole = _whole(of_job, parts)
@@ -246,11 +249,13 @@ def _distribution(layout: Layout, p: Property | None) -> None:
     kind, text = distribution_of(p)
     if kind == "Geometry":
         try:
-            layout.geometry = tuple(map(len, Geometry.parse(text).nodes))
+            geometry = tuple(map(len, Geometry.parse(text).nodes))
         except LexicalError:
             return          # ``check`` tells of it
+        if not layout.misfit(geometry=geometry):
+            layout.geometry = geometry
     elif text.isascii() and text.isdigit() and int(text):
-        if kind == "TasksPerNode":
+        if kind == "TasksPerNode" and not layout.misfit(per_node=int(text)):
             layout.per_node = int(text)
         elif kind == "ProcessorsPerTask":
             layout.cpus = layout.cpus or int(text)
@@ -353,7 +358,7 @@ def _of_tasks(tasks: Sequence[Sequence[Property]], layout: Layout, gpus: Fractio
                 _greater(of_task, total)
         for total in of_task.values():
             _add(sums, total, f"{len(tasks)} tasks")
-    count = layout.task_total or (layout.chunks if layout.chunks else 1)
+    count = layout.tasks_assumed
     for identity, total in sums.items():
         origin = f"{count} tasks of {total.origin}" if len(tasks) == 1 else f"{count} tasks"
         totals.append(Total(identity, total.value * Fraction(count, len(tasks)), total.units,

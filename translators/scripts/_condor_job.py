@@ -170,7 +170,7 @@ def _cpus(asking: Asking, part: Part, nodes: int) -> int | None:
         asking.note(APPROXIMATED, part.sources.get("tasks"), f"TaskCount: {tasks} tasks are {cpus} processors of each "
                     "machine; HTCondor starts one process there", subject="TaskCount")
     if cpus * nodes < whole:
-        _fewer(asking, part.sources.get("processors") or part.sources.get("tasks"), "Processors", cpus * nodes, whole)
+        _fewer(asking, part.sources.get("processors") or part.sources.get("cpus"), "Processors", cpus * nodes, whole)
     return cpus
 
 

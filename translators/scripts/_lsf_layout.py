@@ -16,6 +16,7 @@ from typing import Final
 from sssjob.element import Container
 from sssjob.findings import Findings
 from sssjob.model import TaskGroup
+from sssjob.request.asked import JOB, TASK
 from sssjob.translators.scripts._lsf_expressions import compound, sections
 from sssjob.translators.scripts._lsf_names import read_hosts, select, selection, write_hosts
 from sssjob.translators.scripts.base import APPROXIMATED, PARTS, SITE, Asking, Entry, Reading, Special
@@ -25,8 +26,10 @@ from sssjob.translators.scripts.layout import (
     Part,
     fits,
     join,
+    of_whole_job,
     one_part,
     part_of,
+    shared,
     size,
     task_processors,
     total_of,
@@ -225,9 +228,15 @@ def _amount(reading: Reading, option: Option, found: re.Match[str]) -> bool:
     if unit is None or (name == "tmp" and per not in (None, "host")):
         reading.tell(SITE, option, f"{name}={number}: the unit is the site's; kept as it is")
         return False
-    where = "Requested/Disk[metric=PerNode]" if name == "tmp" else _PLACES[per]
+    disk = "Requested/Disk" if _is_one_slot(reading) else "Requested/Disk[metric=PerNode]"
+    where = disk if name == "tmp" else _PLACES[per]
     reading.bytes(where, int(to_bytes(Decimal(number), unit).to_integral_value(ROUND_CEILING)), option)
     return True
+
+
+def _is_one_slot(reading: Reading) -> bool:
+    """Whether no number of slots is said: then there is one, on one host, and its amounts are those of the job."""
+    return not any(option.name in ("-n", "-nnodes") for option in reading.options)
 
 
 #: In the order of writing.
@@ -253,7 +262,7 @@ def _read_gpus(reading: Reading, option: Option) -> None:
         reading.keep(option)
         return
     where = "TaskGroup/TaskDefaults/Requested/Resource[name=GPU]" if found[2] == "task" else \
-        "Requested/Resource[name=GPU,metric=PerNode]"
+        "Requested/Resource[name=GPU]" if _is_one_slot(reading) else "Requested/Resource[name=GPU,metric=PerNode]"
     kind = values.pop("gmodel", "")
     reading.put(where, int(found[1]), option, **({"type": kind} if kind else {}))
     if values:
@@ -330,10 +339,11 @@ def write_layout(asking: Asking) -> Written:
 
 def _write_groups(asking: Asking) -> Written:
     """``-R "2*{...}+1*{...}"``."""
-    texts, slots = [], 0
+    texts, slots, parts = [], 0, list[Part]()
     for group in asking.job.task_groups:
         one = asking.of(group)
         part = part_of(one)
+        parts.append(part)
         tasks, cpus = task_processors(one, part)
         options, spans = _slots(one, part, tasks, None)
         words = [*select(one), *spans, *_rusage(one, part, cpus or 1, options)]
@@ -344,6 +354,10 @@ def _write_groups(asking: Asking) -> Written:
         slots += count
         texts.append(f"{count}*{{{' '.join(words)}}}")
         join(asking, one)
+    of_whole_job(asking, parts)
+    for e in asking.said("Disk"):
+        if e.level == JOB and e.attributes.get("metric", "Total") == "Total":
+            asking.dropped(e, "it is that of all task groups, each of which is asked for by itself")
     kept = asking.extension("R", "lsf")
     if kept is not None:
         asking.dropped(kept, "it cannot stand beside a compound requirement")
@@ -413,12 +427,33 @@ def _rusage(asking: Asking, part: Part, cpus: int, made: Written) -> list[str]:
             words.append(f"mem={_memory(asking, part, part.memory, cpus)}")
         for e in part.beside:
             asking.dropped(e, "another amount of memory is written")
-    if (disk := asking.one("Disk", carried=("units", "metric"))) is not None:
-        if disk.attributes.get("metric") != "PerNode":
-            asking.note(APPROXIMATED, disk, "written for each host")
-        bytes_ = int(to_bytes(Decimal(disk.text), disk.attributes.get("units")).to_integral_value(ROUND_CEILING))
-        words.append(f"tmp={_number(asking, bytes_)}")
+    if not _of_all_groups(asking, "Disk") and (disk := asking.one("Disk", carried=("units", "metric"))) is not None:
+        words.append(f"tmp={_number(asking, _disk(asking, part, disk))}")
     return [f"rusage[{','.join(words)}]"] if words else []
+
+
+def _of_all_groups(asking: Asking, tag: str) -> bool:
+    """Whether a part of a job is asked for, and the amount is that of all parts."""
+    return asking.group is not None and any(
+        e.level == JOB and e.attributes.get("metric", "Total") == "Total" for e in asking.said(tag))
+
+
+def _disk(asking: Asking, part: Part, disk: Entry) -> int:
+    """Bytes of scratch space on a host."""
+    value = int(to_bytes(Decimal(disk.text), disk.attributes.get("units")).to_integral_value(ROUND_CEILING))
+    metric = disk.attributes.get("metric", "")
+    if metric == "PerNode":
+        return value
+    per = "task" if disk.level in TASK else {"": "job", "Total": "job", "PerSlot": "PerProcessor"}.get(metric, metric)
+    amount = Amount(value, per, disk)
+    total = total_of(amount, part)
+    hosts = part.node_total or (1 if (part.slots or 1) == 1 else None)
+    if total is None or hosts is None:
+        asking.note(SITE, disk, "written for each host, for the job does not say how many there are")
+        return value if total is None else total
+    if hosts > 1:
+        asking.note(APPROXIMATED, disk, f"written for each of {hosts} hosts")
+    return shared(asking, replace(amount, value=total), hosts, "hosts", 1024)
 
 
 def _memory(asking: Asking, part: Part, memory: Amount, cpus: int) -> str:

@@ -242,7 +242,7 @@ def _memory(asking: Asking, part: Part, memory: Amount, slots: int) -> int:
     if total is None:
         unknown_factor(asking, memory, f"memory {memory.per} is written for each slot")
         return memory.value
-    if memory.per != "task" or slots != (part.task_total or 1):
+    if memory.per != "task" or slots != part.tasks_assumed:
         asking.note(APPROXIMATED, memory.entry, f"written for each of {slots} slots")
     return -(-total // slots)
 

@@ -31,6 +31,7 @@ from sssjob.translators.scripts.layout import (
     Amount,
     Part,
     fits,
+    of_whole_job,
     part_of,
     shared,
     size,
@@ -134,6 +135,7 @@ def _read_gres(reading: Reading, option: Option, gpus_said: bool) -> None:
 def write_layout(asking: Asking) -> Written:
     """The size of the job in options of sbatch."""
     part = part_of(asking)
+    _beside_groups(asking, part)
     tasks, cpus = task_processors(asking, part)
     options = _nodes(asking, part)
     for name, count in _tasks(asking, part, tasks):
@@ -148,6 +150,21 @@ def write_layout(asking: Asking) -> Written:
     if part.gpus is not None:
         options.append(_gpus(part, part.gpus))
     return options + _gres(asking, part)
+
+
+def _beside_groups(asking: Asking, part: Part) -> None:
+    """The findings for amounts of the whole job, which the parts of a heterogeneous job cannot say."""
+    first, *others = asking.job.task_groups or [None]
+    if asking.group is None or not others:
+        return
+    parts = [part]
+    for group in others if asking.group is first else ():
+        other = asking.of(group)        # type: ignore[arg-type]
+        other.silent = True
+        parts.append(part_of(other))
+    before, asking.silent = asking.silent, asking.silent or asking.group is not first
+    of_whole_job(asking, parts)
+    asking.silent = before
 
 
 def _nodes(asking: Asking, part: Part) -> Written:

@@ -67,11 +67,11 @@ class Asking(Asked):
             self.lost.append((entry, origin))
         if origin is not None:
             message = f"{origin.shown}: {message}"
-        about = entry or self._about(subject)
+        path, item = self._about(entry, subject)
         self.findings.add(rule, subject or (entry.tag if entry else "Job"), message, severity=severity,
-                          policy=entry.policy if entry else self.policy, path=about.path if about else "/Job",
+                          policy=entry.policy if entry else self.policy, path=path,
                           line=origin.line if origin else 0, column=origin.column if origin else 0,
-                          excerpt=origin.text if origin else "", item=about.item if about else None, within=self.job)
+                          excerpt=origin.text if origin else "", item=item, within=self.job)
 
     def dropped(self, entry: Entry, why: str = "", subject: str = "") -> None:
         """The finding for what is not carried; its attributes go with it."""

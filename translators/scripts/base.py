@@ -36,7 +36,7 @@ from sssjob.translators.scripts.rows import (
     place,
     table,
 )
-from sssjob.translators.scripts.writing import asking_for, express, leftovers, script_of, write
+from sssjob.translators.scripts.writing import asking_for, express, leftovers, script_apart, script_of, write
 
 if TYPE_CHECKING:
     from sssjob.translators.recognise import Fit, Sample
@@ -44,8 +44,8 @@ if TYPE_CHECKING:
 __all__ = [
     "APPROXIMATED", "CONTRADICTORY", "DEAD", "DROPPED", "INVENTED", "PARTS", "REFUSED", "SITE", "TEMPLATED",
     "AnyRow", "Asking", "Dialect", "Entry", "Place", "Reading", "Row", "Scan", "ScriptDocument", "Special",
-    "asking_for", "dialect_of", "express", "leftovers", "place", "script_of", "table", "translator",
-    "understand",
+    "asking_for", "dialect_of", "express", "leftovers", "place", "script_apart", "script_of", "table",
+    "translator", "understand",
 ]
 
 def recognise(dialect: Dialect, sample: Sample) -> Fit | None:

@@ -22,13 +22,17 @@ from sssjob.translators.scripts.rows import APPROXIMATED, DROPPED
 if TYPE_CHECKING:
     from sssjob.translators.scripts.rows import Dialect
 
-__all__ = ["SHEBANG", "launched", "taken_back"]
+__all__ = ["MARK", "SHEBANG", "launched", "taken_back"]
 
 #: The first line of a script that is written for an executable.
 SHEBANG: Final = "#!/bin/sh\n"
 #: Launchers that are there under every resource manager.
 _EVERYWHERE: Final = ("mpirun", "mpiexec")
 _LINE: Final = re.compile(r"([a-z]+(?: run)?) -n ([1-9]\d{0,8}) ([^\s-].*)", re.ASCII)
+#: What a script that holds such a line has near its start; others need no closer look.
+MARK: Final = re.compile(" -n | --het-group=")
+#: The same of parts of a heterogeneous job, which it starts in all of them.
+_BESIDE: Final = re.compile(r"(srun) --het-group=([\d,]+) ([^\s:-][^:]*)", re.ASCII)
 
 
 def launched(asked: Sequence[Asking]) -> str:
@@ -74,7 +78,8 @@ def taken_back(dialect: Dialect, job: Job, script: str) -> bool:
     if not dialect.launcher or not script.startswith(SHEBANG) or script.count("\n") != 2 or script[-1] != "\n":
         return False
     line = script[len(SHEBANG):-1]
-    hit = _LINE.fullmatch(line)
+    beside = _BESIDE.fullmatch(line) if dialect.separator else None
+    hit = beside or _LINE.fullmatch(line)
     if hit is None or hit[1] not in (dialect.launcher, *_EVERYWHERE):
         return False
     try:
@@ -83,7 +88,10 @@ def taken_back(dialect: Dialect, job: Job, script: str) -> bool:
             return False
     except (ValueError, QuotingError):
         return False
-    if not _has_copies(job, int(hit[2])):
+    if beside is not None:
+        if hit[2] != ",".join(map(str, range(len(job.task_groups)))) or len(job.task_groups) < 2:
+            return False
+    elif not _has_copies(job, int(hit[2])):
         return False
     job.set_as_is("Executable", words[0])
     if len(words) > 1:
@@ -96,9 +104,11 @@ def taken_back(dialect: Dialect, job: Job, script: str) -> bool:
 def _has_copies(job: Job, copies: int) -> bool:
     """Whether a job has so many tasks; one that asks for so many processors and says nothing of tasks gets them."""
     groups, totals = job.task_groups, request_of(job, bare=True).totals
-    if len(groups) > 1 or totals.copies == copies:
-        return len(groups) == 1
-    if totals.tasks is not None or totals.processors is None or totals.processors.value != copies:
+    if totals.copies == copies:
+        return bool(groups)
+    if len(groups) > 1:
+        return False
+    if totals.layout.tasks is not None or totals.processors is None or totals.processors.value != copies:
         return False
     group = groups[0] if groups else TaskGroup()
     group.items.insert(0, new_property("TaskCount", copies))

@@ -25,7 +25,6 @@ from sssjob.translators.scripts.base import (
     APPROXIMATED,
     DROPPED,
     INVENTED,
-    SITE,
     Dialect,
     Reading,
     Scan,
@@ -33,6 +32,7 @@ from sssjob.translators.scripts.base import (
     asking_for,
     express,
     leftovers,
+    script_apart,
     script_of,
     translator,
     understand,
@@ -207,8 +207,7 @@ def write(document: Document, context: WriteContext) -> str:
     """The description of the jobs in a document; the script of a job belongs into a file beside it."""
     text, scripts = _written(document, context)
     for name in scripts:
-        context.findings.add(SITE, "Executable", f"the script of the job belongs into {name}, beside the description "
-                             "(--out writes both)", policy=context.policy or Policy.WARN)
+        script_apart(document, context, name)
     return text
 
 

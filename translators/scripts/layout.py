@@ -7,7 +7,7 @@ larger total: what a target cannot say in full is told.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import ROUND_CEILING, Decimal
 from fractions import Fraction
@@ -15,15 +15,15 @@ from typing import Final
 
 from sssjob.lexical import LexicalError
 from sssjob.model import Property
-from sssjob.request.asked import AMOUNTS, GROUP, GROUPS, TASK
+from sssjob.request.asked import AMOUNTS, GROUP, GROUPS, JOB, TASK
 from sssjob.request.geometry import Geometry
 from sssjob.request.layout import Layout
 from sssjob.translators.scripts.base import APPROXIMATED, DROPPED, SITE, Asking, Entry
 from sssjob.translators.scripts.choices import is_name
 from sssjob.units import to_bytes
 
-__all__ = ["Amount", "Part", "fits", "join", "nodes_of", "one_part", "part_of", "plain", "shared", "size", "spread",
-           "started", "task_processors", "total_of", "unknown_factor"]
+__all__ = ["Amount", "Part", "fits", "join", "nodes_of", "of_whole_job", "one_part", "part_of", "plain", "shared",
+           "size", "spread", "started", "task_processors", "total_of", "unknown_factor"]
 
 
 @dataclass(slots=True)
@@ -48,7 +48,8 @@ class Part(Layout):
 
 
 def part_of(asking: Asking, *, ranges: bool = False) -> Part:
-    """The layout of the job, or of the group asked for. ranges: the target has ranges of processors."""
+    """The layout of the job, or of the group asked for: of one of several groups only what the group says, for amounts
+    of the job are those of all of them (``of_whole_job``). ranges: the target has ranges of processors."""
     part = Part()
     part.nodes, part.nodes_most = _span(asking, part, "NodeCount", "nodes")
     part.tasks = _number(asking, part, asking.one("TaskCount", (GROUP, GROUPS)), "tasks") or asking.listed or None
@@ -59,26 +60,71 @@ def part_of(asking: Asking, *, ranges: bool = False) -> Part:
     if ranges:
         part.processors, part.processors_most = _span(asking, part, "Processors", "processors")
     else:
-        part.processors = _number(asking, part, asking.one("Processors", AMOUNTS), "processors")
+        part.processors = _number(asking, part, asking.one("Processors", _levels(asking)), "processors")
+    if asking.group is None:
+        for tag, name in (("NodeCount", "nodes"), ("Processors", "processors")):
+            _at_least(asking, part, tag, name)
     _distribution(asking, part)
-    part.memory = _amount(asking, "Memory")
+    part.memory = _amount(asking, part, "Memory")
     if part.memory is not None:
         level = part.memory.entry.level
-        part.beside = [e for e in asking.said("Memory") if e.level != level]
-    part.gpus = _amount(asking, "Resource", name="GPU")
+        part.beside = [e for e in asking.said("Memory") if e.level != level and not _of_all(asking, e)]
+    part.gpus = _amount(asking, part, "Resource", name="GPU")
+    if part.gpus is not None:
+        for e in asking.said("Resource"):
+            if e.attributes.get("name") == "GPU" and e.level != part.gpus.entry.level and not _of_all(asking, e):
+                asking.dropped(e, "another number of GPUs is written", "Resource GPU")
     return part
+
+
+def _at_least(asking: Asking, part: Part, tag: str, name: str) -> None:
+    """Take a count of the job where it is greater than that of its one task group."""
+    said = asking.said(tag)
+    if len(said) < 2 or all(e.level == said[0].level for e in said) or not any(e.level == JOB for e in said):
+        return
+    entry = asking.one(tag, (JOB,))
+    if entry is not None and entry.text.isdigit() and int(entry.text) > (getattr(part, name) or 0):
+        setattr(part, name, int(entry.text))
+        part.sources[name] = entry
+
+
+def _levels(asking: Asking) -> tuple[str, ...]:
+    """Where counts of a part are said."""
+    return AMOUNTS if asking.group is None else (GROUP, GROUPS)
+
+
+def _of_all(asking: Asking, entry: Entry) -> bool:
+    """Whether an amount is that of the whole job, of which the group asked for is a part."""
+    return asking.group is not None and entry.level == JOB and entry.attributes.get("metric", "Total") == "Total"
+
+
+def of_whole_job(asking: Asking, parts: Sequence[Part], *, memory: bool = False) -> None:
+    """Tell of amounts that the job says beside its task groups, where these come to less. memory: the target has an
+    amount of memory for all of them."""
+    for tag, counts in (("Processors", [part.processor_total for part in parts]),
+                        ("NodeCount", [part.node_total for part in parts])):
+        entry = asking.one(tag, (JOB,)) if any(e.level == JOB for e in asking.said(tag)) else None
+        least = 0 if tag == "NodeCount" and None in counts else sum(count or 0 for count in counts)
+        if entry is not None and entry.text.isdigit() and int(entry.text) > least:
+            asking.dropped(entry, f"{entry.text} in all are not asked for, only those of each task group")
+    for tag in ("Resource",) if memory else ("Memory", "Resource"):
+        for e in asking.said(tag):
+            if e.level == JOB and e.attributes.get("metric", "Total") == "Total" and (
+                    tag == "Memory" or e.attributes.get("name") == "GPU"):
+                asking.dropped(e, "it is that of all task groups, each of which is asked for by itself",
+                               tag if tag == "Memory" else "Resource GPU")
 
 
 def _span(asking: Asking, part: Part, tag: str, name: str) -> tuple[int | None, int | None]:
     """Least and most; ``op`` GE with LE is a range."""
     if len(asking.said(tag)) > 1:
-        entries = asking.find(tag, AMOUNTS)
+        entries = asking.find(tag, _levels(asking))
         ops = {e.attributes.get("op", "EQ"): e for e in entries}
         if len(entries) == 2 and ops.keys() == {"GE", "LE"} and not any(
                 e.attributes.keys() & {"conj", "group", "preference"} for e in entries):
             part.sources[name] = ops["GE"]
             return int(ops["GE"].text), int(ops["LE"].text)
-    return _number(asking, part, asking.one(tag, AMOUNTS), name), None
+    return _number(asking, part, asking.one(tag, _levels(asking)), name), None
 
 
 def _number(asking: Asking, part: Part, entry: Entry | None, name: str) -> int | None:
@@ -105,13 +151,21 @@ def _distribution(asking: Asking, part: Part) -> None:
         return                  # an option of its own says it
     if kind == "Geometry":
         try:
-            part.geometry = tuple(map(len, Geometry.parse(text).nodes))
+            geometry = tuple(map(len, Geometry.parse(text).nodes))
         except LexicalError as error:
             asking.dropped(entry, str(error))
+            return
+        if why := part.misfit(geometry=geometry):
+            asking.dropped(entry, why)
+        else:
+            part.geometry = geometry
     elif not text.isdigit() or kind not in ("TasksPerNode", "ProcessorsPerTask") or not int(text):
         asking.dropped(entry, f"a distribution by {kind} is not carried")
     elif kind == "TasksPerNode":
-        part.per_node = int(text)
+        if why := part.misfit(per_node=int(text)):
+            asking.dropped(entry, why)
+        else:
+            part.per_node = int(text)
     else:
         part.cpus = part.cpus or int(text)
 
@@ -120,13 +174,17 @@ def _distribution(asking: Asking, part: Part) -> None:
 _PER: Final = {"Total": "job", "": "job", "PerSlot": "PerProcessor"}
 
 
-def _amount(asking: Asking, tag: str, **attributes: str) -> Amount | None:
+def _amount(asking: Asking, part: Part, tag: str, **attributes: str) -> Amount | None:
     if not asking.said(tag):
         return None
     entry = asking.one(tag, TASK, carried=("units", "metric", "type"), **attributes)
     per = "task"
     if entry is None:
-        entry = asking.one(tag, AMOUNTS, carried=("units", "metric", "type"), **attributes)
+        if any(_of_all(asking, e) for e in asking.said(tag)):
+            levels: tuple[str, ...] = (GROUP, GROUPS)
+        else:
+            levels = AMOUNTS
+        entry = asking.one(tag, levels, carried=("units", "metric", "type"), **attributes)
         if entry is None:
             return None
         metric = entry.attributes.get("metric", "")
@@ -166,27 +224,49 @@ def one_part(asking: Asking, *, ranges: bool = False) -> Part:
         join(asking, one)
     first = parts[0]
     if all(_alike(part) == _alike(first) for part in parts):
-        first.tasks = sum(part.tasks or part.chunks or 1 for part in parts)
+        first = _together(parts)
         asking.note(APPROXIMATED, None, f"TaskGroup: {len(groups)} groups are asked for as one of {first.tasks} tasks",
                     subject="TaskGroup")
-        for name in ("nodes", "processors", "chunks"):
-            if any(_of_group(one, name) for one in many):
-                setattr(first, name, sum(getattr(part, name) or 0 for part in parts) or None)
-        for name in ("memory", "gpus"):
-            amounts = [amount for part in parts if (amount := getattr(part, name)) is not None]
-            if amounts and amounts[0].per == "job" and amounts[0].entry.level == GROUP:
-                setattr(first, name, replace(amounts[0], value=sum(amount.value for amount in amounts)))
     else:
         asking.note(DROPPED, None, f"TaskGroup: {asking.dialect.title} holds one kind of task, the job has "
                     f"{len(groups)}; only the first is carried", subject="TaskGroup")
+    for tag, name in (("NodeCount", "nodes"), ("Processors", "processors")):
+        if any(e.level == JOB for e in asking.said(tag)):
+            stated = _number(asking, first, asking.one(tag, (JOB,)), name)
+            setattr(first, name, max(filter(None, (stated, getattr(first, name))), default=None))
+    first.memory = first.memory or _amount_of_job(asking, first, "Memory")
+    first.gpus = first.gpus or _amount_of_job(asking, first, "Resource", name="GPU")
+    of_job = [amount for amount in (first.memory, first.gpus) if amount is not None and amount.entry.level == JOB]
+    for e in (*asking.said("Memory"), *asking.said("Resource")):
+        if e.level == JOB and (e.tag == "Memory" or e.attributes.get("name") == "GPU") and not any(
+                amount.entry.item is e.item for amount in of_job):
+            asking.dropped(e, "another amount is written", "Memory" if e.tag == "Memory" else "Resource GPU")
     return first
 
 
-_AT_GROUP: Final = {"nodes": "NodeCount", "processors": "Processors", "chunks": "Extension"}
+def _amount_of_job(asking: Asking, part: Part, tag: str, **attributes: str) -> Amount | None:
+    """An amount that the job says beside its task groups."""
+    if not any(e.level == JOB and attributes.items() <= e.attributes.items() for e in asking.said(tag)):
+        return None
+    return _amount(asking, part, tag, **attributes)
 
 
-def _of_group(asking: Asking, name: str) -> bool:
-    return any(e.tag == _AT_GROUP[name] and e.level == GROUP for e in asking.entries)
+def _together(parts: Sequence[Part]) -> Part:
+    """Parts that are alike as one."""
+    first = parts[0]
+    tasks = sum(part.task_total or 1 for part in parts)
+    if any(part.processors for part in parts):
+        first.processors = sum(part.processor_total or 1 for part in parts)
+    for name in ("nodes", "chunks"):
+        setattr(first, name, sum(getattr(part, name) or 0 for part in parts) or None)
+    for name in ("memory", "gpus"):
+        amounts = [amount for part in parts if (amount := getattr(part, name)) is not None]
+        if amounts and amounts[0].per == "job" and amounts[0].entry.level == GROUP:
+            setattr(first, name, replace(amounts[0], value=sum(amount.value for amount in amounts)))
+    first.geometry = tuple(count for part in parts for count in part.geometry) if all(
+        part.geometry for part in parts) else ()
+    first.tasks = tasks
+    return first
 
 
 def _alike(part: Part) -> tuple[object, ...]:
@@ -200,7 +280,11 @@ def task_processors(asking: Asking, part: Part) -> tuple[int | None, int | None]
 
     What does not divide is not rounded up: the target asks for fewer, and a finding says so.
     """
-    tasks, processors = part.slots, part.processor_total
+    tasks, nodes = part.slots, part.sources.get("nodes")
+    if nodes is not None and part.nodes and tasks is not None and tasks < part.nodes:
+        asking.dropped(nodes, f"{tasks} tasks are on as many nodes at most")
+        part.nodes = part.nodes_most = None
+    processors = part.processor_total
     if tasks is None or processors is None:
         return tasks, part.cpus
     each = part.processors_each or max(1, processors // tasks)
@@ -217,7 +301,7 @@ def task_processors(asking: Asking, part: Part) -> tuple[int | None, int | None]
 def total_of(amount: Amount, part: Part) -> int | None:
     """An amount of the whole part; None where nothing says what it is multiplied with."""
     count = {"job": 1, "PerNode": part.node_total, "PerChunk": part.chunks, "PerProcessor": part.processor_total,
-             "task": part.task_total or 1,
+             "task": part.tasks_assumed,
              "PerGPU": None if part.gpus is None or amount is part.gpus else total_of(part.gpus, part)}.get(amount.per)
     return None if count is None else amount.value * count
 

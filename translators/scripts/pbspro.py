@@ -8,11 +8,11 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import replace
-from decimal import Decimal
+from decimal import ROUND_CEILING, Decimal
 from typing import Final
 
 from sssjob.model import TaskGroup
-from sssjob.request.asked import JOB
+from sssjob.request.asked import JOB, Entry
 from sssjob.request.layout import Kind
 from sssjob.translators.scripts import _pbs
 from sssjob.translators.scripts.base import (
@@ -31,7 +31,7 @@ from sssjob.translators.scripts.base import (
 from sssjob.translators.scripts.choices import one_host, simple_features
 from sssjob.translators.scripts.common import Written
 from sssjob.translators.scripts.grammars import COUNT, PBS_SECONDS
-from sssjob.translators.scripts.layout import Amount, Part, fits, join, part_of, shared, spread, started
+from sssjob.translators.scripts.layout import Amount, Part, fits, join, of_whole_job, part_of, shared, spread, started
 from sssjob.translators.scripts.raw import Option, split_outside
 from sssjob.units import to_bytes
 
@@ -186,10 +186,14 @@ def _write_select(asking: Asking) -> Written:
         spread(one, part)
         started(one, part)
     packed = _packed(asking, [p for _, p in parts])
+    if len(parts) > 1 and not packed:
+        of_whole_job(asking, [part for _, part in parts], memory=parts[0][1].chunks is not None)
     scattered = not packed and all(
         p.nodes == p.chunks if p.chunks is not None else p.node_total is not None for _, p in parts)
     options = _old(asking, parts[0][1]) if len(parts) == 1 else None
     if options is None:
+        if not (scattered or packed):
+            _unscattered(many, [p for _, p in parts])
         outside = _outside(asking, [p for _, p in parts])
         texts = [_select(one, part) for one, part in parts]
         options = [("-l select", "+".join(t for t in texts if t)), *outside]
@@ -199,6 +203,16 @@ def _write_select(asking: Asking) -> Written:
     for one in many:
         join(asking, one)
     return options + _place(asking, words)
+
+
+def _unscattered(many: list[Asking], parts: list[Part]) -> None:
+    """The findings for groups whose nodes are not asked for, because other groups say nothing of theirs: the place of
+    chunks is one for the whole job."""
+    for one, part in zip(many, parts, strict=True):
+        if part.chunks is None and (part.node_total or 1) > 1:
+            one.note(APPROXIMATED, part.sources.get("nodes") or part.sources.get("distribution"), "NodeCount: the "
+                     f"chunks for {part.node_total} nodes may share some: other groups do not say how many nodes",
+                     subject="NodeCount")
 
 
 def _packed(asking: Asking, parts: list[Part]) -> bool:
@@ -221,17 +235,34 @@ def _outside(asking: Asking, parts: list[Part]) -> Written:
         for part in parts:
             if part.memory in amounts:
                 part.memory = None
-    return made + beside(asking, parts[0])
+    of_job = memory_of_job(asking) if len(parts) > 1 and parts[0].chunks is not None else 0
+    return made + _of_job(max(of_job, beside(asking, parts[0])))
 
 
-def beside(asking: Asking, part: Part) -> Written:
-    """``-l mem`` of the job where another amount of memory is written too."""
+def memory_of_job(asking: Asking) -> int:
+    """Bytes that a job with several task groups says of all of them; 0 where it does not."""
+    entry = next((e for e in asking.said("Memory") if e.level == JOB
+                  and e.attributes.get("metric", "Total") == "Total"), None)
+    return 0 if entry is None else _whole(entry)
+
+
+def _whole(entry: Entry) -> int:
+    entry.used = True
+    entry.understood |= {"units", "metric"}
+    return int(to_bytes(Decimal(entry.text), entry.attributes.get("units")).to_integral_value(ROUND_CEILING))
+
+
+def _of_job(amount: int) -> Written:
+    return [("-l mem", _pbs.size_text(str(amount)))] if amount else []
+
+
+def beside(asking: Asking, part: Part) -> int:
+    """Bytes of the job where another amount of memory is written too; 0 where nothing says them."""
     for e in part.beside:
         if e.level == JOB and "metric" not in e.attributes:
-            e.understood |= {"units"}
-            return [("-l mem", _pbs.size_text(str(int(to_bytes(Decimal(e.text), e.attributes.get("units"))))))]
+            return _whole(e)
         asking.dropped(e, "another amount of memory is written")
-    return []
+    return 0
 
 
 def _place(asking: Asking, words: list[str]) -> Written:
@@ -254,7 +285,7 @@ def _old(asking: Asking, part: Part) -> Written | None:
     options: Written = [("-l ncpus", str(part.processors))] if part.processors else []
     if part.memory is not None:
         options.append(("-l mem" if part.memory.per == "job" else "-l pmem", _pbs.size_text(str(part.memory.value))))
-    return options + beside(asking, part)
+    return options + _of_job(beside(asking, part))
 
 
 def _select(asking: Asking, part: Part) -> str:
@@ -294,6 +325,10 @@ def pieces(asking: Asking, part: Part, count: int) -> list[Kind]:
     if part.per_node and part.task_total is None and part.processors is None:
         return [Kind(count, part.per_node, part.per_node * (part.cpus or 1), of_job)]
     kinds = part.kinds(count, of_job)
+    idle = sum(kind.count for kind in kinds if kind.tasks == 0)
+    if idle:
+        asking.note(APPROXIMATED, part.sources.get("tasks"), f"TaskCount: {idle} of {count} nodes have no task",
+                    subject="TaskCount")
     if part.chunks is None:
         return [kind if kind.processors is not None else replace(kind, processors=part.cpus) for kind in kinds]
     ranks = part.tasks is not None
@@ -310,8 +345,9 @@ def _resources(asking: Asking, part: Part, count: int, kind: Kind) -> str:
     if threads is not None and fits(asking, threads, threads.text):
         words.append(f"ompthreads={threads.text}")
     gpus = 0 if part.gpus is None else gpus_of(part.gpus, kind)
-    if part.memory is not None:
-        words.append(f"mem={_pbs.size_text(str(_memory(asking, part, part.memory, count, kind, gpus)))}")
+    memory = 0 if part.memory is None else _memory(asking, part, part.memory, count, kind, gpus)
+    if part.memory is not None and (memory or not part.memory.value):
+        words.append(f"mem={_pbs.size_text(str(memory))}")
     if part.gpus is not None and gpus:
         words.append(f"ngpus={gpus}")
         if part.gpus.kind:
@@ -325,7 +361,10 @@ def _memory(asking: Asking, part: Part, memory: Amount, count: int, kind: Kind, 
         return memory.value
     if memory.per == "job":
         return shared(asking, memory, count, "chunks", 1024)
-    factor = {"task": kind.tasks or 1, "PerProcessor": kind.processors or 1, "PerGPU": gpus}.get(memory.per)
+    if memory.per == "task" and kind.tasks == 0:
+        return 0
+    factor = {"task": kind.tasks or kind.processors or 1, "PerProcessor": kind.processors or 1,
+              "PerGPU": gpus}.get(memory.per)
     if not factor:
         asking.note(SITE, memory.entry, f"{memory.per} is written for each chunk")
         return memory.value
@@ -336,7 +375,10 @@ def gpus_of(gpus: Amount, kind: Kind) -> int:
     """GPUs of a chunk."""
     if gpus.per == "job":
         return kind.units or 0
-    return gpus.value * {"task": kind.tasks or 1, "PerProcessor": kind.processors or 1}.get(gpus.per, 1)
+    if gpus.per == "task" and kind.tasks == 0:
+        return 0
+    return gpus.value * {"task": kind.tasks or kind.processors or 1,
+                         "PerProcessor": kind.processors or 1}.get(gpus.per, 1)
 
 
 def _features(asking: Asking) -> str:

@@ -15,7 +15,7 @@ from sssjob.element import Container, Property, Value
 from sssjob.findings import Policy, Severity
 from sssjob.model import CLASSES, Document, File, Job, Raw, TaskGroup
 from sssjob.translators.base import ReadContext
-from sssjob.translators.scripts.copies import taken_back
+from sssjob.translators.scripts.copies import MARK, taken_back
 from sssjob.translators.scripts.grammars import Grammar, Kept
 from sssjob.translators.scripts.placeholders import scanned
 from sssjob.translators.scripts.raw import TEMPLATE, Line, Option, lines_of
@@ -198,7 +198,7 @@ def read(dialect: Dialect, data: bytes, context: ReadContext) -> Document:
     scan.rest = taken(reading, scan.rest)
     job = understand(reading, scan.components)
     body = "".join([line.text + line.end for line in scan.rest])
-    alone = not encoded and " -n " in body[:200] and taken_back(dialect, job, body)
+    alone = not encoded and MARK.search(body, 0, 200) is not None and taken_back(dialect, job, body)
     if not alone:
         job.set_as_is("Executable", f"#{SCRIPT}")
     inner = sorted([i for i in job.items if i.tag in _ORDER], key=_order)

@@ -30,6 +30,7 @@ from sssjob.translators.scripts.layout import (
     Amount,
     Part,
     join,
+    of_whole_job,
     part_of,
     spread,
     started,
@@ -40,6 +41,7 @@ from sssjob.translators.scripts.pbspro import (
     beside,
     chunk_count,
     gpus_of,
+    memory_of_job,
     pieces,
     read_nodes,
     read_process_memory,
@@ -77,6 +79,8 @@ def _write_layout(asking: Asking) -> Written:
     for one, part in parts:
         spread(one, part)
         started(one, part)
+    if len(parts) > 1:
+        of_whole_job(asking, [part for _, part in parts], memory=True)
     first = parts[0][1]
     features = any(one.find(tag) for one in many for tag in ("Feature", "Node"))
     options: Written = []
@@ -138,24 +142,28 @@ def _memories(asking: Asking, parts: list[tuple[Asking, Part]]) -> Written:
         if part.memory is not None:
             stated.setdefault(id(part.memory.entry.item), []).append((one, part, part.memory))
     written = [(same, *_memory(*same[0])) for same in stated.values()]
-    options = [option for same in stated.values() for option in beside(*same[0][:2])]
+    of_job = max([memory_of_job(asking)] * (len(parts) > 1) + [beside(*same[0][:2]) for same in stated.values()],
+                 default=0)
     if len(written) == 1 and (written[0][1] == "-l mem" or len(written[0][0]) == len(parts)):
-        return [*options, (written[0][1], _pbs.size_text(str(written[0][2])))]
+        name, amount = written[0][1:]
+        if name == "-l mem":
+            amount, of_job = max(amount, of_job), 0
+        options = [("-l mem", of_job)] if of_job else []
+        return [(name, _pbs.size_text(str(amount))) for name, amount in (*options, (name, amount))]
     if written:
         asking.note(APPROXIMATED, None, "Memory: one amount is written for all parts of the job", subject="Memory")
         total = sum(amount if name == "-l mem" else sum(total_of(memory, part) or memory.value
                                                         for _, part, memory in same)
                     for same, name, amount in written)
-        options.append(("-l mem", _pbs.size_text(str(total))))
-    return options
+        of_job = max(of_job, total)
+    return [("-l mem", _pbs.size_text(str(of_job)))] if of_job else []
 
 
 def _memory(asking: Asking, part: Part, memory: Amount) -> tuple[str, int]:
     """``-l mem`` of the job or ``-l pmem`` of a process; a process is one of the slots of ppn."""
     if memory.per == "job":
         return "-l mem", memory.value
-    tasks, processors = part.task_total, part.processor_total
-    if memory.per == "task" and (tasks or 1) == (processors or 1):
+    if memory.per == "task" and part.tasks_assumed == (part.processor_total or 1):
         return "-l pmem", memory.value
     total = total_of(memory, part)
     if memory.per == "PerProcessor":

@@ -20,6 +20,7 @@ from sssjob.translators.scripts.rows import (
     APPROXIMATED,
     DIALECT,
     DROPPED,
+    SITE,
     AnyRow,
     Dialect,
     Row,
@@ -29,7 +30,7 @@ from sssjob.translators.scripts.rows import (
     place,
 )
 
-__all__ = ["asking_for", "directive_of", "express", "leftovers", "script_of", "write"]
+__all__ = ["asking_for", "directive_of", "express", "leftovers", "script_apart", "script_of", "write"]
 
 def write(dialect: Dialect, document: Document, context: WriteContext) -> str:
     """The script of the one job in a document; what it cannot say is in ``context.findings``."""
@@ -234,3 +235,13 @@ def script_of(asking: Asking) -> str:
     shebang, asking.body = _body([asking])
     _defaults(asking)
     return shebang + asking.body
+
+
+def script_apart(document: Document, context: WriteContext, name: str) -> None:
+    """The finding for a script that is a file of its own beside a description, at the first Executable that names
+    one."""
+    jobs = [job for job, _ in document.jobs() if str(job.value("Executable") or "").startswith("#")]
+    job = jobs[0] if jobs else None
+    context.findings.add(SITE, "Executable", f"the script of the job belongs into {name}, beside the description "
+                         "(--out writes both)", policy=context.policy or Policy.WARN, path="" if job is None else
+                         "/Job/Executable", item=None if job is None else job.first("Executable"), within=job)

@@ -14,6 +14,7 @@ from sssjob.element import Property
 from sssjob.errors import RejectedError
 from sssjob.findings import Findings
 from sssjob.model import Environment
+from sssjob.request import request_of
 from sssjob.request.asked import AMOUNTS, GROUP, GROUPS, JOB, NEAREST, TASK
 from sssjob.translators.scripts.base import (
     APPROXIMATED,
@@ -114,6 +115,10 @@ class Writer:
             self.add(part, "Description", e.text, e)
         parallel = {tag: self.whole(self.asking.one(tag, levels, carried=("type",))) for tag, levels in (
             ("TaskCount", (GROUP, GROUPS)), ("TaskDistribution", AMOUNTS), ("Processors", TASK))}
+        if len(self.asking.job.task_groups) > 1:
+            self.asking.note(DROPPED, None, "TaskGroup: JSDL holds one kind of task, the job has "
+                             f"{len(self.asking.job.task_groups)}", subject="TaskGroup")
+        self.processes(parallel)
         said = self.asking.extension("Application", "jsdl")
         kind = said.text if said is not None else "POSIXApplication"
         if any(n is not None for n in parallel.values()):
@@ -133,6 +138,18 @@ class Writer:
         if len(run) or said is not None:
             part.append(run)
         return part
+
+    def processes(self, counts: dict[str, int | None]) -> None:
+        """Say how many processes there are where the job leaves it to follow, and tell of a script started as often."""
+        totals = request_of(self.asking.job, bare=True).totals
+        slots = totals.layout.slots or totals.layout.nodes
+        if counts["TaskCount"] is None and slots and any(n is not None for n in counts.values()):
+            counts["TaskCount"] = slots
+        processes = counts["TaskCount"] or 1
+        if processes != totals.copies:
+            entry = next((e for tag in ("TaskCount", "TaskDistribution") for e in self.asking.said(tag)), None)
+            self.asking.note(DROPPED, entry, f"TaskCount: the {processes} processes of an SPMDApplication are as many "
+                             f"copies of the executable, not {totals.copies}", subject="TaskCount")
 
     def whole(self, entry: Entry | None) -> int | None:
         """A number of an SPMDApplication; None where there is none, or none that can be said."""

@@ -257,14 +257,21 @@ class _Writing(Asked):
 
     def _layout(self) -> Layout:
         """What the job says of nodes, tasks and processors; their entries are kept for findings."""
-        layout = Layout(nodes=self.count("NodeCount", self.amounts),
+        layout = Layout(nodes=self._most("NodeCount"),
                         tasks=self.count("TaskCount", (GROUP, GROUPS)) or self.listed or None,
-                        processors=self.count("Processors", self.amounts), cpus=self.count("Processors", TASK))
+                        processors=self._most("Processors"), cpus=self.count("Processors", TASK))
         chunks = self.one("Extension", AMOUNTS, name="ChunkCount", type="Scheduler") if self.says_chunks() else None
         if chunks is not None and chunks.text.isdigit():
             layout.chunks = int(chunks.text) or None
         self._distribution(layout)
         return layout
+
+    def _most(self, tag: str) -> int | None:
+        """The greater of what a group and the job say of a count; a group beside others has only its own."""
+        levels = self.amounts
+        counts = [self.count(tag, tuple(some)) for some in ((GROUP, GROUPS), (JOB,)) if set(some) <= set(levels)
+                  and any(e.level in some for e in self.said(tag))]
+        return max(filter(None, counts), default=None)
 
     def says_chunks(self) -> bool:
         """Whether the job counts chunks, pieces that the manager places as it likes."""
@@ -272,7 +279,11 @@ class _Writing(Asked):
 
     def _counts(self, layout: Layout) -> dict[str, Any]:
         """Nodes, processes and cores of each process."""
-        processes, processors = layout.slots, layout.processor_total
+        processes = layout.slots
+        if processes is not None and layout.nodes and processes < layout.nodes:
+            self._lost("NodeCount", f"{processes} processes are on as many nodes at most")
+            layout.nodes = None
+        processors = layout.processor_total
         each = layout.cpus
         if processes is not None and processors is not None:
             whole = layout.processors_each or max(1, processors // processes)
@@ -316,15 +327,22 @@ class _Writing(Asked):
         kind = entry.attributes.get("type") or (
             "TasksPerNode" if text.isdigit() else "Geometry" if text.startswith("{") else "Rule")
         if kind == "TasksPerNode" and text.isdigit() and int(text):
-            layout.per_node = int(text)
+            if why := layout.misfit(per_node=int(text)):
+                self.dropped(entry, why)
+            else:
+                layout.per_node = int(text)
         elif kind == "ProcessorsPerTask" and text.isdigit() and int(text):
             layout.cpus = layout.cpus or int(text)
         elif kind == "Geometry":
             try:
-                layout.geometry = tuple(map(len, Geometry.parse(text).nodes))
+                geometry = tuple(map(len, Geometry.parse(text).nodes))
             except LexicalError as error:
                 self.dropped(entry, str(error))
                 return
+            if why := layout.misfit(geometry=geometry):
+                self.dropped(entry, why)
+                return
+            layout.geometry = geometry
             if len(set(layout.geometry)) > 1:
                 self.dropped(entry, f"{layout.task_total} processes are asked for, not which of them share a node")
         else:
@@ -336,6 +354,9 @@ class _Writing(Asked):
         entry = each or self.one("Resource", self.amounts, carried=("units", "metric"), name="GPU")
         if entry is None:
             return None
+        for e in self.said("Resource"):
+            if e.attributes.get("name") == "GPU" and e.level != entry.level and not self.target.side_by_side:
+                self._beside(e, "another number of GPUs is written")
         amount = int(Decimal(entry.value).to_integral_value(ROUND_CEILING))
         if each is not None:
             return amount
@@ -349,6 +370,12 @@ class _Writing(Asked):
             self.note("SSS502", entry, f"GPU: {amount * factor} in all are {amount * factor // processes} for each of "
                       f"{processes} processes", "info")
         return amount * factor // processes
+
+    def _beside(self, entry: Entry, why: str) -> None:
+        """The finding for an amount that gives way to one of another level."""
+        entry.used = True
+        entry.understood |= entry.attributes.keys()
+        self.dropped(entry, why, "Resource GPU")
 
     def _factor(self, entry: Entry, layout: Layout) -> int | None:
         """What an amount is multiplied with to become that of the whole job; None, with a finding, where nothing says
@@ -370,7 +397,7 @@ class _Writing(Asked):
         entry = each or self.one("Memory", self.amounts, carried=("units", "metric"))
         if entry is None:
             return None
-        factor = (layout.task_total or 1) if each else self._factor(entry, layout)
+        factor = layout.tasks_assumed if each else self._factor(entry, layout)
         if factor is None:
             return None
         try:

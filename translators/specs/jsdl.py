@@ -11,15 +11,14 @@ from collections.abc import Mapping
 
 from lxml import etree
 
-from sssjob.findings import Policy
 from sssjob.model import Document
 from sssjob.translators.base import ReadContext, Translator, WriteContext
 from sssjob.translators.recognise import Fit, Sample, by_root
 from sssjob.translators.scripts.base import (
-    SITE,
     Reading,
     asking_for,
     leftovers,
+    script_apart,
 )
 from sssjob.translators.specs._jsdl_from import JobReader
 from sssjob.translators.specs._jsdl_names import FORMAT, JSDL
@@ -45,8 +44,7 @@ def write(document: Document, context: WriteContext) -> str:
     """The JobDefinition of the one job in a document; what it cannot say is in ``context.findings``."""
     text, scripts = _written(document, context)
     for name in scripts:
-        context.findings.add(SITE, "Executable", f"the script of the job belongs into {name}, beside the description "
-                             "(--out writes both)", policy=context.policy or Policy.WARN)
+        script_apart(document, context, name)
     return text
 
 

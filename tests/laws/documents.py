@@ -1,0 +1,121 @@
+"""Documents with a geometry: amounts at every level, what they are per, tasks and how they are spread."""
+
+from __future__ import annotations
+
+from hypothesis import strategies as st
+
+from sssjob.intake import gate
+from sssjob.model import Document, Job
+from sssjob.reader import read_document
+
+__all__ = ["geometries", "job_of", "read"]
+
+UNITS = st.sampled_from([("B", 1 << 20), ("KB", 4096), ("MB", 3000), ("GB", 9), ("GB", 9), ("GB", 9)])
+METRICS = st.sampled_from(["", "", "Total", "PerNode", "PerProcessor", "PerGPU"])
+OPS = st.sampled_from(["", "", "", "GE"])
+
+
+def read(text: str) -> Document:
+    """The document of a text."""
+    return read_document(text.encode())
+
+
+def job_of(document: Document) -> Job:
+    """Its one job."""
+    return next(job for job, _ in document.jobs())
+
+
+@st.composite
+def _amount(draw: st.DrawFn, tag: str, *, metrics: bool) -> str:
+    unit, most = draw(UNITS)
+    metric = draw(METRICS) if metrics else ""
+    metric = "" if tag == "Disk" and metric == "PerGPU" else metric
+    more = f" metric='{metric}'" if metric else ""
+    return f"<{tag} units='{unit}'{more}>{draw(st.integers(1, most))}</{tag}>"
+
+
+@st.composite
+def _gpus(draw: st.DrawFn, *, metrics: bool) -> str:
+    metric = draw(st.sampled_from(["", "", "PerNode"])) if metrics else ""
+    more = (f" metric='{metric}'" if metric else "") + draw(st.sampled_from(["", "", " type='a100'"]))
+    return f"<Resource name='GPU'{more}>{draw(st.integers(1, 6))}</Resource>"
+
+
+@st.composite
+def _counts(draw: st.DrawFn) -> list[str]:
+    """NodeCount and Processors."""
+    lines = []
+    if draw(st.booleans()):
+        lines.append(f"<NodeCount>{draw(st.integers(1, 4))}</NodeCount>")
+    if draw(st.booleans()):
+        count, op = draw(st.integers(1, 16)), draw(OPS)
+        lines.append(f"<Processors{f' op={chr(34)}{op}{chr(34)}' if op else ''}>{count}</Processors>")
+        if op and draw(st.booleans()):
+            lines.append(f'<Processors op="LE">{count + draw(st.integers(0, 8))}</Processors>')
+    return lines
+
+
+@st.composite
+def _distribution(draw: st.DrawFn) -> list[str]:
+    kind = draw(st.sampled_from(["", "", "TasksPerNode", "ProcessorsPerTask", "Geometry"]))
+    if not kind:
+        return []
+    if kind != "Geometry":
+        return [f'<TaskDistribution type="{kind}">{draw(st.integers(1, 4))}</TaskDistribution>']
+    text, at = "", 1
+    for size in draw(st.lists(st.integers(1, 4), min_size=1, max_size=4)):
+        text += "{" + ",".join(map(str, range(at, at + size))) + "}"
+        at += size
+    return [f'<TaskDistribution type="Geometry">{text}</TaskDistribution>']
+
+
+@st.composite
+def _some(draw: st.DrawFn, parts: list[st.SearchStrategy[str]], chance: int = 3) -> list[str]:
+    return [draw(part) for part in parts if draw(st.integers(0, chance)) == 0]
+
+
+@st.composite
+def _group(draw: st.DrawFn, *, alone: bool) -> list[str]:
+    count = draw(st.integers(0 if alone else 1, 8))
+    lines = [f"<TaskCount>{count}</TaskCount>"] if count else []
+    lines += draw(_distribution())
+    inner = draw(_some([_amount("Memory", metrics=True), _gpus(metrics=True)], 5))
+    if draw(st.integers(0, 2 if not alone else 7)) == 0:
+        inner += draw(_counts())
+    if inner:
+        lines += ["<Requested>", *inner, "</Requested>"]
+    each = draw(_some([st.integers(1, 4).map(lambda n: f"<Processors>{n}</Processors>"),
+                       _amount("Memory", metrics=False), _gpus(metrics=False)]))
+    if each:
+        lines += ["<TaskDefaults>", "<Requested>", *each, "</Requested>", "</TaskDefaults>"]
+    return ["<TaskGroup>", *lines, "</TaskGroup>"] if lines else []
+
+
+@st.composite
+def _texts(draw: st.DrawFn) -> str:
+    """A property a line, so that the line of a finding tells which one it is about."""
+    job = draw(_counts())
+    job += draw(_some([_amount("Memory", metrics=True), _gpus(metrics=True), _amount("Disk", metrics=True),
+                       st.integers(1, 9).map(lambda n: f"<Resource name='License' type='lic'>{n}</Resource>"),
+                       st.integers(60, 100_000).map(lambda n: f"<Duration>{n}</Duration>")]))
+    if any("op=" in line for line in job) or (job and draw(st.booleans())):
+        job = ["<Requested>", *job, "</Requested>"]
+    groups = draw(st.sampled_from([0, 1, 1, 1, 1, 2]))
+    for _ in range(groups):
+        job += draw(_group(alone=groups == 1))
+    if draw(st.integers(0, 5)) == 0:
+        lines = ["<Request>", '<File id="S">#!/bin/sh', "/bin/step</File>", "<Job>", "<Executable>#S</Executable>",
+                 *job, "</Job>", "</Request>"]
+    else:
+        lines = ["<Job>", "<Executable>/bin/step</Executable>", *job, "</Job>"]
+    return "\n".join(lines)
+
+
+def _sound(text: str) -> bool:
+    """Whether no check refuses it."""
+    return not any(f.rejects for f in gate(read(text)))
+
+
+def geometries() -> st.SearchStrategy[str]:
+    """Texts of documents that no door refuses."""
+    return _texts().filter(_sound)

@@ -1,0 +1,76 @@
+"""What a document asks for survives its way through a format: what is read again is met by the same offers and starts
+as many copies, unless a finding says how it differs."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from fractions import Fraction
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+
+from sssjob.findings import Policy
+from sssjob.model import Document, Property, new_property
+from sssjob.request import Offer, Total, match, request_of
+from sssjob.translators import ReadContext, get
+from tests.laws.documents import geometries, job_of, read
+from tests.laws.readers import READERS
+from tests.laws.test_amounts import subject_words, written
+from tests.strategies import examples
+
+FORMATS = (*READERS, "sss", "sss-json")
+SETTINGS = settings(max_examples=examples(25), deadline=None, suppress_health_check=list(HealthCheck))
+
+
+def offered(total: Total, value: Fraction) -> Property:
+    """An amount of an offer."""
+    tag, name, kind = total.identity
+    named = {k: v for k, v in (("name", name), ("type", kind), ("units", total.units)) if v}
+    number = Decimal(value.numerator) / Decimal(value.denominator)
+    return new_property(tag, int(number) if tag in ("Processors", "NodeCount") else number, named)
+
+
+def there_and_back(name: str, document: Document) -> tuple[Document, set[str]]:
+    """The document read again, and what findings are about."""
+    output, findings = written(name, document)
+    context = ReadContext(policy=Policy.WARN)
+    back = get(name).read(output.encode(), context)
+    return back, {word for f in (*findings, *context.findings) for word in subject_words(f)
+                  if f.severity != "info" or f.rule == "SSS503"}
+
+
+@pytest.mark.parametrize("name", FORMATS)
+@SETTINGS
+@given(geometries())
+def test_the_same_offers_meet_what_is_read_again(name: str, text: str) -> None:
+    document = read(text)
+    job = job_of(document)
+    totals = [total for total in request_of(job, bare=True).totals.all() if total.known]
+    back, told = there_and_back(name, document)
+    told -= {"Environment", "Executable", "Launcher"}
+    if told:
+        return          # the other law sees to it that findings are about what differs
+    again = job_of(back)
+    nodes = next((int(total.value) for total in totals if total.identity[0] == "NodeCount"), 1)
+    one_each = [] if any(total.identity[0] == "Processors" for total in totals) else [
+        new_property("Processors", nodes)]         # every node that is offered has one
+    offers = [Offer.of([*one_each, *(offered(total, total.value) for total in totals)])]
+    offers += [Offer.of([*one_each, *(offered(t, t.value - 1 if t is less else t.value) for t in totals)])
+               for less in totals
+               if less.identity[0] not in ("Processors", "NodeCount") or less.value > 1]
+    for offer in offers:
+        if offer.properties:
+            found, before = match(again, offer), match(job, offer)
+            assert found.met == before.met, "\n".join((text, *before.lines(), *found.lines()))
+
+
+@pytest.mark.parametrize("name", FORMATS)
+@SETTINGS
+@given(geometries())
+def test_as_many_copies_start_again(name: str, text: str) -> None:
+    document = read(text)
+    totals = request_of(job_of(document), bare=True).totals
+    back, told = there_and_back(name, document)
+    again = request_of(job_of(back), bare=True).totals
+    about = {"TaskCount", "TaskDistribution", "TaskGroup", "NodeCount", "Processors"}
+    assert again.copies == totals.copies or not told.isdisjoint(about), f"{text}\n{written(name, document)[0]}"
