@@ -210,4 +210,4 @@ class Layout:
         if each is not None and tasks is not None and all(n for _, n in tasks) \
                 and each * sum(n * count for n, count in tasks) == total:
             return [(count, n * each) for count, n in tasks]
-        return runs(max(total, places if self.node_stated == places else 0), places)
+        return runs(total, places)
