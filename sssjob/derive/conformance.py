@@ -173,7 +173,7 @@ _TEXT: Final[dict[str, tuple[_Row, ...]]] = {
         ("SHOULD", "TaskDistribution is supported", "sssjob/validation.py::_Checker.distribution"),
         ("MAY", "TaskDistribution stands at most once in a scope", _COUNTED),
         ("MAY", "TaskDistribution has type: Rule, TasksPerNode, ProcessorsPerTask, Geometry",
-         "sssjob/_contradictions.py::distribution_of"),
+         "sssjob/request/geometry.py::distribution_of"),
         ("MAY", "@type of TaskDistribution is supported", "sssjob/request/geometry.py::Geometry"),
         ("must", "components resolve contradicting Processors, NodeCount and TaskCount",
          "sssjob/validation.py::_Checker.distribution"),

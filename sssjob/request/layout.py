@@ -205,9 +205,7 @@ class Layout:
         total = self.processor_total
         if total is None:
             return None
-        each = (1 if self.processors is None else None) if tasks is None or not self.processors_each else \
-            self.processors_each
-        if each is not None and tasks is not None and all(n for _, n in tasks) \
-                and each * sum(n * count for n, count in tasks) == total:
-            return [(count, n * each) for count, n in tasks]
+        of_tasks = sum(n * count for n, count in tasks or ())
+        if tasks is not None and of_tasks and total % of_tasks == 0 and all(count for _, count in tasks):
+            return [(n, count * (total // of_tasks)) for n, count in tasks]     # each task has as many
         return runs(total, places)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
@@ -191,7 +192,9 @@ to = 06:00:00
     Path("jobs.xml").write_text("<Job><Id>a</Id><Requested><Processors>1</Processors><Duration>7200</Duration>"
                                 "</Requested></Job>")
     quote = ("quote", "jobs.xml", "--rates", "rates.toml")
-    assert sssjob(*quote).code == 1
+    now = sssjob(*quote)
+    assert now.code == 0 and re.fullmatch(r"a: [12]\.\d\d EUR\n", now.out)
+    assert "quoted as if the job started now" in now.err
     for start, amount in (("2026-03-05T12:00", "2.00"), ("2026-03-05T21:00", "1.50"), ("2026-03-05T23:00", "1.00")):
         assert sssjob(*quote, "--start", start, "--timezone", "Europe/Berlin") == (0, f"a: {amount} EUR\n", "")
 

@@ -309,7 +309,9 @@ def _term(asking: Asking, tag: str, term: Term) -> str:
         return f"{term.name} {'==' if term.wanted else '=!='} True"
     said = [f"{_SAID[tag]} {'==' if term.wanted else '!='} {condor_string(name, tag)}"
             for name in expanded([term]) or ()]
-    return said[0] if len(said) == 1 else f"({(' || ' if term.wanted else ' && ').join(said)})"
+    if len(said) > 1 and term.wanted:
+        return f"({' || '.join(said)})"
+    return " && ".join(said)
 
 
 def read_command(reading: Reading, options: Mapping[str, Option]) -> None:

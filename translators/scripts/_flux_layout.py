@@ -93,6 +93,8 @@ def _slots(asking: Asking, part: Part, tasks: int | None) -> int | None:
     """Slots in all."""
     if tasks is None and part.per_node is not None:
         tasks = part.per_node
+        asking.note(APPROXIMATED, part.sources.get("distribution"), f"TaskDistribution: {tasks} slots in all, for the "
+                    "job does not say how many nodes", subject="TaskDistribution")
     if tasks is None and (part.cpus or part.gpus) and part.node_stated is None:
         return 1
     return tasks
@@ -137,8 +139,9 @@ def _gpus(asking: Asking, part: Part, gpus: Amount, size: tuple[int | None, int 
             asking.note(APPROXIMATED, gpus.entry, f"{total} GPUs in all are shared out among {whole} slots", "info")
         return slots, cpus, total // whole
     if whole % total == 0 and total % (nodes or 1) == 0:
-        asking.note(APPROXIMATED, gpus.entry, f"{total} GPUs in all: {total} slots with one each are written, in place "
-                    f"of {whole}")
+        for entry in (gpus.entry, part.sources.get("tasks")):
+            asking.note(APPROXIMATED, entry, f"{total} GPUs in all: {total} slots with one each are written in place "
+                        f"of {whole}", subject=entry.tag if entry is not None else "TaskCount")
         return total, (cpus or 1) * (whole // total), 1
     asking.dropped(gpus.entry, f"{total} GPUs cannot be shared out evenly among {whole} slots")
     return slots, cpus, None

@@ -361,6 +361,10 @@ def _write_groups(asking: Asking) -> Written:
     kept = asking.extension("R", "lsf")
     if kept is not None:
         asking.dropped(kept, "it cannot stand beside a compound requirement")
+    if all(text.endswith("*{}") for text in texts):
+        asking.note(APPROXIMATED, None, f"TaskGroup: {len(texts)} groups that ask for nothing but tasks are asked for "
+                    f"as one of {slots} tasks", subject="TaskGroup")
+        return [("-n", str(slots)), *write_hosts(asking)]
     return [("-n", str(slots)), ("-R", "+".join(texts)), *write_hosts(asking)]
 
 
@@ -442,6 +446,8 @@ def _disk(asking: Asking, part: Part, disk: Entry) -> int:
     """Bytes of scratch space on a host."""
     value = int(to_bytes(Decimal(disk.text), disk.attributes.get("units")).to_integral_value(ROUND_CEILING))
     metric = disk.attributes.get("metric", "")
+    if value % 1024:
+        asking.note(APPROXIMATED, disk, "rounded up to whole KB")
     if metric == "PerNode":
         return value
     per = "task" if disk.level in TASK else {"": "job", "Total": "job", "PerSlot": "PerProcessor"}.get(metric, metric)

@@ -37,7 +37,7 @@ _RESOURCE: Final = re.compile(r"[A-Za-z_]\w*", re.ASCII)
 # -- reading
 def read_hosts(reading: Reading, option: Option) -> None:
     """``-m``: hosts any of which will do; preferences and groups of others are kept."""
-    names = (option.value or "").split()
+    names = list(dict.fromkeys((option.value or "").split()))
     if names and all(map(_HOST.fullmatch, names)) and not {"all", "others"} & set(names):
         listed = {"aggregation": "List"} if len(names) > 1 else {}
         reading.put("Requested/Node", ",".join(names), option, **listed)

@@ -41,6 +41,9 @@ def launched(asked: Sequence[Asking]) -> str:
     asked: the parts of the job as the target has them.
     """
     first = asked[0]
+    if len(first.job.task_groups) < 2 and not first.listed and not any(
+            first.said(tag) for tag in ("TaskCount", "TaskDistribution")):
+        return ""               # nothing says how many: the totals need not be asked
     totals = request_of(first.job, bare=True).totals
     if totals.copies < 2:
         return ""

@@ -120,7 +120,7 @@ def _read_resources(reading: Reading, option: Option, count: int, resources: lis
     for name, value in resources:
         if name == "ncpus":
             reading.put("TaskGroup/Requested/Processors", count * int(value), option)
-        elif name == "mpiprocs":
+        elif name == "mpiprocs" and int(value):
             reading.put("TaskGroup/TaskCount", count * int(value), option)
         elif name == "mem":
             try:
@@ -283,9 +283,12 @@ def _old(asking: Asking, part: Part) -> Written | None:
     if any(chunks) or (part.memory and part.memory.per not in ("job", "task")):
         return None
     options: Written = [("-l ncpus", str(part.processors))] if part.processors else []
-    if part.memory is not None:
-        options.append(("-l mem" if part.memory.per == "job" else "-l pmem", _pbs.size_text(str(part.memory.value))))
-    return options + _of_job(beside(asking, part))
+    of_job = beside(asking, part)
+    if part.memory is not None and part.memory.per == "job":
+        of_job = max(of_job, part.memory.value)
+    elif part.memory is not None:
+        options.append(("-l pmem", _pbs.size_text(str(part.memory.value))))
+    return options + _of_job(of_job)
 
 
 def _select(asking: Asking, part: Part) -> str:
@@ -294,7 +297,7 @@ def _select(asking: Asking, part: Part) -> str:
         return ""
     features = _features(asking)
     return "+".join(f"{kind.count}{_resources(asking, part, count, kind)}{features}"
-                    for kind in pieces(asking, part, count))
+                    f"{':mpiprocs=0' if kind.tasks == 0 else ''}" for kind in pieces(asking, part, count))
 
 
 def chunk_count(part: Part) -> int:
@@ -339,12 +342,12 @@ def pieces(asking: Asking, part: Part, count: int) -> list[Kind]:
 
 def _resources(asking: Asking, part: Part, count: int, kind: Kind) -> str:
     words = [] if kind.processors is None else [f"ncpus={kind.processors}"]
-    if kind.tasks is not None:
+    if kind.tasks:
         words.append(f"mpiprocs={kind.tasks}")
     threads = asking.extension("select.ompthreads", "pbspro")
     if threads is not None and fits(asking, threads, threads.text):
         words.append(f"ompthreads={threads.text}")
-    gpus = 0 if part.gpus is None else gpus_of(part.gpus, kind)
+    gpus = 0 if part.gpus is None else gpus_of(part, part.gpus, kind)
     memory = 0 if part.memory is None else _memory(asking, part, part.memory, count, kind, gpus)
     if part.memory is not None and (memory or not part.memory.value):
         words.append(f"mem={_pbs.size_text(str(memory))}")
@@ -363,7 +366,7 @@ def _memory(asking: Asking, part: Part, memory: Amount, count: int, kind: Kind, 
         return shared(asking, memory, count, "chunks", 1024)
     if memory.per == "task" and kind.tasks == 0:
         return 0
-    factor = {"task": kind.tasks or kind.processors or 1, "PerProcessor": kind.processors or 1,
+    factor = {"task": _tasks_in(part, kind), "PerProcessor": kind.processors or 1,
               "PerGPU": gpus}.get(memory.per)
     if not factor:
         asking.note(SITE, memory.entry, f"{memory.per} is written for each chunk")
@@ -371,14 +374,18 @@ def _memory(asking: Asking, part: Part, memory: Amount, count: int, kind: Kind, 
     return memory.value * factor
 
 
-def gpus_of(gpus: Amount, kind: Kind) -> int:
+def gpus_of(part: Part, gpus: Amount, kind: Kind) -> int:
     """GPUs of a chunk."""
     if gpus.per == "job":
         return kind.units or 0
     if gpus.per == "task" and kind.tasks == 0:
         return 0
-    return gpus.value * {"task": kind.tasks or kind.processors or 1,
-                         "PerProcessor": kind.processors or 1}.get(gpus.per, 1)
+    return gpus.value * {"task": _tasks_in(part, kind), "PerProcessor": kind.processors or 1}.get(gpus.per, 1)
+
+
+def _tasks_in(part: Part, kind: Kind) -> int:
+    """The tasks of a chunk: as they are said, else as many as its processors are for."""
+    return kind.tasks or max(1, (kind.processors or 1) // (part.cpus or 1))
 
 
 def _features(asking: Asking) -> str:

@@ -122,7 +122,7 @@ def _nodes(asking: Asking, part: Part) -> str:
 def _more(asking: Asking, part: Part, kind: Kind) -> list[str]:
     """GPUs of a node, and its properties."""
     words = []
-    if part.gpus is not None and (gpus := gpus_of(part.gpus, kind)):
+    if part.gpus is not None and (gpus := gpus_of(part, part.gpus, kind)):
         words.append(f"gpus={gpus}")
         if part.gpus.kind:
             asking.note(SITE, part.gpus.entry, f"type {part.gpus.kind} is written as a property of the node")
