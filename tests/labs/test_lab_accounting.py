@@ -130,6 +130,8 @@ _PLACES: Final = ("Machine", "Queue", "Project", "QualityOfService")
 
 #: (lab, kind of job, field): why the two may differ; * stands for any.
 ALLOWED: Final = {
+    ("slurm", "*", "User"): "who submitted the job, which run knows itself",
+    ("sge", "*", "Machine"): "the name of the cell's cluster, which no record has",
     ("slurm", "*", "Memory Total"): "what the job was given, which the document has in Requested",
     ("slurm", "*", "Memory Average"): "AveRSS, which the reader does not carry over",
     ("slurm", "*", "Resource Billing"): "what a site charges for, not what a job got",
@@ -146,7 +148,7 @@ def of_document(job: Job) -> dict[str, Any]:
     """What the status stream put into a document."""
     made: dict[str, Any] = {tag: job.value(tag) for tag in (*_TIMES, *_SUMS)}
     made["ExitSignal"] = next(iter(facts(job, "ExitSignal")), None)
-    if job.delivered is not None:
+    if job.delivered:
         made |= {k: v for k, v in amounts(job).items() if k not in _PLACES}
         made |= {tag: job.delivered.value(tag) for tag in _PLACES}
     if "Node" in made:
@@ -168,7 +170,7 @@ def of_records(records: list[Job], several: bool) -> dict[str, Any]:
         found = [int(str(v)) for r in records if (v := r.value(tag)) is not None]
         made[tag] = sum(found) if found else None
     made["ExitSignal"] = next(iter(facts(last, "ExitSignal")), None)
-    ran = [r for r in records if r.delivered is not None]
+    ran = [r for r in records if r.delivered]
     for r in ran:
         for name, value in amounts(r).items():
             if name == "Duration":
@@ -208,7 +210,7 @@ def test_accounting_says_the_same(done: Done, kind: str) -> None:
 
 def test_what_ran_was_delivered(done: Done) -> None:
     """So that the comparison is not of nothing."""
-    ran = {kind for kind, job in done.jobs.items() if job.delivered is not None}
+    ran = {kind for kind, job in done.jobs.items() if job.delivered}
     assert ran == KINDS.keys() - {"waiting"}
     assert {kind: amounts(done.jobs[kind])["Processors"] for kind in ("success", "pair")} == {"success": 1, "pair": 2}
     assert amounts(done.jobs["limit"])["Duration"] >= 10
