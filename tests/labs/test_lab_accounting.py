@@ -131,6 +131,7 @@ _PLACES: Final = ("Machine", "Queue", "Project", "QualityOfService")
 #: (lab, kind of job, field): why the two may differ; * stands for any.
 ALLOWED: Final = {
     ("slurm", "*", "User"): "who submitted the job, which run knows itself",
+    ("sge", "*", "User"): "who submitted the job, which run knows itself",
     ("sge", "*", "Machine"): "the name of the cell's cluster, which no record has",
     ("slurm", "*", "Memory Total"): "what the job was given, which the document has in Requested",
     ("slurm", "*", "Memory Average"): "AveRSS, which the reader does not carry over",
