@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from enum import Enum
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal, Protocol
 
 from sssjob.errors import RejectedError
 from sssjob.limits import LIMITS, Limits
@@ -19,9 +19,9 @@ from sssjob.rules import RULES, Kind, Rule
 
 if TYPE_CHECKING:
     from sssjob.element import Container, Item
-    from sssjob.places import Places
+    from sssjob.places import Place
 
-__all__ = ["RULES", "Finding", "Findings", "Kind", "Policy", "Rule", "Severity", "escape"]
+__all__ = ["RULES", "Finding", "Findings", "Kind", "Locator", "Policy", "Rule", "Severity", "escape"]
 
 Severity = Literal["error", "warning", "info"]
 
@@ -93,6 +93,16 @@ class Finding:
         return {"type": "finding"} | {k: v for k, v in asdict(self).items() if v not in ("", 0)}
 
 
+class Locator(Protocol):
+    """Knows where in its text the items of a document stand."""
+
+    def of(self, item: Item | None, within: Container | None = None, path: str = "") -> Place | None:
+        """Line, column and source line of an item, which stands in a container (or a copy of it) and has a path."""
+
+    def comments(self) -> list[int]:
+        """The lines on which comments begin that are no part of the document."""
+
+
 class Findings:
     """Collects findings; keeps at most ``limits.findings`` and counts the rest.
 
@@ -105,7 +115,7 @@ class Findings:
         self.file = file
         self.limits = limits
         self.overflow = 0
-        self.places: Places | None = None
+        self.places: Locator | None = None
         self.told = 0               # calls of add, heard or not: whether anything was to say
         self._kept: list[Finding] = []
         self._rejected = False

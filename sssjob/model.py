@@ -17,8 +17,7 @@ from sssjob.element import Container, Item, Property, Raw, Value, new_property
 from sssjob.errors import UsageError
 
 if TYPE_CHECKING:
-    from sssjob.findings import Findings, Policy
-    from sssjob.places import Places
+    from sssjob.findings import Findings, Locator, Policy
 
 __all__ = [
     "CLASSES", "Container", "Delivered", "Document", "Environment", "File", "Item", "Job", "JobDefaults", "JobGroup",
@@ -276,7 +275,7 @@ class Document:
 
     root: a JobGroup, Job, TaskGroup, Requested or Delivered, or the Raw envelope (SSSRMAP Request, Response, Envelope,
     UsageRecord ...) around the ``bodies``. policy: the outermost awarenessPolicy that it was read with, if it was;
-    places: where in the text its items stand, where it was read from XML.
+    places: where in the text its items stand, where it was read from XML or from a script.
     """
 
     root: Container | Raw
@@ -285,7 +284,7 @@ class Document:
     profile: str = "3.1"
     findings: Findings | None = field(default=None, compare=False)
     policy: Policy | None = field(default=None, compare=False, kw_only=True)
-    places: Places | None = field(default=None, compare=False, repr=False, kw_only=True)
+    places: Locator | None = field(default=None, compare=False, repr=False, kw_only=True)
 
     def to_dict(self) -> dict[str, Any]:
         """The JSON twin of the document in dicts and lists (its shape: ``sssjob.twin``)."""

@@ -24,6 +24,7 @@ from sssjob.findings import Finding, Findings, Policy
 from sssjob.model import Container, Document, File, Job, TaskGroup
 from sssjob.run.facts import same_host
 from sssjob.run.native import GEOMETRY, Stated, is_marker, native_of, without
+from sssjob.translators.scripts.grammars import FILE_TOKEN
 from sssjob.translators.specs.psij import Target, to_spec
 
 if TYPE_CHECKING:
@@ -50,7 +51,6 @@ _LIMITS: Final = {      # ResourceLimit name in lower case -> setrlimit's (job o
     "corefilesize": "core", "cputime": "cpu", "datasegsize": "data", "filesize": "fsize", "maxmemorysize": "rss",
     "maxprocesses": "nproc", "maxswap": "as", "maxmemlock": "memlock", "openfiles": "nofile", "stacksize": "stack",
 }
-_TOKEN: Final = re.compile(r"\{\{|\}\}|\{([a-z_]+)\}")
 _DOLLAR: Final = "SSSJOB_DOLLAR"
 #: What starts several tasks where the job does not say (decisions 10); mpirun everywhere else.
 _LAUNCHERS: Final = {"local": "multiple", "fluxexec": "multiple", "slurm": "srun"}
@@ -254,6 +254,10 @@ class Specs:
             path = getattr(spec, f"{member}_path")
             if path is not None and ("{" in str(path) or "}" in str(path)):
                 setattr(spec, f"{member}_path", self._named(job, tag, str(path), self._tokens(job, spec)))
+                by_id = any(hit["token"] == "jobid" for hit in FILE_TOKEN.finditer(str(path)))
+                if by_id and job.job.value("Id") is None and not again:
+                    self._add("SSS503", tag, f"{job.label}: {{jobid}} is {job.label} here: the name is needed before "
+                              f"{self.executor} gives the job its id", f"{job.path}/{tag}", severity="info")
         merged = str(custom.get(_MERGE))
         for member, tag, end in (("stdout", "OutputFile", "out"), ("stderr", "ErrorFile", "err")):
             closed = any("Close" in p.attributes.get("redirectList", "") for p in self.stated(job.folded, tag))
@@ -273,17 +277,19 @@ class Specs:
         return known | {"index": "0" if member is None else str(member.index)}
 
     def _named(self, job: PlannedJob, tag: str, text: str, tokens: Mapping[str, str]) -> str:
-        """A file name with its tokens filled in (decisions 26)."""
-        def token(found: re.Match[str]) -> str:
-            name = found[1]
+        """A file name with its tokens filled in; numbers are filled up with zeros to the width that a token names."""
+        def token(hit: re.Match[str]) -> str:
+            name = hit["token"]
             if name is None:
-                return found[0][0]
+                return hit[0][0]
             if name in ("node_rank", "task_rank", "step") or (name == "index" and job.member is None):
                 self._add("SSS502", tag, f"{text}: {{{name}}} is 0 for all tasks", f"{job.path}/{tag}")
             value = tokens.get(name)
-            return found[0] if value is None else value if name == "workdir" else _safe(value)
+            if value is None or name == "workdir":
+                return hit[0] if value is None else value
+            return _safe(value).rjust(int(hit["width"] or 0), "0")
 
-        return _TOKEN.sub(token, text)
+        return FILE_TOKEN.sub(token, text)
 
     def _limits(self, job: PlannedJob, spec: JobSpec, group: TaskGroup | None) -> None:
         found: dict[str, dict[str, str]] = {}

@@ -225,3 +225,36 @@ def test_an_offer_that_is_refused_keeps_no_other_from_its_verdict(sssjob: Comman
     Path("wanted.xml").write_text("<Job><Id>a</Id><Requested><Processors>1</Processors></Requested></Job>")
     answer = sssjob("match", "wanted.xml", "broken.xml", "nowhere.xml", "offer.xml")
     assert (answer.code, answer.out) == (3, "offer.xml: met\n") and "broken.xml" in answer.err
+
+
+# --- the places of a script
+_SCRIPT: Final = """#!/bin/sh
+#SBATCH -N 2 --ntasks-per-node=4
+#SBATCH -p a,b
+#SBATCH --gres=gpu:a100:2 -o out.%j
+#SBATCH -w n[9-3]
+hostname
+"""
+#: Door -> the lines and columns of its findings that are about a directive, beside those of the list of nodes.
+_DOORS_OF_A_SCRIPT: Final = {
+    "convert -t psij --policy warn": {"3:9", "4:9", "4:27"},
+    "convert -t jsdl --policy warn": {"2:14", "3:9", "4:9", "4:27"},
+    "convert -t sge --policy warn": {"2:9", "2:14", "4:9"},
+    "run --executor local --policy warn --dry-run": {"3:9", "4:9", "4:27"},
+}
+
+
+@pytest.mark.parametrize("door", _DOORS_OF_A_SCRIPT)
+def test_findings_about_a_script_name_the_directive_at_every_door(sssjob: Command, place: Path, door: str) -> None:
+    (place / "job.sh").write_text(_SCRIPT.replace("#SBATCH -w n[9-3]\n", ""))
+    answer = sssjob(*door.split(), "job.sh")
+    assert set(re.findall(r"^job\.sh:(\d+:\d+): ", answer.err, re.M)) == _DOORS_OF_A_SCRIPT[door], answer.err
+
+
+@pytest.mark.parametrize("door", ["check", "convert -t psij", "convert -t sss", "run --executor local", "match",
+                                  "quote --rates rates.toml"])
+def test_what_is_wrong_in_a_script_has_one_place(sssjob: Command, desk: Path, door: str) -> None:
+    (desk / "job.sh").write_text(_SCRIPT)
+    answer = sssjob(*door.split(), "job.sh", *(["offer.xml"] if door == "match" else []))
+    wrong = [line for line in answer.err.splitlines() if line.startswith("job.sh:5:9: ")]
+    assert len(wrong) == 1 and "SSS407 error Node: 'n[9-3]'" in wrong[0], answer.err

@@ -9,6 +9,7 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from datetime import timedelta
+from importlib import import_module
 from io import StringIO
 from pathlib import Path
 from types import ModuleType
@@ -43,9 +44,13 @@ _PAUSES: Mapping[str, Any] = {
 
 
 def hurried(patch: Any) -> None:
-    """Shorten the pauses that no configuration names. patch: a pytest.MonkeyPatch."""
+    """Shorten the pauses that no configuration names. patch: a pytest.MonkeyPatch.
+
+    Modules are imported by their names, not reached as attributes: ``sssjob.run`` may be the function of that name.
+    """
     for name, value in _PAUSES.items():
-        patch.setattr(name, value)
+        module, _, constant = name.rpartition(".")
+        patch.setattr(import_module(module), constant, value)
 
 
 class Stand:

@@ -106,6 +106,14 @@ def test_job_without_id_gets_the_native_one(tmp_path: Path) -> None:
     assert job.value("Id") == next(p.text for p in job.all("Extension"))
 
 
+def test_a_file_named_by_an_id_that_is_not_known_yet(tmp_path: Path) -> None:
+    """The file is named before the manager gives the job its id; a number gets its zeros."""
+    out = ran("<Job><Executable>/bin/true</Executable><OutputFile>o.{jobid:7}</OutputFile></Job>", tmp_path)
+    assert [f.message for f in out.findings if "{jobid}" in f.message] == [
+        "job-1: {jobid} is job-1 here: the name is needed before local gives the job its id"]
+    assert (tmp_path / "o.00job-1").is_file()
+
+
 def test_streams_environment_and_tokens(tmp_path: Path) -> None:
     (tmp_path / "in.txt").write_text("from stdin\n")
     text = shell('cat; echo "$WHO and ${HOME}"; echo bad >&2', """

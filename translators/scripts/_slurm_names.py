@@ -9,7 +9,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from sssjob.lexical import LexicalError
+from sssjob.lexical import LexicalError, LimitError
 from sssjob.nodeset import NodeSet
 from sssjob.translators.scripts.base import APPROXIMATED, Asking, Reading
 from sssjob.translators.scripts.choices import (
@@ -85,9 +85,20 @@ def read_nodelist(reading: Reading, options: Mapping[str, Option]) -> None:
             for node in every or (text,):
                 kind = {"aggregation": "Range"} if "[" in node else {}
                 reading.put("Requested/Node", node, option, **kind, **more)
-            if "[" in text and not more and every is None:
+            if "[" in text and not more and every is None and _is_a_list(text):
                 reading.tell(APPROXIMATED, option, f"{text[:80]} are too many names to ask for all of them; the job "
                              "asks for any")
+
+
+def _is_a_list(text: str) -> bool:
+    """Whether the text is a list of nodes at all, however many: of another the check of the document tells."""
+    try:
+        NodeSet.parse_range(text)
+    except LimitError:
+        return True
+    except LexicalError:
+        return False
+    return True
 
 
 def write_nodelist(asking: Asking) -> Written:

@@ -13,8 +13,9 @@ from typing import Final
 
 from sssjob.element import Value
 
-__all__ = ["COUNT", "INTEGER", "PBS_SECONDS", "PBS_SIZE", "PBS_TIME", "SLURM_MINUTES", "SLURM_SIZE", "SLURM_TIME",
-           "TEXT", "TORQUE_SECONDS", "YES", "Grammar", "Kept", "Size", "clock", "file_reader", "file_writer"]
+__all__ = ["COUNT", "FILE_TOKEN", "INTEGER", "PBS_SECONDS", "PBS_SIZE", "PBS_TIME", "SLURM_MINUTES", "SLURM_SIZE",
+           "SLURM_TIME", "TEXT", "TORQUE_SECONDS", "YES", "Grammar", "Kept", "Size", "clock", "file_reader",
+           "file_writer", "literal_name"]
 
 
 class Kept(ValueError):
@@ -164,24 +165,26 @@ def file_reader(tokens: Mapping[str, str], pattern: str) -> Callable[[str], str]
             if token is None:
                 continue
             width = hit.groupdict().get("width")
-            made += [_braced(text[at:hit.start()]), token.replace("}", f":{width}}}") if width else token]
+            made += [literal_name(text[at:hit.start()]), token.replace("}", f":{width}}}") if width else token]
             at = hit.end()
-        return _text("".join(made) + _braced(text[at:]))
+        return _text("".join(made) + literal_name(text[at:]))
 
     return read
 
 
-def _braced(text: str) -> str:
+def literal_name(text: str) -> str:
+    """The name of a file as a document has it, in which nothing is to be filled in: its braces are doubled."""
     return text.replace("{", "{{").replace("}", "}}") if "{" in text or "}" in text else text
 
 
-_TOKEN: Final = re.compile(r"\{\{|\}\}|\{(?P<token>[a-z_]+)(?::(?P<width>\d+))?\}", re.ASCII)
+#: What the name of a file in a document may hold beside text: a doubled brace, or a token and its least width.
+FILE_TOKEN: Final = re.compile(r"\{\{|\}\}|\{(?P<token>[a-z_]+)(?::(?P<width>\d+))?\}", re.ASCII)
 
 
 def file_writer(text: str, tokens: Mapping[str, str], literal: Callable[[str], str] = str) -> str:
     """Write a file name with canonical tokens. tokens: ``{jobid}`` -> native text; LookupError for one not there."""
     made, at = [], 0
-    for hit in _TOKEN.finditer(text):
+    for hit in FILE_TOKEN.finditer(text):
         made.append(literal(text[at:hit.start()]))
         at = hit.end()
         if hit["token"] is None:

@@ -15,6 +15,8 @@ from sssjob.translators.scripts.grammars import TEXT, Grammar
 from sssjob.translators.scripts.raw import Line, Option
 
 if TYPE_CHECKING:
+    from sssjob.element import Container, Item
+    from sssjob.places import Place as TextPlace
     from sssjob.translators.scripts.asking import Asking
     from sssjob.translators.scripts.reading import Reading
 
@@ -215,6 +217,42 @@ def table(rows: Sequence[AnyRow], parent: Iterable[AnyRow] = (), after: str = ""
     return (*made[:at], *new, *made[at:])
 
 
+class DirectivePlaces:
+    """The places of a document that came from a script: of an item that of the directive which said it."""
+
+    __slots__ = ("_origins",)
+
+    def __init__(self, origins: Mapping[int, tuple[Property, Option]]) -> None:
+        self._origins = origins
+
+    def of(self, item: Item | None, within: Container | None = None, path: str = "") -> TextPlace | None:
+        """Line, column and text of the directive; None for what no directive said.
+
+        A copy of an item is found by what it says. Without an item the last step of the path counts, where all
+        directives that it may mean are one.
+        """
+        own = self._origins.get(id(item))
+        if own is not None:
+            return _place_of(own[1])
+        if item is None:
+            name, number = path.rpartition("/")[2].rstrip("]").partition("[")[::2]
+            alike = [option for p, option in self._origins.values() if p.tag == name]
+            alike = alike[int(number) - 1:][:1] if number.isdecimal() and number != "0" else alike
+        elif isinstance(item, Property):
+            alike = [option for p, option in self._origins.values() if p == item]
+        else:
+            return None
+        return _place_of(alike[0]) if alike and all(option is alike[0] for option in alike) else None
+
+    def comments(self) -> list[int]:
+        """The lines on which comments of XML begin: a script has none."""
+        return []
+
+
+def _place_of(option: Option) -> TextPlace:
+    return option.line, option.column, option.text
+
+
 @dataclass(slots=True)
 class ScriptDocument(Document):
     """A document that came from a script: which directive each property came from, by identity."""
@@ -222,6 +260,10 @@ class ScriptDocument(Document):
     origins: dict[int, tuple[Property, Option]] = field(default_factory=dict, compare=False)
     lines: list[int] = field(default_factory=list, compare=False)     # of each line of the File, where it stood
     options: list[Option] = field(default_factory=list, compare=False)      # all that are live, in order
+
+    def __post_init__(self) -> None:
+        if self.places is None:
+            self.places = DirectivePlaces(self.origins)
 
     def origin(self, item: object) -> Option | None:
         """The directive that said a property."""

@@ -18,6 +18,7 @@ from sssjob.translators.scripts.base import (
     APPROXIMATED,
     Reading,
 )
+from sssjob.translators.scripts.grammars import literal_name
 from sssjob.translators.scripts.raw import Option
 from sssjob.translators.specs._jsdl_names import (
     APPLICATIONS,
@@ -159,7 +160,7 @@ class JobReader:
                 self.unknown(node)
             elif name in FILES and _text(node):
                 self.attributes(node)
-                self.reading.put(TEXTS[name], _text(node).replace("{", "{{").replace("}", "}}"), self.option(node))
+                self.reading.put(TEXTS[name], literal_name(_text(node)), self.option(node))
             elif name in TEXTS:
                 self.attributes(node)
                 self.put(TEXTS[name], node)

@@ -13,6 +13,7 @@ from psij import JobAttributes, JobSpec, ResourceSpecV1, StageIn, StageOut, Stag
 from sssjob.element import Container, new_property
 from sssjob.findings import Findings
 from sssjob.model import Environment, Job, Requested, TaskDefaults, TaskGroup
+from sssjob.translators.scripts.grammars import literal_name
 from sssjob.units import from_bytes
 
 __all__ = ["REFERENCE", "from_spec"]
@@ -32,7 +33,8 @@ def from_spec(spec: JobSpec, findings: Findings) -> Job:
     _add(job, "InitialWorkingDirectory", spec.directory)
     _read_attributes(job, spec.attributes or JobAttributes(duration=None))
     for tag, member in (("InputFile", "stdin"), ("OutputFile", "stdout"), ("ErrorFile", "stderr")):
-        _add(job, tag, getattr(spec, f"{member}_path"))
+        path = getattr(spec, f"{member}_path")
+        _add(job, tag, None if path is None else literal_name(str(path)))
     _read_environment(job, spec, findings)
     requested = Requested()
     group = TaskGroup()

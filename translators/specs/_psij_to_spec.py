@@ -47,6 +47,7 @@ from sssjob.request.asked import (
 from sssjob.request.geometry import Geometry
 from sssjob.request.layout import Layout
 from sssjob.request.tree import per_of
+from sssjob.translators.scripts.grammars import FILE_TOKEN
 from sssjob.translators.scripts.raw import shell_words
 from sssjob.translators.specs._psij_from_spec import REFERENCE
 from sssjob.units import to_bytes
@@ -173,10 +174,19 @@ class _Writing(Asked):
             if entry is None:
                 continue
             if entry.text:
-                setattr(self.spec, f"{member}_path", entry.text)
+                setattr(self.spec, f"{member}_path", self._path(entry))
             elif not self.target.executor:
                 self.dropped(entry, "an empty name leaves the file to the queuing system; PSI/J takes /dev/null")
             self._redirect(entry, member)
+
+    def _path(self, entry: Entry) -> str:
+        """The name of a file. Who runs the job fills its tokens in; a JobSpec alone has none, and no doubled braces."""
+        if self.target.executor:
+            return entry.text
+        tokens = dict.fromkeys(m[0] for m in FILE_TOKEN.finditer(entry.text) if m["token"] is not None)
+        if tokens:
+            self.note("SSS502", entry, f"{entry.tag}: PSI/J fills nothing in for {', '.join(tokens)}")
+        return FILE_TOKEN.sub(lambda m: m[0] if m["token"] is not None else m[0][0], entry.text)
 
     def _redirect(self, entry: Entry, member: str) -> None:
         for word in filter(None, (w.strip() for w in entry.attributes.get("redirectList", "").split(","))):
