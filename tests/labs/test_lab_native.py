@@ -64,7 +64,7 @@ class Desk:
         (self.folder / "job.sh").write_text(script)
         text = self.sssjob("convert", "-q", "-f", self.name, "-t", "sss", "--policy", "warn", "job.sh")
         path = self.folder / "job.xml"
-        path.write_text(text.replace("</Job>", "<Environment export='true'/></Job>"))
+        path.write_text(text)
         return path
 
     def listed(self, native_id: str) -> dict[str, str]:
@@ -110,25 +110,24 @@ def test_a_run_asks_for_what_the_script_asks_for(desk: Desk, options: str) -> No
 
 @pytest.mark.parametrize("desk", ["slurm", "sge"], indirect=True)
 def test_the_whole_circle(desk: Desk) -> None:
-    """Script, document, match, quote, run, Delivered, charge and statement."""
+    """The script itself goes to every door: match, quote, hold, run, Delivered, charge and statement."""
     mark, asked = ("#SBATCH", "-N 1 -n 2 --mem=100M -t 2 -A physics") if desk.name == "slurm" else \
         ("#$", "-pe smp 2 -l h_rt=120 -P physics")
-    document = desk.document(f"#!/bin/sh\n{mark} {asked}\nsleep 2\n")
-    offer = desk.folder / "offer.xml"
-    offer.write_text("<Job><Machine>lab</Machine><Project>physics</Project><Processors>2</Processors>"
-                     "<Duration>120</Duration><NodeCount>1</NodeCount><Memory metric='PerNode' units='MB'>100</Memory>"
-                     f"<Extension type='Scheduler' name='Dialect'>{desk.name}</Extension>"
-                     "<Extension type='sge' name='pe'>smp</Extension></Job>")
-    assert desk.sssjob("match", str(document), str(offer)).strip() == "met"
-    quote = desk.sssjob("quote", "--json", "--start", "2026-11-23T12:00Z", "--rates", str(RATES), str(document))
+    (desk.folder / "job.sh").write_text(f"#!/bin/sh\n{mark} {asked}\nsleep 2\n")
+    rates = "--rates", str(RATES)
+    (desk.folder / "offer.xml").write_text(
+        "<Job><Machine>lab</Machine><Project>physics</Project><Processors>64</Processors><Duration>7200</Duration>"
+        "<NodeCount>4</NodeCount><Memory units='GB'>4</Memory></Job>")
+    assert desk.sssjob("match", "-q", "job.sh", "offer.xml").strip() == "met"
+    quote = desk.sssjob("quote", "--json", "-q", "--start", "2026-11-23T12:00Z", *rates, "job.sh")
     quoted = json.loads(quote.splitlines()[0])
     assert float(quoted["charge"]) > 0, quoted
     desk.sssjob("ledger", "deposit", "physics", "10", "--currency", "EUR")
-    returned = desk.sssjob("run", "-q", "--timeout", "120", "--executor", desk.name, str(document))
+    returned = desk.sssjob("run", "-q", "--timeout", "120", "--executor", desk.name, "job.sh")
     (desk.folder / "back.xml").write_text(returned)
     for fact in ("<State>Completed</State>", "<ExitCode>0</ExitCode>", "<SubmitHost>", "<User>", "<Machine>",
                  "<Processors>2</Processors>", "<Node>"):
         assert fact in returned, (fact, returned)
-    desk.sssjob("ledger", "charge", "--rates", str(RATES), "back.xml")
+    desk.sssjob("ledger", "charge", *rates, "back.xml")
     statement = desk.sssjob("ledger", "statement", "physics")
-    assert re.search(r"charge", statement) and desk.sssjob("ledger", "verify")
+    assert "charge" in statement and desk.sssjob("ledger", "verify")
