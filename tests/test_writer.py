@@ -109,9 +109,11 @@ def carried(file: File) -> bytes | str:
 def test_what_is_written_reads_back(document: Document) -> None:
     findings = Findings()
     text = write_document(document, findings=findings)
-    assume(not len(findings))       # characters that XML cannot hold, other forms of 3.1
+    rules = {finding.rule for finding in findings}
+    assume("SSS201" not in rules)       # characters that XML cannot hold
     again = read_document(text)
-    assert list(again.bodies()) == list(document.bodies())
+    if "SSS402" not in rules:           # brackets that were left open are closed
+        assert list(again.bodies()) == list(document.bodies())
     assert {n: carried(f) for n, f in again.files.items()} == {n: carried(f) for n, f in document.files.items()}
     assert write_document(again, findings=Findings()) == text
 

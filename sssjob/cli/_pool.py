@@ -8,9 +8,15 @@ import os
 import signal
 import sys
 import threading
+import time
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from typing import Any, Final, TypeVar
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
+
+if TYPE_CHECKING:
+    from multiprocessing.connection import Connection
 
 __all__ = ["Stopped", "Stops", "in_order", "processes", "stoppable"]
 
@@ -18,6 +24,7 @@ T = TypeVar("T")
 _BATCH: Final = 50          # files that a process gets at once
 _ROUNDS: Final = 4          # batches for each process, at least, so that all end at much the same time
 _WORTH: Final = 64          # files for which a second process is worth its start
+_GRACE_S: Final = 10.0      # for the file that a process is at, when the work is over
 _STOPS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
@@ -78,89 +85,179 @@ def processes(asked: int | None, files: int) -> int:
 
 def in_order(work: Callable[[str], T], died: Callable[[str], T], names: Sequence[str], jobs: int,
              stops: Stops) -> Iterator[T]:
-    """What work gives for each name, in their order; died gives it for one over which a process ended.
+    """What work gives for each name, in their order; died gives it for one over which a process ended twice.
 
     work is sent to the processes: a function of a module, or a method of what can be pickled. stops: no signal ends
     the work on a name halfway.
     """
-    size = max(1, min(_BATCH, len(names) // (jobs * _ROUNDS)))
-    batches = [names[i:i + size] for i in range(0, len(names), size)]
     ours = gc.get_freeze_count() == 0
     if ours:
         gc.freeze()         # what is there by now stays; nobody has to look through it again, nor copy it for that
     try:
-        if jobs == 1:
-            for name in names:
-                with stops.whole():
-                    one = work(name)
-                yield one
+        if jobs > 1:
+            yield from _spread(work, died, names, jobs, stops)
             return
-        done = 0
-        while done < len(batches):
-            for made in _pooled(work, batches[done:], jobs):
-                done += 1
-                yield from made
-            if done < len(batches):         # a process died over one of the batches that were under way
-                yield from _one_by_one(work, died, batches[done])
-                done += 1
+        for name in names:
+            with stops.whole():
+                one = work(name)
+            yield one
     finally:
         if ours:
             gc.unfreeze()
 
 
-def _pooled(work: Callable[[str], T], batches: Sequence[Sequence[str]], jobs: int) -> Iterator[list[T]]:
-    """The results of batch after batch; ends early where a process dies."""
-    from concurrent.futures import ProcessPoolExecutor
-    from concurrent.futures.process import BrokenProcessPool
-    from multiprocessing import get_context
+def _spread(work: Callable[[str], T], died: Callable[[str], T], names: Sequence[str], jobs: int,
+            stops: Stops) -> Iterator[T]:
+    """The results of several processes, in the order of the names.
 
-    alone = sys.platform == "linux" and threading.active_count() == 1       # a copy of this process can be taken
-    pool = ProcessPoolExecutor(jobs, get_context("fork" if alone else "spawn"), _begin, (work,))
-    try:
-        yield from pool.map(_batch, batches)
-    except BrokenProcessPool:
-        return
-    finally:
-        pool.shutdown(wait=True, cancel_futures=True)
+    A process that dies takes nothing but the name that it was at: another process tries that one once more, for it may
+    have been ended from outside, and the rest of its batch goes on.
+    """
+    size = max(1, min(_BATCH, len(names) // (jobs * _ROUNDS)))
+    waiting = deque(range(i, min(i + size, len(names))) for i in range(0, len(names), size))
+    tried: set[int] = set()
+    ready: dict[int, T] = {}
+    turn = 0
+    with _Team(work, stops) as team:
+        while turn < len(names):
+            team.hand_out(waiting, names, jobs)
+            for number, result in team.results():
+                if not isinstance(result, _Died):
+                    ready[number] = result
+                elif number in tried:
+                    ready[number] = died(names[number])
+                else:
+                    tried.add(number)
+                    waiting.extendleft(batch for batch in (result.rest, range(number, number + 1)) if batch)
+            while turn in ready:
+                yield ready.pop(turn)
+                turn += 1
 
 
-def _one_by_one(work: Callable[[str], T], died: Callable[[str], T], names: Sequence[str]) -> Iterator[T]:
-    """Each in a process of its own: one of them ends it."""
-    for name in names:
-        made = next(_pooled(work, [[name]], 1), None)
-        yield from made if made is not None else [died(name)]
+class _Died(NamedTuple):
+    """A process ended over a name. rest: those of its batch that it did not come to."""
+
+    rest: range
+
+
+@dataclass(slots=True)
+class _Helper:
+    """One of the processes. line: to it and from it; batch: the names that it still owes a result."""
+
+    process: Any            # multiprocessing has a class for each way of starting one
+    line: Connection
+    batch: range = range(0)
+
+
+class _Team:
+    """The processes that do one work; none is left when the block ends, in whatever state it is.
+
+    An executor of concurrent.futures is not used: it ends all its processes when one of them dies, and in some releases
+    of Python it then waits without end for those that heed no SIGTERM.
+    """
+
+    def __init__(self, work: Callable[[str], Any], stops: Stops) -> None:
+        from multiprocessing import get_context
+
+        copied = sys.platform == "linux" and threading.active_count() == 1      # a copy of this process can be taken
+        self._context: Any = get_context("fork" if copied else "spawn")
+        self._work, self._stops = work, stops
+        self._helpers: list[_Helper] = []
+        self._over, self._tell_over = self._context.Pipe(duplex=False)
+
+    def __enter__(self) -> _Team:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Each process ends after the name that it is at; one that takes too long over it is killed."""
+        with self._stops.whole():
+            self._tell_over.send_bytes(b"over")
+            until = time.monotonic() + _GRACE_S
+            for helper in self._helpers:
+                helper.process.join(max(0.0, until - time.monotonic()))
+                if helper.process.exitcode is None:
+                    helper.process.kill()
+                self._bury(helper)
+            self._over.close()
+            self._tell_over.close()
+
+    def hand_out(self, waiting: deque[range], names: Sequence[str], most: int) -> None:
+        """Give each process that has nothing to do a batch; start as many processes as are of use."""
+        idle = [helper for helper in self._helpers if not helper.batch]
+        while waiting and (idle or len(self._helpers) < most):
+            helper = idle.pop() if idle else self._started()
+            helper.batch = waiting.popleft()
+            with suppress(OSError):         # it has died, which its line tells next
+                helper.line.send([names[n] for n in helper.batch])
+
+    def results(self) -> Iterator[tuple[int, Any]]:
+        """(number of a name, its result or _Died) of all that have one; waits until there is one.
+
+        Raises what the work raised.
+        """
+        from multiprocessing.connection import wait
+
+        busy = {helper.line: helper for helper in self._helpers if helper.batch}
+        for line in wait(list(busy)):
+            helper = busy[line]             # type: ignore[index]
+            number, helper.batch = helper.batch[0], helper.batch[1:]
+            try:
+                fine, result = helper.line.recv()
+            except (EOFError, OSError):
+                self._helpers.remove(helper)
+                self._bury(helper)
+                yield number, _Died(helper.batch)
+                continue
+            if not fine:
+                raise result
+            yield number, result
+
+    def _started(self) -> _Helper:
+        ours, its = self._context.Pipe()
+        process = self._context.Process(target=_serve, args=(self._work, its, self._over), daemon=True)
+        with self._stops.whole():           # what a handler raises in the callbacks of a fork is lost
+            process.start()
+        its.close()                         # so that the line ends when the process does
+        self._helpers.append(_Helper(process, ours))
+        return self._helpers[-1]
+
+    @staticmethod
+    def _bury(helper: _Helper) -> None:
+        helper.line.close()
+        helper.process.join()
+        helper.process.close()
 
 
 # -- in the other processes
-_work: Callable[[str], Any] | None = None
 _busy: Final = threading.Lock()
 
 
-def _begin(work: Callable[[str], Any]) -> None:
+def _serve(work: Callable[[str], Any], line: Connection, over: Connection) -> None:
     """Whatever is sent to all of the group, the first process alone obeys; it ends the others, also by its death."""
-    global _work
     for number in _STOPS:
         signal.signal(number, signal.SIG_IGN)
-    _work = work
-    threading.Thread(target=_follow, daemon=True).start()
+    threading.Thread(target=_follow, args=(over,), daemon=True).start()
+    while True:
+        for name in line.recv():
+            with _busy:
+                answer = _answer(work, name)
+            line.send(answer)
 
 
-def _follow() -> None:
-    """End this process with the first one, between two files."""
+def _answer(work: Callable[[str], Any], name: str) -> tuple[bool, Any]:
+    try:
+        return True, work(name)
+    except Exception as error:              # the first process raises it
+        return False, error
+
+
+def _follow(over: Connection) -> None:
+    """End this process with the first one, or when that says so, between two files."""
     from multiprocessing import parent_process
     from multiprocessing.connection import wait
 
     first = parent_process()
     if first is not None:
-        wait([first.sentinel])
+        wait([first.sentinel, over])
         _busy.acquire()
         os._exit(1)
-
-
-def _batch(names: Sequence[str]) -> list[Any]:
-    made = []
-    for name in names:
-        with _busy:
-            assert _work is not None
-            made.append(_work(name))
-    return made

@@ -60,7 +60,7 @@ def postgres() -> str:
     folder = os.environ.get("SSSJOB_LAB_POSTGRES")
     if folder is None:
         pytest.skip("no postgres lab: " + os.environ.get("SSSJOB_NO_LAB_POSTGRES",
-                                                         "SSSJOB_LAB_POSTGRES does not name one"))
+                                                         "SSSJOB_LAB_POSTGRES does not name one (make test-labs)"))
     psycopg = pytest.importorskip("psycopg")
     url = f"postgresql:///postgres?host={folder}/run"
     schema = f"test_{os.urandom(8).hex()}"

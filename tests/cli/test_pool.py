@@ -121,6 +121,53 @@ def test_no_process_outlives_the_first(tmp_path: Path) -> None:
     assert {p.read_text() for p in tmp_path.iterdir()} == {"whole"} and len(list(tmp_path.iterdir())) < 1000
 
 
+DEATHS = """
+import os, signal, sys, time
+from pathlib import Path
+from sssjob.cli import _pool
+from sssjob.cli._pool import Stops, in_order
+_pool._GRACE_S = 0.5
+folder = Path(sys.argv[1])
+def work(name):
+    if name == "7" or (name == "9" and not (folder / "9").exists()):
+        (folder / name).touch()
+        os.kill(os.getpid(), signal.SIGKILL)
+    if name == "hang":
+        (folder / "pid").write_text(str(os.getpid()))
+        time.sleep(1000)
+    if name == "wrong":
+        while not (folder / "pid").exists():
+            time.sleep(0.01)
+        raise ValueError("wrong")
+    return name
+"""
+
+
+def program(text: str, folder: Path) -> str:
+    """What a program prints that may take copies of itself, having no threads."""
+    done = subprocess.run([sys.executable, "-W", "error", "-c", DEATHS + text, str(folder)], capture_output=True,
+                          text=True, timeout=60, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    return done.stdout
+
+
+@pytest.mark.parametrize("jobs", [2, 5])
+def test_a_process_that_is_killed_costs_its_name_alone(tmp_path: Path, jobs: int) -> None:
+    """A name over which one process ends is tried once more, and given up when the second one ends too."""
+    names = [str(n) for n in range(200)]
+    assert program(f"print(*in_order(work, 'died {{}}'.format, {names!r}, {jobs}, Stops()), sep=',')", tmp_path) == (
+        ",".join("died 7" if name == "7" else name for name in names) + "\n")
+
+
+def test_a_process_that_does_not_end_is_killed(tmp_path: Path) -> None:
+    """After the grace: what another one raised reaches the caller, and the one that hangs is gone."""
+    out = program("try:\n list(in_order(work, str, ['hang', 'wrong'], 2, Stops()))\n"
+                  "except ValueError as error:\n print(error)\n", tmp_path)
+    assert out == "wrong\n"
+    with pytest.raises(ProcessLookupError):
+        os.kill(int((tmp_path / "pid").read_text()), 0)
+
+
 # --- the command
 @pytest.mark.parametrize("jobs", ["1", "2"])
 @pytest.mark.parametrize("number", SIGNALS, ids=lambda n: n.name)

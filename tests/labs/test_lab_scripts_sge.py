@@ -30,7 +30,8 @@ SITE = read_site('name = "lab"\n[sge.pe.smp]\nallocation_rule = "$pe_slots"\n'
 def lab() -> Path:
     folder = os.environ.get("SSSJOB_LAB_SGE")
     if folder is None:
-        pytest.skip("no sge lab: " + os.environ.get("SSSJOB_NO_LAB_SGE", "SSSJOB_LAB_SGE does not name one"))
+        pytest.skip("no sge lab: " + os.environ.get(
+            "SSSJOB_NO_LAB_SGE", "SSSJOB_LAB_SGE does not name one (make test-labs)"))
     return Path(folder)
 
 

@@ -27,7 +27,8 @@ SITE = ("--uid specification", "--gid specification", "generic resource (gres) s
 def lab() -> Path:
     folder = os.environ.get("SSSJOB_LAB_SLURM")
     if folder is None:
-        pytest.skip("no slurm lab: " + os.environ.get("SSSJOB_NO_LAB_SLURM", "SSSJOB_LAB_SLURM does not name one"))
+        pytest.skip("no slurm lab: " + os.environ.get(
+            "SSSJOB_NO_LAB_SLURM", "SSSJOB_LAB_SLURM does not name one (make test-labs)"))
     return Path(folder)
 
 

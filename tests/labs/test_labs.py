@@ -105,7 +105,8 @@ class TestRunning:
         folder = os.environ.get(variable)
         if folder is None:
             pytest.skip(f"no {name} lab: "
-                        + os.environ.get(f"SSSJOB_NO_LAB_{name.upper()}", f"{variable} does not name one"))
+                        + os.environ.get(
+                            f"SSSJOB_NO_LAB_{name.upper()}", f"{variable} does not name one (make test-labs)"))
         return Path(folder)
 
     def test_up_again_changes_nothing(self, name: str, lab: Path) -> None:

@@ -1,0 +1,46 @@
+"""The settings for all tests: a hang is a failure, and a summary says why tests were skipped, reason by reason."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+TESTS = """
+import pytest, time
+@pytest.mark.parametrize("n", range(3))
+def test_elsewhere(n):
+    pytest.skip("no lab")
+def test_by_root():
+    pytest.skip("root reads everything")
+@pytest.mark.timeout(0.2)
+def test_hangs():
+    time.sleep(60)
+@pytest.mark.lab
+def test_lab(request):
+    print(request.node.get_closest_marker("timeout").args)
+    assert False
+@pytest.mark.lab
+@pytest.mark.timeout(5)
+def test_quick_lab(request):
+    assert request.node.get_closest_marker("timeout").args == (5,)
+"""
+
+
+@pytest.fixture
+def answer(tmp_path: Path) -> str:
+    """What pytest says of the tests above, under our settings."""
+    root = Path(__file__).parents[1]
+    (tmp_path / "conftest.py").write_text((root / "tests" / "conftest.py").read_text())
+    (tmp_path / "test_some.py").write_text(TESTS)
+    options = ["-q", "-c", root / "pyproject.toml", "-p", "no:cacheprovider", f"--rootdir={tmp_path}"]
+    return subprocess.run([sys.executable, "-m", "pytest", *options, tmp_path], capture_output=True, text=True,
+                          check=False).stdout
+
+
+def test_a_hang_is_a_failure_and_skips_are_counted_by_reason(answer: str) -> None:
+    assert "Failed: Timeout (>0.2s)" in answer and "(900,)" in answer
+    assert "(-rs lists the places) " in answer and "    3  no lab\n    1  root reads everything\n" in answer
+    assert "SKIPPED" not in answer and "2 failed, 1 passed, 4 skipped" in answer
