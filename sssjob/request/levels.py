@@ -18,7 +18,7 @@ from sssjob.inherit import Effective, Resolved, TaskGroupView, TaskView, View, e
 from sssjob.limits import LIMITS, Limits
 from sssjob.model import Document, Job, JobDefaults, Requested, TaskGroup
 from sssjob.request.offers import only_one
-from sssjob.request.tree import ROWS, Expression, Node, Not, Predicate, identity_of, parse, per_of
+from sssjob.request.tree import ROWS, Expression, identity_of, parse, per_of, properties_of
 from sssjob.states import waits
 from sssjob.vocabulary import in_scope
 
@@ -70,7 +70,7 @@ class Request:
         if len(self.levels) > 1:
             return False
         names = set()
-        for p in _properties(self.levels[0].expression.root):
+        for p in properties_of(self.levels[0].expression.root):
             if p.attributes and per_of(p.attributes.get("metric")):
                 return False
             if p.tag in ROWS and ROWS[p.tag].amount:
@@ -98,17 +98,6 @@ class Request:
         from sssjob.request.totals import totals_of
 
         return totals_of(self)
-
-
-def _properties(node: Node) -> Iterator[Property]:
-    """The properties of a tree, implied ones too."""
-    if isinstance(node, Predicate):
-        yield node.property
-    elif isinstance(node, Not):
-        yield node.item.property
-    else:
-        for item in node.items:
-            yield from _properties(item)
 
 
 def request_of(job: Job, defaults: JobDefaults | None = None, *, bare: bool | None = None, strict: bool = False,
