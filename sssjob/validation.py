@@ -161,7 +161,7 @@ class _Checker:
             self.delivered(container, place, found)
         elif tag == "Environment":
             self.variables(container, place, found.get("Variable", []))
-        return _placed(inside, place)
+        return _placed(inside, place) if inside else []
 
     def scope(self, container: Container, place: _Place, found: _Found, inside: list[Container]) -> None:
         """A job, group, task group, task or defaults: its children, then what its properties give reason to."""
