@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from sssjob.request.least import LeastRequest
     from sssjob.request.totals import Totals
 
-__all__ = ["Level", "Request", "given_to", "request_of", "requests_in"]
+__all__ = ["Level", "Request", "given_to", "request_in", "request_of", "requests_in"]
 
 #: What a bare Extension says describes a job (section 5.1 gives it no category); in Requested it asks for something.
 _DESCRIBES: Final = frozenset(("Extension",))
@@ -107,9 +107,14 @@ def request_of(job: Job, defaults: JobDefaults | None = None, *, bare: bool | No
     bare: whether bare properties count as requested where Requested does not name them; None: in a job that still
     waits (section 10). strict: brackets have to balance. path: of the job, for findings.
     """
+    return request_in(effective(job, defaults), bare=bare, strict=strict, limits=limits, path=path)
+
+
+def request_in(view: Effective, *, bare: bool | None = None, strict: bool = False, limits: Limits = LIMITS,
+               path: str = "/Job") -> Request:
+    """The same of a job whose defaults were looked at already."""
     findings = Findings(limits=limits)
-    view = effective(job, defaults)
-    pending = waits(job.value("State")) if bare is None else bare
+    pending = waits(view.job.value("State")) if bare is None else bare
     stated = view.properties("Requested")
     own = parse(stated, findings, strict=strict, limits=limits, path=f"{path}/Requested",
                 implied=_bare(view.properties(), stated, _DESCRIBES) if pending else ())
