@@ -8,15 +8,15 @@ object 3.1.0, sections 3.0, 5.1, 6.4 and 8.1.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
-from sssjob._possible import Bounds, Key, amount_of, bounds_of, key_of
 from sssjob.element import Container, Property
-from sssjob.findings import Severity
+from sssjob.findings import Findings, Severity
 from sssjob.lexical import LexicalError
 from sssjob.limits import Limits
 from sssjob.nodeset import NodeSet
+from sssjob.request.bounds import Bounds, Key, amount_of, bounds_of, key_of
 from sssjob.request.geometry import Geometry, distribution_of
 from sssjob.request.tree import AMOUNTS, AllOf, Expression, Node, Predicate, names_of, parse
 
@@ -26,22 +26,25 @@ _LEVEL: Final = ("NodeCount", "Processors")
 #: What is looked at where it stands bare.
 _BARE: Final = AMOUNTS | {"TaskDistribution"}
 _BOTH: Final = frozenset(_LEVEL)
-_COUNTS: Final = ("Processors", "NodeCount", "TaskCount")
-_BYTES: Final = ("Memory", "Disk", "Swap")
+#: Amounts that a machine has only so much of -> the limit that says how much.
+_LIMITED: Final = {**dict.fromkeys(("Processors", "NodeCount", "TaskCount"), "count"),
+                   **dict.fromkeys(("Memory", "Disk", "Swap"), "amount_bytes"), "Duration": "seconds"}
 #: rule, subject, message, container, property, severity
 Tell = Callable[[str, str, str, Container, Property | None, Severity | None], None]
 
 
 @dataclass(slots=True)
 class Level:
-    """One scope with the defaults beside it, the one nearest first. pending: its job is not over."""
+    """One scope with the defaults beside it, the one nearest first. pending: whether its job is not over; tasks: of the
+    one task group of a job; sound: blocks (by identity) whose expression was read whole without a finding."""
 
     scope: Container
     defaults: tuple[Container, ...]
-    pending: bool
+    pending: Callable[[], bool]
     tell: Tell
     limits: Limits
-    tasks: int | None = None        # of the one task group of a job
+    tasks: int | None = None
+    sound: set[int] = field(default_factory=set)
 
     def blocks(self) -> list[Container]:
         """The Requested of the level, own ones first."""
@@ -53,20 +56,24 @@ class Level:
         found: list[tuple[Property, Container]] = []
         for scope in scopes:
             taken = {_named(p) for p, _ in found}
-            found += [(p, c) for c in scope.containers("Requested") for p in c.properties() if _named(p) not in taken]
+            for block in scope.items:
+                if block.tag == "Requested" and isinstance(block, Container):
+                    found += [(p, block) for p in block.items if isinstance(p, Property) and _named(p) not in taken]
         for scope in scopes:
             taken = {_named(p) for p, _ in found}
-            found += [(p, scope) for p in scope.properties() if p.tag in _BARE and _named(p) not in taken]
+            found += [(p, scope) for p in scope.items
+                      if p.tag in _BARE and isinstance(p, Property) and _named(p) not in taken]
         return found
 
     @property
     def severity(self) -> Severity | None:
         """Of what cannot be met: no more than a doubt where the job is over."""
-        return None if self.pending else "warning"
+        return None if self.pending() else "warning"
 
 
 def _named(p: Property) -> tuple[str, str | None, str | None]:
-    return p.tag, p.get("name"), p.get("type")
+    said = p.attributes
+    return (p.tag, said.get("name"), said.get("type")) if said else (p.tag, None, None)
 
 
 def check_level(level: Level) -> None:
@@ -99,7 +106,10 @@ def _tree(level: Level, inside: list[Property]) -> Node:
     for block in blocks:
         asked = [p for p in block.properties() if id(p) in mine]
         if asked:
-            made.append(parse(asked, limits=level.limits))
+            findings = Findings(limits=level.limits)
+            made.append(parse(asked, findings, limits=level.limits))
+            if not findings.told and len(asked) == sum(1 for _ in block.properties()):
+                level.sound.add(id(block))
     return AllOf(tuple(e.root for e in made))
 
 
@@ -137,9 +147,8 @@ def _last(stated: Iterable[tuple[Property, Container]], tag: str) -> Property:
 
 def _absurd(level: Level, p: Property, container: Container) -> None:
     """An amount beyond every machine (SSS110)."""
-    name = "count" if p.tag in _COUNTS else "amount_bytes" if p.tag in _BYTES else "seconds" if p.tag == "Duration" \
-        else ""
-    if not name:
+    name = _LIMITED.get(p.tag)
+    if name is None:
         return
     amount = amount_of(p) if p.tag != "TaskCount" else p.value if isinstance(p.value, int) else None
     if amount is not None and amount > (most := getattr(level.limits, name)):

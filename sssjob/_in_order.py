@@ -8,9 +8,10 @@ judged by one set of rules, however it came to be.
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import dataclass
 from decimal import Decimal
 from functools import cache, lru_cache
-from typing import Any, Final
+from typing import Final
 
 from sssjob._scopes import scope_of
 from sssjob.element import Container, Property, Raw
@@ -62,6 +63,36 @@ def attributes_fit(container: str, tag: str, attributes: tuple[tuple[str, str], 
         units is not None and row.unit and not known_unit(units))
 
 
+@dataclass(frozen=True, slots=True)
+class _Form:
+    """What the values of a property have to be, from its row: looked at for every property of every document.
+
+    kinds: their classes; longest: characters of a text; least: of a number, None for any; demanding: it has to have an
+    attribute.
+    """
+
+    kinds: frozenset[type]
+    longest: int
+    identifier: bool
+    verbatim: bool
+    may_be_empty: bool
+    least: int | Decimal | None
+    demanding: bool
+
+
+def _form(row: Element) -> _Form:
+    kinds = {_CLASSES[row.type], *([int] if row.type == "Float" else []), *([str] if row.name == "Network" else [])}
+    return _Form(frozenset(kinds), LIMITS.identifier if row.identifier else LIMITS.text, row.identifier, row.verbatim,
+                 row.may_be_empty, row.minimum if row.type not in ("DateTime", "Duration") else 0,
+                 any(a.required for a in row.attributes))
+
+
+@cache
+def _forms(container: str) -> dict[str, _Form]:
+    """Name of a property that may stand in a container -> its form."""
+    return {name: _form(row) for name, (row, _) in scope_of(container, False).rows.items()}
+
+
 def in_order(document: Document) -> bool:
     """Whether the reader would say nothing about any container of a document."""
     stack = list(document.bodies())
@@ -76,7 +107,7 @@ def in_order(document: Document) -> bool:
 def _container_fits(container: Container, seen: set[int], inside: list[Container]) -> bool:
     """Whether all of one container is in order, but for what is inside its children, which are put with those that are
     still to be looked at. seen: properties that are in order."""
-    tag = container.tag
+    tag, items = container.tag, container.items
     scope = scope_of(tag, False)
     for name, text in container.attributes.items() if container.attributes else ():
         own = scope.own.get(name)
@@ -84,47 +115,48 @@ def _container_fits(container: Container, seen: set[int], inside: list[Container
                 own.type == "Boolean" and text not in ("true", "false")):
             return False
     if container.reference is not None:
-        return CONTAINERS[tag].reference and not container.items and bool(container.reference.strip())
-    if not container.items:
+        return CONTAINERS[tag].reference and not items and bool(container.reference.strip())
+    if not items:
         return tag == "Environment" and bool(container.attributes)
-    for item in [i for i in container.items if id(i) not in seen]:
+    forms = _forms(tag)
+    for item in items:
         if isinstance(item, Property):
-            if not _property_fits(tag, item, scope.rows.get(item.tag)):
+            if id(item) in seen:
+                continue
+            form = forms.get(item.tag)
+            if form is None or not _property_fits(tag, item, form):
                 return False
             seen.add(id(item))
         elif isinstance(item, Raw) or item.tag not in scope.containers:
             return False
         else:
             inside.append(item)
-    return not (scope.single and scope.repeats(container.items))
+    return not (scope.single and scope.repeats(items))
 
 
-def _property_fits(container: str, p: Property, there: tuple[Element, Any] | None) -> bool:
-    if there is None:
-        return False
-    row, value = there[0], p.value
-    kind = value.__class__
-    if kind is not _CLASSES[row.type] and not (kind is int and row.type == "Float") and not (
-            kind is str and row.name == "Network"):
+def _property_fits(container: str, p: Property, form: _Form) -> bool:
+    value = p.value
+    if value.__class__ not in form.kinds:
         return False
     if isinstance(value, str):
-        if not value.isprintable() and (row.identifier or not writable(value)) and (
-                invisible(value) is not None or not writable(value)):
+        if not _text_fits(value, form):
             return False
-        if len(value) > (LIMITS.identifier if row.identifier else LIMITS.text) or not (
-                row.verbatim or value == value.strip()) or not (row.may_be_empty or value.strip()):
-            return False
-    elif not _number_fits(row, value):
+    elif (isinstance(value, Decimal) and not _digits_fit(value)) or (
+            form.least is not None and value < form.least) or not -_HIGHEST < value < _HIGHEST:
         return False
-    return attributes_fit(container, p.tag, tuple(p.attributes.items())) if p.attributes or row.attributes else True
+    return attributes_fit(container, p.tag, tuple(p.attributes.items())) if p.attributes else not form.demanding
 
 
-def _number_fits(row: Element, value: int | Decimal) -> bool:
-    least = row.minimum if row.type not in ("DateTime", "Duration") else 0
-    if isinstance(value, Decimal) and (not value.is_finite() or len(format(value, "f") if -200 < value.adjusted() < 200
-                                                                    else " " * 999) > LIMITS.digits):
+def _text_fits(text: str, form: _Form) -> bool:
+    if not text.isprintable() and (form.identifier or not writable(text)) and (
+            invisible(text) is not None or not writable(text)):
         return False
-    return (least is None or value >= least) and -_HIGHEST < value < _HIGHEST
+    bare = text.strip()
+    return len(text) <= form.longest and (form.verbatim or bare == text) and (form.may_be_empty or bare != "")
+
+
+def _digits_fit(value: Decimal) -> bool:
+    return value.is_finite() and -200 < value.adjusted() < 200 and len(format(value, "f")) <= LIMITS.digits
 
 
 # --- what is not in order -----------------------------------------------------------------------------------------

@@ -217,6 +217,7 @@ class View(Generic[_C]):
         self._levels = levels
         self._waits = waits
         self._found: dict[Slot, tuple[Resolved, ...]] = {}
+        self._said: dict[Slot, list[Property]] = {}     # the same without origins, which few ask for
 
     def resolved(self, slot: Slot = "bare") -> tuple[Resolved, ...]:
         """All properties of a slot with their origin, the nearest level first, in document order within a level; where
@@ -239,9 +240,13 @@ class View(Generic[_C]):
 
     def properties(self, slot: Slot = "bare") -> list[Property]:
         """All properties of a slot, as ``resolved``."""
-        if slot in self._found:
-            return [r.property for r in self._found[slot]]
-        return [p for _, unit in _resolve(self._levels, slot, self._waits) for p, _ in unit]
+        return self._plain(slot).copy()
+
+    def _plain(self, slot: Slot) -> list[Property]:
+        said = self._said.get(slot)
+        if said is None:
+            said = self._said[slot] = [p for _, unit in _resolve(self._levels, slot, self._waits) for p, _ in unit]
+        return said
 
     def own(self, slot: Slot = "bare") -> list[Property]:
         """Those that are said at the level itself or in its sibling defaults."""
@@ -251,11 +256,11 @@ class View(Generic[_C]):
 
     def get(self, tag: str, slot: Slot = "bare") -> list[Property]:
         """The properties of one name that hold here."""
-        return [r.property for r in self.resolved(slot) if r.property.tag == tag]
+        return [p for p in self._plain(slot) if p.tag == tag]
 
     def first(self, tag: str, slot: Slot = "bare") -> Property | None:
         """The first property of a name, or None."""
-        return next(iter(self.get(tag, slot)), None)
+        return next((p for p in self._plain(slot) if p.tag == tag), None)
 
     def value(self, tag: str, slot: Slot = "bare") -> Value | None:
         """The value of the first property of a name, or None."""

@@ -20,6 +20,7 @@ Source: SSS job object 3.1.0, sections 6.1 (Pattern) and 10.2 (Match).
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any, Final, Literal
 
 from sssjob._automaton import Automaton, is_word
@@ -49,19 +50,33 @@ _RE2_STEPS: Final = 1e8  # states times characters that re2 surely does in a sec
 
 
 class Pattern:
-    """A compiled pattern: ``text`` as given, ``engine`` that matches it; ``compile_pattern`` makes one."""
+    """A pattern: ``text`` as given, ``engine`` that matches it; ``compile_pattern`` makes one. Of many patterns only
+    the form is looked at: what matches is made for the first text."""
 
-    __slots__ = ("_automaton", "_line_end", "_node", "_re2", "_size", "engine", "limits", "text")
-
-    def __init__(self, text: str, node: Node, compiled: Any, limits: Limits) -> None:
+    def __init__(self, text: str, node: Node, engine: Engine | None, limits: Limits) -> None:
         self.text = text
         self.limits = limits
-        self.engine: Engine = "re" if compiled is None else "re2"
         self._node = node
-        self._size = size_of(node)
-        self._line_end = "Z" in places_of(node)
-        self._re2 = compiled
         self._automaton: Automaton | None = None
+        if engine is not None:          # what is asked for by name may not be there, or not take the pattern
+            self._re2 = None if engine == "re" else _re2_compiled(text, node, engine)
+
+    @cached_property
+    def _re2(self) -> Any:
+        return _re2_compiled(self.text, self._node, None)
+
+    @cached_property
+    def _size(self) -> int:
+        return size_of(self._node)
+
+    @cached_property
+    def _line_end(self) -> bool:
+        return "Z" in places_of(self._node)
+
+    @property
+    def engine(self) -> Engine:
+        """What matches."""
+        return "re" if self._re2 is None else "re2"
 
     def matches(self, text: str) -> bool:
         """Whether the whole text matches.
@@ -102,7 +117,7 @@ def compile_pattern(text: str, limits: Limits = LIMITS, *, engine: Engine | None
     node = reader.whole()
     if size_of(node) > STATES:
         raise too_big(text)
-    return Pattern(text, node, None if engine == "re" else _re2_compiled(text, node, engine), limits)
+    return Pattern(text, node, engine, limits)
 
 
 def _re2_text(node: Node) -> str:

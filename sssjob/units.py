@@ -67,12 +67,18 @@ def byte_factor(unit: str) -> int:
 
     Raises UnknownUnit with suggestions.
     """
+    factor = known_factor(unit)
+    if factor is None:
+        raise UnknownUnit(unit)
+    return factor
+
+
+def known_factor(unit: str) -> int | None:
+    """The same; None for a unit that is not one of bytes."""
     factor = _FACTORS.get(unit)
     if factor is None:
         word = unit.strip(XML_SPACE)
         factor = _FACTORS.get(word.upper()) if word.isascii() else None
-        if factor is None:
-            raise UnknownUnit(unit)
     return factor
 
 

@@ -96,6 +96,7 @@ class _Checker:
         # A property is shared by all places with the same text, so what was found about one holds for all.
         self._clean: dict[int, Property] = {}
         self._job: Container | None = None      # the one that is looked at
+        self._sound: set[int] = set()           # Requested in whose expression nothing is wrong, by identity
         self._beside: dict[str, tuple[Container, ...]] = {}     # scope -> defaults beside it that ask for amounts
 
     def run(self) -> None:
@@ -114,8 +115,9 @@ class _Checker:
         self.loose([b for b in bodies if isinstance(b, Job) and b.reference is None])
 
     def loose(self, jobs: list[Job]) -> None:
-        """Jobs that are in no group and wait for each other, or one for itself (SSS410)."""
-        if any(i.tag == "Dependency" for job in jobs for i in job.items):
+        """Jobs that are in no group and wait for each other, or one for itself (SSS410); most wait for jobs that are
+        not here."""
+        if any(p.text.strip() in self.known() for job in jobs for p in job.all("Dependency")):
             from sssjob.graph import Dependencies
 
             Dependencies.of(JobGroup(jobs)).check_cycle(self.findings, "")
@@ -159,7 +161,7 @@ class _Checker:
             self.delivered(container, place, found)
         elif tag == "Environment":
             self.variables(container, place, found.get("Variable", []))
-        return _placed(inside, place)
+        return _placed(inside, place) if inside else []
 
     def scope(self, container: Container, place: _Place, found: _Found, inside: list[Container]) -> None:
         """A job, group, task group, task or defaults: its children, then what its properties give reason to."""
@@ -289,7 +291,7 @@ class _Checker:
         if eligible is not None and by is not None and isinstance(eligible.value, int) and isinstance(by.value, int) \
                 and by.value < eligible.value:
             self.tell("SSS423", "DeadlineTime", f"the job must end by {by.text} and may not start before "
-                      f"{eligible.text}", container, place, by, severity=None if self.pending else "warning")
+                      f"{eligible.text}", container, place, by, severity=None if self.pending() else "warning")
 
     def executable(self, container: Container, place: _Place, found: _Found) -> None:
         """An Executable that names a File of the message."""
@@ -344,9 +346,11 @@ class _Checker:
     def amounts(self, container: Container, place: _Place, inside: list[Container]) -> None:
         """What a scope asks for, taken together; most ask for one amount of each name, which takes no look."""
         self._job = container if container.tag in ("Job", "JobDefaults") else self._job
-        blocks = [c for c in inside if c.tag == "Requested"]
         defaults = self._beside.get(container.tag, ())
-        asked = [p for c in (container, *blocks) for p in c.items if p.tag in _ASKED]
+        asked = [p for p in container.items if p.tag in _ASKED]
+        for block in inside:
+            if block.tag == "Requested":
+                asked += [p for p in block.items if p.tag in _ASKED]
         if not asked or not (defaults or _takes_a_look(asked)):
             return
         from sssjob._contradictions import Level, check_level
@@ -359,9 +363,8 @@ class _Checker:
         groups = [c for c in inside if c.tag == "TaskGroup"]
         tasks = groups[0].value("TaskCount") if len(groups) == 1 else None
         tasks = tasks if isinstance(tasks, int) else None
-        check_level(Level(container, defaults, self.pending, tell, self.limits, tasks))
+        check_level(Level(container, defaults, self.pending, tell, self.limits, tasks, self._sound))
 
-    @property
     def pending(self) -> bool:
         """Whether the job that is looked at is not over."""
         job = self._job
@@ -372,7 +375,8 @@ class _Checker:
         """Remember the defaults that hold for the scopes inside a container, where they ask for amounts."""
         below = {"JobGroup": "Job", "Job": "TaskGroup", "TaskGroup": "Task"}.get(container.tag)
         if below is not None:
-            self._beside[below] = tuple(c for c in inside if c.tag == f"{below}Defaults" and _asks(c))
+            name = f"{below}Defaults"
+            self._beside[below] = tuple([c for c in inside if c.tag == name and _asks(c)])
 
     def notification(self, container: Container, place: _Place, found: _Found) -> None:
         """Words of a NotificationList that are no events (SSS422)."""
@@ -395,7 +399,7 @@ class _Checker:
         if "Network" in found:
             self.network(container, place, found)
         if any("group" in p.attributes for p in container.properties()):
-            parse(container, self.findings, strict=self.strict, limits=self.limits, path=str(place))
+            parse(container, self.findings, strict=self.strict, limits=self.limits, path=place.__str__)
 
     def names(self, container: Container, place: _Place, found: _Found) -> None:
         """Sets and patterns in Node and Feature."""
@@ -411,7 +415,7 @@ class _Checker:
         if "delimiter" in p.attributes and p.attributes.get("aggregation") != "List":
             self.contradicts("SSS421", p.tag, f"delimiter of {p.tag} counts only with aggregation List", container,
                              place, p)
-        check_property(p, self.findings, limits=self.limits, path=_path(container, place, p), within=container)
+        check_property(p, self.findings, limits=self.limits, path=lambda: _path(container, place, p), within=container)
         if len(self.findings) + self.findings.overflow == before:
             self._clean[id(p)] = p
 
@@ -428,8 +432,8 @@ class _Checker:
             if "op" in attributes or "aggregation" in attributes or "delimiter" in attributes:
                 self.property(p, container, place)
             expression = expression or any(name in attributes for name in _EXPRESSION)
-        if expression:
-            parse(container, self.findings, strict=self.strict, limits=self.limits, path=str(place))
+        if expression and id(container) not in self._sound:
+            parse(container, self.findings, strict=self.strict, limits=self.limits, path=place.__str__)
 
     def variables(self, container: Container, place: _Place, found: Iterable[Property]) -> None:
         """Variables set twice (SSS415), and names that are none (SSS417)."""
@@ -486,7 +490,7 @@ def _queued(found: _Found) -> bool:
 def _takes_a_look(asked: list[Item]) -> bool:
     """Whether amounts may exclude each other: a name twice, counts that have to fit together, or one that is huge."""
     by_name = {p.tag: p for p in asked}
-    if len(by_name) < len(asked) or "TaskDistribution" in by_name:
+    if len(by_name) < len(asked) or ("TaskDistribution" in by_name and not _just_spread(by_name)):
         return True
     for p in asked:
         value = getattr(p, "value", "")
@@ -498,6 +502,14 @@ def _takes_a_look(asked: list[Item]) -> bool:
         return False
     return "Node" in by_name or bool(nodes.attributes or (processors is not None and processors.attributes)) or (
         getattr(nodes, "value", 0) > getattr(processors, "value", 0))
+
+
+def _just_spread(by_name: dict[str, Item]) -> bool:
+    """Whether nothing but a number of tasks is asked for, spread by a number that fits any: not 0, no Geometry."""
+    if len(by_name) > ("TaskCount" in by_name) + 1:
+        return False
+    kind, text = distribution_of(p) if isinstance(p := by_name["TaskDistribution"], Property) else ("", "")
+    return kind != "Geometry" and bool(text.strip("0"))
 
 
 def _asks(scope: Container) -> bool:

@@ -19,7 +19,8 @@ from sssjob.accounting.facts import Amount, NotChargeable, Reason, decimal, seco
 from sssjob.element import Property
 from sssjob.errors import RejectedError
 from sssjob.inherit import Effective
-from sssjob.request import Total, Totals, request_of
+from sssjob.request import Total, Totals
+from sssjob.request.levels import request_in
 from sssjob.request.totals import COUNTED, Identity, Part, totals_from
 from sssjob.request.tree import ROWS, identity_of, number_of, per_of
 from sssjob.units import byte_factor
@@ -40,7 +41,7 @@ class Asked:
     def __init__(self, view: Effective) -> None:
         """Raises NotChargeable where nothing can meet the request."""
         try:
-            self._request = request_of(view.job, view.defaults, bare=True)
+            self._request = request_in(view, bare=True)
             least = self._request.least
         except RejectedError as error:
             raise NotChargeable(Reason.REQUEST_CONTRADICTORY, str(error)) from None

@@ -21,7 +21,18 @@ from sssjob.model import Document, Job
 from sssjob.request.levels import Level, Request, given_to, request_of, requests_in
 from sssjob.request.totals import Identity, Total, Totals, base_amount
 from sssjob.request.totals import Part as RequestPart
-from sssjob.request.tree import AllOf, AnyOf, Node, Not, Predicate, Preferred, identity_of, parse, per_of
+from sssjob.request.tree import (
+    AllOf,
+    AnyOf,
+    Node,
+    Not,
+    Predicate,
+    Preferred,
+    identity_of,
+    parse,
+    per_of,
+    predicates_of,
+)
 from sssjob.states import waits
 from sssjob.units import from_bytes
 from sssjob.vocabulary import ELEMENTS
@@ -341,20 +352,10 @@ def _statements(request: Request) -> dict[Identity, _Statements]:
     for level in request.levels:
         root = level.expression.root
         alone = {id(n) for n in (root.items if isinstance(root, AllOf) else (root,)) if isinstance(n, Predicate)}
-        for predicate in _predicates(root):
+        for predicate in predicates_of(root):
             p = predicate.property
             statements.setdefault(identity_of(p), []).append((p, id(predicate) in alone))
     return statements
-
-
-def _predicates(node: Node) -> Iterator[Predicate]:
-    if isinstance(node, Predicate):
-        yield node
-    elif isinstance(node, Not):
-        yield node.item
-    else:
-        for item in node.items:
-            yield from _predicates(item)
 
 
 def _is_plain(total: Total, statements: _Statements) -> bool:

@@ -5,33 +5,32 @@ Public through ``sssjob.request``. Source: SSS job object 3.1.0, sections 8.1 an
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
-from functools import partial
 from math import ceil, floor
 from typing import Final
 
 from sssjob.element import Container, Property, Value
 from sssjob.limits import LIMITS, Limits
+from sssjob.request.bounds import Bounds, Exact, Key, Spent, Ways, key_of
 from sssjob.request.tree import (
     NEGATED,
     ROWS,
     SETS,
     AllOf,
+    AnyOf,
     Expression,
     Node,
-    Not,
     Predicate,
     Preferred,
     exact_of,
-    identity_of,
+    factor_of,
     parse,
+    properties_of,
 )
-from sssjob.units import UnknownUnit, byte_factor
 
-Exact = Fraction | int
 _PLAIN: Final = frozenset(("op", "conj", "group", "preference"))
 #: Type of an element -> that of its values, where they are what it says.
 _KINDS: Final[dict[str, type]] = {"Integer": int, "Duration": int, "DateTime": int, "Float": Decimal, "String": str}
@@ -72,14 +71,14 @@ def least_request(requested: Container | Iterable[Property] | Expression, *, lim
     values = _as_they_stand(expression.root)
     if values is not None:
         return LeastRequest(tuple(values))
-    made = _Least(expression)
-    if made.take(expression.root):
-        return made.result(True)
-    made = _Least(expression)
+    least = _Least(expression)
+    if least.take():
+        return least.result(True)
+    least = _Least(expression)
     for p in expression.properties:
-        if made.key(p) not in made.found:
-            made.limit(p, False)
-    return made.result(False)
+        if key_of(p) not in least.found:
+            least.limit(p, False)
+    return least.result(False)
 
 
 def _as_they_stand(root: Node) -> list[Single] | None:
@@ -101,173 +100,124 @@ def _as_they_stand(root: Node) -> list[Single] | None:
     return values
 
 
-_LeastKey = tuple[str, str | None, str | None, str | None, str | None, str | None]
-
-
 @dataclass(frozen=True, slots=True)
-class _Bounds:
-    """What is asked of one property so far. first: its first mention, whose unit the answer has."""
+class _Asked:
+    """What is asked of one amount so far. first: its first mention, whose unit the answer has."""
 
     first: Property
     inexact: bool
-    low: Exact | None = None
-    low_open: bool = False
-    high: Exact | None = None
-    high_open: bool = False
-    excluded: frozenset[Exact] = frozenset()
-
-    @property
-    def whole(self) -> bool:
-        """Whether only whole numbers can be asked for."""
-        row = ROWS.get(self.first.tag)
-        return row is not None and row.type != "Float"
-
-    def narrowed(self, op: str, value: Exact, inexact: bool) -> _Bounds:
-        """With one more condition."""
-        low, low_open, high, high_open = self.low, self.low_open, self.high, self.high_open
-        excluded = self.excluded | {value} if op == "NE" else self.excluded
-        if op in ("EQ", "GE", "GT") and (low is None or (value, op == "GT") > (low, low_open)):
-            low, low_open = value, op == "GT"
-        if op in ("EQ", "LE", "LT") and (high is None or (value, op != "LT") < (high, not high_open)):
-            high, high_open = value, op == "LT"
-        return _Bounds(self.first, self.inexact or inexact, low, low_open, high, high_open, excluded)
-
-    def holds(self, value: Exact) -> bool:
-        """Whether a value satisfies everything."""
-        return value not in self.excluded and not (
-            (self.low is not None and (value < self.low or (self.low_open and value == self.low)))
-            or (self.high is not None and (value > self.high or (self.high_open and value == self.high))))
+    bounds: Bounds
 
     def value(self) -> Exact | None:
         """The least value that holds, for Duration the greatest; None where there is none or nothing to ask for."""
-        down = self.first.tag == "Duration" and self.high is not None
-        start = self.high if down else self.low
+        bounds = self.bounds
+        down = self.first.tag == "Duration" and bounds.high is not None
+        start = bounds.high if down else bounds.low
         if start is None:
-            start = 1 if self.whole else None
+            start = 1 if bounds.whole else None
         if start is None:
             return None
-        if self.holds(start) and (start.denominator == 1 or not self.whole):
+        if bounds.holds(start) and (start.denominator == 1 or not bounds.whole):
             return start
-        return next((v for v in self._near(start, -1 if down else 1) if self.holds(v)), None)
+        return next((v for v in self._near(start, -1 if down else 1) if bounds.holds(v)), None)
 
     def _near(self, start: Exact, step: int) -> Iterator[Exact]:
         """A bound and what comes next to it: whole numbers (bytes, where units are), or halfway to the other bound."""
+        bounds = self.bounds
         whole = ceil(start) if step > 0 else floor(start)
-        yield whole if self.whole else start
-        for n in range(len(self.excluded) + 2):
+        yield whole if bounds.whole else start
+        for n in range(len(bounds.excluded) + 2):
             yield whole + n * step
-        other = self.high if step > 0 else self.low
-        if not self.whole and other is not None:
+        other = bounds.high if step > 0 else bounds.low
+        if not bounds.whole and other is not None:
             yield Fraction(start + other) / 2
 
 
-class _Least:
+#: Properties that are texts, each with whether it is no alternative's.
+_Texts = list[tuple[Property, bool]]
+
+
+class _Least(Ways["_Asked | _Texts"]):
     """Collects the conditions of one way through the alternatives of an expression."""
 
     def __init__(self, expression: Expression) -> None:
+        super().__init__()
         self.expression = expression
-        self.found: dict[_LeastKey, _Bounds | list[tuple[Property, bool]]] = {}
         self.dropped: list[Property] = []
-        self.trail: list[Callable[[], object]] = []     # how to undo, last first
-        self.choices = 0                                # alternatives that are open here
 
-    def key(self, p: Property) -> _LeastKey:
-        """What belongs together: amounts of one name that can be compared."""
-        if not p.attributes:
-            return p.tag, None, None, None, None, None
-        units = p.get("units")
-        known = units is None or _factor(p) is not None
-        return (*identity_of(p), p.get("metric"), p.get("context"), None if known else units)
+    def take(self) -> bool:
+        """Add what the expression asks for; False where nothing can meet it, or too many ways would have to be tried.
+        """
+        try:
+            return self.go((self.expression.root,))
+        except Spent:
+            return False
 
-    # -- the tree; its depth is bounded by ``limits.group_depth``
-    def take(self, node: Node) -> bool:
-        """Add what a node asks for; False where it contradicts what is there."""
-        if isinstance(node, Predicate):
-            return self.limit(node.property, False)
-        if isinstance(node, Not):
-            return self.limit(node.item.property, True)
-        if isinstance(node, AllOf):
-            return all(map(self.take, sorted(node.items, key=_settled)))
-        items: Iterable[Node] = node.items
-        if isinstance(node, Preferred):
-            if not node.required:
-                self.dropped += [(i.item if isinstance(i, Not) else i).property for i in node.items]
-                return True
-            ranked = sorted(zip(node.weights, node.items, strict=True), key=lambda pair: -pair[0])
-            items = [item for _, item in ranked]
-        self.choices += 1
-        taken = any(map(self._tried, items))
-        self.choices -= 1
-        return taken
+    def wish(self, node: Preferred) -> None:
+        for p in properties_of(node):
+            self._drop(p)
 
-    def _tried(self, node: Node) -> bool:
-        mark, dropped = len(self.trail), len(self.dropped)
-        if self.take(node):
-            return True
-        while len(self.trail) > mark:
-            self.trail.pop()()
-        del self.dropped[dropped:]
-        return False
+    def ranked(self, node: AnyOf | Preferred) -> Iterable[Node]:
+        if isinstance(node, AnyOf):
+            return node.items
+        pairs = sorted(zip(node.weights, node.items, strict=True), key=lambda pair: -pair[0])
+        return [item for _, item in pairs]
+
+    def _drop(self, p: Property) -> bool:
+        """Leave a condition out, which no value says; nothing contradicts it."""
+        self.dropped.append(p)
+        self.undoing(self.dropped.pop)
+        return True
 
     # -- one condition
     def limit(self, p: Property, negated: bool) -> bool:
-        """Add one condition; False where it contradicts what is there."""
         op = p.op or "EQ"
         if op not in NEGATED or (p.tag in SETS and (negated or op != "EQ")):
-            self.dropped.append(p)
-            return True
+            return self._drop(p)
         op = NEGATED[op] if negated else op
         number = None if p.tag in SETS or _textual(p) else exact_of(p.value)
         return self.text(p, op) if number is None else self.number(p, op, number)
 
     def number(self, p: Property, op: str, number: Exact) -> bool:
         """Add a condition on an amount; False where none satisfies all of them."""
-        key = self.key(p)
+        key = key_of(p)
         old = self.found.get(key)
-        bounds = old if isinstance(old, _Bounds) else _Bounds(p, False)
-        if op == "NE" and len(bounds.excluded) >= _EXCLUDED:
-            self.dropped.append(p)
-            return True
+        asked = old if isinstance(old, _Asked) else _Asked(p, False, Bounds(_whole(p)))
+        if op == "NE" and len(asked.bounds.excluded) >= _EXCLUDED:
+            return self._drop(p)
         exact = op == "EQ" or (op == "LE" and p.tag == "Duration")
-        made = bounds.narrowed(op, number * (_factor(p) or 1), not exact or self.choices > 0)
-        self._put(key, made)
-        return made.low is None or made.value() is not None
+        bounds = asked.bounds.narrowed(op, number * (factor_of(p) or 1))
+        asked = _Asked(asked.first, asked.inexact or not exact or self.choosing, bounds)
+        self.put(key, asked)
+        return bounds.low is None or asked.value() is not None
 
     def text(self, p: Property, op: str) -> bool:
         """Add a condition on a text or name; False where another text was asked for."""
         if op != "EQ":
-            self.dropped.append(p)
-            return True
-        key = self.key(p)
+            return self._drop(p)
+        key = key_of(p)
         there = self.found.get(key)
         if not isinstance(there, list):
-            self._put(key, [(p, self.choices > 0)])
+            self.put(key, [(p, self.choosing)])
             return True
         if p.tag not in SETS:
             return there[0][0].text == p.text
-        there.append((p, self.choices > 0))
-        self.trail.append(there.pop)
+        there.append((p, self.choosing))
+        self.undoing(there.pop)
         return True
-
-    def _put(self, key: _LeastKey, value: _Bounds | list[tuple[Property, bool]]) -> None:
-        if key in self.found:
-            self.trail.append(partial(self.found.__setitem__, key, self.found[key]))
-        else:
-            self.trail.append(partial(self.found.pop, key))
-        self.found[key] = value
 
     # -- the answer
     def result(self, possible: bool) -> LeastRequest:
         """The values in document order."""
-        order: dict[_LeastKey, None] = {}
+        order: dict[Key, None] = {}
         for p in self.expression.properties:
-            order.setdefault(self.key(p))
+            order.setdefault(key_of(p))
         for key in self.found:
             order.setdefault(key)
         values = [v for key in order if key in self.found for v in self._values(self.found[key])]
         return LeastRequest(tuple(values), tuple(self.dropped), possible)
 
-    def _values(self, found: _Bounds | list[tuple[Property, bool]]) -> Iterator[Single]:
+    def _values(self, found: _Asked | _Texts) -> Iterator[Single]:
         if isinstance(found, list):
             yield from [Single(_single(p, p.value), not chosen) for p, chosen in found]
             return
@@ -275,9 +225,9 @@ class _Least:
         if value is None:
             self.dropped.append(found.first)
             return
-        factor = _factor(found.first) or 1
+        factor = factor_of(found.first) or 1
         amount = value if factor == 1 else Fraction(value) / factor
-        whole = found.whole and amount.denominator == 1
+        whole = found.bounds.whole and amount.denominator == 1
         plain = int(amount) if whole else Decimal(amount.numerator) / Decimal(amount.denominator)
         yield Single(_single(found.first, plain), not found.inexact)
 
@@ -290,21 +240,12 @@ def _single(p: Property, value: Value) -> Property:
     return p.replace(value, **dict.fromkeys(_PLAIN))
 
 
-def _settled(node: Node) -> int:
-    """What leaves no choice comes first, so that choices are made in its knowledge."""
-    return 0 if isinstance(node, Predicate | Not) else 1 if isinstance(node, AllOf) else 2
+def _whole(p: Property) -> bool:
+    """Whether only whole numbers can be asked for."""
+    row = ROWS.get(p.tag)
+    return row is not None and row.type != "Float"
 
 
 def _textual(p: Property) -> bool:
     row = ROWS.get(p.tag)
     return row is not None and row.type == "String"
-
-
-def _factor(p: Property) -> int | None:
-    """Bytes of the unit of an amount, or None where it has none or an unknown one."""
-    row = ROWS.get(p.tag)
-    units = p.get("units") or (row.unit if row is not None else None)
-    try:
-        return None if units is None else byte_factor(units)
-    except UnknownUnit:
-        return None

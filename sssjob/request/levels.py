@@ -18,7 +18,7 @@ from sssjob.inherit import Effective, Resolved, TaskGroupView, TaskView, View, e
 from sssjob.limits import LIMITS, Limits
 from sssjob.model import Document, Job, JobDefaults, Requested, TaskGroup
 from sssjob.request.offers import only_one
-from sssjob.request.tree import ROWS, Expression, Node, Not, Predicate, identity_of, parse, per_of
+from sssjob.request.tree import ROWS, Expression, identity_of, parse, per_of, properties_of
 from sssjob.states import waits
 from sssjob.vocabulary import in_scope
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from sssjob.request.least import LeastRequest
     from sssjob.request.totals import Totals
 
-__all__ = ["Level", "Request", "given_to", "request_of", "requests_in"]
+__all__ = ["Level", "Request", "given_to", "request_in", "request_of", "requests_in"]
 
 #: What a bare Extension says describes a job (section 5.1 gives it no category); in Requested it asks for something.
 _DESCRIBES: Final = frozenset(("Extension",))
@@ -70,7 +70,7 @@ class Request:
         if len(self.levels) > 1:
             return False
         names = set()
-        for p in _properties(self.levels[0].expression.root):
+        for p in properties_of(self.levels[0].expression.root):
             if p.attributes and per_of(p.attributes.get("metric")):
                 return False
             if p.tag in ROWS and ROWS[p.tag].amount:
@@ -100,17 +100,6 @@ class Request:
         return totals_of(self)
 
 
-def _properties(node: Node) -> Iterator[Property]:
-    """The properties of a tree, implied ones too."""
-    if isinstance(node, Predicate):
-        yield node.property
-    elif isinstance(node, Not):
-        yield node.item.property
-    else:
-        for item in node.items:
-            yield from _properties(item)
-
-
 def request_of(job: Job, defaults: JobDefaults | None = None, *, bare: bool | None = None, strict: bool = False,
                limits: Limits = LIMITS, path: str = "/Job") -> Request:
     """What a job asks for: its Requested, and each task group's own, with defaults taken in.
@@ -118,9 +107,14 @@ def request_of(job: Job, defaults: JobDefaults | None = None, *, bare: bool | No
     bare: whether bare properties count as requested where Requested does not name them; None: in a job that still
     waits (section 10). strict: brackets have to balance. path: of the job, for findings.
     """
+    return request_in(effective(job, defaults), bare=bare, strict=strict, limits=limits, path=path)
+
+
+def request_in(view: Effective, *, bare: bool | None = None, strict: bool = False, limits: Limits = LIMITS,
+               path: str = "/Job") -> Request:
+    """The same of a job whose defaults were looked at already."""
     findings = Findings(limits=limits)
-    view = effective(job, defaults)
-    pending = waits(job.value("State")) if bare is None else bare
+    pending = waits(view.job.value("State")) if bare is None else bare
     stated = view.properties("Requested")
     own = parse(stated, findings, strict=strict, limits=limits, path=f"{path}/Requested",
                 implied=_bare(view.properties(), stated, _DESCRIBES) if pending else ())

@@ -6,7 +6,7 @@ Public through ``sssjob.request``. Source: SSS job object 3.1.0, sections 6.1, 8
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
@@ -18,8 +18,11 @@ from sssjob.lexical import LexicalError, LimitError
 from sssjob.limits import LIMITS, Limits
 from sssjob.nodeset import NodeSet
 from sssjob.patterns import Pattern, compile_pattern
+from sssjob.units import known_factor
 from sssjob.vocabulary import ELEMENTS
 
+#: The path of a container, or what spells it: most containers have no finding.
+Path = str | Callable[[], str]
 #: What compares by size.
 ORDER: Final = ("LT", "GT", "LE", "GE")
 #: op -> how people write it.
@@ -103,6 +106,22 @@ Node = Predicate | Not | AllOf | AnyOf | Preferred
 
 def _bracketed(node: Node) -> str:
     return f"({node})"
+
+
+def predicates_of(node: Node) -> Iterator[Predicate]:
+    """The conditions of a tree in order, negated and implied ones too."""
+    if isinstance(node, Predicate):
+        yield node
+    elif isinstance(node, Not):
+        yield node.item
+    else:
+        for item in node.items:
+            yield from predicates_of(item)
+
+
+def properties_of(node: Node) -> Iterator[Property]:
+    """The properties of a tree in order, negated and implied ones too."""
+    return (predicate.property for predicate in predicates_of(node))
 
 
 def per_of(metric: str | None) -> str | None:
@@ -196,7 +215,7 @@ class _Place:
 
     __slots__ = ("findings", "path", "within")
 
-    def __init__(self, findings: Findings, within: Container | None, path: str) -> None:
+    def __init__(self, findings: Findings, within: Container | None, path: Path) -> None:
         self.findings, self.within, self.path = findings, within, path
 
     def add(self, rule: str, subject: str, message: str, item: Property | None = None) -> None:
@@ -277,7 +296,7 @@ def _culprit(items: list[Property], groups: list[int]) -> Property | None:
 
 
 def parse(requested: Container | Iterable[Property], findings: Findings | None = None, *, strict: bool = False,
-          limits: Limits = LIMITS, path: str = "", implied: Iterable[Property] = ()) -> Expression:
+          limits: Limits = LIMITS, path: Path = "", implied: Iterable[Property] = ()) -> Expression:
     """The expression of a Requested block (section 10.2): And binds over Or, Nand and Nor negate one predicate.
 
     strict: brackets that do not balance are an error (SSS401) rather than mended (SSS402). Preferences: SSS403, SSS404.
@@ -394,7 +413,16 @@ def exact_of(value: Value) -> Fraction | int | None:
     return None if number is None else Fraction(number)
 
 
-def check_property(p: Property, findings: Findings, *, limits: Limits = LIMITS, path: str = "",
+def factor_of(p: Property) -> int | None:
+    """Bytes of the unit of an amount, or None where it has none or an unknown one."""
+    units = p.attributes.get("units")
+    if not units:
+        row = ROWS.get(p.tag)
+        units = None if row is None else row.unit
+    return None if units is None else known_factor(units)
+
+
+def check_property(p: Property, findings: Findings, *, limits: Limits = LIMITS, path: Path = "",
                    within: Container | None = None) -> None:
     """Findings about one requested property taken alone: its pattern (SSS406), nodes (SSS407), order (SSS405).
 

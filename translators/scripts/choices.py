@@ -16,11 +16,10 @@ from typing import TYPE_CHECKING, Final
 from sssjob.lexical import LexicalError
 from sssjob.nodeset import NodeSet
 from sssjob.request.asked import Entry
+from sssjob.request.tree import AllOf, Node, Not, Predicate, Preferred, properties_of
 from sssjob.translators.scripts.rows import APPROXIMATED, Place, Special, place
 
 if TYPE_CHECKING:
-    from sssjob.element import Property
-    from sssjob.request import Node
     from sssjob.translators.scripts.asking import Asking
     from sssjob.translators.scripts.raw import Option
     from sssjob.translators.scripts.reading import Reading
@@ -82,7 +81,7 @@ def choices(asking: Asking, tag: str, levels: Sequence[str] | None = None) -> li
     by_item = {id(e.item): e for e in found}
     made = []
     for node in _demanded(asking.expression(found[0])):
-        tags = {p.tag for p in _properties(node)}
+        tags = {p.tag for p in properties_of(node)}
         if tag in tags and len(tags) > 1:
             for e in _entries(node, by_item):
                 asking.dropped(e, f"only an alternative asks for {e.text}: {node}")
@@ -92,31 +91,15 @@ def choices(asking: Asking, tag: str, levels: Sequence[str] | None = None) -> li
 
 
 def _demanded(node: Node) -> tuple[Node, ...]:
-    from sssjob.request import AllOf
-
     return node.items if isinstance(node, AllOf) else (node,)
 
 
-def _properties(node: Node) -> Iterator[Property]:
-    from sssjob.request import Not, Predicate
-
-    if isinstance(node, Predicate):
-        yield node.property
-    elif isinstance(node, Not):
-        yield node.item.property
-    else:
-        for item in node.items:
-            yield from _properties(item)
-
-
 def _entries(node: Node, by_item: dict[int, Entry]) -> list[Entry]:
-    return [by_item[id(p)] for p in _properties(node) if id(p) in by_item]
+    return [by_item[id(p)] for p in properties_of(node) if id(p) in by_item]
 
 
 def _choice(asking: Asking, node: Node, by_item: dict[int, Entry]) -> Choice | None:
     """A part of the expression that is about one property alone; None for what is only wished for."""
-    from sssjob.request import AllOf, Not, Predicate, Preferred
-
     if isinstance(node, Predicate):
         return _of_property(by_item[id(node.property)], True)
     if isinstance(node, Not):
