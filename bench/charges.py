@@ -41,6 +41,19 @@ rate = [
   { type = "NBM", name = "QualityOfService", instance = "high", rate = 2 },
 ]
 """
+MANY_RATES = """
+name = "bench"
+version = "1"
+currency = "EUR"
+rate = [
+  { type = "VBR", name = "Processors", rate = 0.012, per = "hour" },
+  { type = "VBR", name = "GPU", resource_type = "a100", rate = 0.9, per = "hour" },
+  { type = "VBR", name = "GPU", resource_type = "h100", rate = 1.9, per = "hour" },
+  { type = "VBR", name = "Memory", units = "GB", rate = 0.001, per = "hour" },
+  { type = "VBU", name = "Energy", units = "kWh", rate = 0.2 },
+  { type = "NBM", name = "QualityOfService", instance = "high", rate = 2 },
+]
+"""
 
 
 def _clock(seconds: int) -> str:
@@ -77,6 +90,21 @@ def sacct(count: int, steps: bool = False) -> Iterator[str]:
         for step in ("batch", "extern") if steps else ():
             yield (f"{n}.{step}||p{n % 20}|||colony|COMPLETED|0:0|{start}|{start}|{start + ran}|{ran}|{cpus}|1|{tres}|"
                    f"{_clock(ran)}|{choose.randrange(9999999)}K\n")
+
+
+def sacct_of_gpus(count: int) -> Iterator[str]:
+    """A line a job, with many columns; what it was assigned differs from job to job."""
+    choose = random.Random(1)
+    yield ("JobID|JobIDRaw|JobName|User|Account|Partition|QOS|Cluster|State|ExitCode|Submit|Eligible|Start|End|"
+           "Elapsed|ElapsedRaw|Suspended|AllocCPUS|NCPUS|NNodes|NodeList|ReqTRES|AllocTRES|TotalCPU|ConsumedEnergyRaw|Comment|"
+           "Room\n")
+    for n in range(1, count + 1):
+        cpus, start, ran, gpus = choose.choice((1, 4, 16)), 1795000000 + n, choose.randrange(60, 9000), 1 + n % 4
+        model = choose.choice(("a100", "h100"))
+        yield (f"{n}|{n}|j{n}|u{n % 50}|p{n % 20}|gpu|{'high' if n % 3 else 'normal'}|colony|COMPLETED|0:0|"
+               f"{start - 50}|{start - 50}|{start}|{start + ran}|{_clock(ran)}|{ran}|00:00:00|{cpus}|{cpus}|1|n{n % 9}|"
+               f"cpu={cpus},mem={n}M,node=1|billing={cpus},cpu={cpus},energy={7 * n},gres/gpu:{model}={gpus},"
+               f"gres/gpu={gpus},mem={n}M,node=1|{_clock(ran)}|{7 * n}|comment {n}|room {n % 300}\n")
 
 
 def sge(count: int) -> Iterator[str]:
@@ -144,10 +172,15 @@ def _charges(count: int, log: bytes) -> Iterator[Measure]:
     rates = read_rates(RATES)
     jobs = list(_stream("pbs-acct", log))[:count // 4]
     yield _measured("a charge, itemised", lambda: len([charge(job, rates) for job in jobs]))
-    data = "".join(sacct(10 * count)).encode()
-    yield _measured("sacct text to the charge table, by columns",
-                    lambda: sum(b.num_rows for b in SacctTable(ReadContext(), rates).batches(io.BytesIO(data))),
-                    300_000)
+    for title, lines, text, bar in (
+            ("", sacct, RATES, 300_000),
+            (", GPUs, memory, energy, all texts different", sacct_of_gpus, MANY_RATES, 50_000)):
+        yield _measured(f"sacct text to the charge table, by columns{title}",
+                        partial(_tabled, "".join(lines(10 * count)).encode(), text), bar)
+
+
+def _tabled(data: bytes, rates: str) -> int:
+    return sum(batch.num_rows for batch in SacctTable(ReadContext(), read_rates(rates)).batches(io.BytesIO(data)))
 
 
 def _measured(title: str, work: Callable[[], int], bar: int | None = None) -> Measure:

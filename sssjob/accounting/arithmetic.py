@@ -15,14 +15,15 @@ from fractions import Fraction
 from typing import Any, Final, Literal
 
 __all__ = [
-    "Rounding", "Term", "call", "in_doubles", "number", "plain", "product", "ratio", "recompute", "rounded", "total",
+    "ROUNDINGS", "Rounding", "Term", "call", "in_doubles", "number", "plain", "product", "ratio", "recompute",
+    "rounded", "total",
 ]
 
 Rounding = Literal["half-up", "half-even", "up", "down"]
 Number = int | Decimal | Fraction
 
 #: How over / under steps become whole; amounts are never negative.
-_ROUNDINGS: Final[dict[Rounding, Callable[[int, int], int]]] = {
+ROUNDINGS: Final[dict[Rounding, Callable[[int, int], int]]] = {
     "half-up": lambda over, under: (2 * over + under) // (2 * under),
     "half-even": lambda over, under: round(Fraction(over, under)),
     "up": lambda over, under: -(-over // under),
@@ -125,7 +126,7 @@ _CALLS: Final[dict[str, Callable[[list[Any]], Any]]] = {
 def rounded(exact: Fraction, step: Decimal, precision: int, how: Rounding) -> Decimal:
     """The multiple of step beside an exact amount, with that many digits after the point."""
     over, under = step.as_integer_ratio()
-    steps = _ROUNDINGS[how](exact.numerator * under, exact.denominator * over)
+    steps = ROUNDINGS[how](exact.numerator * under, exact.denominator * over)
     return Decimal(f"{steps * over * 10**precision // under}e-{precision}")
 
 

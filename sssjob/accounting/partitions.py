@@ -23,7 +23,7 @@ from sssjob.accounting.columnar import SacctTable
 from sssjob.accounting.cuts import Part, cut, in_order, opened_part
 from sssjob.accounting.parquet import parquet_table
 from sssjob.accounting.rates import RateSet, read_rates
-from sssjob.accounting.table import Tally, charge_table
+from sssjob.accounting.table import Batch, Tally, charge_table
 from sssjob.errors import AccessError, SSSJobError, UsageError
 from sssjob.findings import Finding, Findings, Policy, escape
 from sssjob.limits import LIMITS
@@ -32,7 +32,7 @@ from sssjob.translators.records.base import Counts, RecordTranslator
 from sssjob.translators.registry import get
 
 if TYPE_CHECKING:
-    import pyarrow as pa
+    pass
 
 __all__ = ["Result", "Work", "charge_file", "in_pool", "names_of", "on_dask", "tables"]
 
@@ -67,7 +67,7 @@ class Result:
 class Made:
     """The batches of one log, and what has become of its records and jobs when they are through."""
 
-    batches: Iterator[pa.RecordBatch]
+    batches: Iterator[Batch]
     table: SacctTable | None
     stream: Any
     own: Tally

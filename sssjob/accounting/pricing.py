@@ -23,7 +23,7 @@ from sssjob.inherit import Effective, effective
 from sssjob.model import Job, JobDefaults
 from sssjob.states import job_state
 
-__all__ = ["Charge", "Item", "Uncharged", "billing", "charge", "quote"]
+__all__ = ["Charge", "Item", "Uncharged", "additive", "billing", "charge", "quote"]
 
 #: Suffix of a weight -> powers of 1024.
 _SUFFIX: Final = {"": 0, "K": 1, "M": 2, "G": 3, "T": 4, "P": 5}
@@ -94,6 +94,17 @@ def quote(job: Job, rates: RateSet, defaults: JobDefaults | None = None, *,
           start: int | None = None) -> Charge | Uncharged:
     """The charge that a job will have if it gets what it requests. start: epoch seconds, where no time is said."""
     return _priced(effective(job, defaults), rates, "Requested", start)
+
+
+def additive(rates: RateSet) -> bool:
+    """Whether the charges of jobs that differ in nothing but amounts and duration grow with each of these alone.
+
+    They do not where something is rounded, cut or chosen on the way to the sum: by a calendar, a granularity, a
+    minimum of the duration, the dearest of several rates, weights of billing, a share of a benchmark; or in doubles.
+    """
+    return (rates.profile == "sss" and rates.combine == "sum" and rates.billing is None and not rates.dated
+            and not rates.minimum_duration and rates.granularity == 1
+            and not any(table.features for table in rates.benchmark.values()))
 
 
 def _priced(view: Effective, rates: RateSet, slot: Slot, start: int | None) -> Charge | Uncharged:

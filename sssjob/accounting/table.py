@@ -1,7 +1,8 @@
-"""The charge table: one row a job of an accounting log, charged or not, as Arrow record batches.
+"""The charge table: one row a job of an accounting log, charged or not, as batches of rows.
 
 ``charge_table`` takes the jobs of any reader; for what ``sacct`` prints, ``columnar`` makes the same rows column by
-column wherever a job is plain, and leaves the others to the reader. Needs pyarrow (extra ``tables``).
+column wherever a job is plain, and leaves the others to the reader. Batches are those of Arrow where pyarrow (extra
+``tables``) is installed, else ``RowBatch``, which can be printed but not be written as Parquet.
 """
 
 from __future__ import annotations
@@ -10,7 +11,9 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any, Final
+from importlib.util import find_spec
+from io import BytesIO
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from sssjob.accounting.facts import Reason
 from sssjob.accounting.pricing import Charge, Uncharged, charge
@@ -21,7 +24,10 @@ from sssjob.model import Job
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["COLUMNS", "Tally", "charge_table", "schema"]
+__all__ = [
+    "COLUMNS", "DIGITS", "Batch", "RowBatch", "Tally", "arrow", "batch", "charge_table", "csv_text", "has_arrow", "row",
+    "schema",
+]
 
 #: Column -> what it holds. Times are epoch seconds.
 COLUMNS: Final[dict[str, str]] = {
@@ -35,7 +41,7 @@ _DELIVERED: Final = {"wall_s": "Duration", "processors": "Processors", "nodes": 
 _OWN: Final = ("machine", "id", "user", "group", "project", "queue", "qos", "start", "end")
 _BATCH: Final = 10_000
 _WORD: Final = 2 ** 63          # the integers of Arrow are below
-_DIGITS: Final = 38             # of its decimals
+DIGITS: Final = 38             # of its decimals
 
 
 @dataclass(slots=True)
@@ -55,12 +61,37 @@ class Tally:
         self.reasons.update(other.reasons)
 
 
+@dataclass(frozen=True, slots=True)
+class RowBatch:
+    """Rows of the charge table where pyarrow is not installed; each has a value for each of COLUMNS."""
+
+    rows: list[tuple[Any, ...]]
+
+    @property
+    def num_rows(self) -> int:
+        """How many there are."""
+        return len(self.rows)
+
+    def to_pylist(self) -> list[dict[str, Any]]:
+        """The rows by name of the column."""
+        return [dict(zip(COLUMNS, row, strict=True)) for row in self.rows]
+
+
+Batch: TypeAlias = "pa.RecordBatch | RowBatch"
+
+
+def has_arrow() -> bool:
+    """Whether pyarrow is installed."""
+    return find_spec("pyarrow") is not None
+
+
 def arrow() -> Any:
     """pyarrow; UsageError where it is not installed."""
-    try:
-        import pyarrow
-    except ImportError:
-        raise UsageError("charge tables need pyarrow: pip install 'sssjob[tables]'") from None
+    if not has_arrow():
+        raise UsageError("Parquet files and charge tables made by several processes need pyarrow: "
+                         "pip install 'sssjob[tables]'")
+    import pyarrow
+
     return pyarrow
 
 
@@ -68,11 +99,11 @@ def schema(rates: RateSet) -> pa.Schema:
     """The columns with their types; the rates and the currency stand in the metadata."""
     pa = arrow()
     types = {name: pa.string() if name in _TEXTS else pa.int64() for name in COLUMNS}
-    types |= {"processors": pa.float64(), "charge": pa.decimal128(_DIGITS, rates.precision)}
+    types |= {"processors": pa.float64(), "charge": pa.decimal128(DIGITS, rates.precision)}
     return pa.schema(list(types.items()), {"rates": rates.identity, "currency": rates.currency})
 
 
-def charge_table(jobs: Iterable[Job], rates: RateSet, tally: Tally) -> Iterator[pa.RecordBatch]:
+def charge_table(jobs: Iterable[Job], rates: RateSet, tally: Tally) -> Iterator[Batch]:
     """The rows of jobs, some thousand at once. tally: is added to."""
     rows: list[tuple[Any, ...]] = []
     for job in jobs:
@@ -84,12 +115,37 @@ def charge_table(jobs: Iterable[Job], rates: RateSet, tally: Tally) -> Iterator[
         yield batch(rows, rates)
 
 
-def batch(rows: list[tuple[Any, ...]], rates: RateSet) -> pa.RecordBatch:
-    """Rows as a record batch."""
+def batch(rows: list[tuple[Any, ...]], rates: RateSet) -> Batch:
+    """Rows as a batch."""
+    if not has_arrow():
+        return RowBatch(rows)
     pa, fields = arrow(), schema(rates)
     columns = zip(*rows, strict=True) if rows else [()] * len(COLUMNS)
     arrays = [pa.array(list(column), fields.field(i).type) for i, column in enumerate(columns)]
     return pa.RecordBatch.from_arrays(arrays, schema=fields)
+
+
+def csv_text(some: Batch | None, *, head: bool) -> str:
+    """A batch as lines of CSV, texts in quotation marks; None: no line. head: the names of the columns before them."""
+    names = ",".join(f'"{name}"' for name in COLUMNS) + "\n" if head else ""
+    if some is None:
+        return names
+    if isinstance(some, RowBatch):
+        return names + "".join(",".join(map(_cell, cells)) + "\n" for cells in some.rows)
+    import pyarrow.csv as csv
+
+    buffer = BytesIO()
+    csv.write_csv(some, buffer, csv.WriteOptions(include_header=head, quoting_style="needed"))
+    return buffer.getvalue().decode()
+
+
+def _cell(value: object) -> str:
+    if isinstance(value, str):
+        doubled = value.replace('"', '""')
+        return f'"{doubled}"'
+    if isinstance(value, float):
+        return f"{value:.15g}"
+    return "" if value is None else f"{value:f}" if isinstance(value, Decimal) else str(value)
 
 
 def row(job: Job, rates: RateSet, tally: Tally) -> tuple[Any, ...]:
@@ -103,7 +159,7 @@ def row(job: Job, rates: RateSet, tally: Tally) -> tuple[Any, ...]:
     wide = [name for name, value in values.items() if isinstance(value, int) and not -_WORD <= value < _WORD]
     values.update(dict.fromkeys(wide))
     amount, reason = None, None
-    if wide or (isinstance(made, Charge) and made.amount >= 10 ** (_DIGITS - rates.precision)):
+    if wide or (isinstance(made, Charge) and made.amount >= 10 ** (DIGITS - rates.precision)):
         made = Uncharged(Reason.TOO_LARGE, "a column of the table does not hold it")
     if isinstance(made, Charge):
         amount = made.amount

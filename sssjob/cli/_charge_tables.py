@@ -3,7 +3,6 @@ several."""
 
 from __future__ import annotations
 
-import io
 import json
 import os
 import tempfile
@@ -13,7 +12,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Final
 
-from sssjob.accounting.table import Tally, arrow, schema
+from sssjob.accounting.table import Tally, arrow, csv_text
 from sssjob.cli._files import emit
 from sssjob.cli._findings import problem, say
 from sssjob.cli._options import Session, bounded
@@ -35,11 +34,12 @@ _PARQUET: Final = ".parquet"
 def charge_logs(session: Session, names: Sequence[str], rates: RateSet, source: str, options: Mapping[str, str],
                 output: str, jobs: int, dask: str | None, looked: Looked) -> int:
     """The charge table of accounting logs; the exit status."""
-    arrow()
     logs = _Logs(session, names, rates, source, options, looked, jobs)
     folder = output.endswith("/") or os.path.isdir(output)
     if not folder and dask is not None:
         raise UsageError("--dask makes a Parquet file for each log: name a folder, -o DIR/")
+    if folder or jobs > 1 or output.endswith(_PARQUET):
+        arrow()
     if folder or jobs > 1:
         logs.check("a folder of tables needs" if folder else "--jobs needs")
     if folder:
@@ -136,16 +136,12 @@ class _Logs:
     # -- tables
     def csv(self) -> Iterable[str]:
         """A line of names, then a line a job."""
-        import pyarrow.csv as csv
-
         head = True
         for batch in self.batches():
-            buffer = io.BytesIO()
-            csv.write_csv(batch, buffer, csv.WriteOptions(include_header=head, quoting_style="needed"))
+            yield csv_text(batch, head=head)
             head = False
-            yield buffer.getvalue().decode()
         if head:
-            yield ",".join(f'"{name}"' for name in schema(self.rates).names) + "\n"
+            yield csv_text(None, head=True)
 
     def jsonl(self) -> Iterable[str]:
         """A record a job, charges as text, exact; what is not known is left out."""

@@ -13,11 +13,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sssjob.accounting.columnar import SacctTable, blocks, plain_rates
+from sssjob.accounting import Charge, charge
+from sssjob.accounting.columnar import SacctTable, blocks
 from sssjob.accounting.rates import RateSet
-from sssjob.accounting.table import COLUMNS, Tally, charge_table
+from sssjob.accounting.table import COLUMNS, RowBatch, Tally, charge_table
+from sssjob.errors import UsageError
 from sssjob.findings import Findings
-from sssjob.translators import ReadContext, get
+from sssjob.reader import read_document
+from sssjob.translators import ReadContext, WriteContext, get
 from sssjob.translators.records.base import RecordTranslator
 from tests.accounting.support import rate_set
 
@@ -51,14 +54,17 @@ ODD: dict[str, list[str]] = {
 }
 
 
-def rows(data: bytes, rates: RateSet, **options: str) -> tuple[list[dict[str, Any]], Any, Tally]:
-    """The table by the reader alone: (rows, counts, tally)."""
+Table = tuple[list[dict[str, Any]], Any, Tally, list[tuple[str, str, str, int]]]
+
+
+def rows(data: bytes, rates: RateSet, **options: str) -> Table:
+    """The table by the reader alone: (rows, counts, tally, findings)."""
     translator = get("sacct")
     assert isinstance(translator, RecordTranslator) and translator.stream is not None
-    tally = Tally()
-    stream = translator.stream(io.BytesIO(data), ReadContext(findings=Findings("-"), options=options))
+    tally, context = Tally(), ReadContext(findings=Findings("-"), options=options)
+    stream = translator.stream(io.BytesIO(data), context)
     made = [row for batch in charge_table(stream, rates, tally) for row in batch.to_pylist()]
-    return made, stream.counts, tally
+    return made, stream.counts, tally, findings(context)
 
 
 def columns(data: bytes, rates: RateSet, **options: str) -> tuple[list[dict[str, Any]], SacctTable]:
@@ -67,11 +73,17 @@ def columns(data: bytes, rates: RateSet, **options: str) -> tuple[list[dict[str,
     return [row for batch in table.batches(io.BytesIO(data)) for row in batch.to_pylist()], table
 
 
+def findings(context: ReadContext) -> list[tuple[str, str, str, int]]:
+    """By line; that no machine is named is told where the reader was needed."""
+    return sorted((f.rule, f.subject, f.message, f.line) for f in context.findings if f.subject != "Machine")
+
+
 def same(data: bytes, rates: RateSet, **options: str) -> SacctTable:
-    by_rows, counts, tally = rows(data, rates, **options)
+    by_rows, counts, tally, told = rows(data, rates, **options)
     by_columns, table = columns(data, rates, **options)
     assert by_columns == by_rows
     assert table.counts == counts and table.tally == tally
+    assert findings(table.context) == told
     return table
 
 
@@ -84,7 +96,6 @@ def line(**changed: str) -> str:
 @pytest.mark.parametrize("name", RATES)
 def test_plain_jobs_do_not_need_the_reader(name: str) -> None:
     rates = rate_set(RATES[name])
-    assert plain_rates(rates) is not None
     data = HEADER + "".join(
         line(JobID=str(n), AllocCPUS=str(n), AllocTRES=f"cpu={n},node=1", QOS="high" if n % 2 else "x",
              Account=f"p{n % 3}", User=f"u{n % 4}") for n in range(1, 200))
@@ -125,15 +136,142 @@ def test_odd_files(change: Any) -> None:
 
 
 @pytest.mark.parametrize("more", [
-    "granularity = 60", "minimum_duration = 100", 'rounding = "up"', 'combine = "max"', 'attempts = "committed"',
-    'system_faults = "free"', "VBR Memory 1", "VBU CpuDuration 1", 'NBM State=x 2', "VBR Processors 2 metric = \"x\"",
-    "NBM Queue=a 2 when = { User = \"b\" }", 'timezone = "UTC"\n[[time_category]]\nname = "Night"',
-    "[billing]\nweights = { CPU = 1 }",
+    "granularity = 60", "minimum_duration = 100", 'combine = "max"', "VBU CpuDuration 1", 'NBM State=x 2',
+    "VBM Processors 2", "NBM Processors=4 2", 'VBF Comment 2', 'profile = "gold"', "[billing]\nweights = { CPU = 1 }",
+    'NBM TimeCategory=Night 2\ntimezone = "UTC"\n[[time_category]]\nname = "Night"',
+    'VBR Processors 2 benchmark = "B", when = {Queue = "x"}\n[benchmark.B]\nfeatures = true',
 ])
-def test_rates_that_are_not_plain(more: str) -> None:
+def test_rates_that_are_no_sum(more: str) -> None:
+    """Something is rounded, chosen or multiplied on the way, or goes by what no shape says: the reader reads all."""
     rates = rate_set(f"{RATES['one']}\n{more}")
-    assert plain_rates(rates) is None
     assert same((HEADER + line(JobID="1")).encode(), rates).plain == 0
+
+
+@pytest.mark.parametrize("more", [
+    'rounding = "up"', 'rounding = "half-even"', 'attempts = "committed"', 'system_faults = "free"', "VBR Memory 1",
+    'VBR Processors 2 metric = "x"', 'NBM Queue=a 2 when = { User = "b" }', "VBR Nodes 1\nVBR GPU 2",
+    'NBR GPU=a100 3', 'VBU Energy 1 units = "kWh"', "VBU Duration 1", "VBU Billing 0.1 required = true",
+    'VBR Processors 2 benchmark = "B", when = {Queue = "gpu"}\n[benchmark.B]\nmachine = { colony = 2 }',
+    'VBR Processors 2 benchmark = "B", when = {Queue = "gpu"}\n[benchmark.B]\nmachine = { other = 2 }',
+    'timezone = "UTC"\n[[time_category]]\nname = "Night"', "VBR Nothing 1 required = true", "minimum = 7.5",
+    'quote = { q = { rate = [] } }', "NBF User=* 3\nNBF User=u2 1", "precision = 9",
+])
+def test_rates_that_are_sums(more: str) -> None:
+    """Jobs are charged, or not charged for the same reason, by coefficients."""
+    rates = rate_set(f"{RATES['one']}\n{more}")
+    table = same((HEADER + line(JobID="1") + line(JobID="2", User="u2", State="NODE_FAIL") + line(
+        JobID="3", AllocTRES="billing=9,cpu=4,gres/gpu:a100=2,gres/gpu=2,mem=3G,node=1")).encode(), rates)
+    assert table.plain == 3
+
+
+def test_an_amount_that_the_log_does_not_have() -> None:
+    """A rate for NodeCount, and no column that says it."""
+    data = b"JobID|Start|End|ElapsedRaw|State|NCPUS\n9|1795000000|1795014400|14400|COMPLETED|8\n"
+    table = same(data, rate_set('VBR NodeCount 1 per = "hour"'))
+    assert (table.plain, table.tally.reasons) == (1, {"nothing-priced": 1})
+
+
+def test_blanks_are_those_of_the_reader() -> None:
+    """A blank behind a name makes no other name of it."""
+    data = (HEADER + line(JobID="1", QOS="high ") + line(JobID="2", Account=" p1") + line(JobID="3", User="")).encode()
+    table = same(data, rate_set("precision = 4\nVBR Processors 0.012\nNBM QualityOfService=high 2\nNBF Project=p1 1"))
+    assert (table.plain, len({row["charge"] for row in columns(data, table.rates)[0]})) == (1, 1)
+
+
+def test_findings_are_those_of_the_reader() -> None:
+    """Columns that are not carried over are told once, records by their lines, however a block is read."""
+    data = (HEADER.replace("QOS", "Site") + line(JobID="1") + line(JobID="2", State="NEW") + line(JobID="3") + line(
+        JobID="x") + line(JobID="5", AllocCPUS="8")).encode()
+    told = findings(same(data, rate_set(RATES["one"])).context)
+    assert [(rule, number) for rule, _, _, number in told] == [
+        ("SSS203", 3), ("SSS501", 0), ("SSS540", 5), ("SSS541", 6)]
+
+
+def test_many_jobs_of_different_texts_are_plain() -> None:
+    """GPUs, memory and energy that no two jobs share, and columns of the site, do not need the reader."""
+    data = "JobID|ElapsedRaw|Start|End|State|AllocTRES|ReqTRES|ConsumedEnergyRaw|TotalCPU|Comment|Room\n" + "".join(
+        f"{n}|{n}|1795000000|{1795000000 + n}|COMPLETED|billing={n},cpu=4,energy={n},gres/gpu:a{n % 2}00={n},"
+        f"gres/gpu={n},mem={n}M,node=2|cpu=4,mem={n}G,node=2|{7 * n}|00:00:{n % 60:02}|comment {n}|room {n}\n"
+        for n in range(1, 80))
+    rates = rate_set('VBR GPU 1 resource_type = "a100", per = "hour"\nVBR Memory 0.1 units = "GB"\nVBU Energy 0.3 '
+                     'units = "kWh"\nVBR Processors 0.012\nVBU Billing 0.001')
+    assert same(data.encode(), rates).plain == 79
+
+
+#: Rates of every type, some of which are no sum.
+LINES = (
+    'VBR Processors 0.012 per = "hour"', "VBR NodeCount 0.5", "VBR Memory 0.25 units = \"GB\"", "VBR GPU 1.5",
+    'VBR GPU 0.1 resource_type = "a"', "VBU Energy 0.01", "VBU CpuDuration 0.1", "VBU Billing 2 required = true",
+    "NBR QualityOfService=high 0.5", "NBU Queue=gpu 3", "VBM Processors 0.5", "NBM QualityOfService=high 2",
+    "NBM Project=p1 1.5", "NBM User=* 0.3", "VBF NodeCount 7", "NBF Machine=colony 1", "NBM Name=job 2",
+    "VBR Memory 3 metric = \"Max\"", 'NBM Queue=gpu 2 when = { User = "u1" }', "VBU Duration 0.1",
+)
+SETTINGS = ("precision = 4", 'rounding = "down"', "minimum = 0.5", "granularity = 60", 'combine = "max"',
+            'system_faults = "free"', 'attempts = "committed"', "step = 0.25")
+#: Column -> what the fuzz test writes into it; the first text fits the others.
+FUZZ: dict[str, list[str]] = {
+    "JobID": [], "State": ["COMPLETED", "FAILED", "NODE_FAIL", "RUNNING", "COMPLETED ", ""],
+    "Start": ["1795000000", "", "2026-11-21T10:00:00", " 1795000000"], "End": ["1795000060", "Unknown", "1795000000"],
+    "ElapsedRaw": ["60", "0", "", "60 ", "61", "75"], "NCPUS": ["4", "", "0", "4 ", "x"], "AllocCPUS": ["4", "8", ""],
+    "NNodes": ["2", "", "1"], "NodeList": ["n[1-2]", "", "None assigned"], "User": ["u1", "", "u1 ", "u 1", "*"],
+    "Account": ["p1", " p1", "p1 ", "p2"], "Partition": ["gpu", "gpu ", ""], "QOS": ["high", "high ", "Unknown", " "],
+    "Cluster": ["colony", "", "colony "], "JobName": ["job", "job ", "a b", ""], "UID": ["7", ""],
+    "AllocTRES": ["billing=3,cpu=4,gres/gpu:a=2,gres/gpu=2,mem=4G,node=2", "cpu=4,energy=7,mem=900M,node=2", "cpu=4",
+                  "", "cpu=4,gres/gpu=1,gres/gpu:a=2", "cpu=4,mem=1.5G,node=2", "cpu=0,node=2",
+                  "gres/fpga=2,gres/fpga=1",
+                  "cpu=4,gres/gpu=0,gres/gpu:a=2", "mem=0", " cpu=4", "cpu=04", "x", "gres/Processors=3"],
+    "ReqTRES": ["cpu=4,mem=4G,node=2", "cpu=5", "x"], "ReqCPUS": ["4", "", "x"], "ReqMem": ["4G", "1Gc", "4X"],
+    "MaxRSS": ["", "7K", "0"], "TotalCPU": ["00:01:00", "", "9-00:00:00", "x", "00:01:00 "],
+    "Elapsed": ["00:01:00", "x"], "Suspended": ["00:00:00", "00:00:10", ""], "CPUTimeRAW": ["240", "7", ""],
+    "ConsumedEnergyRaw": ["", "700", "0", "1K"],
+    "ConsumedEnergy": ["", "9", "2.5K"], "Reservation": ["", "r"], "Comment": ["", "a comment "], "Room": ["", "7 "],
+    "Submit": ["1795000000", "1795000500", ""], "TimelimitRaw": ["60", "UNLIMITED", "x", "1x"],
+    "Restarts": ["0", "", "x"],
+    "Timelimit": ["01:00:00", "x", "1x"], "ExitCode": ["0:0", "", "1:0", "0"],
+    "Eligible": ["1795000000", "Unknown", ""],
+}
+REQUIRED = ("JobID", "State", "Start", "End", "ElapsedRaw")
+
+
+def log(choose: random.Random) -> bytes:
+    """Some jobs, maybe with steps, in some of the columns, most of whose texts are as they should be."""
+    names = [name for name in FUZZ if choose.random() < (0.97 if name in REQUIRED else 0.6)]
+    choose.shuffle(names)
+    texts = ["|".join(names) + "\n"]
+    odd = choose.choice((0.0, 0.02, 0.1))
+    for number in range(1, choose.randrange(2, 12)):
+        row = {name: choose.choice(said) if choose.random() < odd else said[0] for name, said in FUZZ.items() if said}
+        if choose.random() < 0.5:
+            row["ElapsedRaw"] = row["ElapsedRaw"].replace("60", "59")
+        for ident in (str(number), f"{number}.batch")[:choose.choice((1, 1, 2))]:
+            texts.append("|".join(ident if name == "JobID" else row[name] for name in names) + "\n")
+    return "".join(texts).encode()
+
+
+def by_document(data: bytes, rates: RateSet) -> list[tuple[object, ...]]:
+    """(Id, charge, reason) of the jobs of the document that the log becomes."""
+    context = ReadContext(findings=Findings("-"), options={"timezone": "UTC"})
+    text = get("sss").write(get("sacct").read(data, context), WriteContext())
+    charges = [(job.id, charge(job, rates, defaults)) for job, defaults in read_document(text.encode()).jobs()]
+    return [(id, made.amount, "") if isinstance(made, Charge) else (id, None, str(made.reason))
+            for id, made in charges]
+
+
+@settings(max_examples=120, deadline=None)
+@given(seed=st.integers(0, 1 << 30))
+def test_a_log_is_charged_as_its_document(seed: int) -> None:
+    """Odd columns, blanks, missing columns, rates of every type: by columns, by rows and by the document each job comes
+    to the same."""
+    choose = random.Random(seed)
+    rates = rate_set("\n".join([*choose.sample(SETTINGS, choose.choice((0, 0, 1, 2))),
+                                *choose.sample(LINES, choose.randrange(1, 5))]))
+    data = log(choose)
+    try:
+        table = same(data, rates, timezone="UTC")
+    except UsageError:
+        return
+    made = [(row["id"], row["charge"], row["reason"] or "") for row in columns(data, table.rates, timezone="UTC")[0]]
+    assert made == by_document(data, rates)
 
 
 @pytest.mark.parametrize("zone", ["UTC", "Europe/Berlin"])
@@ -169,6 +307,7 @@ def test_public_output() -> None:
 def test_the_schema() -> None:
     rates = rate_set("currency = \"EUR\"\nprecision = 3\n" + RATES["one"])
     (batch,) = SacctTable(ReadContext(), rates).batches(io.BytesIO((HEADER + line()).encode()))
+    assert not isinstance(batch, RowBatch)
     assert batch.schema.names == list(COLUMNS)
     assert batch.schema.metadata == {b"rates": rates.identity.encode(), b"currency": b"EUR"}
     assert batch.to_pylist()[0]["charge"] == Decimal("0.001")

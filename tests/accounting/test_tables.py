@@ -6,6 +6,8 @@ import csv
 import json
 import os
 import signal
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -260,3 +262,36 @@ def test_an_interrupted_table_leaves_nothing(tmp_path: Path, monkeypatch: pytest
     assert main(["charge", "-f", "pbs-acct", "log", "--rates", "rates.toml", "-o", "t.parquet"]) == 130
     thread.join()
     assert sorted(p.name for p in tmp_path.iterdir()) == ["log", "rates.toml"]
+
+
+WITHOUT = """
+import sys
+for name in {names!r}:
+    sys.modules[name] = None
+from sssjob.cli import main
+sys.exit(main({arguments!r}))
+"""
+
+
+@pytest.mark.parametrize("names", [("pyarrow", "numpy"), ("numpy",)])
+@pytest.mark.parametrize("line", ["-f sacct s.psv", "-f sacct s.psv --json", "-f pbs-acct a.log b.log"])
+def test_without_packages_that_a_table_does_not_need(charge: Callable[[str], Answer], line: str,
+                                                     names: tuple[str, ...]) -> None:
+    """Rows, counts and findings are the same, whichever of them is installed; that no machine is named is told where
+    the reader was needed."""
+    with_all = charge(line)
+    arguments = ["charge", *line.split(), "--rates", "rates.toml"]
+    made = subprocess.run([sys.executable, "-c", WITHOUT.format(names=names, arguments=arguments)], capture_output=True,
+                          text=True, check=False)
+    told = [text for text in made.stderr.splitlines() if "name no machine" not in text]
+    assert (made.returncode, made.stdout) == (with_all.code, with_all.out)
+    assert told == [text for text in with_all.err.splitlines() if "name no machine" not in text]
+
+
+@pytest.mark.parametrize("more", ["-o t.parquet", "-o out/", "--jobs 2"])
+def test_tables_that_need_pyarrow(charge: Callable[[str], Answer], tmp_path: Path, more: str,
+                                  monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    answer = charge(f"-f pbs-acct a.log {more}")
+    assert (answer.code, answer.out) == (2, "") and "sssjob[tables]" in answer.err
+    assert not list(tmp_path.glob("t.*")) and not (tmp_path / "out").exists()

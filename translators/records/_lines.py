@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import codecs
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import BinaryIO, Final, NamedTuple
 
-__all__ = ["UNFIT", "Line", "lines", "pieces"]
+__all__ = ["UNFIT", "Line", "lines", "numbered", "pieces"]
 
 _PIECE: Final = 1 << 20
 _UTF16: Final = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
@@ -42,6 +42,11 @@ def lines(file: BinaryIO, most: int) -> Iterator[Line]:
         for raw in block.split(b"\n"):
             number += 1
             yield _line(number, raw, whole, len(raw) > most)
+
+
+def numbered(raws: Iterable[tuple[int, bytes]], most: int) -> Iterator[Line]:
+    """Lines of UTF-8 that were cut already, each with its number and without its line feed; most: bytes of a line."""
+    return (_line(number, raw, True, len(raw) > most) for number, raw in raws)
 
 
 def _line(number: int, raw: bytes, whole: bool, long: bool) -> Line:

@@ -162,8 +162,12 @@ class Reading:
     # -- for all
     def jobs(self, file: BinaryIO) -> Iterator[Job]:
         """The jobs of a stream, in bounded memory."""
+        return self.jobs_of(lines(file, self.context.limits.text))
+
+    def jobs_of(self, some: Iterable[Line]) -> Iterator[Job]:
+        """The jobs of lines that hold all that is said of them; called again, it goes on with other lines."""
         counts, skips, take = self.counts, self.skips, self.take
-        for line in lines(file, self.context.limits.text):
+        for line in some:
             if skips(line):
                 continue
             counts.read += 1
