@@ -209,7 +209,7 @@ def _reached(state: JobState, targets: tuple[JobState, ...]) -> bool:
 
 
 def _ran(status: JobStatus) -> bool:
-    """Whether a final status shows that the job had started (job-states rule 3)."""
+    """Whether a final status shows that the job had started: it names an exit code, or what a run used."""
     return status.exit_code is not None or any(key in (status.metadata or ()) for key in _RAN_KEYS)
 
 

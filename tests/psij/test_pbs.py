@@ -52,7 +52,7 @@ def test_recorded_suspended_and_rerun() -> None:
 
 
 def test_recorded_ends() -> None:
-    """job-states.md, section 5: substate and exit status together."""
+    """Substate and exit status are read together: only both say how a job of PBS ended."""
     found = PBSJobExecutor()._parse_history(0, recorded("qstat-x-f.txt"))
     assert {key: (status.state, status.exit_code, (status.metadata or {}).get("reason"))
             for key, status in found.items() if key in (

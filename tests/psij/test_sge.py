@@ -47,7 +47,7 @@ def test_recorded_running_job() -> None:
 
 
 def test_recorded_ends() -> None:
-    """lrm-facts, table of failed and exit_status."""
+    """The fields failed and exit_status of qacct are read together, as accounting(5) of Grid Engine explains them."""
     found = parse_qacct(0, recorded("qacct-j-all.txt"))
     assert {key: (status.state, status.exit_code, (status.metadata or {}).get("reason"),
                   (status.metadata or {}).get("signal")) for key, status in found.items() if "." not in key} == {

@@ -210,7 +210,7 @@ def test_answers_that_are_none() -> None:
 
 @pytest.mark.parametrize("word", [*SlurmState.__members__, "CANCELLED by 1001", "COMPLETED+", "NEW_WORD", ""])
 def test_every_state(word: str) -> None:
-    """job-states, section 4: each native state has its row; a new one changes nothing."""
+    """Each native state has its row; a state that a newer Slurm adds changes nothing."""
     status = SlurmJobExecutor()._status(word, "None|1|2|3|1|1|n1|q|normal")
     known = SlurmState.__members__.get(word.split(" ")[0].rstrip("+"))
     assert (status.state if status else None) is (known.state if known else None)
