@@ -75,7 +75,8 @@ class Layout:
 
     nodes, nodes_most: least and most; tasks: TaskCount, or the tasks that are listed; per_node: TasksPerNode; cpus:
     processors of one task; processors, processors_most: of all of it, least and most; chunks: pieces that the manager
-    places as it likes (PBS); geometry: the tasks of each node.
+    places as it likes (PBS); geometry: the tasks of each node; partly: the nodes are those of some task groups alone,
+    the others say nothing of theirs.
     """
 
     nodes: int | None = None
@@ -87,6 +88,7 @@ class Layout:
     processors_most: int | None = None
     chunks: int | None = None
     geometry: tuple[int, ...] = ()
+    partly: bool = False
 
     # -- what follows
     def misfit(self, *, geometry: tuple[int, ...] = (), per_node: int | None = None) -> str:
@@ -115,17 +117,17 @@ class Layout:
             return self.chunks
         if self.per_node and self.nodes is not None:
             return self.per_node * self.nodes
-        if self.per_node and not self.cpus:
-            return self.processors
+        if self.per_node and (self.processors is None or not self.cpus):
+            return self.processors or self.per_node         # those of one node, where nothing says more
         if self.cpus and self.processors is not None and self.processors > 0:
             return max(1, self.processors // self.cpus)
         return None
 
     @property
     def tasks_assumed(self) -> int:
-        """How many tasks an amount of each task is multiplied with: those that follow, else one for each processor, as
-        many as a node has, one on each node, or one."""
-        return self.slots or self.per_node or self.nodes or 1
+        """How many tasks an amount of each task is multiplied with: those that follow, else one for each processor, one
+        on each node, or one."""
+        return self.slots or self.nodes or 1
 
     @property
     def copies(self) -> int:
@@ -154,15 +156,20 @@ class Layout:
 
     @property
     def processor_total(self) -> int | None:
-        """Processors of all of it: as stated, at least those of its tasks; where none are stated at least one on each
-        node; None where nothing says so."""
+        """Processors of all of it: as stated, at least those of its tasks and one on each node; None where nothing says
+        so."""
         tasks = self.task_total
         if tasks is None and self.cpus and self.processors is None:
             tasks = self.tasks_assumed
         of_tasks = None if tasks is None else tasks * (self.cpus or 1)
-        if self.processors is not None:
-            return max(self.processors, of_tasks or 0)
-        return None if of_tasks is None else max(of_tasks, self.node_stated or 0)
+        if self.processors is None and of_tasks is None:
+            return None
+        return max(self.processors or 0, of_tasks or 0, self.node_stated or 0)
+
+    @property
+    def node_apart(self) -> int | None:
+        """Nodes that no other task group uses: a single chunk is on one node, which others may share."""
+        return self.node_total if self.nodes is not None or self.chunks is None else None
 
     @property
     def node_stated(self) -> int | None:
@@ -208,4 +215,11 @@ class Layout:
         of_tasks = sum(n * count for n, count in tasks or ())
         if tasks is not None and of_tasks and total % of_tasks == 0 and all(count for _, count in tasks):
             return [(n, count * (total // of_tasks)) for n, count in tasks]     # each task has as many
-        return runs(total, places)
+        shares = runs(total, places)
+        if tasks is None or total < of_tasks or all(
+                share >= count for _, (share, count) in kinds_of((shares, tasks)) if share is not None
+                and count is not None):
+            return shares
+        each, more = divmod(total, of_tasks)        # a place with many tasks has more than its even share
+        return [(n, count * each + (extra or 0)) for n, (count, extra) in kinds_of((tasks, runs(more, places)))
+                if count is not None]

@@ -74,7 +74,11 @@ class Part:
         count, tasks = layout.processor_total, layout.task_total
         if not count:
             return None
-        if layout.processors == count or tasks is None:
+        if layout.processors == count:
+            origin = f"Processors {count}"
+        elif count == layout.node_stated and (tasks or 0) * (layout.cpus or 1) < count:
+            origin = f"one on each of {count} nodes"
+        elif tasks is None:
             origin = f"Processors {count}"
         else:
             counted = f"{tasks} task{'s' * (tasks != 1)}"
@@ -267,8 +271,11 @@ def _whole(of_job: Sequence[Property], parts: Sequence[Part]) -> Layout:
         return parts[0].layout
     layouts = [part.layout for part in parts]
     whole = Layout(
-        nodes=_greatest(_count(of_job, "NodeCount"), _summed(layout.node_total for layout in layouts)),
-        tasks=_summed(layout.task_total for layout in layouts), chunks=_summed(layout.chunks for layout in layouts))
+        nodes=_greatest(_count(of_job, "NodeCount"), _summed(layout.node_apart for layout in layouts)),
+        tasks=_summed(layout.task_total for layout in layouts), chunks=_summed(layout.chunks for layout in layouts),
+        partly=any(layout.node_apart is None for layout in layouts))
+    if whole.nodes == _count(of_job, "NodeCount"):
+        whole.partly = False
     whole.processors = _greatest(_stated(of_job, "Processors", whole)[0],
                                  _summed(layout.processor_total for layout in layouts))
     return whole
@@ -284,14 +291,17 @@ def _greatest(*values: int | None) -> int | None:
 
 
 def _amounts(properties: Iterable[Property], tasks: Sequence[Sequence[Property]], layout: Layout,
-             other_gpus: Callable[[], Fraction | None] | None) -> dict[Identity, Total]:
-    """The amounts of one level and of the tasks in it. other_gpus: the GPUs that another level asks for, where this one
-    asks for none."""
+             other_gpus: Callable[[], dict[Identity, Total]] | None) -> dict[Identity, Total]:
+    """The amounts of one level and of the tasks in it. other_gpus: the GPUs that another level asks for of the same
+    nodes; of each type the greater number counts."""
     totals: dict[Identity, Total] = {}
     stated = [p for p in properties if p.tag in COUNTED]
     gpus = None
     if any(p.attributes.get("metric") == "PerGPU" for level in (stated, *tasks) for p in level):
-        gpus = _gpus(stated, tasks, layout) or (None if other_gpus is None else other_gpus())
+        counts = _gpus(stated, tasks, layout)
+        for other in () if other_gpus is None else other_gpus().values():
+            _greater(counts, other)
+        gpus = sum((one.value for one in counts.values()), Fraction(0)) or None
     for p in stated:
         total = _total(p, layout, gpus)
         if total is not None:
@@ -301,21 +311,21 @@ def _amounts(properties: Iterable[Property], tasks: Sequence[Sequence[Property]]
     return totals
 
 
-def _gpus(properties: Iterable[Property], tasks: Sequence[Sequence[Property]], layout: Layout) -> Fraction | None:
-    """The GPUs of one level and of the tasks in it, of all types; None where it asks for none."""
+def _gpus(properties: Iterable[Property], tasks: Sequence[Sequence[Property]], layout: Layout
+          ) -> dict[Identity, Total]:
+    """The GPUs of one level and of the tasks in it, of each type."""
     counts: dict[Identity, Total] = {}
     levels = [[p for p in level if p.tag == "Resource" and is_gpu(identity_of(p))
                and p.attributes.get("metric") != "PerGPU"] for level in (properties, *tasks)]
     for total in (*(_total(p, layout, None) for p in levels[0]), *_of_tasks(levels[1:], layout, None)):
         if total is not None and total.known:
             _greater(counts, total)
-    return sum((total.value for total in counts.values()), Fraction(0)) or None
+    return counts
 
 
-def _gpus_of(parts: Iterable[Part]) -> Fraction | None:
-    """The GPUs that all task groups ask for."""
-    return sum((total.value for part in parts for identity, total in part.amounts.items() if is_gpu(identity)),
-               Fraction(0)) or None
+def _gpus_of(parts: Iterable[Part]) -> dict[Identity, Total]:
+    """The GPUs that all task groups ask for, of each type."""
+    return {identity: total for identity, total in _sums(parts).items() if is_gpu(identity)}
 
 
 def _greater(totals: dict[Identity, Total], total: Total) -> None:
@@ -337,7 +347,8 @@ def _total(p: Property, layout: Layout, gpus: Fraction | None) -> Total | None:
                                     "chunks": layout.chunks, "GPUs": gpus}[what]
     if count is None:
         return Total(identity_of(p), value, units, f"{shown(p)} {metric}", known=False)
-    return Total(identity_of(p), value * count, units, f"{count} {what} of {shown(p)}")
+    return Total(identity_of(p), value * count, units, f"{count} {what} of {shown(p)}",
+                 known=what != "nodes" or not layout.partly)
 
 
 def _of_tasks(tasks: Sequence[Sequence[Property]], layout: Layout, gpus: Fraction | None) -> list[Total]:
@@ -403,14 +414,19 @@ def _add(sums: dict[Identity, Total], total: Total, origin: str) -> None:
 
 def _together(of_job: dict[Identity, Total], parts: Sequence[Part]) -> dict[Identity, Total]:
     """The greater of what the job says and what its task groups come to."""
+    for total in _sums(parts).values():
+        _greater(of_job, total)
+    return of_job
+
+
+def _sums(parts: Iterable[Part]) -> dict[Identity, Total]:
+    """The amounts of all task groups."""
     sums: dict[Identity, Total] = {}
     for part in parts:
         for identity, total in part.amounts.items():
             there = sums.get(identity)
             _add(sums, total, "" if there is None else f"{there.origin} + {total.origin}")
-    for total in sums.values():
-        _greater(of_job, total)
-    return of_job
+    return sums
 
 
 def _processors(whole: Layout, of_job: Sequence[Property], parts: Sequence[Part]) -> Total | None:

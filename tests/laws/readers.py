@@ -211,7 +211,7 @@ def _lsf_part(slots: int, text: str, said: dict[str, str], *, alone: bool) -> Na
         sections[name] = ",".join(filter(None, (sections.get(name, ""), inside)))
     cores = re.match(r"core\((\d+)\)", sections.get("affinity", ""))
     span = sections.get("span", "")
-    hosts = 1 if span == "hosts=1" or slots == 1 else None
+    hosts = 1 if span == "hosts=1" or (slots == 1 and alone) else None      # others may be on the same one
     if span.startswith("ptile="):
         hosts = -(-slots // int(span[6:]))
     if "-nnodes" in said:

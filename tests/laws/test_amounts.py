@@ -56,14 +56,15 @@ def differences(totals: Totals, native: Native) -> Iterator[tuple[str, Fraction 
         ("seconds", None if totals.seconds is None else Fraction(totals.seconds),
          None if native.seconds is None else Fraction(native.seconds), Fraction(59)),
     ]
-    whole = max(processors, Fraction(totals.tasks or 1), least) * (1 << 20)     # less than a MiB of each
+    gpus = [total for identity, total in totals.amounts.items() if is_gpu(identity)]
+    count = sum((total.value for total in gpus), Fraction(0))
+    whole = max(processors, Fraction(totals.tasks or 1), least, count) * (1 << 20)     # less than a MiB of each
     for what, tag, value in (("memory", "Memory", native.memory), ("disk", "Disk", native.disk)):
         asked, known = amount(totals, tag)
         if known and not (native.spread and value is not None):
             rows.append((what, asked, value, whole))
-    gpus = [total for identity, total in totals.amounts.items() if is_gpu(identity)]
     if all(total.known for total in gpus) and not native.spread:
-        rows.append(("gpus", sum((t.value for t in gpus), Fraction(0)) if gpus else None, native.gpus, Fraction(0)))
+        rows.append(("gpus", count if gpus else None, native.gpus, Fraction(0)))
     licences = totals.amounts.get(("Resource", "License", "lic"))
     rows.append(("licences", licences.value if licences else None,
                  Fraction(native.named["lic"]) if "lic" in native.named else None, Fraction(0)))
@@ -105,7 +106,8 @@ def problems(name: str, text: str) -> list[tuple[str, str]]:
     about = f"{text}\n{output}\n" + "\n".join(map(str, findings))
     broken = []
     for what, asked, value, rounding in differences(totals, READERS[name](output)):
-        told = [f for f in findings if not ABOUT[what].isdisjoint(subject_words(f))]
+        names = ABOUT[what] | ({"GPU", "Resource"} if what == "memory" and "PerGPU" in text else set())
+        told = [f for f in findings if not names.isdisjoint(subject_words(f))]
         if not told:
             broken.append((f"{what} untold", f"{what}: {asked} are asked for, {value} are written\n{about}"))
         elif value is not None and value > (asked or 0) + rounding and (asked is not None or what != "nodes") \

@@ -91,10 +91,9 @@ def write_layout(asking: Asking) -> Written:
 
 def _slots(asking: Asking, part: Part, tasks: int | None) -> int | None:
     """Slots in all."""
-    if tasks is None and part.per_node is not None:
-        tasks = part.per_node
-        asking.note(APPROXIMATED, part.sources.get("distribution"), f"TaskDistribution: {tasks} slots in all, for the "
-                    "job does not say how many nodes", subject="TaskDistribution")
+    if part.per_node is not None and part.per_node == tasks and not (part.tasks or part.nodes or part.processors):
+        asking.note(APPROXIMATED, part.sources.get("distribution"), f"TaskDistribution: {tasks} slots on one node, "
+                    "for the job does not say how many nodes", subject="TaskDistribution")
     if tasks is None and (part.cpus or part.gpus) and part.node_stated is None:
         return 1
     return tasks

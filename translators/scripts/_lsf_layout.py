@@ -178,6 +178,8 @@ def _span(reading: Reading, option: Option, text: str) -> str:
     found = _SPANNED.fullmatch(text)
     if found is None or not int(found[2]) or (found[1] == "hosts" and found[2] != "1"):
         return text
+    if found[1] == "ptile" and int(found[2]) > 1 and _is_one_slot(reading):
+        return text         # it says nothing of one slot, and a TaskDistribution would be that of several
     if found[1] == "hosts":
         if _said(reading, "NodeCount"):
             return text
@@ -235,8 +237,9 @@ def _amount(reading: Reading, option: Option, found: re.Match[str]) -> bool:
 
 
 def _is_one_slot(reading: Reading) -> bool:
-    """Whether no number of slots is said: then there is one, on one host, and its amounts are those of the job."""
-    return not any(option.name in ("-n", "-nnodes") for option in reading.options)
+    """Whether there is one slot, as where no number is said: it is on one host, whose amounts are those of the job."""
+    return not reading.several and not any(option.name == "-nnodes" or (option.name == "-n" and option.value != "1")
+                   for option in reading.options)
 
 
 #: In the order of writing.
@@ -319,8 +322,8 @@ def write_layout(asking: Asking) -> Written:
     if len(asking.job.task_groups) > 1:
         return _write_groups(asking)
     part = one_part(asking, ranges=True)
-    most = part.processors_most
     tasks, cpus = task_processors(asking, part)
+    most = _most(asking, part, (tasks or 1) * (cpus or 1))
     gpus = None if part.gpus is None else _gpus(asking, part, part.gpus, tasks)
     options, spans = _slots(asking, part, tasks, None if most is None else most // (cpus or 1))
     requirements = [*select(asking), *spans]
@@ -335,6 +338,24 @@ def write_layout(asking: Asking) -> Written:
     if gpus is not None:
         options.append(("-gpu", gpus))
     return options + write_hosts(asking)
+
+
+def _most(asking: Asking, part: Part, least: int) -> int | None:
+    """The most processors, where there are more than the least and more of them ask for no more of anything else: what
+    is asked for of each host would be asked for of more hosts."""
+    most = part.processors_most
+    if most is None or most <= least:
+        if most is not None and most < least:
+            asking.note(APPROXIMATED, part.sources.get("processors"), f"Processors: {least} are asked for, at most "
+                        f"{most} are wanted")
+        return None
+    shared_out = (part.gpus is not None and part.gpus.per == "job") or any(
+        e.level not in TASK and e.attributes.get("metric", "Total") == "Total" for e in asking.said("Disk"))
+    if (part.node_stated or 1) == 1 and not (shared_out and part.node_stated is None):
+        return most
+    asking.note(APPROXIMATED, part.sources.get("processors"), f"Processors: {least} of {least} to {most} are asked "
+                "for, more could be on more hosts")
+    return None
 
 
 def _write_groups(asking: Asking) -> Written:
@@ -396,7 +417,7 @@ def _spans(asking: Asking, part: Part, tasks: int | None, nodes: int | None, per
         asking.note(APPROXIMATED, part.sources["distribution"], "TaskDistribution: LSF is told how many tasks, not "
                     "which share a host", subject="TaskDistribution")
         return []
-    spans = [f"span[ptile={per_node}]"] if per_node else []
+    spans = [f"span[ptile={per_node}]"] if per_node and (per_node == 1 or tasks != 1) else []
     if nodes is not None and tasks is not None:
         if per_node is None and tasks % nodes == 0:
             spans.append(f"span[ptile={tasks // nodes}]")

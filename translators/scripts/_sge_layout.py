@@ -173,8 +173,6 @@ def write_slots(asking: Asking) -> Written:
 def _slots(asking: Asking, part: Part) -> int | None:
     """Slots in all: a slot is a processor; None: nothing says how many."""
     slots = part.processor_total
-    if slots is None and part.per_node:
-        slots = part.per_node
     if slots is None and part.node_stated:
         slots = part.node_stated
         asking.note(APPROXIMATED, part.sources.get("nodes"), f"NodeCount: {slots} nodes are written as {slots} slots",

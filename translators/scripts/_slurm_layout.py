@@ -186,7 +186,7 @@ def _tasks(asking: Asking, part: Part, tasks: int | None) -> list[tuple[str, int
     elif part.node_chunks and tasks is not None and tasks % (part.chunks or 1) == 0:
         return [("--ntasks-per-node", tasks // (part.chunks or 1))]
     elif part.per_node is not None:
-        stated = part.tasks if part.tasks is not None else tasks if part.nodes is None else None
+        stated = part.tasks if part.tasks is not None else part.processors and tasks if part.nodes is None else None
         return [*([("--ntasks", stated)] if stated else []), ("--ntasks-per-node", part.per_node)]
     return [("--ntasks", tasks)] if tasks is not None else []
 

@@ -14,6 +14,7 @@ from sssjob.translators.base import WriteContext
 from sssjob.translators.scripts.grammars import Grammar
 from sssjob.translators.scripts.raw import Option
 from sssjob.translators.scripts.rows import (
+    APPROXIMATED,
     DIALECT,
     DROPPED,
     SITE,
@@ -206,7 +207,10 @@ class Asking(Asked):
         try:
             if where.bytes:
                 text = str(int(to_bytes(Decimal(text), entry.attributes.get("units")).to_integral_value(ROUND_CEILING)))
-            return [(row.name, row.grammar.write(text))]
+            written = row.grammar.write(text)
+            if where.bytes and str(row.grammar.read(written)) != text:
+                self.note(APPROXIMATED, entry, f"rounded up to {written}")
+            return [(row.name, written)]
         except (ValueError, OverflowError) as error:
             self.dropped(entry, f"{entry.text}: {error}")
             return []

@@ -105,16 +105,20 @@ def taken_back(dialect: Dialect, job: Job, script: str) -> bool:
 
 
 def _has_copies(job: Job, copies: int) -> bool:
-    """Whether a job has so many tasks; one that asks for so many processors and says nothing of tasks gets them."""
+    """Whether a job has so many tasks; where it asks for as many processors and does not say of what tasks, it gets
+    them, each task group its own."""
     groups, totals = job.task_groups, request_of(job, bare=True).totals
     if totals.copies == copies:
         return bool(groups)
-    if len(groups) > 1:
+    layouts = [part.layout for part in totals.parts]
+    counts = [layout.tasks or layout.processors or 0 for layout in layouts]
+    if sum(counts) != copies and len(layouts) == 1:
+        counts = [layouts[0].tasks or layouts[0].task_total or 0]
+    if sum(counts) != copies or not all(counts) or all(layout.tasks for layout in layouts):
         return False
-    if totals.layout.tasks is not None or totals.processors is None or totals.processors.value != copies:
-        return False
-    group = groups[0] if groups else TaskGroup()
-    group.items.insert(0, new_property("TaskCount", copies))
     if not groups:
-        job.items.append(group)
+        job.items.append(TaskGroup())
+    for group, layout, count in zip(job.task_groups, layouts, counts, strict=True):
+        if layout.tasks is None:
+            group.items.insert(0, new_property("TaskCount", count))
     return True

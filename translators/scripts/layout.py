@@ -101,6 +101,10 @@ def _of_all(asking: Asking, entry: Entry) -> bool:
 def of_whole_job(asking: Asking, parts: Sequence[Part], *, memory: bool = False) -> None:
     """Tell of amounts that the job says beside its task groups, where these come to less. memory: the target has an
     amount of memory for all of them."""
+    for amounts in ([part.memory for part in parts], [part.gpus for part in parts]):
+        shared_by = [amount for amount in amounts if amount is not None and amount.entry.level == JOB]
+        if shared_by and len(shared_by) < sum(amount is not None for amount in amounts):
+            asking.note(APPROXIMATED, shared_by[0].entry, "asked for of the task groups that do not say their own")
     for tag, counts in (("Processors", [part.processor_total for part in parts]),
                         ("NodeCount", [part.node_total for part in parts])):
         entry = asking.one(tag, (JOB,)) if any(e.level == JOB for e in asking.said(tag)) else None
@@ -180,7 +184,7 @@ def _amount(asking: Asking, part: Part, tag: str, **attributes: str) -> Amount |
     entry = asking.one(tag, TASK, carried=("units", "metric", "type"), **attributes)
     per = "task"
     if entry is None:
-        if any(_of_all(asking, e) for e in asking.said(tag)):
+        if any(_of_all(asking, e) and attributes.items() <= e.attributes.items() for e in asking.said(tag)):
             levels: tuple[str, ...] = (GROUP, GROUPS)
         else:
             levels = AMOUNTS

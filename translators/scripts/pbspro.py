@@ -308,8 +308,6 @@ def chunk_count(part: Part) -> int:
     nodes = part.node_total
     if nodes is not None:
         return nodes
-    if part.per_node:
-        return 1
     tasks = part.task_total
     if tasks is None:
         return 1
@@ -325,8 +323,6 @@ def pieces(asking: Asking, part: Part, count: int) -> list[Kind]:
     of_job = part.gpus.value if part.gpus is not None and part.gpus.per == "job" else None
     if part.gpus is not None and of_job is not None and count > 1:
         asking.note(APPROXIMATED, part.gpus.entry, f"shared out among {count} chunks", "info")
-    if part.per_node and part.task_total is None and part.processors is None:
-        return [Kind(count, part.per_node, part.per_node * (part.cpus or 1), of_job)]
     kinds = part.kinds(count, of_job)
     idle = sum(kind.count for kind in kinds if kind.tasks == 0)
     if idle:

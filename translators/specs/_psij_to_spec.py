@@ -28,7 +28,7 @@ from psij import (
 from sssjob.element import Container, Property, new_property
 from sssjob.findings import Findings, Policy
 from sssjob.lexical import LexicalError
-from sssjob.model import Job, TaskGroup
+from sssjob.model import Job, Requested, TaskGroup
 from sssjob.request.asked import (
     AMOUNTS,
     FACTS,
@@ -44,9 +44,11 @@ from sssjob.request.asked import (
     Target,
     policy_of,
 )
-from sssjob.request.geometry import Geometry
+from sssjob.request.geometry import Geometry, distribution_of
 from sssjob.request.layout import Layout
-from sssjob.request.tree import per_of
+from sssjob.request.levels import request_of
+from sssjob.request.totals import COUNTED
+from sssjob.request.tree import number_of, per_of
 from sssjob.translators.scripts.grammars import FILE_TOKEN
 from sssjob.translators.scripts.raw import shell_words
 from sssjob.translators.specs._psij_from_spec import REFERENCE
@@ -259,7 +261,7 @@ class _Writing(Asked):
         values: dict[str, Any] = self._counts(layout)
         exclusive = any(e.tag == "Extension" and e.attributes.get("name") == "ExclusiveNodeUse"
                         and isinstance(e.item, Property) and e.text.lower() == "true" for e in self.entries)
-        values |= {"gpu_cores_per_process": self._gpus(layout, values), "memory": self._memory(layout),
+        values |= {"gpu_cores_per_process": self._gpus(layout), "memory": self._memory(layout),
                    "exclusive_node_use": exclusive}
         values = {k: v for k, v in values.items() if v is not None and v is not False}
         if values:
@@ -306,13 +308,17 @@ class _Writing(Asked):
         if layout.geometry and len(set(layout.geometry)) == 1:
             per_node = layout.geometry[0]
         stated = layout.tasks or layout.processors or layout.geometry or layout.chunks
-        return {"node_count": layout.node_stated if layout.chunks is None else layout.nodes,
+        nodes = layout.node_stated if layout.chunks is None else layout.nodes
+        if nodes is None and not stated:
+            nodes = layout.node_total
+        return {"node_count": nodes,
                 "process_count": processes if stated else None, "processes_per_node": per_node,
                 "cpu_cores_per_process": each}
 
     def _lost(self, tag: str, why: str) -> None:
-        """The finding for a number that is not carried as it is, at the property that says it."""
-        entry = next((e for e in self.said(tag) if e.used), None)
+        """The finding for a number that is not carried as it is, at the property that says it, or at the distribution
+        that it follows from."""
+        entry = next((e for name in (tag, "TaskDistribution") for e in self.said(name) if e.used), None)
         if entry is not None:
             self.dropped(entry, why)
         else:
@@ -358,7 +364,7 @@ class _Writing(Asked):
         else:
             self.dropped(entry, f"a distribution by {kind} is not carried")
 
-    def _gpus(self, layout: Layout, counts: Mapping[str, Any]) -> int | None:
+    def _gpus(self, layout: Layout) -> int | None:
         """GPUs of each process; a total that does not divide evenly is not rounded up into more."""
         each = self.one("Resource", TASK, carried=("units",), name="GPU")
         entry = each or self.one("Resource", self.amounts, carried=("units", "metric"), name="GPU")
@@ -370,7 +376,7 @@ class _Writing(Asked):
         amount = int(Decimal(entry.value).to_integral_value(ROUND_CEILING))
         if each is not None:
             return amount
-        factor, processes = self._factor(entry, layout), counts.get("process_count") or layout.nodes or 1
+        factor, processes = self._factor(entry, layout), layout.tasks_assumed
         if factor is None:
             return None
         if amount * factor % processes:
@@ -487,12 +493,13 @@ def _merged(job: Job, groups: Sequence[TaskGroup], findings: Findings, policy: P
     """The job with its task groups as one: equal but for TaskCount, or only the first is kept (decisions 11)."""
     first, *others = (_without_count(g) for g in groups)
     same = all(other == first for other in others)
-    total = sum(int(g.value("TaskCount") or 1) for g in groups)
+    parts = request_of(job, bare=True).totals.parts
+    total = sum(part.layout.task_total or 1 for part in parts)
     names = f"{len(groups)} task groups"
     if same:
         findings.add("SSS502", "TaskGroup", f"{names} are asked for as one of {total} tasks", path="/Job/TaskGroup",
                      item=groups[0], within=job)
-        one = TaskGroup([*first, new_property("TaskCount", total)])
+        one = TaskGroup([*(_times(i, len(groups)) for i in first), new_property("TaskCount", total)])
     else:
         findings.add(target.rule, "TaskGroup", f"a JobSpec holds one kind of task, the job has {names}; "
                      "only the first is carried", policy=policy_of(job, policy), path="/Job/TaskGroup[2]",
@@ -504,6 +511,33 @@ def _merged(job: Job, groups: Sequence[TaskGroup], findings: Findings, policy: P
 
 def _without_count(group: TaskGroup) -> list[Any]:
     return [i for i in group.items if i.tag not in ("TaskCount", "Id", "Name")]
+
+
+def _times(item: Any, count: int) -> Any:
+    """What so many equal task groups ask for together: counts and amounts of a group add up, what each task, node or
+    processor has stays as it is."""
+    if isinstance(item, Requested):
+        return Requested([_times(i, count) for i in item.items], item.attributes, None, item.line)
+    if not isinstance(item, Property):
+        return item
+    said = item.attributes
+    if item.tag == "TaskDistribution" and distribution_of(item)[0] == "Geometry":
+        return _geometries(item, count)
+    amount = item.tag in ("NodeCount", "Processors", *COUNTED) or said.get("name") == "ChunkCount"
+    number = number_of(item.value) if amount and per_of(said.get("metric")) is None else None
+    return item if number is None else item.replace(value=(
+        str(int(number) * count) if item.tag == "Extension" else type(item.value)(number * count)))
+
+
+def _geometries(item: Property, count: int) -> Property:
+    """A geometry several times over, its tasks numbered on; one that is none is told of where it is read."""
+    try:
+        nodes = Geometry.parse(item.text).nodes
+    except LexicalError:
+        return item
+    step = 1 + max(number for node in nodes for number in node)
+    return item.replace(value=str(Geometry(tuple(
+        tuple(number + at * step for number in node) for at in range(count) for node in nodes))))
 
 
 def _read_staging(spec: JobSpec, name: str, text: str) -> None:

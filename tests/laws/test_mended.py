@@ -1,0 +1,134 @@
+"""Documents that broke a law once: what is written for each is fixed, and all laws hold for it in every format."""
+
+from __future__ import annotations
+
+import pytest
+
+from sssjob.request import request_of
+from tests.laws.documents import job_of, read
+from tests.laws.readers import READERS
+from tests.laws.test_amounts import problems, written
+from tests.laws.test_meaning import FORMATS, copies_lost, offers_answered_otherwise
+
+TASKS = "<TaskCount>{}</TaskCount>"
+PER_NODE = '<TaskDistribution type="TasksPerNode">{}</TaskDistribution>'
+
+
+def document(*lines: str) -> str:
+    """A job with these lines."""
+    return "\n".join(("<Job>", "<Executable>/bin/step</Executable>", *lines, "</Job>"))
+
+
+def in_requested(*lines: str) -> str:
+    """Properties that are asked for."""
+    return "\n".join(("<Requested>", *lines, "</Requested>"))
+
+
+def each(*lines: str) -> str:
+    """What each task is to have."""
+    return f"<TaskDefaults>\n{in_requested(*lines)}\n</TaskDefaults>"
+
+
+def group(*lines: str) -> str:
+    """A task group."""
+    return "\n".join(("<TaskGroup>", *lines, "</TaskGroup>"))
+
+
+GE_LE = '<Processors op="GE">{}</Processors>\n<Processors op="LE">{}</Processors>'
+FOUR_OF_NODE = group(PER_NODE.format(4), each("<Processors>3</Processors>"))
+CASES = {
+    "a group that asks for nothing beside one that does": document(
+        group(TASKS.format(1)), group(TASKS.format(2), in_requested("<Memory units='KB'>2180</Memory>"))),
+    "more nodes than the least of processors": document(in_requested(
+        "<NodeCount>2</NodeCount>", '<Processors op="GE">1</Processors>', "<Disk units='GB'>9</Disk>")),
+    "more nodes than processors, for one task": document(
+        in_requested("<NodeCount>2</NodeCount>", '<Processors op="GE">1</Processors>'),
+        group(TASKS.format(1), PER_NODE.format(1))),
+    "nodes of one group alone": document(
+        group(TASKS.format(4), in_requested("<NodeCount>2</NodeCount>")), group(TASKS.format(1))),
+    "equal groups with counts and amounts of their own": document(*[group(TASKS.format(2), in_requested(
+        "<NodeCount>2</NodeCount>", "<Processors>4</Processors>", "<Memory units='GB'>3</Memory>"))] * 2),
+    "equal groups with a geometry": document(*[group(
+        '<TaskDistribution type="Geometry">{1,2}{3,4}</TaskDistribution>',
+        in_requested("<Resource name='GPU'>4</Resource>"))] * 2),
+    "processors that the tasks do not divide": document("<Processors>3</Processors>", group(TASKS.format(2))),
+    "fewer GPUs than the tasks of a node": document(
+        "<NodeCount>2</NodeCount>", "<Resource name='GPU' metric='PerNode'>2</Resource>", group(PER_NODE.format(4))),
+    "tasks of a node, and not how many nodes": document(group(PER_NODE.format(2))),
+    "processors of the tasks of a node": document(FOUR_OF_NODE),
+    "memory and GPUs of the tasks of a node": document(group(PER_NODE.format(2), each(
+        "<Memory units='GB'>2</Memory>", "<Resource name='GPU'>5</Resource>"))),
+    "GPUs of the job, for the tasks of a node": document("<Resource name='GPU'>6</Resource>", group(
+        PER_NODE.format(3), each("<Memory units='MB'>201</Memory>"))),
+    "bytes of scratch space": document("<NodeCount>1</NodeCount>", "<Disk units='B' metric='PerNode'>2</Disk>"),
+    "bytes of each GPU": document("<Memory units='B' metric='PerGPU'>3</Memory>", "<Resource name='GPU'>2</Resource>"),
+    "memory of each GPU, GPUs of each node, one group without nodes": document(in_requested(
+        "<Memory units='GB' metric='PerGPU'>3</Memory>", "<Resource name='GPU' metric='PerNode'>3</Resource>",
+        "<Resource name='License' type='lic'>8</Resource>"), group(TASKS.format(6), PER_NODE.format(1)),
+        group(TASKS.format(2), in_requested("<Processors>2</Processors>"))),
+    "memory of each GPU, GPUs of the job and of each task": document(
+        in_requested("<Processors>4</Processors>", "<Memory units='GB' metric='PerGPU'>9</Memory>",
+                     "<Resource name='GPU'>1</Resource>"),
+        group(TASKS.format(4), each("<Resource name='GPU'>3</Resource>"))),
+    "memory of each GPU beside that of each task": document(
+        in_requested("<NodeCount>2</NodeCount>", "<Memory units='B' metric='PerGPU'>1862</Memory>",
+                     "<Resource name='GPU' metric='PerNode'>3</Resource>"),
+        group(TASKS.format(3), PER_NODE.format(1)), group(TASKS.format(6), in_requested("<NodeCount>2</NodeCount>"),
+                                                          each("<Memory units='GB'>3</Memory>"))),
+    "a range that ends below its tasks": document(in_requested(GE_LE.format(3, 3)), group(TASKS.format(7))),
+    "a range of processors for several tasks": document(
+        in_requested(GE_LE.format(10, 18)), group(TASKS.format(2), PER_NODE.format(2), each(
+            "<Memory units='MB'>2999</Memory>"))),
+    "a range of processors beside GPUs of the job": document(in_requested(
+        GE_LE.format(1, 4), "<Resource name='GPU' type='a100'>6</Resource>", "<Disk units='KB'>222</Disk>")),
+    "a range of processors on two nodes": document(in_requested("<NodeCount>2</NodeCount>", GE_LE.format(4, 8))),
+    "amounts of one processor": document("<Processors>1</Processors>", "<Disk units='GB'>8</Disk>",
+                                         "<Resource name='GPU'>1</Resource>"),
+    "an uneven geometry with more processors than tasks": document(
+        "<Processors>12</Processors>",
+        group('<TaskDistribution type="Geometry">{1,2}{3,4,5,6}{7}{8,9,10}</TaskDistribution>')),
+}
+
+
+@pytest.mark.parametrize("name", FORMATS)
+@pytest.mark.parametrize("case", CASES)
+def test_the_laws_hold(case: str, name: str) -> None:
+    text = CASES[case]
+    broken = [about for _, about in problems(name, text)] if name in READERS else []
+    broken += [copies_lost(name, text), offers_answered_otherwise(name, text)]
+    assert not any(broken), "\n".join(broken)
+
+
+@pytest.mark.parametrize(("case", "name", "line"), [
+    ("a group that asks for nothing beside one that does", "lsf", '#BSUB -R "1*{}+2*{rusage[mem=2180KB/job]}"'),
+    ("more nodes than the least of processors", "torque", "#PBS -l nodes=2:ppn=1"),
+    ("equal groups with counts and amounts of their own", "psij",
+     '"resources": {"node_count": 4, "process_count": 4, "cpu_cores_per_process": 2, "memory": 6442450944,'),
+    ("equal groups with a geometry", "psij",
+     '"node_count": 4, "process_count": 8, "processes_per_node": 2, "gpu_cores_per_process": 1,'),
+    ("processors that the tasks do not divide", "pbspro",
+     "#PBS -l select=1:ncpus=2:mpiprocs=1+1:ncpus=1:mpiprocs=1"),
+    ("fewer GPUs than the tasks of a node", "psij", '"resources": {"node_count": 2, "processes_per_node": 4, "__v'),
+    ("processors of the tasks of a node", "slurm", "#SBATCH --ntasks-per-node=4\n#SBATCH --cpus-per-task=3"),
+    ("processors of the tasks of a node", "lsf", "#BSUB -n 4"),
+    ("processors of the tasks of a node", "htcondor", "request_cpus = 12"),
+    ("processors of the tasks of a node", "jsdl", "<jsdl-spmd:NumberOfProcesses>4<"),
+    ("a range that ends below its tasks", "lsf", "#BSUB -n 7\n"),
+    ("a range of processors for several tasks", "lsf", "#BSUB -n 2,3\n"),
+    ("a range of processors beside GPUs of the job", "lsf", "#BSUB -n 1\n"),
+    ("a range of processors on two nodes", "lsf", "#BSUB -n 4\n"),
+    ("an uneven geometry with more processors than tasks", "pbspro",
+     "#PBS -l select=1:ncpus=3:mpiprocs=2+1:ncpus=5:mpiprocs=4+1:ncpus=1:mpiprocs=1+1:ncpus=3:mpiprocs=3"),
+])
+def test_what_is_written(case: str, name: str, line: str) -> None:
+    assert line in written(name, read(CASES[case]))[0]
+
+
+@pytest.mark.parametrize(("case", "totals"), [
+    ("more nodes than the least of processors", {"NodeCount": 2, "Processors": 2, "Disk": 9 << 30}),
+    ("tasks of a node, and not how many nodes", {"NodeCount": 1, "Processors": 2}),
+    ("memory of each GPU, GPUs of the job and of each task", {"Processors": 4, "Memory": 108 << 30, "Resource": 12}),
+])
+def test_what_is_asked_for(case: str, totals: dict[str, int]) -> None:
+    every = request_of(job_of(read(CASES[case])), bare=True).totals.all()
+    assert {total.identity[0]: total.value for total in every} == totals
