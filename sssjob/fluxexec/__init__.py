@@ -12,8 +12,6 @@ if TYPE_CHECKING:
     from sssjob.fluxexec.check import StreamCheck, Violation
     from sssjob.fluxexec.errors import EXEC_LIMITS, ExecLimitError, ExecLimits, JobspecError, ProtocolError
     from sssjob.fluxexec.fsd import read_fsd, write_fsd
-    from sssjob.fluxexec.hostlist import Hostlist
-    from sssjob.fluxexec.idset import Idset
     from sssjob.fluxexec.jobid import read_id, write_id
     from sssjob.fluxexec.loop import Loop
     from sssjob.fluxexec.machine import JobMachine, Phase
@@ -27,7 +25,7 @@ if TYPE_CHECKING:
     from sssjob.fluxexec.transport import Lines, pair
 
 __all__ = [
-    "EXEC_LIMITS", "Event", "ExecLimitError", "ExecLimits", "Hostlist", "Idset", "JobMachine", "JobspecError", "Lines",
+    "EXEC_LIMITS", "Event", "ExecLimitError", "ExecLimits", "JobMachine", "JobspecError", "Lines",
     "Loop", "Manager", "Message", "Phase", "ProtocolError", "PsijRunner", "Request", "ResourceSet", "Response",
     "Service", "SimulatedRunner", "State", "StreamCheck", "StreamRules", "Violation", "pair", "read_fsd", "read_id",
     "read_resources", "write_fsd", "write_id",
@@ -38,8 +36,6 @@ _HOMES = {
     "check": ("StreamCheck", "Violation"),
     "errors": ("EXEC_LIMITS", "ExecLimitError", "ExecLimits", "JobspecError", "ProtocolError"),
     "fsd": ("read_fsd", "write_fsd"),
-    "hostlist": ("Hostlist",),
-    "idset": ("Idset",),
     "jobid": ("read_id", "write_id"),
     "loop": ("Loop",),
     "machine": ("JobMachine", "Phase"),

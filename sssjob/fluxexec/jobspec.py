@@ -16,8 +16,8 @@ from typing import Any
 from psij import JobAttributes, JobSpec, ResourceSpecV1
 from sssjob.fluxexec._jobspec_rules import Level, faults
 from sssjob.fluxexec.errors import EXEC_LIMITS, ExecLimitError, JobspecError
-from sssjob.fluxexec.idset import Idset
 from sssjob.lexical import LexicalError
+from sssjob.lrm.idset import Idset
 
 __all__ = ["Jobspec", "Layout", "Level", "Resources", "faults", "read_jobspec", "read_layout", "read_r", "read_task",
            "shares", "spec_of", "write_r"]

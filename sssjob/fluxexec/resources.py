@@ -19,9 +19,9 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from sssjob.fluxexec.errors import EXEC_LIMITS, ExecLimitError, ExecLimits, JobspecError
-from sssjob.fluxexec.hostlist import Hostlist
-from sssjob.fluxexec.idset import Idset
 from sssjob.lexical import LexicalError
+from sssjob.lrm.hostlist import Hostlist
+from sssjob.lrm.idset import Idset
 
 __all__ = ["ResourceSet", "problems", "read_resources"]
 

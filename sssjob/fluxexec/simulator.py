@@ -13,11 +13,11 @@ from pathlib import PurePath
 from signal import SIGKILL, SIGTERM
 
 from sssjob.fluxexec.errors import JobspecError
-from sssjob.fluxexec.idset import Idset
 from sssjob.fluxexec.jobspec import Jobspec, shares
 from sssjob.fluxexec.loop import Loop, Timer
 from sssjob.fluxexec.service import Ended, Report, Up, What
 from sssjob.fluxexec.start import Start
+from sssjob.lrm.idset import Idset
 
 __all__ = ["SimulatedRunner", "simulated"]
 

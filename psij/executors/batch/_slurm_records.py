@@ -12,11 +12,11 @@ from operator import itemgetter
 from typing import Any, Final
 
 from psij.executors.batch._arrays import of_elements
-from psij.executors.batch._hosts import hosts
 from psij.executors.batch._terms import SourceOffError, check_status_exit_code
 from psij.executors.batch.lrm import number, rows_by_header, warn_unknown, whole_lines
 from psij.job_state import JobState
 from psij.job_status import JobStatus
+from sssjob.lrm.hostlist import hosts
 
 __all__ = ["ACCOUNTING", "WORDS", "SlurmState", "is_unsure", "native_state", "parse_sacct", "parse_scontrol",
            "stated", "status_in", "whole"]

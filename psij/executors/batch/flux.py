@@ -23,7 +23,6 @@ from pathlib import Path
 from typing import Any
 
 from psij.exceptions import InvalidJobException, SubmitException
-from psij.executors.batch._hosts import hosts
 from psij.executors.batch.batch_scheduler_executor import (
     Failure,
     InvalidJobStateError,
@@ -46,6 +45,7 @@ from psij.job_state import JobState
 from psij.job_status import JobStatus
 from psij.resource_spec import ResourceSpecV1
 from psij.surroundings import Told
+from sssjob.lrm.hostlist import hosts
 from sssjob.templates.quoting import Directive, flux, flux_path
 
 __all__ = ["FluxJobExecutor", "FluxState", "decimal_id"]

@@ -18,7 +18,6 @@ from typing import Any
 
 from psij.exceptions import InvalidJobException, SubmitException
 from psij.executors.batch._files import exit_file
-from psij.executors.batch._hosts import hosts
 from psij.executors.batch._slurm_json import command as sacct_json
 from psij.executors.batch._slurm_json import parse_codes
 from psij.executors.batch._slurm_parts import check_part, step
@@ -64,6 +63,7 @@ from psij.job_state import JobState
 from psij.job_status import JobStatus
 from psij.resource_spec import ResourceSpecV1
 from psij.surroundings import Told
+from sssjob.lrm.hostlist import hosts
 from sssjob.templates.quoting import Directive, Quoted, sbatch, slurm_path
 
 __all__ = ["SlurmExecutorConfig", "SlurmJobExecutor", "SlurmState"]

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sssjob.fluxexec.idset import GREATEST, Idset
 from sssjob.lexical import LexicalError
+from sssjob.lrm.idset import GREATEST, Idset
 from tests.fluxexec.support import vectors
 
 IDS = st.sets(st.integers(0, 40))

@@ -12,7 +12,7 @@ from bisect import bisect_right
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from sssjob.lexical import LexicalError
+from sssjob.errors import LexicalError
 
 __all__ = ["GREATEST", "Idset"]
 
