@@ -16,7 +16,9 @@ from psij.executors.batch._terms import SourceOffError, check_status_exit_code
 from psij.executors.batch.lrm import number, rows_by_header, warn_unknown, whole_lines
 from psij.job_state import JobState
 from psij.job_status import JobStatus
+from sssjob.lrm.clocks import seconds
 from sssjob.lrm.hostlist import hosts
+from sssjob.lrm.sizes import in_bytes
 
 __all__ = ["ACCOUNTING", "WORDS", "SlurmState", "is_unsure", "native_state", "parse_sacct", "parse_scontrol",
            "stated", "status_in", "whole"]
@@ -28,9 +30,6 @@ ACCOUNTING = ("JobID", "State", "ExitCode", "Submit", "Start", "End", "ElapsedRa
                "Account", "QOS", "Cluster")
 _SHOWN = ("JobId", "ArrayJobId", "ArrayTaskId", "JobState", "Reason", "Restarts", "ExitCode", "SubmitTime", "StartTime",
           "EndTime", "Partition", "NodeList", "NumNodes", "NumCPUs", "Account", "QOS", "TRES")
-_CPU_TIME = re.compile(r"(?:(?:(\d+)-)?(\d+):)?(\d+):(\d+(?:\.\d+)?)", re.ASCII)
-_SIZE = re.compile(r"(\d+(?:\.\d+)?)([KMGTP]?)", re.ASCII)
-_FACTORS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40, "P": 1 << 50}
 _NEVER = "DependencyNeverSatisfied"     # reason of a job whose dependency cannot come true any more
 
 WORDS = {"timeout": "the time limit was reached", "node-failure": "a node failed", "boot": "a node did not boot",
@@ -135,21 +134,6 @@ def whole(text: str) -> int | None:
     return int(text) if text.isdecimal() else None
 
 
-def _seconds(text: str) -> float | None:
-    """``[days-][hours:]minutes:seconds`` in seconds."""
-    match = _CPU_TIME.fullmatch(text)
-    if match is None:
-        return None
-    days, hours, minutes, seconds = (float(part or 0) for part in match.groups())
-    return ((days * 24 + hours) * 60 + minutes) * 60 + seconds
-
-
-def _bytes(text: str) -> int | None:
-    """A size such as ``52424K``; None for none: not sampled is not zero."""
-    match = _SIZE.fullmatch(text)
-    return int(float(match[1]) * _FACTORS[match[2]]) if match is not None else None
-
-
 def parse_sacct(exit_code: int, out: str) -> dict[str, JobStatus]:
     """Statuses from ``sacct -D -P`` with the fields of ACCOUNTING; of several runs of a job, the last, with all usage.
 
@@ -205,8 +189,8 @@ def _record(runs: list[Mapping[str, str]], steps: list[Mapping[str, str]]) -> Jo
         metadata["attempts"] = [_attempt(run) for run in started]
     if started and native.state.final:
         metadata |= {"wall_seconds": _sum(number(run["ElapsedRaw"]) for run in started),
-                     "cpu_seconds": _sum(_seconds(run["TotalCPU"]) for run in started),
-                     "suspend_seconds": _sum(_seconds(run["Suspended"]) for run in started) or None,
+                     "cpu_seconds": _sum(seconds(run["TotalCPU"]) for run in started),
+                     "suspend_seconds": _sum(seconds(run["Suspended"]) for run in started) or None,
                      "energy_joules": _sum(number(run["ConsumedEnergyRaw"]) for run in started) or None
                      } | _memory(steps)
     code, signal = _exit(row["ExitCode"])
@@ -229,8 +213,8 @@ def _sum(values: Iterable[float | None]) -> float | None:
 
 
 def _memory(steps: list[Mapping[str, str]]) -> dict[str, int]:
-    most = [size for step in steps if (size := _bytes(step["MaxRSS"]))]
-    mean = [size for step in steps if (size := _bytes(step["AveRSS"]))]
+    most = [size for step in steps if (size := in_bytes(step["MaxRSS"]))]
+    mean = [size for step in steps if (size := in_bytes(step["AveRSS"]))]
     return ({"memory_max_bytes": max(most)} if most else {}) | ({"memory_average_bytes": max(mean)} if mean else {})
 
 

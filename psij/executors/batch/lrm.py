@@ -29,12 +29,33 @@ from psij.job_spec import JobSpec
 from psij.job_status import JobStatus
 from psij.resource_spec import ResourceSpecV1
 from psij.surroundings import Around, Told
+from sssjob.lrm.clocks import clock
 from sssjob.templates import render
 from sssjob.templates.quoting import Directive, Quoted, QuotingError
 
-__all__ = ["RESOURCES", "LrmExecutor", "Row", "appended", "asks_itself", "clock", "custom_directives", "directory",
-           "job_name", "local_time", "needs_env", "number", "program", "requested", "resolved", "resources",
-           "rows_by_header", "share", "time_limit", "warn_unknown", "whole_lines"]
+__all__ = [
+    "RESOURCES",
+    "LrmExecutor",
+    "Row",
+    "appended",
+    "asks_itself",
+    "custom_directives",
+    "directory",
+    "job_name",
+    "limit_text",
+    "local_time",
+    "needs_env",
+    "number",
+    "program",
+    "requested",
+    "resolved",
+    "resources",
+    "rows_by_header",
+    "share",
+    "time_limit",
+    "warn_unknown",
+    "whole_lines",
+]
 
 Row = tuple[str, str, Any]      # native id, native state, and whatever the subclass needs to make a status of it
 
@@ -57,10 +78,9 @@ _HERE = '$(grep -cxF -- "$(hostname)" "$PSIJ_NODEFILE")'      # lines of the nod
 _UNFIT = re.compile(r"[^\w.+=@-]+")
 
 
-def clock(duration: timedelta) -> str:
-    """``hours:minutes:seconds``, rounded up."""
-    seconds = -int(-duration.total_seconds() // 1)
-    return f"{seconds // 3600:02}:{seconds // 60 % 60:02}:{seconds % 60:02}"
+def limit_text(duration: timedelta) -> str:
+    """``HH:MM:SS``, rounded up."""
+    return clock(-int(-duration.total_seconds() // 1))
 
 
 def job_name(spec: JobSpec, longest: int) -> Directive:

@@ -43,10 +43,10 @@ from psij.executors.batch.batch_scheduler_executor import (
 from psij.executors.batch.lrm import (
     LrmExecutor,
     Row,
-    clock,
     custom_directives,
     directory,
     job_name,
+    limit_text,
     needs_env,
     number,
     program,
@@ -258,7 +258,7 @@ class SlurmJobExecutor(LrmExecutor):
                 if getattr(attributes, field) is not None:
                     found.append(Directive(option, getattr(attributes, field), f"attributes.{field}"))
         if (limit := time_limit(spec)) is not None:
-            found.append(Directive("time", clock(limit), "attributes.duration"))
+            found.append(Directive("time", limit_text(limit), "attributes.duration"))
         asked = requested(spec)
         if asked is not None:
             found += _resource_directives(asked)
