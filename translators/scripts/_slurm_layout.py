@@ -11,6 +11,7 @@ from dataclasses import replace
 from decimal import ROUND_CEILING, Decimal
 from typing import Final
 
+from sssjob.lrm import slurm
 from sssjob.lrm.sizes import POWERS, writer
 from sssjob.request.asked import TASK
 from sssjob.translators.scripts.base import (
@@ -25,7 +26,6 @@ from sssjob.translators.scripts.common import (
 )
 from sssjob.translators.scripts.grammars import (
     COUNT,
-    SLURM_SIZE,
     Grammar,
 )
 from sssjob.translators.scripts.layout import (
@@ -44,7 +44,7 @@ from sssjob.translators.scripts.raw import Option
 __all__ = ["NAMES", "SIZE", "read_layout", "write_layout"]
 
 _MB: Final = writer(",K,M,G,T", POWERS["M"])
-SIZE: Final = Grammar(SLURM_SIZE.read, lambda text: _MB(int(text)), "a size")
+SIZE: Final = Grammar(slurm.SIZE.read, lambda text: _MB(int(text)), "a size")
 _GPUS: Final = {"--gpus": "Requested/Resource[name=GPU]",
                 "--gpus-per-node": "Requested/Resource[name=GPU,metric=PerNode]",
                 "--gpus-per-task": "TaskGroup/TaskDefaults/Requested/Resource[name=GPU]"}
@@ -100,7 +100,7 @@ def _read_nodes(reading: Reading, option: Option) -> None:
 
 def _read_memory(reading: Reading, option: Option) -> None:
     try:
-        amount = SLURM_SIZE.read(option.value or "")
+        amount = slurm.SIZE.read(option.value or "")
     except ValueError as error:
         reading.misfit(option, str(error), "a number with K, M, G or T")
         return

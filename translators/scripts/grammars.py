@@ -13,9 +13,10 @@ from typing import Final
 
 from sssjob.element import Value
 from sssjob.lrm.clocks import clock, total
-from sssjob.lrm.sizes import POWERS, Size, suffixes
+from sssjob.lrm.sizes import Size, suffixes
+from sssjob.lrm.slurm import limit
 
-__all__ = ["COUNT", "INTEGER", "PBS_SECONDS", "PBS_SIZE", "PBS_TIME", "SLURM_MINUTES", "SLURM_SIZE", "SLURM_TIME",
+__all__ = ["COUNT", "INTEGER", "PBS_SECONDS", "PBS_SIZE", "PBS_TIME", "SLURM_MINUTES", "SLURM_TIME",
            "TEXT", "TORQUE_SECONDS", "YES", "Grammar", "Kept", "file_reader", "file_writer"]
 
 
@@ -40,7 +41,6 @@ def _text(text: str) -> str:
 
 _COUNT: Final = re.compile(r"\d{1,15}", re.ASCII)
 _INTEGER: Final = re.compile(r"[+-]?\d{1,15}", re.ASCII)
-_SLURM_TIME: Final = re.compile(r"(?:\d{1,9}-)?\d{1,9}(?::\d{1,9}){0,2}", re.ASCII)
 _SLURM_DATE: Final = re.compile(r"(\d{4})-(\d\d)-(\d\d)(?:T(\d\d):(\d\d)(?::(\d\d))?)?", re.ASCII)
 _PBS_DATE: Final = re.compile(r"(\d{4})(\d\d)(\d\d)(\d\d)(\d\d)(?:\.(\d\d))?", re.ASCII)
 
@@ -57,21 +57,6 @@ def _integer(text: str) -> int:
     return int(text)
 
 
-def _slurm_time(text: str) -> int:
-    """Seconds of ``M``, ``M:S``, ``H:M:S``, ``D-H[:M[:S]]``; Slurm keeps whole minutes, rounded up."""
-    if not _SLURM_TIME.fullmatch(text):
-        raise ValueError("is no time of Slurm")
-    days, dash, rest = text.rpartition("-")
-    fields = [int(f) for f in rest.split(":")]
-    if dash:
-        hours, minutes, seconds = (*fields, 0, 0)[:3]
-    elif len(fields) == 3:
-        hours, minutes, seconds = fields
-    else:
-        hours, (minutes, seconds) = 0, (*fields, 0)[:2]
-    return -(-total((int(days or 0), hours, minutes, seconds)) // 60) * 60
-
-
 def _pbs_time(most: int) -> Callable[[str], int]:
     """Seconds of ``S``, ``M:S``, ``H:M:S`` (Torque: ``D:H:M:S``); a fraction of .5 or more is one second."""
     pattern = re.compile(rf"\d{{1,12}}(?::\d{{1,9}}){{0,{most - 1}}}(?:\.\d{{1,9}})?", re.ASCII)
@@ -85,8 +70,6 @@ def _pbs_time(most: int) -> Callable[[str], int]:
     return read
 
 
-#: MiB where no suffix stands (sbatch(1), --mem).
-SLURM_SIZE: Final = Size({"": POWERS["M"]} | suffixes("kmgt"))
 #: Bytes where no suffix stands; words have eight bytes (pbs_resources(7)).
 PBS_SIZE: Final = Size({"": 1, "b": 1, "w": 8} | suffixes("kmgtp", ("", "b", "w")))
 
@@ -121,7 +104,7 @@ def _yes(text: str) -> bool:
 TEXT: Final = Grammar(_text, str, "text")
 COUNT: Final = Grammar(_count, str, "a number")
 INTEGER: Final = Grammar(_integer, str, "a whole number")
-SLURM_MINUTES: Final = Grammar(_slurm_time, lambda text: clock(-(-int(text) // 60) * 60), "M, M:S, H:M:S or D-H:M:S")
+SLURM_MINUTES: Final = Grammar(limit, lambda text: clock(-(-int(text) // 60) * 60), "M, M:S, H:M:S or D-H:M:S")
 PBS_SECONDS: Final = Grammar(_pbs_time(3), lambda text: clock(int(text)), "S, M:S or H:M:S")
 TORQUE_SECONDS: Final = Grammar(_pbs_time(4), lambda text: clock(int(text)), "S, M:S, H:M:S or D:H:M:S")
 SLURM_TIME: Final = Grammar(_slurm_date, _dated("%Y-%m-%dT%H:%M:%S"), "YYYY-MM-DDTHH:MM:SS")

@@ -26,10 +26,12 @@ from psij.executors.batch.batch_scheduler_executor import BatchSchedulerExecutor
 from psij.job import Job
 from psij.job_attributes import JobAttributes
 from psij.job_spec import JobSpec
+from psij.job_state import JobState
 from psij.job_status import JobStatus
 from psij.resource_spec import ResourceSpecV1
 from psij.surroundings import Around, Told
 from sssjob.lrm.clocks import clock
+from sssjob.lrm.states import NativeState, Stage
 from sssjob.templates import render
 from sssjob.templates.quoting import Directive, Quoted, QuotingError
 
@@ -406,6 +408,26 @@ def resources(spec: JobSpec) -> ResourceSpecV1 | None:
 def share(total: int, parts: int) -> int:
     """A part of a total, rounded up."""
     return -(-total // parts)
+
+
+#: What PSI/J makes of a native state; None: the state of the job stays as it was. Of a job that is over, its exit says
+#: whether it completed.
+_JOB_STATES: dict[Stage, JobState | None] = {
+    Stage.WAITING: JobState.QUEUED, Stage.HELD: JobState.QUEUED, Stage.AGAIN: JobState.QUEUED,
+    Stage.RUNNING: JobState.ACTIVE, Stage.SUSPENDED: JobState.ACTIVE, Stage.ENDED: JobState.COMPLETED,
+    Stage.DONE: JobState.COMPLETED, Stage.FAILED: JobState.FAILED, Stage.CANCELED: JobState.CANCELED,
+    Stage.SILENT: None}
+
+
+def job_state(native: NativeState | None, word: str, kind: str) -> JobState | None:
+    """The state that PSI/J makes of a native one; None, with a warning, for a word that is not known.
+
+    word: as the manager wrote it. kind: as ``Flux's job state``.
+    """
+    if native is None:
+        warn_unknown(kind, word)
+        return None
+    return _JOB_STATES[native.stage]
 
 
 def warn_unknown(kind: str, state: str) -> None:
