@@ -11,12 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sssjob.errors import UsageError
-from sssjob.fluxexec.errors import EXEC_LIMITS, ExecLimitError, JobspecError
-from sssjob.fluxexec.fsd import read_fsd, write_fsd
-from sssjob.fluxexec.jobid import FORMS, GREATEST, Ids, read_id, write_id
-from sssjob.fluxexec.jobspec import write_r
-from sssjob.fluxexec.resources import problems, read_resources
 from sssjob.lexical import LexicalError, LimitError
+from sssjob.lrm.flux.durations import read_fsd, write_fsd
+from sssjob.lrm.flux.errors import EXEC_LIMITS, ExecLimitError, JobspecError
+from sssjob.lrm.flux.ids import FORMS, GREATEST, Ids, read_id, write_id
+from sssjob.lrm.flux.jobspec import write_r
+from sssjob.lrm.flux.resources import problems, read_resources
 from sssjob.lrm.hostlist import Hostlist
 from sssjob.lrm.idset import Idset
 from tests.fluxexec.support import vectors

@@ -6,27 +6,22 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from functools import lru_cache
-from typing import Final
 
 from sssjob.element import Property
 from sssjob.lrm.slurm import HELD, state_of
 from sssjob.lrm.slurm import gpus as gpus_among
 from sssjob.lrm.slurm import tres as split
 from sssjob.lrm.states import Stage
+from sssjob.translators.records._values import state_word
 from sssjob.translators.records.base import Record, amount, count, leaf, thousands
 from sssjob.units import from_bytes, to_bytes
 
 __all__ = ["TRES", "ending", "gpus", "merge", "merged", "tres"]
 
-#: Stage -> state of the specification; of those that are not here the job is over. In accounting a requeued run has
-#: ended.
-_STATES: Final = {Stage.WAITING: "Idle", Stage.HELD: "Hold", Stage.RUNNING: "Running", Stage.SUSPENDED: "Suspended"}
-
-
 def ending(native: str, reason: str, signal: int | None) -> tuple[str, str, str | None, bool]:
     """(State, StatusMessage, Hold, whether the word is known) of ``CANCELLED by 1001``, ``PENDING`` ..."""
     known = state_of(native)
-    state = "Completed" if known is None else _STATES.get(known.stage, "Completed")
+    state = state_word(known)
     why = "" if known is None else "cancel" if known.stage is Stage.CANCELED else known.reason or ""
     if known is not None and known.word == "FAILED" and signal is not None:
         why = "signal"

@@ -12,11 +12,12 @@ from typing import Final
 from sssjob.findings import escape
 from sssjob.lrm.clocks import microseconds
 from sssjob.lrm.sizes import POWERS, unit
+from sssjob.lrm.states import NativeState, Stage
 from sssjob.translators.records._again import Once
 
 __all__ = [
     "BYTES", "EPOCHS", "FLOAT", "LATEST", "REASONS", "UNSET", "Rejected", "amount", "count", "micros", "moment",
-    "number", "rounded", "seconds", "sixths", "thousands", "words",
+    "number", "rounded", "seconds", "sixths", "state_word", "thousands", "words",
 ]
 
 #: Why a record is rejected.
@@ -175,6 +176,15 @@ def thousands(text: str, name: str) -> Decimal | None:
     if size is None or size[0] >= 2**63:
         return None
     return size[0] * Decimal(1000) ** _STEPS.index(size[1])
+
+
+#: Stage of a native state -> State of the specification. In accounting a run that will be repeated is over.
+_WORDS: Final = {Stage.WAITING: "Idle", Stage.HELD: "Hold", Stage.RUNNING: "Running", Stage.SUSPENDED: "Suspended"}
+
+
+def state_word(native: NativeState | None, unknown: str = "Completed") -> str:
+    """The State of a native state, ``unknown`` for one that no table has."""
+    return unknown if native is None else _WORDS.get(native.stage, "Completed")
 
 
 def words(text: str | None, *absent: str) -> str | None:
