@@ -19,14 +19,14 @@ from collections.abc import Iterator
 from bench.psij_local import Measure
 from psij import Job, JobExecutor, JobSpec
 from sssjob.fluxexec.executor import FluxExecConfig, FluxExecExecutor
-from sssjob.fluxexec.idset import Idset
-from sssjob.fluxexec.jobspec import write_r
 from sssjob.fluxexec.loop import Loop
 from sssjob.fluxexec.manager import Manager
 from sssjob.fluxexec.messages import Request, Response, to_line
 from sssjob.fluxexec.service import Service
 from sssjob.fluxexec.simulator import SimulatedRunner
 from sssjob.fluxexec.transport import pair
+from sssjob.lrm.flux.jobspec import write_r
+from sssjob.lrm.idset import Idset
 from sssjob.mjf.keys import KEYS
 from sssjob.mjf.reader import Reader
 from sssjob.mjf.values import Value

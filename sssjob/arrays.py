@@ -16,12 +16,12 @@ from typing import Final, Self
 from sssjob.element import Item, Property, new_property
 from sssjob.findings import Findings
 from sssjob.limits import LIMITS, Limits
+from sssjob.lrm.idset import ranges
 from sssjob.model import Container, Document, Job, JobDefaults, JobGroup, Requested
 
 __all__ = ["Array", "array_of", "element", "expand", "label_of", "read", "variables",
            "without_array"]
 
-_PART: Final = re.compile(r"(\d{1,9})(?:-(\d{1,9})(?::(\d{1,9}))?)?", re.ASCII)
 _THROTTLE: Final = re.compile(r"\d{1,9}", re.ASCII)
 _IS_ARRAY: Final = ("Scheduler", "Array")
 
@@ -41,14 +41,12 @@ class Array:
             raise ValueError(f"{text!r} is no array: a number of at least 1 comes after '%'")
         found = []
         for part in listed.split(","):
-            match = _PART.fullmatch(part.strip())
-            if match is None:
+            indices = ranges(part)
+            if indices is None:
                 raise ValueError(f"{text!r} is no array: {part!r} is no index and no range such as 1-10 or 1-10:2")
-            first = int(match[1])
-            last, step = int(match[2] or first), int(match[3] or 1)
-            if last < first or not step:
+            if not indices[0]:
                 raise ValueError(f"{text!r} is no array: {part!r} has no index in it")
-            found.append((first, last, step))
+            found.append((indices[0].start, indices[0].stop - 1, indices[0].step))
         return cls(tuple(found), int(limit) if percent else None)
 
     @property

@@ -19,6 +19,7 @@ from typing import Final
 from sssjob.element import Container, Property
 from sssjob.inherit import effective
 from sssjob.lexical import LexicalError
+from sssjob.lrm.idset import ranges
 from sssjob.model import Document, Job, TaskGroup
 from sssjob.nodeset import NodeSet
 from sssjob.units import from_bytes, to_bytes
@@ -231,19 +232,15 @@ def shown(p: Property) -> str:
 
 def _array(text: str) -> str:
     """Indices in order, steps of one left out: ``1-10:1`` is ``1-10``."""
-    found = re.fullmatch(r"(\d+(?:-\d+(?::\d+)?)?(?:,\d+(?:-\d+(?::\d+)?)?)*)(%\d+)?", text, re.ASCII)
-    if found is None:
+    listed, percent, throttle = text.partition("%")
+    indices = ranges(listed)
+    if indices is None or not all(indices) or (percent and not throttle.isdecimal()):
         return text
-    made = []
-    for part in found[1].split(","):
-        low, _, rest = part.partition("-")
-        high, _, step = rest.partition(":")
-        indices = range(int(low), int(high or low) + 1, max(int(step or 1), 1))
-        if not indices:
-            return text
-        end = "" if len(indices) == 1 else f"-{indices[-1]}"
-        made.append((indices[0], f"{indices[0]}{end}{f':{step}' if len(indices) > 1 and int(step or 1) > 1 else ''}"))
-    return ",".join(one for _, one in sorted(made)) + (found[2] or "")
+    parts = []
+    for one in indices:
+        end = "" if len(one) == 1 else f"-{one[-1]}"
+        parts.append((one[0], f"{one[0]}{end}{f':{one.step}' if len(one) > 1 and one.step > 1 else ''}"))
+    return ",".join(part for _, part in sorted(parts)) + percent + throttle
 
 
 # -- layouts

@@ -8,6 +8,9 @@
     ├── QueryError (ValueError)         a query that cannot be evaluated
     │   └── QueryTimeout                it took longer than its limit
     └── AccessError (OSError)           a file that cannot be read or written
+
+    LexicalError (ValueError)           a text that has not the form it should have; whoever reads a document or a
+    └── LimitError                      script makes a finding of it. LimitError: it asks for more than a limit allows
 """
 
 from __future__ import annotations
@@ -19,8 +22,10 @@ if TYPE_CHECKING:
 
     from sssjob.findings import Finding
 
-__all__ = ["AccessError", "DocumentError", "FormatError", "PropertyError", "QueryError", "QueryTimeout",
-           "RejectedError", "SSSJobError", "UsageError"]
+__all__ = ["AccessError", "DocumentError", "FormatError", "LexicalError", "LimitError", "PropertyError", "QueryError",
+           "QueryTimeout", "RejectedError", "SSSJobError", "UsageError"]
+
+_SHOWN = 60  # characters of a refused text that a message repeats
 
 
 class SSSJobError(Exception):
@@ -77,3 +82,38 @@ class AccessError(SSSJobError, OSError):
     def __init__(self, path: str, reason: str) -> None:
         self.path = path
         super().__init__(f"{path}: {reason}")
+
+
+def _shown(text: str) -> str:
+    """The text as an ASCII literal of bounded length, safe in a log or on a terminal."""
+    return ascii(text) if len(text) <= _SHOWN else f"{text[:_SHOWN]!a}... ({len(text)} characters)"
+
+
+class LexicalError(ValueError):
+    """A text that has not the form it should have.
+
+    text: the refused text; expected: what would have been taken; hint: how to put it right, or None; repaired: the
+    strict spelling a liberal reader makes of the text, or None where it takes it no better.
+    """
+
+    def __init__(self, text: str, expected: str, hint: str | None = None, repaired: str | None = None) -> None:
+        super().__init__(text, expected, hint, repaired)
+        self.text = text
+        self.expected = expected
+        self.hint = hint
+        self.repaired = repaired
+
+    def __str__(self) -> str:
+        return f"{_shown(self.text)}: expected {self.expected}" + (f" ({self.hint})" if self.hint else "")
+
+
+class LimitError(LexicalError):
+    """A text that asks for more than a limit allows; ``limit`` is the name of a field of ``Limits``."""
+
+    def __init__(self, text: str, expected: str, limit: str) -> None:
+        super().__init__(text, expected)
+        self.args = (text, expected, limit)  # what pickling calls the class with
+        self.limit = limit
+
+    def __str__(self) -> str:
+        return f"{super().__str__()} (limit {self.limit})"

@@ -13,6 +13,7 @@ from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import TypeVar
 
+from sssjob.errors import LexicalError, LimitError
 from sssjob.limits import LIMITS, Limits
 
 __all__ = [
@@ -42,7 +43,6 @@ XML_SPACE = " \t\r\n"
 INFINITY = 2147483647  # what "infinity" means as a DateTime, in Gold and so here
 
 _V = TypeVar("_V")
-_SHOWN = 60  # characters of a refused text that a message repeats
 
 # Only ASCII digits anywhere: int(), float(), Decimal() and \d all take other scripts' digits and underscores.
 _INTEGER = re.compile(r"[+-]?[0-9]+")
@@ -60,41 +60,6 @@ _ISO_DURATION = re.compile(
 )
 _EPOCH = datetime(1970, 1, 1)
 _BOOLEANS = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}
-
-
-def _shown(text: str) -> str:
-    """The text as an ASCII literal of bounded length, safe in a log or on a terminal."""
-    return ascii(text) if len(text) <= _SHOWN else f"{text[:_SHOWN]!a}... ({len(text)} characters)"
-
-
-class LexicalError(ValueError):
-    """A text that has not the form it should have.
-
-    text: the refused text; expected: what would have been taken; hint: how to put it right, or None; repaired: the
-    strict spelling a liberal reader makes of the text, or None where it takes it no better.
-    """
-
-    def __init__(self, text: str, expected: str, hint: str | None = None, repaired: str | None = None) -> None:
-        super().__init__(text, expected, hint, repaired)
-        self.text = text
-        self.expected = expected
-        self.hint = hint
-        self.repaired = repaired
-
-    def __str__(self) -> str:
-        return f"{_shown(self.text)}: expected {self.expected}" + (f" ({self.hint})" if self.hint else "")
-
-
-class LimitError(LexicalError):
-    """A text that asks for more than a limit allows; ``limit`` is the name of a field of ``Limits``."""
-
-    def __init__(self, text: str, expected: str, limit: str) -> None:
-        super().__init__(text, expected)
-        self.args = (text, expected, limit)  # what pickling calls the class with
-        self.limit = limit
-
-    def __str__(self) -> str:
-        return f"{super().__str__()} (limit {self.limit})"
 
 
 def _too_long(text: str, limits: Limits) -> LimitError:

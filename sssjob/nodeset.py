@@ -3,7 +3,7 @@
 A name is cut into its runs of digits and the text between them. Names with the same texts form one family; inside a
 family the runs are dimensions, and the set is a tree of ranges, one level for each dimension, in a form that is unique
 for the names it holds. So size, membership and equality are arithmetic on ranges, whatever their length, and two
-texts naming the same nodes are equal. The grammar is that of Slurm's host lists.
+texts naming the same nodes are equal. The grammar is that of Slurm's host lists (``sssjob.lrm.hostlist``).
 Source: SSS job object 3.1.0, section 6.1 (List and Range).
 """
 
@@ -17,15 +17,12 @@ from itertools import pairwise
 
 from sssjob.lexical import XML_SPACE, LexicalError, LimitError
 from sssjob.limits import LIMITS, Limits
+from sssjob.lrm.hostlist import NOT_IN_NAMES, SLURM, Numbers, items
 
 __all__ = ["NodeSet", "fold"]
 
-_FORM = "a range of nodes, as n[1-3,8],login1"
 _DIGITS = re.compile(r"([0-9]+)")
-_ITEM = re.compile(r"[ \t\r\n]*([0-9]+)(?:-([0-9]+))?[ \t\r\n]*")
-_TOKEN = re.compile(r"[^\[\],]+|[\[\],]")
 _ZERO_TO_NINE = frozenset("0123456789")
-_NOT_IN_NAMES = re.compile(r"[\[\],\s\x00-\x1f\x7f]")
 
 # Numbers first..last written with exactly `length` digits: [8-11] is (1, 8, 9), (2, 10, 11), but [08-11] is (2, 8, 11).
 # Different spans are different texts, so ranges with and without leading zeros never get mixed up.
@@ -59,7 +56,7 @@ class NodeSet:
         parts, (digits) for a longer number, (depth) for too many runs of digits in a name.
         """
         budget = _Budget(text, limits)
-        return cls._from_boxes(_groups(text, budget), budget)
+        return cls._from_boxes((_group(text, pieces, budget) for pieces in items(text, SLURM, limits)), budget)
 
     @classmethod
     def parse_list(cls, text: str, delimiter: str = ",", limits: Limits = LIMITS) -> NodeSet:
@@ -188,62 +185,11 @@ def _check_runs(text: str, parts: list[str], limits: Limits) -> None:
 
 
 def _literal(name: str, limits: Limits) -> tuple[tuple[str, ...], _Box]:
-    if not name or _NOT_IN_NAMES.search(name):
+    if not name or NOT_IN_NAMES.search(name):
         raise LexicalError(name, "the name of a node, without brackets, commas or white space")
     parts = _DIGITS.split(name)
     _check_runs(name, parts, limits)
     return tuple(parts[::2]), tuple([((len(n), int(n), int(n)),) for n in parts[1::2]])
-
-
-def _groups(text: str, budget: _Budget) -> Iterator[tuple[tuple[str, ...], _Box]]:
-    """Family and box of every group of a Range text, in order, in one pass."""
-    pieces: list[str | _Spans] = []  # of the group being read
-    position = 0
-    for token in _TOKEN.finditer(text):
-        if token.start() < position:
-            continue  # inside a bracket that was read whole
-        word = token[0]
-        if word == "[":
-            close = text.find("]", position)
-            if close < 0:
-                raise _malformed(text, "'[' never closed", position)
-            pieces.append(_bracket(text, position + 1, close, budget))
-            position = close + 1
-            continue
-        if word == "]":
-            raise _malformed(text, "']' without '['", position)
-        if word == ",":
-            yield _group(text, pieces, position, budget)
-            pieces = []
-        else:
-            pieces.append(word)
-        position = token.end()
-    yield _group(text, pieces, len(text), budget)
-
-
-def _malformed(text: str, what: str, position: int) -> LexicalError:
-    return LexicalError(text, _FORM, f"{what} at character {position + 1}")
-
-
-def _bracket(text: str, start: int, end: int, budget: _Budget) -> _Spans:
-    """The numbers between two brackets."""
-    spans: list[_Span] = []
-    for item in text[start:end].split(","):
-        found = _ITEM.fullmatch(item)
-        if found is None:
-            what = "brackets inside brackets" if "[" in item else "a number or a range expected"
-            raise _malformed(text, what, start)
-        low, high = found[1], found[2] or found[1]
-        if max(len(low), len(high)) > budget.limits.digits:
-            raise LimitError(text, f"numbers of at most {budget.limits.digits} digits", "digits")
-        if int(high) < int(low):
-            raise _malformed(text, "a range that runs backwards", start)
-        if high[0] == "0" and len(high) != len(low):
-            raise _malformed(text, "leading zeros at the high end that the low end has not", start)
-        spans += _by_length(int(low), int(high), len(low))
-        budget.spend(1 + len(high) - len(low) if len(high) > len(low) else 1)
-        start += len(item) + 1
-    return _merged(spans)
 
 
 def _by_length(low: int, high: int, width: int) -> Iterator[_Span]:
@@ -254,22 +200,14 @@ def _by_length(low: int, high: int, width: int) -> Iterator[_Span]:
         low, width = top + 1, width + 1
 
 
-def _group(text: str, pieces: list[str | _Spans], end: int, budget: _Budget) -> tuple[tuple[str, ...], _Box]:
-    """One group as family and box; runs of digits that touch, ``n1[0-3]`` or ``n[1-2][3-4]``, become one dimension."""
-    if pieces and isinstance(pieces[0], str):
-        pieces[0] = pieces[0].lstrip(XML_SPACE)
-    if pieces and isinstance(pieces[-1], str):
-        pieces[-1] = pieces[-1].rstrip(XML_SPACE)
-    if not any(pieces):
-        raise _malformed(text, "a name expected", end)
+def _group(text: str, pieces: list[str | Numbers], budget: _Budget) -> tuple[tuple[str, ...], _Box]:
+    """One item as family and box; runs of digits that touch, ``n1[0-3]`` or ``n[1-2][3-4]``, become one dimension."""
     texts, box = [""], []
     run: _Spans = ()
     for piece in pieces:
-        if isinstance(piece, tuple):
-            run = _joined(run, piece, text, budget)
+        if not isinstance(piece, str):
+            run = _joined(run, _spans(piece, budget), text, budget)
             continue
-        if _NOT_IN_NAMES.search(piece):
-            raise _malformed(text, "white space inside a name before the comma or end", end)
         parts = _DIGITS.split(piece)
         _check_runs(text, parts, budget.limits)
         for part in parts:
@@ -287,6 +225,15 @@ def _group(text: str, pieces: list[str | _Spans], end: int, budget: _Budget) -> 
     if len(box) > budget.limits.depth:
         raise LimitError(text, f"at most {budget.limits.depth} runs of digits in a name", "depth")
     return tuple(texts), tuple(box)
+
+
+def _spans(numbers: Numbers, budget: _Budget) -> _Spans:
+    spans: list[_Span] = []
+    for width, low, high in numbers:
+        pieces = list(_by_length(low, high, width))
+        budget.spend(len(pieces))
+        spans += pieces
+    return _merged(spans)
 
 
 def _joined(left: _Spans, right: _Spans, text: str, budget: _Budget) -> _Spans:

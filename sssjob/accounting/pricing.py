@@ -20,21 +20,25 @@ from sssjob.accounting.facts import Amount, Facts, NotChargeable, Note, Reason, 
 from sssjob.accounting.rates import Billing, Named, Plan, Rate, RateSet
 from sssjob.accounting.times import TimeError, parts
 from sssjob.inherit import Effective, effective
+from sssjob.lrm.sizes import POWERS
+from sssjob.lrm.slurm import STATES
+from sssjob.lrm.states import Stage
 from sssjob.model import Job, JobDefaults
 from sssjob.states import job_state
 
 __all__ = ["Charge", "Item", "Uncharged", "additive", "billing", "charge", "quote"]
 
 #: Suffix of a weight -> powers of 1024.
-_SUFFIX: Final = {"": 0, "K": 1, "M": 2, "G": 3, "T": 4, "P": 5}
+_SUFFIX: Final = {letter: power for power, letter in enumerate(POWERS)}
 _MOST: Final = Fraction(10**60)
 _WAITING: Final = ("Idle", "Hold", "NotQueued")
 #: Beginnings of StatusMessage (decisions 33), and states of Slurm, that say that the system failed, or that an attempt
 #: was in vain.
 SYSTEM_FAULTS: Final = ("node-failure", "boot")
-_FAULT_STATES: Final = ("NODE_FAIL", "BOOT_FAIL")
+_FAULT_STATES: Final = tuple(word for word, state in STATES.items() if state.reason in SYSTEM_FAULTS)
 IN_VAIN: Final = (*SYSTEM_FAULTS, "preempted", "requeued")
-_VAIN_STATES: Final = (*_FAULT_STATES, "PREEMPTED", "REQUEUED", "REQUEUE_FED", "REQUEUE_HOLD")
+_VAIN_STATES: Final = tuple(word for word, state in STATES.items() if state.reason in IN_VAIN
+                            or state.stage is Stage.AGAIN or word == "REQUEUE_HOLD")
 
 
 @dataclass(frozen=True, slots=True)

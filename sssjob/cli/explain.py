@@ -149,10 +149,11 @@ def _called(p: Property) -> str:
 def _value(p: Property) -> str:
     """The value; an amount of seconds also as a clock shows it."""
     from sssjob.compare import shown
+    from sssjob.lrm.clocks import clock
 
     operation = _OPERATIONS.get(p.op or "EQ", "")
     if p.tag == "Duration" and isinstance(p.value, int):
-        return f"{operation}{p.value} s ({p.value // 3600}:{p.value // 60 % 60:02}:{p.value % 60:02})"
+        return f"{operation}{p.value} s ({clock(p.value, 1)})"
     return operation + shown(p)
 
 

@@ -48,8 +48,8 @@ def serve(executor: str | None, simulate: bool, path: str | None, stdio: bool, b
         raise UsageError("--simulate takes no --executor and no --state")
     if not name:
         raise UsageError("--name is empty")
-    from sssjob.fluxexec.errors import ProtocolError
     from sssjob.fluxexec.server import Server
+    from sssjob.lrm.flux.errors import ProtocolError
 
     said = _Said()
     logger = logging.getLogger("sssjob.fluxexec")

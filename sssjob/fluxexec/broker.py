@@ -15,10 +15,10 @@ from collections.abc import Iterator
 from itertools import islice
 
 from sssjob.errors import UsageError
-from sssjob.fluxexec.errors import EXEC_LIMITS, ExecLimitError, ExecLimits, ProtocolError
 from sssjob.fluxexec.loop import Loop
 from sssjob.fluxexec.messages import Event, Message, Request, Response, loads
 from sssjob.fluxexec.transport import FdChannel, connect
+from sssjob.lrm.flux.errors import EXEC_LIMITS, ExecLimitError, ExecLimits, ProtocolError
 
 __all__ = ["BrokerChannel", "connect_broker", "decode", "encode"]
 

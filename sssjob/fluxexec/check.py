@@ -14,11 +14,11 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import IO, Any, Final
 
-from sssjob.fluxexec.errors import EXEC_LIMITS, ExecLimits, ProtocolError
-from sssjob.fluxexec.idset import Idset
-from sssjob.fluxexec.jobspec import read_r
 from sssjob.fluxexec.messages import EXCEPTION, HELLO, Event, Request, Response, from_line, integer, loads, members
 from sssjob.fluxexec.rules import RULES, Profile, Rule, StreamRules, word
+from sssjob.lrm.flux.errors import EXEC_LIMITS, ExecLimits, ProtocolError
+from sssjob.lrm.flux.jobspec import read_r
+from sssjob.lrm.idset import Idset
 
 __all__ = ["ALL_RULES", "StreamCheck", "Violation"]
 

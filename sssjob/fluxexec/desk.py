@@ -11,17 +11,17 @@ from typing import TYPE_CHECKING, Any, Final
 
 from psij import InvalidJobException, Job, JobExecutor, JobExecutorConfig, JobState, JobStatus, SubmitException
 from sssjob.errors import AccessError, UsageError
-from sssjob.fluxexec.errors import ProtocolError
 from sssjob.fluxexec.final import final_status, lost
-from sssjob.fluxexec.idset import Idset
-from sssjob.fluxexec.jobid import Ids, read_id, write_id
-from sssjob.fluxexec.jobspec import Jobspec
 from sssjob.fluxexec.loop import Loop, Timer
 from sssjob.fluxexec.manager import ManagedJob, Manager
 from sssjob.fluxexec.records import Record, Records
 from sssjob.fluxexec.runner import PsijRunner
 from sssjob.fluxexec.service import Service
 from sssjob.fluxexec.transport import Channel, Lines, connect, pair
+from sssjob.lrm.flux.errors import ProtocolError
+from sssjob.lrm.flux.ids import Ids, read_id, write_id
+from sssjob.lrm.flux.jobspec import Jobspec
+from sssjob.lrm.idset import Idset
 
 if TYPE_CHECKING:
     from sssjob.fluxexec.executor import FluxExecConfig

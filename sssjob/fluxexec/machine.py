@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from enum import Enum, auto
 from typing import Any, Protocol
 
-from sssjob.fluxexec.idset import Idset
+from sssjob.lrm.idset import Idset
 
 __all__ = ["Hands", "JobMachine", "Phase", "wait_status_override"]
 

@@ -17,14 +17,14 @@ from enum import IntEnum
 from typing import Any
 
 from sssjob.errors import UsageError
-from sssjob.fluxexec.errors import EXEC_LIMITS, ExecLimitError, ProtocolError
-from sssjob.fluxexec.idset import Idset
-from sssjob.fluxexec.jobspec import Jobspec, Resources, read_jobspec, read_r, write_r
 from sssjob.fluxexec.messages import EXCEPTION, HELLO, Event, Message, Request, Response, integer, members
 from sssjob.fluxexec.rules import PROFILES
 from sssjob.fluxexec.start import Start
 from sssjob.fluxexec.transport import Channel
 from sssjob.fluxexec.usage import read_usage
+from sssjob.lrm.flux.errors import EXEC_LIMITS, ExecLimitError, ProtocolError
+from sssjob.lrm.flux.jobspec import Jobspec, Resources, read_jobspec, read_r, write_r
+from sssjob.lrm.idset import Idset
 
 __all__ = ["PROFILES", "JobState", "ManagedJob", "Manager", "Result"]
 

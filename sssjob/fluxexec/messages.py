@@ -12,7 +12,7 @@ import json
 from dataclasses import dataclass, field
 from typing import Any, NoReturn
 
-from sssjob.fluxexec.errors import ProtocolError
+from sssjob.lrm.flux.errors import ProtocolError
 
 __all__ = ["EXCEPTION", "HELLO", "Event", "Message", "Request", "Response", "from_line", "integer", "members",
            "to_line"]

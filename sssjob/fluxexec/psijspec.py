@@ -1,4 +1,4 @@
-"""A PSI/J specification as a Flux jobspec V1, for the executor ``fluxexec``.
+"""A PSI/J specification as a Flux jobspec V1, for the executor ``fluxexec``, and a jobspec as one of PSI/J.
 
 What PSI/J expands (``${NAME}`` in environment and arguments, ``~/``) is expanded here: a jobspec is taken to the
 letter. What a jobspec has no word for is refused. Source: RFC 14 and 25; the rows of PSI/J beside it are in
@@ -9,12 +9,15 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from datetime import timedelta
+from functools import lru_cache
 from typing import Any, Final
 
-from psij import InvalidJobException, JobSpec, ResourceSpecV1
+from psij import InvalidJobException, JobAttributes, JobSpec, ResourceSpecV1
 from psij.executors._local_plan import expand
+from sssjob.lrm.flux.jobspec import Jobspec
 
-__all__ = ["jobspec_of"]
+__all__ = ["jobspec_of", "spec_of"]
 
 _FEATURES: Final = "mjf."
 _LAUNCHERS: Final = (None, "single", "multiple")
@@ -140,3 +143,28 @@ def _directory(spec: JobSpec) -> str:
 
 def _home(path: str) -> str:
     return os.path.expanduser("~") + path[1:] if path == "~" or path.startswith("~/") else path
+
+
+def spec_of(job: Jobspec, tasks: int, nodes: int | None = None, *, variables: dict[str, str],
+            limit: bool = True) -> JobSpec:
+    """The PSI/J specification of so many tasks of a job, on so many nodes where the executor has nodes.
+
+    limit: have the executor keep the time limit as well.
+    """
+    even = nodes is None or tasks % nodes == 0
+    resources = _shared_resources(nodes if even else None, tasks, job.cores, job.gpus or None, job.exclusive)
+    duration = timedelta(seconds=job.duration) if limit and job.duration else None
+    features: dict[str, object] | None = {f"mjf.{name}": value for name, value in job.features.items()} or None
+    return JobSpec(
+        executable=job.command[0], arguments=list(job.command[1:]), directory=job.cwd, name=job.name,
+        environment={**job.environment, **variables}, stdin_path=job.streams.get("stdin"),
+        stdout_path=job.streams.get("stdout"), stderr_path=job.streams.get("stderr"), resources=resources,
+        attributes=JobAttributes(duration=duration, queue_name=job.queue, account=job.bank, custom_attributes=features),
+        launcher="multiple" if tasks > 1 else None)
+
+
+@lru_cache(maxsize=64)
+def _shared_resources(nodes: int | None, processes: int, cores: int, gpus: int | None, exclusive: bool) -> ResourceSpecV1:
+    """Jobs alike share theirs, which nobody changes."""
+    return ResourceSpecV1(node_count=nodes, process_count=processes, cpu_cores_per_process=cores,
+                          gpu_cores_per_process=gpus, exclusive_node_use=exclusive)

@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from sssjob.fluxexec.errors import ProtocolError
-from sssjob.fluxexec.jobid import write_id
 from sssjob.fluxexec.messages import loads, members
+from sssjob.lrm.flux.errors import ProtocolError
+from sssjob.lrm.flux.ids import write_id
 
 __all__ = ["Record", "Records"]
 

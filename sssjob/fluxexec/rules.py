@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Final, Literal
 
-from sssjob.fluxexec.idset import Idset
 from sssjob.lexical import LexicalError
+from sssjob.lrm.idset import Idset
 
 __all__ = ["PROFILES", "RULES", "Broken", "Profile", "Rule", "StreamRules", "word"]
 

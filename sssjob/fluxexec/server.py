@@ -15,12 +15,12 @@ from typing import Any
 from psij import JobExecutor, JobExecutorConfig
 from sssjob.errors import AccessError, UsageError
 from sssjob.fluxexec.broker import connect_broker
-from sssjob.fluxexec.errors import ProtocolError
 from sssjob.fluxexec.loop import Loop
 from sssjob.fluxexec.runner import PsijRunner
 from sssjob.fluxexec.service import Runner, Service, State
 from sssjob.fluxexec.simulator import SimulatedRunner
 from sssjob.fluxexec.transport import FdChannel, Lines, listen
+from sssjob.lrm.flux.errors import ProtocolError
 
 __all__ = ["Server"]
 

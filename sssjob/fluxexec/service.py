@@ -14,8 +14,6 @@ from dataclasses import dataclass, field
 from enum import Enum, auto
 from typing import Any, Protocol
 
-from sssjob.fluxexec.errors import EXEC_LIMITS, ExecLimitError, ExecLimits, ProtocolError
-from sssjob.fluxexec.idset import Idset
 from sssjob.fluxexec.loop import Loop, Timer
 from sssjob.fluxexec.machine import JobMachine, Phase
 from sssjob.fluxexec.messages import EXCEPTION, HELLO, Event, Message, Request, Response, integer, members
@@ -23,6 +21,8 @@ from sssjob.fluxexec.rules import StreamRules
 from sssjob.fluxexec.start import Start, read_start
 from sssjob.fluxexec.transport import Channel
 from sssjob.fluxexec.usage import together
+from sssjob.lrm.flux.errors import EXEC_LIMITS, ExecLimitError, ExecLimits, ProtocolError
+from sssjob.lrm.idset import Idset
 
 __all__ = ["Ended", "Lost", "NotStarted", "Report", "Runner", "Service", "State", "Up", "What"]
 

@@ -12,12 +12,12 @@ from dataclasses import dataclass
 from pathlib import PurePath
 from signal import SIGKILL, SIGTERM
 
-from sssjob.fluxexec.errors import JobspecError
-from sssjob.fluxexec.idset import Idset
-from sssjob.fluxexec.jobspec import Jobspec, shares
 from sssjob.fluxexec.loop import Loop, Timer
 from sssjob.fluxexec.service import Ended, Report, Up, What
 from sssjob.fluxexec.start import Start
+from sssjob.lrm.flux.errors import JobspecError
+from sssjob.lrm.flux.jobspec import Jobspec, shares
+from sssjob.lrm.idset import Idset
 
 __all__ = ["SimulatedRunner", "simulated"]
 

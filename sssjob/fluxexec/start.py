@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from sssjob.fluxexec.errors import ProtocolError
-from sssjob.fluxexec.jobspec import Jobspec, Resources, read_jobspec, read_r
 from sssjob.fluxexec.messages import Request, integer, members
+from sssjob.lrm.flux.errors import ProtocolError
+from sssjob.lrm.flux.jobspec import Jobspec, Resources, read_jobspec, read_r
 
 __all__ = ["Start", "read_start"]
 

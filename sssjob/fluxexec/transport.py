@@ -18,9 +18,9 @@ from typing import Protocol
 
 from sssjob.errors import AccessError
 from sssjob.findings import escape
-from sssjob.fluxexec.errors import EXEC_LIMITS, ExecLimitError, ExecLimits, ProtocolError
 from sssjob.fluxexec.loop import Loop
 from sssjob.fluxexec.messages import Message, from_line, to_line
+from sssjob.lrm.flux.errors import EXEC_LIMITS, ExecLimitError, ExecLimits, ProtocolError
 
 __all__ = ["Channel", "End", "FdChannel", "Lines", "connect", "listen", "pair"]
 

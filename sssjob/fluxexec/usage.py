@@ -12,7 +12,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
-from sssjob.fluxexec.errors import EXEC_LIMITS, ExecLimitError, ExecLimits, ProtocolError
+from sssjob.lrm.flux.errors import EXEC_LIMITS, ExecLimitError, ExecLimits, ProtocolError
 
 __all__ = ["read_usage", "together", "usage_of"]
 

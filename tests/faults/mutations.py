@@ -87,7 +87,7 @@ MUTATIONS: Final[Sequence[Mutation]] = (
          "JobStatus(JobState.COMPLETED, message=''",
          "faults/test_status.py::test_purged_before_its_end_was_seen"),
     _one("E21", f"{_BATCH}/lrm.py", "    lines.pop()\n", "", "psij/test_slurm.py::test_answers_that_are_none"),
-    _one("E22", _RECORDS, "if word in SlurmState.__members__:", "if True:",
+    _one("E22", "sssjob/lrm/slurm.py", 'STATES.get(word.rstrip("+"))', 'STATES.get(word.rstrip("+"), STATES["FAILED"])',
          "faults/test_status.py::test_unknown_word[slurm]"),
     _one("E23", _SLURM, " or len(values) != 9", "", "faults/test_status.py::test_odd_lines"),
     Mutation("E24", [("psij/job.py", "if not status.state.is_greater_than(current):", "if False:"),
@@ -156,7 +156,7 @@ MUTATIONS: Final[Sequence[Mutation]] = (
     _one("E56", "psij/executors/_local_proc.py", "        if tag:\n", "        if False:\n",
          "psij/test_local_ends.py::test_cancel_ends_a_daemon"),
     _one("E57", _WATCH, " or now - item.asked_s > _NAP_S", "", "faults/test_rest.py::test_asleep_for_hours"),
-    _one("E58", _RECORDS, "if signal and native.state is not JobState.COMPLETED:", "if False:",
+    _one("E58", _RECORDS, "if signal and state is not JobState.COMPLETED:", "if False:",
          "faults/test_rest.py::test_codes_and_signals[slurm]"))
 
 

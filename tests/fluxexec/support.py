@@ -7,13 +7,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from sssjob.fluxexec.idset import Idset
-from sssjob.fluxexec.jobspec import write_r
 from sssjob.fluxexec.loop import Loop
 from sssjob.fluxexec.messages import EXCEPTION, Event, Message, Request, Response
 from sssjob.fluxexec.service import Ended, Lost, NotStarted, Report, Runner, Service, Up, What
 from sssjob.fluxexec.start import Start
 from sssjob.fluxexec.transport import End, pair
+from sssjob.lrm.flux.jobspec import write_r
+from sssjob.lrm.idset import Idset
 
 FIXTURES = Path(__file__).parent / "fixtures" / "flux-core-0.88.0"
 

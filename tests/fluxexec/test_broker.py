@@ -15,11 +15,11 @@ from hypothesis import strategies as st
 
 from sssjob.errors import AccessError, UsageError
 from sssjob.fluxexec.broker import BrokerChannel, connect_broker, decode, encode
-from sssjob.fluxexec.errors import ProtocolError
 from sssjob.fluxexec.loop import Loop
 from sssjob.fluxexec.messages import Request, Response
 from sssjob.fluxexec.service import Service, State
 from sssjob.fluxexec.simulator import SimulatedRunner
+from sssjob.lrm.flux.errors import ProtocolError
 from tests.fluxexec.support import jobspec, start
 
 NONE = 0xFFFFFFFF

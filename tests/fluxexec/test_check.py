@@ -13,11 +13,11 @@ import pytest
 
 from sssjob.cli import main
 from sssjob.fluxexec.check import ALL_RULES, StreamCheck
-from sssjob.fluxexec.errors import EXEC_LIMITS
-from sssjob.fluxexec.idset import Idset
-from sssjob.fluxexec.jobspec import write_r
 from sssjob.fluxexec.messages import EXCEPTION, HELLO, Event, Message, Request, Response, to_line
 from sssjob.fluxexec.rules import PROFILES, Profile
+from sssjob.lrm.flux.errors import EXEC_LIMITS
+from sssjob.lrm.flux.jobspec import write_r
+from sssjob.lrm.idset import Idset
 from tests.fluxexec.support import vectors
 
 Said = Message | bytes

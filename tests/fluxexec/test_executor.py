@@ -35,15 +35,15 @@ from sssjob.fluxexec import executor as executor_module
 from sssjob.fluxexec.desk import Desk
 from sssjob.fluxexec.executor import FluxExecConfig, FluxExecExecutor, _inherited
 from sssjob.fluxexec.final import final_status
-from sssjob.fluxexec.idset import Idset
-from sssjob.fluxexec.jobid import read_id
-from sssjob.fluxexec.jobspec import write_r
 from sssjob.fluxexec.loop import Loop
 from sssjob.fluxexec.manager import Manager
 from sssjob.fluxexec.messages import Request, Response
 from sssjob.fluxexec.psijspec import jobspec_of
 from sssjob.fluxexec.records import Record, Records
 from sssjob.fluxexec.transport import pair
+from sssjob.lrm.flux.ids import read_id
+from sssjob.lrm.flux.jobspec import write_r
+from sssjob.lrm.idset import Idset
 from sssjob.model import Job as Document
 from sssjob.run import facts
 from tests.fluxexec.support import jobspec

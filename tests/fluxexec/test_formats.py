@@ -11,14 +11,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sssjob.errors import UsageError
-from sssjob.fluxexec.errors import EXEC_LIMITS, ExecLimitError, JobspecError
-from sssjob.fluxexec.fsd import read_fsd, write_fsd
-from sssjob.fluxexec.hostlist import Hostlist
-from sssjob.fluxexec.idset import Idset
-from sssjob.fluxexec.jobid import FORMS, GREATEST, Ids, read_id, write_id
-from sssjob.fluxexec.jobspec import write_r
-from sssjob.fluxexec.resources import problems, read_resources
 from sssjob.lexical import LexicalError, LimitError
+from sssjob.lrm.flux.durations import read_fsd, write_fsd
+from sssjob.lrm.flux.errors import EXEC_LIMITS, ExecLimitError, JobspecError
+from sssjob.lrm.flux.ids import FORMS, GREATEST, Ids, read_id, write_id
+from sssjob.lrm.flux.jobspec import write_r
+from sssjob.lrm.flux.resources import problems, read_resources
+from sssjob.lrm.hostlist import Hostlist
+from sssjob.lrm.idset import Idset
 from tests.fluxexec.support import vectors
 
 
@@ -169,7 +169,8 @@ def test_resources() -> None:
         "R_lite[0].children.'core': 7 is no idset with ids in it", "rank 2 stands twice in R_lite"]),
     (r(nodelist="n1"), ["nodelist is no list of host lists"]),
     (r(nodelist=["n[1-2]"]), ["nodelist has 2 hosts for 3 ranks"]),
-    (r(nodelist=["n["]), ["nodelist: 'n[': expected a list of hosts, as n[1-3],login (at character 1)"]),
+    (r(nodelist=["n["]), [
+        "nodelist: 'n[': expected a range of nodes, as n[1-3,8],login1 ('[' never closed at character 2)"]),
     (r(starttime=-1, expiration="x", nslots=0), ["starttime is no time", "expiration is no time",
                                                 "nslots is no whole number from 1"]),
     (r(starttime=10, expiration=5), ["expiration is before starttime"]),

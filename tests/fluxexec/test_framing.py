@@ -14,11 +14,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sssjob.fluxexec.broker import BrokerChannel, decode, encode
-from sssjob.fluxexec.errors import ExecLimitError, ExecLimits, ProtocolError
 from sssjob.fluxexec.loop import Loop
 from sssjob.fluxexec.messages import Event, Message, Request, Response
 from sssjob.fluxexec.service import Service, State
 from sssjob.fluxexec.simulator import SimulatedRunner
+from sssjob.lrm.flux.errors import ExecLimitError, ExecLimits, ProtocolError
 
 MESSAGES: tuple[Message, ...] = (
     Request("job-exec.start", {"id": 1, "jobspec": {"x": "y" * 300}}, 0, (b"r1", b"r2" * 200)),

@@ -16,7 +16,6 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from sssjob.fluxexec.check import StreamCheck
-from sssjob.fluxexec.idset import Idset
 from sssjob.fluxexec.loop import Loop
 from sssjob.fluxexec.manager import JobState, Manager
 from sssjob.fluxexec.messages import Message, Request, Response
@@ -24,6 +23,7 @@ from sssjob.fluxexec.rules import PROFILES, Profile
 from sssjob.fluxexec.simulator import SimulatedRunner
 from sssjob.fluxexec.start import read_start
 from sssjob.fluxexec.transport import pair
+from sssjob.lrm.idset import Idset
 from tests.fluxexec.support import jobspec
 from tests.fluxexec.test_together import Both
 

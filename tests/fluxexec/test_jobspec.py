@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from sssjob.fluxexec.jobspec import faults
+from sssjob.lrm.flux.jobspec import faults
 from tests.fluxexec.support import vectors
 
 VERDICTS = vectors("jobspec-verdicts")

@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 
 from sssjob.errors import UsageError
-from sssjob.fluxexec.errors import ExecLimitError
-from sssjob.fluxexec.idset import Idset
 from sssjob.fluxexec.loop import Loop
 from sssjob.fluxexec.manager import PROFILES, JobState, Manager, Result
 from sssjob.fluxexec.messages import EXCEPTION, HELLO, Event, Message, Request, Response
 from sssjob.fluxexec.transport import End, pair
+from sssjob.lrm.flux.errors import ExecLimitError
+from sssjob.lrm.idset import Idset
 from tests.fluxexec.support import jobspec, vectors
 
 

@@ -13,15 +13,16 @@ from typing import Any
 import pytest
 
 from psij import Job, JobExecutor, JobState, JobStatus, SubmitException
-from sssjob.fluxexec.errors import JobspecError
-from sssjob.fluxexec.idset import Idset
-from sssjob.fluxexec.jobspec import read_jobspec, shares, spec_of
 from sssjob.fluxexec.loop import Loop
 from sssjob.fluxexec.manager import ManagedJob, Manager, Result
+from sssjob.fluxexec.psijspec import spec_of
 from sssjob.fluxexec.runner import PsijRunner, what_ended
 from sssjob.fluxexec.service import Ended, Lost, NotStarted, Service, What
 from sssjob.fluxexec.simulator import SimulatedRunner
 from sssjob.fluxexec.transport import pair
+from sssjob.lrm.flux.errors import JobspecError
+from sssjob.lrm.flux.jobspec import read_jobspec, shares
+from sssjob.lrm.idset import Idset
 from tests.fluxexec.support import jobspec
 from tests.gate import until_there
 

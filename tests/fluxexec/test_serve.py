@@ -16,11 +16,11 @@ from typing import Any
 import pytest
 
 from sssjob.cli import main
-from sssjob.fluxexec.idset import Idset
 from sssjob.fluxexec.loop import Loop
 from sssjob.fluxexec.manager import ManagedJob, Manager, Result
 from sssjob.fluxexec.messages import to_line
 from sssjob.fluxexec.transport import Lines, connect
+from sssjob.lrm.idset import Idset
 from tests.fluxexec.support import jobspec, start
 from tests.gate import until_there
 

@@ -12,11 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sssjob.fluxexec import service as service_module
-from sssjob.fluxexec.errors import ExecLimits
-from sssjob.fluxexec.idset import Idset
 from sssjob.fluxexec.machine import wait_status_override
 from sssjob.fluxexec.messages import HELLO, Event, Request, Response
 from sssjob.fluxexec.service import State
+from sssjob.lrm.flux.errors import ExecLimits
+from sssjob.lrm.idset import Idset
 from tests.fluxexec.support import OK, UP, Ended, Lost, NotStarted, Peer, exception, jobspec, start
 
 NORMAL = [("start", {}), ("finish", {"status": 0}), ("release", {"ranks": "0", "final": True})]

@@ -18,8 +18,6 @@ from sssjob.fluxexec import manager as manager_module
 from sssjob.fluxexec import service as service_module
 from sssjob.fluxexec import start as start_module
 from sssjob.fluxexec.check import StreamCheck
-from sssjob.fluxexec.idset import Idset
-from sssjob.fluxexec.jobspec import Jobspec, read_jobspec
 from sssjob.fluxexec.loop import Loop
 from sssjob.fluxexec.manager import JobState, Manager
 from sssjob.fluxexec.messages import Message, Request, Response, from_line, to_line
@@ -28,6 +26,8 @@ from sssjob.fluxexec.service import Service
 from sssjob.fluxexec.simulator import SimulatedRunner
 from sssjob.fluxexec.start import read_start
 from sssjob.fluxexec.transport import End, pair
+from sssjob.lrm.flux.jobspec import Jobspec, read_jobspec
+from sssjob.lrm.idset import Idset
 from tests.fluxexec.support import jobspec
 
 SIM = {"attributes": {"user": {"simulate": {"runtime": 30, "status": 256}}}}

@@ -12,10 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sssjob.errors import AccessError
-from sssjob.fluxexec.errors import ExecLimits, ProtocolError
 from sssjob.fluxexec.loop import Loop
 from sssjob.fluxexec.messages import Event, Message, Request, Response, from_line, to_line
 from sssjob.fluxexec.transport import Lines, connect, listen, pair
+from sssjob.lrm.flux.errors import ExecLimits, ProtocolError
 
 HELLO = Request("job-manager.exec-hello", {"service": "job-exec"}, 1)
 LINE = b'{"m":"req","t":"job-manager.exec-hello","tag":1,"p":{"service":"job-exec"}}\n'

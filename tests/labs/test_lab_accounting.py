@@ -16,7 +16,7 @@ from typing import Any, Final, NamedTuple
 
 import pytest
 
-from psij.executors.batch._hosts import hosts
+from sssjob.lrm.hostlist import hosts
 from sssjob.model import Job
 from sssjob.reader import read_document
 from tests.labs.test_lab_facts import (

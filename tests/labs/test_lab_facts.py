@@ -20,8 +20,8 @@ from typing import Any
 
 import pytest
 
-from psij.executors.batch._hosts import hosts
 from sssjob.element import Property
+from sssjob.lrm.hostlist import hosts
 from sssjob.model import Document, Job, TaskGroup
 from sssjob.reader import read_document
 from sssjob.translators import ReadContext, get

@@ -39,7 +39,6 @@ from psij.executors.batch import template_function_library
 from psij.executors.batch._command import OutputLimitError, run
 from psij.executors.batch._evidence import Evidence, decide
 from psij.executors.batch._files import ExitFile, clear_old, exit_file, make_private, output_tail, starts, write_script
-from psij.executors.batch._hosts import hosts
 from psij.executors.batch._lookout import Lookout
 from psij.executors.batch._watch import Followed, Watcher, watcher_of
 from psij.executors.batch.batch_scheduler_executor import (
@@ -53,6 +52,7 @@ from psij.executors.batch.escape_functions import bash_escape
 from psij.executors.batch.script_generator import TemplatedScriptGenerator
 from psij.executors.batch.slurm import SlurmJobExecutor
 from psij.staging import StageIn, StageOut, StageOutFlags, StagingMode
+from sssjob.lrm.hostlist import hosts
 from sssjob.templates import UnquotedError, environment
 from sssjob.templates.quoting import FILTERS, Directive, Quoted, QuotingError, expanding_word, sbatch, slurm_path, word
 from tests.fakes import slurm

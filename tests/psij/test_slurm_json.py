@@ -67,9 +67,9 @@ def test_equal_to_the_text() -> None:
     """But for codes from 128: of those the text has 128 less."""
     expected: dict[str, tuple[JobState, int]] = {}
     for name, (word, code) in texts().items():
-        state, number = native_state(word), code.partition(":")
-        if state is not None and state.state is not None and state.state.final and number[2] == "0":
-            expected[name] = state.state, CODES.get(name, int(number[0]))
+        known, number = native_state(word), code.partition(":")
+        if known is not None and known[1].final and number[2] == "0":
+            expected[name] = known[1], CODES.get(name, int(number[0]))
     assert len(expected) > 20
     assert codes(later(recorded())) == expected
 

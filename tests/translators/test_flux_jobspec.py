@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from sssjob.errors import RejectedError, UsageError
 from sssjob.findings import Findings, Policy
-from sssjob.fluxexec.jobspec import faults
+from sssjob.lrm.flux.jobspec import faults
 from sssjob.model import Document, Job
 from sssjob.translators import ReadContext, WriteContext, get
 from sssjob.translators.specs._flux_constraints import as_object, as_text

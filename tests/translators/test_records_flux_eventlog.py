@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from sssjob.fluxexec.jobid import write_id
+from sssjob.lrm.flux.ids import write_id
 from sssjob.model import Job
 from sssjob.translators import get
 from sssjob.translators.base import ReadContext

@@ -7,6 +7,7 @@ from decimal import ROUND_HALF_UP, Decimal
 from typing import Any, Final
 
 from sssjob.findings import escape
+from sssjob.lrm.idset import ranges
 from sssjob.translators.records.base import Rejected, number
 
 __all__ = ["gpus_of", "held", "message", "number_of", "text_of", "whole"]
@@ -69,8 +70,5 @@ def gpus_of(summary: str) -> int:
 
 def _members(ids: str) -> int:
     """How many numbers an idset has."""
-    total = 0
-    for piece in ids.strip("[]").split(","):
-        low, dash, high = piece.partition("-")
-        total += max(0, int(high[:9]) - int(low[:9]) + 1) if dash and low and high else bool(low)
-    return total
+    named = ranges(ids.strip("[]"))
+    return sum(map(len, named)) if named is not None else 0

@@ -1,67 +1,34 @@
-"""What the two forms of sacct share: states and trackable resources (TRES).
-
-Sources: sacct(1), Job State Codes; slurm.conf(5), AccountingStorageTRES; recorded output of 22.05.8.
-"""
+"""What the two forms of sacct share: states and trackable resources (TRES) as properties of a document."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from functools import lru_cache
-from typing import Final
 
 from sssjob.element import Property
+from sssjob.lrm.slurm import HELD, state_of
+from sssjob.lrm.slurm import gpus as gpus_among
+from sssjob.lrm.slurm import tres as split
+from sssjob.lrm.states import Stage
+from sssjob.translators.records._values import state_word
 from sssjob.translators.records.base import Record, amount, count, leaf, thousands
 from sssjob.units import from_bytes, to_bytes
 
-__all__ = ["CODED", "HELD", "TRES", "ending", "gpus", "merge", "merged", "tres"]
-
-#: State -> (state of the specification, reason that StatusMessage begins with). In accounting a requeued run has ended.
-STATES: Final[dict[str, tuple[str, str]]] = {
-    "COMPLETED": ("Completed", ""),
-    "FAILED": ("Completed", ""),
-    "CANCELLED": ("Completed", "cancel"),
-    "TIMEOUT": ("Completed", "timeout"),
-    "NODE_FAIL": ("Completed", "node-failure"),
-    "PREEMPTED": ("Completed", "preempted"),
-    "OUT_OF_MEMORY": ("Completed", "memory"),
-    "DEADLINE": ("Completed", "deadline"),
-    "BOOT_FAIL": ("Completed", "boot"),
-    "REVOKED": ("Completed", "never-ran"),
-    "REQUEUED": ("Completed", ""),
-    "REQUEUE_FED": ("Completed", ""),
-    "REQUEUE_HOLD": ("Hold", ""),
-    "SPECIAL_EXIT": ("Hold", ""),
-    "RESV_DEL_HOLD": ("Hold", ""),
-    "RESIZING": ("Running", ""),
-    "PENDING": ("Idle", ""),
-    "CONFIGURING": ("Idle", ""),
-    "RUNNING": ("Running", ""),
-    "COMPLETING": ("Running", ""),
-    "SIGNALING": ("Running", ""),
-    "STAGE_OUT": ("Running", ""),
-    "SUSPENDED": ("Suspended", ""),
-    "STOPPED": ("Suspended", ""),
-}
-#: States in which a code of 0 is the job's own.
-CODED: Final = ("COMPLETED", "FAILED")
-#: Reason of a pending job -> who holds it.
-HELD: Final = {"JobHeldUser": "User", "JobHeldAdmin": "System", "DependencyNeverSatisfied": "System"}
-
+__all__ = ["TRES", "ending", "gpus", "merge", "merged", "tres"]
 
 def ending(native: str, reason: str, signal: int | None) -> tuple[str, str, str | None, bool]:
     """(State, StatusMessage, Hold, whether the word is known) of ``CANCELLED by 1001``, ``PENDING`` ..."""
-    word = native.partition(" ")[0].rstrip("+")
-    row = STATES.get(word)
-    if row is None and native.partition(" ")[0].endswith("+"):
-        row = next((r for name, r in STATES.items() if name.startswith(word)), None)
-    state, why = row or ("Completed", "")
-    if word == "FAILED" and signal is not None:
+    known = state_of(native)
+    state = state_word(known)
+    why = "" if known is None else "cancel" if known.stage is Stage.CANCELED else known.reason or ""
+    if known is not None and known.word == "FAILED" and signal is not None:
         why = "signal"
-    hold = HELD.get(reason) if word == "PENDING" else None
-    more = f" ({reason})" if word == "PENDING" and reason not in ("", "None") else ""
-    return "Hold" if hold else state, f"{why}: {native}{more}" if why else native + more, hold, row is not None
+    waits = known is not None and known.word == "PENDING"
+    hold = HELD.get(reason) if waits else None
+    more = f" ({reason})" if waits and reason not in ("", "None") else ""
+    return "Hold" if hold else state, f"{why}: {native}{more}" if why else native + more, hold, known is not None
 
 
 @dataclass(slots=True)
@@ -80,8 +47,7 @@ def tres(text: str, name: str) -> TRES:
     """``billing=8,cpu=8,gres/gpu:a100=1,mem=32G,node=1``. Memory without unit is in MB. Rejected: number."""
     made = TRES()
     rest: list[tuple[str, Decimal]] = []
-    for item in filter(None, text.split(",")):
-        kind, _, value = item.partition("=")
+    for kind, value in split(text):
         if kind == "cpu":
             made.cpu = count(value, f"{name} cpu")
         elif kind == "node":
@@ -94,34 +60,26 @@ def tres(text: str, name: str) -> TRES:
     return made
 
 
-def merge(items: Iterable[tuple[str, Decimal]]) -> tuple[tuple[Property, ...], str]:
+def merge(items: Sequence[tuple[str, Decimal]]) -> tuple[tuple[Property, ...], str]:
     """(Resources, what is wrong) of (``gres/gpu:a100``, count): of GPUs the types, where they add up to the total."""
     made: list[Property] = []
-    total: Decimal | None = None
-    typed: list[tuple[str, Decimal]] = []
     for kind, value in items:
         category, _, what = kind.partition("/")
-        if kind == "gres/gpu":
-            total = value
-        elif kind.startswith("gres/gpu:"):
-            typed.append((kind[9:], value))
-        elif value and category == "license":
+        if not value or kind.startswith("gres/gpu:") or kind == "gres/gpu":
+            continue
+        if category == "license":
             made.append(_resource("License", what, value))
-        elif value and category == "gres":
+        elif category == "gres":
             label, _, model = what.partition(":")
             made.append(_resource(label, model, value))
-        elif value and kind == "billing":
+        elif kind == "billing":
             made.append(_resource("Billing", "", value))
-        elif value and kind == "energy":
+        elif kind == "energy":
             made.append(_resource("Energy", "", value, "J"))
-        elif value and category == "bb":
+        elif category == "bb":
             made.append(_resource("BurstBuffer", what, value))
-    known = sum((v for _, v in typed), Decimal(0))
-    wrong = ""
-    if total is not None and typed and known != total:
-        wrong = f"gres/gpu says {total}, its types {known}; gres/gpu is taken"
-        typed = []
-    gpu = [_resource("GPU", model, v) for model, v in typed if v]
+    total, typed, wrong = gpus_among(items)
+    gpu = [_resource("GPU", model, value) for model, value in typed.items() if value]
     if not typed and total:
         gpu = [_resource("GPU", "", total)]
     return (*gpu, *made), wrong

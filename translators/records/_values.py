@@ -10,11 +10,14 @@ from decimal import Decimal
 from typing import Final
 
 from sssjob.findings import escape
+from sssjob.lrm.clocks import microseconds
+from sssjob.lrm.sizes import POWERS, unit
+from sssjob.lrm.states import NativeState, Stage
 from sssjob.translators.records._again import Once
 
 __all__ = [
     "BYTES", "EPOCHS", "FLOAT", "LATEST", "REASONS", "UNSET", "Rejected", "amount", "count", "micros", "moment",
-    "number", "rounded", "seconds", "sixths", "thousands", "words",
+    "number", "rounded", "seconds", "sixths", "state_word", "thousands", "words",
 ]
 
 #: Why a record is rejected.
@@ -51,7 +54,6 @@ class Rejected(Exception):
         self.reason, self.line = reason, line
 
 
-_CLOCK: Final = re.compile(r"(?:(\d{1,9})-)?(?:(?:(\d{1,12}):)?(\d{1,12}):)?(\d{1,18})(?:\.(\d{1,12}))?", re.ASCII)
 _AMOUNT: Final = re.compile(r"(\d{1,24}(?:\.\d{0,12})?)\s*([A-Za-z]{0,3})", re.ASCII)
 _SHORT: Final = 18              # characters of a number that needs no thought
 _PLACES: Final = 12             # digits of a duration after the point
@@ -92,18 +94,8 @@ def sixths(text: str) -> int | None:
     return None
 
 
-def _clock(text: str) -> int | None:
-    """Microseconds of ``[[D-]HH:]MM:SS[.mmm]`` or of plain seconds; None: of another form."""
-    found = _CLOCK.fullmatch(text)
-    if not found:
-        return None
-    days, hours, minutes, seconds, part = found.groups()
-    whole = int(days or 0) * 86_400 + int(hours or 0) * 3600 + int(minutes or 0) * 60 + int(seconds)
-    return whole * 1_000_000 + (int((part + "00000")[:6]) if part else 0)
-
-
 #: Of what stands before the seconds.
-_MINUTES: Final[Once[str, int | None]] = Once(lambda text: _clock(f"{text}:00"))
+_MINUTES: Final[Once[str, int | None]] = Once(lambda text: microseconds(f"{text}:00"))
 
 
 def micros(text: str, name: str) -> int | None:
@@ -118,7 +110,7 @@ def micros(text: str, name: str) -> int | None:
         whole, point, part = text.partition(".")
         if whole and bool(point) == bool(part) and len(part) <= _PLACES:
             return int(whole) * 1_000_000 + (int((part + "00000")[:6]) if part else 0)
-    made = _clock(text)
+    made = microseconds(text)
     if made is None and not (text[0] == "-" and FLOAT.fullmatch(text)):
         raise Rejected("number", f"{name} {escape(text, 40)!r} is no duration")
     return made
@@ -138,20 +130,18 @@ def rounded(us: int | None) -> int | None:
     return None if us is None else (us + 500_000) // 1_000_000
 
 
-#: Letter -> unit of bytes, 1024 based.
-BYTES: Final = {"": "B", "B": "B", "K": "KB", "M": "MB", "G": "GB", "T": "TB", "P": "PB", "E": "EB"}
-_STEPS: Final = tuple(dict.fromkeys(BYTES.values()))
+#: Letter -> unit of bytes of a document.
+BYTES: Final = {letter: f"{letter}B" for letter in POWERS}
 
 
 def _unit(word: str) -> tuple[str, int]:
-    """(unit, factor) of ``gb``, ``MiB``, ``K``; PBS has kw, words of eight bytes. Factor 0: no unit."""
-    letter = "B" if word.lower() == "b" else word.upper().removesuffix("IB").removesuffix("B")
-    if letter in BYTES:
-        return BYTES[letter], 1
-    return (BYTES.get(letter[:-1], "B"), 8) if len(letter) <= 2 and letter.endswith("W") else ("", 0)
+    """(unit of a document, how many of it) of ``gb``, ``MiB``, ``K``, ``kw``. 0 of it: no unit."""
+    letter, times = unit(word) or ("", 0)
+    return BYTES[letter], times
 
 
 _UNITS: Final = Once(_unit)
+_STEPS: Final = tuple(BYTES.values())
 #: As PBS writes sizes.
 _ENDS: Final = {f"{letter.lower()}b": f"{letter}B" for letter in "KMGT"}
 
@@ -186,6 +176,15 @@ def thousands(text: str, name: str) -> Decimal | None:
     if size is None or size[0] >= 2**63:
         return None
     return size[0] * Decimal(1000) ** _STEPS.index(size[1])
+
+
+#: Stage of a native state -> State of the specification. In accounting a run that will be repeated is over.
+_WORDS: Final = {Stage.WAITING: "Idle", Stage.HELD: "Hold", Stage.RUNNING: "Running", Stage.SUSPENDED: "Suspended"}
+
+
+def state_word(native: NativeState | None, unknown: str = "Completed") -> str:
+    """The State of a native state, ``unknown`` for one that no table has."""
+    return unknown if native is None else _WORDS.get(native.stage, "Completed")
 
 
 def words(text: str | None, *absent: str) -> str | None:

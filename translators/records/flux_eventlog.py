@@ -28,10 +28,11 @@ from typing import Any, Final, NamedTuple
 
 from sssjob.errors import UsageError
 from sssjob.findings import escape
-from sssjob.fluxexec.errors import ExecLimitError, JobspecError
-from sssjob.fluxexec.jobid import GREATEST, read_id, write_id
-from sssjob.fluxexec.resources import read_resources
 from sssjob.lexical import LexicalError
+from sssjob.lrm.flux import RESULTS, STATES
+from sssjob.lrm.flux.errors import ExecLimitError, JobspecError
+from sssjob.lrm.flux.ids import GREATEST, read_id, write_id
+from sssjob.lrm.flux.resources import read_resources
 from sssjob.model import Job
 from sssjob.translators.base import ReadContext
 from sssjob.translators.recognise import Fit, Sample, by_beginning, by_keys
@@ -39,6 +40,7 @@ from sssjob.translators.records._flux import held, message, number_of, text_of, 
 from sssjob.translators.records._json import escaped
 from sssjob.translators.records._lines import Line
 from sssjob.translators.records._open import Told, Waiting
+from sssjob.translators.records._values import state_word
 from sssjob.translators.records.base import Reading, Record, Rejected, leaf, moment, translator, words
 
 __all__ = ["TRANSLATOR"]
@@ -50,11 +52,8 @@ _TEXT: Final = re.compile(r"(\d{1,12}(?:\.\d{1,9})?|\d{4}-\d\d-\d\dT\S{1,40}) ([
                           re.ASCII | re.DOTALL)
 _KEY: Final = re.compile(r"([^\s=]{1,200})=")
 _MEMBER: Final = "attributes.system."
-#: Kind of exception -> result of the job. Source: flux-jobs(1), RESULTS.
-_RESULTS: Final = {"cancel": "CANCELED", "timeout": "TIMEOUT"}
 #: Event -> state of the job that it begins, where it has no end yet.
 _PHASES: Final = {"submit": "NEW", "validate": "DEPEND", "depend": "PRIORITY", "priority": "SCHED", "alloc": "RUN"}
-_STATES: Final = {"RUN": "Running", "CLEANUP": "Running", "INACTIVE": "Completed"}
 
 
 class _Event(NamedTuple):
@@ -187,10 +186,10 @@ class _Reading(Reading):
 
     def _ended(self, r: Record, told: _Told) -> None:
         kind, note = told.exception
-        result = "" if not told.ends else _RESULTS.get(kind, "FAILED") if told.ends == "exception" else (
+        result = "" if not told.ends else RESULTS.get(kind, "FAILED") if told.ends == "exception" else (
             "FAILED" if told.status else "COMPLETED")
         r.native = result if told.state == "INACTIVE" else told.state
-        r.state = _STATES.get(told.state, "Idle")
+        r.state = state_word(STATES.get(told.state), "Idle")
         if r.state == "Idle" and told.facts.get("urgency") == 0:
             r.state, r.hold = "Hold", "User"
         code = None

@@ -15,10 +15,12 @@ from collections.abc import Iterator
 from decimal import Decimal
 from typing import Any, BinaryIO, Final
 
+from sssjob.lrm.flux import STATES
 from sssjob.model import Job
 from sssjob.translators.recognise import Fit, Sample, by_keys
 from sssjob.translators.records._flux import gpus_of, message, number_of, text_of, whole
 from sssjob.translators.records._json import members, taken
+from sssjob.translators.records._values import state_word
 from sssjob.translators.records.base import (
     Reading,
     Record,
@@ -30,8 +32,6 @@ from sssjob.translators.records.base import (
 
 __all__ = ["TRANSLATOR"]
 
-_STATES: Final = {"INACTIVE": "Completed", "RUN": "Running", "CLEANUP": "Running", "SCHED": "Idle", "PRIORITY": "Idle",
-                  "DEPEND": "Idle", "NEW": "Idle"}
 _CANCELLED: Final = -128        # returncode of a job that was cancelled before it ran
 
 
@@ -80,7 +80,7 @@ class _Members(Reading):
     def _state(self, r: Record, said: dict[str, Any]) -> None:
         state, result = text_of(said, "state") or "", text_of(said, "result") or ""
         r.native = result or state
-        r.state = _STATES.get(state, "Completed" if result else "Idle")
+        r.state = state_word(STATES.get(state), "Completed" if result else "Idle")
         if r.state == "Idle" and said.get("urgency") == 0:
             r.state, r.hold = "Hold", "User"
         code = number_of(said, "returncode", signed=True)

@@ -25,12 +25,13 @@ from typing import Final
 from sssjob.element import Property
 from sssjob.errors import UsageError
 from sssjob.findings import escape
+from sssjob.lrm.slurm import CODED, exit_of
 from sssjob.model import Job
 from sssjob.translators.base import ReadContext
 from sssjob.translators.recognise import by_beginning
 from sssjob.translators.records._again import Once
 from sssjob.translators.records._lines import Line
-from sssjob.translators.records._slurm import CODED, TRES, ending, merged, tres
+from sssjob.translators.records._slurm import TRES, ending, merged, tres
 from sssjob.translators.records.base import (
     Heading,
     Parting,
@@ -480,8 +481,10 @@ def _asked_memory(text: str, asked: TRES) -> Property | None:
 
 def _code(text: str) -> tuple[int | None, int | None]:
     """(exit code, signal) of ``rc:sig``."""
-    code, _, signal = text.partition(":")
-    return count(code, "ExitCode"), count(signal, "ExitCode")
+    code, signal = exit_of(text)
+    if not _EXIT.fullmatch(text):
+        raise Rejected("number", f"ExitCode {escape(text, 40)!r} is not of the form code:signal")
+    return code, signal
 
 
 def _using(texts: _Texts) -> tuple[int | None, _Size | None, _Size | None, int | None]:
@@ -501,6 +504,7 @@ def _size(text: str, column: str) -> _Size | None:
     return size if size is not None and size[0] else None
 
 
+_EXIT: Final = re.compile(r"-?\d{0,20}(?::-?\d{0,20})?", re.ASCII)
 _SIGNALS: Final[Once[str, int | None]] = Once(lambda text: _code(text)[1])
 _PEAKS: Final[Once[str, dict[str, str]]] = Once(lambda unit: {"units": unit, "metric": "Max"})
 _HEADER: Final = re.compile(r"(?=[^\n]*\bJobID(?:Raw)?\b)[A-Z]\w*+(?:\|[A-Z]\w*+)*+\|?\r?(?:\n|\Z)", re.IGNORECASE)

@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any, BinaryIO, Final
 
+from sssjob.lrm.slurm import job_id, member, number
 from sssjob.model import Job
 from sssjob.translators.recognise import by_keys
 from sssjob.translators.records._json import members
@@ -63,7 +64,7 @@ class _Members(Rows):
     def _member(self, job: Any, number: int) -> Iterable[Job]:
         if not isinstance(job, dict):
             raise Rejected("json", f"a member of jobs is no object but {type(job).__name__}")
-        steps = [("batch" if _at(s, "step", "name") == "batch" else "step", _step(s)) for s in _list(job, "steps")]
+        steps = [("batch" if member(s, "step", "name") == "batch" else "step", _step(s)) for s in _list(job, "steps")]
         done = self.fold(self._job_row(job, number), number)
         assert self.run is not None
         part = next(reversed(self.run.parts.values()))
@@ -71,48 +72,39 @@ class _Members(Rows):
             self.step(part, name, texts)
         return done
 
-    def _job_row(self, job: dict[str, Any], number: int) -> dict[str, str]:
+    def _job_row(self, job: dict[str, Any], line: int) -> dict[str, str]:
         """The row of the text form."""
-        ident = _number(_at(job, "job_id"))
+        ident = _number(member(job, "job_id"))
         if not ident:
             raise Rejected("id", "no job_id")
-        row = {column: _text(_at(job, *keys)) for column, keys in _TEXTS.items()}
-        row |= {column: _digits(_number(_at(job, *keys))) for column, keys in _NUMBERS.items()}
-        row |= {"jobid": _ident(job, ident), "jobidraw": str(ident), "state": _state(job),
+        row = {column: _text(member(job, *keys)) for column, keys in _TEXTS.items()}
+        row |= {column: _digits(_number(member(job, *keys))) for column, keys in _NUMBERS.items()}
+        row |= {"jobid": job_id(job), "jobidraw": str(ident), "state": _state(job),
                 "exitcode": _code(job, "exit_code"), "derivedexitcode": _code(job, "derived_exit_code"),
                 "alloctres": _tres(job, "allocated"), "reqtres": _tres(job, "requested"), "reqmem": _memory(job),
-                "totalcpu": _seconds(_at(job, "time", "total"))}
-        killer = _text(_at(job, "kill_request_user"))
+                "totalcpu": _seconds(member(job, "time", "total"))}
+        killer = _text(member(job, "kill_request_user"))
         if row["state"] == "CANCELLED" and killer:
             row["state"] += f" by {killer}"
         if row["state"].startswith("FAILED") and row["exitcode"] == "0:0":
             row["exitcode"] = ""
-            self.tell("SSS544", "ExitCode", "ExitCode: this release prints 0 for a job that failed; left out", number)
-        self._started(row, number)
+            self.tell("SSS544", "ExitCode", "ExitCode: this release prints 0 for a job that failed; left out", line)
+        self._started(row, line)
         return row
 
-    def _started(self, row: dict[str, str], number: int) -> None:
+    def _started(self, row: dict[str, str], line: int) -> None:
         """Put right a start that is the eligible time."""
         start, end, elapsed = row["start"], row["end"], row["elapsedraw"]
         if start == row["eligible"] and start and end and elapsed and int(end) and int(elapsed):
             back = int(end) - int(elapsed) - int(row["suspended"] or 0)
             if back > int(start) + 2:
                 self.tell("SSS541", "StartTime", f"StartTime: time.start is the eligible time {start}; {back}, the "
-                          "end less the elapsed time, is taken", number)
+                          "end less the elapsed time, is taken", line)
                 row["start"] = str(back)
 
 
-def _at(value: Any, *keys: str) -> Any:
-    """What stands under the keys, None where it does not."""
-    for key in keys:
-        if not isinstance(value, dict):
-            return None
-        value = value.get(key)
-    return value
-
-
 def _list(value: Any, *keys: str) -> list[Any]:
-    found = _at(value, *keys)
+    found = member(value, *keys)
     return found if isinstance(found, list) else []
 
 
@@ -125,43 +117,26 @@ def _text(value: Any) -> str:
 
 def _number(value: Any) -> int | None:
     """A number, plain or with set and infinite. Rejected: number."""
-    if isinstance(value, dict):
-        if not value.get("set", True) or value.get("infinite"):
-            return None
-        value = value.get("number")
-    if value is None or value == "":
-        return None
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not abs(value) < 2**64:
-        raise Rejected("number", f"{str(value)[:40]!r} is no number")
-    return int(value) if abs(value) < 10**18 else None
+    try:
+        return number(value)
+    except ValueError as error:
+        raise Rejected("number", str(error)) from None
 
 
 def _digits(value: int | None) -> str:
     return "" if value is None else str(value)
 
 
-def _ident(job: dict[str, Any], ident: int) -> str:
-    """Id as the text form prints it."""
-    array, task = _number(_at(job, "array", "job_id")), _number(_at(job, "array", "task_id"))
-    het, offset = _number(_at(job, "het", "job_id")), _number(_at(job, "het", "job_offset"))
-    if het:
-        return f"{het}+{offset or 0}"
-    if array and task is not None:
-        return f"{array}_{task}"
-    pending = _text(_at(job, "array", "task"))
-    return f"{array}_[{pending}]" if array and pending else str(ident)
-
-
 def _state(job: Any) -> str:
-    current = _at(job, "state", "current")
+    current = member(job, "state", "current")
     return _text(current[0] if isinstance(current, list) and current else current)
 
 
 def _code(job: Any, key: str) -> str:
     """``rc:sig``; empty where neither is there."""
-    code = _number(_at(job, key, "return_code"))
-    signal = _at(job, key, "signal", "id")
-    number = _number(_at(job, key, "signal", "signal_id") if signal is None else signal)
+    code = _number(member(job, key, "return_code"))
+    signal = member(job, key, "signal", "id")
+    number = _number(member(job, key, "signal", "signal_id") if signal is None else signal)
     return "" if code is None and not number else f"{code or 0}:{number or 0}"
 
 
@@ -169,7 +144,7 @@ def _tres(job: Any, key: str) -> str:
     """TRES as the text form prints them; memory is in MiB."""
     found = []
     for item in _list(job, "tres", key):
-        kind, name, n = _text(_at(item, "type")), _text(_at(item, "name")), _number(_at(item, "count"))
+        kind, name, n = _text(member(item, "type")), _text(member(item, "name")), _number(member(item, "count"))
         if kind and n is not None and "," not in name:
             found.append(f"{kind}/{name}={n}" if name else f"{kind}={n}{'M' if kind == 'mem' else ''}")
     return ",".join(found)
@@ -177,19 +152,20 @@ def _tres(job: Any, key: str) -> str:
 
 def _memory(job: Any) -> str:
     """ReqMem in MiB, a CPU or a node."""
-    per_cpu, per_node = (_number(_at(job, "required", f"memory_per_{x}")) for x in ("cpu", "node"))
+    per_cpu, per_node = (_number(member(job, "required", f"memory_per_{x}")) for x in ("cpu", "node"))
     return f"{per_cpu}Mc" if per_cpu else f"{per_node}Mn" if per_node else ""
 
 
 def _seconds(value: Any) -> str:
-    seconds, part = _number(_at(value, "seconds")), _number(_at(value, "microseconds"))
+    seconds, part = _number(member(value, "seconds")), _number(member(value, "microseconds"))
     return "" if seconds is None else f"{seconds}.{part or 0:06d}"
 
 
 def _step(step: Any) -> tuple[str, ...]:
     """What a step used, as ``Rows.step`` takes it: it stands under ``requested`` in spite of the name, in bytes."""
-    peaks = {_text(_at(t, "type")): _size(_number(_at(t, "count"))) for t in _list(step, "tres", "requested", "max")}
-    return (_seconds(_at(step, "time", "total")), "", "", peaks.get("mem", ""), peaks.get("vmem", ""),
+    peaks = {_text(member(peak, "type")): _size(_number(member(peak, "count")))
+             for peak in _list(step, "tres", "requested", "max")}
+    return (_seconds(member(step, "time", "total")), "", "", peaks.get("mem", ""), peaks.get("vmem", ""),
             _code(step, "exit_code"))
 
 

@@ -13,6 +13,7 @@ from decimal import ROUND_CEILING, Decimal
 from functools import partial
 from typing import Final
 
+from sssjob.lrm.sizes import POWERS, Size, suffixes, writer
 from sssjob.model import Environment
 from sssjob.request.asked import TASK
 from sssjob.templates.quoting import QuotingError, condor_string
@@ -55,32 +56,14 @@ __all__ = [
     "read_variables", "write_command", "write_layout", "write_machines", "write_variables",
 ]
 
-_POWERS: Final = {s + b: 1 << 10 * power for power, s in enumerate("kmgtp", 1) for b in ("", "b")}
-_AMOUNT: Final = re.compile(r"(\d{1,15}(?:\.\d{1,6})?)\s*([A-Za-z]{0,2})", re.ASCII)
 _COUNT: Final = re.compile(r"\d{1,9}", re.ASCII)
 
 
-def _bytes(text: str, unit: int) -> int:
-    """Bytes of ``2 GB``. ValueError for another form, which may be an expression."""
-    found = _AMOUNT.fullmatch(text.strip())
-    factor = None if found is None else _POWERS.get(found[2].lower()) if found[2] else unit
-    if found is None or factor is None:
-        raise ValueError("is no size")
-    return -int(-(Decimal(found[1]) * factor) // 1)
-
-
-_SIZES: Final = {"request_memory": 1 << 20, "request_disk": 1 << 10}
-
-
-def _text_of_size(value: int, smallest: str) -> str:
-    """Bytes in the largest unit that is exact, rounded up to whole ones of the smallest."""
-    names = ("KB", "MB", "GB", "TB")[("KB", "MB").index(smallest):]
-    whole = -(-value // _SIZES["request_disk" if smallest == "KB" else "request_memory"])
-    for name in names[:-1]:
-        if whole % 1024 or not whole:
-            return f"{whole}{name}"
-        whole //= 1024
-    return f"{whole}{names[-1]}"
+#: Option -> bytes of its unit, which stands for a number alone.
+_UNITS: Final = {"request_memory": POWERS["M"], "request_disk": POWERS["K"]}
+_READ: Final = {name: Size({"": unit} | suffixes("kmgtp"), fractions=True) for name, unit in _UNITS.items()}
+_WRITE: Final = {"request_memory": writer("MB,GB,TB", POWERS["M"], POWERS["M"]),
+                 "request_disk": writer("KB,MB,GB,TB", POWERS["K"], POWERS["K"])}
 
 
 # -- reading
@@ -103,13 +86,13 @@ def read_layout(reading: Reading, options: Mapping[str, Option]) -> None:
             reading.put(where, int(option.value or ""), option, **more)
         else:
             kept_as_it_is(reading, option)
-    for name, unit in _SIZES.items():
+    for name, size in _READ.items():
         option = options.get(name)
         if option is None:
             continue
         tag = "Memory" if name == "request_memory" else "Disk"
         try:
-            amount = _bytes(option.value or "", unit)
+            amount = size.read((option.value or "").strip())
         except ValueError:
             kept_as_it_is(reading, option)
             continue
@@ -138,14 +121,14 @@ def write_layout(asking: Asking) -> Written:
     if cpus is not None:
         options.append(("request_cpus", str(cpus)))
     if part.memory is not None:
-        options.append(("request_memory", _text_of_size(_memory(asking, part, part.memory, nodes), "MB")))
+        options.append(("request_memory", _WRITE["request_memory"](_memory(asking, part, part.memory, nodes))))
         if part.memory.value % (1 << 20):
             asking.note(APPROXIMATED, part.memory.entry, "rounded up to whole MiB")
         for e in part.beside:
             asking.dropped(e, "there is one amount of memory")
     disk = asking.one("Disk", carried=("units", "metric"))
     if disk is not None:
-        options.append(("request_disk", _text_of_size(_disk(asking, part, disk, nodes), "KB")))
+        options.append(("request_disk", _WRITE["request_disk"](_disk(asking, part, disk, nodes))))
     if part.gpus is not None:
         if part.gpus.kind:
             asking.note(SITE, part.gpus.entry, f"the type {part.gpus.kind} is left out; require_gpus could ask for it")

@@ -15,6 +15,7 @@ from typing import Final
 
 from sssjob.element import Container
 from sssjob.findings import Findings
+from sssjob.lrm.sizes import POWERS, writer
 from sssjob.model import TaskGroup
 from sssjob.request.asked import JOB, TASK
 from sssjob.translators.scripts._lsf_expressions import compound, sections
@@ -30,7 +31,6 @@ from sssjob.translators.scripts.layout import (
     one_part,
     part_of,
     shared,
-    size,
     task_processors,
     total_of,
     unknown_factor,
@@ -430,7 +430,7 @@ def _spans(asking: Asking, part: Part, tasks: int | None, nodes: int | None, per
     return spans
 
 
-_SIZE: Final = size(",KB,MB,GB,TB", 1024)
+_SIZE: Final = writer(",KB,MB,GB,TB", POWERS["K"])
 
 
 def _number(asking: Asking, value: int) -> str:

@@ -13,6 +13,7 @@ from functools import cache
 from itertools import pairwise
 from typing import Final
 
+from sssjob.lrm.sizes import writer
 from sssjob.request.asked import AMOUNTS
 from sssjob.templates.quoting import Directive, bare, pbs
 from sssjob.translators.scripts.base import (
@@ -214,13 +215,12 @@ def directive(name: str, value: str | None) -> str:
 
 
 # -- the second stage
+_SIZE: Final = writer("b,kb,mb,gb,tb")
+
+
 def size_text(text: str) -> str:
     """Bytes as qsub takes them, in the largest unit that is exact."""
-    value, units = int(text), ("b", "kb", "mb", "gb", "tb")
-    power = 0
-    while power < 4 and value and value % 1024 == 0:
-        value, power = value // 1024, power + 1
-    return f"{value}{units[power]}"
+    return _SIZE(int(text))
 
 
 SIZE: Final = Grammar(PBS_SIZE.read, size_text, "a size such as 4gb")

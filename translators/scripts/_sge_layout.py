@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from decimal import ROUND_CEILING, Decimal
 from typing import Final
 
+from sssjob.lrm.sizes import LETTERS, POWERS, writer
 from sssjob.translators.scripts._sge_lines import RESOURCES
 from sssjob.translators.scripts.base import APPROXIMATED, DROPPED, SITE, Asking, Entry, Reading, Row
 from sssjob.translators.scripts.choices import (
@@ -32,7 +33,6 @@ from sssjob.translators.scripts.layout import (
     fits,
     nodes_of,
     one_part,
-    size,
     total_of,
     unknown_factor,
 )
@@ -65,21 +65,18 @@ def number(text: str) -> Decimal | None:
     return Decimal(text) if re.fullmatch(r"\d{1,15}(?:\.\d{0,9})?|\.\d{1,9}", text, re.ASCII) else None
 
 
-_POWERS: Final = {"k": 1, "m": 2, "g": 3, "t": 4}
-
-
 def _bytes(text: str) -> int:
     if text.upper() == "INFINITY":
         raise Kept("no limit")
-    letter = text[-1:] if text[-1:].lower() in _POWERS else ""
+    letter = text[-1:] if text[-1:].upper() in ("K", "M", "G", "T") else ""
     amount = number(text.removesuffix(letter)) if letter else number(text)
     if amount is None:
         raise ValueError("is no size")
-    factor = (1000 if letter.islower() else 1024) ** _POWERS[letter.lower()] if letter else 1
+    factor = 1000 ** (LETTERS.index(letter.upper()) + 1) if letter.islower() else POWERS[letter]
     return int((amount * factor).to_integral_value(ROUND_CEILING))
 
 
-_SIZE: Final = size(",K,M,G,T")
+_SIZE: Final = writer(",K,M,G,T")
 SPACE: Final = Grammar(_bytes, lambda text: _SIZE(int(text)), "a size such as 4G")
 
 

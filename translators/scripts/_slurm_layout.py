@@ -11,6 +11,8 @@ from dataclasses import replace
 from decimal import ROUND_CEILING, Decimal
 from typing import Final
 
+from sssjob.lrm import slurm
+from sssjob.lrm.sizes import POWERS, writer
 from sssjob.request.asked import TASK
 from sssjob.translators.scripts.base import (
     APPROXIMATED,
@@ -24,7 +26,6 @@ from sssjob.translators.scripts.common import (
 )
 from sssjob.translators.scripts.grammars import (
     COUNT,
-    SLURM_SIZE,
     Grammar,
 )
 from sssjob.translators.scripts.layout import (
@@ -34,7 +35,6 @@ from sssjob.translators.scripts.layout import (
     of_whole_job,
     part_of,
     shared,
-    size,
     task_processors,
     total_of,
     unknown_factor,
@@ -43,8 +43,8 @@ from sssjob.translators.scripts.raw import Option
 
 __all__ = ["NAMES", "SIZE", "read_layout", "write_layout"]
 
-_MB: Final = size(",K,M,G,T", 1 << 20)
-SIZE: Final = Grammar(SLURM_SIZE.read, lambda text: _MB(int(text)), "a size")
+_MB: Final = writer(",K,M,G,T", POWERS["M"])
+SIZE: Final = Grammar(slurm.SIZE.read, lambda text: _MB(int(text)), "a size")
 _GPUS: Final = {"--gpus": "Requested/Resource[name=GPU]",
                 "--gpus-per-node": "Requested/Resource[name=GPU,metric=PerNode]",
                 "--gpus-per-task": "TaskGroup/TaskDefaults/Requested/Resource[name=GPU]"}
@@ -82,7 +82,7 @@ def read_layout(reading: Reading, options: Mapping[str, Option]) -> None:
 
 def _read_nodes(reading: Reading, option: Option) -> None:
     found = re.fullmatch(r"(\d{1,9})([kKmM]?)(?:-(\d{1,9})([kKmM]?))?", option.value or "", re.ASCII)
-    factors = {"": 1, "k": 1024, "m": 1 << 20}
+    factors = {"": 1, "k": POWERS["K"], "m": POWERS["M"]}
     if found is None:
         reading.misfit(option, "is no number of nodes", "a number or a range such as 2-4")
         return
@@ -100,7 +100,7 @@ def _read_nodes(reading: Reading, option: Option) -> None:
 
 def _read_memory(reading: Reading, option: Option) -> None:
     try:
-        amount = SLURM_SIZE.read(option.value or "")
+        amount = slurm.SIZE.read(option.value or "")
     except ValueError as error:
         reading.misfit(option, str(error), "a number with K, M, G or T")
         return

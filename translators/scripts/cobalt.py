@@ -11,6 +11,7 @@ import shlex
 from collections.abc import Iterator, Mapping
 from typing import Final
 
+from sssjob.lrm.clocks import clock, total
 from sssjob.model import Environment
 from sssjob.templates.quoting import Directive, bare, cobalt
 from sssjob.translators.scripts.base import (
@@ -41,7 +42,7 @@ from sssjob.translators.scripts.common import (
     source_merges,
     user_hold,
 )
-from sssjob.translators.scripts.grammars import COUNT, Grammar, Kept, clock, file_reader
+from sssjob.translators.scripts.grammars import COUNT, Grammar, Kept, file_reader
 from sssjob.translators.scripts.layout import Part, one_part, task_processors
 from sssjob.translators.scripts.raw import Line, Option, Word
 
@@ -164,11 +165,9 @@ def _minutes(text: str) -> int:
     fields = [int(f) for f in text.split(":")]
     if len(fields) < 3:
         fields = [0] * (2 - len(fields)) + [*fields, 0]
-    days, hours, minutes, seconds = [0, *fields][-4:]
-    total = days * 86400 + hours * 3600 + minutes * 60 + seconds
-    if not total:
+    if not any(fields):
         raise Kept("the longest that the queue allows")
-    return total
+    return total(fields)
 
 
 _TIME: Final = Grammar(_minutes, lambda text: clock(int(text)), "minutes, H:M, H:M:S or D:H:M:S")

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from decimal import Decimal
 from typing import Final
 
+from sssjob.lrm.flux.durations import FACTORS
 from sssjob.model import Environment
 from sssjob.translators.scripts._flux_layout import (
     LAYOUT,
@@ -50,15 +51,13 @@ from sssjob.translators.scripts.raw import Option
 __all__ = ["DIALECT", "TRANSLATOR", "duration"]
 
 # -- durations and numbers
-_UNITS: Final = {"ms": Decimal("0.001"), "s": Decimal(1), "m": Decimal(60), "h": Decimal(3600), "d": Decimal(86400)}
-
 
 def duration(text: str, unit: int = 1) -> Decimal:
     """Seconds of a Flux Standard Duration; unit: seconds that a bare number counts. ValueError for another form."""
     found = re.fullmatch(r"(\d{1,15}(?:\.\d{0,9})?|\.\d{1,9})(ms|[smhd]?)", text, re.ASCII)
     if found is None:
         raise ValueError("is no duration of Flux")
-    return Decimal(found[1]) * (_UNITS[found[2]] if found[2] else unit)
+    return Decimal(found[1]) * (FACTORS[found[2]] if found[2] else unit)
 
 
 def _limit(text: str) -> int:

@@ -12,10 +12,12 @@ from datetime import UTC, datetime
 from typing import Final
 
 from sssjob.element import Value
+from sssjob.lrm.clocks import clock, total
+from sssjob.lrm.sizes import Size, suffixes
+from sssjob.lrm.slurm import limit
 
-__all__ = ["COUNT", "FILE_TOKEN", "INTEGER", "PBS_SECONDS", "PBS_SIZE", "PBS_TIME", "SLURM_MINUTES", "SLURM_SIZE",
-           "SLURM_TIME", "TEXT", "TORQUE_SECONDS", "YES", "Grammar", "Kept", "Size", "clock", "file_reader",
-           "file_writer", "literal_name"]
+__all__ = ["COUNT", "FILE_TOKEN", "INTEGER", "PBS_SECONDS", "PBS_SIZE", "PBS_TIME", "SLURM_MINUTES", "SLURM_TIME",
+           "TEXT", "TORQUE_SECONDS", "YES", "Grammar", "Kept", "file_reader", "file_writer", "literal_name"]
 
 
 class Kept(ValueError):
@@ -31,12 +33,6 @@ class Grammar:
     expected: str
 
 
-def clock(seconds: int) -> str:
-    """``HH:MM:SS``, the one form that Slurm, PBS, Grid Engine and Cobalt read alike."""
-    minutes, seconds = divmod(seconds, 60)
-    return f"{minutes // 60:02}:{minutes % 60:02}:{seconds:02}"
-
-
 def _text(text: str) -> str:
     if not text:
         raise ValueError("is empty")
@@ -45,8 +41,6 @@ def _text(text: str) -> str:
 
 _COUNT: Final = re.compile(r"\d{1,15}", re.ASCII)
 _INTEGER: Final = re.compile(r"[+-]?\d{1,15}", re.ASCII)
-_SLURM_TIME: Final = re.compile(r"(?:\d{1,9}-)?\d{1,9}(?::\d{1,9}){0,2}", re.ASCII)
-_SIZE: Final = re.compile(r"(\d{1,18})([A-Za-z]*)", re.ASCII)
 _SLURM_DATE: Final = re.compile(r"(\d{4})-(\d\d)-(\d\d)(?:T(\d\d):(\d\d)(?::(\d\d))?)?", re.ASCII)
 _PBS_DATE: Final = re.compile(r"(\d{4})(\d\d)(\d\d)(\d\d)(\d\d)(?:\.(\d\d))?", re.ASCII)
 
@@ -63,57 +57,21 @@ def _integer(text: str) -> int:
     return int(text)
 
 
-def _slurm_time(text: str) -> int:
-    """Seconds of ``M``, ``M:S``, ``H:M:S``, ``D-H[:M[:S]]``; Slurm keeps whole minutes, rounded up."""
-    if not _SLURM_TIME.fullmatch(text):
-        raise ValueError("is no time of Slurm")
-    days, dash, rest = text.rpartition("-")
-    fields = [int(f) for f in rest.split(":")]
-    if dash:
-        hours, minutes, seconds = (*fields, 0, 0)[:3]
-    elif len(fields) == 3:
-        hours, minutes, seconds = fields
-    else:
-        hours, (minutes, seconds) = 0, (*fields, 0)[:2]
-    total = int(days or 0) * 86400 + hours * 3600 + minutes * 60 + seconds
-    return -(-total // 60) * 60
-
-
 def _pbs_time(most: int) -> Callable[[str], int]:
     """Seconds of ``S``, ``M:S``, ``H:M:S`` (Torque: ``D:H:M:S``); a fraction of .5 or more is one second."""
     pattern = re.compile(rf"\d{{1,12}}(?::\d{{1,9}}){{0,{most - 1}}}(?:\.\d{{1,9}})?", re.ASCII)
-    factors = (1, 60, 3600, 86400)
 
     def read(text: str) -> int:
         if not pattern.fullmatch(text):
             raise ValueError("is no time of PBS")
         whole, _, part = text.partition(".")
-        total = sum([int(f) * factor for f, factor in zip(reversed(whole.split(":")), factors, strict=False)])
-        return total + (most == 3 and part[:1] >= "5")
+        return total([int(field) for field in whole.split(":")]) + (most == 3 and part[:1] >= "5")
 
     return read
 
 
-@dataclass(frozen=True, slots=True)
-class Size:
-    """An amount of memory in bytes; suffixes: what may follow the number -> bytes."""
-
-    suffixes: Mapping[str, int]
-
-    def read(self, text: str) -> int:
-        """Bytes of ``16gb``."""
-        found = _SIZE.fullmatch(text)
-        if found is None or found[2].lower() not in self.suffixes:
-            raise ValueError("is no size")
-        return int(found[1]) * self.suffixes[found[2].lower()]
-
-
-_POWERS: Final = {"k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40, "p": 1 << 50}
-#: MiB where no suffix stands (sbatch(1), --mem).
-SLURM_SIZE: Final = Size({"": 1 << 20} | {s + b: _POWERS[s] for s in "kmgt" for b in ("", "b")})
 #: Bytes where no suffix stands; words have eight bytes (pbs_resources(7)).
-PBS_SIZE: Final = Size({"": 1, "b": 1, "w": 8} | {s + b: _POWERS[s] * (8 if b == "w" else 1)
-                                                for s in "kmgtp" for b in ("", "b", "w")})
+PBS_SIZE: Final = Size({"": 1, "b": 1, "w": 8} | suffixes("kmgtp", ("", "b", "w")))
 
 
 def _slurm_date(text: str) -> int:
@@ -146,7 +104,7 @@ def _yes(text: str) -> bool:
 TEXT: Final = Grammar(_text, str, "text")
 COUNT: Final = Grammar(_count, str, "a number")
 INTEGER: Final = Grammar(_integer, str, "a whole number")
-SLURM_MINUTES: Final = Grammar(_slurm_time, lambda text: clock(-(-int(text) // 60) * 60), "M, M:S, H:M:S or D-H:M:S")
+SLURM_MINUTES: Final = Grammar(limit, lambda text: clock(-(-int(text) // 60) * 60), "M, M:S, H:M:S or D-H:M:S")
 PBS_SECONDS: Final = Grammar(_pbs_time(3), lambda text: clock(int(text)), "S, M:S or H:M:S")
 TORQUE_SECONDS: Final = Grammar(_pbs_time(4), lambda text: clock(int(text)), "S, M:S, H:M:S or D:H:M:S")
 SLURM_TIME: Final = Grammar(_slurm_date, _dated("%Y-%m-%dT%H:%M:%S"), "YYYY-MM-DDTHH:MM:SS")

@@ -7,7 +7,7 @@ larger total: what a target cannot say in full is told.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from decimal import ROUND_CEILING, Decimal
 from fractions import Fraction
@@ -23,7 +23,7 @@ from sssjob.translators.scripts.choices import is_name
 from sssjob.units import to_bytes
 
 __all__ = ["Amount", "Part", "fits", "join", "nodes_of", "of_whole_job", "one_part", "part_of", "plain", "shared",
-           "size", "spread", "started", "task_processors", "total_of", "unknown_factor"]
+           "spread", "started", "task_processors", "total_of", "unknown_factor"]
 
 
 @dataclass(slots=True)
@@ -360,19 +360,6 @@ def started(asking: Asking, part: Part) -> None:
 def unknown_factor(asking: Asking, amount: Amount, what: str) -> None:
     """The finding where the number that a conversion needs is not stated."""
     asking.note(SITE, amount.entry, f"{what}, for the job does not say how it is spread")
-
-
-def size(suffixes: str, smallest: int = 1) -> Callable[[int], str]:
-    """Writer of sizes in the largest power of 1024 that is exact. suffixes: one a power, from bytes; blank: none;
-    smallest: bytes that are rounded up to."""
-    def made(value: int) -> str:
-        value = -(-value // smallest) * smallest
-        power = 0
-        while power + 1 < len(suffixes.split(",")) and value and value % 1024 == 0:
-            value //= 1024
-            power += 1
-        return f"{value}{suffixes.split(',')[power]}"
-    return made
 
 
 def fits(asking: Asking, entry: Entry, text: str) -> bool:

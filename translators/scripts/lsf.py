@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Final
 
+from sssjob.lrm.clocks import total
 from sssjob.translators.scripts._lsf_expressions import conditions
 from sssjob.translators.scripts._lsf_layout import NAMES, read_layout, special_limit, write_layout
 from sssjob.translators.scripts._lsf_lines import FLAGS, VALUES, arguments, directive, live, scan
@@ -63,7 +64,7 @@ def _minutes(text: str) -> int:
         raise ValueError("is no time of LSF")
     if found[3]:
         raise Kept("counted on a host of that speed")
-    return int(found[1] or 0) * 3600 + int(found[2]) * 60
+    return total((int(found[1] or 0), int(found[2]), 0))
 
 
 def _shown(text: str) -> str:

@@ -11,6 +11,7 @@ from decimal import ROUND_CEILING
 from itertools import pairwise
 from typing import Final
 
+from sssjob.lrm.clocks import clock, total
 from sssjob.translators.scripts._sge_layout import NAMES, SPACE, every, number, read_slots, write_slots
 from sssjob.translators.scripts._sge_lines import PREFIX, arguments, directive, live, scan
 from sssjob.translators.scripts.base import (
@@ -40,7 +41,7 @@ from sssjob.translators.scripts.common import (
     source_merges,
     user_hold,
 )
-from sssjob.translators.scripts.grammars import INTEGER, PBS_TIME, Grammar, Kept, clock, file_reader
+from sssjob.translators.scripts.grammars import INTEGER, PBS_TIME, Grammar, Kept, file_reader
 from sssjob.translators.scripts.raw import Option
 from sssjob.translators.scripts.resource_limits import limit
 
@@ -59,8 +60,7 @@ def _seconds(text: str) -> int:
     if text.upper() == "INFINITY":
         raise Kept("no limit")
     if found := re.fullmatch(r"(\d{0,9}):(\d{0,9}):(\d{0,9})", text, re.ASCII):
-        hours, minutes, seconds = (int(f or 0) for f in found.groups())
-        return hours * 3600 + minutes * 60 + seconds
+        return total([int(field or 0) for field in found.groups()])
     amount = number(text)
     if amount is None:
         raise ValueError("is no time of Grid Engine")

@@ -13,7 +13,7 @@ import signal
 from collections.abc import Callable
 from typing import Any, Final
 
-from sssjob.fluxexec.jobspec import Layout, faults
+from sssjob.lrm.flux.jobspec import Layout, faults
 from sssjob.model import File
 from sssjob.request.levels import request_of
 from sssjob.translators.scripts.base import APPROXIMATED, DROPPED, INVENTED, SITE, Asking

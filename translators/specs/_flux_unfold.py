@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from sssjob.element import new_property
 from sssjob.findings import Policy
-from sssjob.fluxexec.jobspec import Layout, read_layout, read_task
+from sssjob.lrm.flux.jobspec import Layout, read_layout, read_task
 from sssjob.model import File, Job, TaskGroup
 from sssjob.translators.scripts.base import APPROXIMATED, DROPPED, Reading
 from sssjob.translators.specs._flux_constraints import as_text

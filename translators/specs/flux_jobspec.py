@@ -16,8 +16,8 @@ from typing import Any, Final
 from sssjob.element import Container
 from sssjob.errors import UsageError
 from sssjob.findings import Policy
-from sssjob.fluxexec.errors import ProtocolError
-from sssjob.fluxexec.jobspec import Level, faults
+from sssjob.lrm.flux.errors import ProtocolError
+from sssjob.lrm.flux.jobspec import Level, faults
 from sssjob.model import Document, File, Raw
 from sssjob.translators.base import ReadContext, Translator, WriteContext
 from sssjob.translators.recognise import Fit, Sample, by_keys

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from psij.job_state import JobState
 from psij.job_status import JobStatus
+from sssjob.lrm.idset import ranges
 
 __all__ = ["MOST_TASKS", "of_elements", "task_numbers"]
 
@@ -21,7 +21,6 @@ _ENDS = ("end_time", "wall_seconds", "cpu_seconds", "memory_max_bytes", "memory_
 # Which element counts for the whole: the first of these states.
 _ENDED = (JobState.FAILED, JobState.CANCELED, JobState.COMPLETED)
 _GOING = (JobState.ACTIVE, JobState.QUEUED)
-_RANGE = re.compile(r"(\d{1,9})(?:-(\d{1,9})(?::(\d{1,9}))?)?", re.ASCII)
 
 
 def of_elements(elements: Sequence[JobStatus]) -> JobStatus:
@@ -50,8 +49,7 @@ def of_elements(elements: Sequence[JobStatus]) -> JobStatus:
 
 def task_numbers(text: str) -> Iterator[int]:
     """The tasks that ``4`` or ``3-9:2,12`` names; none where it has another form or names more than MOST_TASKS."""
-    found = [_RANGE.fullmatch(part) for part in text.split(",")]
-    ranges = [range(int(one[1]), int(one[2] or one[1]) + 1, int(one[3] or 1) or 1) for one in found if one is not None]
-    if len(ranges) == len(found) and sum(map(len, ranges)) <= MOST_TASKS:
-        for one in ranges:
+    named = ranges(text)
+    if named is not None and sum(map(len, named)) <= MOST_TASKS:
+        for one in named:
             yield from one

@@ -26,6 +26,7 @@ from psij.job_executor_config import JobExecutorConfig
 from psij.job_launcher import Launcher
 from psij.job_spec import JobSpec
 from psij.job_status import JobStatus
+from sssjob.lrm.clocks import clock
 
 __all__ = ["BatchHooks"]
 
@@ -96,8 +97,7 @@ class BatchHooks(JobExecutor):
 
     def _format_duration(self, duration: timedelta) -> str:
         """A time limit as the resource manager wants it: ``hours:minutes:seconds``."""
-        seconds = -int(-duration.total_seconds() // 1)
-        return f"{seconds // 3600}:{seconds // 60 % 60:02}:{seconds % 60:02}"
+        return clock(-int(-duration.total_seconds() // 1), 1)
 
     def _clean_submit_script(self, job: Job) -> None:
         """Remove the submit script."""

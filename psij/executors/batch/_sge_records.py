@@ -6,10 +6,8 @@ Seen with Son of Grid Engine 8.1.9.
 
 from __future__ import annotations
 
-import calendar
 import re
 import signal
-import time
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -17,13 +15,13 @@ from psij.executors.batch._arrays import of_elements
 from psij.executors.batch._terms import check_status_exit_code
 from psij.job_state import JobState
 from psij.job_status import JobStatus
+from sssjob.lrm.clocks import utc
+from sssjob.lrm.sizes import amount
 
-__all__ = ["XML_TIME", "job_lists", "parse_qacct", "state_of", "utc"]
+__all__ = ["XML_TIME", "job_lists", "parse_qacct", "state_of"]
 
 _ACCT_TIME = "%a %b %d %H:%M:%S %Y"
 XML_TIME = "%Y-%m-%dT%H:%M:%S"
-_QUANTITY = re.compile(r"([\d.]+)\s*([KMGTP]?)(?:B|s|Bs)?", re.ASCII)
-_FACTORS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40, "P": 1 << 50}
 
 # Letters of the state column, tested in this order; the first that is there decides (sge_status(5)).
 _LETTERS: tuple[tuple[str, JobState, str | None], ...] = (
@@ -68,17 +66,11 @@ def _parser() -> Any:
     return etree.XMLParser(resolve_entities=False, no_network=True, recover=False, encoding="utf-8")
 
 
-def utc(text: str | None, form: str) -> float | None:
-    """A time in UTC in seconds since the epoch; None for anything else. form: as of strptime(3)."""
-    try:
-        return float(calendar.timegm(time.strptime(text or "", form)))
-    except ValueError:
-        return None
-
-
 def _quantity(text: str) -> float | None:
-    match = _QUANTITY.fullmatch(text.strip())
-    return float(match[1]) * _FACTORS[match[2]] if match and match[1].replace(".", "", 1).isdecimal() else None
+    """Seconds or bytes: ``12.5s``, ``47.777KB``."""
+    text = text.strip().removesuffix("s")
+    value = amount(text.removesuffix("B"))
+    return None if value is None else float(value)
 
 
 def parse_qacct(exit_code: int, out: str) -> dict[str, JobStatus]:
@@ -116,7 +108,7 @@ def _runs(records: list[dict[str, str]]) -> list[list[dict[str, str]]]:
     if len(records) == 1 or all(record.get("granted_pe", "NONE") == "NONE" for record in records):
         return [[record] for record in records]
     runs: list[list[dict[str, str]]] = []
-    spans = [(utc(record.get("start_time"), _ACCT_TIME) or 0.0, utc(record["end_time"], _ACCT_TIME) or 0.0)
+    spans = [(utc(record.get("start_time", ""), _ACCT_TIME) or 0.0, utc(record["end_time"], _ACCT_TIME) or 0.0)
              for record in records]
     end = -1.0
     # the longest first of those that begin together, the last written first of those that also end together
@@ -137,10 +129,10 @@ def _record(records: list[dict[str, str]]) -> JobStatus | None:
     if failed in _NOT_OVER:
         return None
     metadata: dict[str, Any] = {"native_state": f"failed {last['failed']}" if failed else "done",
-                                "submit_time": utc(runs[0][-1].get("qsub_time"), _ACCT_TIME) or None,
+                                "submit_time": utc(runs[0][-1].get("qsub_time", ""), _ACCT_TIME) or None,
                                 "end_time": utc(last["end_time"], _ACCT_TIME),
                                 "account": last["project"] if last.get("project", "NONE") != "NONE" else None}
-    started = utc(last.get("start_time"), _ACCT_TIME)
+    started = utc(last.get("start_time", ""), _ACCT_TIME)
     if started is not None and failed in (0, _TIME_LIMIT, _SIGNALED):
         cpu = [seconds for one in records if (seconds := _quantity(one.get("cpu", ""))) is not None]
         walls = [seconds for run in runs if (seconds := _quantity(run[-1].get("ru_wallclock", ""))) is not None]
@@ -222,7 +214,7 @@ def _attempt(run: dict[str, str]) -> dict[str, Any]:
     found = {"native_state": f"failed {run['failed']}" if run["failed"] != "0" else "done",
              "exit_code": None if signaled else code, "signal": code - 128 if signaled and code is not None else None,
              "nodes": [run["hostname"]] if run.get("granted_pe") == "NONE" else None,
-             "start_time": utc(run.get("start_time"), _ACCT_TIME), "end_time": utc(run["end_time"], _ACCT_TIME),
+             "start_time": utc(run.get("start_time", ""), _ACCT_TIME), "end_time": utc(run["end_time"], _ACCT_TIME),
              "wall_seconds": _quantity(run.get("ru_wallclock", "")) or None}
     return {key: value for key, value in found.items() if value is not None}
 

@@ -18,6 +18,7 @@ from typing import Any
 from psij.executors.batch._slurm_records import native_state
 from psij.executors.batch._terms import SourceOffError, check_status_exit_code
 from psij.job_status import JobStatus
+from sssjob.lrm.slurm import job_id, member, number
 
 __all__ = ["FIRST_GOOD", "command", "parse_codes"]
 
@@ -39,51 +40,36 @@ def parse_codes(exit_code: int, out: str) -> dict[str, JobStatus]:
         raise SourceOffError(out.strip()[:200])
     check_status_exit_code("sacct --json", exit_code, out)
     document = json.loads(out)
-    jobs = _at(document, "jobs")
+    jobs = member(document, "jobs")
     if not isinstance(jobs, list):
         raise ValueError("sacct --json gave no jobs")
     release = _release(document)
     if release < FIRST_GOOD:
         raise SourceOffError(f"the JSON of release {'.'.join(map(str, release))} has no exit codes")
-    found: dict[str, JobStatus] = {}
-    for job in jobs:
-        code, native = _number(_at(job, "exit_code", "return_code")), native_state(_word(_at(job, "state", "current")))
-        if code is not None and native is not None and native.state is not None and native.state.final:
-            found[_id(job)] = JobStatus(native.state, exit_code=code)
-    return found
+    return dict(code for job in jobs if (code := _code(job)) is not None)
+
+
+def _code(job: Any) -> tuple[str, JobStatus] | None:
+    """The id and the code of a job that has ended; None of any other, and of one with numbers that are none."""
+    try:
+        code = number(member(job, "exit_code", "return_code"))
+        known = native_state(_word(member(job, "state", "current")))
+        if code is not None and known is not None and known[1].final:
+            return job_id(job), JobStatus(known[1], exit_code=code)
+    except ValueError:
+        pass
+    return None
 
 
 def _release(document: Any) -> tuple[int, ...]:
     """``(23, 2)`` of the version in ``meta``: texts below ``slurm``, once numbers below ``Slurm``."""
-    version = next((found for key in ("slurm", "Slurm") if (found := _at(document, "meta", key, "version"))), None)
-    parts = [str(_at(version, part)) for part in ("major", "minor")]
+    version = next((found for key in ("slurm", "Slurm") if (found := member(document, "meta", key, "version"))), None)
+    parts = [str(member(version, part)) for part in ("major", "minor")]
     if not all(part.isdecimal() for part in parts):
         raise ValueError("sacct --json does not say of which release it is")
     return tuple(map(int, parts))
 
 
-def _id(job: Any) -> str:
-    """As the text form has it."""
-    task, whole = _number(_at(job, "array", "task_id")), _number(_at(job, "het", "job_id"))
-    if whole:
-        return f"{whole}+{_number(_at(job, 'het', 'job_offset')) or 0}"
-    array = _number(_at(job, "array", "job_id"))
-    return f"{array}_{task}" if array and task is not None else str(_number(_at(job, "job_id")))
-
-
-def _at(value: Any, *keys: str) -> Any:
-    for key in keys:
-        value = value.get(key) if isinstance(value, dict) else None
-    return value
-
-
 def _word(value: Any) -> str:
     """A state, which is a word or a list of them, the base state first."""
     return str(value[0] if isinstance(value, list) and value else value)
-
-
-def _number(value: Any) -> int | None:
-    """A number, plain or as ``{set, infinite, number}``; None for none."""
-    if isinstance(value, dict):
-        value = value.get("number") if value.get("set") and not value.get("infinite") else None
-    return value if isinstance(value, int) and not isinstance(value, bool) else None

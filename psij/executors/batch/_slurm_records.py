@@ -7,18 +7,22 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from enum import Enum
+from decimal import Decimal
 from operator import itemgetter
 from typing import Any, Final
 
 from psij.executors.batch._arrays import of_elements
-from psij.executors.batch._hosts import hosts
 from psij.executors.batch._terms import SourceOffError, check_status_exit_code
-from psij.executors.batch.lrm import number, rows_by_header, warn_unknown, whole_lines
+from psij.executors.batch.lrm import job_state, number, rows_by_header, whole_lines
 from psij.job_state import JobState
 from psij.job_status import JobStatus
+from sssjob.lrm.clocks import seconds
+from sssjob.lrm.hostlist import hosts
+from sssjob.lrm.sizes import in_bytes
+from sssjob.lrm.slurm import NEVER, NOWHERE, exit_of, gpus, state_of, tres
+from sssjob.lrm.states import NativeState, Stage
 
-__all__ = ["ACCOUNTING", "WORDS", "SlurmState", "is_unsure", "native_state", "parse_sacct", "parse_scontrol",
+__all__ = ["ACCOUNTING", "WORDS", "is_unsure", "native_state", "parse_sacct", "parse_scontrol",
            "stated", "status_in", "whole"]
 
 
@@ -28,101 +32,49 @@ ACCOUNTING = ("JobID", "State", "ExitCode", "Submit", "Start", "End", "ElapsedRa
                "Account", "QOS", "Cluster")
 _SHOWN = ("JobId", "ArrayJobId", "ArrayTaskId", "JobState", "Reason", "Restarts", "ExitCode", "SubmitTime", "StartTime",
           "EndTime", "Partition", "NodeList", "NumNodes", "NumCPUs", "Account", "QOS", "TRES")
-_CPU_TIME = re.compile(r"(?:(?:(\d+)-)?(\d+):)?(\d+):(\d+(?:\.\d+)?)", re.ASCII)
-_SIZE = re.compile(r"(\d+(?:\.\d+)?)([KMGTP]?)", re.ASCII)
-_FACTORS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40, "P": 1 << 50}
-_NEVER = "DependencyNeverSatisfied"     # reason of a job whose dependency cannot come true any more
 
 WORDS = {"timeout": "the time limit was reached", "node-failure": "a node failed", "boot": "a node did not boot",
           "preempted": "preempted by another job", "deadline": "its deadline passed", "memory": "out of memory"}
 
 
-class SlurmState(Enum):
-    """Native states: what PSI/J makes of each, why it failed, the phase. None: the state of the job stays as it was."""
-
-    def __init__(self, state: JobState | None, reason: str | None = None, phase: str | None = None) -> None:
-        self.state, self.reason, self.phase = state, reason, phase
-
-    def __new__(cls, *_: object) -> SlurmState:
-        member = object.__new__(cls)
-        member._value_ = len(cls.__members__)
-        return member
-
-    # base states
-    PENDING = (JobState.QUEUED,)
-    RUNNING = (JobState.ACTIVE,)
-    SUSPENDED = (JobState.ACTIVE, None, "SUSPENDED")
-    COMPLETED = (JobState.COMPLETED,)
-    CANCELLED = (JobState.CANCELED,)
-    FAILED = (JobState.FAILED,)
-    TIMEOUT = (JobState.FAILED, "timeout")
-    NODE_FAIL = (JobState.FAILED, "node-failure")
-    PREEMPTED = (JobState.FAILED, "preempted")
-    BOOT_FAIL = (JobState.FAILED, "boot")
-    DEADLINE = (JobState.FAILED, "deadline")
-    OUT_OF_MEMORY = (JobState.FAILED, "memory")
-    # flags, which squeue shows instead
-    COMPLETING = (JobState.ACTIVE, None, "CLEANUP")
-    STAGE_OUT = (JobState.ACTIVE, None, "STAGE_OUT")
-    CONFIGURING = (JobState.QUEUED, None, "CONFIGURING")
-    EXPEDITING = (JobState.QUEUED,)
-    RESIZING = (JobState.ACTIVE,)
-    REQUEUED = (JobState.QUEUED,)
-    REQUEUE_FED = (JobState.QUEUED,)
-    REQUEUE_HOLD = (JobState.QUEUED,)
-    SPECIAL_EXIT = (JobState.QUEUED,)
-    STOPPED = (JobState.ACTIVE, None, "SUSPENDED")
-    REVOKED = (None,)
-    RESV_DEL_HOLD = (JobState.QUEUED,)
-    SIGNALING = (JobState.ACTIVE,)
+def native_state(text: str) -> tuple[NativeState, JobState] | None:
+    """The state that ``CANCELLED by 0`` and the like begin with, and what PSI/J makes of it; None, with a warning, for
+    one not known, and for one that changes nothing."""
+    native = state_of(text)
+    state = job_state(native, text.partition(" ")[0], "Slurm's job state")
+    return None if native is None or state is None else (native, state)
 
 
-def native_state(text: str) -> SlurmState | None:
-    """The state that ``CANCELLED by 0`` and the like begin with; None, with a warning, for one not known."""
-    word = text.split(" ")[0].rstrip("+")
-    if word in SlurmState.__members__:
-        return SlurmState[word]
-    warn_unknown("Slurm's job state", word)
-    return None
-
-
-def status_in(native: SlurmState, metadata: dict[str, Any], said: str | None, code: int | None = None,
-                signal: int = 0) -> JobStatus:
+def status_in(native: NativeState, state: JobState, metadata: dict[str, Any], said: str | None,
+              code: int | None = None, signal: int | None = None) -> JobStatus:
     """A status. metadata: what is known beside the state. said: Slurm's reason, for people. signal: 0 for none."""
-    assert native.state is not None
     if native.phase is not None:
         metadata["phase"] = native.phase
     if native.reason is not None:
         metadata["reason"] = native.reason
-    elif native is SlurmState.CANCELLED and said == _NEVER:
+    elif native.stage is Stage.CANCELED and said == NEVER:
         metadata["reason"] = "dependency"
-    if signal and native.state is not JobState.COMPLETED:
+    if signal and state is not JobState.COMPLETED:
         metadata["signal"] = signal
         code = 128 + signal
-        if native.state is JobState.FAILED:
+        if state is JobState.FAILED:
             metadata.setdefault("reason", "signal")
     metadata = {key: value for key, value in metadata.items() if value is not None}
     times = {JobState.QUEUED: "submit_time", JobState.ACTIVE: "start_time"}
     message = said if said and said not in ("None", "NonZeroExitCode") else None
-    if native.state.final and (native.reason or (message and native.state is JobState.FAILED)):
-        message = f"Slurm says {native.name}" + (f", {message}" if message else "")
+    if state.final and (native.reason or (message and state is JobState.FAILED)):
+        message = f"Slurm says {native.word}" + (f", {message}" if message else "")
         message = f"{WORDS[native.reason]} ({message})" if native.reason else message
-    elif native.state.final:
+    elif state.final:
         message = None
-    final_code = code if native.state in (JobState.COMPLETED, JobState.FAILED) else None
-    return JobStatus(native.state, time=metadata.get(times.get(native.state, "end_time")), message=message,
+    final_code = code if state in (JobState.COMPLETED, JobState.FAILED) else None
+    return JobStatus(state, time=metadata.get(times.get(state, "end_time")), message=message,
                      exit_code=final_code if native.reason is None or signal else None, metadata=metadata)
-
-
-def _exit(text: str) -> tuple[int | None, int]:
-    """Exit code and signal of ``code:signal``."""
-    code, _, signal = text.partition(":")
-    return (int(code) if code.isdecimal() else None), (int(signal) if signal.isdecimal() else 0)
 
 
 def stated(text: str | None) -> str | None:
     """A word of an answer; None for what stands for none."""
-    return None if text in (None, "", "(null)", "Unknown") else text
+    return None if text is None or text in NOWHERE or text == "Unknown" else text
 
 
 def is_unsure(status: JobStatus | None) -> bool:
@@ -133,21 +85,6 @@ def is_unsure(status: JobStatus | None) -> bool:
 def whole(text: str) -> int | None:
     """A count; None for anything else."""
     return int(text) if text.isdecimal() else None
-
-
-def _seconds(text: str) -> float | None:
-    """``[days-][hours:]minutes:seconds`` in seconds."""
-    match = _CPU_TIME.fullmatch(text)
-    if match is None:
-        return None
-    days, hours, minutes, seconds = (float(part or 0) for part in match.groups())
-    return ((days * 24 + hours) * 60 + minutes) * 60 + seconds
-
-
-def _bytes(text: str) -> int | None:
-    """A size such as ``52424K``; None for none: not sampled is not zero."""
-    match = _SIZE.fullmatch(text)
-    return int(float(match[1]) * _FACTORS[match[2]]) if match is not None else None
 
 
 def parse_sacct(exit_code: int, out: str) -> dict[str, JobStatus]:
@@ -183,39 +120,40 @@ def _with_arrays(found: dict[str, JobStatus]) -> dict[str, JobStatus]:
 
 def _record(runs: list[Mapping[str, str]], steps: list[Mapping[str, str]]) -> JobStatus | None:
     row = runs[-1]
-    native = native_state(row["State"])
-    if native is None or native.state is None:
+    known = native_state(row["State"])
+    if known is None:
         return None
-    if native.state.final and number(row["End"]) is None:       # not all of it is there yet
+    native, state = known
+    if state.final and number(row["End"]) is None:       # not all of it is there yet
         return None
     metadata: dict[str, Any] = {"native_state": row["State"], "submit_time": number(runs[0]["Submit"]),
                                 "queue": row["Partition"] or None, "account": row.get("Account") or None,
                                 "qos": stated(row.get("QOS")), "machine": row.get("Cluster") or None}
     started = [run for run in runs if _ran(run)]
-    if started and native.state is not JobState.QUEUED:     # of a last run that never had nodes nothing was delivered
+    if started and state is not JobState.QUEUED:     # of a last run that never had nodes nothing was delivered
         last = started[-1]
         metadata |= {"start_time": number(last["Start"]), "nodes": _all_nodes(last),
                      "node_count": whole(last["NNodes"]), "processors": whole(last["NCPUS"]),
                      "starts": len(started), **_gpus(last["AllocTRES"])}
-    if native.state.final:
+    if state.final:
         metadata["end_time"] = number(row["End"])
     if len(runs) > 1 and started:
         metadata["starts"] = len(started)
     if len(started) > 1:
         metadata["attempts"] = [_attempt(run) for run in started]
-    if started and native.state.final:
+    if started and state.final:
         metadata |= {"wall_seconds": _sum(number(run["ElapsedRaw"]) for run in started),
-                     "cpu_seconds": _sum(_seconds(run["TotalCPU"]) for run in started),
-                     "suspend_seconds": _sum(_seconds(run["Suspended"]) for run in started) or None,
+                     "cpu_seconds": _sum(seconds(run["TotalCPU"]) for run in started),
+                     "suspend_seconds": _sum(seconds(run["Suspended"]) for run in started) or None,
                      "energy_joules": _sum(number(run["ConsumedEnergyRaw"]) for run in started) or None
                      } | _memory(steps)
-    code, signal = _exit(row["ExitCode"])
-    return status_in(native, metadata, None, code, signal)
+    code, signal = exit_of(row["ExitCode"])
+    return status_in(native, state, metadata, None, code, signal)
 
 
 def _attempt(run: Mapping[str, str]) -> dict[str, Any]:
     """One run of a job that was put back into the queue."""
-    code, signal = _exit(run["ExitCode"])
+    code, signal = exit_of(run["ExitCode"])
     found = {"native_state": run["State"], "start_time": number(run["Start"]), "end_time": number(run["End"]),
              "exit_code": None if signal else code, "signal": signal or None,
              "wall_seconds": number(run["ElapsedRaw"]), "nodes": _all_nodes(run)}
@@ -229,14 +167,14 @@ def _sum(values: Iterable[float | None]) -> float | None:
 
 
 def _memory(steps: list[Mapping[str, str]]) -> dict[str, int]:
-    most = [size for step in steps if (size := _bytes(step["MaxRSS"]))]
-    mean = [size for step in steps if (size := _bytes(step["AveRSS"]))]
+    most = [size for step in steps if (size := in_bytes(step["MaxRSS"]))]
+    mean = [size for step in steps if (size := in_bytes(step["AveRSS"]))]
     return ({"memory_max_bytes": max(most)} if most else {}) | ({"memory_average_bytes": max(mean)} if mean else {})
 
 
 def _ran(run: Mapping[str, str]) -> bool:
     """Whether it had nodes; a job that never ran can have times all the same."""
-    return run["NodeList"] not in ("", "None assigned")
+    return run["NodeList"] not in NOWHERE
 
 
 def _all_nodes(run: Mapping[str, str]) -> list[str] | None:
@@ -245,13 +183,12 @@ def _all_nodes(run: Mapping[str, str]) -> list[str] | None:
     return names if count in (None, len(names)) else None
 
 
-def _gpus(tres: str) -> dict[str, Any]:
+def _gpus(text: str) -> dict[str, Any]:
     """GPUs of ``gres/gpu=2,gres/gpu:a100=2``: how many, and of which types where all of them are named."""
-    match = re.search(r"(?:^|,)gres/gpu=(\d+)", tres)
-    types = {name: int(count) for name, count in re.findall(r"(?:^|,)gres/gpu:([^=,]+)=(\d+)", tres)}
-    if match is None:
-        return {"gpus": sum(types.values()), "gpu_types": types} if types else {}
-    return {"gpus": int(match[1])} | ({"gpu_types": types} if types and sum(types.values()) == int(match[1]) else {})
+    count, types, _ = gpus((kind, Decimal(value)) for kind, value in tres(text)
+                           if kind.startswith("gres/gpu") and value.isdecimal() and value.isascii())
+    named = {name: int(value) for name, value in types.items()}
+    return ({} if count is None else {"gpus": int(count)}) | ({"gpu_types": named} if named else {})
 
 
 #: What scontrol says of an id that it does not know (any more), and of such an element of an array.
@@ -267,24 +204,26 @@ def parse_scontrol(exit_code: int, out: str) -> dict[str, JobStatus]:
     for line in whole_lines(out):
         pairs = [pair for pair in re.findall(r"(\S+?)=(\S*)", line) if pair[0] in _SHOWN]
         fields = dict(pairs)
-        native = native_state(fields.get("JobState", ""))
-        if native is None or native.state is None or "JobId" not in fields or len(pairs) != len(fields):
+        known = native_state(fields.get("JobState", ""))
+        if known is None or "JobId" not in fields or len(pairs) != len(fields):
             continue        # the same field twice: a name or a comment looks like fields
+        native, state = known
         names = fields.get("NodeList", "")
-        metadata: dict[str, Any] = {"native_state": native.name, "submit_time": number(fields.get("SubmitTime", "")),
+        metadata: dict[str, Any] = {"native_state": native.word, "submit_time": number(fields.get("SubmitTime", "")),
                                     "queue": fields.get("Partition"), "account": stated(fields.get("Account")),
                                     "qos": stated(fields.get("QOS"))}
-        if names not in ("", "(null)") and native.state is not JobState.QUEUED:
+        if names not in NOWHERE and state is not JobState.QUEUED:
             metadata |= {"start_time": number(fields.get("StartTime", "")), "nodes": hosts(names),
                          "node_count": whole(fields.get("NumNodes", "")),
                          "processors": whole(fields.get("NumCPUs", "")),
                          "starts": (whole(fields.get("Restarts", "")) or 0) + 1, **_gpus(fields.get("TRES", ""))}
-        if native.state.final:
+        if state.final:
             metadata["end_time"] = number(fields.get("EndTime", ""))
         native_id = fields["JobId"]
         if "ArrayTaskId" in fields:     # what squeue and sacct call it
             native_id = f"{fields.get('ArrayJobId', native_id)}_{fields['ArrayTaskId']}"
-        found[native_id] = status_in(native, metadata, fields.get("Reason"), *_exit(fields.get("ExitCode", "")))
+        found[native_id] = status_in(
+            native, state, metadata, fields.get("Reason"), *exit_of(fields.get("ExitCode", "")))
     return _with_arrays(found)
 
 

@@ -13,10 +13,8 @@ looks in the ``.cobaltlog`` is not to be found; a negative code is taken for one
 
 from __future__ import annotations
 
-import calendar
 import os
 import re
-import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import timedelta
 from enum import Enum
@@ -50,6 +48,7 @@ from psij.job_state import JobState
 from psij.job_status import JobStatus
 from psij.resource_spec import ResourceSpecV1
 from psij.surroundings import Told
+from sssjob.lrm.clocks import total, utc
 from sssjob.templates.quoting import Directive, cobalt
 
 __all__ = ["CobaltExecutorConfig", "CobaltJobExecutor", "CobaltState", "parse_log"]
@@ -293,12 +292,9 @@ def _epoch(text: str) -> float | None:
     match = re.fullmatch(r"(.{24}) ([+-])(\d\d)(\d\d)(?: \(.*\))?", text)
     if match is None:
         return None
-    try:
-        local = calendar.timegm(time.strptime(match[1], "%a %b %d %H:%M:%S %Y"))
-    except ValueError:
-        return None
-    offset = int(match[3]) * 3600 + int(match[4]) * 60
-    return float(local - offset if match[2] == "+" else local + offset)
+    offset = total((int(match[3]), int(match[4]), 0))
+    local = utc(match[1], "%a %b %d %H:%M:%S %Y")
+    return None if local is None else local - offset if match[2] == "+" else local + offset
 
 
 def parse_log(out: str) -> dict[str, JobStatus]:

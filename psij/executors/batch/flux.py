@@ -18,12 +18,10 @@ import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import timedelta
-from enum import Enum
 from pathlib import Path
 from typing import Any
 
 from psij.exceptions import InvalidJobException, SubmitException
-from psij.executors.batch._hosts import hosts
 from psij.executors.batch.batch_scheduler_executor import (
     Failure,
     InvalidJobStateError,
@@ -35,10 +33,10 @@ from psij.executors.batch.lrm import (
     Row,
     custom_directives,
     job_name,
+    job_state,
     requested,
     resources,
     time_limit,
-    warn_unknown,
 )
 from psij.job import Job
 from psij.job_spec import JobSpec
@@ -46,38 +44,14 @@ from psij.job_state import JobState
 from psij.job_status import JobStatus
 from psij.resource_spec import ResourceSpecV1
 from psij.surroundings import Told
+from sssjob.lrm.flux import EXCEPTIONS, STATES
+from sssjob.lrm.flux.ids import read_id
+from sssjob.lrm.hostlist import hosts
+from sssjob.lrm.states import Stage
 from sssjob.templates.quoting import Directive, flux, flux_path
 
-__all__ = ["FluxJobExecutor", "FluxState", "decimal_id"]
+__all__ = ["FluxJobExecutor", "decimal_id"]
 
-
-class FluxState(Enum):
-    """Native states and results: what PSI/J makes of each, why it failed, the phase."""
-
-    def __init__(self, state: JobState, reason: str | None = None, phase: str | None = None) -> None:
-        self.state, self.reason, self.phase = state, reason, phase
-
-    def __new__(cls, *_: object) -> FluxState:
-        """A value of its own for each, so that states of the same meaning stay apart."""
-        member = object.__new__(cls)
-        member._value_ = len(cls.__members__)
-        return member
-
-    NEW = (JobState.QUEUED,)
-    DEPEND = (JobState.QUEUED,)
-    PRIORITY = (JobState.QUEUED,)
-    SCHED = (JobState.QUEUED,)
-    RUN = (JobState.ACTIVE,)
-    CLEANUP = (JobState.ACTIVE, None, "CLEANUP")
-    COMPLETED = (JobState.COMPLETED,)
-    FAILED = (JobState.FAILED,)
-    CANCELED = (JobState.CANCELED,)
-    TIMEOUT = (JobState.FAILED, "timeout")
-
-
-# Types of fatal exceptions (RFC 21) and the reason that is told; others: "exception".
-_REASONS = {"timeout": "timeout", "alloc": "launch", "exec": "launch", "dependency": "dependency",
-            "node-failure": "node-failure"}
 
 # R of the job, which the instance that gave it knows. Recorded of 0.88: "starttime": 1795251063.22, "expiration": ...
 _TOLD_LINES = r"""_psij_r=$(flux --parent job info "$(flux getattr jobid)" R 2>/dev/null) || _psij_r=
@@ -86,8 +60,6 @@ _psij_begin=$(_psij_of starttime) _psij_end=$(_psij_of expiration)
 """
 
 _DECIMAL = re.compile(r"\d{1,20}", re.ASCII)
-_F58 = re.compile(r"[fƒ]([1-9A-HJ-NP-Za-km-z]{1,11})", re.ASCII)
-_BASE58 = "123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz"
 _RECENTLY = "-10m"          # the list has jobs that ended since then; others are asked for by id
 _SUBMITTED_SINCE = "-1h"    # of a job that is looked for by its tag
 _LONGEST_NAME = 1024        # bytes; a guess: the manual names no limit
@@ -250,13 +222,12 @@ def decimal_id(text: str) -> str | None:
     """A job id in decimal, from decimal or F58 (RFC 19); None for anything else."""
     if _DECIMAL.fullmatch(text):
         return text
-    match = _F58.fullmatch(text)
-    if match is None:
+    if text[:1] not in ("f", "ƒ"):
         return None
-    value = 0
-    for digit in match[1]:
-        value = value * 58 + _BASE58.index(digit)
-    return str(value)
+    try:
+        return str(read_id(text))
+    except ValueError:
+        return None
 
 
 def _limit(duration: timedelta) -> str:
@@ -309,10 +280,10 @@ def _status(state: str, job: Mapping[str, Any]) -> JobStatus | None:
 
     t_run is the time of its allocation, t_cleanup of its end. A job that never ran has no t_run and no wait status.
     """
-    if state not in FluxState.__members__:
-        warn_unknown("Flux's job state", state)
+    native = STATES.get(state)
+    known = job_state(native, state, "Flux's job state")
+    if native is None or known is None:
         return None
-    native = FluxState[state]
     ran = job.get("t_run") is not None
     metadata: dict[str, Any] = {"native_state": state, "phase": native.phase, "submit_time": job.get("t_submit"),
                                 "queue": job.get("queue"), "account": job.get("bank")}
@@ -320,22 +291,22 @@ def _status(state: str, job: Mapping[str, Any]) -> JobStatus | None:
         names = hosts(job.get("nodelist") or "")
         metadata |= {"start_time": job["t_run"], "nodes": names or None, "node_count": job.get("nnodes"),
                      "processors": job.get("ncores")}
-    if not native.state.final:
-        return JobStatus(native.state, time=job.get("t_run", job.get("t_submit")), metadata=_known(metadata))
+    if not known.final:
+        return JobStatus(known, time=job.get("t_run", job.get("t_submit")), metadata=_known(metadata))
     metadata["end_time"] = job.get("t_cleanup")
     if ran:
         metadata["wall_seconds"] = job.get("runtime")
     message, code = None, None
     exception = job.get("exception") or {}
-    if native is not FluxState.COMPLETED and exception.get("occurred"):
-        metadata["reason"] = native.reason or _REASONS.get(exception.get("type", ""), "exception")
+    if native.stage is not Stage.DONE and exception.get("occurred"):
+        metadata["reason"] = native.reason or EXCEPTIONS.get(exception.get("type", ""), "exception")
         message = f"Flux says {state}, {exception.get('type')}: {exception.get('note')}"
-    if native.state is JobState.CANCELED:
+    if known is JobState.CANCELED:
         metadata.pop("reason", None)
         message = exception.get("note") or None
     elif "reason" not in metadata:
         code = _exit(job.get("waitstatus"), metadata)
-    return JobStatus(native.state, time=metadata["end_time"], message=message, exit_code=code,
+    return JobStatus(known, time=metadata["end_time"], message=message, exit_code=code,
                      metadata=_known(metadata))
 
 

@@ -26,15 +26,38 @@ from psij.executors.batch.batch_scheduler_executor import BatchSchedulerExecutor
 from psij.job import Job
 from psij.job_attributes import JobAttributes
 from psij.job_spec import JobSpec
+from psij.job_state import JobState
 from psij.job_status import JobStatus
 from psij.resource_spec import ResourceSpecV1
 from psij.surroundings import Around, Told
+from sssjob.lrm.clocks import clock
+from sssjob.lrm.states import NativeState, Stage
 from sssjob.templates import render
 from sssjob.templates.quoting import Directive, Quoted, QuotingError
 
-__all__ = ["RESOURCES", "LrmExecutor", "Row", "appended", "asks_itself", "clock", "custom_directives", "directory",
-           "job_name", "local_time", "needs_env", "number", "program", "requested", "resolved", "resources",
-           "rows_by_header", "share", "time_limit", "warn_unknown", "whole_lines"]
+__all__ = [
+    "RESOURCES",
+    "LrmExecutor",
+    "Row",
+    "appended",
+    "asks_itself",
+    "custom_directives",
+    "directory",
+    "job_name",
+    "limit_text",
+    "local_time",
+    "needs_env",
+    "number",
+    "program",
+    "requested",
+    "resolved",
+    "resources",
+    "rows_by_header",
+    "share",
+    "time_limit",
+    "warn_unknown",
+    "whole_lines",
+]
 
 Row = tuple[str, str, Any]      # native id, native state, and whatever the subclass needs to make a status of it
 
@@ -57,10 +80,9 @@ _HERE = '$(grep -cxF -- "$(hostname)" "$PSIJ_NODEFILE")'      # lines of the nod
 _UNFIT = re.compile(r"[^\w.+=@-]+")
 
 
-def clock(duration: timedelta) -> str:
-    """``hours:minutes:seconds``, rounded up."""
-    seconds = -int(-duration.total_seconds() // 1)
-    return f"{seconds // 3600:02}:{seconds // 60 % 60:02}:{seconds % 60:02}"
+def limit_text(duration: timedelta) -> str:
+    """``HH:MM:SS``, rounded up."""
+    return clock(-int(-duration.total_seconds() // 1))
 
 
 def job_name(spec: JobSpec, longest: int) -> Directive:
@@ -386,6 +408,26 @@ def resources(spec: JobSpec) -> ResourceSpecV1 | None:
 def share(total: int, parts: int) -> int:
     """A part of a total, rounded up."""
     return -(-total // parts)
+
+
+#: What PSI/J makes of a native state; None: the state of the job stays as it was. Of a job that is over, its exit says
+#: whether it completed.
+_JOB_STATES: dict[Stage, JobState | None] = {
+    Stage.WAITING: JobState.QUEUED, Stage.HELD: JobState.QUEUED, Stage.AGAIN: JobState.QUEUED,
+    Stage.RUNNING: JobState.ACTIVE, Stage.SUSPENDED: JobState.ACTIVE, Stage.ENDED: JobState.COMPLETED,
+    Stage.DONE: JobState.COMPLETED, Stage.FAILED: JobState.FAILED, Stage.CANCELED: JobState.CANCELED,
+    Stage.SILENT: None}
+
+
+def job_state(native: NativeState | None, word: str, kind: str) -> JobState | None:
+    """The state that PSI/J makes of a native one; None, with a warning, for a word that is not known.
+
+    word: as the manager wrote it. kind: as ``Flux's job state``.
+    """
+    if native is None:
+        warn_unknown(kind, word)
+        return None
+    return _JOB_STATES[native.stage]
 
 
 def warn_unknown(kind: str, state: str) -> None:

@@ -16,12 +16,10 @@ then.
 
 from __future__ import annotations
 
-import calendar
 import json
 import os
 import re
 import subprocess
-import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import timedelta
 from enum import Enum
@@ -55,6 +53,8 @@ from psij.job_state import JobState
 from psij.job_status import JobStatus
 from psij.resource_spec import ResourceSpecV1
 from psij.surroundings import Told
+from sssjob.lrm.clocks import seconds, utc
+from sssjob.lrm.sizes import in_bytes
 from sssjob.templates.quoting import Directive, bsub
 
 __all__ = ["LsfExecutorConfig", "LsfJobExecutor", "LsfState", "parse_bhist"]
@@ -105,10 +105,8 @@ _RECORD = re.compile(r"\{[^{}]*\}")
 _NO_JOBS = re.compile(r"^No (?:unfinished |matching )?job found", re.MULTILINE)
 _TERM = re.compile(r"TERM_([A-Z_]+)")
 _TIME = re.compile(r"([A-Z][a-z]{2}) +(\d{1,2}) (\d\d:\d\d:\d\d) (\d{4})", re.ASCII)
-_SPAN = re.compile(r"(\d+):(\d\d):(\d\d)", re.ASCII)
+_SPAN = re.compile(r"\d+:\d\d:\d\d", re.ASCII)
 _SECONDS = re.compile(r"(\d+(?:\.\d+)?) second", re.ASCII)
-_SIZE = re.compile(r"(\d+(?:\.\d+)?) ?([KMGTP]?)(?:bytes|B)?", re.ASCII)
-_FACTORS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40, "P": 1 << 50}
 _LONGEST_NAME = 4094        # bytes
 _HISTORIES_AT_ONCE = 50
 
@@ -384,7 +382,7 @@ def _end(native: LsfState, row: Mapping[str, str], metadata: dict[str, Any]) -> 
     if ran:
         metadata |= {"wall_seconds": _seconds(row.get("RUN_TIME", "")),
                      "cpu_seconds": _seconds(row.get("CPU_USED", "")),
-                     "memory_max_bytes": _bytes(row.get("MAX_MEM", ""))}
+                     "memory_max_bytes": in_bytes(row.get("MAX_MEM", "").strip()) or None}
     text = row.get("EXIT_CODE", "")
     code = int(text) if text.isdecimal() else None
     if native is not LsfState.EXIT:
@@ -463,22 +461,13 @@ def _utc(text: str | None) -> float | None:
     match = _TIME.match(text or "")
     if match is None:
         return None
-    try:
-        return float(calendar.timegm(time.strptime(" ".join(match.groups()), "%b %d %H:%M:%S %Y")))
-    except ValueError:
-        return None
+    return utc(" ".join(match.groups()), "%b %d %H:%M:%S %Y")
 
 
 def _seconds(text: str) -> float | None:
     """``16038 second(s)`` or ``hours:minutes:seconds``."""
     span = _SPAN.match(text)
     if span is not None:
-        return int(span[1]) * 3600.0 + int(span[2]) * 60 + int(span[3])
+        return seconds(span[0])
     match = _SECONDS.match(text)
     return number(match[1]) if match is not None else None
-
-
-def _bytes(text: str) -> int | None:
-    """``5.2 Gbytes``; nothing for ``-``."""
-    match = _SIZE.fullmatch(text.strip())
-    return int(float(match[1]) * _FACTORS[match[2]]) or None if match is not None else None

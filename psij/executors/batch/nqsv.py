@@ -31,9 +31,9 @@ from psij.executors.batch.batch_scheduler_executor import (
 from psij.executors.batch.lrm import (
     LrmExecutor,
     Row,
-    clock,
     custom_directives,
     job_name,
+    limit_text,
     requested,
     resources,
     share,
@@ -144,7 +144,7 @@ class NQSVJobExecutor(LrmExecutor):
                 if getattr(attributes, field) is not None:
                     found.append(Directive(option, getattr(attributes, field), f"attributes.{field}"))
         if (limit := time_limit(spec)) is not None:
-            found.append(Directive("l", f"elapstim_req={clock(limit)}", "attributes.duration"))
+            found.append(Directive("l", f"elapstim_req={limit_text(limit)}", "attributes.duration"))
         asked = requested(spec)
         if asked is not None:
             found += _resource_directives(asked)

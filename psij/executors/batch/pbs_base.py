@@ -11,12 +11,10 @@ pbs_job.h of Torque.
 
 from __future__ import annotations
 
-import calendar
 import json
 import logging
 import os
 import re
-import time
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import Enum
@@ -34,9 +32,9 @@ from psij.executors.batch.batch_scheduler_executor import (
 from psij.executors.batch.lrm import (
     LrmExecutor,
     Row,
-    clock,
     custom_directives,
     job_name,
+    limit_text,
     local_time,
     number,
     requested,
@@ -49,6 +47,8 @@ from psij.job_spec import JobSpec
 from psij.job_state import JobState
 from psij.job_status import JobStatus
 from psij.resource_spec import ResourceSpecV1
+from sssjob.lrm.clocks import seconds, utc
+from sssjob.lrm.sizes import in_bytes
 from sssjob.templates.quoting import Directive, pbs
 
 __all__ = ["GenericPBSJobExecutor", "PBSExecutorConfig", "PBSState", "fields_of"]
@@ -116,9 +116,6 @@ _STATE = re.compile(r"^[ \t]+job_state = (\w)", re.MULTILINE)
 _SUBSTATE = re.compile(r"^[ \t]+substate = (\d+)", re.MULTILINE)
 _FIELD = re.compile(r"^(?:    |\t)([A-Za-z_][\w.]*) = (.*)$", re.MULTILINE)
 _WRAP = re.compile(r"\n\t(?![A-Za-z_][\w.]* = )")       # a long value goes on in lines that begin with a tab
-_SIZE = re.compile(r"(\d+)([kmgtp]?)(b|w)?", re.ASCII | re.IGNORECASE)
-_FACTORS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40, "p": 1 << 50}
-_SPAN = re.compile(r"(?:(\d+):)?(\d+):(\d+)(?:\.\d+)?", re.ASCII)
 
 
 class PBSExecutorConfig(BatchSchedulerExecutorConfig):
@@ -190,7 +187,7 @@ class GenericPBSJobExecutor(LrmExecutor):
             if attributes.reservation_id is not None:
                 found.append(self._reservation(attributes.reservation_id, attributes.queue_name))
         if (limit := time_limit(spec)) is not None:
-            found.append(Directive("l", f"walltime={clock(limit)}", "attributes.duration"))
+            found.append(Directive("l", f"walltime={limit_text(limit)}", "attributes.duration"))
         asked = requested(spec)
         if asked is not None:
             found += self._resource_directives(asked)
@@ -317,9 +314,9 @@ class GenericPBSJobExecutor(LrmExecutor):
         ran = code is not None or metadata.get("start_time") is not None or "exec_host" in fields
         metadata["end_time"] = self._moment(fields, "end")
         if ran:
-            metadata |= {"wall_seconds": _seconds(fields.get("resources_used.walltime")),
-                         "cpu_seconds": _seconds(fields.get("resources_used.cput")),
-                         "memory_max_bytes": _bytes(fields.get("resources_used.mem")) or None}
+            metadata |= {"wall_seconds": seconds(fields.get("resources_used.walltime", "")),
+                         "cpu_seconds": seconds(fields.get("resources_used.cput", "")),
+                         "memory_max_bytes": in_bytes(fields.get("resources_used.mem", "")) or None}
         state, reason, exit_code = self._outcome(code, ran, fields.get("substate"))
         metadata["reason"] = reason
         if reason == "signal" and code is not None:
@@ -490,23 +487,5 @@ def _whole(text: str | None) -> int | None:
 
 def _utc(text: str) -> float | None:
     """Seconds since the epoch, or ``Sat Nov 21 08:24:31 2026`` in UTC."""
-    try:
-        return float(calendar.timegm(time.strptime(text, _TIME)))
-    except ValueError:
-        return number(text)
-
-
-def _seconds(text: str | None) -> float | None:
-    """``hours:minutes:seconds``, or seconds."""
-    match = _SPAN.fullmatch(text or "")
-    if match is None:
-        return number(text or "")
-    return int(match[1] or 0) * 3600.0 + int(match[2]) * 60 + int(match[3])
-
-
-def _bytes(text: str | None) -> int | None:
-    """A size such as ``55136kb``; a word has 8 bytes."""
-    match = _SIZE.fullmatch(text or "")
-    if match is None:
-        return None
-    return int(match[1]) * _FACTORS[match[2].lower()] * (8 if (match[3] or "").lower() == "w" else 1)
+    moment = utc(text, _TIME)
+    return number(text) if moment is None else moment

@@ -19,7 +19,7 @@ from typing import Any
 
 from psij.exceptions import InvalidJobException, SubmitException
 from psij.executors.batch._arrays import task_numbers
-from psij.executors.batch._sge_records import XML_TIME, job_lists, parse_qacct, state_of, utc
+from psij.executors.batch._sge_records import XML_TIME, job_lists, parse_qacct, state_of
 from psij.executors.batch.batch_scheduler_executor import (
     BatchSchedulerExecutorConfig,
     Failure,
@@ -31,9 +31,9 @@ from psij.executors.batch.lrm import (
     LrmExecutor,
     Row,
     asks_itself,
-    clock,
     custom_directives,
     job_name,
+    limit_text,
     local_time,
     number,
     requested,
@@ -49,6 +49,7 @@ from psij.job_state import JobState
 from psij.job_status import JobStatus
 from psij.resource_spec import ResourceSpecV1
 from psij.surroundings import Told
+from sssjob.lrm.clocks import utc
 from sssjob.templates.quoting import Directive, sge
 
 __all__ = ["SGEExecutorConfig", "SGEJobExecutor", "state_of"]
@@ -248,7 +249,7 @@ class SGEJobExecutor(LrmExecutor):
                 if getattr(attributes, field) is not None:
                     found.append(Directive(option, getattr(attributes, field), f"attributes.{field}"))
         if (limit := time_limit(spec)) is not None:
-            found.append(Directive("l", f"h_rt={clock(limit)}", "attributes.duration"))
+            found.append(Directive("l", f"h_rt={limit_text(limit)}", "attributes.duration"))
         asked = requested(spec)
         if asked is not None:
             found += self._resource_directives(asked, self._environment_name(spec))
@@ -314,8 +315,8 @@ class SGEJobExecutor(LrmExecutor):
             return None
         status, phase = found
         metadata: dict[str, Any] = {"native_state": state, "phase": phase,
-                                    "submit_time": utc(row.get("JB_submission_time"), XML_TIME)}
-        started = utc(row.get("JAT_start_time"), XML_TIME)
+                                    "submit_time": utc(row.get("JB_submission_time", ""), XML_TIME)}
+        started = utc(row.get("JAT_start_time", ""), XML_TIME)
         if status is JobState.ACTIVE:
             queue, _, host = row.get("queue_name", "").partition("@")
             metadata |= {"start_time": started, "queue": queue or None, "processors": number(row.get("slots", ""))}

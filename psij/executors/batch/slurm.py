@@ -18,14 +18,12 @@ from typing import Any
 
 from psij.exceptions import InvalidJobException, SubmitException
 from psij.executors.batch._files import exit_file
-from psij.executors.batch._hosts import hosts
 from psij.executors.batch._slurm_json import command as sacct_json
 from psij.executors.batch._slurm_json import parse_codes
 from psij.executors.batch._slurm_parts import check_part, step
 from psij.executors.batch._slurm_records import (
     ACCOUNTING,
     WORDS,
-    SlurmState,
     is_unsure,
     native_state,
     parse_sacct,
@@ -44,10 +42,10 @@ from psij.executors.batch.batch_scheduler_executor import (
 from psij.executors.batch.lrm import (
     LrmExecutor,
     Row,
-    clock,
     custom_directives,
     directory,
     job_name,
+    limit_text,
     needs_env,
     number,
     program,
@@ -64,9 +62,10 @@ from psij.job_state import JobState
 from psij.job_status import JobStatus
 from psij.resource_spec import ResourceSpecV1
 from psij.surroundings import Told
+from sssjob.lrm.hostlist import hosts
 from sssjob.templates.quoting import Directive, Quoted, sbatch, slurm_path
 
-__all__ = ["SlurmExecutorConfig", "SlurmJobExecutor", "SlurmState"]
+__all__ = ["SlurmExecutorConfig", "SlurmJobExecutor"]
 
 
 # Seen with 22.05: StartTime and EndTime are local times; EndTime is Unknown where there is no limit. A job that is an
@@ -258,7 +257,7 @@ class SlurmJobExecutor(LrmExecutor):
                 if getattr(attributes, field) is not None:
                     found.append(Directive(option, getattr(attributes, field), f"attributes.{field}"))
         if (limit := time_limit(spec)) is not None:
-            found.append(Directive("time", clock(limit), "attributes.duration"))
+            found.append(Directive("time", limit_text(limit), "attributes.duration"))
         asked = requested(spec)
         if asked is not None:
             found += _resource_directives(asked)
@@ -288,21 +287,22 @@ class SlurmJobExecutor(LrmExecutor):
                 yield parts[0], parts[1], parts[2]
 
     def _status(self, state: str, row: Any) -> JobStatus | None:
-        native = native_state(state)
+        known = native_state(state)
         values = row.split("|") if isinstance(row, str) else []
-        if native is None or native.state is None or len(values) != 9:
+        if known is None or len(values) != 9:
             return None
+        native, job_state = known
         reason, submit, start, end, cpus, nodes, names, queue, qos = values
         # sacct calls the QOS of a short job Unknown for up to five seconds after its end
         metadata: dict[str, Any] = {"native_state": state, "submit_time": number(submit), "queue": queue or None,
                                     "qos": stated(qos)}
-        if native.state is not JobState.QUEUED and names:
+        if job_state is not JobState.QUEUED and names:
             metadata["start_time"] = number(start)
             if native.phase != "CLEANUP":       # then it lists what has not been given back yet
                 metadata |= {"nodes": hosts(names), "node_count": whole(nodes), "processors": whole(cpus)}
-        if native.state.final:
+        if job_state.final:
             metadata["end_time"] = number(end)
-        return status_in(native, metadata, reason)
+        return status_in(native, job_state, metadata, reason)
 
     def _sources(self, native_ids: list[str]) -> list[Source]:
         return [Source("sacct", [[*_EPOCH, "sacct", "-D", "-P", "-o", ",".join(ACCOUNTING), "-j", ",".join(ids)]

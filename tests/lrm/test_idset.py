@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sssjob.fluxexec.idset import GREATEST, Idset
 from sssjob.lexical import LexicalError
+from sssjob.lrm.idset import GREATEST, Idset, ranges
 from tests.fluxexec.support import vectors
 
 IDS = st.sets(st.integers(0, 40))
@@ -56,3 +56,10 @@ def test_large_sets_cost_nothing() -> None:
     text = ",".join(str(n) for n in range(0, 400_000, 2))
     assert str(Idset.parse(text)) == text
     assert time.monotonic() - begin < 5
+
+
+@pytest.mark.parametrize(("text", "named"), [
+    ("4", [range(4, 5)]), ("3-9:2, 12", [range(3, 10, 2), range(12, 13)]), ("3-1", [range(3, 2)]),
+    ("1-3:0", [range(0)]), ("", None), ("1,", None), ("1-", None), ("1:2", None), ("a", None), ("1" * 10, None)])
+def test_ranges_of_arrays(text: str, named: list[range] | None) -> None:
+    assert ranges(text) == named

@@ -15,8 +15,7 @@ import time
 from collections.abc import Callable
 from typing import Any, Final, Literal, get_args
 
-from sssjob.errors import UsageError
-from sssjob.lexical import LexicalError
+from sssjob.errors import LexicalError, UsageError
 
 __all__ = ["FORMS", "GREATEST", "Form", "Ids", "read_id", "write_id"]
 

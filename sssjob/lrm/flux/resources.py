@@ -18,10 +18,10 @@ from itertools import pairwise
 from types import MappingProxyType
 from typing import Any, Final
 
-from sssjob.fluxexec.errors import EXEC_LIMITS, ExecLimitError, ExecLimits, JobspecError
-from sssjob.fluxexec.hostlist import Hostlist
-from sssjob.fluxexec.idset import Idset
-from sssjob.lexical import LexicalError
+from sssjob.errors import LexicalError
+from sssjob.lrm.flux.errors import EXEC_LIMITS, ExecLimitError, ExecLimits, JobspecError
+from sssjob.lrm.hostlist import Hostlist
+from sssjob.lrm.idset import Idset
 
 __all__ = ["ResourceSet", "problems", "read_resources"]
 

@@ -8,17 +8,19 @@ from __future__ import annotations
 
 import math
 import re
+from decimal import Decimal
 from typing import Final
 
-from sssjob.lexical import LexicalError
+from sssjob.errors import LexicalError
 
-__all__ = ["read_fsd", "write_fsd"]
+__all__ = ["FACTORS", "read_fsd", "write_fsd"]
 
 _FORM: Final = "a duration, as 30, 1.5h, 90s or inf"
 _DURATION: Final = re.compile(r"([0-9]+(?:\.[0-9]*)?(?:[eE][+-]?[0-9]{1,4})?|\.[0-9]+(?:[eE][+-]?[0-9]{1,4})?)"
                               r"(ms|s|m|h|d)?")
 _INFINITE: Final = frozenset(("inf", "infinity"))
-_FACTORS: Final = {None: 1.0, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+#: Suffix -> seconds.
+FACTORS: Final = {"ms": Decimal("0.001"), "s": Decimal(1), "m": Decimal(60), "h": Decimal(3600), "d": Decimal(86400)}
 #: Below so many seconds -> seconds of the unit, its suffix.
 _STEPS: Final = ((60.0, 1.0, "s"), (3600.0, 60.0, "m"), (86400.0, 3600.0, "h"), (math.inf, 86400.0, "d"))
 _LONGEST: Final = 330       # characters: the digits of the greatest float, and some
@@ -29,7 +31,7 @@ def read_fsd(text: str) -> float:
     if text.lower() in _INFINITE:
         return math.inf
     found = _DURATION.fullmatch(text) if len(text) <= _LONGEST else None
-    seconds = math.inf if found is None else float(found[1]) * _FACTORS[found[2]]
+    seconds = math.inf if found is None else float(found[1]) * float(FACTORS[found[2] or "s"])
     if not math.isfinite(seconds):
         raise LexicalError(text, _FORM)
     return seconds

@@ -9,18 +9,15 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from datetime import timedelta
-from functools import lru_cache
 from typing import Any
 
-from psij import JobAttributes, JobSpec, ResourceSpecV1
-from sssjob.fluxexec._jobspec_rules import Level, faults
-from sssjob.fluxexec.errors import EXEC_LIMITS, ExecLimitError, JobspecError
-from sssjob.fluxexec.idset import Idset
-from sssjob.lexical import LexicalError
+from sssjob.errors import LexicalError
+from sssjob.lrm.flux._jobspec_rules import Level, faults
+from sssjob.lrm.flux.errors import EXEC_LIMITS, ExecLimitError, JobspecError
+from sssjob.lrm.idset import Idset
 
 __all__ = ["Jobspec", "Layout", "Level", "Resources", "faults", "read_jobspec", "read_layout", "read_r", "read_task",
-           "shares", "spec_of", "write_r"]
+           "shares", "write_r"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,31 +207,6 @@ def shares(tasks: int, ranks: Idset) -> list[tuple[Idset, int]]:
     count = ranks.count
     each = ((Idset(((rank, rank),)), tasks * (n + 1) // count - tasks * n // count) for n, rank in enumerate(ranks))
     return [(rank, share) for rank, share in each if share]
-
-
-def spec_of(job: Jobspec, tasks: int, nodes: int | None = None, *, variables: dict[str, str],
-            limit: bool = True) -> JobSpec:
-    """The PSI/J specification of so many tasks of a job, on so many nodes where the executor has nodes.
-
-    limit: have the executor keep the time limit as well.
-    """
-    even = nodes is None or tasks % nodes == 0
-    resources = _resources(nodes if even else None, tasks, job.cores, job.gpus or None, job.exclusive)
-    duration = timedelta(seconds=job.duration) if limit and job.duration else None
-    features: dict[str, object] | None = {f"mjf.{name}": value for name, value in job.features.items()} or None
-    return JobSpec(
-        executable=job.command[0], arguments=list(job.command[1:]), directory=job.cwd, name=job.name,
-        environment={**job.environment, **variables}, stdin_path=job.streams.get("stdin"),
-        stdout_path=job.streams.get("stdout"), stderr_path=job.streams.get("stderr"), resources=resources,
-        attributes=JobAttributes(duration=duration, queue_name=job.queue, account=job.bank, custom_attributes=features),
-        launcher="multiple" if tasks > 1 else None)
-
-
-@lru_cache(maxsize=64)
-def _resources(nodes: int | None, processes: int, cores: int, gpus: int | None, exclusive: bool) -> ResourceSpecV1:
-    """Jobs alike share theirs, which nobody changes."""
-    return ResourceSpecV1(node_count=nodes, process_count=processes, cpu_cores_per_process=cores,
-                          gpu_cores_per_process=gpus, exclusive_node_use=exclusive)
 
 
 def _object(value: object, what: str) -> dict[str, Any]:

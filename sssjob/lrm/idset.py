@@ -1,7 +1,8 @@
-"""Sets of small whole numbers as text: ``0-3,7``. Flux names the ranks of a job this way.
+"""Sets of small whole numbers as text: ``0-3,7``, and the ranges of arrays, ``1-10:2,20``.
 
-A set is kept as its ranges, so that ``0-4000000000`` costs no more than ``0-1``. Reading takes the grammar of the RFC
-only: ascending, nothing twice, no leading zeros, no blanks, brackets around the whole or none.
+Flux names the ranks of a job by an ``Idset``. It is kept as its ranges, so that ``0-4000000000`` costs no more than
+``0-1``. Reading takes the grammar of the RFC only: ascending, nothing twice, no leading zeros, no blanks, brackets
+around the whole or none.
 Source: Flux RFC 22 (Idset String Representation); ids are 32 bits, as in libflux-idset.
 """
 
@@ -12,14 +13,31 @@ from bisect import bisect_right
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from sssjob.lexical import LexicalError
+from sssjob.errors import LexicalError
 
-__all__ = ["GREATEST", "Idset"]
+__all__ = ["GREATEST", "Idset", "ranges"]
 
 #: The greatest id; the two above stand for "none" in libflux-idset.
 GREATEST = (1 << 32) - 3
 _FORM = "an idset, as 0-3,7"
+_RANGE = re.compile(r"(\d{1,9})(?:-(\d{1,9})(?::(\d{1,9}))?)?", re.ASCII)
 _ITEM = re.compile(r"(0|[1-9][0-9]{0,9})(?:-([1-9][0-9]{0,9}))?(?:,(?=[0-9])|$)")
+
+
+def ranges(text: str) -> list[range] | None:
+    """The ranges of ``4`` or ``3-9:2,12`` in their order, numbers of at most nine digits; None for another form.
+
+    A range that runs backwards or whose step is 0 is empty; white space may surround a range. Sources: sbatch(1),
+    --array; qsub(1) of PBS Pro and of Grid Engine.
+    """
+    found = [_RANGE.fullmatch(part.strip()) for part in text.split(",")]
+    read = [_range(*one.groups()) for one in found if one is not None]
+    return read if len(read) == len(found) else None
+
+
+def _range(first: str, last: str | None, step: str | None) -> range:
+    paces = int(step or 1)
+    return range(int(first), int(last or first) + 1, paces) if paces else range(0)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,52 @@
+"""Times: ``1-02:03:04.5`` in microseconds or seconds, seconds as ``HH:MM:SS``, times of day in UTC.
+
+What one manager alone spells (minutes without seconds, four fields between colons) stands in its own module; the
+arithmetic is here.
+"""
+
+from __future__ import annotations
+
+import calendar
+import re
+import time
+from collections.abc import Sequence
+from typing import Final
+
+__all__ = ["clock", "microseconds", "seconds", "total", "utc"]
+
+_CLOCK: Final = re.compile(r"(?:(\d{1,9})-)?(?:(?:(\d{1,12}):)?(\d{1,12}):)?(\d{1,18})(?:\.(\d{1,12}))?", re.ASCII)
+_FACTORS: Final = (1, 60, 3600, 86_400)
+
+
+def total(fields: Sequence[int]) -> int:
+    """Seconds of ``[days, hours, minutes, seconds]``, of which the first ones may be missing."""
+    return sum(number * factor for number, factor in zip(reversed(fields), _FACTORS, strict=False))
+
+
+def clock(seconds: int, width: int = 2) -> str:
+    """``HH:MM:SS``, which Slurm, PBS, Grid Engine and Cobalt read alike. width: least digits of the hours."""
+    minutes, seconds = divmod(seconds, 60)
+    return f"{minutes // 60:0{width}}:{minutes % 60:02}:{seconds:02}"
+
+
+def microseconds(text: str) -> int | None:
+    """Microseconds of ``[[D-]HH:]MM:SS[.mmm]`` or of plain seconds; None for anything else."""
+    found = _CLOCK.fullmatch(text)
+    if not found:
+        return None
+    *fields, part = found.groups()
+    return total([int(field or 0) for field in fields]) * 1_000_000 + (int((part + "00000")[:6]) if part else 0)
+
+
+def seconds(text: str) -> float | None:
+    """The same in seconds."""
+    micros = microseconds(text)
+    return None if micros is None else micros / 1_000_000
+
+
+def utc(text: str, form: str) -> float | None:
+    """Seconds since the epoch of a time of day in UTC; None for anything else. form: as of strptime(3)."""
+    try:
+        return float(calendar.timegm(time.strptime(text, form)))
+    except ValueError:
+        return None

@@ -1,0 +1,163 @@
+"""Slurm: states, exit codes, trackable resources (TRES), limits of time, sizes, members of its JSON.
+
+Sources: squeue(1) and sacct(1), Job State Codes; slurm.h; sbatch(1), --time and --mem; slurm.conf(5),
+AccountingStorageTRES; recorded output of 22.05.8.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from decimal import Decimal
+from typing import Any, Final
+
+from sssjob.lrm.clocks import total
+from sssjob.lrm.sizes import POWERS, Size, suffixes
+from sssjob.lrm.states import NativeState, Stage, by_word
+
+__all__ = ["CODED", "HELD", "NEVER", "NOWHERE", "SIZE", "STATES", "exit_of", "gpus", "job_id", "limit", "member",
+           "number", "state_of", "tres"]
+
+#: Base states, then the flags that squeue shows instead of them.
+STATES: Final[Mapping[str, NativeState]] = by_word(
+    NativeState("PENDING", Stage.WAITING),
+    NativeState("RUNNING", Stage.RUNNING),
+    NativeState("SUSPENDED", Stage.SUSPENDED, phase="SUSPENDED"),
+    NativeState("COMPLETED", Stage.DONE),
+    NativeState("CANCELLED", Stage.CANCELED),
+    NativeState("FAILED", Stage.FAILED),
+    NativeState("TIMEOUT", Stage.FAILED, "timeout"),
+    NativeState("NODE_FAIL", Stage.FAILED, "node-failure"),
+    NativeState("PREEMPTED", Stage.FAILED, "preempted"),
+    NativeState("BOOT_FAIL", Stage.FAILED, "boot"),
+    NativeState("DEADLINE", Stage.FAILED, "deadline"),
+    NativeState("OUT_OF_MEMORY", Stage.FAILED, "memory"),
+    NativeState("COMPLETING", Stage.RUNNING, phase="CLEANUP"),
+    NativeState("STAGE_OUT", Stage.RUNNING, phase="STAGE_OUT"),
+    NativeState("CONFIGURING", Stage.WAITING, phase="CONFIGURING"),
+    NativeState("EXPEDITING", Stage.WAITING),
+    NativeState("RESIZING", Stage.RUNNING),
+    NativeState("SIGNALING", Stage.RUNNING),
+    NativeState("STOPPED", Stage.SUSPENDED, phase="SUSPENDED"),
+    NativeState("REQUEUED", Stage.AGAIN),
+    NativeState("REQUEUE_FED", Stage.AGAIN),
+    NativeState("REQUEUE_HOLD", Stage.HELD),
+    NativeState("SPECIAL_EXIT", Stage.HELD),
+    NativeState("RESV_DEL_HOLD", Stage.HELD),
+    NativeState("REVOKED", Stage.SILENT, "never-ran"),      # another cluster of the federation runs it
+)
+#: States in which a code of 0 is the job's own.
+CODED: Final = ("COMPLETED", "FAILED")
+#: Reason of a pending job whose dependency cannot come true any more.
+NEVER: Final = "DependencyNeverSatisfied"
+#: Reason of a pending job -> who holds it.
+HELD: Final = {"JobHeldUser": "User", "JobHeldAdmin": "System", NEVER: "System"}
+#: Lists of nodes of a job that never had any.
+NOWHERE: Final = ("", "None assigned", "(null)")
+
+
+def state_of(text: str) -> NativeState | None:
+    """The state of ``CANCELLED by 1001``, and of ``CANCELL+``, which a narrow column has cut; None for another word."""
+    word = text.partition(" ")[0]
+    state = STATES.get(word.rstrip("+"))
+    if state is None and len(word) > 1 and word.endswith("+"):
+        return next((known for name, known in STATES.items() if name.startswith(word.rstrip("+"))), None)
+    return state
+
+
+def exit_of(text: str) -> tuple[int | None, int | None]:
+    """(exit code, signal) of ``code:signal``; None for what is no number or was never set."""
+    code, _, signal = text.partition(":")
+    return _count(code), _count(signal)
+
+
+def _count(text: str) -> int | None:
+    value = int(text) if text.isdecimal() and text.isascii() and len(text) <= 20 else None
+    return None if value in _UNSET else value
+
+
+#: NO_VAL and INFINITE of slurm.h.
+_UNSET: Final = (2**32 - 2, 2**32 - 1)
+
+
+def tres(text: str) -> list[tuple[str, str]]:
+    """The kinds and amounts of ``billing=8,cpu=8,gres/gpu:a100=1,mem=32G,node=1``."""
+    pairs = (item.partition("=") for item in text.split(",") if item)
+    return [(kind, value) for kind, _, value in pairs]
+
+
+def gpus(items: Iterable[tuple[str, Decimal]]) -> tuple[Decimal | None, dict[str, Decimal], str]:
+    """GPUs among kinds and amounts: how many (None where nothing says so), of which types, and what is wrong.
+
+    Types are given where they add up to the total; where they do not, the total holds.
+    """
+    whole: Decimal | None = None
+    types: dict[str, Decimal] = {}
+    for kind, value in items:
+        if kind == "gres/gpu":
+            whole = value
+        elif kind.startswith("gres/gpu:"):
+            types[kind[9:]] = types.get(kind[9:], Decimal(0)) + value
+    known = sum(types.values(), Decimal(0))
+    if whole is not None and types and known != whole:
+        return whole, {}, f"gres/gpu says {whole}, its types {known}; gres/gpu is taken"
+    return (known if whole is None and types else whole), types, ""
+
+
+# -- values of options
+_LIMIT: Final = re.compile(r"(?:\d{1,9}-)?\d{1,9}(?::\d{1,9}){0,2}", re.ASCII)
+#: MiB where no suffix stands.
+SIZE: Final = Size({"": POWERS["M"]} | suffixes("kmgt"))
+
+
+def limit(text: str) -> int:
+    """Seconds of ``M``, ``M:S``, ``H:M:S``, ``D-H[:M[:S]]``; Slurm keeps whole minutes, rounded up. ValueError."""
+    if not _LIMIT.fullmatch(text):
+        raise ValueError("is no time of Slurm")
+    days, dash, rest = text.rpartition("-")
+    fields = [int(field) for field in rest.split(":")]
+    if dash:
+        fields = [int(days), *fields, 0, 0][:4]
+    elif len(fields) < 3:
+        fields = [*fields, 0][:2]
+    return -(-total(fields) // 60) * 60
+
+
+# -- JSON
+_GREATEST: Final = 10**18
+
+
+def member(value: Any, *keys: str) -> Any:
+    """What stands under the keys, None where it does not."""
+    for key in keys:
+        if not isinstance(value, dict):
+            return None
+        value = value.get(key)
+    return value
+
+
+def number(value: Any) -> int | None:
+    """A number, plain or with ``set`` and ``infinite``; None where it is not set. ValueError for anything else."""
+    if isinstance(value, dict):
+        if not value.get("set", True) or value.get("infinite"):
+            return None
+        value = value.get("number")
+    if value is None or value == "":
+        return None
+    if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) < 2**64:
+        raise ValueError(f"{str(value)[:40]!r} is no number")
+    return int(value) if abs(value) < _GREATEST else None
+
+
+def job_id(job: Any) -> str:
+    """The id of a job as the text form prints it: ``12``, ``12_3``, ``12_[4-9]``, ``12+1``. ValueError: no number."""
+    array, task = number(member(job, "array", "job_id")), number(member(job, "array", "task_id"))
+    group = number(member(job, "het", "job_id"))
+    if group:
+        return f"{group}+{number(member(job, 'het', 'job_offset')) or 0}"
+    if array and task is not None:
+        return f"{array}_{task}"
+    pending = member(job, "array", "task")
+    if array and pending and isinstance(pending, str):
+        return f"{array}_[{pending}]"
+    return str(number(member(job, "job_id")))

@@ -1,0 +1,144 @@
+"""The rooms of the project and what each may import: one table, and by name the imports that do not keep to it yet.
+
+Every import counts, whether it stands at the top of a module or inside a function; those for annotations alone
+(``if TYPE_CHECKING``) do not. A room is a package, or for the modules that lie in ``sssjob/`` itself a line below.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from typing import Final
+
+ROOT: Final = Path(__file__).parents[1]
+LINKED: Final = ("schemas", "templates", "translators")     # installed inside sssjob
+
+#: Modules in sssjob/ itself -> the room they belong to.
+FLAT: Final = {module: room for room, modules in {
+    "ground": "errors limits version",
+    "document": "vocabulary element accessors model inherit lexical values units states nodeset arrays ids moab graph "
+                "findings rules patterns _automaton _pattern_tree _by_hand _describing _folding _scopes _sentences "
+                "_tied _views",
+    "xml": "reader writer rows xmlio twin profiles schema places _elements _in_order _lines _toml _twin_dicts "
+           "_twin_reading _twin_writing",
+    "checks": "validation _contradictions _possible",
+    "query": "query _query_child _query_functions _query_local _query_results _query_stream _query_text _query_worker",
+    "conversion": "conversion compare site intake",
+    "front": "front _callable __main__",
+}.items() for module in modules.split()}
+
+BELOW: Final = "ground lrm document"
+#: Room -> rooms that it may import, beside itself.
+MAY_IMPORT: Final = {room: set(others.split()) for room, others in {
+    "ground": "",
+    "lrm": "ground",
+    "templates": "lrm",
+    "psij": "lrm templates",
+    "schemas": "",
+    "document": "ground lrm",
+    "xml": f"{BELOW} schemas",
+    "request": BELOW,
+    "query": f"{BELOW} xml request",
+    "checks": f"{BELOW} xml request schemas",
+    "translators": f"{BELOW} xml request checks templates",
+    "conversion": f"{BELOW} xml request checks query translators templates",
+    "derive": f"{BELOW} xml request checks query translators templates conversion schemas",
+    "accounting": f"{BELOW} xml request checks query translators templates conversion",
+    "mjf": f"{BELOW} xml request checks query translators templates conversion psij",
+    "fluxexec": f"{BELOW} xml request checks query translators templates conversion psij",
+    "run": f"{BELOW} xml request checks query translators templates conversion psij",
+}.items()}
+#: Rooms above all others: the command line, and the package's own front door.
+ABOVE_ALL: Final = {"cli", "front"}
+
+#: Imports against the table: (module, module). None may be added; whoever mends one takes it out.
+EXCEPTIONS: Final = {
+    ("sssjob.element", "sssjob._twin_dicts"),
+    ("sssjob.model", "sssjob._twin_dicts"),
+    ("sssjob.writer", "sssjob.request"),
+    ("sssjob.writer", "sssjob.request.tree"),
+    ("sssjob.translators.specs._psij_from_spec", "psij"),
+    ("sssjob.translators.specs._psij_to_spec", "psij"),
+    ("sssjob.translators.specs.psij", "psij"),
+    ("sssjob.run.facts", "sssjob.mjf.job"),
+    ("sssjob.run.running", "sssjob.mjf.provider"),
+    ("sssjob.run.specs", "sssjob.mjf.job"),
+    ("sssjob.fluxexec.server", "sssjob.mjf.provider"),
+    ("sssjob.query", "sssjob._callable"),
+    ("sssjob.run", "sssjob._callable"),
+}
+
+
+@cache
+def modules() -> dict[str, Path]:
+    """Name of each module of the product -> its file."""
+    found: dict[str, Path] = {}
+    for top in ("psij", "sssjob", *LINKED):
+        for path in sorted((ROOT / top).rglob("*.py")):
+            parts = list(path.relative_to(ROOT).with_suffix("").parts)
+            if any(folder.is_symlink() for folder in path.parents):
+                continue
+            name = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+            found[f"sssjob.{name}" if top in LINKED else name] = path
+    return found
+
+
+def room(module: str) -> str:
+    """The room of a module of the product."""
+    top, _, rest = module.partition(".")
+    first = rest.partition(".")[0]
+    if top == "psij":
+        return "psij"
+    return FLAT.get(first) or first or "front"
+
+
+def imports(tree: ast.AST) -> Iterator[str]:
+    """The modules of the product that a tree imports, but for annotations."""
+    for node in ast.iter_child_nodes(tree):
+        if isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING":
+            continue
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert not node.level, "relative imports are not used here"
+            for alias in node.names:
+                submodule = f"{node.module}.{alias.name}"
+                yield submodule if submodule in modules() else node.module or ""
+        yield from imports(node)
+
+
+@cache
+def against_the_table() -> frozenset[tuple[str, str]]:
+    """(module, module that it must not import), of all the product."""
+    return frozenset(
+        (module, other) for module, path in modules().items() if room(module) not in ABOVE_ALL
+        for other in set(imports(ast.parse(path.read_text(encoding="utf-8")))) & modules().keys()
+        if room(other) != room(module) and room(other) not in MAY_IMPORT[room(module)])
+
+
+def test_every_module_has_a_room() -> None:
+    assert {room(module) for module in modules()} == MAY_IMPORT.keys() | ABOVE_ALL
+
+
+def test_rooms_import_what_lies_below() -> None:
+    """A new arrow against the table is an error, whatever it is for: the table or the module has to change."""
+    assert against_the_table() - EXCEPTIONS == set()
+
+
+def test_exceptions_still_stand() -> None:
+    assert EXCEPTIONS - against_the_table() == set()
+
+
+def test_no_arrow_goes_round() -> None:
+    """What lies below can never import what lies above, by no chain of rooms."""
+    def reached(room: str, seen: frozenset[str]) -> set[str]:
+        return {room}.union(*(reached(other, seen | {room}) for other in MAY_IMPORT[room] - seen))
+
+    assert not [room for room, others in MAY_IMPORT.items() for other in others if room in reached(other, frozenset())]
+
+
+def test_types_and_functions_are_told_apart() -> None:
+    tree = ast.parse("if TYPE_CHECKING:\n    import sssjob.cli\ndef f():\n    from sssjob import errors\nimport psij\n")
+    assert list(imports(tree)) == ["sssjob.errors", "psij"]
