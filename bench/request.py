@@ -1,5 +1,5 @@
-"""Speed of what is asked for: the Request of a plain job, its totals, whether an offer meets it, the checks of meaning;
-``sssjob explain`` and ``sssjob match`` of one file from a cold start.
+"""Speed of what is asked for: the Request of a plain job, its totals, whether an offer meets it, what it costs, the
+checks of meaning, writing; ``sssjob explain``, ``match``, ``show`` and ``check`` of one file from a cold start.
 
 ``python -m bench.request [--seconds S] [--cold N] [--check] [--only WORD]``. Microseconds are CPU time of this process,
 the best of five rounds; the cold starts are CPU time (user and system) of a new process, the best of N.
@@ -20,6 +20,8 @@ from typing import Final
 from bench.documents import job_documents
 from bench.run import Measure
 from bench.scripts import each
+from sssjob.accounting.pricing import Charge, quote
+from sssjob.accounting.rates import read_rates
 from sssjob.findings import Findings
 from sssjob.intake import gate
 from sssjob.reader import read_document
@@ -33,6 +35,13 @@ _ASKED: Final = ("<Processors>8</Processors><Memory units=\"MB\">512</Memory><Du
                  "<Partition>batch</Partition>")
 _JOB: Final = ("<Job><Id>1</Id><Name>plain</Name><User>amy</User><Executable>/bin/true</Executable>"
                f"<InitialWorkingDirectory>/home/amy</InitialWorkingDirectory><Requested>{_ASKED}</Requested></Job>")
+#: The same as a person says it, and a job whose totals have to be worked out.
+_BARE: Final = f"<Job><Id>1</Id><User>amy</User><Executable>/bin/true</Executable>{_ASKED}</Job>"
+_GROUP: Final = ("<Job><Id>1</Id><Executable>/bin/true</Executable><Duration>3600</Duration><TaskGroup><TaskCount>8"
+                 "</TaskCount><TaskDistribution type=\"TasksPerNode\">2</TaskDistribution><Requested>"
+                 "<Memory units=\"GB\" metric=\"PerNode\">4</Memory></Requested></TaskGroup></Job>")
+_RATES: Final = Path(__file__).parent.parent / "examples" / "rates.toml"
+_START: Final = 1_700_000_000   # its rates go by the time of day
 _OFFER: Final = f"<Job><Id>offer</Id><Delivered>{_ASKED}</Delivered></Job>"
 #: Milliseconds.
 _COLD: Final = 250
@@ -47,9 +56,17 @@ def warm(seconds: float) -> Iterator[Measure]:
     assert match(job, offer).met
     many = [read_document(text.encode()) for text in islice(job_documents(_SMALL), _SMALL)]
 
+    bare, group = (next(read_document(text.encode()).jobs())[0] for text in (_BARE, _GROUP))
+    rates = read_rates(_RATES.read_bytes(), str(_RATES))
+    assert all(isinstance(quote(one, rates, start=_START), Charge) for one in (bare, group))
+
     def all_checked() -> None:
         for one in many:
             check(one, Findings())
+
+    def all_written() -> None:
+        for one in many:
+            write_document(one)
 
     for name, bar, times, run in (
             ("Request of a plain job", 60, 1, lambda: request_of(job)),
@@ -58,7 +75,10 @@ def warm(seconds: float) -> Iterator[Measure]:
             ("match of a job and an offer", 120, 1, lambda: match(job, offer)),
             ("the gate, a plain job", 60, 1, lambda: gate(document)),
             ("checks of meaning, half of the jobs elaborate", 180, len(many), all_checked),
-            ("writing a plain job", 25, 1, lambda: write_document(document))):
+            ("quote of a job that asks for single amounts", 200, 1, lambda: quote(bare, rates, start=_START)),
+            ("quote of a job with a task group", 500, 1, lambda: quote(group, rates, start=_START)),
+            ("writing a plain job", 25, 1, lambda: write_document(document)),
+            ("writing, half of the jobs elaborate", 60, len(many), all_written)):
         yield Measure(name, each(run, seconds) * 1000 / times, bar, "us")
 
 

@@ -31,9 +31,12 @@ _HIGHEST: Final = 10 ** LIMITS.digits
 
 
 @cache
-def classes_of(container: str) -> dict[str, type]:
-    """Name of a property that may stand in a container -> class of its values."""
-    return {name: _CLASSES[row.type] for name, (row, _) in scope_of(container, False).rows.items()}
+def classes_of(container: str) -> tuple[dict[str, type], dict[str, type]]:
+    """Name of a property that may stand in a container -> class of its values; the same of those alone that may stand
+    there without attributes."""
+    rows = {name: row for name, (row, _) in scope_of(container, False).rows.items()}
+    return ({name: _CLASSES[row.type] for name, row in rows.items()},
+            {name: _CLASSES[row.type] for name, row in rows.items() if not any(a.required for a in row.attributes)})
 
 
 @lru_cache(maxsize=20_000)

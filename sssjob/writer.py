@@ -23,7 +23,7 @@ from sssjob.profiles import Profile
 from sssjob.profiles import profile as profile_of
 from sssjob.states import waits
 from sssjob.values import writable
-from sssjob.vocabulary import CONTAINERS, ELEMENTS
+from sssjob.vocabulary import CONTAINERS
 
 __all__ = ["text_of", "write_document"]
 
@@ -37,8 +37,6 @@ _TABLE: Final = {"JobGroup": "JobGroup", "TaskGroup": "TaskGroup", "TaskGroupDef
 _BRACKETS: Final = re.compile(r"\[[^\]]*\]")
 #: Containers whose bare properties count as requested while the job waits.
 _ASKING: Final = ("Job", "TaskGroup")
-#: Properties that have to have an attribute.
-_DEMANDING: Final = frozenset(e.name for e in ELEMENTS if any(a.required for a in e.attributes))
 _ALONE: Final = 3       # references to a property that stands in one place: its container, a loop, the question
 #: Containers whose brackets have to balance.
 _BRACKETED: Final = frozenset(("Requested", "Delivered"))
@@ -130,7 +128,7 @@ class _Writer:
 
         items: those of the node, or what they became in 3.1."""
         append, marked, attributes_of = self.out.append, _MARKED.search, self._attribute_texts.get
-        class_of = classes_of(node.tag).get
+        classes, bare_classes = classes_of(node.tag)
         lines = self._lines.setdefault(indent, {})
         known = lines.get
         start = len(self.out)
@@ -152,8 +150,6 @@ class _Writer:
                     self._inner(item, indent, policy)
                 continue
             value = item.value
-            if value.__class__ is not class_of(tag):
-                self.doubtful = True
             if value.__class__ is str:
                 if tag in _FORMS and items is node.items and _FORMS[tag](item, node):     # rare
                     del self.out[start:]
@@ -162,19 +158,21 @@ class _Writer:
                 text = value if marked(value) is None else self.text(value, tag)
             elif value.__class__ is int:
                 text = str(value)
-                if text[0] == "-":
+                if value < 0:
                     self.doubtful = True
             else:
                 text = item.text
             attributes = item.attributes
             if attributes:
+                if value.__class__ is not classes.get(tag):
+                    self.doubtful = True
                 more = attributes_of(id(attributes))
                 if more is None:
                     self.doubtful = self.doubtful or not attributes_fit(node.tag, tag, tuple(attributes.items()))
                     more = self._attribute_texts[id(attributes)] = self.attributes(attributes)
                 line = f"{indent}<{tag}{more}>{text}</{tag}>\n"
             else:
-                if tag in _DEMANDING:
+                if value.__class__ is not bare_classes.get(tag):
                     self.doubtful = True
                 line = f"{indent}<{tag}>{text}</{tag}>\n"
             append(line)
@@ -185,10 +183,12 @@ class _Writer:
         """A Requested or Delivered whose brackets balance, as the reader would mend them (SSS402)."""
         if node.tag not in _BRACKETED or self.profile.keep_spelling:
             return node
-        groups = [p.attributes["group"] for p in node.items if isinstance(p, Property) and p.attributes
-                  and "group" in p.attributes]
-        if not groups:
+        for item in node.items:         # most have no brackets at all
+            if item.attributes and "group" in item.attributes:
+                break
+        else:
             return node
+        groups = [p.attributes["group"] for p in node.properties() if "group" in p.attributes]
         from sssjob.request.tree import balanced, parse
 
         if balanced(groups, self.findings.limits):
