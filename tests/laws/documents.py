@@ -12,7 +12,6 @@ __all__ = ["geometries", "job_of", "read"]
 
 UNITS = st.sampled_from([("B", 1 << 20), ("KB", 4096), ("MB", 3000), ("GB", 9), ("GB", 9), ("GB", 9)])
 METRICS = st.sampled_from(["", "", "Total", "PerNode", "PerProcessor", "PerGPU"])
-OPS = st.sampled_from(["", "", "", "GE"])
 
 
 def read(text: str) -> Document:
@@ -48,9 +47,9 @@ def _counts(draw: st.DrawFn) -> list[str]:
     if draw(st.booleans()):
         lines.append(f"<NodeCount>{draw(st.integers(1, 4))}</NodeCount>")
     if draw(st.booleans()):
-        count, op = draw(st.integers(1, 16)), draw(OPS)
+        count, op = draw(st.integers(1, 16)), draw(st.sampled_from(["", "", "", "GE", "GE", "LE"]))
         lines.append(f"<Processors{f' op={chr(34)}{op}{chr(34)}' if op else ''}>{count}</Processors>")
-        if op and draw(st.booleans()):
+        if op == "GE" and draw(st.booleans()):
             lines.append(f'<Processors op="LE">{count + draw(st.integers(0, 8))}</Processors>')
     return lines
 
@@ -72,6 +71,23 @@ def _distribution(draw: st.DrawFn) -> list[str]:
 @st.composite
 def _some(draw: st.DrawFn, parts: list[st.SearchStrategy[str]], chance: int = 3) -> list[str]:
     return [draw(part) for part in parts if draw(st.integers(0, chance)) == 0]
+
+
+@st.composite
+def _names(draw: st.DrawFn) -> list[str]:
+    """Features, nodes by name, and a resource that is none of those which every manager knows."""
+    lines = draw(_some([st.sampled_from(["fast", "big"]).map(lambda n: f"<Feature>{n}</Feature>"),
+                        st.just("<Feature>ib</Feature>"), st.just("<Node>n1</Node>")], 5))
+    if draw(st.integers(0, 5)) == 0:
+        metric = draw(st.sampled_from(["", " metric='PerNode'"]))
+        lines.append(f"<Resource name='fpga'{metric}>{draw(st.integers(1, 6))}</Resource>")
+    return lines
+
+
+@st.composite
+def _durations(draw: st.DrawFn) -> str:
+    op = draw(st.sampled_from(["", "", " op='LE'", " op='GE'"]))
+    return f"<Duration{op}>{draw(st.integers(60, 100_000))}</Duration>"
 
 
 @st.composite
@@ -97,10 +113,11 @@ def _texts(draw: st.DrawFn) -> str:
     job = draw(_counts())
     job += draw(_some([_amount("Memory", metrics=True), _gpus(metrics=True), _amount("Disk", metrics=True),
                        st.integers(1, 9).map(lambda n: f"<Resource name='License' type='lic'>{n}</Resource>"),
-                       st.integers(60, 100_000).map(lambda n: f"<Duration>{n}</Duration>")]))
+                       _durations()]))
+    job += draw(_names())
     if any("op=" in line for line in job) or (job and draw(st.booleans())):
         job = ["<Requested>", *job, "</Requested>"]
-    groups = draw(st.sampled_from([0, 1, 1, 1, 1, 2]))
+    groups = draw(st.sampled_from([0, 1, 1, 1, 1, 2, 2, 3]))
     for _ in range(groups):
         job += draw(_group(alone=groups == 1))
     if draw(st.integers(0, 5)) == 0:

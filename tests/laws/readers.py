@@ -343,8 +343,8 @@ def jsdl(text: str) -> Native:
 
     def number(name: str) -> Fraction | None:
         element = root.find(f".//{{*}}{name}")
-        if element is None:
-            return None
+        if element is None or [child.tag for child in element] == [f"{{{root.nsmap[None]}}}UpperBoundedRange"]:
+            return None         # at most so many
         inner = "".join(map(str, element.itertext())).split()
         return Fraction(inner[0])
 

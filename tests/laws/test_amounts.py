@@ -113,6 +113,9 @@ def problems(name: str, text: str) -> list[tuple[str, str]]:
         elif value is not None and value > (asked or 0) + rounding and (asked is not None or what != "nodes") \
                 and not any(f.rule in REFUSING for f in told):
             broken.append((f"{what} more", f"{what}: {value} are written for {asked}\n{about}"))
+    for tag, word in re.findall(r"<(Feature|Node|Resource)[ >](?:name=')?(fast|big|ib|n1|fpga)\b", text):
+        if word not in output and not any(tag in subject_words(f) for f in findings):
+            broken.append(("name untold", f"{word} is asked for and not written\n{about}"))
     broken += [("misplaced", f"{place}\n{about}") for place in misplaced(text, findings)]
     return broken
 

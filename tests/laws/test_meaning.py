@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 from sssjob.findings import Policy
-from sssjob.model import Document, Property, new_property
+from sssjob.model import Document, Job, Property, new_property
 from sssjob.request import Offer, Total, match, request_of
 from sssjob.translators import ReadContext, get
 from tests.laws.documents import geometries, job_of, read
@@ -40,6 +40,13 @@ def there_and_back(name: str, document: Document) -> tuple[Document, set[str]]:
                   if f.severity != "info" or f.rule == "SSS503"}
 
 
+def named(job: Job) -> list[Property]:
+    """The features and nodes that a job names."""
+    scopes = [job, *job.containers("Requested")]
+    return [item for scope in scopes for item in scope.items
+            if isinstance(item, Property) and item.tag in ("Feature", "Node")]
+
+
 def offers_answered_otherwise(name: str, text: str) -> str:
     """Where an offer meets a document and not what is read again of it, or the other way round; empty if none does."""
     document = read(text)
@@ -51,12 +58,17 @@ def offers_answered_otherwise(name: str, text: str) -> str:
         return ""       # the other law sees to it that findings are about what differs
     again = job_of(back)
     nodes = next((int(total.value) for total in totals if total.identity[0] == "NodeCount"), 1)
-    one_each = [] if any(total.identity[0] == "Processors" for total in totals) else [
-        new_property("Processors", nodes)]         # every node that is offered has one
+    said = [new_property(e.tag, e.text) for e in named(job)]
+    if (seconds := request_of(job, bare=True).totals.seconds) is not None:
+        said.append(new_property("Duration", seconds))
+    one_each = said if any(total.identity[0] == "Processors" for total in totals) else [
+        *said, new_property("Processors", nodes)]         # every node that is offered has one
     offers = [Offer.of([*one_each, *(offered(total, total.value) for total in totals)])]
     offers += [Offer.of([*one_each, *(offered(t, t.value - 1 if t is less else t.value) for t in totals)])
                for less in totals
                if less.value > {"Processors": nodes, "NodeCount": 1}.get(less.identity[0], 0)]
+    offers += [Offer.of([*(p for p in one_each if p is not less), *(offered(t, t.value) for t in totals)])
+               for less in said]
     for offer in offers:
         if offer.properties:
             found, before = match(again, offer), match(job, offer)

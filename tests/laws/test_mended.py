@@ -75,6 +75,9 @@ CASES = {
                      "<Resource name='GPU' metric='PerNode'>3</Resource>"),
         group(TASKS.format(3), PER_NODE.format(1)), group(TASKS.format(6), in_requested("<NodeCount>2</NodeCount>"),
                                                           each("<Memory units='GB'>3</Memory>"))),
+    "memory of each processor beside that of each task": document(
+        "<Memory units='GB' metric='PerProcessor'>1</Memory>", group(TASKS.format(5)),
+        group(TASKS.format(2), PER_NODE.format(1), each("<Memory units='GB'>8</Memory>"))),
     "a range that ends below its tasks": document(in_requested(GE_LE.format(3, 3)), group(TASKS.format(7))),
     "a range of processors for several tasks": document(
         in_requested(GE_LE.format(10, 18)), group(TASKS.format(2), PER_NODE.format(2), each(
@@ -84,6 +87,10 @@ CASES = {
     "a range of processors on two nodes": document(in_requested("<NodeCount>2</NodeCount>", GE_LE.format(4, 8))),
     "amounts of one processor": document("<Processors>1</Processors>", "<Disk units='GB'>8</Disk>",
                                          "<Resource name='GPU'>1</Resource>"),
+    "a range without a least": document(in_requested('<Processors op="LE">15</Processors>')),
+    "a resource counted by the site": document("<Resource name='fpga'>1</Resource>"),
+    "one start on several nodes": document("<Processors>3</Processors>", group(
+        in_requested("<NodeCount>4</NodeCount>", "<Processors>12</Processors>"), each("<Processors>3</Processors>"))),
     "an uneven geometry with more processors than tasks": document(
         "<Processors>12</Processors>",
         group('<TaskDistribution type="Geometry">{1,2}{3,4,5,6}{7}{8,9,10}</TaskDistribution>')),

@@ -259,6 +259,8 @@ def _each_node(asking: Asking, part: Part, e: Entry, count: int) -> int | None:
                        + ("the job does not say how many nodes" if nodes is None or total is None else
                           f"{total} cannot be shared out evenly among {nodes}"))
         return None
-    if nodes > 1:
+    if part.node_total is None:
+        asking.note(APPROXIMATED, e, "counted for each node, and the job does not say how many")
+    elif nodes > 1:
         asking.note(APPROXIMATED, e, f"{total} in all are written as {total // nodes} on each of {nodes} nodes")
     return total // nodes

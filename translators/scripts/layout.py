@@ -104,7 +104,8 @@ def of_whole_job(asking: Asking, parts: Sequence[Part], *, memory: bool = False)
     for amounts in ([part.memory for part in parts], [part.gpus for part in parts]):
         shared_by = [amount for amount in amounts if amount is not None and amount.entry.level == JOB]
         if shared_by and len(shared_by) < sum(amount is not None for amount in amounts):
-            asking.note(APPROXIMATED, shared_by[0].entry, "asked for of the task groups that do not say their own")
+            asking.dropped(shared_by[0].entry, "it is that of all task groups; only those that say nothing of it "
+                           "are asked for it")
     for tag, counts in (("Processors", [part.processor_total for part in parts]),
                         ("NodeCount", [part.node_total for part in parts])):
         entry = asking.one(tag, (JOB,)) if any(e.level == JOB for e in asking.said(tag)) else None

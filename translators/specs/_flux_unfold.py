@@ -94,10 +94,7 @@ class Unfold:
         tasks *= count.get("per_slot", 1)
         if layout.nodes is not None:
             self.made.append(("--nodes", str(layout.nodes)))
-            if tasks < layout.nodes:
-                self.tell("tasks", f"tasks: {tasks} on {layout.nodes} nodes are read as one on each")
-                tasks = layout.nodes
-        elif layout.total > tasks:
+        if layout.total > tasks:
             self.copies, self.slots = tasks, layout
             tasks = layout.total
         self.made.append(("--nslots", str(tasks)))
