@@ -57,7 +57,7 @@ def lint(name: str, data: bytes, path: str = "-", policy: Policy | None = None) 
     texts = {line.number: line.text for line in script.lines}
     made = Findings(path)
     for check in CHECKS:
-        if not check.dialects or name in check.dialects:
+        if not check.dialects or name in check.dialects or check.rule in dialect.checks:
             for hit in check.run(script):
                 made.add(check.rule, hit.subject, hit.message, severity=hit.severity, line=hit.line, column=hit.column,
                          excerpt=texts.get(hit.line, ""))

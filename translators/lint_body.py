@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from sssjob.limits import LIMITS
-from sssjob.translators.bodies.facts import FACTS, Facts
+from sssjob.translators.bodies.facts import Facts
 from sssjob.translators.lint_base import Hit, Script
-from sssjob.translators.scripts.body import facts_of
+from sssjob.translators.scripts.body import all_facts, facts_of
 
 __all__ = ["foreign_variables", "unset"]
 
@@ -17,7 +17,7 @@ def foreign_variables(script: Script) -> Iterator[Hit]:
     own = facts_of(script.dialect)
     if own is None:
         return
-    for facts in {f.prefixes: f for f in FACTS.values() if f.prefixes != own.prefixes}.values():
+    for facts in {f.prefixes: f for f in all_facts().values() if f.prefixes != own.prefixes}.values():
         seen: set[str] = set()
         for name, line, column, _ in _uses(script, facts):
             if facts.own(name) and name not in seen and not name.startswith(own.prefixes):

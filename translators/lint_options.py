@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 from sssjob.translators.lint_base import Hit, Script
+from sssjob.translators.scripts.base import Dialect
 from sssjob.translators.scripts.raw import Option
 
 __all__ = ["TOKENS", "no_limit", "patterns", "resources", "short", "signs", "streams", "twice", "two_fields",
@@ -40,7 +41,8 @@ def twice(script: Script) -> Iterator[Hit]:
         first: dict[str, Option] = {}
         for option in part:
             before = first.setdefault(option.name, option)
-            if before.value != option.value and option.line and option.name not in _ADDED:
+            if before.value != option.value and option.line and option.name not in (
+                    *_ADDED, *script.dialect.adds):
                 yield Hit(option.line, option.column, option.name, f"{option.shown}: line {before.line} says "
                           f"{before.shown}; the last one counts")
 
@@ -86,7 +88,7 @@ _STANDARD: Final = ("arch", "cput", "pcput", "file", "host", "mem", "mpiprocs", 
 
 def unexpanded(script: Script) -> Iterator[Hit]:
     """Variables in directives, which no shell reads."""
-    allowed = _PSEUDO.get(script.dialect.name, ())
+    allowed = _PSEUDO.get(script.dialect.name, script.dialect.filled)
     for option in script.options:
         for hit in _VARIABLE.finditer(option.value or ""):
             name = hit[1] or hit[2]
@@ -147,7 +149,7 @@ def streams(script: Script) -> Iterator[Hit]:
     for part in script.parts:
         last = {option.name: option for option in part}
         for option in part:
-            why = _astray(script.dialect.name, option, last)
+            why = _astray(script.dialect, option, last)
             if why:
                 yield Hit(option.line, option.column, option.name, f"{option.shown}: {why}")
         join, unused = last.get("-j"), last.get("-e")
@@ -156,22 +158,22 @@ def streams(script: Script) -> Iterator[Hit]:
                       "to the file of standard output")
 
 
-def _astray(dialect: str, option: Option, last: Mapping[str, Option]) -> str:
+def _astray(dialect: Dialect, option: Option, last: Mapping[str, Option]) -> str:
     """Why a stream does not go to the file that its option seems to name, or nothing."""
     value = option.value or ""
-    if dialect in ("pbspro", "torque"):
+    if dialect.name in ("pbspro", "torque"):
         return f"standard output goes to a file {value}; -j oe joins the two" \
             if option.name == "-o" and value in ("e", "eo") else ""
     if option.name not in _OUTPUTS:
         return ""
-    if value.endswith("/") and dialect in ("slurm", "flux", "cobalt"):
+    if value.endswith("/") and not dialect.folders:
         return "a file is wanted, and this names a folder"
-    if dialect == "slurm" and "--array" in last and last[option.name] is option and not _APART.search(value):
+    if dialect.name == "slurm" and "--array" in last and last[option.name] is option and not _APART.search(value):
         return "all elements of the array write into one file; %A_%a keeps them apart"
     return ""
 
 
-_OUTPUTS: Final = ("--output", "--error", "-o", "-e")
+_OUTPUTS: Final = ("--output", "--error", "--stdout", "--stderr", "-o", "-e")
 #: A pattern that differs between the elements of an array, or a file that takes everything.
 _APART: Final = re.compile(r"%\d*[ajJ]|\A/dev/(?!shm/)", re.ASCII)
 

@@ -62,14 +62,14 @@ def command(session: Session, one: str, other: str, sources: tuple[str, ...], no
 def _habits() -> Habits:
     """What the dialects do without a word."""
     from sssjob.compare import Habits
-    from sssjob.translators.bodies.facts import FACTS
     from sssjob.translators.scripts.base import dialect_of
+    from sssjob.translators.scripts.body import all_facts
 
     def merges(name: str) -> bool:
         dialect = dialect_of(name)
         return dialect is not None and dialect.merges
 
-    return Habits(merges, frozenset(name for facts in FACTS.values() for name, meaning in facts.variables.items()
+    return Habits(merges, frozenset(name for facts in all_facts().values() for name, meaning in facts.variables.items()
                                     if meaning == "submit_dir"))
 
 

@@ -10,7 +10,7 @@ from sssjob.element import Container, Property
 from sssjob.findings import Policy
 from sssjob.model import Job
 from sssjob.translators import ReadContext, get
-from sssjob.translators.scripts.examples import EXAMPLES, GAPS, WITHOUT, script
+from sssjob.translators.scripts.examples import examples, gaps, script, without
 
 __all__ = ["KEPT", "options", "read_as"]
 
@@ -59,10 +59,10 @@ def _lines() -> Iterator[str]:
         "")
     yield from table(("attribute", "dialect", "options", "properties"), (
         (attribute if number == 0 else "", f"`{dialect}`", _shown(text), ", ".join(read_as(dialect, text)))
-        for attribute, by in EXAMPLES.items() for number, (dialect, text) in enumerate(by.items())))
+        for attribute, by in examples().items() for number, (dialect, text) in enumerate(by.items())))
     yield from ("", "## Named gaps", "", "Where a dialect keeps its option for itself, and why.", "")
-    yield from table(("attribute", "why"), GAPS.items())
+    yield from table(("attribute", "why"), gaps().items())
     yield from ("", "## Without an option", "", "What a dialect says in another way, or not at all.", "")
     yield from table(("attribute", "dialect", "how"), (
         (attribute if number == 0 else "", f"`{dialect}`", how)
-        for attribute, by in WITHOUT.items() for number, (dialect, how) in enumerate(by.items())))
+        for attribute, by in without().items() for number, (dialect, how) in enumerate(by.items())))

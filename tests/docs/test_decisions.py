@@ -16,8 +16,8 @@ ROWS = {int(number) for number in re.findall(r"^### (\d+)\. ", PAGE.read_text(),
 #: "decisions 4, 5", "decisions 7 and 8", "decision 13".
 REFERENCE = re.compile(r"\bdecisions?\s+(\d+(?:(?:,\s*|\s+and\s+)\d+)*)")
 #: Names of working papers that are no part of the repository, and letters of the plan that it was built by.
-OUTSIDE = re.compile(r"rosetta \d|\bjob-states\b|\blrm-facts\b|\bof the design\b|\bHOUSE-\d|\bMEANING-\d|\bspecs/[\w-]+\.md"
-                     r"|\bstyle\.md\b|\bthreats\.md\b", re.IGNORECASE)
+OUTSIDE = re.compile(r"rosetta \d|\bjob-states\b|\blrm-facts\b|\bof the design\b|\bHOUSE-\d|\bMEANING-\d|"
+                     r"\bspecs/[\w-]+\.md|\bstyle\.md\b|\bthreats\.md\b", re.IGNORECASE)
 
 
 def texts() -> Iterator[tuple[str, str]]:

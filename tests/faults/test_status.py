@@ -154,7 +154,7 @@ def test_purged_before_its_end_was_seen(stand: Stand, accounting: bool, records:
 
 
 def test_ended_but_nobody_knows_how(tmp_path: Path) -> None:
-    """E20: PBS says that a job has ended and states no exit status: that is FAILED with unknown-exit, never COMPLETED."""
+    """E20: PBS says that a job has ended and states no exit status: FAILED with unknown-exit, never COMPLETED."""
     from psij.executors.batch._evidence import Evidence, decide
 
     ended_somehow = JobStatus(F, metadata={"reason": "unknown-exit", "native_state": "F"})

@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     from sssjob.translators.records.table import Table
 
 __all__ = [
-    "BYTES", "REASONS", "UNFORESEEN", "Counts", "Heading", "Parting", "Reading", "Record", "RecordTranslator",
+    "BYTES", "REASONS", "UNFORESEEN", "Counts", "Heading", "Line", "Parting", "Reading", "Record", "RecordTranslator",
     "Rejected", "Stream", "amount", "as_job", "count", "effective_jobs", "group", "group_id", "heading", "leaf",
     "micros", "moment", "no_reading", "no_writing", "node", "number", "prop", "recall", "rounded", "seconds", "sixths",
     "thousands", "translator", "unforeseen", "words",

@@ -13,12 +13,13 @@ from sssjob.element import Property
 from sssjob.limits import LIMITS
 from sssjob.model import Job
 from sssjob.translators.bodies.facts import FACTS, MODES, Facts, Mode
+from sssjob.translators.scripts.rows import dialects
 from sssjob.units import to_bytes
 
 if TYPE_CHECKING:
     from sssjob.translators.scripts.base import Asking, Dialect
 
-__all__ = ["asked", "carry", "facts_of", "known", "mode_of"]
+__all__ = ["all_facts", "asked", "carry", "facts_of", "known", "mode_of"]
 
 _DEFAULT: Final[Mode] = "shim"      # decisions 48
 _SHIM: Final = "# >>> sssjob shim: "
@@ -39,6 +40,11 @@ def facts_of(dialect: Dialect | None) -> Facts | None:
     if dialect.body is not None or dialect.name in FACTS:
         return dialect.body or FACTS[dialect.name]
     return Facts(dialect.name, dialect.title, dialect.variables or ("\n",), {}, {}, {})
+
+
+def all_facts() -> dict[str, Facts]:
+    """What the jobs of each manager find: the built-in ones, and those of dialects that brought their own."""
+    return FACTS | {dialect.name: dialect.body for dialect in dialects() if dialect.body is not None}
 
 
 def carry(asking: Asking, shebang: str, body: str, first: int) -> str:

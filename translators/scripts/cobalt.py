@@ -454,5 +454,5 @@ ROWS: Final[tuple[AnyRow, ...]] = (
 
 DIALECT: Final = Dialect(
     "cobalt", "Cobalt", PREFIX, ROWS, scan, directive, arguments, {"{jobid}": "$jobid"}, ("COBALT_",), live,
-    (".cobalt", ".sh"), exports=False, merges=False, marks=(PREFIX,), spellings=("mode=script",))
+    (".cobalt", ".sh"), exports=False, merges=False, marks=(PREFIX,), spellings=("mode=script",), folders=False)
 TRANSLATOR: Final = translator(DIALECT)

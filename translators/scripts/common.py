@@ -27,7 +27,7 @@ from sssjob.translators.scripts.raw import Option, split_outside
 
 __all__ = ["MAIL", "OF_DEPENDENCIES", "OF_FILES", "OF_MAIL", "SCHEDULER", "array", "dependencies", "directory",
            "file_name", "foreign_id", "mail", "moment", "named_variables", "read_dependencies", "read_mail",
-           "read_variables", "rowed", "source_merges", "user_hold", "variables"]
+           "read_variables", "rowed", "source_merges", "streams", "user_hold", "variables"]
 
 #: The place of an Extension that several resource managers know.
 SCHEDULER: Final = "Extension[name={},type=Scheduler]"
@@ -363,6 +363,32 @@ def source_merges(asking: Asking) -> bool:
     """Whether the source puts both streams into one file unless two are named."""
     source = dialect_of(asking.source)
     return source is not None and source.merges
+
+
+def streams(output: str, error: str, source: str = "") -> Special:
+    """The options of the files of standard output, standard error and (source) standard input, spelled by the tokens of
+    the dialect, for a manager that keeps both outputs apart unless the same file is named twice."""
+    options = {output: "OutputFile", error: "ErrorFile"} | ({source: "InputFile"} if source else {})
+
+    def read(reading: Reading, directives: Mapping[str, Option]) -> None:
+        for name, option in directives.items():
+            reading.row(Row(name, options[name], reading.dialect.file_names), option)
+
+    def write(asking: Asking) -> Written:
+        files = {tag: file_name(asking, tag, folder=asking.dialect.folders) for tag in options.values()}
+        names = {tag: text for tag, (text, _) in files.items()}
+        together = merged(asking, files["ErrorFile"], files["OutputFile"])
+        if together:
+            kept, follows = ("OutputFile", "ErrorFile") if together == "oe" else ("ErrorFile", "OutputFile")
+            names[kept] = names[follows] = names[kept] or names[follows]
+            asking.note(APPROXIMATED, None, f"{follows}: both streams are sent to the same file", "info", follows)
+        elif names["OutputFile"] is not None and "ErrorFile" not in asking.tags and source_merges(asking):
+            names["ErrorFile"] = names["OutputFile"]
+            asking.note(APPROXIMATED, None, f"ErrorFile: without one {asking.origin} sends both streams to one file; "
+                        "it is named twice", "info", "ErrorFile")
+        return [(name, text) for name, tag in options.items() if (text := names[tag])]
+
+    return Special(tuple(options), read, write, of=tuple(options.values()))
 
 
 def array(asking: Asking, *, lists: bool, step: bool, throttle: bool = True) -> str | None:

@@ -6,9 +6,13 @@ and flux-batch(1). ``docs/reference/options.md`` is made of them, and tests hold
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final
 
-__all__ = ["EXAMPLES", "GAPS", "SPELLED", "WITHOUT", "script"]
+from sssjob.translators.registry import BUILT_IN
+from sssjob.translators.scripts.rows import Dialect, dialect_of, dialects
+
+__all__ = ["EXAMPLES", "GAPS", "SPELLED", "WITHOUT", "examples", "gaps", "script", "without"]
 
 #: Attribute -> dialect -> options.
 EXAMPLES: Final[dict[str, dict[str, str]]] = {
@@ -288,12 +292,42 @@ WITHOUT: Final = {
     "variable with a comma": {"sge": "none: -v parts at commas whatever is quoted (told)"},
 }
 
-_PREFIXES: Final = {"slurm": "#SBATCH ", "pbspro": "#PBS ", "torque": "#PBS ", "lsf": "#BSUB ", "sge": "#$ ",
-                    "cobalt": "#COBALT ", "flux": "#FLUX: "}
+
+def examples() -> dict[str, dict[str, str]]:
+    """Attribute -> dialect -> options: the table above, and what dialects bring themselves (``Dialect.examples``)."""
+    return _with(EXAMPLES, {dialect.name: dialect.examples for dialect in _dialects()})
+
+
+def without() -> dict[str, dict[str, str]]:
+    """Attribute -> dialect -> how it is said without an option (``WITHOUT``, ``Dialect.without``)."""
+    return _with(WITHOUT, {dialect.name: dialect.without for dialect in _dialects()})
+
+
+def gaps() -> dict[str, str]:
+    """Attribute -> why the option for it is kept for its own dialect (``GAPS``, ``Dialect.gaps``)."""
+    return GAPS | {attribute: why for dialect in _dialects() for attribute, why in dialect.gaps.items()}
+
+
+def _dialects() -> tuple[Dialect, ...]:
+    """All built-in dialects, and those of others that are in use."""
+    for name, module in BUILT_IN.items():
+        if ".scripts." in module:
+            dialect_of(name)
+    return dialects()
+
+
+def _with(table: Mapping[str, Mapping[str, str]], own: Mapping[str, Mapping[str, str]]) -> dict[str, dict[str, str]]:
+    merged = {attribute: dict(by) for attribute, by in table.items()}
+    for dialect, texts in own.items():
+        for attribute, text in texts.items():
+            merged.setdefault(attribute, {})[dialect] = text
+    return merged
 
 
 def script(dialect: str, options: str) -> str:
     """A script with options of a dialect and nothing else."""
     if dialect == "htcondor":
         return f"executable = a\n{options}\nqueue {2 if 'max_materialize' in options else 1}\n"
-    return f"#!/bin/sh\n{_PREFIXES[dialect]}{options}\n./a\n"
+    known = dialect_of(dialect)
+    assert known is not None
+    return f"#!/bin/sh\n{known.prefix} {options}\n./a\n"

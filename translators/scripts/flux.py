@@ -341,5 +341,5 @@ ROWS: Final[tuple[AnyRow, ...]] = (
 
 DIALECT: Final = Dialect(
     "flux", "Flux", "#FLUX:", ROWS, scan, directive, arguments, _TOKENS, ("FLUX_",), live, (".flux", ".sh"),
-    disarm="#off ", marks=("flux:", "FLUX:"), launcher="flux run")
+    disarm="#off ", marks=("flux:", "FLUX:"), launcher="flux run", folders=False)
 TRANSLATOR: Final = translator(DIALECT)

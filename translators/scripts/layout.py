@@ -347,13 +347,10 @@ def spread(asking: Asking, part: Part) -> None:
                 subject="NodeCount")
 
 
-#: Dialects whose slots are Processors: what starts tasks there starts one on each.
-_SLOTS: Final = ("lsf", "sge")
-
-
 def started(asking: Asking, part: Part) -> None:
-    """Make tasks of the slots of LSF and Grid Engine, for a target whose list of nodes has a line for each task."""
-    if asking.source in _SLOTS and (part.processors or 0) > 1 and part.processors_most is None \
+    """Make tasks of the slots of a source such as LSF, for a target whose list of nodes has a line for each task."""
+    source = asking.source_dialect
+    if source is not None and source.slots and (part.processors or 0) > 1 and part.processors_most is None \
             and (part.tasks, part.per_node, part.cpus, part.chunks) == (None, None, None, None):
         part.tasks, part.processors = part.processors, None
 

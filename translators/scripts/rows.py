@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
@@ -11,7 +12,7 @@ from sssjob.element import NO_ATTRIBUTES, Property, new_property
 from sssjob.model import Document
 from sssjob.request.asked import AMOUNTS, JOB, NEAREST, TASK, Target
 from sssjob.translators.bodies.facts import Facts
-from sssjob.translators.scripts.grammars import TEXT, Grammar
+from sssjob.translators.scripts.grammars import TEXT, Grammar, file_reader
 from sssjob.translators.scripts.raw import Line, Option
 
 if TYPE_CHECKING:
@@ -22,8 +23,8 @@ if TYPE_CHECKING:
 
 __all__ = [
     "APPROXIMATED", "BYTES", "CONTRADICTORY", "DEAD", "DIALECT", "DROPPED", "INVENTED", "PARTS", "REFUSED",
-    "SCRIPT", "SITE", "TEMPLATED", "AnyRow", "Dialect", "Place", "Row", "Scan", "ScriptDocument", "Special",
-    "dialect_of", "known_as", "of_part", "place", "table",
+    "SCRIPT", "SITE", "STREAMS", "TEMPLATED", "AnyRow", "Dialect", "Place", "Row", "Scan", "ScriptDocument", "Special",
+    "dialect_of", "dialects", "known_as", "of_part", "place", "table",
 ]
 
 #: Rules of findings.
@@ -36,6 +37,8 @@ CONTRADICTORY: Final = "SSS304"
 DEAD: Final = "SSS506"
 TEMPLATED: Final = "SSS507"
 
+#: Properties whose value is the name of a file, in which tokens such as ``{jobid}`` may stand.
+STREAMS: Final = ("InputFile", "OutputFile", "ErrorFile")
 #: Parts of a heterogeneous job that are taken apart.
 PARTS: Final = 500
 SCRIPT: Final = "Script"
@@ -166,9 +169,23 @@ class Dialect:
     separator: str = ""             # option between the parts of a heterogeneous job
     open: tuple[str, ...] = ()      # beginnings of options whose names are the site's, such as ``l `` of PBS
     body: Facts | None = None       # what a job finds, of a dialect that is not in bodies/facts.py
+    slots: bool = False             # a job asks for slots, and its list of hosts has a line for each of them
+    folders: bool = True            # a file of standard output may be named by its folder alone
     rules: Mapping[str, str] = field(default_factory=dict)      # of a TaskDistribution, lower case -> its own word
     launcher: str = "mpirun"        # what starts copies of an executable; empty: the manager itself starts the one
     foreign: tuple[str, ...] = ()   # options that belong to a relative: the manager would take or refuse them later
+    adds: tuple[str, ...] = ()      # options that add to what was said before when they are given again
+    filled: tuple[str, ...] = ()    # shell variables that the manager itself replaces in the values of directives
+    checks: tuple[str, ...] = ()    # rules of lint that apply beside those for all dialects
+    examples: Mapping[str, str] = field(default_factory=dict)   # attribute of a job -> options that state it
+    gaps: Mapping[str, str] = field(default_factory=dict)       # attribute -> why its option is kept for this dialect
+    without: Mapping[str, str] = field(default_factory=dict)    # attribute -> how it is said without an option
+
+    def __post_init__(self) -> None:
+        for row in self.rows:
+            if isinstance(row, Row) and row.grammar is TEXT and row.place and place(row.place).tag in STREAMS:
+                raise ValueError(f"{row.name}: a plain row cannot hold the tokens of file names; {row.place} wants "
+                                 "common.streams, or a Special that calls common.file_name")
 
     @cached_property
     def known(self) -> dict[str, AnyRow]:
@@ -179,6 +196,13 @@ class Dialect:
     def places(self) -> dict[str, int]:
         """Option -> place of its row in the order."""
         return {name: number for number, row in enumerate(self.rows) for name in row.names}
+
+    @cached_property
+    def file_names(self) -> Grammar:
+        """How the names of files are read: the dialect's own tokens become the canonical ones."""
+        canonical = {native: token for token, native in self.tokens.items()}
+        native = "|".join(re.escape(text) for text in sorted(canonical, key=len, reverse=True))
+        return Grammar(file_reader(canonical, f"(?P<name>{native or '(?!)'})"), str, "a file name")
 
     @cached_property
     def target(self) -> Target:
@@ -298,6 +322,11 @@ def dialect_of(name: str) -> Dialect | None:
             _OTHERS.add(name)       # looking a name up among all that is installed takes milliseconds
         return None
     return _DIALECTS.get(name)
+
+
+def dialects() -> tuple[Dialect, ...]:
+    """The dialects whose modules have been imported so far."""
+    return tuple(_DIALECTS.values())
 
 
 def known_as(dialect: Dialect) -> None:

@@ -429,5 +429,5 @@ ROWS: Final[tuple[AnyRow, ...]] = (
 DIALECT: Final = Dialect(
     "sge", "Grid Engine", PREFIX, ROWS, scan, directive, arguments, _TOKENS, ("SGE_",), live, (".sge", ".sh"),
     starts_in="home", exports=False, merges=False, open=("soft ",), marks=(PREFIX,), index=_index,
-    spellings=("memory",))
+    spellings=("memory",), slots=True)
 TRANSLATOR: Final = translator(DIALECT)

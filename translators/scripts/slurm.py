@@ -395,5 +395,5 @@ _OTHER: Final = tuple(Row(f"--{name}") for name in sorted(LONG) if name not in S
 DIALECT: Final = Dialect(
     "slurm", "Slurm", "#SBATCH", (*ROWS, *_OTHER), scan, directive, arguments, _TOKENS,
     ("SLURM_", "SBATCH_"), live, (".sbatch", ".slurm", ".sh"), separator="hetjob", pads=True, rules=_RULES,
-    marks=PREFIXES, launcher="srun")
+    marks=PREFIXES, launcher="srun", folders=False)
 TRANSLATOR: Final = translator(DIALECT)
