@@ -103,7 +103,7 @@ def _part(module: str, name: str) -> Any:
 def objects(bench: Bench) -> Iterator[Measure]:
     """Every field of every job as typed objects, all checks on."""
     read = _part("reader", "read_document")
-    for paused, bar in ((True, 3.0), (False, 5.5)):
+    for paused, bar in ((True, 4.0), (False, 5.5)):
         name = f"typed objects, collector {'paused' if paused else 'running'}"
         yield bench.ratio(name, bar, lambda p=paused: read(bench.path, pause_gc=p))  # type: ignore[misc]
 

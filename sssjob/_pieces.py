@@ -34,6 +34,7 @@ _DECLARED: Final = re.compile(r"\sxmlns(?::[\w.-]+)?\s*=\s*(?:\"[^\"]*\"|'[^']*'
 _SECTION: Final = re.compile(r"<!--.*?-->(?:\s*<!--.*?-->)*|<!\[CDATA\[(.*?)\]\]>|<[!?]", re.S)
 _TAG: Final = re.compile(r"<(/?)[^<>\"'/]*(?:(?:\"[^\"]*\"|'[^']*')[^<>\"'/]*)*(/?)>")
 _CHILD: Final = re.compile(r"<([A-Za-z_][^\s/<>]*)")
+_DECLARATION: Final = 256   # bytes in which the declaration of a document begins
 _FAR: Final = 1 << 16       # characters in which the end tag of an element is looked for
 _SLOW: Final = 50           # children that may take thought, beside half of all
 _PIECES: Final = 20_000     # pieces that a level keeps
@@ -277,7 +278,7 @@ def cut(text: Text, level: Level, depth: int, careful: Callable[[int, int, int, 
         at = stop
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Text:
     """A document ready to be cut: a root element whose tag starts at ``begin`` and ends before ``at``.
 
@@ -299,7 +300,8 @@ def plain_text(data: bytes, limits: Limits) -> Text | None:
     """A document as text that can be cut, or None when it has to be read by a tree."""
     try:
         data = clean_bytes(data, Findings(), limits)
-        text = data.removeprefix(BOM_UTF8).decode(character_set(data))
+        declared = b"<?xml" in data[:_DECLARATION]
+        text = data.removeprefix(BOM_UTF8).decode(character_set(data) if declared else "utf-8")
     except (RejectedError, UnicodeDecodeError, LookupError):
         return None
     if long_tag(data, limits) or (
@@ -307,7 +309,7 @@ def plain_text(data: bytes, limits: Limits) -> Text | None:
         return None
     if "\r" in text:
         text = text.replace("\r\n", "\n")
-    prolog = _PROLOG.match(text)
+    prolog = None if text[:2] == "<J" else _PROLOG.match(text)
     at = prolog.end() if prolog else 0
     if "\r" in text:
         return None
@@ -331,7 +333,8 @@ def plain_text(data: bytes, limits: Limits) -> Text | None:
 
 def _text(text: str, start: re.Match[str], prefixed: bool) -> Text:
     first = text.count("\n", 0, start.start()) + 1
-    return Text(text, start.start(), start.end(), start[2], _DECLARED.sub("", start[3]), first,
+    attributes = start[3] and _DECLARED.sub("", start[3])
+    return Text(text, start.start(), start.end(), start[2], attributes, first,
                 first + start.group().count("\n"), prefixed)
 
 

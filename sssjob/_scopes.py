@@ -138,7 +138,8 @@ class Scope(Level):
     known: dict[str, tuple[Any, int]] = field(default_factory=dict)
     fronts: dict[str, list[Step]] = field(default_factory=dict)
     heads: dict[str, Any] = field(default_factory=dict)
-    trial: Trial | None = None
+    trial: Callable[[], Trial] | None = None
+    above: Level | None = None      # what is read where a job stands for itself
 
     def fresh(self) -> Scope:
         """The same without anything read."""
@@ -159,19 +160,19 @@ class Scope(Level):
         """The property that ``<head>text</...>`` is; None where it is taken as absent. Raises Thought."""
         if self.trial is None:
             raise Thought
-        return self.trial.leaf(self, head, text)
+        return self.trial().leaf(self, head, text)
 
     def inner(self, head: str) -> tuple[Scope, Start]:
         """The scope of the container that starts with ``<head>``, and what its tag says. Raises Thought."""
         if self.trial is None:
             raise Thought
-        return self.trial.start(self, head)
+        return self.trial().start(self, head)
 
     def made(self, items: list[Any], line: int, more: Start, into: list[Any]) -> None:
         """Add the container that was read. Raises Thought where something is to be told of it."""
         if self.single and self.repeats(items):
             raise Thought
-        if not items and (self.trial is None or not self.trial.may_be_empty(self)):
+        if not items and (self.trial is None or not self.trial().may_be_empty(self)):
             raise Thought
         spelling, attributes, wrapped = more
         if wrapped:
@@ -184,6 +185,7 @@ class Scope(Level):
 
     def forget(self) -> None:
         """Forget what holds for one document only."""
+        self.above = None
         self.known.clear()
         self.fronts.clear()
         self.heads.clear()

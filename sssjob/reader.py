@@ -44,7 +44,7 @@ _PIECE: Final = 1 << 24     # bytes asked for at a time
 _SMALL: Final = 100_000     # bytes of a document whose scopes are pooled
 _POOLED: Final = 4          # scopes of a profile that are kept
 _LOOK: Final = 100          # reads after which it is looked whether these have grown
-_KEPT: Final = 20_000       # texts that they may hold then
+_KEPT: Final = 50_000       # texts that they may hold then
 _reads: Final = count(1)
 #: Profile -> scopes with what small documents left there, which make the next several times as fast (popped while in
 #: use, so threads do not share). Now and then they start anew, for they must not grow without end.
@@ -56,7 +56,7 @@ class _Roots(Level):
 
     __slots__ = ("classes", "trial")
 
-    def __init__(self, trial: Trial, classes: dict[str, Scope]) -> None:
+    def __init__(self, trial: Callable[[], Trial], classes: dict[str, Scope]) -> None:
         super().__init__()
         self.trial = trial
         self.classes = classes
@@ -67,20 +67,26 @@ class _Roots(Level):
 
     def inner(self, head: str) -> tuple[Scope, Start]:
         """The scope of a job or another root."""
-        return self.trial.start(self.classes["Job"], head, self.classes)
+        return self.trial().start(self.classes["Job"], head, self.classes)
 
 
 class _Reader(ElementReader):
     """Turns documents into objects: envelopes, Files, and what is read as text."""
 
-    __slots__ = ("files", "text", "trial")
+    __slots__ = ("_trial", "files", "text")
 
     def __init__(self, profile: Profile, findings: Findings, limits: Limits, default: Policy,
                  locate: Callable[[Any], tuple[int, int, str]], scopes: dict[str, Scope]) -> None:
         super().__init__(profile, findings, limits, default, locate, scopes)
         self.files: dict[str, File] = {}
         self.text: Text | None = None       # the jobs of an envelope
-        self.trial = Trial(self)
+        self._trial: Trial | None = None
+
+    def trial(self) -> Trial:
+        """Who tries what a text says; made when something is new."""
+        if self._trial is None:
+            self._trial = Trial(self)
+        return self._trial
 
     # -- envelopes
     def envelope(self, element: Any, depth: int = 0) -> Raw:
@@ -168,10 +174,11 @@ class _Reader(ElementReader):
     def read(self, text: Text, data: bytes, path: str) -> Document:
         """The document, read as text. Raises Thought when all of it has to be read as a tree."""
         name = self.root_name(text.name)
-        for root in _ROOTS:
+        trial = self.trial
+        for root in () if "JobGroup" in self.scopes else _ROOTS:
             self.scope(root)
         for scope in self.scopes.values():
-            scope.trial = self.trial
+            scope.trial = trial
         if name is None:
             self.text = start_of(text, "JobGroup") or start_of(text, "Data")
             return self.tree(data, path)
@@ -185,8 +192,14 @@ class _Reader(ElementReader):
 
     def _roots(self) -> _Roots:
         """What may stand where jobs stand."""
-        names = [*_ROOTS, "UsageRecord", "job", "jobgroup"]
-        return _Roots(self.trial, {n: self.scope(name) for n in names if (name := self.root_name(n)) is not None})
+        job = self.scope("Job")
+        roots = job.above
+        if not isinstance(roots, _Roots):
+            names = [*_ROOTS, "UsageRecord", "job", "jobgroup"]
+            roots = job.above = _Roots(self.trial, {
+                n: self.scope(name) for n in names if (name := self.root_name(n)) is not None})
+        roots.trial = self.trial
+        return roots
 
     def group(self, text: Text, root: Callable[[], Any], child: Callable[[int], Any]) -> Container:
         """A JobGroup whose text this is; root, child: its elements, for what takes thought. Raises Thought."""

@@ -120,11 +120,10 @@ def rows(source: Source, columns: Sequence[str] = ACCOUNTING, *, path: str = "-"
     for group in [root] if whole else root.xpath(_GROUPS):
         space, end, local = group.tag.rpartition("}")
         space += end
-        names, jobs = table.names(space), {f"{space}{name}" for name in _JOBS}
+        names, jobs = table.names(space), [f"{space}{name}" for name in _JOBS]
         defaults = [table.texts(d, *names) for d in group.iterchildren(f"{space}JobDefaults")]
-        for job in [group] if local in _JOBS else group:
-            if job.tag in jobs:
-                yield _typed(table.columns, _filled(table.texts(job, *names), defaults), job.sourceline, found)
+        for job in [group] if local in _JOBS else group.iterchildren(*jobs):
+            yield _typed(table.columns, _filled(table.texts(job, *names), defaults), job.sourceline, found)
 
 
 def _filled(texts: _Texts, defaults: list[_Texts]) -> _Texts:
