@@ -5,10 +5,12 @@ amounts, drawn with a fixed seed."""
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
+import re
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Final
 
-__all__ = ["job_documents", "write_group"]
+__all__ = ["LAYOUTS", "job_documents", "write_group"]
 
 _MODERATE = """  <Job>
     <Id>PBS.{n}.0</Id>
@@ -120,3 +122,35 @@ def write_group(path: Path, jobs: int) -> Path:
         out.writelines(job_documents(jobs))
         out.write("  <JobDefaults>\n    <SubmitHost>asteroid.lbl.gov</SubmitHost>\n  </JobDefaults>\n</JobGroup>\n")
     return path
+
+
+def _with_old_names(text: str) -> str:
+    """The document in the names of Maui and Gold."""
+    for name, old in (("Id", "JobId"), ("User", "UserId"), ("Project", "ProjectId"), ("State", "JobState"),
+                      ("Machine", "MachineName")):
+        text = re.sub(rf"\n    <{name}>(.*)</{name}>", rf"\n    <{old}>\1</{old}>", text)
+    return text.replace("Duration>", "WallDuration>")
+
+
+def _flat(text: str) -> str:
+    return re.sub(r"\n\s*", "", text)
+
+
+#: How programs lay out what they write: name -> the text of a group in that layout.
+LAYOUTS: Final[dict[str, Callable[[str], str]]] = {
+    "indented": str,
+    "no line breaks": _flat,
+    "CRLF": lambda text: text.replace("\n", "\r\n"),
+    "one comment": lambda text: text.replace("  <Job>\n", "  <!-- a\n comment -->\n  <Job>\n", 1),
+    "a comment in each job": lambda text: text.replace("    <Queue>", "    <!-- of the site --><Queue>"),
+    "default namespace": lambda text: text.replace(
+        "<JobGroup>", '<JobGroup xmlns="http://scidac.org/ScalableSystems">', 1),
+    "&amp; in every second job": lambda text: text.replace("<Name>Heavy Water", "<Name>R&amp;D"),
+    "CDATA in every second job": lambda text: text.replace("<Name>Heavy Water", "<Name><![CDATA[R&D]]>"),
+    "Maui: old names, empty elements": lambda text: _with_old_names(text).replace(
+        "    <Requested>\n", "    <Requested>\n      <NodeCount></NodeCount>\n"),
+    "Gold: old names, no line breaks": lambda text: _flat(_with_old_names(text)),
+    "Moab: old names, job": lambda text: _with_old_names(text).replace("Job>", "job>"),
+    "Bamboo: old names in a message": lambda text: "<Response>\n  <Data>\n" + _with_old_names(
+        text[text.index("  <Job>"):text.rindex("  <JobDefaults>")]) + "  </Data>\n</Response>\n",
+}

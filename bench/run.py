@@ -23,7 +23,7 @@ from typing import Any
 
 from lxml import etree
 
-from bench.documents import job_documents, write_group
+from bench.documents import LAYOUTS, job_documents, write_group
 
 __all__ = ["Bench", "Measure", "main", "measures", "wall"]
 
@@ -103,7 +103,7 @@ def _part(module: str, name: str) -> Any:
 def objects(bench: Bench) -> Iterator[Measure]:
     """Every field of every job as typed objects, all checks on."""
     read = _part("reader", "read_document")
-    for paused, bar in ((True, 3.0), (False, 5.5)):
+    for paused, bar in ((True, 4.0), (False, 5.5)):
         name = f"typed objects, collector {'paused' if paused else 'running'}"
         yield bench.ratio(name, bar, lambda p=paused: read(bench.path, pause_gc=p))  # type: ignore[misc]
 
@@ -112,6 +112,31 @@ def rows(bench: Bench) -> Iterator[Measure]:
     """Nine columns of accounting, as rows."""
     make = _part("rows", "rows")
     yield bench.ratio("nine columns as rows", 1.9, lambda: list(make(bench.path, COLUMNS)))
+
+
+def layouts(bench: Bench) -> Iterator[Measure]:
+    """The same of jobs in other layouts, each against a tree of the same text; the slowest first."""
+    read, columns = _part("reader", "read_document"), _part("rows", "rows")
+    text = bench.path.read_text(encoding="utf-8")
+    typed, tables = [], []
+    for name, lay in LAYOUTS.items():
+        data = lay(text).encode()
+        floor = bench.best(lambda d=data: _bare(d))  # type: ignore[misc]
+        whole = bench.best(lambda d=data: read(d, pause_gc=True))  # type: ignore[misc]
+        typed.append(Measure(f"typed objects: {name}", whole / floor, 4.0))
+        table = bench.best(lambda d=data: list(columns(d, COLUMNS)))  # type: ignore[misc]
+        tables.append(Measure(f"nine columns: {name}", table / floor, 1.9 if name == "indented" else 2.5))
+    for listed in (typed, tables):
+        yield from sorted(listed, key=lambda measure: measure.value or 0, reverse=True)
+
+
+def _bare(data: bytes) -> Any:
+    """The bare tree, with the collector paused."""
+    gc.disable()
+    try:
+        return etree.fromstring(data)
+    finally:
+        gc.enable()
 
 
 def arrow(bench: Bench) -> Iterator[Measure]:
@@ -204,7 +229,7 @@ def start(bench: Bench) -> Iterator[Measure]:
 
 def measures(bench: Bench, only: str = "") -> Iterator[Measure]:
     """All measures, one after another."""
-    for part in (objects, rows, arrow, writing, validation, small, queries, streaming, kept, start):
+    for part in (objects, rows, layouts, arrow, writing, validation, small, queries, streaming, kept, start):
         if only and only not in part.__name__:
             continue
         try:

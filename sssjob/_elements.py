@@ -45,31 +45,29 @@ _RELIEF: Final = 2_000
 class ElementReader:
     """Turns elements into objects for one document: profile, policy, findings and caches."""
 
-    __slots__ = ("_aliases", "_jobs", "_scopes", "_told", "default", "findings", "first", "limits", "locate", "profile",
-                 "whole")
+    __slots__ = ("_aliases", "_jobs", "default", "findings", "limits", "locate", "once", "profile", "scopes", "whole")
 
     def __init__(self, profile: Profile, findings: Findings, limits: Limits, default: Policy,
-                 locate: Callable[[Any], tuple[int, int, str]], scopes: dict[str, Scope]) -> None:
+                 locate: Callable[[Any], tuple[int, int, str]], scopes: dict[str, Scope],
+                 once: set[tuple[str, str]] | None = None) -> None:
         self.profile = profile
         self.findings = findings
         self.limits = limits
         self.default = default
         self.locate = locate
         self._jobs = 0
-        self.first = 1              # number of the first line of what is being read
         self.whole = False          # reading a whole document: everything made stays
-        self._scopes = scopes
+        self.scopes = scopes
         self._aliases: dict[tuple[str, str], Texts] = {}
-        self._told: set[tuple[str, str]] = set()
+        self.once: set[tuple[str, str]] = set() if once is None else once       # rule and subject told already
 
     # -- scopes
     def scope(self, container: str) -> Scope:
         """The scope of a container with the caches of this document."""
-        found = self._scopes.get(container)
+        found = self.scopes.get(container)
         if found is None:
-            found = self._scopes[container] = scope_of(container, self.profile.aliases).fresh()
+            found = self.scopes[container] = scope_of(container, self.profile.aliases).fresh()
             found.classes = {tag: self.scope(name) for tag, name in found.containers.items()}
-            found.starts = {f"<{name}>": inner for name, inner in found.classes.items() if name == inner.name}
             if not self.profile.liberal and not CONTAINERS[container].category:
                 found.single |= {n for n, e in in_scope(container).items() if e.once_in_text}
         return found
@@ -94,8 +92,8 @@ class ElementReader:
                   severity: Severity | None = None) -> None:
         """Record a finding the first time it occurs for a subject in this document."""
         self.findings.told += 1
-        if (rule, subject) not in self._told:
-            self._told.add((rule, subject))
+        if (rule, subject) not in self.once:
+            self.once.add((rule, subject))
             self.findings.add(rule, subject, message, policy=self.policy(element), path=lambda: _path(element),
                               severity=severity, place=lambda: self.locate(element))
 
@@ -108,11 +106,13 @@ class ElementReader:
         stray = element.text
         for child in element:
             tag = child.tag
+            if tag[0] == "{":           # names mean the same in any namespace
+                tag = tag.rpartition("}")[2]
             texts = texts_of(tag)
             if texts is None:
                 inner = scope.classes.get(tag)
                 if inner is None:
-                    self._other(child, tag, child.items(), scope, items, depth)
+                    self.other(child, tag, child.items(), scope, items, depth)
                 else:
                     append(self.container(child, inner, None if tag == inner.name else tag, depth + 1))
             else:
@@ -121,19 +121,19 @@ class ElementReader:
                     texts = texts.sets.get(tuple(attributes), NOTHING)
                 leaf = texts[child.text]
                 if leaf is None or len(child):
-                    self._other(child, tag, attributes, scope, items, depth)
+                    self.other(child, tag, attributes, scope, items, depth)
                 else:
                     append(leaf)
             if child.tail is not None:
                 stray = child.tail if stray is None else stray + child.tail
-        made = scope.make(items, None, None, element.sourceline + self.first - 1, spelling)
+        made = scope.make(items, None, None, element.sourceline, spelling)
         if spelling is not None and spelling in CONTAINERS[scope.name].aliases and spelling != self.profile.root:
             self.tell_once("SSS306", element, spelling, f"{spelling} read as {scope.name}", severity="info")
         if scope.name == "Job":
             self.relieve()
         own = element.items()
         if own:
-            made.attributes = self._own_attributes(element, own, scope)
+            made.attributes = self.own_attributes(element, own, scope)
         if not items:
             self._without_items(element, made)
             return made
@@ -143,6 +143,15 @@ class ElementReader:
         if scope.single and scope.repeats(items):
             self._repeated(element, scope, made)
         return made
+
+    def child(self, child: Any, scope: Scope, items: list[Any], depth: int = 0) -> None:
+        """Add what one child of a container is to its items."""
+        tag = child.tag.rpartition("}")[2]
+        inner = scope.classes.get(tag)
+        if inner is None:
+            self.other(child, tag, child.items(), scope, items, depth)
+        else:
+            items.append(self.container(child, inner, None if tag == inner.name else tag, depth + 1))
 
     def relieve(self) -> None:
         """Every few thousand jobs, take what was read out of the collector's sight; the end of the read undoes it."""
@@ -166,7 +175,8 @@ class ElementReader:
         else:
             self.tell_once("SSS204", element, made.tag, f"{made.tag} is empty", severity="info")
 
-    def _own_attributes(self, element: Any, own: list[tuple[str, str]], scope: Scope) -> dict[str, str]:
+    def own_attributes(self, element: Any, own: list[tuple[str, str]], scope: Scope) -> dict[str, str]:
+        """The attributes of a container, as they are kept."""
         self._count_attributes(element, own)
         return dict(self._attribute(element, scope.name, name, text, scope.own) for name, text in own)
 
@@ -206,8 +216,9 @@ class ElementReader:
             made.items[at] = Raw(other.spelling or other.tag, other.attributes, other.text, line=made.line)
 
     # -- what is not in the cache
-    def _other(self, child: Any, tag: str, attributes: list[tuple[str, str]], scope: Scope, items: list[Item],
-               depth: int) -> None:
+    def other(self, child: Any, tag: str, attributes: list[tuple[str, str]], scope: Scope, items: list[Item],
+              depth: int) -> None:
+        """Add what a child is that no cache knows. tag: without its namespace."""
         before = self.findings.told
         again = self._aliases.get((scope.name, tag))
         if again is not None and not attributes and not len(child):
@@ -215,14 +226,10 @@ class ElementReader:
             if leaf is not None:
                 items.append(leaf)
                 return
-        local = tag.rpartition("}")[2]
+        local = tag
         if depth > self.limits.depth:
             self.tell("SSS110", child, local, f"nested deeper than the limit depth ({self.limits.depth})")
             raise RejectedError(list(self.findings))
-        if local in scope.containers and local != tag:
-            inner = scope.classes[local]
-            items.append(self.container(child, inner, None if local == inner.name else local, depth + 1))
-            return
         found = scope.rows.get(local)
         if found is None:
             self._not_here(child, local, scope, items, depth)
@@ -247,7 +254,8 @@ class ElementReader:
                 texts.with_attributes(tuple(attributes), made.attributes)
 
     def _transparent(self, child: Any, scope: Scope, items: list[Item], depth: int) -> None:
-        self.tell_once("SSS306", child, child.tag, f"{child.tag} is read as what it wraps", severity="info")
+        local = child.tag.rpartition("}")[2]
+        self.tell_once("SSS306", child, local, f"{local} is read as what it wraps", severity="info")
         items.extend(self.container(child, scope, None, depth + 1).items)
 
     def _not_here(self, child: Any, local: str, scope: Scope, items: list[Item], depth: int) -> None:
@@ -263,7 +271,7 @@ class ElementReader:
             items.append(accessors.Extension("Extension", child.text or "", {"name": local, "type": HOMELESS[local]},
                                              local))
         else:
-            self._unknown(child, local, scope)
+            self.unknown(child, local, scope)
             items.append(self._raw(child, depth))
 
     def _other_case(self, child: Any, local: str, canonical: str, scope: Scope, items: list[Item],
@@ -277,7 +285,8 @@ class ElementReader:
         if made is not None:
             items.append(made)
 
-    def _unknown(self, child: Any, local: str, scope: Scope) -> None:
+    def unknown(self, child: Any, local: str, scope: Scope) -> None:
+        """Tell of an element that is not known where it stands."""
         bad = None if local.isascii() else next(f"U+{ord(c):04X}" for c in local if not c.isascii())
         if bad:
             self.tell("SSS108", child, local, f"the name holds the character {bad}")
@@ -307,7 +316,7 @@ class ElementReader:
             self.tell("SSS110", element, element.tag, f"nested deeper than the limit depth ({self.limits.depth})")
             raise RejectedError(list(self.findings))
         self._count_attributes(element, element.items())
-        made = Raw(element.tag, dict(element.items()), element.text or "", line=element.sourceline + self.first - 1)
+        made = Raw(element.tag, dict(element.items()), element.text or "", line=element.sourceline)
         for child in element:
             made.children.append(self._raw(child, depth + 1))
             if child.tail:

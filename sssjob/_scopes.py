@@ -1,20 +1,21 @@
-"""What may stand in each container, and what was read there already; the fast way through jobs that take no thought.
+"""What may stand in each container, and what was read there already.
 
 A property whose text was seen before is not read again: properties are immutable and shared, so the second
-``<Queue>batch</Queue>`` costs one look-up. Here is only what needs no finding; the reader does the rest.
+``<Queue>batch</Queue>`` costs one look-up. Here is only what needs no finding; ``_elements`` does the rest.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from decimal import Decimal
 from functools import lru_cache
 from operator import attrgetter
-from typing import Final
+from typing import TYPE_CHECKING, Any, Final
 
 from sssjob import accessors
+from sssjob._pieces import Level, Step, Thought
+from sssjob._pieces import Texts as Pieces
 from sssjob.element import NO_ATTRIBUTES, Container, Item, Property
 from sssjob.model import CLASSES
 from sssjob.vocabulary import (
@@ -30,39 +31,42 @@ from sssjob.vocabulary import (
     in_scope,
 )
 
-__all__ = ["NOTHING", "Scope", "Texts", "plain_items", "scope_of", "texts_of"]
+if TYPE_CHECKING:
+    from sssjob._trial import Trial
+
+__all__ = ["NOTHING", "Scope", "Texts", "scope_of", "texts_of"]
 
 _TEXTS: Final = 2_000       # texts kept of one property: what varies more does not repeat enough
 _SETS: Final = 5_000        # sets of attributes kept of one property
 _LONG: Final = 1_000        # characters; longer texts take the long way
 _TAG: Final = attrgetter("tag")
-_PAIR: Final = re.compile(r'([^\s=]+)="([^"]*)"')
 
 Plain = Callable[[str], Property | None]
+#: What the tag of a container says: another spelling, attributes, and whether it only wraps what is in it.
+Start = tuple[str | None, dict[str, str], bool]
 
 
-class Texts(dict[str | None, Property | None]):
-    """Text -> property, for one element name with one set of attributes: a text read before costs one look-up.
+class Texts(Pieces):
+    """Text -> property, for one element name with one set of attributes.
 
     ``plain`` converts a text that takes no thought (digits for a number, printable words for a string); None sends
     everything else the long way, where findings are made. ``sets`` holds the same for each set of attributes that
-    was read without a finding. ``room``: how many more texts are kept; none of ids and times, which do not repeat.
+    was read without a finding. ``room`` is none for ids and times, which do not repeat.
     """
 
-    __slots__ = ("close", "plain", "room", "row", "sets")
+    __slots__ = ("row", "sets")
 
     def __init__(self, row: Element, attributes: dict[str, str] = NO_ATTRIBUTES, spelling: str | None = None,
                  demanding: bool = False) -> None:
+        super().__init__(_nothing if demanding else _plain(row, attributes, spelling),
+                         0 if row.type == "DateTime" or row.name == "Id" else _TEXTS)
         self.row = row
-        self.plain: Plain = _nothing if demanding else _plain(row, attributes, spelling)
         self.sets: dict[tuple[tuple[str, str], ...], Texts] = {}
-        self.room = 0 if row.type == "DateTime" or row.name == "Id" else _TEXTS
-        self.close = f"/{row.name}>"
 
     def __missing__(self, text: str | None) -> Property | None:
         if not text:
             return None
-        made = self.plain(text)
+        made: Property | None = self.plain(text)
         if made is not None and self.room:
             self.room -= 1
             self[text] = made
@@ -114,12 +118,11 @@ def texts_of(row: Element, spelling: str | None = None) -> Texts:
     return Texts(row, spelling=spelling, demanding=any(a.required for a in row.attributes))
 
 
-@dataclass(slots=True)
-class Scope:
+@dataclass(slots=True, eq=False)
+class Scope(Level):
     """What may stand in one container under one profile: spelling -> (row, alias), and what was read already.
 
-    The rest belongs to the fast way: ``tokens``, the line of a property (``    <User>ann</User>``); ``heads``, the
-    start of one (``<Memory units="GB"``); ``starts``, that of a container (``<Requested>``); ``end``, of this one.
+    known, heads and fronts are those of a Level; trial: who thinks about what is new in the document being read.
     """
 
     name: str
@@ -132,15 +135,16 @@ class Scope:
     make: type[Container]
     classes: dict[str, Scope] = field(default_factory=dict)
     texts: dict[str, Texts] = field(default_factory=dict)
-    tokens: dict[str, Property] = field(default_factory=dict)
-    heads: dict[str, Texts] = field(default_factory=dict)
-    starts: dict[str, Scope] = field(default_factory=dict)
-    end: str = ""
+    known: dict[str, tuple[Any, int]] = field(default_factory=dict)
+    fronts: dict[str, list[Step]] = field(default_factory=dict)
+    heads: dict[str, Any] = field(default_factory=dict)
+    trial: Callable[[], Trial] | None = None
+    above: Level | None = None      # what is read where a job stands for itself
 
     def fresh(self) -> Scope:
         """The same without anything read."""
         made = Scope(self.name, self.rows, self.containers, self.folded, self.attributes, self.own, self.single,
-                     self.make, end=f"</{self.name}>")
+                     self.make)
         made.texts = {name: texts_of(row) for name, (row, alias) in self.rows.items() if alias is None}
         return made
 
@@ -150,6 +154,41 @@ class Scope:
             return False
         tags = [i.tag for i in items if i.tag in self.single]
         return len(set(tags)) != len(tags)
+
+    # -- in a text
+    def leaf(self, head: str, text: str) -> tuple[Property | None, Texts | None]:
+        """The property that ``<head>text</...>`` is; None where it is taken as absent. Raises Thought."""
+        if self.trial is None:
+            raise Thought
+        return self.trial().leaf(self, head, text)
+
+    def inner(self, head: str) -> tuple[Scope, Start]:
+        """The scope of the container that starts with ``<head>``, and what its tag says. Raises Thought."""
+        if self.trial is None:
+            raise Thought
+        return self.trial().start(self, head)
+
+    def made(self, items: list[Any], line: int, more: Start, into: list[Any]) -> None:
+        """Add the container that was read. Raises Thought where something is to be told of it."""
+        if self.single and self.repeats(items):
+            raise Thought
+        if not items and (self.trial is None or not self.trial().may_be_empty(self)):
+            raise Thought
+        spelling, attributes, wrapped = more
+        if wrapped:
+            into += items
+            return
+        container = self.make(items, None, None, line, spelling)
+        if attributes:
+            container.attributes = dict(attributes)
+        into.append(container)
+
+    def forget(self) -> None:
+        """Forget what holds for one document only."""
+        self.above = None
+        self.known.clear()
+        self.fronts.clear()
+        self.heads.clear()
 
 
 @lru_cache(maxsize=64)
@@ -175,59 +214,3 @@ def scope_of(container: str, with_aliases: bool) -> Scope:
     folded = {n.lower(): n for n in (*rows, *containers)} if with_aliases else {}
     own = {a.name: a for a in (*CONTAINERS[container].attributes, AWARENESS)}
     return Scope(container, rows, containers, folded, attributes, own, single, CLASSES[container])
-
-
-# --- the fast way -------------------------------------------------------------------------------------------------
-
-def plain_items(lines: Iterator[str], scope: Scope, line: int) -> tuple[list[Item], int] | None:
-    """The items of a container whose lines these are, up to its end, and how many lines they take.
-
-    Each line is one property, or the start or end of a container (see ``sssjob._lines``); None when one is anything
-    else, or takes thought. line: the number of the line on which the container starts.
-    """
-    items: list[Item] = []
-    append = items.append
-    tokens = scope.tokens
-    known = tokens.get
-    nested = 0
-    for text in lines:
-        leaf = known(text)
-        if leaf is not None:
-            append(leaf)
-            continue
-        piece = text.strip(" \t")
-        inner = scope.starts.get(piece)
-        if inner is not None:
-            at = line + 1 + len(items) + nested
-            below = plain_items(lines, inner, at)
-            if below is None or not below[0]:
-                return None
-            append(inner.make(below[0], None, None, at))
-            nested += below[1]
-        elif piece == scope.end:
-            return None if scope.single and scope.repeats(items) else (items, len(items) + nested + 1)
-        else:
-            head, _, rest = piece.partition(">")
-            texts = scope.heads.get(head)
-            if texts is None and (texts := _learn(head, scope)) is None:
-                return None
-            content, _, close = rest.partition("<")
-            if close != texts.close or not content or (leaf := texts.plain(content)) is None:
-                return None
-            append(leaf)
-            if texts.room:
-                texts.room -= 1
-                tokens[text] = leaf
-    return None
-
-
-def _learn(head: str, scope: Scope) -> Texts | None:
-    """The texts of ``<Name attributes``, when these were read before without a finding."""
-    name, _, attributes = head[1:].partition(" ")
-    texts = scope.texts.get(name)
-    if texts is not None and attributes:
-        read = tuple(_PAIR.findall(attributes))
-        texts = texts.sets.get(read) if attributes == " ".join([f'{k}="{v}"' for k, v in read]) else None
-    if texts is not None and len(scope.heads) < _SETS:
-        scope.heads[head] = texts
-    return texts

@@ -1,26 +1,28 @@
 """From XML to typed objects: whole documents, streams of jobs, and the trees that queries run on.
 
-``_elements`` makes the objects; here is where they come from. Documents with one property a line are read by their
-lines (``_lines``), others through a tree, streams job by job.
+``_elements`` makes the objects; here is where they come from. Jobs are read from the text of a document, cut into
+pieces (``_pieces``); a job in which something takes thought is read from a tree, as is a document that cannot be cut.
+Streams are read job by job.
 """
 
 from __future__ import annotations
 
 import gc
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from io import BytesIO
-from itertools import count
+from itertools import count, islice
 from pathlib import Path
 from typing import Any, BinaryIO, Final
 
 from lxml import etree
 
 from sssjob._elements import ElementReader
-from sssjob._lines import Lines, lines_of
-from sssjob._scopes import Scope, plain_items
-from sssjob.element import NO_ATTRIBUTES, Container, Item, Property, Raw
+from sssjob._pieces import Level, Text, Thought, cut, head_of, plain_text, read, start_of
+from sssjob._scopes import Scope, Start
+from sssjob._trial import Trial
+from sssjob.element import NO_ATTRIBUTES, Container, Property, Raw
 from sssjob.errors import AccessError, RejectedError
 from sssjob.findings import Findings, Policy
 from sssjob.limits import LIMITS, Limits
@@ -28,7 +30,7 @@ from sssjob.model import Document, File, Job, JobDefaults
 from sssjob.places import Places
 from sssjob.profiles import Profile
 from sssjob.profiles import profile as profile_of
-from sssjob.xmlio import Locator, clean_bytes, crowded, long_tag, parser, refuse_doctype, syntax_error
+from sssjob.xmlio import Locator, checker, clean_bytes, crowded, long_tag, parser, refuse_doctype, syntax_error
 from sssjob.xmlio import parse_tree as parse_xml
 
 __all__ = ["Source", "collector_paused", "iter_job_elements", "parse_tree", "read_bytes", "read_document",
@@ -42,23 +44,49 @@ _PIECE: Final = 1 << 24     # bytes asked for at a time
 _SMALL: Final = 100_000     # bytes of a document whose scopes are pooled
 _POOLED: Final = 4          # scopes of a profile that are kept
 _LOOK: Final = 100          # reads after which it is looked whether these have grown
-_KEPT: Final = 20_000       # texts that they may hold then
-_SLOW: Final = 50           # children of a group that may take a tree of their own, beside a quarter of all
+_KEPT: Final = 50_000       # texts that they may hold then
 _reads: Final = count(1)
 #: Profile -> scopes with what small documents left there, which make the next several times as fast (popped while in
 #: use, so threads do not share). Now and then they start anew, for they must not grow without end.
 _POOLS: Final[dict[str, list[dict[str, Scope]]]] = {}
 
 
-class _Reader(ElementReader):
-    """Turns documents into objects: envelopes, Files, and the way by lines."""
+class _Roots(Level):
+    """What may stand where jobs stand: each of them a container."""
 
-    __slots__ = ("files",)
+    __slots__ = ("classes", "trial")
+
+    def __init__(self, trial: Callable[[], Trial], classes: dict[str, Scope]) -> None:
+        super().__init__()
+        self.trial = trial
+        self.classes = classes
+
+    def leaf(self, head: str, text: str) -> tuple[Any, Any]:
+        """No property stands here."""
+        raise Thought
+
+    def inner(self, head: str) -> tuple[Scope, Start]:
+        """The scope of a job or another root."""
+        return self.trial().start(self.classes["Job"], head, self.classes)
+
+
+class _Reader(ElementReader):
+    """Turns documents into objects: envelopes, Files, and what is read as text."""
+
+    __slots__ = ("_trial", "files", "text")
 
     def __init__(self, profile: Profile, findings: Findings, limits: Limits, default: Policy,
                  locate: Callable[[Any], tuple[int, int, str]], scopes: dict[str, Scope]) -> None:
         super().__init__(profile, findings, limits, default, locate, scopes)
         self.files: dict[str, File] = {}
+        self.text: Text | None = None       # the jobs of an envelope
+        self._trial: Trial | None = None
+
+    def trial(self) -> Trial:
+        """Who tries what a text says; made when something is new."""
+        if self._trial is None:
+            self._trial = Trial(self)
+        return self._trial
 
     # -- envelopes
     def envelope(self, element: Any, depth: int = 0) -> Raw:
@@ -66,19 +94,31 @@ class _Reader(ElementReader):
         if depth > self.limits.depth:
             self.tell("SSS110", element, element.tag, f"nested deeper than the limit depth ({self.limits.depth})")
             raise RejectedError(list(self.findings))
-        made = Raw(element.tag, dict(element.items()), element.text or "", line=element.sourceline + self.first - 1)
+        made = Raw(element.tag, dict(element.items()), element.text or "", line=element.sourceline)
+        if self.text is not None and self.text.name == "Data" == element.tag.rpartition("}")[2]:
+            text, self.text = self.text, None
+            child = _InOrder(element)
+            cut(text, self._roots(), self.limits.depth, lambda number, *_: self._inside(made, depth, child(number)),
+                made.children, self.relieve)
+            return made
         for child in element:
-            local = child.tag.rpartition("}")[2]
-            name = self.root_name(local)
-            if local == "File" and child.get("id"):
-                self._file(child)
-            elif name is not None and (len(child) or element.tag == "Data"):
-                made.children.append(self.container(child, self.scope(name), None if local == name else local))
-            else:
-                made.children.append(self.envelope(child, depth + 1))
-                if (child.tail or "").strip():
-                    made.children.append(child.tail)
+            self._inside(made, depth, child)
         return made
+
+    def _inside(self, made: Raw, depth: int, child: Any) -> None:
+        """Add a child of an envelope."""
+        local = child.tag.rpartition("}")[2]
+        name = self.root_name(local)
+        if local == "File" and child.get("id"):
+            self._file(child)
+        elif name == local == "JobGroup" and self.text is not None and self.text.name == local:
+            made.children.append(self.group(self.text, lambda: child, _InOrder(child)))
+        elif name is not None and (len(child) or made.tag == "Data"):
+            made.children.append(self.container(child, self.scope(name), None if local == name else local))
+        else:
+            made.children.append(self.envelope(child, depth + 1))
+            if (child.tail or "").strip():
+                made.children.append(child.tail)
 
     def _file(self, element: Any) -> None:
         name = element.get("id")
@@ -104,6 +144,8 @@ class _Reader(ElementReader):
     def tree(self, data: bytes, path: str) -> Document:
         """The whole document."""
         root = parse_xml(data, findings=self.findings, repairs=self.profile.liberal, limits=self.limits)
+        if self.findings:
+            self.text = None        # the text was repaired
         _count_elements(root, data, self.findings, self.limits)
         local = root.tag.rpartition("}")[2]
         name = self.root_name(local)
@@ -128,39 +170,126 @@ class _Reader(ElementReader):
             _unpack_scripts(made)
         return made
 
-    # -- by lines
-    def lines(self, lines: Lines, path: str) -> Document | None:
-        """A JobGroup or a Job by its lines; None when there is something to tell, for the places are in the tree."""
-        scope = self.scope("JobGroup")
-        job = scope.classes["Job"]
-        items: list[Item] = []
-        slow = 0
-        for line, plain, text in lines.segments():
-            if plain is not None and "&" not in text:
-                rest = iter(plain)
-                read = plain_items(rest, job, line)
-                if read is not None and read[0] and next(rest, None) is None:
-                    items.append(job.make(read[0], None, None, line))
-                    self.relieve()
-                    continue
-            slow += 1
-            if lines.alone or slow > _SLOW + len(items) // 4 or not self._segment(text, line, scope, items):
-                return None
-        if lines.alone:
-            return self.finished(items[0], path) if len(items) == 1 and isinstance(items[0], Container) else None
-        return None if scope.repeats(items) else self.finished(scope.make(items, None, None, lines.line), path)
+    # -- as text
+    def read(self, text: Text, data: bytes, path: str) -> Document:
+        """The document, read as text. Raises Thought when all of it has to be read as a tree."""
+        name = self.root_name(text.name)
+        trial = self.trial
+        for root in () if "JobGroup" in self.scopes else _ROOTS:
+            self.scope(root)
+        for scope in self.scopes.values():
+            scope.trial = trial
+        if name is None:
+            self.text = start_of(text, "JobGroup") or start_of(text, "Data")
+            return self.tree(data, path)
+        tree = _Tree(text, data, self.limits)
+        if name == text.name == "JobGroup":
+            body: Container = self.group(text, tree.root, tree.child)
+        else:
+            (body,), _ = read(text.text[text.begin:].rstrip(), self._roots(), text.first, self.limits.depth)
+        tree.check()
+        return self.finished(body, path)
 
-    def _segment(self, text: str, line: int, scope: Scope, items: list[Item]) -> bool:
-        """Read some children of a group by a tree of their own; False when there is something to tell."""
-        if not text.strip(" \t\n"):
-            return True
-        try:
-            root = etree.fromstring(f"<JobGroup>{text}</JobGroup>", parser())
-        except etree.XMLSyntaxError:
-            return False
-        self.first = line
-        items += self.container(root, scope).items
-        return self.findings.told == 0
+    def _roots(self) -> _Roots:
+        """What may stand where jobs stand."""
+        job = self.scope("Job")
+        roots = job.above
+        if not isinstance(roots, _Roots):
+            names = [*_ROOTS, "UsageRecord", "job", "jobgroup"]
+            roots = job.above = _Roots(self.trial, {
+                n: self.scope(name) for n in names if (name := self.root_name(n)) is not None})
+        roots.trial = self.trial
+        return roots
+
+    def group(self, text: Text, root: Callable[[], Any], child: Callable[[int], Any]) -> Container:
+        """A JobGroup whose text this is; root, child: its elements, for what takes thought. Raises Thought."""
+        scope = self.scope("JobGroup")
+        items: list[Any] = []
+        cut(text, scope, self.limits.depth, lambda number, *_: self.child(child(number), scope, items), items,
+            self.relieve)
+        if not items or scope.repeats(items):
+            raise Thought
+        made = scope.make(items, None, None, text.line)
+        if text.attributes:
+            made.attributes = self.own_attributes(root(), root().items(), scope)
+        return made
+
+    def forget(self) -> None:
+        """Keep nothing in the scopes that holds for this document only."""
+        for scope in self.scopes.values():
+            scope.trial = None
+            if self.once:
+                scope.forget()
+
+
+class _InOrder:
+    """The children of an element by their number, each asked for after those before it."""
+
+    __slots__ = ("_given", "_left")
+
+    def __init__(self, element: Any) -> None:
+        self._left = iter(element)
+        self._given = 0
+
+    def __call__(self, number: int) -> Any:
+        child = next(islice(self._left, number - self._given, None))
+        self._given = number + 1
+        return child
+
+
+def _alone(head: str) -> list[Any]:
+    """The children of a document that holds the first children of another; None for one whose path may differ there,
+    because its name is there once. Raises Thought."""
+    try:
+        children = list(etree.fromstring(head, parser()))
+    except etree.XMLSyntaxError:
+        raise Thought from None
+    tags = Counter(child.tag for child in children)
+    return [child if tags[child.tag] > 1 else None for child in children]
+
+
+class _Tree:
+    """The tree of a document that is read as text, for what takes thought: parsed when it is asked for."""
+
+    __slots__ = ("_data", "_first", "_later", "_limits", "_root", "_text")
+
+    def __init__(self, text: Text, data: bytes, limits: Limits) -> None:
+        self._text = text
+        self._data = data
+        self._limits = limits
+        self._root: Any = None
+        self._first: list[Any] | None = None
+        self._later: _InOrder | None = None
+
+    def root(self) -> Any:
+        """The root element. Raises Thought where the document is not well-formed."""
+        if self._root is None:
+            try:
+                self._root = parse_xml(self._data, findings=Findings(), repairs=False, limits=self._limits)
+            except RejectedError:
+                raise Thought from None
+        return self._root
+
+    def child(self, number: int) -> Any:
+        """A child of the root, which is asked for after those before it. Raises Thought.
+
+        One of the first may be in a smaller tree: most of what is told is told once, of the first jobs."""
+        if self._first is None:
+            head = None if self._text.prefixed or self._root is not None else head_of(self._text)
+            self._first = _alone(head) if head is not None else []
+        if number < len(self._first) and self._first[number] is not None:
+            return self._first[number]
+        if self._later is None:
+            self._later = _InOrder(self.root())
+        return self._later(number)
+
+    def check(self) -> None:
+        """Raise Thought where the document is not well-formed."""
+        if self._root is None:
+            try:
+                etree.fromstring(self._data, checker())
+            except etree.XMLSyntaxError:
+                raise Thought from None
 
 
 def _unpack_scripts(document: Document) -> None:
@@ -249,15 +378,15 @@ def read_document(source: Source, *, profile: str = "liberal", path: str = "-", 
     pool = _POOLS.setdefault(row.name, [])
     scopes = pool.pop() if pool else {}
 
-    def reader(locate: Callable[[Any], tuple[int, int, str]]) -> _Reader:
-        made = _Reader(row, Findings(path, limits), limits, policy or Policy.REJECT, locate, scopes)
+    def reader() -> _Reader:
+        made = _Reader(row, Findings(path, limits), limits, policy or Policy.REJECT, Locator(data), scopes)
         made.whole = not small and gc.get_freeze_count() == 0
         return made
 
     def document() -> Document:
-        lines = lines_of(data, limits)
-        made = None if lines is None else reader(_nowhere).lines(lines, path)
-        made = reader(Locator(data)).tree(data, path) if made is None else made
+        text = plain_text(data, limits)
+        made = None if text is None else _as_text(reader(), text, data, path)
+        made = reader().tree(data, path) if made is None else made
         made.places = Places(made.root, data, path, made.findings)
         return made
 
@@ -270,14 +399,19 @@ def read_document(source: Source, *, profile: str = "liberal", path: str = "-", 
     return made
 
 
-def _nowhere(element: Any) -> tuple[int, int, str]:
-    """The place of a finding that only sends a document the way of the tree."""
-    return 0, 0, ""
+def _as_text(reader: _Reader, text: Text, data: bytes, path: str) -> Document | None:
+    """The document, read as text; None when all of it has to be read as a tree."""
+    try:
+        return reader.read(text, data, path)
+    except Thought:
+        return None
+    finally:
+        reader.forget()
 
 
 def _held(scopes: dict[str, Scope]) -> int:
     """How many texts are kept."""
-    return sum(len(s.tokens) + sum(map(len, s.texts.values())) for s in scopes.values())
+    return sum(len(s.known) + sum(map(len, s.texts.values())) for s in scopes.values())
 
 
 def _count_elements(root: Any, data: bytes, findings: Findings, limits: Limits) -> None:

@@ -6,16 +6,10 @@ column reads Delivered, else the bare property, as charging does. Default inheri
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from decimal import Decimal
-from itertools import islice
 from typing import Any, Final
 
-from lxml import etree
-
-from sssjob._lines import Lines, lines_of
 from sssjob.element import Value
 from sssjob.errors import RejectedError, UsageError
 from sssjob.findings import Findings
@@ -24,7 +18,6 @@ from sssjob.limits import LIMITS, Limits
 from sssjob.reader import Source, parse_tree, read_bytes
 from sssjob.values import typed
 from sssjob.vocabulary import Element, aliases, in_scope
-from sssjob.xmlio import parser
 
 __all__ = ["ACCOUNTING", "Row", "arrow", "rows"]
 
@@ -34,88 +27,8 @@ _Texts = list[str | None]
 #: The columns that charging asks for.
 ACCOUNTING: Final = ("Id", "User", "Project", "Machine", "Queue", "StartTime", "EndTime", "Duration", "Processors")
 
-_DEFAULTS: Final = re.compile(r"<JobDefaults[ >].*?</JobDefaults>", re.S)
-_NAME: Final = re.compile(r"[A-Za-z_][\w.-]*", re.ASCII)
-_ATTRIBUTES: Final = re.compile(r'(?: [\w.-]+="[^"]*")*')
-_SEEN: Final = 20_000       # lines kept
-
-
-@dataclass(slots=True)
-class _Head:
-    """A property: its column, its end tag, and how many more of its lines are kept: what varies more rarely repeats."""
-
-    at: int | None
-    end: str
-    room: int = 500
-
-
-class _Level:
-    """What the lines in one container of a job say to a table.
-
-    ``seen``: line -> column and text, () for nothing, a _Level for the start of a container, None for the end;
-    ``heads``: start of a line, as far as ``>``, of a property. Both keep only the first that come.
-    """
-
-    __slots__ = ("end", "heads", "inner", "name", "places", "seen")
-
-    def __init__(self, name: str, places: dict[str, int], inner: dict[str, _Level]) -> None:
-        self.name = name
-        self.places = places
-        self.inner = inner
-        self.end = f"</{name}>"
-        self.seen: dict[str, _Said] = {}
-        self.heads: dict[str, _Head] = {}
-
-    def look(self, line: str) -> _Said:
-        """What a line says. Raises _Thought."""
-        start, _, rest = line.partition(">")
-        head = self.heads.get(start)
-        if head is None:
-            learned = self._learn(start.strip(" \t"), rest.strip(" \t"))
-            if not isinstance(learned, _Head):
-                if len(self.seen) < _SEEN:
-                    self.seen[line] = learned
-                return learned
-            head = learned
-            if len(self.heads) < _SEEN:
-                self.heads[start] = head
-        text, _, close = rest.partition("<")
-        if (close != head.end and close.rstrip(" \t") != head.end) or not text:
-            raise _Thought
-        said: _Said = () if head.at is None else (head.at, text)
-        if head.room:
-            head.room -= 1
-            self.seen[line] = said
-        return said
-
-    def _learn(self, head: str, rest: str) -> _Head | _Level | None:
-        """The column and end tag of a property, or the start or end of a container. Raises _Thought."""
-        name, _, attributes = head[1:].partition(" ")
-        if attributes and ("xmlns" in head or not _ATTRIBUTES.fullmatch(f" {attributes}")):
-            raise _Thought
-        if f"{head}>" == self.end and not rest:
-            return None
-        if not _NAME.fullmatch(name) or head[0] != "<":
-            raise _Thought
-        if not rest:
-            return self.inner.get(name) or _Level(name, {}, {})
-        return _Head(self.places.get(name), f"/{name}>")
-
-    def skip(self, lines: Iterator[str]) -> None:
-        """Pass over the container to its end. Raises _Thought when another of the same name may stand in it."""
-        for line in lines:
-            if self.name in line:
-                if line.strip(" \t") != self.end:
-                    raise _Thought
-                return
-
-
-class _Thought(Exception):
-    """The lines do not tell it: ask a tree."""
-
-
-_Said = tuple[int, str] | tuple[()] | _Level | None
-_UNSEEN: Final = _Level("", {}, {})
+_JOBS: Final = ("Job", "job")
+_GROUPS: Final = "//*[local-name()='JobGroup'] | //*[local-name()='Data'][*[local-name()='Job' or local-name()='job']]"
 
 
 class _Column:
@@ -155,13 +68,9 @@ class _Table:
     def __init__(self, columns: Sequence[str]) -> None:
         self.columns = [_Column(c) for c in columns]
         self.bare = self._index("")
-        self.delivered = self._index("Delivered") | {k: v for k, v in self.bare.items()
-                                                     if "D" in self.columns[v].row.categories}
-        self.requested = self._index("Requested")
-        blocks = {"Delivered": _Level("Delivered", self.delivered, {})}
-        if self.requested:
-            blocks["Requested"] = _Level("Requested", self.requested, {})
-        self.job = _Level("Job", self.bare, blocks)
+        self.blocks = {"Delivered": self._index("Delivered") | {
+            k: v for k, v in self.bare.items() if "D" in self.columns[v].row.categories},
+            "Requested": self._index("Requested")}
 
     def _index(self, category: str) -> dict[str, int]:
         found = {}
@@ -171,57 +80,30 @@ class _Table:
                 found |= {alias: i for alias, name in aliases("Job").items() if name == column.name}
         return found
 
-    def texts_of_lines(self, lines: list[str]) -> _Texts | None:
-        """The texts of one job's columns by its lines; None: they do not tell it."""
-        row: _Texts = [None] * len(self.columns)
-        rest = iter(lines)
-        try:
-            _fill(row, rest, self.job, first=True)
-        except _Thought:
-            return None
-        return row if next(rest, None) is None else None
+    def names(self, space: str) -> tuple[dict[str, int], dict[str, dict[str, int]]]:
+        """What is looked for in a job, and in its blocks. space: ``{namespace}`` of the names, or empty."""
+        def inside(index: dict[str, int]) -> dict[str, int]:
+            return {f"{space}{name}": at for name, at in index.items()}
 
-    def texts(self, job: Any) -> _Texts:
-        """The texts of one job's columns."""
+        return inside(self.bare), {f"{space}{name}": inside(index) for name, index in self.blocks.items() if index}
+
+    def texts(self, job: Any, bare: dict[str, int], in_blocks: dict[str, dict[str, int]]) -> _Texts:
+        """The texts of one job's columns. Of its own texts the first counts, of a block the last, which goes before."""
         row: _Texts = [None] * len(self.columns)
-        bare = self.bare
         blocks = []
         for child in job:
             tag = child.tag
             if tag in bare:
                 if row[bare[tag]] is None:
                     row[bare[tag]] = child.text
-            elif tag == "Delivered":
-                blocks.append((child, self.delivered))
-            elif tag == "Requested" and self.requested:
-                blocks.append((child, self.requested))
+            elif tag in in_blocks:
+                blocks.append((child, in_blocks[tag]))
         for block, index in blocks:
             for child in block:
                 tag = child.tag
                 if tag in index:
                     row[index[tag]] = child.text
         return row
-
-
-def _fill(row: _Texts, lines: Iterator[str], level: _Level, first: bool) -> None:
-    """Put the texts of a container where they belong, up to its end. first: only where nothing is yet."""
-    seen, look = level.seen.get, level.look
-    for line in lines:
-        said = seen(line, _UNSEEN)
-        if said is _UNSEEN:
-            said = look(line)
-        if not said:
-            if said is None:
-                return
-        elif isinstance(said, tuple):
-            at, text = said
-            if not first or row[at] is None:
-                row[at] = text
-        elif said.places:
-            _fill(row, lines, said, first=False)
-        else:
-            said.skip(lines)
-    raise _Thought
 
 
 def rows(source: Source, columns: Sequence[str] = ACCOUNTING, *, path: str = "-", limits: Limits = LIMITS,
@@ -233,41 +115,15 @@ def rows(source: Source, columns: Sequence[str] = ACCOUNTING, *, path: str = "-"
     found = Findings(path, limits) if findings is None else findings
     table = _Table(columns)
     data = read_bytes(source, path, limits)
-    done = 0
-    lines = lines_of(data, limits)
-    if lines is not None:
-        try:
-            for texts, line in _by_lines(table, lines):
-                yield _typed(table.columns, texts, line, found)
-                done += 1
-            return
-        except etree.XMLSyntaxError:
-            pass        # its jobs do not stand apart: the rest by the tree
     root = parse_tree(data, path=path, limits=limits, findings=found)
-    for texts, line in islice(_by_tree(table, root), done, None):
-        yield _typed(table.columns, texts, line, found)
-
-
-def _by_tree(table: _Table, root: Any) -> Iterator[tuple[_Texts, int]]:
-    groups = [root] if root.tag in ("JobGroup", "Job") else root.xpath("//JobGroup | //Data[Job]")
-    for group in groups:
-        defaults = [table.texts(d) for d in group.findall("JobDefaults")]
-        for job in [group] if group.tag == "Job" else group.iterchildren("Job"):
-            yield _filled(table.texts(job), defaults), job.sourceline
-
-
-def _by_lines(table: _Table, lines: Lines) -> Iterator[tuple[_Texts, int]]:
-    """The same from a document that has one property a line. Raises XMLSyntaxError when a part is no whole."""
-    parts = [etree.fromstring(part, parser()) for part in _DEFAULTS.findall(lines.text)]
-    defaults = [table.texts(d) for d in parts]
-    for line, plain, text in lines.segments():
-        row = table.texts_of_lines(plain) if plain is not None and "&" not in text else None
-        if row is not None:
-            yield _filled(row, defaults), line
-        elif text.strip():
-            root: Any = etree.fromstring(f"<JobGroup>{text}</JobGroup>", parser())
-            for job in root.iterchildren("Job"):
-                yield _filled(table.texts(job), defaults), line + job.sourceline - 1
+    whole = root.tag.rpartition("}")[2] in ("JobGroup", *_JOBS)
+    for group in [root] if whole else root.xpath(_GROUPS):
+        space, end, local = group.tag.rpartition("}")
+        space += end
+        names, jobs = table.names(space), [f"{space}{name}" for name in _JOBS]
+        defaults = [table.texts(d, *names) for d in group.iterchildren(f"{space}JobDefaults")]
+        for job in [group] if local in _JOBS else group.iterchildren(*jobs):
+            yield _typed(table.columns, _filled(table.texts(job, *names), defaults), job.sourceline, found)
 
 
 def _filled(texts: _Texts, defaults: list[_Texts]) -> _Texts:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import codecs
 import re
 import threading
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -352,6 +353,7 @@ class Locator:
     _line: int = 0              # the line looked at last, its text, and where its tags start
     _kept: str | None = None
     _places: dict[str, list[int]] = field(default_factory=dict)
+    _left: Iterator[re.Match[str]] | None = None
 
     def __call__(self, element: Any) -> tuple[int, int, str]:
         """Line and column (from 1; 0: not known) of the start tag of an lxml element, and the text of that line."""
@@ -360,26 +362,29 @@ class Locator:
         if text is None:
             return line, 0, ""
         tag = element.tag.rpartition("}")[2]
-        places = self._tags(text, tag)
+        nth = self._before(element)
+        places = self._tags(text, tag, nth)
         while not places and line > self.first:        # the tag started on an earlier line
             line -= 1
             text = self._text(line) or ""
-            places = self._tags(text, tag)[-1:]
-        nth = self._before(element) if len(places) > 1 else 0
+            places = self._tags(text, tag, len(text))[-1:]
         column = places[min(nth, len(places) - 1)] + 1 if places else 1
         return line, column, excerpt(text, column)
 
-    def _tags(self, text: str, tag: str) -> list[int]:
-        """Where the tags of a name start in the line looked at last."""
-        if not self._places:
-            for found in _START_TAG.finditer(text):
-                self._places.setdefault(found[1], []).append(found.start())
-        return self._places.get(tag, [])
+    def _tags(self, text: str, tag: str, nth: int) -> list[int]:
+        """Where the tags of a name start in the line looked at last, as far as the nth (from 0) of them."""
+        if self._left is None:
+            self._left = _START_TAG.finditer(text)
+        places = self._places.setdefault(tag, [])
+        while len(places) <= nth and (found := next(self._left, None)) is not None:
+            self._places.setdefault(found[1], []).append(found.start())
+        return places
 
     def _text(self, line: int) -> str | None:
         if line != self._line:
             self._line, self._kept = line, self._read(line)
             self._places.clear()
+            self._left = None
         return self._kept
 
     def _read(self, line: int) -> str | None:

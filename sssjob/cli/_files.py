@@ -17,7 +17,7 @@ from sssjob.errors import AccessError, UsageError
 from sssjob.findings import Findings, escape
 from sssjob.limits import LIMITS, Limits
 
-__all__ = ["Source", "emit", "file_name", "once", "opened", "read_bytes", "write_file"]
+__all__ = ["Source", "emit", "file_name", "once", "opened", "read_bytes", "standard_input", "write_file"]
 
 _PIECE: Final = 1 << 20
 #: Never replaced by a rename: what stands there is a device or a view of a process.
@@ -33,7 +33,7 @@ def read_bytes(name: str, limits: Limits = LIMITS) -> bytes:
         raise AccessError(escape(name), "no file can have this name")
     try:
         if name == "-":
-            return _bounded(sys.stdin.buffer, name, limits)
+            return _bounded(standard_input(), name, limits)
         with open(name, "rb") as file:
             return _bounded(file, name, limits)
     except OSError as error:
@@ -47,7 +47,7 @@ def opened(name: str) -> Iterator[BinaryIO]:
     What goes wrong while it is open is not about it alone (a pipe that nobody reads any more) and stays what it is.
     """
     if name == "-":
-        yield sys.stdin.buffer
+        yield standard_input()
         return
     with ExitStack() as stack:
         try:
@@ -129,6 +129,12 @@ def _bounded(file: IO[bytes], name: str, limits: Limits) -> bytes:
     return b"".join(pieces)
 
 
+def standard_input() -> BinaryIO:
+    """The bytes of standard input, also where another program put a stream of text there."""
+    buffer: BinaryIO | None = getattr(sys.stdin, "buffer", None)
+    return io.BytesIO(sys.stdin.read().encode("utf-8", "surrogateescape")) if buffer is None else buffer
+
+
 def emit(text: str | bytes, output: str = "-", *, safe: bool = False) -> None:
     """Write a result: UTF-8 to standard output (escaped for a terminal, unless it is safe already) or to a file; bytes
     as they are, but never to a terminal (UsageError)."""
@@ -142,7 +148,11 @@ def emit(text: str | bytes, output: str = "-", *, safe: bool = False) -> None:
         text = "".join(c if c.isprintable() or c in "\n\t" else f"\\u{{{ord(c):04X}}}" for c in text)
     try:
         sys.stdout.flush()
-        _write(getattr(sys.stdout.buffer, "raw", sys.stdout.buffer), memoryview(_encoded(text)))
+        buffer = getattr(sys.stdout, "buffer", None)
+        if buffer is None:                  # a stream of text that another program put there
+            sys.stdout.write(text if isinstance(text, str) else text.decode("utf-8", "surrogateescape"))
+        else:
+            _write(getattr(buffer, "raw", buffer), memoryview(_encoded(text)))
     except BrokenPipeError:
         raise
     except OSError as error:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -11,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import click
 
 from sssjob.cli._complete import files as file_names
-from sssjob.cli._files import emit, once, read_bytes
+from sssjob.cli._files import emit, once, read_bytes, standard_input
 from sssjob.cli._options import Session, common, pairs, reading
 from sssjob.conversion import AUTO
 from sssjob.errors import RejectedError, UsageError
@@ -95,7 +94,7 @@ def _streamed(session: Session, asked: _Asked, name: str) -> Iterator[Result]:
         raise UsageError("--stream is for documents in XML as they stand, without --from and --site")
     if session.policy is not None:
         session.scan(name).raise_if_rejected()
-    source = sys.stdin.buffer if name == "-" else Path(name)
+    source = standard_input() if name == "-" else Path(name)
     findings = Findings(name)
     yield from query_stream(asked.expression, source, version=asked.version, variables=asked.variables, path=name,
                             profile=session.profile, effective=asked.effective, policy=session.policy,
