@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import ast
 import os
 import subprocess
 import sys
 import tomllib
 from importlib import import_module
+from importlib.metadata import packages_distributions
 from importlib.resources import files
+from itertools import chain
 from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
 
 import psij
 import sssjob.translators
@@ -40,6 +44,33 @@ def test_modules_come_from_here() -> None:
     for module in (psij, sssjob.translators):
         assert module.__file__ is not None
         assert Path(module.__file__).resolve().is_relative_to(ROOT)
+
+
+def imported(path: Path) -> set[str]:
+    """The top packages that a module imports, wherever in it and also by ``import_module`` of a text."""
+    names: set[str] = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        match node:
+            case ast.Import():
+                names |= {alias.name for alias in node.names}
+            case ast.ImportFrom(level=0, module=str(name)):
+                names.add(name)
+            case ast.Call(func=ast.Name(id="import_module"), args=[ast.Constant(value=str(name)), *_]):
+                names.add(name)
+    return {name.partition(".")[0] for name in names}
+
+
+def test_every_import_is_declared() -> None:
+    """As a dependency of the core or of an extra; and each that is declared is imported."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    requirements = [*project["dependencies"], *chain(*project["optional-dependencies"].values())]
+    declared = {Requirement(text).name.lower().replace("_", "-") for text in requirements}
+    modules = chain(*((ROOT / room).rglob("*.py") for room in ("sssjob", "psij", "translators")))
+    names = set().union(*map(imported, modules)) - sys.stdlib_module_names - {"sssjob", "psij"}
+    distributions = packages_distributions()
+    found = {name: {d.lower().replace("_", "-") for d in distributions.get(name, [name])} for name in names}
+    assert {name: of for name, of in found.items() if not of & declared} == {}
+    assert declared - set().union(*found.values()) == set()
 
 
 def test_every_package_is_installed() -> None:

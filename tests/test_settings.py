@@ -35,9 +35,10 @@ def answer(tmp_path: Path) -> str:
     root = Path(__file__).parents[1]
     (tmp_path / "conftest.py").write_text((root / "tests" / "conftest.py").read_text())
     (tmp_path / "test_some.py").write_text(TESTS)
-    options = ["-q", "-c", root / "pyproject.toml", "-p", "no:cacheprovider", f"--rootdir={tmp_path}"]
-    return subprocess.run([sys.executable, "-m", "pytest", *options, tmp_path], capture_output=True, text=True,
-                          check=False).stdout
+    options = ["-q", "-c", str(root / "pyproject.toml"), "-p", "no:cacheprovider", f"--rootdir={tmp_path}"]
+    done = subprocess.run([sys.executable, "-m", "pytest", *options, str(tmp_path)], capture_output=True, text=True,
+                          check=False)
+    return done.stdout
 
 
 def test_a_hang_is_a_failure_and_skips_are_counted_by_reason(answer: str) -> None:

@@ -198,7 +198,7 @@ def on_dask(files: Sequence[tuple[str, str]], work: Work, address: str) -> Itera
     Raises UsageError where dask.distributed is not installed, AccessError where nobody answers.
     """
     try:
-        distributed: Any = import_module("dask.distributed")
+        distributed: Any = import_module("distributed")
     except ImportError:
         raise UsageError("--dask needs dask.distributed: pip install 'sssjob[dask]'") from None
     there = [(os.path.abspath(path), os.path.abspath(target)) for path, target in files]

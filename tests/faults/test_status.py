@@ -94,13 +94,13 @@ def both(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stand: Stand) -> Itera
 def test_others_go_on(both: tuple[Stand, Stand]) -> None:
     """E16: a resource manager that hangs holds up no other one."""
     hangs, goes = both
-    hangs.executor.config.command_timeout = 1.5
+    hangs.executor.config.command_timeout = 5
     stuck = runs(hangs)
-    hangs.lab.fault("squeue", **EVER, sleep=1.5)
+    hangs.lab.fault("squeue", **EVER, sleep=5)
     rest(0.1)
     job, began = a_job("sleep 0.1; exit 3"), time.monotonic()
     goes.executor.submit(job)
-    assert ended(job).exit_code == 3 and time.monotonic() - began < 1.2 and stuck.status.state is A
+    assert ended(job).exit_code == 3 and time.monotonic() - began < 5 and stuck.status.state is A
 
 
 def test_missing_from_one_answer(each: Stand, kind: Manager) -> None:

@@ -31,7 +31,7 @@ def test_it_hangs(each: Stand, kind: Manager) -> None:
     what = "not submitted" if kind.asked_by_tag else "Nobody knows.*"
     with pytest.raises(SubmitException, match=rf"{what}: the submit command took longer than [\d.]+ s") as raised:
         each.executor.submit(job)
-    assert time.monotonic() - began < 8 and raised.value.transient is kind.asked_by_tag
+    assert time.monotonic() - began < 25 and raised.value.transient is kind.asked_by_tag
     assert job.status.state is JobState.NEW and len(each.lab.calls(kind.submit)) == 1
     if not kind.asked_by_tag:
         return
@@ -162,7 +162,7 @@ def test_a_second_signal_ends_at_once(site: Site, monkeypatch: pytest.MonkeyPatc
     began = time.monotonic()
     running.send_signal(signal.SIGTERM)
     running.communicate(timeout=60)
-    assert running.returncode == -signal.SIGTERM and time.monotonic() - began < 1
+    assert running.returncode == -signal.SIGTERM and time.monotonic() - began < 2.5
     monkeypatch.setenv("PATH", site.environment["PATH"])
     config = BatchSchedulerExecutorConfig(work_directory=site.folder / ".psij" / "work", **{**FASTEST,
                                                                                             "command_timeout": 10})

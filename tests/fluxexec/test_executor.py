@@ -49,7 +49,7 @@ from sssjob.run import facts
 from tests.fluxexec.support import jobspec
 from tests.gate import until_there
 
-SOON = timedelta(seconds=20)
+SOON = timedelta(seconds=60)
 SERVE = [sys.executable, "-m", "sssjob", "flux-exec", "serve", "--socket"]
 
 

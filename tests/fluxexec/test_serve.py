@@ -54,7 +54,7 @@ def test_simulate() -> None:
     begin = time.monotonic()
     code, messages, err = stdio(WELCOME + to_line(start(spec=jobspec("sleep", "1e9"))), "--simulate", "--stdio")
     assert (code, types(messages), err) == (0, ["start", "finish", "release"], "")
-    assert time.monotonic() - begin < 20
+    assert time.monotonic() - begin < 100
 
 
 @pytest.mark.parametrize(("data", "code", "said"), [

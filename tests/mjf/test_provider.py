@@ -36,7 +36,7 @@ from tests.fakes import slurm
 from tests.gate import until_there
 from tests.psij.batch_support import stand_in
 
-SOON = timedelta(seconds=20)
+SOON = timedelta(seconds=60)
 SHOW = ('cd "$MACHINEFEATURES/.." && for f in */*; do [ ! -f "$f" ] || echo "$f=$(cat "$f")"; done; '
         'ls -ld . */ | cut -c1-10; echo "$JOBFEATURES" "$JOBSTATUS"')
 

@@ -134,7 +134,7 @@ def runs(stand: Stand, script: str = "sleep 600", **members: Any) -> Job:
     job = a_job(script, **members)
     stand.executor.submit(job)
     assert job.wait(timedelta(seconds=5), JobState.ACTIVE) is not None
-    until = time.monotonic() + 5
+    until = time.monotonic() + 60
     while "native_state" not in known(job):
         assert time.monotonic() < until
         time.sleep(0.01)

@@ -492,7 +492,7 @@ def test_threads_end(theirs: Stand) -> None:
     job = a_job("true")
     theirs.executor.submit(job)
     ended(job)
-    until = time.monotonic() + 6
+    until = time.monotonic() + 60
     while time.monotonic() < until and any("TheirExecutor" in thread.name for thread in threading.enumerate()):
         time.sleep(0.1)
     assert not [thread.name for thread in threading.enumerate() if "TheirExecutor" in thread.name]
@@ -536,7 +536,7 @@ def test_again_after_a_rest(theirs: Stand, monkeypatch: pytest.MonkeyPatch) -> N
         job = a_job("exit 3")
         theirs.executor.submit(job)
         assert ended(job).exit_code == 3
-        watcher, until = watcher_of(theirs.executor), time.monotonic() + 5
+        watcher, until = watcher_of(theirs.executor), time.monotonic() + 60
         while not (watcher is not None and watcher.retired):
             assert time.monotonic() < until
             time.sleep(0.05)
@@ -839,7 +839,7 @@ def test_command_time_limit_ends_all_of_it(tmp_path: Path) -> None:
     began = time.monotonic()
     with pytest.raises(subprocess.TimeoutExpired):
         run(["/bin/sh", "-c", f"(sleep 1.5; touch {tmp_path}/late) & sleep 30"], 0.5)
-    assert time.monotonic() - began < 5
+    assert time.monotonic() - began < 25
     time.sleep(1.5)
     assert not (tmp_path / "late").exists()
 
@@ -851,8 +851,8 @@ def test_command_output_limit() -> None:
 
 def test_command_that_leaves_something_behind() -> None:
     began = time.monotonic()
-    assert run(["/bin/sh", "-c", "sleep 20 & echo out"], 10).stdout == "out\n"
-    assert time.monotonic() - began < 5
+    assert run(["/bin/sh", "-c", "sleep 60 & echo out"], 55).stdout == "out\n"
+    assert time.monotonic() - began < 50
 
 
 def test_command_that_does_not_exist() -> None:
@@ -1071,7 +1071,7 @@ def test_a_job_sees_exactly_what_was_said(tmp_path: Path, value: str) -> None:
     (folder / "pre").write_text("export PRE=yes")
     show = "import os, sys; sys.stdout.buffer.write(b'\\0'.join(map(os.fsencode, [os.getcwd(), *sys.argv[1:], " \
            "os.environ['V'], os.environ['PRE'], os.environ['IFS'], os.environ['SHLVL'], sys.stdin.read()])))"
-    spec = JobSpec(sys.executable, ["-c", show, value, "${V}"], directory=folder, environment={
+    spec = JobSpec(sys.executable, ["-SEc", show, value, "${V}"], directory=folder, environment={
         "V": value, "IFS": "f", "SHLVL": "77"}, stdin_path="in", stdout_path="out", stderr_path=folder / "err",
         pre_launch="pre")
     job = Job(spec)

@@ -84,8 +84,8 @@ def test_a_job_sees_exactly_what_was_said(manager: Manager, value: str, tmp_path
     (folder / "in").write_text("input")
     show = "import os, sys; sys.stdout.buffer.write(b'\\0'.join(map(os.fsencode, [os.getcwd(), *sys.argv[1:], " \
            "os.environ['V'], os.environ['IFS'], os.environ['SHLVL'], sys.stdin.read()])))"
-    job = Job(JobSpec(sys.executable, ["-c", show, value, "${V}"], directory=folder, stdin_path="in", stdout_path="out",
-                      environment={"V": value, "IFS": "f", "SHLVL": "77"}))
+    job = Job(JobSpec(sys.executable, ["-SEc", show, value, "${V}"], directory=folder, stdin_path="in",
+                      stdout_path="out", environment={"V": value, "IFS": "f", "SHLVL": "77"}))
     executor = manager.executor()
     assert run_script(manager, executor, job, tmp_path) == 0
     assert (folder / "out").read_bytes().split(b"\0") == [

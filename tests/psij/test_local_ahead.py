@@ -30,7 +30,7 @@ from psij.executors import LocalJobExecutor, _local_starter
 from psij.executors._local_records import read
 from tests.psij.local_support import starters_killed
 
-SOON = timedelta(seconds=20)
+SOON = timedelta(seconds=60)
 
 
 @pytest.fixture
@@ -241,7 +241,8 @@ def test_an_interruption_loses_one_answer_at_most(executor: LocalJobExecutor, tm
     executor._submit_all(given(), lambda job, error: None)
     found = [(status.exit_code, (status.metadata or {}).get("reason")) for job in jobs
              if (status := job.wait(SOON)) is not None]
-    assert found == [(None, "lost"), (2, None), (3, None), (4, None)]
+    # where the first answer was there at once, it was taken before, and the one that is lost is that of the single job
+    assert found in [[(None, "lost"), (2, None), (3, None), (4, None)], [(n, None) for n in range(1, 5)]]
     assert single.status.state is JobState.NEW
 
 

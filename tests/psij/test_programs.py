@@ -127,7 +127,7 @@ def test_waiting(executor: JobExecutor) -> None:
     active = job.wait(LONG, [JobState.ACTIVE, JobState.FAILED])
     assert active is not None and active.state is JobState.ACTIVE
     began = time.monotonic()
-    assert job.wait(timedelta(milliseconds=200)) is None and 0.15 < time.monotonic() - began < 3
+    assert job.wait(timedelta(milliseconds=200)) is None and time.monotonic() - began > 0.15
     assert ended(job) == [JobState.COMPLETED]
     for target in JobState:
         assert job.wait(timedelta(0), target) is job.status

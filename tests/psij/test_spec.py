@@ -41,7 +41,7 @@ from psij import (
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "psij.md"
 BEGIN, END = "<!-- demands: python tests/psij/test_spec.py -->\n", "<!-- end of demands -->\n"
-SOON = timedelta(seconds=20)
+SOON = timedelta(seconds=60)
 NEVER = str(2**22 + 1)      # above the greatest process id
 
 

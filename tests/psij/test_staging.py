@@ -26,7 +26,7 @@ from psij import (
 )
 from psij.executors import LocalJobExecutor, _local_staging
 
-SOON = timedelta(seconds=20)
+SOON = timedelta(seconds=60)
 MODES = list(StagingMode)
 COPY, LINK, MOVE = MODES
 FLAGS = StageOutFlags

@@ -215,10 +215,11 @@ def test_unanswered_failure_is_the_exit_code(tmp_path: Path) -> None:
 
 
 def test_independent_jobs_run_side_by_side(tmp_path: Path) -> None:
-    start = time.monotonic()
-    out = ran(group(*(shell("sleep 1", name=f"j{n}") for n in range(5))), tmp_path)
+    """Each waits for the others to be there."""
+    (tmp_path / "there").mkdir()
+    meets = "cd {}/there; : > {}; until test $(ls | wc -l) = 5; do sleep 0.05; done"
+    out = ran(group(*(shell(meets.format(tmp_path, n), name=f"j{n}") for n in range(5))), tmp_path, timeout=60)
     assert out.exit_code == 0
-    assert time.monotonic() - start < 4
 
 
 def test_task_groups_and_tasks(tmp_path: Path) -> None:
@@ -258,7 +259,7 @@ def test_earlier_results_go_and_resume_keeps_successes(tmp_path: Path) -> None:
 def test_timeout_cancels_everything(tmp_path: Path) -> None:
     start = time.monotonic()
     out = ran(group(shell("sleep 30", name="x"), shell("true", after("x"), name="y")), tmp_path, timeout=0.5)
-    assert time.monotonic() - start < 8
+    assert time.monotonic() - start < 25
     assert (out.exit_code, out.origin) == (6, "sssjob")
     assert words(out) == {"x": "canceled", "y": "skipped"}
     assert str(job_of(out, "x").value("StatusMessage")).startswith("cancel:")

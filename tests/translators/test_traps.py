@@ -1,11 +1,14 @@
 """The 66 traps of batch-script dialects, by number: what each is about, and the tests that hold it.
 
-Each test of the table is run once more under its number, so that 66 of 66 are seen.
+The tests run where they stand; here it is seen that each trap has some.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import re
+import sys
+from collections.abc import Callable
+from types import ModuleType
 from typing import Final
 
 import pytest
@@ -87,7 +90,7 @@ TRAPS: Final[dict[int, tuple[str, tuple[Case, ...]]]] = {
                                    cobalt.test_31_32_times, flux.test_31_a_bare_time_is_minutes)),
     32: ("1:30", (slurm_pbs.test_31_32_33_times, lsf.test_31_32_times, sge.test_32_two_fields_are_no_time,
                   cobalt.test_31_32_times)),
-    33: ("days", (slurm_pbs.test_31_32_33_times,)),
+    33: ("days", (slurm_pbs.test_31_32_33_times, slurm_pbs.test_58_33_array_forms)),
     34: ("no limit", (slurm_pbs.test_34_no_limit, flux.test_no_limit_is_kept_for_flux_only)),
     35: ("--mem=0", (slurm_pbs.test_35_all_the_memory,)),
     36: ("sizes that Slurm refuses", (slurm_pbs.test_36_sizes,)),
@@ -118,6 +121,7 @@ TRAPS: Final[dict[int, tuple[str, tuple[Case, ...]]]] = {
     56: ("which variables a job finds", (slurm_pbs.test_56_57_defaults_that_differ, lsf.test_55_56_environment,
                                          sge.test_56_57_defaults_differ)),
     57: ("where a job starts", (slurm_pbs.test_56_57_defaults_that_differ, lsf.test_57_60_dependencies,
+                                slurm_pbs.test_57_a_home_directory_is_told_unless_the_script_leaves_it,
                                 sge.test_56_57_defaults_differ, slurm_pbs.test_57_a_script_goes_where_it_would_start)),
     58: ("arrays from 0", (slurm_pbs.test_58_33_array_forms, sge.test_58_arrays_begin_at_one,
                            slurm_pbs.test_58_the_index_is_the_one_that_was_asked_for)),
@@ -139,17 +143,18 @@ def test_all_of_them_are_there() -> None:
     assert list(TRAPS) == list(range(1, 67))
 
 
-@pytest.mark.parametrize("number", TRAPS, ids=[f"{number:02}-{title}" for number, (title, _) in TRAPS.items()])
-def test_trap(number: int) -> None:
-    for case in TRAPS[number][1]:
-        for values in _values(case):
-            case(*values)
+def test_every_trap_names_tests_that_run() -> None:
+    """They run where they stand: each is a test function of its module, under the name that pytest finds it by."""
+    for number, (title, cases) in TRAPS.items():
+        assert cases, (number, title)
+        for case in cases:
+            assert case.__name__.startswith("test_") and getattr(sys.modules[case.__module__], case.__name__) is case
 
 
-def _values(case: Case) -> Iterator[tuple[object, ...]]:
-    """The arguments of each run of a test."""
-    marks = [mark for mark in getattr(case, "pytestmark", ()) if mark.name == "parametrize"]
-    if not marks:
-        yield ()
-    for mark in marks:
-        yield from (one if isinstance(one, tuple) else (one,) for one in mark.args[1])
+@pytest.mark.parametrize("module", [slurm_pbs, lsf, sge, cobalt, flux, condor], ids=lambda m: m.__name__)
+def test_tests_named_after_a_trap_are_told_of_it(module: ModuleType) -> None:
+    """``test_31_32_times`` stands at 31 and at 32."""
+    for name, case in vars(module).items():
+        numbers = re.match(r"test((?:_\d\d)+)_", name)
+        for number in map(int, numbers[1].split("_")[1:] if numbers else ()):
+            assert case in TRAPS[number][1], (name, number)

@@ -94,7 +94,7 @@ class Shell:
     def _trouble(self) -> str:
         if len(self.data) > self.limits.shell_bytes:
             return f"it is longer than {self.limits.shell_bytes} bytes"
-        return "" if _parser() is not None else "tree-sitter and tree-sitter-bash are not installed (sssjob[shell])"
+        return "" if _parser() is not None else "tree-sitter and tree-sitter-bash are not installed"
 
     @cached_property
     def root(self) -> Node | None:

@@ -1,6 +1,6 @@
 """Submit scripts from Mustache templates in psij-python's form, for third-party executors.
 
-Rendered with pystache (extra ``mustache``, imported when used). With the standard escape function a value may stand
+Rendered with pystache (imported when used). With the standard escape function a value may stand
 bare or inside quotes: where it stands is looked at in the rendered text, not guessed. A value with a line break in it
 never becomes part of a directive.
 """
@@ -62,10 +62,7 @@ class TemplatedScriptGenerator(SubmitScriptGenerator):
     @cached_property
     def _renderer(self) -> tuple[Any, Any]:
         """The renderer and the parsed template."""
-        try:
-            import pystache
-        except ImportError as e:
-            raise ImportError("Mustache templates need pystache: pip install 'sssjob[mustache]'") from e
+        import pystache
 
         class Renderer(pystache.Renderer):  # type: ignore[misc]
             """Members of enumerations as their values, truth as 1 and 0, None as nothing."""
