@@ -17,7 +17,6 @@ import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import timedelta
-from enum import Enum
 from pathlib import Path
 from typing import Any
 
@@ -34,12 +33,12 @@ from psij.executors.batch.lrm import (
     Row,
     custom_directives,
     job_name,
+    job_state,
     needs_env,
     number,
     requested,
     resources,
     time_limit,
-    warn_unknown,
 )
 from psij.job import Job
 from psij.job_executor_config import JobExecutorConfig
@@ -48,37 +47,10 @@ from psij.job_state import JobState
 from psij.job_status import JobStatus
 from psij.resource_spec import ResourceSpecV1
 from psij.surroundings import Told
-from sssjob.lrm.clocks import total, utc
+from sssjob.lrm.cobalt import STATES, moment
 from sssjob.templates.quoting import Directive, cobalt
 
-__all__ = ["CobaltExecutorConfig", "CobaltJobExecutor", "CobaltState", "parse_log"]
-
-
-class CobaltState(Enum):
-    """Native states (cqm.py): what PSI/J makes of each, the phase. None: the state of the job stays as it was."""
-
-    def __init__(self, state: JobState | None, phase: str | None = None) -> None:
-        self.state, self.phase = state, phase
-
-    def __new__(cls, *_: object) -> CobaltState:
-        """A value of its own for each, so that states of the same meaning stay apart."""
-        member = object.__new__(cls)
-        member._value_ = len(cls.__members__)
-        return member
-
-    queued = (JobState.QUEUED,)
-    maxrun_hold = (JobState.QUEUED,)
-    user_hold = (JobState.QUEUED, "HELD")
-    admin_hold = (JobState.QUEUED, "HELD")
-    dep_hold = (JobState.QUEUED,)
-    dep_fail = (JobState.QUEUED, "HELD")
-    starting = (JobState.QUEUED, "STARTING")
-    running = (JobState.ACTIVE,)
-    killing = (JobState.ACTIVE, "KILLING")      # by a user or at the time limit
-    preempting = (JobState.ACTIVE,)
-    preempted = (JobState.QUEUED,)
-    exiting = (JobState.ACTIVE, "CLEANUP")
-    done = (None,)
+__all__ = ["CobaltExecutorConfig", "CobaltJobExecutor", "parse_log"]
 
 
 _ID = re.compile(r"\d{1,10}", re.ASCII)
@@ -210,17 +182,15 @@ class CobaltJobExecutor(LrmExecutor):
                 yield block["JobID"], block["State"], block
 
     def _status(self, state: str, row: Any) -> JobStatus | None:
-        if state not in CobaltState.__members__:
-            warn_unknown("Cobalt's job state", state)
-            return None
-        native = CobaltState[state]
-        if native.state is None:
+        native = STATES.get(state)
+        known = job_state(native, state, "Cobalt's job state")
+        if native is None or known is None:
             return None
         metadata: dict[str, Any] = {"native_state": state, "phase": native.phase, "queue": row.get("Queue"),
-                                    "submit_time": _epoch(row.get("SubmitTime", ""))}
-        if native.state is JobState.ACTIVE:
-            metadata |= {"start_time": _epoch(row.get("StartTime", "")), "node_count": number(row.get("Nodes", ""))}
-        return JobStatus(native.state, time=metadata.get("start_time") or metadata["submit_time"],
+                                    "submit_time": moment(row.get("SubmitTime", ""))}
+        if known is JobState.ACTIVE:
+            metadata |= {"start_time": moment(row.get("StartTime", "")), "node_count": number(row.get("Nodes", ""))}
+        return JobStatus(known, time=metadata.get("start_time") or metadata["submit_time"],
                          metadata={key: value for key, value in metadata.items() if value is not None})
 
     def _sources(self, native_ids: list[str]) -> list[Source]:
@@ -287,16 +257,6 @@ def _blocks(out: str) -> Iterator[dict[str, str]]:
             yield fields
 
 
-def _epoch(text: str) -> float | None:
-    """Seconds since the epoch of ``Thu Sep 10 17:35:17 2015 +0000 (UTC)``; None for anything else, such as N/A."""
-    match = re.fullmatch(r"(.{24}) ([+-])(\d\d)(\d\d)(?: \(.*\))?", text)
-    if match is None:
-        return None
-    offset = total((int(match[3]), int(match[4]), 0))
-    local = utc(match[1], "%a %b %d %H:%M:%S %Y")
-    return None if local is None else local - offset if match[2] == "+" else local + offset
-
-
 def parse_log(out: str) -> dict[str, JobStatus]:
     """Statuses from lines of ``<id>.cobaltlog`` files, each after the name of its file, as grep shows them.
 
@@ -306,7 +266,7 @@ def parse_log(out: str) -> dict[str, JobStatus]:
     lines: dict[str, list[tuple[float | None, str]]] = {}
     for line in out.splitlines():
         if match := _LOG_LINE.fullmatch(line):
-            lines.setdefault(match[1], []).append((_epoch(f"{match[2]} {match[3]}"), match[4]))
+            lines.setdefault(match[1], []).append((moment(f"{match[2]} {match[3]}"), match[4]))
     statuses = ((native_id, _end(said)) for native_id, said in lines.items())
     return {native_id: status for native_id, status in statuses if status is not None}
 

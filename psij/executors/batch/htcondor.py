@@ -18,7 +18,6 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from enum import Enum
 from pathlib import Path
 from typing import Any
 
@@ -36,10 +35,10 @@ from psij.executors.batch.lrm import (
     Row,
     custom_directives,
     job_name,
+    job_state,
     requested,
     resources,
     share,
-    warn_unknown,
 )
 from psij.job import Job
 from psij.job_spec import JobSpec
@@ -47,32 +46,15 @@ from psij.job_state import JobState
 from psij.job_status import JobStatus
 from psij.resource_spec import ResourceSpecV1
 from psij.surroundings import Told
+from sssjob.lrm.htcondor import NUMBERS, STATES
+from sssjob.lrm.states import NativeState, Stage
 from sssjob.templates import render
 from sssjob.templates.quoting import Directive, QuotingError, condor, condor_string
 
-__all__ = ["CondorState", "HTCondorJobExecutor"]
+__all__ = ["HTCondorJobExecutor"]
 
 
-class CondorState(Enum):
-    """JobStatus (condor_includes/proc.h): number, what PSI/J makes of it, the phase."""
-
-    def __init__(self, number: int, state: JobState | None, phase: str | None = None) -> None:
-        self.number, self.state, self.phase = number, state, phase
-
-    UNEXPANDED = (0, JobState.QUEUED)
-    IDLE = (1, JobState.QUEUED)
-    RUNNING = (2, JobState.ACTIVE)
-    REMOVED = (3, None, "CANCELING")
-    COMPLETED = (4, None)
-    HELD = (5, JobState.QUEUED, "HELD")
-    TRANSFERRING_OUTPUT = (6, JobState.ACTIVE, "STAGE_OUT")
-    SUSPENDED = (7, JobState.ACTIVE, "SUSPENDED")
-    FAILED = (8, JobState.FAILED)
-    BLOCKED = (9, JobState.QUEUED)
-    PREPARING = (10, JobState.QUEUED, "STAGE_IN")
-
-
-_BY_NUMBER = {str(one.number): one for one in CondorState}
+_REMOVED, _COMPLETED = 3, 4     # of NUMBERS
 _ID = re.compile(r"(\d{1,10})\.(\d{1,10})", re.ASCII)
 _SUBMITTED = re.compile(r"(\d+\.\d+) - \1", re.ASCII)
 _GROUP = re.compile(r"[\w.@-]+", re.ASCII)
@@ -229,8 +211,8 @@ class HTCondorJobExecutor(LrmExecutor):
     def _rows(self, exit_code: int, out: str) -> Iterator[Row]:
         check_status_exit_code("condor_q", exit_code, out)
         for native_id, ad in _ads(out):
-            state = _BY_NUMBER.get(str(ad.get("JobStatus")))
-            yield native_id, state.name if state is not None else str(ad.get("JobStatus")), ad
+            native = _native(ad)
+            yield native_id, str(ad.get("JobStatus")) if native is None else native.word, ad
 
     def _status(self, state: str, row: Any) -> JobStatus | None:
         return _queued(state, row)
@@ -260,8 +242,7 @@ class HTCondorJobExecutor(LrmExecutor):
 
     def parse_list_output(self, out: str) -> list[str]:
         """Ids of the jobs that have not ended."""
-        ended = (CondorState.REMOVED.name, CondorState.COMPLETED.name)
-        return [native_id for native_id, state, _ in self._rows(0, out) if state not in ended]
+        return [native_id for native_id, state, _ in self._rows(0, out) if not _is_over(state)]
 
 
 def _group(name: str) -> str:
@@ -300,19 +281,29 @@ def _ads(out: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
             yield f"{ad['ClusterId']}.{ad['ProcId']}", ad
 
 
+def _native(ad: Mapping[str, Any]) -> NativeState | None:
+    number = ad.get("JobStatus")
+    return NUMBERS.get(number) if isinstance(number, int) else None
+
+
+def _is_over(state: str) -> bool:
+    return state in STATES and STATES[state].stage is Stage.ENDED
+
+
 def _queued(state: str, ad: Mapping[str, Any]) -> JobStatus | None:
     """The status for a job in the queue; None, with a warning, when its state is not known."""
-    if state not in CondorState.__members__:
-        warn_unknown("HTCondor's JobStatus", state)
+    native = STATES.get(state)
+    found = job_state(native, state, "HTCondor's JobStatus")
+    if native is None or found is None:
         return None
-    native = CondorState[state]
-    if native is CondorState.COMPLETED:
+    if native is NUMBERS[_COMPLETED]:
         return _ended(ad)
     started = _number(ad, "JobStartDate")
-    found = native.state or (JobState.QUEUED if started is None else JobState.ACTIVE)
+    if native is NUMBERS[_REMOVED]:         # it may run on for a while
+        found = JobState.QUEUED if started is None else JobState.ACTIVE
     metadata: dict[str, Any] = {"native_state": state, "phase": native.phase, "submit_time": _number(ad, "QDate")}
     message = None
-    if native is CondorState.HELD:
+    if native.stage is Stage.HELD:
         message = f"held: {ad.get('HoldReason')}"
         if ad.get("HoldReasonCode") == _SPOOLING:
             message, metadata["phase"] = None, "STAGE_IN"
@@ -332,11 +323,11 @@ def parse_history(exit_code: int, out: str) -> dict[str, JobStatus]:
 
 def _ended(ad: Mapping[str, Any]) -> JobStatus:
     """The status for a job that was completed or removed. Wall time is that of all its runs."""
-    native = _BY_NUMBER.get(str(ad.get("JobStatus")), CondorState.COMPLETED)
-    removed = native is CondorState.REMOVED
+    native = _native(ad) or NUMBERS[_COMPLETED]
+    removed = native is NUMBERS[_REMOVED]
     end = (None if removed else _number(ad, "CompletionDate")) or _number(ad, "EnteredCurrentStatus")
     started = _number(ad, "JobStartDate")
-    metadata: dict[str, Any] = {"native_state": native.name, "submit_time": _number(ad, "QDate"), "end_time": end,
+    metadata: dict[str, Any] = {"native_state": native.word, "submit_time": _number(ad, "QDate"), "end_time": end,
                                 "account": ad.get("AcctGroup")}
     if started is not None:
         user, system = _number(ad, "RemoteUserCpu"), _number(ad, "RemoteSysCpu")

@@ -22,7 +22,6 @@ import re
 import subprocess
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import timedelta
-from enum import Enum
 from pathlib import Path
 from typing import Any
 
@@ -39,13 +38,13 @@ from psij.executors.batch.lrm import (
     Row,
     custom_directives,
     job_name,
+    job_state,
     local_time,
     number,
     requested,
     resources,
     share,
     time_limit,
-    warn_unknown,
 )
 from psij.job import Job
 from psij.job_spec import JobSpec
@@ -54,47 +53,13 @@ from psij.job_status import JobStatus
 from psij.resource_spec import ResourceSpecV1
 from psij.surroundings import Told
 from sssjob.lrm.clocks import seconds, utc
+from sssjob.lrm.lsf import STATES, reason_of
 from sssjob.lrm.sizes import in_bytes
+from sssjob.lrm.states import NativeState, Stage
 from sssjob.templates.quoting import Directive, bsub
 
-__all__ = ["LsfExecutorConfig", "LsfJobExecutor", "LsfState", "parse_bhist"]
+__all__ = ["LsfExecutorConfig", "LsfJobExecutor", "parse_bhist"]
 
-
-class LsfState(Enum):
-    """Values of STAT: what PSI/J makes of each, the phase. None: the state of the job stays as it was."""
-
-    def __init__(self, state: JobState | None, phase: str | None = None) -> None:
-        self.state, self.phase = state, phase
-
-    def __new__(cls, *_: object) -> LsfState:
-        """A value of its own for each, so that states of the same meaning stay apart."""
-        member = object.__new__(cls)
-        member._value_ = len(cls.__members__)
-        return member
-
-    PEND = (JobState.QUEUED,)
-    PSUSP = (JobState.QUEUED, "HELD")
-    WAIT = (JobState.QUEUED,)
-    PROV = (JobState.QUEUED, "CONFIGURING")
-    FWD_PEND = (JobState.QUEUED,)
-    RUN = (JobState.ACTIVE,)
-    RUNKWN = (JobState.ACTIVE,)
-    SSUSP = (JobState.ACTIVE, "SUSPENDED")
-    USUSP = (JobState.ACTIVE, "SUSPENDED")
-    EXIT = (JobState.FAILED,)
-    DONE = (JobState.COMPLETED,)
-    POST_DONE = (JobState.COMPLETED,)
-    POST_ERR = (JobState.COMPLETED,)
-    UNKWN = (None,)
-    ZOMBI = (None,)
-
-
-# Termination reasons, by what follows TERM_ (bhist(1), table of job termination reasons). The others are reasons as
-# they are, in small letters.
-_CANCELED = ("OWNER", "ADMIN", "FORCE_OWNER", "FORCE_ADMIN")
-_REASONS = {"RUNLIMIT": "timeout", "DEADLINE": "deadline", "CPULIMIT": "cpu-time", "MEMLIMIT": "memory",
-            "SWAP": "memory", "PREEMPT": "preempted", "EXTERNAL_SIGNAL": "signal", "PRE_EXEC_FAIL": "launch",
-            "CWD_NOTEXIST": "launch", "ORPHAN_SYSTEM": "dependency", "UNKNOWN": None}
 
 _UTC = ["env", "TZ=UTC0", "LSB_DISPLAY_YEAR=Y"]
 _FIELDS = ("jobid jobindex stat queue exit_code exit_reason exec_host submit_time start_time finish_time cpu_used "
@@ -253,19 +218,18 @@ class LsfJobExecutor(LrmExecutor):
                 yield record["JOBID"] + (f"[{index}]" if index not in ("", "0") else ""), record["STAT"], record
 
     def _status(self, state: str, row: Any) -> JobStatus | None:
-        native = LsfState.__members__.get(state)
-        if native is None:
-            warn_unknown("LSF's job state", state)
-        if native is None or native.state is None:
+        native = STATES.get(state)
+        known = job_state(native, state, "LSF's job state")
+        if native is None or known is None:
             return None
         metadata: dict[str, Any] = {"native_state": state, "phase": native.phase, "queue": row.get("QUEUE") or None,
                                     "account": _account(row.get("PROJ_NAME", "")),
                                     "submit_time": _utc(row.get("SUBMIT_TIME"))}
-        if native.state is not JobState.QUEUED:
+        if known is not JobState.QUEUED:
             metadata |= {"start_time": _utc(row.get("START_TIME")), **_hosts(row.get("EXEC_HOST", ""))}
-        if native.state.final:
+        if known.final:
             return _end(native, row, metadata)
-        return JobStatus(native.state, time=metadata.get("start_time") or metadata["submit_time"],
+        return JobStatus(known, time=metadata.get("start_time") or metadata["submit_time"],
                          metadata=_known(metadata))
 
     def _sources(self, native_ids: list[str]) -> list[Source]:
@@ -375,7 +339,7 @@ def _account(project: str) -> str | None:
     return None if project in ("", "-") else project
 
 
-def _end(native: LsfState, row: Mapping[str, str], metadata: dict[str, Any]) -> JobStatus:
+def _end(native: NativeState, row: Mapping[str, str], metadata: dict[str, Any]) -> JobStatus:
     """The final status. DONE has no code: it is 0."""
     metadata["end_time"] = _utc(row.get("FINISH_TIME"))
     ran = bool(row.get("EXEC_HOST"))
@@ -385,7 +349,7 @@ def _end(native: LsfState, row: Mapping[str, str], metadata: dict[str, Any]) -> 
                      "memory_max_bytes": in_bytes(row.get("MAX_MEM", "").strip()) or None}
     text = row.get("EXIT_CODE", "")
     code = int(text) if text.isdecimal() else None
-    if native is not LsfState.EXIT:
+    if native.stage is Stage.DONE:
         state = JobState.FAILED if code else JobState.COMPLETED
         return JobStatus(state, time=metadata["end_time"], exit_code=code or 0, metadata=_known(metadata))
     said = row.get("EXIT_REASON", "")
@@ -395,9 +359,9 @@ def _end(native: LsfState, row: Mapping[str, str], metadata: dict[str, Any]) -> 
 
 def _exit(term: str | None, code: int | None, ran: bool, said: str, metadata: dict[str, Any]) -> JobStatus:
     """The status of a job that did not end well. term: what follows TERM_; said: LSF's text, for people."""
-    if term in _CANCELED:
+    reason = reason_of(f"TERM_{term}") if term is not None else None
+    if reason == "cancel":
         return JobStatus(JobState.CANCELED, time=metadata.get("end_time"), metadata=_known(metadata))
-    reason = _REASONS.get(term, term.lower().replace("_", "-")) if term is not None else None
     if reason is None and not code:
         reason = "unknown-exit" if ran else "launch"
     if reason is not None and code is not None and code > 128:

@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from enum import Enum
 from pathlib import Path
 from typing import Any
 
@@ -33,51 +32,22 @@ from psij.executors.batch.lrm import (
     Row,
     custom_directives,
     job_name,
+    job_state,
     limit_text,
     requested,
     resources,
     share,
     time_limit,
-    warn_unknown,
     whole_lines,
 )
 from psij.job import Job
 from psij.job_spec import JobSpec
-from psij.job_state import JobState
 from psij.job_status import JobStatus
 from psij.resource_spec import ResourceSpecV1
+from sssjob.lrm.nqsv import STATES
 from sssjob.templates.quoting import Directive, nqsv
 
-__all__ = ["NQSVExecutorConfig", "NQSVJobExecutor", "NQSVState"]
-
-
-class NQSVState(Enum):
-    """Words of stt: what PSI/J makes of each, the phase. None: the state of the job stays as it was.
-
-    The words are those of psij-python; their meanings (exiting, pre-running, post-running, ..) are guessed from them.
-    """
-
-    def __init__(self, state: JobState | None, phase: str | None = None) -> None:
-        self.state, self.phase = state, phase
-
-    def __new__(cls, *_: object) -> NQSVState:
-        """A value of its own for each, so that states of the same meaning stay apart."""
-        member = object.__new__(cls)
-        member._value_ = len(cls.__members__)
-        return member
-
-    QUE = (JobState.QUEUED,)
-    WAT = (JobState.QUEUED,)
-    HLD = (JobState.QUEUED, "HELD")
-    ARI = (JobState.QUEUED,)
-    TRS = (JobState.QUEUED,)
-    STG = (JobState.QUEUED, "STAGE_IN")
-    PRR = (JobState.QUEUED, "PRERUN")
-    RUN = (JobState.ACTIVE,)
-    SUS = (JobState.ACTIVE, "SUSPENDED")
-    POR = (JobState.ACTIVE, "CLEANUP")
-    EXT = (JobState.ACTIVE, "CLEANUP")
-    MIG = (None,)
+__all__ = ["NQSVExecutorConfig", "NQSVJobExecutor"]
 
 
 _BIN = Path("/opt/nec/nqsv/bin")
@@ -176,13 +146,12 @@ class NQSVJobExecutor(LrmExecutor):
         yield from ((match[1], match[2], None) for match in matches)
 
     def _status(self, state: str, row: Any) -> JobStatus | None:
-        native = NQSVState.__members__.get(state)
-        if native is None:
-            warn_unknown("NQSV's request state", state)
-        if native is None or native.state is None:
+        native = STATES.get(state)
+        known = job_state(native, state, "NQSV's request state")
+        if native is None or known is None:
             return None
         metadata = {"native_state": state} | ({"phase": native.phase} if native.phase is not None else {})
-        return JobStatus(native.state, metadata=metadata)
+        return JobStatus(known, metadata=metadata)
 
     # --- the rest --------------------------------------------------------------------------------------------------
 

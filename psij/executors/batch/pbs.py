@@ -67,8 +67,7 @@ class PBSJobExecutor(GenericPBSJobExecutor):
     _DEFAULT_NAME = 60
     _FIELDS: ClassVar[Mapping[str, tuple[str, ...]]] = {
         "submit": ("ctime",), "start": ("stime",), "end": ("obittime", "history_timestamp", "mtime")}
-    _REASONS: ClassVar[Mapping[int, str]] = {
-        -29: "timeout", -28: "cpu-time", -27: "memory", -26: "memory", -25: "cpu-time", -24: "cpu-time"}
+    _COLUMN = 1
 
     def _lookup_commands(self, job: Job) -> list[list[str]]:
         since = time.strftime("%Y%m%d%H%M", time.localtime(time.time() - _LOOK_BACK_S))

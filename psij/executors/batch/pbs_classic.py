@@ -42,7 +42,7 @@ class PBSClassicJobExecutor(GenericPBSJobExecutor):
     _DEFAULT_NAME = 15      # bytes that every release takes
     _FIELDS: ClassVar[Mapping[str, tuple[str, ...]]] = {
         "submit": ("qtime",), "start": ("start_time",), "end": ("comp_time",)}
-    _REASONS: ClassVar[Mapping[int, str]] = {-12: "cpu-time", -11: "timeout", -10: "memory"}
+    _COLUMN = 0
 
     def _reservation(self, reservation_id: str, queue_name: str | None) -> Directive:
         if not re.fullmatch(r"[\w.-]+", reservation_id, re.ASCII):

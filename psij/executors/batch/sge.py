@@ -19,7 +19,7 @@ from typing import Any
 
 from psij.exceptions import InvalidJobException, SubmitException
 from psij.executors.batch._arrays import task_numbers
-from psij.executors.batch._sge_records import XML_TIME, job_lists, parse_qacct, state_of
+from psij.executors.batch._sge_records import XML_TIME, job_lists, parse_qacct
 from psij.executors.batch.batch_scheduler_executor import (
     BatchSchedulerExecutorConfig,
     Failure,
@@ -33,6 +33,7 @@ from psij.executors.batch.lrm import (
     asks_itself,
     custom_directives,
     job_name,
+    job_state,
     limit_text,
     local_time,
     number,
@@ -40,7 +41,6 @@ from psij.executors.batch.lrm import (
     resources,
     share,
     time_limit,
-    warn_unknown,
 )
 from psij.job import Job
 from psij.job_executor_config import JobExecutorConfig
@@ -50,9 +50,11 @@ from psij.job_status import JobStatus
 from psij.resource_spec import ResourceSpecV1
 from psij.surroundings import Told
 from sssjob.lrm.clocks import utc
+from sssjob.lrm.sge import state_of
+from sssjob.lrm.states import Stage
 from sssjob.templates.quoting import Directive, sge
 
-__all__ = ["SGEExecutorConfig", "SGEJobExecutor", "state_of"]
+__all__ = ["SGEExecutorConfig", "SGEJobExecutor"]
 
 _UTC = ["env", "TZ=UTC0"]
 _ID = re.compile(r"\d{1,12}", re.ASCII)
@@ -309,11 +311,11 @@ class SGEJobExecutor(LrmExecutor):
         yield from arrays.values()
 
     def _status(self, state: str, row: Any) -> JobStatus | None:
-        found = state_of(state)
-        if found is None:
-            warn_unknown("Grid Engine's job state", state)
+        native = state_of(state)
+        status = job_state(native, state, "Grid Engine's job state")
+        if native is None or status is None:
             return None
-        status, phase = found
+        phase = native.phase
         metadata: dict[str, Any] = {"native_state": state, "phase": phase,
                                     "submit_time": utc(row.get("JB_submission_time", ""), XML_TIME)}
         started = utc(row.get("JAT_start_time", ""), XML_TIME)
@@ -353,8 +355,8 @@ class SGEJobExecutor(LrmExecutor):
 
 
 def _runs(letters: str) -> bool:
-    found = state_of(letters)
-    return found is not None and found[0] is JobState.ACTIVE
+    native = state_of(letters)
+    return native is not None and native.stage in (Stage.RUNNING, Stage.SUSPENDED)
 
 
 def _slots(asked: ResourceSpecV1) -> int:
