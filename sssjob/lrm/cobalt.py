@@ -6,10 +6,11 @@ import re
 from collections.abc import Mapping
 from typing import Final
 
+from sssjob.lrm.answers import SubmitAnswers
 from sssjob.lrm.clocks import total, utc
 from sssjob.lrm.states import NativeState, Stage, by_word
 
-__all__ = ["STATES", "limit", "moment"]
+__all__ = ["ANSWERS", "STATES", "limit", "moment"]
 
 STATES: Final[Mapping[str, NativeState]] = by_word(
     NativeState("queued", Stage.WAITING),
@@ -44,3 +45,11 @@ def limit(text: str) -> int:
         raise ValueError("is no time of Cobalt")
     fields = [int(field) for field in text.split(":")]
     return total(fields if len(fields) > 2 else [*fields, 0])
+
+
+#: Answers of qsub.
+ANSWERS: Final = SubmitAnswers(
+    "qsub", re.compile(r"\d{1,10}", re.ASCII),
+    submitted=re.compile(r"(\d{1,10})", re.ASCII),
+    later=re.compile(r"failed to connect|draining|try again|is not (accepting|running)", re.IGNORECASE),
+    unknown=re.compile(r"timed out|timeout|connection reset|broken pipe|error submitting job", re.IGNORECASE))

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Final
 
+from sssjob.lrm.answers import SubmitAnswers
 from sssjob.lrm.states import NativeState, Stage
 
-__all__ = ["NUMBERS", "STATES"]
+__all__ = ["ANSWERS", "NUMBERS", "STATES"]
 
 #: JobStatus of an ad -> state.
 NUMBERS: Final[Mapping[int, NativeState]] = {
@@ -24,3 +26,13 @@ NUMBERS: Final[Mapping[int, NativeState]] = {
     10: NativeState("PREPARING", Stage.WAITING, phase="STAGE_IN"),
 }
 STATES: Final[Mapping[str, NativeState]] = {state.word: state for state in NUMBERS.values()}
+
+
+#: Answers of condor_submit.
+ANSWERS: Final = SubmitAnswers(
+    "condor_submit", re.compile(r"(\d{1,10})\.(\d{1,10})", re.ASCII),
+    submitted=re.compile(r"(\d+\.\d+) - \1", re.ASCII),
+    later=re.compile(r"can't find address|failed to connect|unable to connect|would exceed MAX_JOBS|try again|"
+                     r"submits are disabled", re.IGNORECASE),
+    unknown=re.compile(r"failed to commit|timed out|timeout|connection (reset|closed)|failed submission",
+                       re.IGNORECASE))

@@ -5,12 +5,14 @@ Sources: bjobs(1), STAT; bhist(1), table of job termination reasons; lsbatch.h, 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Final
 
+from sssjob.lrm.answers import SubmitAnswers
 from sssjob.lrm.states import NativeState, Stage, by_word
 
-__all__ = ["STATES", "TERMINATIONS", "reason_of"]
+__all__ = ["ANSWERS", "STATES", "TERMINATIONS", "reason_of"]
 
 STATES: Final[Mapping[str, NativeState]] = by_word(
     NativeState("PEND", Stage.WAITING),
@@ -50,3 +52,13 @@ def reason_of(word: str) -> str | None:
     """The reason of ``TERM_RUNLIMIT``; of a word that no table has the word itself in small letters, None where it says
     nothing."""
     return _REASONS.get(word, word.removeprefix("TERM_").lower().replace("_", "-"))
+
+
+#: Answers of bsub.
+ANSWERS: Final = SubmitAnswers(
+    "bsub", re.compile(r"\d{1,18}(?:\[\d{1,10}\])?", re.ASCII),
+    submitted=re.compile(r"Job <(\d{1,18})> is submitted to (?:default )?queue <[^>]*>\.?.*", re.ASCII),
+    later=re.compile(r"cannot connect|please wait|not responding|(lim|mbatchd|daemon).* (is )?down|reconfigur|"
+                     r"try.* later|pending job (threshold|slot limit)|job limit|too many", re.IGNORECASE),
+    unknown=re.compile(r"timed? ?out|socket operation|failed in (sending|receiving)|communication|"
+                       r"connection (reset|lost|closed)|broken pipe", re.IGNORECASE))

@@ -3,12 +3,14 @@ post-running ...) is guessed from them."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Final
 
+from sssjob.lrm.answers import SubmitAnswers
 from sssjob.lrm.states import NativeState, Stage, by_word
 
-__all__ = ["STATES"]
+__all__ = ["ANSWERS", "STATES"]
 
 STATES: Final[Mapping[str, NativeState]] = by_word(
     NativeState("QUE", Stage.WAITING),
@@ -24,3 +26,11 @@ STATES: Final[Mapping[str, NativeState]] = by_word(
     NativeState("EXT", Stage.RUNNING, phase="CLEANUP"),
     NativeState("MIG", Stage.SILENT),
 )
+
+
+#: Answers of qsub.
+ANSWERS: Final = SubmitAnswers(
+    "qsub", re.compile(r"\d{1,15}", re.ASCII),
+    submitted=re.compile(r"Request (\d{1,15})\.[\w.-]+ submitted to queue: .*", re.ASCII),
+    later=re.compile(r"(cannot|could not|unable to|can't) connect|connection refused|try again", re.IGNORECASE),
+    unknown=re.compile(r"timed? ?out|connection (reset|lost|closed)|broken pipe", re.IGNORECASE))

@@ -7,14 +7,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import lru_cache
 from typing import Final
 
+from sssjob.lrm.answers import SubmitAnswers
 from sssjob.lrm.clocks import total
 from sssjob.lrm.sizes import Size, suffixes
 from sssjob.lrm.states import NativeState, Stage, by_word
 
-__all__ = ["FAILURES", "SIGNALED", "SIZE", "STATES", "exec_host", "seconds"]
+__all__ = ["ANSWERS", "FAILURES", "SIGNALED", "SIZE", "STATES", "TORQUE_ANSWERS", "exec_host", "seconds"]
 
 #: Letters of job_state, some with a substate that says more.
 STATES: Final[Mapping[str, NativeState]] = by_word(
@@ -87,3 +89,18 @@ def seconds(text: str, fields: int = 3) -> int:
 
 _TIMES: Final = {fields: re.compile(rf"\d{{1,12}}(?::\d{{1,9}}){{0,{fields - 1}}}(?:\.\d{{1,9}})?", re.ASCII)
                  for fields in (3, 4)}
+
+
+#: Answers of qsub of OpenPBS and PBS Pro.
+ANSWERS: Final = SubmitAnswers(
+    "qsub", re.compile(r"\d{1,15}(?:\[\d*\])?\.[\w.-]{1,255}", re.ASCII),
+    submitted=re.compile(r"(\d{1,15}(?:\[\d*\])?\.[\w.-]{1,255})", re.ASCII),
+    later=re.compile(r"(cannot|could not|unable to) (connect|communicate)|connection refused|no route to host|"
+                     r"try again|would exceed|maximum number of jobs|exceed.*jobs|server (is )?(too )?busy|"
+                     r"shutting down|temporarily", re.IGNORECASE),
+    unknown=re.compile(r"timed? ?out|end of file|protocol error|system error|connection (reset|lost|closed)|"
+                       r"broken pipe|premature|expired", re.IGNORECASE))
+#: The same of Torque, whose ids may come without a server.
+TORQUE_ANSWERS: Final = replace(
+    ANSWERS, native_id=re.compile(r"\d{1,15}(?:\[\d*\]|-\d{1,10})?(?:\.[\w.-]{1,255})?", re.ASCII),
+    submitted=re.compile(r"(\d{1,15}(?:\[\d*\]|-\d{1,10})?(?:\.[\w.-]{1,255})?)", re.ASCII))

@@ -9,11 +9,12 @@ import re
 from decimal import ROUND_CEILING, Decimal
 from typing import Final
 
+from sssjob.lrm.answers import SubmitAnswers
 from sssjob.lrm.clocks import total
 from sssjob.lrm.sizes import LETTERS, POWERS
 from sssjob.lrm.states import NativeState, Stage
 
-__all__ = ["FAILED", "RUN_AGAIN", "SIGNALED", "TIME_LIMIT", "memory", "number", "seconds", "state_of"]
+__all__ = ["ANSWERS", "FAILED", "RUN_AGAIN", "SIGNALED", "TIME_LIMIT", "memory", "number", "seconds", "state_of"]
 
 #: Letters of the state column, tested in this order; the first that is there decides.
 _STATES: Final = (
@@ -68,3 +69,13 @@ def memory(text: str) -> int | None:
         raise ValueError("is no size")
     factor = 1000 ** (LETTERS.index(letter.upper()) + 1) if letter.islower() else POWERS[letter]
     return int((amount * factor).to_integral_value(ROUND_CEILING))
+
+
+#: Answers of qsub.
+ANSWERS: Final = SubmitAnswers(
+    "qsub", re.compile(r"\d{1,12}(?:\.\d{1,9})?", re.ASCII),
+    submitted=re.compile(r"(\d{1,12})", re.ASCII),
+    later=re.compile(r"unable to (send message|contact)|connection refused|only \d+ jobs are allowed|commlib error|"
+                     r"try again|not available|qmaster is not running", re.IGNORECASE),
+    unknown=re.compile(r"answer list|timeout|timed out|failed receiving|got read error|connection (reset|lost)",
+                       re.IGNORECASE))

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 import pytest
 
 from sssjob.lrm import cobalt, flux, htcondor, lsf, nqsv, pbs, sge, slurm
+from sssjob.lrm.answers import SubmitAnswers
 from sssjob.lrm.states import NativeState, Stage
 
 TABLES: dict[str, Mapping[str, NativeState]] = {
@@ -79,3 +80,16 @@ def test_what_is_no_time() -> None:
         for text in ("", "x", "1:2:3:4:5", "-1", "\u0661"):
             with pytest.raises(ValueError, match="is no time of"):
                 read(text)
+
+
+@pytest.mark.parametrize(("answers", "out", "native_id"), [
+    (slurm.ANSWERS, "welcome\n12;c1\n", "12"), (pbs.ANSWERS, "12[].server\n", "12[].server"),
+    (pbs.TORQUE_ANSWERS, "12\n", "12"), (sge.ANSWERS, "12\n", "12"), (cobalt.ANSWERS, "12\n", "12"),
+    (lsf.ANSWERS, "Job <12> is submitted to default queue <q>.\n", "12"), (htcondor.ANSWERS, "12.0 - 12.0\n", "12.0"),
+    (nqsv.ANSWERS, "Request 12.nqsv submitted to queue: q.\n", "12")])
+def test_answers_of_submit_commands(answers: SubmitAnswers, out: str, native_id: str) -> None:
+    assert answers.job_id(out) == native_id and answers.is_id(native_id) and not answers.is_id("-12")
+    for wrong in ("", "no\n", out + out):
+        with pytest.raises(ValueError, match=f"{answers.command} gave no job id"):
+            answers.job_id(wrong)
+    assert answers.passes("timed out") and not answers.passes("denied")

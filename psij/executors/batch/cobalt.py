@@ -23,7 +23,6 @@ from typing import Any
 from psij.exceptions import InvalidJobException, SubmitException
 from psij.executors.batch.batch_scheduler_executor import (
     BatchSchedulerExecutorConfig,
-    Failure,
     InvalidJobStateError,
     Source,
     check_status_exit_code,
@@ -47,13 +46,12 @@ from psij.job_state import JobState
 from psij.job_status import JobStatus
 from psij.resource_spec import ResourceSpecV1
 from psij.surroundings import Told
-from sssjob.lrm.cobalt import STATES, moment
+from sssjob.lrm.cobalt import ANSWERS, STATES, moment
 from sssjob.templates.quoting import Directive, cobalt
 
 __all__ = ["CobaltExecutorConfig", "CobaltJobExecutor", "parse_log"]
 
 
-_ID = re.compile(r"\d{1,10}", re.ASCII)
 _FIELD = re.compile(r"\s*(\w+)\s*: ?(.*)")
 _COLUMNS = "JobID:State:Queue:Nodes:Procs:StartTime:SubmitTime"
 _LONGEST_NAME = 1024        # bytes; a guess: the source names no limit
@@ -73,8 +71,6 @@ _REFUSED = {
     **dict.fromkeys(("help", "version"), "no job would be made")}
 
 # What qsub says; guesses, but for the first. UNKNOWN: the request may have arrived.
-_LATER = re.compile(r"failed to connect|draining|try again|is not (accepting|running)", re.IGNORECASE)
-_UNKNOWN_OUTCOME = re.compile(r"timed out|timeout|connection reset|broken pipe|error submitting job", re.IGNORECASE)
 
 
 class CobaltExecutorConfig(BatchSchedulerExecutorConfig):
@@ -88,6 +84,7 @@ class CobaltExecutorConfig(BatchSchedulerExecutorConfig):
 class CobaltJobExecutor(LrmExecutor):
     """Executor ``cobalt``. Custom attributes ``cobalt.<option>`` are options of qsub, long or of one letter."""
 
+    _ANSWERS = ANSWERS
     _TEMPLATE = "cobalt.sh.j2"
     _PREFIX = "cobalt"
     _WRITTEN = staticmethod(cobalt)
@@ -107,21 +104,6 @@ class CobaltJobExecutor(LrmExecutor):
     def get_submit_command(self, job: Job, submit_file_path: Path) -> list[str]:
         """qsub; all options are in the script."""
         return ["qsub", str(submit_file_path)]
-
-    def job_id_from_submit_output(self, out: str) -> str:
-        """The id, from the one line that is a number."""
-        found = [line.strip() for line in out.splitlines() if _ID.fullmatch(line.strip())]
-        if len(found) != 1:
-            raise ValueError(f"qsub gave no job id: {out!r}")
-        return found[0]
-
-    def _is_native_id(self, text: str) -> bool:
-        return _ID.fullmatch(text) is not None
-
-    def _classify_failure(self, exit_code: int, out: str) -> Failure:
-        if exit_code < 0 or _UNKNOWN_OUTCOME.search(out):
-            return Failure.UNKNOWN
-        return Failure.LATER if _LATER.search(out) else Failure.REFUSED
 
     def _lookup_commands(self, job: Job) -> list[list[str]]:
         """The tag is a variable of the job, as long as the queue has it; later it is in the exit file."""
@@ -210,8 +192,7 @@ class CobaltJobExecutor(LrmExecutor):
         """Every failure is one, but that of a job that is not there any more."""
         if "not found" in out:
             raise InvalidJobStateError(out.strip())
-        raise SubmitException(f"qdel failed: {out.strip() or exit_code}", transient=bool(
-            _LATER.search(out) or _UNKNOWN_OUTCOME.search(out)))
+        raise SubmitException(f"qdel failed: {out.strip() or exit_code}", transient=self._ANSWERS.passes(out))
 
     def get_list_command(self) -> list[str]:
         """qstat: the user's jobs that have not ended."""
@@ -253,7 +234,7 @@ def _blocks(out: str) -> Iterator[dict[str, str]]:
         raise ValueError(f"qstat gave no job: {out[:200]!r}")
     for block in blocks:
         fields = {match[1]: match[2].strip() for line in block.splitlines() if (match := _FIELD.fullmatch(line))}
-        if _ID.fullmatch(fields.get("JobID", "")):
+        if ANSWERS.is_id(fields.get("JobID", "")):
             yield fields
 
 

@@ -24,7 +24,6 @@ from typing import Any
 from psij.exceptions import InvalidJobException, SubmitException
 from psij.executors.batch._files import write_script
 from psij.executors.batch.batch_scheduler_executor import (
-    Failure,
     InvalidJobStateError,
     Source,
     SourceOffError,
@@ -46,7 +45,7 @@ from psij.job_state import JobState
 from psij.job_status import JobStatus
 from psij.resource_spec import ResourceSpecV1
 from psij.surroundings import Told
-from sssjob.lrm.htcondor import NUMBERS, STATES
+from sssjob.lrm.htcondor import ANSWERS, NUMBERS, STATES
 from sssjob.lrm.states import NativeState, Stage
 from sssjob.templates import render
 from sssjob.templates.quoting import Directive, QuotingError, condor, condor_string
@@ -55,8 +54,6 @@ __all__ = ["HTCondorJobExecutor"]
 
 
 _REMOVED, _COMPLETED = 3, 4     # of NUMBERS
-_ID = re.compile(r"(\d{1,10})\.(\d{1,10})", re.ASCII)
-_SUBMITTED = re.compile(r"(\d+\.\d+) - \1", re.ASCII)
 _GROUP = re.compile(r"[\w.@-]+", re.ASCII)
 _LONGEST_NAME = 1024        # bytes; a guess: the manual names no limit
 _IDS_AT_ONCE = 200
@@ -93,10 +90,6 @@ _REFUSED = _AnyCase({
     **dict.fromkeys(("if", "elif", "else", "endif", "include", "use", "warning"), "it is no submit command")})
 
 # What condor_submit says, on standard error; from its source. UNKNOWN: the request may have arrived.
-_LATER = re.compile(r"can't find address|failed to connect|unable to connect|would exceed MAX_JOBS|try again|"
-                    r"submits are disabled", re.IGNORECASE)
-_UNKNOWN_OUTCOME = re.compile(r"failed to commit|timed out|timeout|connection (reset|closed)|failed submission",
-                              re.IGNORECASE)
 
 
 class HTCondorJobExecutor(LrmExecutor):
@@ -105,6 +98,7 @@ class HTCondorJobExecutor(LrmExecutor):
     Their values stand there as they are. ``htcondor.MY.<attribute>`` sets an attribute of the job to an expression.
     """
 
+    _ANSWERS = ANSWERS
     _TEMPLATE = "htcondor.sh.j2"
     _PREFIX = "htcondor"
     _WRITTEN = staticmethod(condor)
@@ -145,24 +139,9 @@ class HTCondorJobExecutor(LrmExecutor):
             raise InvalidJobException(str(e), e) from e
         return {path.with_suffix(".sub"): text}
 
-    def job_id_from_submit_output(self, out: str) -> str:
-        """The id, from the one line ``12.0 - 12.0``."""
-        found = [match for line in out.splitlines() if (match := _SUBMITTED.fullmatch(line.strip()))]
-        if len(found) != 1:
-            raise ValueError(f"condor_submit gave no job id: {out!r}")
-        return found[0][1]
-
-    def _is_native_id(self, text: str) -> bool:
-        return _ID.fullmatch(text) is not None
-
     def attach(self, job: Job, native_id: str) -> None:
         """Follow a job of HTCondor. native_id: cluster and process, or a cluster, of which process 0 is meant."""
         super().attach(job, f"{native_id}.0" if re.fullmatch(r"\d{1,10}", native_id, re.ASCII) else native_id)
-
-    def _classify_failure(self, exit_code: int, out: str) -> Failure:
-        if exit_code < 0 or _UNKNOWN_OUTCOME.search(out):
-            return Failure.UNKNOWN
-        return Failure.LATER if _LATER.search(out) else Failure.REFUSED
 
     def _lookup_commands(self, job: Job) -> list[list[str]]:
         """The tag is an attribute of the job."""
@@ -233,8 +212,7 @@ class HTCondorJobExecutor(LrmExecutor):
         """condor_rm fails for a job that has left the queue."""
         if re.search(r"not found|couldn't find", out, re.IGNORECASE):
             raise InvalidJobStateError(out.strip())
-        raise SubmitException(f"condor_rm failed: {out.strip() or exit_code}", transient=bool(
-            _LATER.search(out) or _UNKNOWN_OUTCOME.search(out)))
+        raise SubmitException(f"condor_rm failed: {out.strip() or exit_code}", transient=self._ANSWERS.passes(out))
 
     def get_list_command(self) -> list[str]:
         """condor_q: the user's jobs."""

@@ -28,7 +28,6 @@ from typing import Any
 from psij.exceptions import InvalidJobException, SubmitException
 from psij.executors.batch.batch_scheduler_executor import (
     BatchSchedulerExecutorConfig,
-    Failure,
     InvalidJobStateError,
     Source,
     check_status_exit_code,
@@ -53,7 +52,7 @@ from psij.job_status import JobStatus
 from psij.resource_spec import ResourceSpecV1
 from psij.surroundings import Told
 from sssjob.lrm.clocks import seconds, utc
-from sssjob.lrm.lsf import STATES, reason_of
+from sssjob.lrm.lsf import ANSWERS, STATES, reason_of
 from sssjob.lrm.sizes import in_bytes
 from sssjob.lrm.states import NativeState, Stage
 from sssjob.templates.quoting import Directive, bsub
@@ -64,8 +63,6 @@ __all__ = ["LsfExecutorConfig", "LsfJobExecutor", "parse_bhist"]
 _UTC = ["env", "TZ=UTC0", "LSB_DISPLAY_YEAR=Y"]
 _FIELDS = ("jobid jobindex stat queue exit_code exit_reason exec_host submit_time start_time finish_time cpu_used "
            "run_time max_mem proj_name")
-_ID = re.compile(r"\d{1,18}(?:\[\d{1,10}\])?", re.ASCII)
-_SUBMITTED = re.compile(r"Job <(\d{1,18})> is submitted to (?:default )?queue <[^>]*>\.?.*", re.ASCII)
 _RECORD = re.compile(r"\{[^{}]*\}")
 _NO_JOBS = re.compile(r"^No (?:unfinished |matching )?job found", re.MULTILINE)
 _TERM = re.compile(r"TERM_([A-Z_]+)")
@@ -90,10 +87,6 @@ _REFUSED = {
 # Variables of bsub that hide its answer, or make no job.
 _UNSET = ("BSUB_BLOCK", "BSUB_CHK_RESREQ", "BSUB_QUIET", "BSUB_QUIET2")
 
-_LATER = re.compile(r"cannot connect|please wait|not responding|(lim|mbatchd|daemon).* (is )?down|reconfigur|"
-                    r"try.* later|pending job (threshold|slot limit)|job limit|too many", re.IGNORECASE)
-_UNKNOWN_OUTCOME = re.compile(r"timed? ?out|socket operation|failed in (sending|receiving)|communication|"
-                              r"connection (reset|lost|closed)|broken pipe", re.IGNORECASE)
 
 
 # LSB_MCPU_HOSTS: hosts and their slots in turns; the first one may be the launch node.
@@ -109,6 +102,7 @@ class LsfExecutorConfig(BatchSchedulerExecutorConfig):
 class LsfJobExecutor(LrmExecutor):
     """Executor ``lsf``. Custom attributes ``lsf.<option>`` are options of bsub, without the dash."""
 
+    _ANSWERS = ANSWERS
     _TEMPLATE = "lsf.sh.j2"
     _PREFIX = "lsf"
     _WRITTEN = staticmethod(bsub)
@@ -124,21 +118,6 @@ class LsfJobExecutor(LrmExecutor):
         """bsub, which reads options everywhere only from a script on its standard input."""
         unset = [word for name in _UNSET if name in os.environ for word in ("-u", name)]
         return [*(["env", *unset] if unset else []), "/bin/sh", "-c", 'exec bsub <"$1"', "sh", str(submit_file_path)]
-
-    def job_id_from_submit_output(self, out: str) -> str:
-        """The id, from the one line ``Job <id> is submitted to queue <name>.``"""
-        found = [match[1] for line in out.splitlines() if (match := _SUBMITTED.fullmatch(line.strip()))]
-        if len(found) != 1:
-            raise ValueError(f"bsub gave no job id: {out!r}")
-        return found[0]
-
-    def _is_native_id(self, text: str) -> bool:
-        return _ID.fullmatch(text) is not None
-
-    def _classify_failure(self, exit_code: int, out: str) -> Failure:
-        if exit_code < 0 or _UNKNOWN_OUTCOME.search(out):
-            return Failure.UNKNOWN
-        return Failure.LATER if _LATER.search(out) else Failure.REFUSED
 
     def _lookup_commands(self, job: Job) -> list[list[str]]:
         """The tag is the description of the job."""
@@ -246,8 +225,7 @@ class LsfJobExecutor(LrmExecutor):
         """bkill fails for a job that has ended."""
         if re.search(r"already finished|no matching job|is not found", out, re.IGNORECASE):
             raise InvalidJobStateError(out.strip())
-        raise SubmitException(f"bkill failed: {out.strip() or exit_code}", transient=bool(
-            _LATER.search(out) or _UNKNOWN_OUTCOME.search(out)))
+        raise SubmitException(f"bkill failed: {out.strip() or exit_code}", transient=self._ANSWERS.passes(out))
 
     def get_list_command(self) -> list[str]:
         """bjobs, with those that ended a short while ago: it fails where there is no job at all."""

@@ -24,7 +24,6 @@ from psij.exceptions import InvalidJobException, SubmitException
 from psij.executors.batch._watch import Known
 from psij.executors.batch.batch_scheduler_executor import (
     BatchSchedulerExecutorConfig,
-    Failure,
     InvalidJobStateError,
     check_status_exit_code,
 )
@@ -76,11 +75,6 @@ _REFUSED = {
     "V": "use inherit_environment", "F": "use arguments",
     **dict.fromkeys(("d", "w", "D"), "use directory")}
 
-_LATER = re.compile(r"(cannot|could not|unable to) (connect|communicate)|connection refused|no route to host|try again|"
-                    r"would exceed|maximum number of jobs|exceed.*jobs|server (is )?(too )?busy|shutting down|"
-                    r"temporarily", re.IGNORECASE)
-_UNKNOWN_OUTCOME = re.compile(r"timed? ?out|end of file|protocol error|system error|connection (reset|lost|closed)|"
-                              r"broken pipe|premature|expired", re.IGNORECASE)
 _GONE = re.compile(r"has finished|unknown job|invalid for state", re.IGNORECASE)
 
 _BLOCK = re.compile(r"^Job Id:[ \t]+", re.MULTILINE)
@@ -101,7 +95,6 @@ class GenericPBSJobExecutor(LrmExecutor):
     _PREFIX = "pbs"
     _WRITTEN = staticmethod(pbs)
     _FORMS: ClassVar[tuple[list[str], ...]]         # options of qstat, tried in this order
-    _ID: ClassVar[re.Pattern[str]]
     _NAME: ClassVar[re.Pattern[str]]                # what may be a job's name
     _DEFAULT_NAME: ClassVar[int]                    # bytes of a name made of the executable's
     _FIELDS: ClassVar[Mapping[str, tuple[str, ...]]]        # of the times: names, the first there counts
@@ -117,21 +110,6 @@ class GenericPBSJobExecutor(LrmExecutor):
         """qsub."""
         unset = [word for name in _UNSET if name in os.environ for word in ("-u", name)]
         return [*(["env", *unset] if unset else []), "qsub", str(submit_file_path)]
-
-    def job_id_from_submit_output(self, out: str) -> str:
-        """The id, from the one line that is one."""
-        found = [line.strip() for line in out.splitlines() if self._ID.fullmatch(line.strip())]
-        if len(found) != 1:
-            raise ValueError(f"qsub gave no job id: {out!r}")
-        return found[0]
-
-    def _is_native_id(self, text: str) -> bool:
-        return self._ID.fullmatch(text) is not None
-
-    def _classify_failure(self, exit_code: int, out: str) -> Failure:
-        if exit_code < 0 or _UNKNOWN_OUTCOME.search(out):
-            return Failure.UNKNOWN
-        return Failure.LATER if _LATER.search(out) else Failure.REFUSED
 
     def _lookup_commands(self, job: Job) -> list[list[str]]:
         """The tag is a variable of the job."""
@@ -320,8 +298,7 @@ class GenericPBSJobExecutor(LrmExecutor):
         """qdel fails for a job that has ended, or is ending."""
         if _GONE.search(out):
             raise InvalidJobStateError(out.strip())
-        raise SubmitException(f"qdel failed: {out.strip() or exit_code}", transient=bool(
-            _LATER.search(out) or _UNKNOWN_OUTCOME.search(out)))
+        raise SubmitException(f"qdel failed: {out.strip() or exit_code}", transient=self._ANSWERS.passes(out))
 
 
 def _answered(exit_code: int, out: str) -> None:

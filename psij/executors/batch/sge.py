@@ -22,7 +22,6 @@ from psij.executors.batch._arrays import task_numbers
 from psij.executors.batch._sge_records import XML_TIME, job_lists, parse_qacct
 from psij.executors.batch.batch_scheduler_executor import (
     BatchSchedulerExecutorConfig,
-    Failure,
     InvalidJobStateError,
     Source,
     check_status_exit_code,
@@ -50,15 +49,13 @@ from psij.job_status import JobStatus
 from psij.resource_spec import ResourceSpecV1
 from psij.surroundings import Told
 from sssjob.lrm.clocks import utc
-from sssjob.lrm.sge import state_of
+from sssjob.lrm.sge import ANSWERS, state_of
 from sssjob.lrm.states import Stage
 from sssjob.templates.quoting import Directive, sge
 
 __all__ = ["SGEExecutorConfig", "SGEJobExecutor"]
 
 _UTC = ["env", "TZ=UTC0"]
-_ID = re.compile(r"\d{1,12}", re.ASCII)
-_ONE = re.compile(r"\d{1,12}(?:\.\d{1,9})?", re.ASCII)       # a job, or a task of an array
 _NAME_UNFIT = re.compile(r"""[\s"'#*/:?@\\]|[^ -~]""")
 _LONGEST_NAME = 512         # bytes; seen with 8.1.9
 _QACCT_AT_ONCE = 25         # each call reads the whole file
@@ -72,10 +69,6 @@ _REFUSED = {
     "C": "the script has its own", "@": "options are given one by one", "clear": "options are given one by one"}
 
 _PE = re.compile(r"""([^\s"'#\\]+)( [\d,:-]+)?""", re.ASCII)       # name, and slots as of -pe
-_LATER = re.compile(r"unable to (send message|contact)|connection refused|only \d+ jobs are allowed|commlib error|"
-                    r"try again|not available|qmaster is not running", re.IGNORECASE)
-_UNKNOWN_OUTCOME = re.compile(r"answer list|timeout|timed out|failed receiving|got read error|connection (reset|lost)",
-                              re.IGNORECASE)
 
 
 class SGEExecutorConfig(BatchSchedulerExecutorConfig):
@@ -109,6 +102,7 @@ class SGEJobExecutor(LrmExecutor):
     with them.
     """
 
+    _ANSWERS = ANSWERS
     _TEMPLATE = "sge.sh.j2"
     _PREFIX = "sge"
     _WRITTEN = staticmethod(sge)
@@ -135,21 +129,6 @@ class SGEJobExecutor(LrmExecutor):
     def get_submit_command(self, job: Job, submit_file_path: Path) -> list[str]:
         """qsub, with its shortest answer."""
         return ["qsub", "-terse", str(submit_file_path)]
-
-    def job_id_from_submit_output(self, out: str) -> str:
-        """The id, from the one line that is a number."""
-        found = [line.strip() for line in out.splitlines() if _ID.fullmatch(line.strip())]
-        if len(found) != 1:
-            raise ValueError(f"qsub gave no job id: {out!r}")
-        return found[0]
-
-    def _is_native_id(self, text: str) -> bool:
-        return _ONE.fullmatch(text) is not None
-
-    def _classify_failure(self, exit_code: int, out: str) -> Failure:
-        if exit_code < 0 or _UNKNOWN_OUTCOME.search(out):
-            return Failure.UNKNOWN
-        return Failure.LATER if _LATER.search(out) else Failure.REFUSED
 
     def _lookup_commands(self, job: Job) -> list[list[str]]:
         """The tag is in the context of the job, as long as the queue has it; later in its exit file."""
@@ -342,8 +321,7 @@ class SGEJobExecutor(LrmExecutor):
         """qdel fails for a job that has ended."""
         if "does not exist" in out:
             raise InvalidJobStateError(out.strip())
-        raise SubmitException(f"qdel failed: {out.strip() or exit_code}", transient=bool(
-            _LATER.search(out) or _UNKNOWN_OUTCOME.search(out)))
+        raise SubmitException(f"qdel failed: {out.strip() or exit_code}", transient=self._ANSWERS.passes(out))
 
     def get_list_command(self) -> list[str]:
         """qstat: the user's jobs that have not ended."""
