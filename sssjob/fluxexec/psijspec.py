@@ -164,7 +164,8 @@ def spec_of(job: Jobspec, tasks: int, nodes: int | None = None, *, variables: di
 
 
 @lru_cache(maxsize=64)
-def _shared_resources(nodes: int | None, processes: int, cores: int, gpus: int | None, exclusive: bool) -> ResourceSpecV1:
+def _shared_resources(nodes: int | None, processes: int, cores: int, gpus: int | None,
+                      exclusive: bool) -> ResourceSpecV1:
     """Jobs alike share theirs, which nobody changes."""
     return ResourceSpecV1(node_count=nodes, process_count=processes, cpu_cores_per_process=cores,
                           gpu_cores_per_process=gpus, exclusive_node_use=exclusive)

@@ -11,12 +11,13 @@ from collections.abc import Iterable, Mapping
 from decimal import Decimal
 from typing import Any, Final
 
+from sssjob.lrm.answers import SubmitAnswers
 from sssjob.lrm.clocks import total
 from sssjob.lrm.sizes import POWERS, Size, suffixes
 from sssjob.lrm.states import NativeState, Stage, by_word
 
-__all__ = ["CODED", "HELD", "NEVER", "NOWHERE", "SIZE", "STATES", "exit_of", "gpus", "job_id", "limit", "member",
-           "number", "state_of", "tres"]
+__all__ = ["ANSWERS", "CODED", "HELD", "NEVER", "NOWHERE", "SIZE", "STATES", "exit_of", "gpus", "job_id", "limit",
+           "member", "number", "state_of", "tres"]
 
 #: Base states, then the flags that squeue shows instead of them.
 STATES: Final[Mapping[str, NativeState]] = by_word(
@@ -161,3 +162,15 @@ def job_id(job: Any) -> str:
     if array and pending and isinstance(pending, str):
         return f"{array}_[{pending}]"
     return str(number(member(job, "job_id")))
+
+
+#: Answers of sbatch.
+ANSWERS: Final = SubmitAnswers(
+    "sbatch", re.compile(r"\d{1,10}(?:_\d{1,10}|\+\d{1,10})?", re.ASCII),
+    submitted=re.compile(r"(\d{1,10})(?:;([\w.-]+))?", re.ASCII),
+    later=re.compile(r"temporarily|try again|unable to contact|connection refused|QOSMax|QOSGrp|AssocMax|AssocGrp|"
+                     r"job violates accounting/QOS policy|in standby mode|maximum.*jobs|"
+                     r"slurm backup controller|unable to resolve", re.IGNORECASE),
+    unknown=re.compile(r"timed out|zero bytes|unexpected message|transport endpoint|connection reset|"
+                       r"broken pipe|communication (connection|shutdown) failure|unspecified error",
+                       re.IGNORECASE))

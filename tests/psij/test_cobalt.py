@@ -11,7 +11,9 @@ import pytest
 
 from psij import InvalidJobException, Job, JobAttributes, JobSpec, JobState, ResourceSpecV1
 from psij.executors import CobaltJobExecutor
-from psij.executors.batch.cobalt import CobaltExecutorConfig, CobaltState, parse_log
+from psij.executors.batch.cobalt import CobaltExecutorConfig, parse_log
+from sssjob.lrm.cobalt import STATES
+from sssjob.lrm.states import NativeState, Stage
 from sssjob.templates.quoting import cobalt
 from tests.psij.batch_support import Stand, a_job, ended, refusal
 from tests.psij.managers import MANAGERS
@@ -50,10 +52,12 @@ def test_queue() -> None:
     assert statuses["603817"].metadata == {"native_state": "dep_hold", "queue": "default", "submit_time": 1441906517}
 
 
-@pytest.mark.parametrize("state", list(CobaltState))
-def test_states(state: CobaltState) -> None:
-    found = CobaltJobExecutor().parse_status_output(0, QSTAT.replace("running", state.name))
-    assert (found["603816"].state if "603816" in found else None) == state.state
+@pytest.mark.parametrize("native", STATES.values(), ids=list(STATES))
+def test_states(native: NativeState) -> None:
+    found = CobaltJobExecutor().parse_status_output(0, QSTAT.replace("running", native.word))
+    waits = native.stage in (Stage.WAITING, Stage.HELD, Stage.AGAIN)
+    assert {one.state for name, one in found.items() if name == "603816"} == (
+        set() if native.stage is Stage.SILENT else {Q if waits else A})
 
 
 def test_cut_and_wrong_answers(caplog: pytest.LogCaptureFixture) -> None:

@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from psij import Job, JobAttributes, JobSpec, JobState, ResourceSpecV1
-from psij.executors.batch.nqsv import NQSVJobExecutor, NQSVState
+from psij.executors.batch.nqsv import NQSVJobExecutor
+from sssjob.lrm.nqsv import STATES
 from sssjob.templates.quoting import nqsv
 from tests.psij.batch_support import Stand, refusal
 from tests.psij.managers import MANAGERS
@@ -24,9 +25,9 @@ GONE = "Batch Request: 9.nqsv does not exist on nqsv.\n"
 
 def test_states() -> None:
     """The words of psij-python; none of them is an end."""
-    assert set(NQSVState.__members__) == {"QUE", "RUN", "WAT", "HLD", "SUS", "ARI", "TRS", "EXT", "PRR", "POR", "MIG",
+    assert set(STATES) == {"QUE", "RUN", "WAT", "HLD", "SUS", "ARI", "TRS", "EXT", "PRR", "POR", "MIG",
                                           "STG"}
-    out = "".join(f"{number}.nqsv  {word}\n" for number, word in enumerate(NQSVState.__members__))
+    out = "".join(f"{number}.nqsv  {word}\n" for number, word in enumerate(STATES))
     found = NQSVJobExecutor().parse_status_output(0, out)
     assert not any(status.final for status in found.values()) and len(found) == 11
 

@@ -12,7 +12,7 @@ import pytest
 from psij import Job, JobAttributes, JobSpec, JobState, ResourceSpecV1
 from psij.executors.batch.batch_scheduler_executor import InvalidJobStateError, SourceOffError
 from psij.executors.batch.pbs import PBSJobExecutor
-from psij.executors.batch.pbs_base import PBSState
+from sssjob.lrm.pbs import STATES
 from sssjob.templates.quoting import Directive, pbs
 from tests.fakes import pbs as fake
 from tests.psij.batch_support import Stand, a_job, ended, refusal, runs
@@ -116,7 +116,7 @@ def test_recorded_list() -> None:
 
 
 def test_every_letter() -> None:
-    assert {state.letter[0] for state in PBSState} == set("QHWTMRSUBEXFC0")
+    assert {word[0] for word in STATES} == set("QHWTMRSUBEXFC0")
 
 
 @pytest.mark.parametrize(("fields", "state", "code", "reason"), [

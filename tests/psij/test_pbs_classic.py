@@ -51,7 +51,7 @@ XML = "<Data><Job><Job_Id>7.head</Job_Id><job_state>{state}</job_state><qtime>17
 
 @pytest.mark.parametrize(("text", "state", "code", "reason"), [
     ("0", C, 0, None), ("3", F, 3, None), ("271", F, 143, "signal"), ("-11", F, None, "timeout"),
-    ("-10", F, None, "memory"), ("-12", F, None, "cpu-time"), ("-4", F, None, "launch")])
+    ("-10", F, None, "memory"), ("-12", F, None, "cpu-limit"), ("-4", F, None, "launch")])
 def test_exit_status(text: str, state: JobState, code: int | None, reason: str | None) -> None:
     out = XML.format(state="C", more=f"<exit_status>{text}</exit_status>")
     status = PBSClassicJobExecutor().parse_status_output(0, out)["7.head"]

@@ -12,7 +12,9 @@ import pytest
 from psij import InvalidJobException, Job, JobAttributes, JobSpec, JobState, ResourceSpecV1
 from psij.executors.batch._files import exit_file
 from psij.executors.batch._sge_records import parse_qacct
-from psij.executors.batch.sge import SGEExecutorConfig, SGEJobExecutor, state_of
+from psij.executors.batch.lrm import job_state
+from psij.executors.batch.sge import SGEExecutorConfig, SGEJobExecutor
+from sssjob.lrm.sge import state_of
 from sssjob.templates.quoting import sge
 from tests.psij.batch_support import Stand, a_job, ended, refusal, run_script, runs
 from tests.psij.managers import MANAGERS
@@ -98,7 +100,8 @@ def test_recorded_unknown() -> None:
     ("s", A, "SUSPENDED"), ("ts", A, "SUSPENDED"), ("S", A, "SUSPENDED"), ("T", A, "SUSPENDED"), ("Eqw", Q, "ERROR"),
     ("dr", A, "CANCELING"), ("dt", A, "CANCELING"), ("dqw", Q, "CANCELING"), ("dRr", A, "CANCELING"), ("hr", A, None)])
 def test_letters(letters: str, state: JobState, phase: str | None) -> None:
-    assert state_of(letters) == (state, phase)
+    native = state_of(letters)
+    assert native is not None and (job_state(native, letters, "state"), native.phase) == (state, phase)
 
 
 def test_letters_that_say_nothing() -> None:

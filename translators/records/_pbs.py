@@ -11,7 +11,6 @@ from operator import itemgetter
 from typing import Any, Final
 
 from sssjob.element import Property
-from sssjob.findings import escape
 from sssjob.lexical import LexicalError
 from sssjob.nodeset import fold
 from sssjob.translators.records._again import Token, cutter
@@ -20,7 +19,7 @@ from sssjob.translators.records._values import amount, count, micros, rounded
 from sssjob.units import to_bytes
 
 __all__ = [
-    "HELD", "LIMITS", "WHO", "Chunks", "Facts", "Form", "Said", "Texts", "array_of", "attributes", "exec_host",
+    "HELD", "LIMITS", "WHO", "Chunks", "Facts", "Form", "Said", "Texts", "array_of", "attributes",
     "form_of", "node_of", "nodes_spec", "requested", "section", "vnodes",
 ]
 
@@ -211,28 +210,6 @@ def vnodes(text: str) -> Chunks:
                 made.memory += to_bytes(*size)
     made.hosts = len(names)
     return made
-
-
-@lru_cache(maxsize=1 << 12)
-def exec_host(text: str) -> tuple[tuple[str, ...], int, str]:
-    """(hosts, processors, what is wrong) of ``h/0+h/1``, ``h/0-3,7``, ``h/0*13``; ``*0`` leaves it to exec_vnode."""
-    hosts: dict[str, None] = {}
-    slots = 0
-    for part in text.split("+") if text else ():
-        host, _, places = part.partition("/")
-        hosts[host] = None
-        if len(hosts) > _HOSTS:
-            return (), 0, f"more than {_HOSTS} hosts"
-        _, star, times = places.partition("*")
-        if star:
-            slots += int(times) if re.fullmatch(r"\d{1,9}", times, re.ASCII) else 0
-            continue
-        for piece in places.split(","):
-            low, dash, high = piece.partition("-")
-            if not re.fullmatch(r"\d{0,9}", low + high, re.ASCII) or (dash and not (low and high)):
-                return (), 0, f"{escape(part, 60)!r} is not of the form host/0-3"
-            slots += max(0, int(high) - int(low) + 1) if dash else 1
-    return tuple(hosts), slots, ""
 
 
 def nodes_spec(text: str) -> tuple[int | None, int | None]:

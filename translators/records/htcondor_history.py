@@ -33,19 +33,19 @@ from typing import Any, BinaryIO, Final, cast
 
 from sssjob.errors import UsageError
 from sssjob.findings import escape
+from sssjob.lrm.htcondor import NUMBERS
 from sssjob.model import Job
 from sssjob.translators.base import ReadContext
 from sssjob.translators.recognise import Fit, Sample, by_beginning, by_keys
 from sssjob.translators.records._json import Begun, taken, values
 from sssjob.translators.records._lines import Line
 from sssjob.translators.records._usage import GRID, whole
+from sssjob.translators.records._values import state_word
 from sssjob.translators.records.base import Reading, Record, Rejected, count, leaf, number, translator, words
 
 __all__ = ["TRANSLATOR"]
 
 _FIELDS: Final = 10_000         # attributes of one job
-_STATES: Final = {1: "Idle", 2: "Running", 3: "Completed", 4: "Completed", 5: "Hold", 6: "Running", 7: "Suspended"}
-_WORDS: Final = {1: "Idle", 2: "Running", 3: "Removed", 4: "Completed", 5: "Held", 6: "Transferring", 7: "Suspended"}
 _BESIDE: Final = (7, 12)        # universes that use no slot
 #: The columns of APEL's extract.
 _EXTRACT: Final = ("globaljobid", "owner", "remotewallclocktime", "remoteusercpu", "remotesyscpu", "jobstartdate",
@@ -184,10 +184,11 @@ class _Reading(Reading):
 
     def _state(self, r: Record, ad: _Ad) -> None:
         status = ad.count("JobStatus")
-        if status is not None and status not in _STATES:
+        native = None if status is None else NUMBERS.get(status)
+        if status is not None and native is None:
             raise Rejected("number", f"JobStatus {status} is not known")
-        r.state = _STATES.get(status or 0, "Completed" if ad.count("CompletionDate") else "Idle")
-        r.native = _WORDS.get(status or 0, "")
+        r.state = state_word(native, "Completed" if ad.count("CompletionDate") else "Idle")
+        r.native = "" if native is None else native.word.partition("_")[0].capitalize()
         if status == 5:
             r.hold = "User" if ad.count("HoldReasonCode") == 1 else "System"
             r.message = ad.text("HoldReason") or ""

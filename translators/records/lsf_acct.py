@@ -20,6 +20,7 @@ from typing import Any, Final
 from sssjob.element import Property
 from sssjob.findings import escape
 from sssjob.lexical import LexicalError
+from sssjob.lrm.lsf import TERMINATIONS
 from sssjob.model import Job
 from sssjob.nodeset import fold
 from sssjob.translators.base import ReadContext
@@ -44,21 +45,10 @@ from sssjob.translators.records.base import (
     words,
 )
 
-__all__ = ["ENDINGS", "TRANSLATOR"]
+__all__ = ["TRANSLATOR"]
 
 _TOKEN: Final = re.compile(r'"((?:[^"]++|"")*+)"|(\S++)')
 _EXIT, _DONE = 32, 64
-#: exitInfo -> (word of the manager, reason). Source: lsbatch.h, TERM_*.
-ENDINGS: Final[dict[int, tuple[str, str]]] = {
-    1: ("TERM_PREEMPT", "preempted"), 2: ("TERM_WINDOW", "deadline"), 3: ("TERM_LOAD", "preempted"),
-    5: ("TERM_RUNLIMIT", "timeout"), 6: ("TERM_DEADLINE", "deadline"), 7: ("TERM_PROCESSLIMIT", "signal"),
-    8: ("TERM_FORCE_OWNER", "cancel"), 9: ("TERM_FORCE_ADMIN", "cancel"), 10: ("TERM_REQUEUE_OWNER", ""),
-    11: ("TERM_REQUEUE_ADMIN", ""), 12: ("TERM_CPULIMIT", "cpu-limit"), 13: ("TERM_CHKPNT", ""),
-    14: ("TERM_OWNER", "cancel"), 15: ("TERM_ADMIN", "cancel"), 16: ("TERM_MEMLIMIT", "memory"),
-    17: ("TERM_EXTERNAL_SIGNAL", "signal"), 18: ("TERM_RMS", ""), 19: ("TERM_ZOMBIE", "lost"),
-    20: ("TERM_SWAP", "memory"), 21: ("TERM_THREADLIMIT", "signal"), 22: ("TERM_SLURM", ""),
-    23: ("TERM_BUCKET_KILL", "cancel"),
-}
 _LAST: Final = 55           # maxRSwap, which every release writes
 _LISTED: Final = 1_000_000
 _NOTHING: Final = ("", "0")
@@ -269,7 +259,7 @@ def _ending(texts: tuple[str, str, str, bool]) -> tuple[str, int | None, int | N
         return native, code, signal, other, "DONE"
     if not wait:
         code = None             # an EXIT with status 0 says nothing about the job's own code
-    word, why = ENDINGS.get(info, (f"exitInfo {info}" if info else "", ""))
+    word, why = TERMINATIONS.get(info, (f"exitInfo {info}" if info else "", ""))
     why = why or ("signal" if signal else "")
     text = f"EXIT ({word})" if word else "EXIT"
     message = f"{why}: {text}" if why else text

@@ -22,6 +22,7 @@ from typing import Any, Final
 
 from sssjob.element import Property
 from sssjob.findings import escape
+from sssjob.lrm.pbs import FAILURES, SIGNALED, exec_host
 from sssjob.model import Job
 from sssjob.translators.base import ReadContext
 from sssjob.translators.recognise import by_beginning
@@ -36,7 +37,6 @@ from sssjob.translators.records._pbs import (
     Said,
     Texts,
     array_of,
-    exec_host,
     form_of,
     node_of,
     nodes_spec,
@@ -77,13 +77,6 @@ _LINE: Final = re.compile(r"(?:^|[\s:])(\d\d/\d\d/\d{4} \d\d:\d\d:\d\d);([A-Za-z
 _OPEN: Final = 100_000
 _MOST: Final = 256 << 20    # characters of their records, likewise
 _SIDES: Final = 4           # records of one job that each say something else, before they are put together
-#: Exit_status below zero -> reason (Torque; OpenPBS and PBS Pro). Source: job.h, pbs_job.h.
-_CODES: Final[dict[int, tuple[str, str]]] = {
-    -1: ("launch", "launch"), -2: ("launch", "launch"), -3: ("launch", "launch"), -8: ("launch", "launch"),
-    -9: ("launch", ""), -10: ("memory", ""), -11: ("timeout", ""), -12: ("cpu-limit", ""),
-    -24: ("", "cpu-limit"), -25: ("", "cpu-limit"), -26: ("", "memory"), -27: ("", "memory"), -28: ("", "cpu-limit"),
-    -29: ("", "timeout"),
-}
 _PEAKS: Final[Once[str, dict[str, str]]] = Once(lambda unit: {"units": unit, "metric": "Max"})
 #: What a job is before it runs: R leaves that to its next run.
 _LASTING: Final = frozenset(("user", "group", "account", "project", "jobname", "queue", "ctime", "qtime", "owner"))
@@ -410,10 +403,10 @@ def _ending(texts: Texts) -> tuple[int | None, int | None, str, str]:
     if not re.fullmatch(r"-?\d{1,9}", text, re.ASCII):
         raise Rejected("number", f"Exit_status {escape(text, 40)!r} is no whole number")
     code = int(text)
-    if 0 <= code < 256:
+    if 0 <= code < SIGNALED:
         return code, None, "", ""
-    signal = code - 256 if 256 <= code < 512 else None
-    reason = _CODES.get(code, ("", ""))[bool(runs or vnode)]
+    signal = code - SIGNALED if SIGNALED <= code < 2 * SIGNALED else None
+    reason = FAILURES.get(code, ("", ""))[bool(runs or vnode)]
     if reason or signal is not None:
         return None, signal, text, f"{reason or 'signal'}: Exit_status {text}"
     return None, None, text, f"unknown-exit: Exit_status {text}"

@@ -19,6 +19,7 @@ from typing import Final
 
 from sssjob.element import Property
 from sssjob.findings import escape
+from sssjob.lrm.sge import FAILED
 from sssjob.model import Job
 from sssjob.translators.base import ReadContext
 from sssjob.translators.recognise import by_beginning
@@ -41,14 +42,8 @@ from sssjob.translators.records.base import (
     words,
 )
 
-__all__ = ["FAILED", "TRANSLATOR"]
+__all__ = ["TRANSLATOR"]
 
-#: failed -> reason; those below 100 but for 25, 37 (and later ones that ran) mean that the job did not run properly.
-#: Source: accounting(5) and sge_status(5).
-FAILED: Final[dict[int, str]] = {
-    25: "", 30: "", 37: "timeout", 38: "memory", 39: "", 100: "signal",
-    **dict.fromkeys((1, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 15, 17, 19, 20, 21, 26, 27, 28, 29, 36), "launch"),
-}
 #: Words of the manager for some of them.
 _WORDS: Final = {25: "rescheduled", 30: "asked for an error state", 37: "run time limit exceeded", 100: "killed",
                  28: "no such working directory"}

@@ -13,6 +13,7 @@ from functools import cache
 from itertools import pairwise
 from typing import Final
 
+from sssjob.lrm.pbs import SIZE as PBS_SIZE
 from sssjob.lrm.sizes import writer
 from sssjob.request.asked import AMOUNTS
 from sssjob.templates.quoting import Directive, bare, pbs
@@ -50,7 +51,6 @@ from sssjob.translators.scripts.common import (
 from sssjob.translators.scripts.grammars import (
     INTEGER,
     PBS_SECONDS,
-    PBS_SIZE,
     PBS_TIME,
     YES,
     Grammar,

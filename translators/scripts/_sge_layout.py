@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from decimal import ROUND_CEILING, Decimal
 from typing import Final
 
-from sssjob.lrm.sizes import LETTERS, POWERS, writer
+from sssjob.lrm.sge import memory
+from sssjob.lrm.sizes import writer
 from sssjob.translators.scripts._sge_lines import RESOURCES
 from sssjob.translators.scripts.base import APPROXIMATED, DROPPED, SITE, Asking, Entry, Reading, Row
 from sssjob.translators.scripts.choices import (
@@ -38,7 +38,7 @@ from sssjob.translators.scripts.layout import (
 )
 from sssjob.translators.scripts.raw import Option
 
-__all__ = ["NAMES", "SPACE", "every", "number", "read_slots", "write_slots"]
+__all__ = ["NAMES", "SPACE", "every", "read_slots", "write_slots"]
 
 #: Stands for a parallel environment whose name only the site knows; no name may hold the sign, so that qmaster says so.
 _ANY_PE: Final = "@PE@"
@@ -56,24 +56,11 @@ def every(reading: Reading, name: str) -> list[Option]:
 
 
 # -- sizes
-def number(text: str) -> Decimal | None:
-    """A decimal, hexadecimal or octal constant (sge_types(5))."""
-    if re.fullmatch(r"0[xX][0-9a-fA-F]{1,12}", text):
-        return Decimal(int(text, 16))
-    if re.fullmatch(r"0[0-7]{1,15}", text):
-        return Decimal(int(text, 8))
-    return Decimal(text) if re.fullmatch(r"\d{1,15}(?:\.\d{0,9})?|\.\d{1,9}", text, re.ASCII) else None
-
-
 def _bytes(text: str) -> int:
-    if text.upper() == "INFINITY":
-        raise Kept("no limit")
-    letter = text[-1:] if text[-1:].upper() in ("K", "M", "G", "T") else ""
-    amount = number(text.removesuffix(letter)) if letter else number(text)
+    amount = memory(text)
     if amount is None:
-        raise ValueError("is no size")
-    factor = 1000 ** (LETTERS.index(letter.upper()) + 1) if letter.islower() else POWERS[letter]
-    return int((amount * factor).to_integral_value(ROUND_CEILING))
+        raise Kept("no limit")
+    return amount
 
 
 _SIZE: Final = writer(",K,M,G,T")

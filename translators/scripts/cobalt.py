@@ -11,7 +11,8 @@ import shlex
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from sssjob.lrm.clocks import clock, total
+from sssjob.lrm.clocks import clock
+from sssjob.lrm.cobalt import limit
 from sssjob.model import Environment
 from sssjob.templates.quoting import Directive, bare, cobalt
 from sssjob.translators.scripts.base import (
@@ -160,14 +161,10 @@ def directive(name: str, value: str | None) -> str:
 # -- values
 def _minutes(text: str) -> int:
     """Seconds of ``M``, ``H:M``, ``H:M:S``, ``D:H:M:S``; Cobalt keeps whole minutes."""
-    if not re.fullmatch(r"\d{1,9}(?::\d{1,9}){0,3}", text, re.ASCII):
-        raise ValueError("is no time of Cobalt")
-    fields = [int(f) for f in text.split(":")]
-    if len(fields) < 3:
-        fields = [0] * (2 - len(fields)) + [*fields, 0]
-    if not any(fields):
+    span = limit(text)
+    if not span:
         raise Kept("the longest that the queue allows")
-    return total(fields)
+    return span
 
 
 _TIME: Final = Grammar(_minutes, lambda text: clock(int(text)), "minutes, H:M, H:M:S or D:H:M:S")

@@ -9,14 +9,15 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from typing import Final
 
 from sssjob.element import Value
-from sssjob.lrm.clocks import clock, total
-from sssjob.lrm.sizes import Size, suffixes
+from sssjob.lrm import pbs
+from sssjob.lrm.clocks import clock
 from sssjob.lrm.slurm import limit
 
-__all__ = ["COUNT", "FILE_TOKEN", "INTEGER", "PBS_SECONDS", "PBS_SIZE", "PBS_TIME", "SLURM_MINUTES", "SLURM_TIME",
+__all__ = ["COUNT", "FILE_TOKEN", "INTEGER", "PBS_SECONDS", "PBS_TIME", "SLURM_MINUTES", "SLURM_TIME",
            "TEXT", "TORQUE_SECONDS", "YES", "Grammar", "Kept", "file_reader", "file_writer", "literal_name"]
 
 
@@ -57,23 +58,6 @@ def _integer(text: str) -> int:
     return int(text)
 
 
-def _pbs_time(most: int) -> Callable[[str], int]:
-    """Seconds of ``S``, ``M:S``, ``H:M:S`` (Torque: ``D:H:M:S``); a fraction of .5 or more is one second."""
-    pattern = re.compile(rf"\d{{1,12}}(?::\d{{1,9}}){{0,{most - 1}}}(?:\.\d{{1,9}})?", re.ASCII)
-
-    def read(text: str) -> int:
-        if not pattern.fullmatch(text):
-            raise ValueError("is no time of PBS")
-        whole, _, part = text.partition(".")
-        return total([int(field) for field in whole.split(":")]) + (most == 3 and part[:1] >= "5")
-
-    return read
-
-
-#: Bytes where no suffix stands; words have eight bytes (pbs_resources(7)).
-PBS_SIZE: Final = Size({"": 1, "b": 1, "w": 8} | suffixes("kmgtp", ("", "b", "w")))
-
-
 def _slurm_date(text: str) -> int:
     """Seconds since 1970 of ``YYYY-MM-DD[THH:MM[:SS]]``, the site's clock taken as UTC."""
     return _stamp(_SLURM_DATE.fullmatch(text))
@@ -105,8 +89,9 @@ TEXT: Final = Grammar(_text, str, "text")
 COUNT: Final = Grammar(_count, str, "a number")
 INTEGER: Final = Grammar(_integer, str, "a whole number")
 SLURM_MINUTES: Final = Grammar(limit, lambda text: clock(-(-int(text) // 60) * 60), "M, M:S, H:M:S or D-H:M:S")
-PBS_SECONDS: Final = Grammar(_pbs_time(3), lambda text: clock(int(text)), "S, M:S or H:M:S")
-TORQUE_SECONDS: Final = Grammar(_pbs_time(4), lambda text: clock(int(text)), "S, M:S, H:M:S or D:H:M:S")
+PBS_SECONDS: Final = Grammar(pbs.seconds, lambda text: clock(int(text)), "S, M:S or H:M:S")
+TORQUE_SECONDS: Final = Grammar(partial(pbs.seconds, fields=4), lambda text: clock(int(text)),
+                                "S, M:S, H:M:S or D:H:M:S")
 SLURM_TIME: Final = Grammar(_slurm_date, _dated("%Y-%m-%dT%H:%M:%S"), "YYYY-MM-DDTHH:MM:SS")
 PBS_TIME: Final = Grammar(_pbs_date, _dated("%Y%m%d%H%M.%S"), "CCYYMMDDhhmm.SS")
 YES: Final = Grammar(_yes, lambda text: "y" if text == "true" else "n", "y or n")

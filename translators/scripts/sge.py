@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from decimal import ROUND_CEILING
 from itertools import pairwise
 from typing import Final
 
-from sssjob.lrm.clocks import clock, total
-from sssjob.translators.scripts._sge_layout import NAMES, SPACE, every, number, read_slots, write_slots
+from sssjob.lrm.clocks import clock
+from sssjob.lrm.sge import seconds
+from sssjob.translators.scripts._sge_layout import NAMES, SPACE, every, read_slots, write_slots
 from sssjob.translators.scripts._sge_lines import PREFIX, arguments, directive, live, scan
 from sssjob.translators.scripts.base import (
     APPROXIMATED,
@@ -57,14 +57,10 @@ def _joined(options: list[Option], *, wins: bool = False) -> Option:
 
 # -- times and sizes
 def _seconds(text: str) -> int:
-    if text.upper() == "INFINITY":
+    span = seconds(text)
+    if span is None:
         raise Kept("no limit")
-    if found := re.fullmatch(r"(\d{0,9}):(\d{0,9}):(\d{0,9})", text, re.ASCII):
-        return total([int(field or 0) for field in found.groups()])
-    amount = number(text)
-    if amount is None:
-        raise ValueError("is no time of Grid Engine")
-    return int(amount.to_integral_value(ROUND_CEILING))
+    return span
 
 
 def _date(text: str) -> int:

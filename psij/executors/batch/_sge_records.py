@@ -16,34 +16,21 @@ from psij.executors.batch._terms import check_status_exit_code
 from psij.job_state import JobState
 from psij.job_status import JobStatus
 from sssjob.lrm.clocks import utc
+from sssjob.lrm.sge import RUN_AGAIN, SIGNALED, TIME_LIMIT, seconds
 from sssjob.lrm.sizes import amount
 
-__all__ = ["XML_TIME", "job_lists", "parse_qacct", "state_of"]
+__all__ = ["XML_TIME", "job_lists", "parse_qacct"]
 
 _ACCT_TIME = "%a %b %d %H:%M:%S %Y"
 XML_TIME = "%Y-%m-%dT%H:%M:%S"
 
-# Letters of the state column, tested in this order; the first that is there decides (sge_status(5)).
-_LETTERS: tuple[tuple[str, JobState, str | None], ...] = (
-    ("E", JobState.QUEUED, "ERROR"), ("sST", JobState.ACTIVE, "SUSPENDED"), ("rt", JobState.ACTIVE, None),
-    ("h", JobState.QUEUED, "HELD"), ("qwPN", JobState.QUEUED, None), ("m", JobState.ACTIVE, None))
-
-# failed of accounting(5): 0 ran; 25 to be run again; 37 limit; 100 ended by a signal; the others never ran.
-_RUN_AGAIN, _TIME_LIMIT, _SIGNALED = 25, 37, 100
-_NOT_OVER = (24, _RUN_AGAIN)
+# failed of accounting(5): 0 ran; others of which FAILED says "launch" never ran.
+_NOT_OVER = (24, RUN_AGAIN)
 #: Requests for limits in a record's category, queue_conf(5); signals of the soft ones.
 _ASKED = re.compile(r"(?:^|[\s,])([hs]_(?:rt|cpu|vmem))=([^\s,]+)")
 _SOFT = (("s_rt", signal.SIGUSR1, "timeout"), ("s_cpu", signal.SIGXCPU, "cpu-limit"))
 _WORDS = {"timeout": "the time limit was reached", "cpu-limit": "the limit of CPU time was reached",
           "memory": "out of memory"}
-
-
-def state_of(letters: str) -> tuple[JobState, str | None] | None:
-    """State and phase for the letters of a state column; None when they say nothing about it."""
-    found = next(((state, phase) for some, state, phase in _LETTERS if any(one in letters for one in some)), None)
-    if "d" in letters:
-        return (found[0] if found is not None else JobState.ACTIVE), "CANCELING"
-    return found
 
 
 def job_lists(out: str) -> Iterator[dict[str, str]]:
@@ -113,7 +100,7 @@ def _runs(records: list[dict[str, str]]) -> list[list[dict[str, str]]]:
     end = -1.0
     # the longest first of those that begin together, the last written first of those that also end together
     for place in sorted(range(len(records)), key=lambda n: (spans[n][0], -spans[n][1], -n)):
-        again = runs and runs[-1][-1]["failed"].split(" ")[0] == str(_RUN_AGAIN)
+        again = runs and runs[-1][-1]["failed"].split(" ")[0] == str(RUN_AGAIN)
         if spans[place][0] and spans[place][1] <= end and not (again and spans[place][0] >= end):
             runs[-1].insert(0, records[place])
         else:
@@ -133,9 +120,9 @@ def _record(records: list[dict[str, str]]) -> JobStatus | None:
                                 "end_time": utc(last["end_time"], _ACCT_TIME),
                                 "account": last["project"] if last.get("project", "NONE") != "NONE" else None}
     started = utc(last.get("start_time", ""), _ACCT_TIME)
-    if started is not None and failed in (0, _TIME_LIMIT, _SIGNALED):
-        cpu = [seconds for one in records if (seconds := _quantity(one.get("cpu", ""))) is not None]
-        walls = [seconds for run in runs if (seconds := _quantity(run[-1].get("ru_wallclock", ""))) is not None]
+    if started is not None and failed in (0, TIME_LIMIT, SIGNALED):
+        cpu = [spent for one in records if (spent := _quantity(one.get("cpu", ""))) is not None]
+        walls = [spent for run in runs if (spent := _quantity(run[-1].get("ru_wallclock", ""))) is not None]
         memory = max(map(_resident, records), default=0)
         metadata |= {"start_time": started, "wall_seconds": sum(walls) if walls else None,
                      "queue": last.get("qname"), "processors": _whole(last.get("slots", "")),
@@ -147,10 +134,10 @@ def _record(records: list[dict[str, str]]) -> JobStatus | None:
             metadata |= {"nodes": [last["hostname"]], "node_count": 1}
     state = JobState.COMPLETED if failed == 0 and code == 0 else JobState.FAILED
     passed = _limit(last, failed, code)
-    killed = failed in (_TIME_LIMIT, _SIGNALED) and code > 128
+    killed = failed in (TIME_LIMIT, SIGNALED) and code > 128
     if passed is not None or killed:
         metadata |= {"reason": passed or "signal", "signal": code - 128 if killed else None}
-    elif failed not in (0, _SIGNALED):
+    elif failed not in (0, SIGNALED):
         metadata["reason"], code = "launch", -1
     return JobStatus(state, time=metadata["end_time"], exit_code=code if code >= 0 else None,
                      message=_WORDS.get(passed or "") or _said(metadata.get("reason"), last["failed"]),
@@ -187,30 +174,27 @@ def _limit(record: Mapping[str, str], failed: int, code: int) -> str | None:
     used = {"rt": _quantity(record.get("ru_wallclock", "")), "cpu": _quantity(record.get("cpu", ""))}
     passed = {name for name, most in asked.items()
               if most is not None and (has := used.get(name.partition("_")[2])) is not None and has >= most - 1}
-    if failed == _TIME_LIMIT:
+    if failed == TIME_LIMIT:
         if "h_rt" in passed or not asked.keys() & {"h_cpu", "h_vmem"}:
             return "timeout"
         return "cpu-limit" if "h_cpu" in passed else "memory" if "h_vmem" in asked else "timeout"
-    if failed == _SIGNALED:
+    if failed == SIGNALED:
         return next((reason for name, signal, reason in _SOFT if code == 128 + signal and name in passed), None)
     return None
 
 
-def _limit_value(text: str) -> float | None:
-    """A limit in seconds: a number, or hours:minutes:seconds, of which each part may be empty."""
-    parts = text.split(":")
-    if not all(part == "" or part.replace(".", "", 1).isdecimal() for part in parts) or len(parts) not in (1, 3):
+def _limit_value(text: str) -> int | None:
+    """A limit in seconds; None for anything else."""
+    try:
+        return seconds(text)
+    except ValueError:
         return None
-    seconds = 0.0
-    for part in parts:
-        seconds = seconds * 60 + float(part or 0)
-    return seconds
 
 
 def _attempt(run: dict[str, str]) -> dict[str, Any]:
     """One run of a job that was run again."""
     code = _whole(run["exit_status"].split(" ")[0])
-    signaled = _whole(run["failed"].split(" ")[0]) in (_TIME_LIMIT, _SIGNALED) and code is not None and code > 128
+    signaled = _whole(run["failed"].split(" ")[0]) in (TIME_LIMIT, SIGNALED) and code is not None and code > 128
     found = {"native_state": f"failed {run['failed']}" if run["failed"] != "0" else "done",
              "exit_code": None if signaled else code, "signal": code - 128 if signaled and code is not None else None,
              "nodes": [run["hostname"]] if run.get("granted_pe") == "NONE" else None,

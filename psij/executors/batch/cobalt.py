@@ -17,14 +17,12 @@ import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import timedelta
-from enum import Enum
 from pathlib import Path
 from typing import Any
 
 from psij.exceptions import InvalidJobException, SubmitException
 from psij.executors.batch.batch_scheduler_executor import (
     BatchSchedulerExecutorConfig,
-    Failure,
     InvalidJobStateError,
     Source,
     check_status_exit_code,
@@ -34,12 +32,12 @@ from psij.executors.batch.lrm import (
     Row,
     custom_directives,
     job_name,
+    job_state,
     needs_env,
     number,
     requested,
     resources,
     time_limit,
-    warn_unknown,
 )
 from psij.job import Job
 from psij.job_executor_config import JobExecutorConfig
@@ -48,40 +46,12 @@ from psij.job_state import JobState
 from psij.job_status import JobStatus
 from psij.resource_spec import ResourceSpecV1
 from psij.surroundings import Told
-from sssjob.lrm.clocks import total, utc
+from sssjob.lrm.cobalt import ANSWERS, STATES, moment
 from sssjob.templates.quoting import Directive, cobalt
 
-__all__ = ["CobaltExecutorConfig", "CobaltJobExecutor", "CobaltState", "parse_log"]
+__all__ = ["CobaltExecutorConfig", "CobaltJobExecutor", "parse_log"]
 
 
-class CobaltState(Enum):
-    """Native states (cqm.py): what PSI/J makes of each, the phase. None: the state of the job stays as it was."""
-
-    def __init__(self, state: JobState | None, phase: str | None = None) -> None:
-        self.state, self.phase = state, phase
-
-    def __new__(cls, *_: object) -> CobaltState:
-        """A value of its own for each, so that states of the same meaning stay apart."""
-        member = object.__new__(cls)
-        member._value_ = len(cls.__members__)
-        return member
-
-    queued = (JobState.QUEUED,)
-    maxrun_hold = (JobState.QUEUED,)
-    user_hold = (JobState.QUEUED, "HELD")
-    admin_hold = (JobState.QUEUED, "HELD")
-    dep_hold = (JobState.QUEUED,)
-    dep_fail = (JobState.QUEUED, "HELD")
-    starting = (JobState.QUEUED, "STARTING")
-    running = (JobState.ACTIVE,)
-    killing = (JobState.ACTIVE, "KILLING")      # by a user or at the time limit
-    preempting = (JobState.ACTIVE,)
-    preempted = (JobState.QUEUED,)
-    exiting = (JobState.ACTIVE, "CLEANUP")
-    done = (None,)
-
-
-_ID = re.compile(r"\d{1,10}", re.ASCII)
 _FIELD = re.compile(r"\s*(\w+)\s*: ?(.*)")
 _COLUMNS = "JobID:State:Queue:Nodes:Procs:StartTime:SubmitTime"
 _LONGEST_NAME = 1024        # bytes; a guess: the source names no limit
@@ -101,8 +71,6 @@ _REFUSED = {
     **dict.fromkeys(("help", "version"), "no job would be made")}
 
 # What qsub says; guesses, but for the first. UNKNOWN: the request may have arrived.
-_LATER = re.compile(r"failed to connect|draining|try again|is not (accepting|running)", re.IGNORECASE)
-_UNKNOWN_OUTCOME = re.compile(r"timed out|timeout|connection reset|broken pipe|error submitting job", re.IGNORECASE)
 
 
 class CobaltExecutorConfig(BatchSchedulerExecutorConfig):
@@ -116,6 +84,7 @@ class CobaltExecutorConfig(BatchSchedulerExecutorConfig):
 class CobaltJobExecutor(LrmExecutor):
     """Executor ``cobalt``. Custom attributes ``cobalt.<option>`` are options of qsub, long or of one letter."""
 
+    _ANSWERS = ANSWERS
     _TEMPLATE = "cobalt.sh.j2"
     _PREFIX = "cobalt"
     _WRITTEN = staticmethod(cobalt)
@@ -135,21 +104,6 @@ class CobaltJobExecutor(LrmExecutor):
     def get_submit_command(self, job: Job, submit_file_path: Path) -> list[str]:
         """qsub; all options are in the script."""
         return ["qsub", str(submit_file_path)]
-
-    def job_id_from_submit_output(self, out: str) -> str:
-        """The id, from the one line that is a number."""
-        found = [line.strip() for line in out.splitlines() if _ID.fullmatch(line.strip())]
-        if len(found) != 1:
-            raise ValueError(f"qsub gave no job id: {out!r}")
-        return found[0]
-
-    def _is_native_id(self, text: str) -> bool:
-        return _ID.fullmatch(text) is not None
-
-    def _classify_failure(self, exit_code: int, out: str) -> Failure:
-        if exit_code < 0 or _UNKNOWN_OUTCOME.search(out):
-            return Failure.UNKNOWN
-        return Failure.LATER if _LATER.search(out) else Failure.REFUSED
 
     def _lookup_commands(self, job: Job) -> list[list[str]]:
         """The tag is a variable of the job, as long as the queue has it; later it is in the exit file."""
@@ -210,17 +164,15 @@ class CobaltJobExecutor(LrmExecutor):
                 yield block["JobID"], block["State"], block
 
     def _status(self, state: str, row: Any) -> JobStatus | None:
-        if state not in CobaltState.__members__:
-            warn_unknown("Cobalt's job state", state)
-            return None
-        native = CobaltState[state]
-        if native.state is None:
+        native = STATES.get(state)
+        known = job_state(native, state, "Cobalt's job state")
+        if native is None or known is None:
             return None
         metadata: dict[str, Any] = {"native_state": state, "phase": native.phase, "queue": row.get("Queue"),
-                                    "submit_time": _epoch(row.get("SubmitTime", ""))}
-        if native.state is JobState.ACTIVE:
-            metadata |= {"start_time": _epoch(row.get("StartTime", "")), "node_count": number(row.get("Nodes", ""))}
-        return JobStatus(native.state, time=metadata.get("start_time") or metadata["submit_time"],
+                                    "submit_time": moment(row.get("SubmitTime", ""))}
+        if known is JobState.ACTIVE:
+            metadata |= {"start_time": moment(row.get("StartTime", "")), "node_count": number(row.get("Nodes", ""))}
+        return JobStatus(known, time=metadata.get("start_time") or metadata["submit_time"],
                          metadata={key: value for key, value in metadata.items() if value is not None})
 
     def _sources(self, native_ids: list[str]) -> list[Source]:
@@ -240,8 +192,7 @@ class CobaltJobExecutor(LrmExecutor):
         """Every failure is one, but that of a job that is not there any more."""
         if "not found" in out:
             raise InvalidJobStateError(out.strip())
-        raise SubmitException(f"qdel failed: {out.strip() or exit_code}", transient=bool(
-            _LATER.search(out) or _UNKNOWN_OUTCOME.search(out)))
+        raise SubmitException(f"qdel failed: {out.strip() or exit_code}", transient=self._ANSWERS.passes(out))
 
     def get_list_command(self) -> list[str]:
         """qstat: the user's jobs that have not ended."""
@@ -283,18 +234,8 @@ def _blocks(out: str) -> Iterator[dict[str, str]]:
         raise ValueError(f"qstat gave no job: {out[:200]!r}")
     for block in blocks:
         fields = {match[1]: match[2].strip() for line in block.splitlines() if (match := _FIELD.fullmatch(line))}
-        if _ID.fullmatch(fields.get("JobID", "")):
+        if ANSWERS.is_id(fields.get("JobID", "")):
             yield fields
-
-
-def _epoch(text: str) -> float | None:
-    """Seconds since the epoch of ``Thu Sep 10 17:35:17 2015 +0000 (UTC)``; None for anything else, such as N/A."""
-    match = re.fullmatch(r"(.{24}) ([+-])(\d\d)(\d\d)(?: \(.*\))?", text)
-    if match is None:
-        return None
-    offset = total((int(match[3]), int(match[4]), 0))
-    local = utc(match[1], "%a %b %d %H:%M:%S %Y")
-    return None if local is None else local - offset if match[2] == "+" else local + offset
 
 
 def parse_log(out: str) -> dict[str, JobStatus]:
@@ -306,7 +247,7 @@ def parse_log(out: str) -> dict[str, JobStatus]:
     lines: dict[str, list[tuple[float | None, str]]] = {}
     for line in out.splitlines():
         if match := _LOG_LINE.fullmatch(line):
-            lines.setdefault(match[1], []).append((_epoch(f"{match[2]} {match[3]}"), match[4]))
+            lines.setdefault(match[1], []).append((moment(f"{match[2]} {match[3]}"), match[4]))
     statuses = ((native_id, _end(said)) for native_id, said in lines.items())
     return {native_id: status for native_id, status in statuses if status is not None}
 

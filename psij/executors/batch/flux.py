@@ -23,7 +23,6 @@ from typing import Any
 
 from psij.exceptions import InvalidJobException, SubmitException
 from psij.executors.batch.batch_scheduler_executor import (
-    Failure,
     InvalidJobStateError,
     Source,
     check_status_exit_code,
@@ -44,7 +43,7 @@ from psij.job_state import JobState
 from psij.job_status import JobStatus
 from psij.resource_spec import ResourceSpecV1
 from psij.surroundings import Told
-from sssjob.lrm.flux import EXCEPTIONS, STATES
+from sssjob.lrm.flux import ANSWERS, EXCEPTIONS, STATES
 from sssjob.lrm.flux.ids import read_id
 from sssjob.lrm.hostlist import hosts
 from sssjob.lrm.states import Stage
@@ -75,10 +74,6 @@ _REFUSED = {
     "list-plugins": "no job would be made", "quiet": "it hides the job id"}
 
 # What flux batch says, on standard error; guesses, as no such output was recorded.
-_LATER = re.compile(r"unable to connect|connection refused|submission is disabled|is stopped|try again|max-active-jobs|"
-                    r"temporarily|no such file or directory.*local://|service not available", re.IGNORECASE)
-_UNKNOWN_OUTCOME = re.compile(r"timed out|connection reset|broken pipe|lost connection|protocol error|no route to host",
-                              re.IGNORECASE)
 
 # Ids and job specifications of the last jobs, a line each.
 _LOOKUP = """set -e
@@ -92,6 +87,7 @@ done"""
 class FluxJobExecutor(LrmExecutor):
     """Executor ``flux``. Custom attributes ``flux.<option>`` are options of flux batch, long or of one letter."""
 
+    _ANSWERS = ANSWERS
     _TEMPLATE = "flux.sh.j2"
     _PREFIX = "flux"
     _WRITTEN = staticmethod(flux)
@@ -118,17 +114,9 @@ class FluxJobExecutor(LrmExecutor):
             raise ValueError(f"flux batch gave no job id: {out!r}")
         return found[0]
 
-    def _is_native_id(self, text: str) -> bool:
-        return _DECIMAL.fullmatch(text) is not None
-
     def attach(self, job: Job, native_id: str) -> None:
         """Follow a job of Flux. native_id: decimal or F58."""
         super().attach(job, decimal_id(native_id) or native_id)
-
-    def _classify_failure(self, exit_code: int, out: str) -> Failure:
-        if exit_code < 0 or _UNKNOWN_OUTCOME.search(out):
-            return Failure.UNKNOWN
-        return Failure.LATER if _LATER.search(out) else Failure.REFUSED
 
     def _lookup_commands(self, job: Job) -> list[list[str]]:
         """The tag is in the job specification, which no list shows: those of the last hour are read one by one."""
@@ -206,8 +194,7 @@ class FluxJobExecutor(LrmExecutor):
         """flux cancel fails for a job that has ended."""
         if re.search(r"unknown job id|inactive", out):
             raise InvalidJobStateError(out.strip())
-        raise SubmitException(f"flux cancel failed: {out.strip() or exit_code}", transient=bool(
-            _LATER.search(out) or _UNKNOWN_OUTCOME.search(out)))
+        raise SubmitException(f"flux cancel failed: {out.strip() or exit_code}", transient=self._ANSWERS.passes(out))
 
     def get_list_command(self) -> list[str]:
         """flux jobs: the user's jobs that have not ended."""

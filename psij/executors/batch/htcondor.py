@@ -18,14 +18,12 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from enum import Enum
 from pathlib import Path
 from typing import Any
 
 from psij.exceptions import InvalidJobException, SubmitException
 from psij.executors.batch._files import write_script
 from psij.executors.batch.batch_scheduler_executor import (
-    Failure,
     InvalidJobStateError,
     Source,
     SourceOffError,
@@ -36,10 +34,10 @@ from psij.executors.batch.lrm import (
     Row,
     custom_directives,
     job_name,
+    job_state,
     requested,
     resources,
     share,
-    warn_unknown,
 )
 from psij.job import Job
 from psij.job_spec import JobSpec
@@ -47,34 +45,15 @@ from psij.job_state import JobState
 from psij.job_status import JobStatus
 from psij.resource_spec import ResourceSpecV1
 from psij.surroundings import Told
+from sssjob.lrm.htcondor import ANSWERS, NUMBERS, STATES
+from sssjob.lrm.states import NativeState, Stage
 from sssjob.templates import render
 from sssjob.templates.quoting import Directive, QuotingError, condor, condor_string
 
-__all__ = ["CondorState", "HTCondorJobExecutor"]
+__all__ = ["HTCondorJobExecutor"]
 
 
-class CondorState(Enum):
-    """JobStatus (condor_includes/proc.h): number, what PSI/J makes of it, the phase."""
-
-    def __init__(self, number: int, state: JobState | None, phase: str | None = None) -> None:
-        self.number, self.state, self.phase = number, state, phase
-
-    UNEXPANDED = (0, JobState.QUEUED)
-    IDLE = (1, JobState.QUEUED)
-    RUNNING = (2, JobState.ACTIVE)
-    REMOVED = (3, None, "CANCELING")
-    COMPLETED = (4, None)
-    HELD = (5, JobState.QUEUED, "HELD")
-    TRANSFERRING_OUTPUT = (6, JobState.ACTIVE, "STAGE_OUT")
-    SUSPENDED = (7, JobState.ACTIVE, "SUSPENDED")
-    FAILED = (8, JobState.FAILED)
-    BLOCKED = (9, JobState.QUEUED)
-    PREPARING = (10, JobState.QUEUED, "STAGE_IN")
-
-
-_BY_NUMBER = {str(one.number): one for one in CondorState}
-_ID = re.compile(r"(\d{1,10})\.(\d{1,10})", re.ASCII)
-_SUBMITTED = re.compile(r"(\d+\.\d+) - \1", re.ASCII)
+_REMOVED, _COMPLETED = 3, 4     # of NUMBERS
 _GROUP = re.compile(r"[\w.@-]+", re.ASCII)
 _LONGEST_NAME = 1024        # bytes; a guess: the manual names no limit
 _IDS_AT_ONCE = 200
@@ -111,10 +90,6 @@ _REFUSED = _AnyCase({
     **dict.fromkeys(("if", "elif", "else", "endif", "include", "use", "warning"), "it is no submit command")})
 
 # What condor_submit says, on standard error; from its source. UNKNOWN: the request may have arrived.
-_LATER = re.compile(r"can't find address|failed to connect|unable to connect|would exceed MAX_JOBS|try again|"
-                    r"submits are disabled", re.IGNORECASE)
-_UNKNOWN_OUTCOME = re.compile(r"failed to commit|timed out|timeout|connection (reset|closed)|failed submission",
-                              re.IGNORECASE)
 
 
 class HTCondorJobExecutor(LrmExecutor):
@@ -123,6 +98,7 @@ class HTCondorJobExecutor(LrmExecutor):
     Their values stand there as they are. ``htcondor.MY.<attribute>`` sets an attribute of the job to an expression.
     """
 
+    _ANSWERS = ANSWERS
     _TEMPLATE = "htcondor.sh.j2"
     _PREFIX = "htcondor"
     _WRITTEN = staticmethod(condor)
@@ -163,24 +139,9 @@ class HTCondorJobExecutor(LrmExecutor):
             raise InvalidJobException(str(e), e) from e
         return {path.with_suffix(".sub"): text}
 
-    def job_id_from_submit_output(self, out: str) -> str:
-        """The id, from the one line ``12.0 - 12.0``."""
-        found = [match for line in out.splitlines() if (match := _SUBMITTED.fullmatch(line.strip()))]
-        if len(found) != 1:
-            raise ValueError(f"condor_submit gave no job id: {out!r}")
-        return found[0][1]
-
-    def _is_native_id(self, text: str) -> bool:
-        return _ID.fullmatch(text) is not None
-
     def attach(self, job: Job, native_id: str) -> None:
         """Follow a job of HTCondor. native_id: cluster and process, or a cluster, of which process 0 is meant."""
         super().attach(job, f"{native_id}.0" if re.fullmatch(r"\d{1,10}", native_id, re.ASCII) else native_id)
-
-    def _classify_failure(self, exit_code: int, out: str) -> Failure:
-        if exit_code < 0 or _UNKNOWN_OUTCOME.search(out):
-            return Failure.UNKNOWN
-        return Failure.LATER if _LATER.search(out) else Failure.REFUSED
 
     def _lookup_commands(self, job: Job) -> list[list[str]]:
         """The tag is an attribute of the job."""
@@ -229,8 +190,8 @@ class HTCondorJobExecutor(LrmExecutor):
     def _rows(self, exit_code: int, out: str) -> Iterator[Row]:
         check_status_exit_code("condor_q", exit_code, out)
         for native_id, ad in _ads(out):
-            state = _BY_NUMBER.get(str(ad.get("JobStatus")))
-            yield native_id, state.name if state is not None else str(ad.get("JobStatus")), ad
+            native = _native(ad)
+            yield native_id, str(ad.get("JobStatus")) if native is None else native.word, ad
 
     def _status(self, state: str, row: Any) -> JobStatus | None:
         return _queued(state, row)
@@ -251,8 +212,7 @@ class HTCondorJobExecutor(LrmExecutor):
         """condor_rm fails for a job that has left the queue."""
         if re.search(r"not found|couldn't find", out, re.IGNORECASE):
             raise InvalidJobStateError(out.strip())
-        raise SubmitException(f"condor_rm failed: {out.strip() or exit_code}", transient=bool(
-            _LATER.search(out) or _UNKNOWN_OUTCOME.search(out)))
+        raise SubmitException(f"condor_rm failed: {out.strip() or exit_code}", transient=self._ANSWERS.passes(out))
 
     def get_list_command(self) -> list[str]:
         """condor_q: the user's jobs."""
@@ -260,8 +220,7 @@ class HTCondorJobExecutor(LrmExecutor):
 
     def parse_list_output(self, out: str) -> list[str]:
         """Ids of the jobs that have not ended."""
-        ended = (CondorState.REMOVED.name, CondorState.COMPLETED.name)
-        return [native_id for native_id, state, _ in self._rows(0, out) if state not in ended]
+        return [native_id for native_id, state, _ in self._rows(0, out) if not _is_over(state)]
 
 
 def _group(name: str) -> str:
@@ -300,19 +259,29 @@ def _ads(out: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
             yield f"{ad['ClusterId']}.{ad['ProcId']}", ad
 
 
+def _native(ad: Mapping[str, Any]) -> NativeState | None:
+    number = ad.get("JobStatus")
+    return NUMBERS.get(number) if isinstance(number, int) else None
+
+
+def _is_over(state: str) -> bool:
+    return state in STATES and STATES[state].stage is Stage.ENDED
+
+
 def _queued(state: str, ad: Mapping[str, Any]) -> JobStatus | None:
     """The status for a job in the queue; None, with a warning, when its state is not known."""
-    if state not in CondorState.__members__:
-        warn_unknown("HTCondor's JobStatus", state)
+    native = STATES.get(state)
+    found = job_state(native, state, "HTCondor's JobStatus")
+    if native is None or found is None:
         return None
-    native = CondorState[state]
-    if native is CondorState.COMPLETED:
+    if native is NUMBERS[_COMPLETED]:
         return _ended(ad)
     started = _number(ad, "JobStartDate")
-    found = native.state or (JobState.QUEUED if started is None else JobState.ACTIVE)
+    if native is NUMBERS[_REMOVED]:         # it may run on for a while
+        found = JobState.QUEUED if started is None else JobState.ACTIVE
     metadata: dict[str, Any] = {"native_state": state, "phase": native.phase, "submit_time": _number(ad, "QDate")}
     message = None
-    if native is CondorState.HELD:
+    if native.stage is Stage.HELD:
         message = f"held: {ad.get('HoldReason')}"
         if ad.get("HoldReasonCode") == _SPOOLING:
             message, metadata["phase"] = None, "STAGE_IN"
@@ -332,11 +301,11 @@ def parse_history(exit_code: int, out: str) -> dict[str, JobStatus]:
 
 def _ended(ad: Mapping[str, Any]) -> JobStatus:
     """The status for a job that was completed or removed. Wall time is that of all its runs."""
-    native = _BY_NUMBER.get(str(ad.get("JobStatus")), CondorState.COMPLETED)
-    removed = native is CondorState.REMOVED
+    native = _native(ad) or NUMBERS[_COMPLETED]
+    removed = native is NUMBERS[_REMOVED]
     end = (None if removed else _number(ad, "CompletionDate")) or _number(ad, "EnteredCurrentStatus")
     started = _number(ad, "JobStartDate")
-    metadata: dict[str, Any] = {"native_state": native.name, "submit_time": _number(ad, "QDate"), "end_time": end,
+    metadata: dict[str, Any] = {"native_state": native.word, "submit_time": _number(ad, "QDate"), "end_time": end,
                                 "account": ad.get("AcctGroup")}
     if started is not None:
         user, system = _number(ad, "RemoteUserCpu"), _number(ad, "RemoteSysCpu")

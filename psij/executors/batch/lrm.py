@@ -22,7 +22,7 @@ from typing import IO, Any, ClassVar
 from psij.exceptions import InvalidJobException
 from psij.executors.batch._files import exit_file, starts
 from psij.executors.batch._watch import Known
-from psij.executors.batch.batch_scheduler_executor import BatchSchedulerExecutor
+from psij.executors.batch.batch_scheduler_executor import BatchSchedulerExecutor, Failure
 from psij.job import Job
 from psij.job_attributes import JobAttributes
 from psij.job_spec import JobSpec
@@ -30,6 +30,7 @@ from psij.job_state import JobState
 from psij.job_status import JobStatus
 from psij.resource_spec import ResourceSpecV1
 from psij.surroundings import Around, Told
+from sssjob.lrm.answers import SubmitAnswers
 from sssjob.lrm.clocks import clock
 from sssjob.lrm.states import NativeState, Stage
 from sssjob.templates import render
@@ -151,6 +152,7 @@ def whole_lines(out: str) -> list[str]:
 class LrmExecutor(BatchSchedulerExecutor):
     """An executor whose submit script is made from ``templates/<_TEMPLATE>``."""
 
+    _ANSWERS: ClassVar[SubmitAnswers]
     _TEMPLATE: ClassVar[str]        # file name in sssjob.templates; extends job.sh.j2
     _PREFIX: ClassVar[str]          # of custom attributes
     _SEPARATOR: ClassVar[str | None] = None     # set where answers are a header and lines that begin with id, separator
@@ -162,6 +164,18 @@ class LrmExecutor(BatchSchedulerExecutor):
 
     #: How a directive is written; the template of the script has the filter of the same name.
     _WRITTEN: ClassVar[staticmethod[[Directive], Quoted]]
+
+    def job_id_from_submit_output(self, out: str) -> str:
+        """The id, from the one line that names it."""
+        return self._ANSWERS.job_id(out)
+
+    def _is_native_id(self, text: str) -> bool:
+        return self._ANSWERS.is_id(text)
+
+    def _classify_failure(self, exit_code: int, out: str) -> Failure:
+        if exit_code < 0 or self._ANSWERS.unknown.search(out):
+            return Failure.UNKNOWN
+        return Failure.LATER if self._ANSWERS.later.search(out) else Failure.REFUSED
 
     @abstractmethod
     def _directives(self, job: Job, spec: JobSpec) -> list[Directive]:

@@ -22,14 +22,12 @@ import re
 import subprocess
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import timedelta
-from enum import Enum
 from pathlib import Path
 from typing import Any
 
 from psij.exceptions import InvalidJobException, SubmitException
 from psij.executors.batch.batch_scheduler_executor import (
     BatchSchedulerExecutorConfig,
-    Failure,
     InvalidJobStateError,
     Source,
     check_status_exit_code,
@@ -39,13 +37,13 @@ from psij.executors.batch.lrm import (
     Row,
     custom_directives,
     job_name,
+    job_state,
     local_time,
     number,
     requested,
     resources,
     share,
     time_limit,
-    warn_unknown,
 )
 from psij.job import Job
 from psij.job_spec import JobSpec
@@ -54,53 +52,17 @@ from psij.job_status import JobStatus
 from psij.resource_spec import ResourceSpecV1
 from psij.surroundings import Told
 from sssjob.lrm.clocks import seconds, utc
+from sssjob.lrm.lsf import ANSWERS, STATES, reason_of
 from sssjob.lrm.sizes import in_bytes
+from sssjob.lrm.states import NativeState, Stage
 from sssjob.templates.quoting import Directive, bsub
 
-__all__ = ["LsfExecutorConfig", "LsfJobExecutor", "LsfState", "parse_bhist"]
+__all__ = ["LsfExecutorConfig", "LsfJobExecutor", "parse_bhist"]
 
-
-class LsfState(Enum):
-    """Values of STAT: what PSI/J makes of each, the phase. None: the state of the job stays as it was."""
-
-    def __init__(self, state: JobState | None, phase: str | None = None) -> None:
-        self.state, self.phase = state, phase
-
-    def __new__(cls, *_: object) -> LsfState:
-        """A value of its own for each, so that states of the same meaning stay apart."""
-        member = object.__new__(cls)
-        member._value_ = len(cls.__members__)
-        return member
-
-    PEND = (JobState.QUEUED,)
-    PSUSP = (JobState.QUEUED, "HELD")
-    WAIT = (JobState.QUEUED,)
-    PROV = (JobState.QUEUED, "CONFIGURING")
-    FWD_PEND = (JobState.QUEUED,)
-    RUN = (JobState.ACTIVE,)
-    RUNKWN = (JobState.ACTIVE,)
-    SSUSP = (JobState.ACTIVE, "SUSPENDED")
-    USUSP = (JobState.ACTIVE, "SUSPENDED")
-    EXIT = (JobState.FAILED,)
-    DONE = (JobState.COMPLETED,)
-    POST_DONE = (JobState.COMPLETED,)
-    POST_ERR = (JobState.COMPLETED,)
-    UNKWN = (None,)
-    ZOMBI = (None,)
-
-
-# Termination reasons, by what follows TERM_ (bhist(1), table of job termination reasons). The others are reasons as
-# they are, in small letters.
-_CANCELED = ("OWNER", "ADMIN", "FORCE_OWNER", "FORCE_ADMIN")
-_REASONS = {"RUNLIMIT": "timeout", "DEADLINE": "deadline", "CPULIMIT": "cpu-time", "MEMLIMIT": "memory",
-            "SWAP": "memory", "PREEMPT": "preempted", "EXTERNAL_SIGNAL": "signal", "PRE_EXEC_FAIL": "launch",
-            "CWD_NOTEXIST": "launch", "ORPHAN_SYSTEM": "dependency", "UNKNOWN": None}
 
 _UTC = ["env", "TZ=UTC0", "LSB_DISPLAY_YEAR=Y"]
 _FIELDS = ("jobid jobindex stat queue exit_code exit_reason exec_host submit_time start_time finish_time cpu_used "
            "run_time max_mem proj_name")
-_ID = re.compile(r"\d{1,18}(?:\[\d{1,10}\])?", re.ASCII)
-_SUBMITTED = re.compile(r"Job <(\d{1,18})> is submitted to (?:default )?queue <[^>]*>\.?.*", re.ASCII)
 _RECORD = re.compile(r"\{[^{}]*\}")
 _NO_JOBS = re.compile(r"^No (?:unfinished |matching )?job found", re.MULTILINE)
 _TERM = re.compile(r"TERM_([A-Z_]+)")
@@ -125,10 +87,6 @@ _REFUSED = {
 # Variables of bsub that hide its answer, or make no job.
 _UNSET = ("BSUB_BLOCK", "BSUB_CHK_RESREQ", "BSUB_QUIET", "BSUB_QUIET2")
 
-_LATER = re.compile(r"cannot connect|please wait|not responding|(lim|mbatchd|daemon).* (is )?down|reconfigur|"
-                    r"try.* later|pending job (threshold|slot limit)|job limit|too many", re.IGNORECASE)
-_UNKNOWN_OUTCOME = re.compile(r"timed? ?out|socket operation|failed in (sending|receiving)|communication|"
-                              r"connection (reset|lost|closed)|broken pipe", re.IGNORECASE)
 
 
 # LSB_MCPU_HOSTS: hosts and their slots in turns; the first one may be the launch node.
@@ -144,6 +102,7 @@ class LsfExecutorConfig(BatchSchedulerExecutorConfig):
 class LsfJobExecutor(LrmExecutor):
     """Executor ``lsf``. Custom attributes ``lsf.<option>`` are options of bsub, without the dash."""
 
+    _ANSWERS = ANSWERS
     _TEMPLATE = "lsf.sh.j2"
     _PREFIX = "lsf"
     _WRITTEN = staticmethod(bsub)
@@ -159,21 +118,6 @@ class LsfJobExecutor(LrmExecutor):
         """bsub, which reads options everywhere only from a script on its standard input."""
         unset = [word for name in _UNSET if name in os.environ for word in ("-u", name)]
         return [*(["env", *unset] if unset else []), "/bin/sh", "-c", 'exec bsub <"$1"', "sh", str(submit_file_path)]
-
-    def job_id_from_submit_output(self, out: str) -> str:
-        """The id, from the one line ``Job <id> is submitted to queue <name>.``"""
-        found = [match[1] for line in out.splitlines() if (match := _SUBMITTED.fullmatch(line.strip()))]
-        if len(found) != 1:
-            raise ValueError(f"bsub gave no job id: {out!r}")
-        return found[0]
-
-    def _is_native_id(self, text: str) -> bool:
-        return _ID.fullmatch(text) is not None
-
-    def _classify_failure(self, exit_code: int, out: str) -> Failure:
-        if exit_code < 0 or _UNKNOWN_OUTCOME.search(out):
-            return Failure.UNKNOWN
-        return Failure.LATER if _LATER.search(out) else Failure.REFUSED
 
     def _lookup_commands(self, job: Job) -> list[list[str]]:
         """The tag is the description of the job."""
@@ -253,19 +197,18 @@ class LsfJobExecutor(LrmExecutor):
                 yield record["JOBID"] + (f"[{index}]" if index not in ("", "0") else ""), record["STAT"], record
 
     def _status(self, state: str, row: Any) -> JobStatus | None:
-        native = LsfState.__members__.get(state)
-        if native is None:
-            warn_unknown("LSF's job state", state)
-        if native is None or native.state is None:
+        native = STATES.get(state)
+        known = job_state(native, state, "LSF's job state")
+        if native is None or known is None:
             return None
         metadata: dict[str, Any] = {"native_state": state, "phase": native.phase, "queue": row.get("QUEUE") or None,
                                     "account": _account(row.get("PROJ_NAME", "")),
                                     "submit_time": _utc(row.get("SUBMIT_TIME"))}
-        if native.state is not JobState.QUEUED:
+        if known is not JobState.QUEUED:
             metadata |= {"start_time": _utc(row.get("START_TIME")), **_hosts(row.get("EXEC_HOST", ""))}
-        if native.state.final:
+        if known.final:
             return _end(native, row, metadata)
-        return JobStatus(native.state, time=metadata.get("start_time") or metadata["submit_time"],
+        return JobStatus(known, time=metadata.get("start_time") or metadata["submit_time"],
                          metadata=_known(metadata))
 
     def _sources(self, native_ids: list[str]) -> list[Source]:
@@ -282,8 +225,7 @@ class LsfJobExecutor(LrmExecutor):
         """bkill fails for a job that has ended."""
         if re.search(r"already finished|no matching job|is not found", out, re.IGNORECASE):
             raise InvalidJobStateError(out.strip())
-        raise SubmitException(f"bkill failed: {out.strip() or exit_code}", transient=bool(
-            _LATER.search(out) or _UNKNOWN_OUTCOME.search(out)))
+        raise SubmitException(f"bkill failed: {out.strip() or exit_code}", transient=self._ANSWERS.passes(out))
 
     def get_list_command(self) -> list[str]:
         """bjobs, with those that ended a short while ago: it fails where there is no job at all."""
@@ -375,7 +317,7 @@ def _account(project: str) -> str | None:
     return None if project in ("", "-") else project
 
 
-def _end(native: LsfState, row: Mapping[str, str], metadata: dict[str, Any]) -> JobStatus:
+def _end(native: NativeState, row: Mapping[str, str], metadata: dict[str, Any]) -> JobStatus:
     """The final status. DONE has no code: it is 0."""
     metadata["end_time"] = _utc(row.get("FINISH_TIME"))
     ran = bool(row.get("EXEC_HOST"))
@@ -385,7 +327,7 @@ def _end(native: LsfState, row: Mapping[str, str], metadata: dict[str, Any]) -> 
                      "memory_max_bytes": in_bytes(row.get("MAX_MEM", "").strip()) or None}
     text = row.get("EXIT_CODE", "")
     code = int(text) if text.isdecimal() else None
-    if native is not LsfState.EXIT:
+    if native.stage is Stage.DONE:
         state = JobState.FAILED if code else JobState.COMPLETED
         return JobStatus(state, time=metadata["end_time"], exit_code=code or 0, metadata=_known(metadata))
     said = row.get("EXIT_REASON", "")
@@ -395,9 +337,9 @@ def _end(native: LsfState, row: Mapping[str, str], metadata: dict[str, Any]) -> 
 
 def _exit(term: str | None, code: int | None, ran: bool, said: str, metadata: dict[str, Any]) -> JobStatus:
     """The status of a job that did not end well. term: what follows TERM_; said: LSF's text, for people."""
-    if term in _CANCELED:
+    reason = reason_of(f"TERM_{term}") if term is not None else None
+    if reason == "cancel":
         return JobStatus(JobState.CANCELED, time=metadata.get("end_time"), metadata=_known(metadata))
-    reason = _REASONS.get(term, term.lower().replace("_", "-")) if term is not None else None
     if reason is None and not code:
         reason = "unknown-exit" if ran else "launch"
     if reason is not None and code is not None and code > 128:

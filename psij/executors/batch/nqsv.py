@@ -17,14 +17,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from enum import Enum
 from pathlib import Path
 from typing import Any
 
 from psij.exceptions import InvalidJobException, SubmitException
 from psij.executors.batch.batch_scheduler_executor import (
     BatchSchedulerExecutorConfig,
-    Failure,
     InvalidJobStateError,
     check_status_exit_code,
 )
@@ -33,56 +31,25 @@ from psij.executors.batch.lrm import (
     Row,
     custom_directives,
     job_name,
+    job_state,
     limit_text,
     requested,
     resources,
     share,
     time_limit,
-    warn_unknown,
     whole_lines,
 )
 from psij.job import Job
 from psij.job_spec import JobSpec
-from psij.job_state import JobState
 from psij.job_status import JobStatus
 from psij.resource_spec import ResourceSpecV1
+from sssjob.lrm.nqsv import ANSWERS, STATES
 from sssjob.templates.quoting import Directive, nqsv
 
-__all__ = ["NQSVExecutorConfig", "NQSVJobExecutor", "NQSVState"]
-
-
-class NQSVState(Enum):
-    """Words of stt: what PSI/J makes of each, the phase. None: the state of the job stays as it was.
-
-    The words are those of psij-python; their meanings (exiting, pre-running, post-running, ..) are guessed from them.
-    """
-
-    def __init__(self, state: JobState | None, phase: str | None = None) -> None:
-        self.state, self.phase = state, phase
-
-    def __new__(cls, *_: object) -> NQSVState:
-        """A value of its own for each, so that states of the same meaning stay apart."""
-        member = object.__new__(cls)
-        member._value_ = len(cls.__members__)
-        return member
-
-    QUE = (JobState.QUEUED,)
-    WAT = (JobState.QUEUED,)
-    HLD = (JobState.QUEUED, "HELD")
-    ARI = (JobState.QUEUED,)
-    TRS = (JobState.QUEUED,)
-    STG = (JobState.QUEUED, "STAGE_IN")
-    PRR = (JobState.QUEUED, "PRERUN")
-    RUN = (JobState.ACTIVE,)
-    SUS = (JobState.ACTIVE, "SUSPENDED")
-    POR = (JobState.ACTIVE, "CLEANUP")
-    EXT = (JobState.ACTIVE, "CLEANUP")
-    MIG = (None,)
+__all__ = ["NQSVExecutorConfig", "NQSVJobExecutor"]
 
 
 _BIN = Path("/opt/nec/nqsv/bin")
-_ID = re.compile(r"\d{1,15}", re.ASCII)
-_SUBMITTED = re.compile(r"Request (\d{1,15})\.[\w.-]+ submitted to queue: .*", re.ASCII)
 _ROW = re.compile(r"(\d{1,15})(?:\.\S*)?(?:\s+(\S+))?", re.ASCII)
 _NOT_THERE = re.compile(r"does not exist", re.IGNORECASE)
 _LONGEST_NAME = 63      # bytes, as in the NQS that it comes from (a guess)
@@ -93,8 +60,6 @@ _REFUSED = {
     "V": "use inherit_environment", "v": "use environment", "S": "the script is one of bash",
     "C": "the script has its own", "z": "it hides the job id", "I": "the job would not run in the background"}
 
-_LATER = re.compile(r"(cannot|could not|unable to|can't) connect|connection refused|try again", re.IGNORECASE)
-_UNKNOWN_OUTCOME = re.compile(r"timed? ?out|connection (reset|lost|closed)|broken pipe", re.IGNORECASE)
 
 
 class NQSVExecutorConfig(BatchSchedulerExecutorConfig):
@@ -104,6 +69,7 @@ class NQSVExecutorConfig(BatchSchedulerExecutorConfig):
 class NQSVJobExecutor(LrmExecutor):
     """Executor ``nqsv``. Custom attributes ``nqsv.<option>`` are options of qsub, long or of one letter."""
 
+    _ANSWERS = ANSWERS
     _TEMPLATE = "nqsv.sh.j2"
     _PREFIX = "nqsv"
     _WRITTEN = staticmethod(nqsv)
@@ -114,21 +80,6 @@ class NQSVJobExecutor(LrmExecutor):
     def get_submit_command(self, job: Job, submit_file_path: Path) -> list[str]:
         """qsub."""
         return [_program("qsub"), str(submit_file_path)]
-
-    def job_id_from_submit_output(self, out: str) -> str:
-        """The number, from the one line ``Request <number>.<server> submitted to queue: <name>.``"""
-        found = [match[1] for line in out.splitlines() if (match := _SUBMITTED.fullmatch(line.strip()))]
-        if len(found) != 1:
-            raise ValueError(f"qsub gave no request: {out!r}")
-        return found[0]
-
-    def _is_native_id(self, text: str) -> bool:
-        return _ID.fullmatch(text) is not None
-
-    def _classify_failure(self, exit_code: int, out: str) -> Failure:
-        if exit_code < 0 or _UNKNOWN_OUTCOME.search(out):
-            return Failure.UNKNOWN
-        return Failure.LATER if _LATER.search(out) else Failure.REFUSED
 
     def _directives(self, job: Job, spec: JobSpec) -> list[Directive]:
         name = job_name(spec, _LONGEST_NAME)
@@ -176,13 +127,12 @@ class NQSVJobExecutor(LrmExecutor):
         yield from ((match[1], match[2], None) for match in matches)
 
     def _status(self, state: str, row: Any) -> JobStatus | None:
-        native = NQSVState.__members__.get(state)
-        if native is None:
-            warn_unknown("NQSV's request state", state)
-        if native is None or native.state is None:
+        native = STATES.get(state)
+        known = job_state(native, state, "NQSV's request state")
+        if native is None or known is None:
             return None
         metadata = {"native_state": state} | ({"phase": native.phase} if native.phase is not None else {})
-        return JobStatus(native.state, metadata=metadata)
+        return JobStatus(known, metadata=metadata)
 
     # --- the rest --------------------------------------------------------------------------------------------------
 
@@ -194,8 +144,7 @@ class NQSVJobExecutor(LrmExecutor):
         """qdel fails for a request that is not there any more."""
         if _NOT_THERE.search(out):
             raise InvalidJobStateError(out.strip())
-        raise SubmitException(f"qdel failed: {out.strip() or exit_code}", transient=bool(
-            _LATER.search(out) or _UNKNOWN_OUTCOME.search(out)))
+        raise SubmitException(f"qdel failed: {out.strip() or exit_code}", transient=self._ANSWERS.passes(out))
 
     def get_list_command(self) -> list[str]:
         """qstat: ids of the requests that it shows the user."""

@@ -23,6 +23,7 @@ from psij.job_state import JobState
 from psij.job_status import JobStatus
 from psij.resource_spec import ResourceSpecV1
 from psij.surroundings import Told
+from sssjob.lrm.pbs import ANSWERS
 from sssjob.templates.quoting import Directive
 
 __all__ = ["PBSExecutorConfig", "PBSJobExecutor"]
@@ -62,13 +63,12 @@ class PBSJobExecutor(GenericPBSJobExecutor):
         "cpu_seconds": ("$(_psij_of cput)", 1), "start_time": ("$_psij_stime", 1),
         "memory_bytes": ("$_psij_kib", 1024)},
         'pbsdsh -- "$@"')       # once for each line of the node file: pbsdsh(1B)
-    _ID = re.compile(r"\d{1,15}(?:\[\d*\])?\.[\w.-]{1,255}", re.ASCII)
+    _ANSWERS = ANSWERS
     _NAME = re.compile(r"[\w.+-]+", re.ASCII)
     _DEFAULT_NAME = 60
     _FIELDS: ClassVar[Mapping[str, tuple[str, ...]]] = {
         "submit": ("ctime",), "start": ("stime",), "end": ("obittime", "history_timestamp", "mtime")}
-    _REASONS: ClassVar[Mapping[int, str]] = {
-        -29: "timeout", -28: "cpu-time", -27: "memory", -26: "memory", -25: "cpu-time", -24: "cpu-time"}
+    _COLUMN = 1
 
     def _lookup_commands(self, job: Job) -> list[list[str]]:
         since = time.strftime("%Y%m%d%H%M", time.localtime(time.time() - _LOOK_BACK_S))
@@ -116,4 +116,4 @@ class PBSJobExecutor(GenericPBSJobExecutor):
 
     def parse_list_output(self, out: str) -> list[str]:
         """One id a line."""
-        return [line for line in out.split() if self._ID.fullmatch(line)]
+        return [line for line in out.split() if self._ANSWERS.is_id(line)]

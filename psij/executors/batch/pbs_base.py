@@ -17,7 +17,6 @@ import os
 import re
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from enum import Enum
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -25,7 +24,6 @@ from psij.exceptions import InvalidJobException, SubmitException
 from psij.executors.batch._watch import Known
 from psij.executors.batch.batch_scheduler_executor import (
     BatchSchedulerExecutorConfig,
-    Failure,
     InvalidJobStateError,
     check_status_exit_code,
 )
@@ -34,12 +32,12 @@ from psij.executors.batch.lrm import (
     Row,
     custom_directives,
     job_name,
+    job_state,
     limit_text,
     local_time,
     number,
     requested,
     time_limit,
-    warn_unknown,
 )
 from psij.job import Job
 from psij.job_executor_config import JobExecutorConfig
@@ -48,10 +46,11 @@ from psij.job_state import JobState
 from psij.job_status import JobStatus
 from psij.resource_spec import ResourceSpecV1
 from sssjob.lrm.clocks import seconds, utc
+from sssjob.lrm.pbs import FAILURES, SIGNALED, STATES, exec_host
 from sssjob.lrm.sizes import in_bytes
 from sssjob.templates.quoting import Directive, pbs
 
-__all__ = ["GenericPBSJobExecutor", "PBSExecutorConfig", "PBSState", "fields_of"]
+__all__ = ["GenericPBSJobExecutor", "PBSExecutorConfig", "fields_of"]
 
 _log = logging.getLogger("psij")
 
@@ -66,35 +65,7 @@ _TAG = "SSSJOB_ID"
 _UNSET = ("PBS_DPREFIX", _TAG)
 
 
-class PBSState(Enum):
-    """Letters of job_state: what PSI/J makes of each, the phase. A final one: by exit status. None: stays as it was."""
-
-    def __init__(self, letter: str, state: JobState | None, phase: str | None = None) -> None:
-        self.letter, self.state, self.phase = letter, state, phase
-
-    QUEUED = ("Q", JobState.QUEUED)
-    HELD = ("H", JobState.QUEUED, "HELD")
-    WAITING = ("W", JobState.QUEUED)
-    TRANSIT = ("T", JobState.QUEUED)
-    MOVED = ("M", JobState.QUEUED, "MOVED")
-    RUNNING = ("R", JobState.ACTIVE)
-    SUSPENDED = ("S", JobState.ACTIVE, "SUSPENDED")
-    USER_SUSPENDED = ("U", JobState.ACTIVE, "SUSPENDED")
-    BEGUN = ("B", JobState.ACTIVE)
-    EXITING = ("E", JobState.ACTIVE, "CLEANUP")
-    EXPIRED = ("X", JobState.COMPLETED)
-    FINISHED = ("F", JobState.COMPLETED)
-    COMPLETE = ("C", JobState.COMPLETED)
-    UNKNOWN = ("0", None)
-    # with a substate that says more
-    PRERUN = ("R 41", JobState.QUEUED, "PRERUN")
-    DEPENDENT = ("H 22", JobState.QUEUED)
-    STAGING_OUT = ("E 51", JobState.ACTIVE, "STAGE_OUT")
-    MOVED_AWAY = ("F 94", JobState.QUEUED, "MOVED")     # another server has it, of which nothing is seen here
-
-
-_STATES = {state.letter: state for state in PBSState}
-_WITH_SUBSTATE = {state.letter[0] for state in PBSState if len(state.letter) > 1}
+_WITH_SUBSTATE = {word[0] for word in STATES if " " in word}
 
 _REFUSED = {
     **dict.fromkeys(("J", "t"), "a PSI/J job is one job"), "I": "the job would not run in the background",
@@ -104,11 +75,6 @@ _REFUSED = {
     "V": "use inherit_environment", "F": "use arguments",
     **dict.fromkeys(("d", "w", "D"), "use directory")}
 
-_LATER = re.compile(r"(cannot|could not|unable to) (connect|communicate)|connection refused|no route to host|try again|"
-                    r"would exceed|maximum number of jobs|exceed.*jobs|server (is )?(too )?busy|shutting down|"
-                    r"temporarily", re.IGNORECASE)
-_UNKNOWN_OUTCOME = re.compile(r"timed? ?out|end of file|protocol error|system error|connection (reset|lost|closed)|"
-                              r"broken pipe|premature|expired", re.IGNORECASE)
 _GONE = re.compile(r"has finished|unknown job|invalid for state", re.IGNORECASE)
 
 _BLOCK = re.compile(r"^Job Id:[ \t]+", re.MULTILINE)
@@ -129,11 +95,10 @@ class GenericPBSJobExecutor(LrmExecutor):
     _PREFIX = "pbs"
     _WRITTEN = staticmethod(pbs)
     _FORMS: ClassVar[tuple[list[str], ...]]         # options of qstat, tried in this order
-    _ID: ClassVar[re.Pattern[str]]
     _NAME: ClassVar[re.Pattern[str]]                # what may be a job's name
     _DEFAULT_NAME: ClassVar[int]                    # bytes of a name made of the executable's
     _FIELDS: ClassVar[Mapping[str, tuple[str, ...]]]        # of the times: names, the first there counts
-    _REASONS: ClassVar[Mapping[int, str]]           # why a job failed, by exit status; other negative ones: launch
+    _COLUMN: ClassVar[int]          # of FAILURES
 
     def __init__(self, url: str | None = None, config: JobExecutorConfig | None = None) -> None:
         super().__init__(url, config)
@@ -145,21 +110,6 @@ class GenericPBSJobExecutor(LrmExecutor):
         """qsub."""
         unset = [word for name in _UNSET if name in os.environ for word in ("-u", name)]
         return [*(["env", *unset] if unset else []), "qsub", str(submit_file_path)]
-
-    def job_id_from_submit_output(self, out: str) -> str:
-        """The id, from the one line that is one."""
-        found = [line.strip() for line in out.splitlines() if self._ID.fullmatch(line.strip())]
-        if len(found) != 1:
-            raise ValueError(f"qsub gave no job id: {out!r}")
-        return found[0]
-
-    def _is_native_id(self, text: str) -> bool:
-        return self._ID.fullmatch(text) is not None
-
-    def _classify_failure(self, exit_code: int, out: str) -> Failure:
-        if exit_code < 0 or _UNKNOWN_OUTCOME.search(out):
-            return Failure.UNKNOWN
-        return Failure.LATER if _LATER.search(out) else Failure.REFUSED
 
     def _lookup_commands(self, job: Job) -> list[list[str]]:
         """The tag is a variable of the job."""
@@ -287,25 +237,24 @@ class GenericPBSJobExecutor(LrmExecutor):
                 yield native_id, _native(state[1], found[1] if found else ""), block
 
     def _status(self, state: str, row: Any) -> JobStatus | None:
-        native = _STATES.get(state)
-        if native is None:
-            warn_unknown("PBS's job state", state)
-        if native is None or native.state is None:
+        native = STATES.get(state)
+        known = job_state(native, state, "PBS's job state")
+        if native is None or known is None:
             return None
         fields = fields_of(row)
         metadata: dict[str, Any] = {"native_state": state, "phase": native.phase, "queue": fields.get("queue"),
                                     "submit_time": self._moment(fields, "submit"),
                                     "account": fields.get("Account_Name"), "machine": fields.get("server")}
-        if native.state is not JobState.QUEUED and "exec_host" in fields:
+        if known is not JobState.QUEUED and "exec_host" in fields:
             metadata |= _hosts(fields["exec_host"])
-        if native.state is not JobState.QUEUED:
+        if known is not JobState.QUEUED:
             metadata |= {"start_time": self._moment(fields, "start"),
                          "starts": _more_than_one(fields.get("run_count") or fields.get("start_count"))}
-        if native.state.final:
+        if known.final:
             return self._end(fields, metadata)
-        moment = metadata["submit_time" if native.state is JobState.QUEUED else "start_time"]
-        return JobStatus(native.state, time=moment,
-                         message=fields.get("comment") if native.state is JobState.QUEUED else None,
+        moment = metadata["submit_time" if known is JobState.QUEUED else "start_time"]
+        return JobStatus(known, time=moment,
+                         message=fields.get("comment") if known is JobState.QUEUED else None,
                          metadata=_known(metadata))
 
     def _end(self, fields: Mapping[str, str], metadata: dict[str, Any]) -> JobStatus:
@@ -320,7 +269,7 @@ class GenericPBSJobExecutor(LrmExecutor):
         state, reason, exit_code = self._outcome(code, ran, fields.get("substate"))
         metadata["reason"] = reason
         if reason == "signal" and code is not None:
-            metadata["signal"] = code - 256
+            metadata["signal"] = code - SIGNALED
         message = f"PBS says exit status {code}" if code is not None and code < 0 else None
         return JobStatus(state, time=metadata["end_time"], message=message, exit_code=exit_code,
                          metadata=_known(metadata))
@@ -330,9 +279,9 @@ class GenericPBSJobExecutor(LrmExecutor):
         if code is None:
             return JobState.FAILED, "unknown-exit" if ran else "launch", None
         if code < 0:
-            return JobState.FAILED, self._REASONS.get(code, "launch"), None
-        if code > 256:
-            return JobState.FAILED, "signal", 128 + code - 256
+            return JobState.FAILED, FAILURES.get(code, ("", ""))[self._COLUMN] or "launch", None
+        if code > SIGNALED:
+            return JobState.FAILED, "signal", 128 + code - SIGNALED
         return (JobState.FAILED if code else JobState.COMPLETED), None, code
 
     def _moment(self, fields: Mapping[str, str], name: str) -> float | None:
@@ -349,8 +298,7 @@ class GenericPBSJobExecutor(LrmExecutor):
         """qdel fails for a job that has ended, or is ending."""
         if _GONE.search(out):
             raise InvalidJobStateError(out.strip())
-        raise SubmitException(f"qdel failed: {out.strip() or exit_code}", transient=bool(
-            _LATER.search(out) or _UNKNOWN_OUTCOME.search(out)))
+        raise SubmitException(f"qdel failed: {out.strip() or exit_code}", transient=self._ANSWERS.passes(out))
 
 
 def _answered(exit_code: int, out: str) -> None:
@@ -426,7 +374,7 @@ def fields_of(row: Any) -> Mapping[str, str]:
 
 def _native(letter: str, substate: str) -> str:
     both = f"{letter} {substate}"
-    return both if both in _STATES else letter
+    return both if both in STATES else letter
 
 
 def _sequence(native_id: str) -> int:
@@ -456,20 +404,9 @@ def _fitted(name: str) -> str:
 
 
 def _hosts(text: str) -> dict[str, Any]:
-    """Nodes and processors of an exec_host: ``node1/0*2+node2/0-3,5``."""
-    names: dict[str, None] = {}
-    processors = 0
-    for part in text.split("+"):
-        host, _, slots = part.partition("/")
-        names[host.strip("()")] = None
-        index, star, count = slots.partition("*")
-        processors += (_whole(count) or 1) if star else sum(map(_width, index.split(",")))
-    return {"nodes": list(names), "node_count": len(names), "processors": processors}
-
-
-def _width(span: str) -> int:
-    first, dash, last = span.partition("-")
-    return int(last) - int(first) + 1 if dash and first.isdecimal() and last.isdecimal() else 1
+    """Nodes and processors of an exec_host; nothing of one that is malformed."""
+    names, processors, _ = exec_host(text)
+    return {"nodes": list(names), "node_count": len(names), "processors": processors} if names else {}
 
 
 def _more_than_one(text: str | None) -> int | None:

@@ -25,6 +25,7 @@ from psij.job import Job
 from psij.job_spec import JobSpec
 from psij.resource_spec import ResourceSpecV1
 from psij.surroundings import Told
+from sssjob.lrm.pbs import TORQUE_ANSWERS
 from sssjob.templates.quoting import Directive
 
 __all__ = ["PBSClassicJobExecutor", "PBSExecutorConfig"]
@@ -37,12 +38,12 @@ class PBSClassicJobExecutor(GenericPBSJobExecutor):
     _FORMS = (["-f", "-x"], ["-f"])
     _TOLD = Told("", {"native_id": ("$PBS_JOBID", 1), "processors": ("${PBS_NUM_PPN:-}", 1),
                       "wall_seconds": ("${PBS_WALLTIME:-}", 1)}, 'pbsdsh -u "$@"')    # once a node: pbsdsh(1B)
-    _ID = re.compile(r"\d{1,15}(?:\[\d*\]|-\d{1,10})?(?:\.[\w.-]{1,255})?", re.ASCII)
+    _ANSWERS = TORQUE_ANSWERS
     _NAME = re.compile(r"[!-.0-~]+", re.ASCII)
     _DEFAULT_NAME = 15      # bytes that every release takes
     _FIELDS: ClassVar[Mapping[str, tuple[str, ...]]] = {
         "submit": ("qtime",), "start": ("start_time",), "end": ("comp_time",)}
-    _REASONS: ClassVar[Mapping[int, str]] = {-12: "cpu-time", -11: "timeout", -10: "memory"}
+    _COLUMN = 0
 
     def _reservation(self, reservation_id: str, queue_name: str | None) -> Directive:
         if not re.fullmatch(r"[\w.-]+", reservation_id, re.ASCII):

@@ -19,10 +19,9 @@ from typing import Any
 
 from psij.exceptions import InvalidJobException, SubmitException
 from psij.executors.batch._arrays import task_numbers
-from psij.executors.batch._sge_records import XML_TIME, job_lists, parse_qacct, state_of
+from psij.executors.batch._sge_records import XML_TIME, job_lists, parse_qacct
 from psij.executors.batch.batch_scheduler_executor import (
     BatchSchedulerExecutorConfig,
-    Failure,
     InvalidJobStateError,
     Source,
     check_status_exit_code,
@@ -33,6 +32,7 @@ from psij.executors.batch.lrm import (
     asks_itself,
     custom_directives,
     job_name,
+    job_state,
     limit_text,
     local_time,
     number,
@@ -40,7 +40,6 @@ from psij.executors.batch.lrm import (
     resources,
     share,
     time_limit,
-    warn_unknown,
 )
 from psij.job import Job
 from psij.job_executor_config import JobExecutorConfig
@@ -50,13 +49,13 @@ from psij.job_status import JobStatus
 from psij.resource_spec import ResourceSpecV1
 from psij.surroundings import Told
 from sssjob.lrm.clocks import utc
+from sssjob.lrm.sge import ANSWERS, state_of
+from sssjob.lrm.states import Stage
 from sssjob.templates.quoting import Directive, sge
 
-__all__ = ["SGEExecutorConfig", "SGEJobExecutor", "state_of"]
+__all__ = ["SGEExecutorConfig", "SGEJobExecutor"]
 
 _UTC = ["env", "TZ=UTC0"]
-_ID = re.compile(r"\d{1,12}", re.ASCII)
-_ONE = re.compile(r"\d{1,12}(?:\.\d{1,9})?", re.ASCII)       # a job, or a task of an array
 _NAME_UNFIT = re.compile(r"""[\s"'#*/:?@\\]|[^ -~]""")
 _LONGEST_NAME = 512         # bytes; seen with 8.1.9
 _QACCT_AT_ONCE = 25         # each call reads the whole file
@@ -70,10 +69,6 @@ _REFUSED = {
     "C": "the script has its own", "@": "options are given one by one", "clear": "options are given one by one"}
 
 _PE = re.compile(r"""([^\s"'#\\]+)( [\d,:-]+)?""", re.ASCII)       # name, and slots as of -pe
-_LATER = re.compile(r"unable to (send message|contact)|connection refused|only \d+ jobs are allowed|commlib error|"
-                    r"try again|not available|qmaster is not running", re.IGNORECASE)
-_UNKNOWN_OUTCOME = re.compile(r"answer list|timeout|timed out|failed receiving|got read error|connection (reset|lost)",
-                              re.IGNORECASE)
 
 
 class SGEExecutorConfig(BatchSchedulerExecutorConfig):
@@ -107,6 +102,7 @@ class SGEJobExecutor(LrmExecutor):
     with them.
     """
 
+    _ANSWERS = ANSWERS
     _TEMPLATE = "sge.sh.j2"
     _PREFIX = "sge"
     _WRITTEN = staticmethod(sge)
@@ -133,21 +129,6 @@ class SGEJobExecutor(LrmExecutor):
     def get_submit_command(self, job: Job, submit_file_path: Path) -> list[str]:
         """qsub, with its shortest answer."""
         return ["qsub", "-terse", str(submit_file_path)]
-
-    def job_id_from_submit_output(self, out: str) -> str:
-        """The id, from the one line that is a number."""
-        found = [line.strip() for line in out.splitlines() if _ID.fullmatch(line.strip())]
-        if len(found) != 1:
-            raise ValueError(f"qsub gave no job id: {out!r}")
-        return found[0]
-
-    def _is_native_id(self, text: str) -> bool:
-        return _ONE.fullmatch(text) is not None
-
-    def _classify_failure(self, exit_code: int, out: str) -> Failure:
-        if exit_code < 0 or _UNKNOWN_OUTCOME.search(out):
-            return Failure.UNKNOWN
-        return Failure.LATER if _LATER.search(out) else Failure.REFUSED
 
     def _lookup_commands(self, job: Job) -> list[list[str]]:
         """The tag is in the context of the job, as long as the queue has it; later in its exit file."""
@@ -309,11 +290,11 @@ class SGEJobExecutor(LrmExecutor):
         yield from arrays.values()
 
     def _status(self, state: str, row: Any) -> JobStatus | None:
-        found = state_of(state)
-        if found is None:
-            warn_unknown("Grid Engine's job state", state)
+        native = state_of(state)
+        status = job_state(native, state, "Grid Engine's job state")
+        if native is None or status is None:
             return None
-        status, phase = found
+        phase = native.phase
         metadata: dict[str, Any] = {"native_state": state, "phase": phase,
                                     "submit_time": utc(row.get("JB_submission_time", ""), XML_TIME)}
         started = utc(row.get("JAT_start_time", ""), XML_TIME)
@@ -340,8 +321,7 @@ class SGEJobExecutor(LrmExecutor):
         """qdel fails for a job that has ended."""
         if "does not exist" in out:
             raise InvalidJobStateError(out.strip())
-        raise SubmitException(f"qdel failed: {out.strip() or exit_code}", transient=bool(
-            _LATER.search(out) or _UNKNOWN_OUTCOME.search(out)))
+        raise SubmitException(f"qdel failed: {out.strip() or exit_code}", transient=self._ANSWERS.passes(out))
 
     def get_list_command(self) -> list[str]:
         """qstat: the user's jobs that have not ended."""
@@ -353,8 +333,8 @@ class SGEJobExecutor(LrmExecutor):
 
 
 def _runs(letters: str) -> bool:
-    found = state_of(letters)
-    return found is not None and found[0] is JobState.ACTIVE
+    native = state_of(letters)
+    return native is not None and native.stage in (Stage.RUNNING, Stage.SUSPENDED)
 
 
 def _slots(asked: ResourceSpecV1) -> int:

@@ -34,7 +34,6 @@ from psij.executors.batch._slurm_records import (
 )
 from psij.executors.batch.batch_scheduler_executor import (
     BatchSchedulerExecutorConfig,
-    Failure,
     InvalidJobStateError,
     Source,
     check_status_exit_code,
@@ -63,6 +62,7 @@ from psij.job_status import JobStatus
 from psij.resource_spec import ResourceSpecV1
 from psij.surroundings import Told
 from sssjob.lrm.hostlist import hosts
+from sssjob.lrm.slurm import ANSWERS
 from sssjob.templates.quoting import Directive, Quoted, sbatch, slurm_path
 
 __all__ = ["SlurmExecutorConfig", "SlurmJobExecutor"]
@@ -88,8 +88,6 @@ _EACH_NODE = r"""for _psij_group in $(seq 0 $((${SLURM_HET_SIZE:-1} - 1))); do
 done
 wait"""
 
-_ID = re.compile(r"\d{1,10}(?:_\d{1,10}|\+\d{1,10})?", re.ASCII)
-_SUBMITTED = re.compile(r"(\d{1,10})(?:;([\w.-]+))?", re.ASCII)
 
 _QUEUE = "%i|%T|%r|%V|%S|%e|%C|%D|%N|%P|%q"
 _EPOCH = ["env", "SLURM_TIME_FORMAT=%s"]     # times in seconds since the epoch
@@ -115,12 +113,6 @@ _REFUSED = {
     "help": "no job would be made", "usage": "no job would be made", "version": "no job would be made"}
 
 # What sbatch says, on standard error. LATER: refused for now. UNKNOWN: the request may have arrived.
-_UNKNOWN_OUTCOME = re.compile(r"timed out|zero bytes|unexpected message|transport endpoint|connection reset|"
-                              r"broken pipe|communication (connection|shutdown) failure|unspecified error",
-                              re.IGNORECASE)
-_LATER = re.compile(r"temporarily|try again|unable to contact|connection refused|QOSMax|QOSGrp|AssocMax|AssocGrp|"
-                    r"job violates accounting/QOS policy|in standby mode|maximum.*jobs|"
-                    r"slurm backup controller|unable to resolve", re.IGNORECASE)
 
 
 class SlurmExecutorConfig(BatchSchedulerExecutorConfig):
@@ -130,6 +122,7 @@ class SlurmExecutorConfig(BatchSchedulerExecutorConfig):
 class SlurmJobExecutor(LrmExecutor):
     """Executor ``slurm``. Custom attributes ``slurm.<option>`` are options of sbatch, long or of one letter."""
 
+    _ANSWERS = ANSWERS
     _TEMPLATE = "slurm.sh.j2"
     _PREFIX = "slurm"
     _WRITTEN = staticmethod(sbatch)
@@ -156,22 +149,11 @@ class SlurmJobExecutor(LrmExecutor):
         unset = [word for name in sorted(stated & os.environ.keys()) for word in ("-u", name)]
         return [*(["env", *unset] if unset else []), "sbatch", "--parsable", str(submit_file_path)]
 
-    def job_id_from_submit_output(self, out: str) -> str:
-        """The id, from the one line ``id`` or ``id;cluster``."""
-        found = [match for line in out.splitlines() if (match := _SUBMITTED.fullmatch(line.strip()))]
-        if len(found) != 1:
-            raise ValueError(f"sbatch gave no job id: {out!r}")
-        return found[0][1]
-
     def _said_of_submission(self, out: str) -> dict[str, Any]:
         """The cluster, where sbatch names it."""
-        named = [match[2] for line in out.splitlines() if (match := _SUBMITTED.fullmatch(line.strip())) and match[2]]
+        lines = (ANSWERS.submitted.fullmatch(line.strip()) for line in out.splitlines())
+        named = [match[2] for match in lines if match is not None and match[2]]
         return {"machine": named[0]} if named else {}
-
-    def _classify_failure(self, exit_code: int, out: str) -> Failure:
-        if exit_code < 0 or _UNKNOWN_OUTCOME.search(out):
-            return Failure.UNKNOWN
-        return Failure.LATER if _LATER.search(out) else Failure.REFUSED
 
     def _lookup_commands(self, job: Job) -> list[list[str]]:
         """The tag is in the name of the script, which squeue and sacct show, and in the comment."""
@@ -182,12 +164,9 @@ class SlurmJobExecutor(LrmExecutor):
     def _parse_lookup(self, job: Job, out: str) -> list[str]:
         """The comment counts first: all parts of a job have one script."""
         rows = [[*line.split("|", 2), "", ""][:3] for line in whole_lines(out)]
-        found = [[native_id for native_id, *said in rows if job.id in said[place] and _ID.fullmatch(native_id)]
+        found = [[native_id for native_id, *said in rows if job.id in said[place] and ANSWERS.is_id(native_id)]
                  for place in (0, 1)]
         return sorted(set(found[0] or found[1]), key=lambda one: [int(part) for part in re.split(r"\D", one)])
-
-    def _is_native_id(self, text: str) -> bool:
-        return _ID.fullmatch(text) is not None
 
     def part_id(self, native_id: str, number: int) -> str:
         """``12+1``, the second component of the heterogeneous job 12."""
@@ -352,8 +331,7 @@ class SlurmJobExecutor(LrmExecutor):
         """Every failure is one, but that of a job that is not there any more."""
         if re.search(r"invalid job id|already completing|already completed", out, re.IGNORECASE):
             raise InvalidJobStateError(out.strip())
-        raise SubmitException(f"scancel failed: {out.strip() or exit_code}", transient=bool(
-            _LATER.search(out) or _UNKNOWN_OUTCOME.search(out)))
+        raise SubmitException(f"scancel failed: {out.strip() or exit_code}", transient=self._ANSWERS.passes(out))
 
     def get_list_command(self) -> list[str]:
         """squeue: the user's jobs that have not ended."""
@@ -361,7 +339,7 @@ class SlurmJobExecutor(LrmExecutor):
 
     def parse_list_output(self, out: str) -> list[str]:
         """One id a line."""
-        return [line for line in out.split() if _ID.fullmatch(line)]
+        return [line for line in out.split() if ANSWERS.is_id(line)]
 
 
 def _resource_directives(asked: ResourceSpecV1) -> list[Directive]:

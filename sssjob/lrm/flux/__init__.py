@@ -5,12 +5,14 @@ Sources: flux-jobs(1), JOB STATUS and RESULTS; RFC 21; recorded output of 0.88.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Final
 
+from sssjob.lrm.answers import SubmitAnswers
 from sssjob.lrm.states import NativeState, Stage, by_word
 
-__all__ = ["EXCEPTIONS", "RESULTS", "STATES"]
+__all__ = ["ANSWERS", "EXCEPTIONS", "RESULTS", "STATES"]
 
 #: States, and what flux jobs shows as the status of a job that is inactive: its result.
 STATES: Final[Mapping[str, NativeState]] = by_word(
@@ -31,3 +33,14 @@ RESULTS: Final = {"cancel": "CANCELED", "timeout": "TIMEOUT"}
 #: Type of a fatal exception -> reason.
 EXCEPTIONS: Final = {"timeout": "timeout", "alloc": "launch", "exec": "launch", "dependency": "dependency",
                      "node-failure": "node-failure"}
+
+
+#: Answers of flux batch.
+ANSWERS: Final = SubmitAnswers(
+    "flux batch", re.compile(r"\d{1,20}", re.ASCII),
+    submitted=re.compile(r"(\d{1,20})", re.ASCII),
+    later=re.compile(r"unable to connect|connection refused|submission is disabled|is stopped|try again|"
+                     r"max-active-jobs|temporarily|no such file or directory.*local://|service not available",
+                     re.IGNORECASE),
+    unknown=re.compile(r"timed out|connection reset|broken pipe|lost connection|protocol error|no route to host",
+                       re.IGNORECASE))

@@ -1,0 +1,39 @@
+"""What a submit command answers: the id of the job that was made, or words that say whether trying again can help."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+__all__ = ["SubmitAnswers"]
+
+
+@dataclass(frozen=True, slots=True)
+class SubmitAnswers:
+    """The answers of one submit command.
+
+    command: its name. native_id: the form of ids of jobs, also of elements of arrays. submitted: the line that names
+    the new job, whose first group is its id. later: words of a failure that may pass, without a job. unknown: words of
+    a failure after which there may be a job all the same.
+    """
+
+    command: str
+    native_id: re.Pattern[str]
+    submitted: re.Pattern[str]
+    later: re.Pattern[str]
+    unknown: re.Pattern[str]
+
+    def job_id(self, out: str) -> str:
+        """The id, from the one line that names it. ValueError where no line or several do."""
+        ids = [match[1] for line in out.splitlines() if (match := self.submitted.fullmatch(line.strip()))]
+        if len(ids) != 1:
+            raise ValueError(f"{self.command} gave no job id: {out!r}")
+        return ids[0]
+
+    def is_id(self, text: str) -> bool:
+        """Whether a text has the form of an id."""
+        return self.native_id.fullmatch(text) is not None
+
+    def passes(self, out: str) -> bool:
+        """Whether a failure with these words may pass."""
+        return bool(self.later.search(out) or self.unknown.search(out))
