@@ -4,6 +4,7 @@ object (``members``), or those of an array or of JSON Lines (``values``); ``take
 
 from __future__ import annotations
 
+import codecs
 import json
 import re
 from collections.abc import Callable, Iterator
@@ -168,7 +169,10 @@ class Begun:
         self._head = file.read(_NEAR)
         while self._head.isspace() and len(self._head) < _PIECE and (more := file.read(_NEAR)):
             self._head += more
-        self.first = self._head.removeprefix(b"\xef\xbb\xbf").lstrip()[:1]
+        head = self._head
+        if head[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
+            head = head.decode("utf-16", "ignore").encode()
+        self.first = head.removeprefix(codecs.BOM_UTF8).lstrip()[:1]
 
     def read(self, size: int = -1) -> bytes:
         """As of a file."""

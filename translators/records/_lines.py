@@ -11,9 +11,12 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from typing import BinaryIO, Final, NamedTuple
 
+from sssjob.translators.records._values import Rejected
+
 __all__ = ["UNFIT", "Line", "lines", "numbered", "pieces"]
 
 _PIECE: Final = 1 << 20
+_GZIP: Final = b"\x1f\x8b"
 _UTF16: Final = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 _PLAIN: Final = bytes((9, 10, *range(32, 127)))
 UNFIT: Final = re.compile("[\x00-\x08\x0a-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
@@ -67,11 +70,14 @@ def _decoded(raw: bytes) -> tuple[str, str]:
 
 
 def pieces(file: BinaryIO) -> Iterator[bytes]:
-    """The bytes as they come, without a byte order mark; UTF-16 as UTF-8."""
+    """The bytes as they come, without a byte order mark; UTF-16 as UTF-8. Rejected: type, where they are
+    compressed."""
     read: Callable[[int], bytes] = getattr(file, "read1", file.read)
     first = read(_PIECE)
     while 0 < len(first) < 3 and (more := read(_PIECE)):
         first += more
+    if first[:2] == _GZIP:
+        raise Rejected("type", "the input is compressed (gzip); unpack it first", 1)
     if first[:2] not in _UTF16:
         piece = first.removeprefix(codecs.BOM_UTF8)
         while piece or first:

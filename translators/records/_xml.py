@@ -52,6 +52,7 @@ class _Cutter:
         self.head: bytes | None = None
         self.mark = b""         # how the root ends, where it is not the record itself
         self.closed = False
+        self.strewn = False     # whether text between records was told of
         self.start: int | None = None       # of the record at hand
         self.skipping = False               # the rest of one that is too long
 
@@ -107,6 +108,7 @@ class _Cutter:
         """The start tag of a record."""
         if self.start is not None:
             yield self.number(self.start), Rejected("xml", "another record begins before its end")
+        self._between(at)
         if self.head is None:
             self.head = bytes(self.text[:at])
             self.mark = b"</" + root if (root := _root(self.head)) else b""
@@ -137,7 +139,16 @@ class _Cutter:
         elif self.start is None and self.head is None and len(self.text) > _HEAD:
             self.head = b""
         if self.start is None and self.head is not None:
+            self._between(self.at)
             self.drop(self.at)
+
+    def _between(self, until: int) -> None:
+        """Tell, once, of text that stands where only records should: maybe it was one."""
+        if self.start is None and not self.skipping and not self.strewn and self.text.find(b"<", 0, until) < 0 and (
+                bytes(self.text[:until]).strip()):
+            self.strewn = True
+            self.reading.tell("SSS542", "text", "text between records is not read; it may have been one of them",
+                              self.line)
 
     def _past(self, mark: bytes, at: int) -> bool:
         """Go on behind a mark; False: the input ends before it, or it is too far away."""
@@ -151,7 +162,10 @@ class _Cutter:
 
     def _first(self) -> None:
         """Look at the beginning: how the text is encoded."""
-        self.more()
+        try:
+            self.more()
+        except Rejected:        # compressed, which documents are refused for by name
+            clean_bytes(b"\x1f\x8b", self.reading.findings, whole=False)
         first = bytes(self.text[:_HEAD])
         found = _ENCODING.match(first)
         self.declaration = b""

@@ -162,7 +162,11 @@ class Reading:
     # -- for all
     def jobs(self, file: BinaryIO) -> Iterator[Job]:
         """The jobs of a stream, in bounded memory."""
-        return self.jobs_of(lines(file, self.context.limits.text))
+        try:
+            yield from self.jobs_of(lines(file, self.context.limits.text))
+        except Rejected as why:         # it is no text
+            self.counts.read += 1
+            self.reject(why.line, why.reason, str(why))
 
     def jobs_of(self, some: Iterable[Line]) -> Iterator[Job]:
         """The jobs of lines that hold all that is said of them; called again, it goes on with other lines."""
