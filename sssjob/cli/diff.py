@@ -62,7 +62,7 @@ def command(session: Session, one: str, other: str, sources: tuple[str, ...], no
 def _habits() -> Habits:
     """What the dialects do without a word."""
     from sssjob.compare import Habits
-    from sssjob.translators.bodies.facts import FACTS
+    from sssjob.lrm.variables import FACTS
     from sssjob.translators.scripts.base import dialect_of
 
     def merges(name: str) -> bool:

@@ -8,9 +8,9 @@ from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Final
 
 from sssjob.element import NO_ATTRIBUTES, Property, new_property
+from sssjob.lrm.variables import Facts
 from sssjob.model import Document
 from sssjob.request.asked import AMOUNTS, JOB, NEAREST, TASK, Target
-from sssjob.translators.bodies.facts import Facts
 from sssjob.translators.scripts.grammars import TEXT, Grammar
 from sssjob.translators.scripts.raw import Line, Option
 
@@ -163,7 +163,7 @@ class Dialect:
     disarm: str = "#"               # what makes a live line of a script a dead one
     separator: str = ""             # option between the parts of a heterogeneous job
     open: tuple[str, ...] = ()      # beginnings of options whose names are the site's, such as ``l `` of PBS
-    body: Facts | None = None       # what a job finds, of a dialect that is not in bodies/facts.py
+    body: Facts | None = None       # what a job finds, of a dialect that is not in sssjob/lrm/variables.py
     rules: Mapping[str, str] = field(default_factory=dict)      # of a TaskDistribution, lower case -> its own word
     launcher: str = "mpirun"        # what starts copies of an executable; empty: the manager itself starts the one
     foreign: tuple[str, ...] = ()   # options that belong to a relative: the manager would take or refuse them later
