@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from sssjob.limits import LIMITS
-from sssjob.translators.bodies.facts import Facts
+from sssjob.lrm.variables import Facts
 from sssjob.translators.lint_base import Hit, Script
 from sssjob.translators.scripts.body import all_facts, facts_of
 

@@ -19,10 +19,11 @@ from hypothesis import strategies as st
 from sssjob.errors import UsageError
 from sssjob.findings import Findings
 from sssjob.limits import LIMITS
+from sssjob.lrm.variables import FACTS, Facts
 from sssjob.translators import ReadContext, WriteContext, get
+from sssjob.translators.bodies import MODES, Mode
 from sssjob.translators.bodies import shell as grammar
 from sssjob.translators.bodies.carry import Body, carried
-from sssjob.translators.bodies.facts import FACTS, MODES, Facts, Mode
 from sssjob.translators.bodies.shell import interpreter
 
 Told = list[tuple[str, str, int, int]]

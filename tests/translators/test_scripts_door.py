@@ -9,9 +9,9 @@ from dataclasses import replace
 import pytest
 
 from sssjob.findings import Findings, Policy
+from sssjob.lrm.variables import Facts
 from sssjob.model import Document
 from sssjob.translators import ReadContext, WriteContext, get
-from sssjob.translators.bodies.facts import Facts
 from sssjob.translators.lint import lint
 from sssjob.translators.scripts import rows
 from sssjob.translators.scripts.base import Dialect, Row, dialect_of, table, translator

@@ -1,4 +1,15 @@
 """Script bodies: the variables and commands of one resource manager in the words of another.
 
-``facts`` holds the table of each dialect, ``carry`` does the work; nothing is imported before a body needs it.
+``sssjob.lrm.variables`` holds the table of each dialect, ``carry`` does the work; neither is imported before a body
+needs it.
 """
+
+from __future__ import annotations
+
+from typing import Final, Literal
+
+__all__ = ["MODES", "Mode"]
+
+#: What becomes of a body.
+Mode = Literal["keep", "translate", "shim"]
+MODES: Final[tuple[Mode, ...]] = ("keep", "translate", "shim")

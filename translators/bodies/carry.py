@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Final
 
 from sssjob.errors import UsageError
 from sssjob.limits import LIMITS, Limits
-from sssjob.translators.bodies import shim
+from sssjob.lrm.variables import Facts, Given
+from sssjob.translators.bodies import Mode, shim
 from sssjob.translators.bodies.commands import Edit, act_of, hosts_asked, replaced, same_command
-from sssjob.translators.bodies.facts import Facts, Given, Mode
 from sssjob.translators.bodies.shell import SHELLS, Shell, Use
 from sssjob.translators.bodies.values import FILES, given
 

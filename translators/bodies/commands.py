@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from sssjob.translators.bodies.facts import Facts
+from sssjob.lrm.variables import Facts
 from sssjob.translators.bodies.launchers import (
     LAUNCHERS,
     Launcher,

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from sssjob.translators.bodies.facts import Given
+from sssjob.lrm.variables import Given
 
 __all__ = ["Shim", "definition", "file_definition", "found", "marked"]
 

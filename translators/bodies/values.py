@@ -9,7 +9,7 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import Final
 
-from sssjob.translators.bodies.facts import Facts, Given
+from sssjob.lrm.variables import Facts, Given
 
 __all__ = ["FILES", "given"]
 

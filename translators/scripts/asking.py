@@ -28,7 +28,7 @@ from sssjob.translators.scripts.rows import (
 from sssjob.units import to_bytes
 
 if TYPE_CHECKING:
-    from sssjob.translators.bodies.facts import Given
+    from sssjob.lrm.variables import Given
 
 __all__ = ["SUSPECT", "Asking", "is_fact"]
 

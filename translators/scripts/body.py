@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Final
 
 from sssjob.element import Property
 from sssjob.limits import LIMITS
+from sssjob.lrm.variables import FACTS, Facts
 from sssjob.model import Job
-from sssjob.translators.bodies.facts import FACTS, MODES, Facts, Mode
+from sssjob.translators.bodies import MODES, Mode
 from sssjob.translators.scripts.rows import dialects
 from sssjob.units import to_bytes
 

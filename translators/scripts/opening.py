@@ -9,8 +9,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
+from sssjob.lrm.variables import Given
 from sssjob.templates.quoting import word
-from sssjob.translators.bodies.facts import Given
 from sssjob.translators.bodies.shell import SHELLS, interpreter
 from sssjob.translators.bodies.shim import found
 from sssjob.translators.bodies.values import given

@@ -9,9 +9,9 @@ from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Final
 
 from sssjob.element import NO_ATTRIBUTES, Property, new_property
+from sssjob.lrm.variables import Facts
 from sssjob.model import Document
 from sssjob.request.asked import AMOUNTS, JOB, NEAREST, TASK, Target
-from sssjob.translators.bodies.facts import Facts
 from sssjob.translators.scripts.grammars import TEXT, Grammar, file_reader
 from sssjob.translators.scripts.raw import Line, Option
 
@@ -168,7 +168,7 @@ class Dialect:
     disarm: str = "#"               # what makes a live line of a script a dead one
     separator: str = ""             # option between the parts of a heterogeneous job
     open: tuple[str, ...] = ()      # beginnings of options whose names are the site's, such as ``l `` of PBS
-    body: Facts | None = None       # what a job finds, of a dialect that is not in bodies/facts.py
+    body: Facts | None = None       # what a job finds, of a dialect that is not in sssjob/lrm/variables.py
     slots: bool = False             # a job asks for slots, and its list of hosts has a line for each of them
     folders: bool = True            # a file of standard output may be named by its folder alone
     rules: Mapping[str, str] = field(default_factory=dict)      # of a TaskDistribution, lower case -> its own word

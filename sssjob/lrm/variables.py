@@ -12,11 +12,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Final, Literal
 
-__all__ = ["FACTS", "MODES", "Facts", "Given", "Mode"]
-
-#: What becomes of a body.
-Mode = Literal["keep", "translate", "shim"]
-MODES: Final[tuple[Mode, ...]] = ("keep", "translate", "shim")
+__all__ = ["FACTS", "Facts", "Given"]
 
 
 @dataclass(frozen=True, slots=True)
