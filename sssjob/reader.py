@@ -130,7 +130,8 @@ class _Reader(ElementReader):
 
     # -- by lines
     def lines(self, lines: Lines, path: str) -> Document | None:
-        """A JobGroup or a Job by its lines; None when there is something to tell, for the places are in the tree."""
+        """A JobGroup or a Job, read by its lines. None where a finding would have to be reported: only the tree knows
+        the line and column of an element, so the caller reads the text again by the tree."""
         scope = self.scope("JobGroup")
         job = scope.classes["Job"]
         items: list[Item] = []
