@@ -13,15 +13,19 @@ import tomllib
 from collections.abc import Iterator
 from io import BytesIO
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from sssjob import findings
 from sssjob.cli import main
 from sssjob.derive.options import KEPT, read_as
 from sssjob.findings import Findings, Policy
 from sssjob.model import Document
+from sssjob.rules import RULES, Rule
 from sssjob.translators import ReadContext, WriteContext, get, registry
-from sssjob.translators.lint import lint
+from sssjob.translators import lint as lint_module
+from sssjob.translators.lint import Check, lint
 from sssjob.translators.records.base import REASONS, RecordTranslator
 from sssjob.translators.scripts import rows
 from tests.translators import test_scripts_matrix as matrix
@@ -194,6 +198,30 @@ def test_nothing_stops_the_reader(data: bytes) -> None:
     jobs, counts = list(stream), stream.counts
     assert counts.read == counts.given + counts.rejected and counts.jobs == len(jobs)
     assert set(counts.reasons) <= set(REASONS) - {"unread"}
+
+
+# --- a rule -------------------------------------------------------------------------------------------------------
+
+@pytest.mark.parametrize(("directives", "expected"), [
+    (("-N 1", "-J test"), [("SSS599", "warning", 3, 9, "--job-name test: the name says nothing")]),
+    (("-J testing",), []),
+])
+def test_the_rule_of_the_book(monkeypatch: pytest.MonkeyPatch, directives: tuple[str, ...],
+                              expected: list[object]) -> None:
+    blocks = dict[str, Any]()
+    exec("\n".join(text for _, text in BLOCK.findall((BOOK / "rule.md").read_text())), blocks)
+    monkeypatch.setitem(RULES, "SSS599", Rule(*blocks["ROW"]))
+    monkeypatch.setitem(findings._BY_RULE, "SSS599", "warning")
+    monkeypatch.setattr(lint_module, "CHECKS", (*lint_module.CHECKS, Check("SSS599", blocks["says_nothing"])))
+    found = lint("slurm", script("#SBATCH", *directives))
+    assert [(f.rule, f.severity, f.line, f.column, f.message) for f in found] == expected
+
+
+def test_links_of_the_book_lead_somewhere() -> None:
+    missing = [(page.name, target) for page in BOOK.glob("*.md")
+               for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", page.read_text())
+               if not (page.parent / target).exists()]
+    assert missing == []
 
 
 # --- the commands -------------------------------------------------------------------------------------------------
