@@ -127,7 +127,8 @@ class Automaton:
         return following
 
     def close(self, state: _State, around: int) -> tuple[tuple[int, ...], bool]:
-        """Places that wait for a character, reached without one, and whether the end is among what was reached."""
+        """Follow all transitions that consume no character: gives the places that wait for a character, and whether the
+        accepting place is reached."""
         known = state.closed.get(around)
         if known is not None:
             return known

@@ -173,7 +173,7 @@ def _astray(dialect: Dialect, option: Option, last: Mapping[str, Option]) -> str
     return ""
 
 
-_OUTPUTS: Final = ("--output", "--error", "--stdout", "--stderr", "-o", "-e")
+_OUTPUTS: Final = ("--output", "--error", "-o", "-e")
 #: A pattern that differs between the elements of an array, or a file that takes everything.
 _APART: Final = re.compile(r"%\d*[ajJ]|\A/dev/(?!shm/)", re.ASCII)
 

@@ -73,14 +73,14 @@ def get(name: str) -> Translator:
 
     UsageError for an unknown name, with the known ones and a close one, and for an entry that cannot be loaded.
     """
-    if name in BUILT_IN:
-        if name not in _loaded:
+    if name not in _loaded:
+        if name in BUILT_IN:
             _loaded[name] = import_module(BUILT_IN[name]).TRANSLATOR
-        return _loaded[name]
-    entry = _entries().get(name)
-    if entry is None:
-        raise UsageError(_unknown(name))
-    return _load(entry)
+        elif (entry := _entries().get(name)) is None:
+            raise UsageError(_unknown(name))
+        else:
+            _loaded[name] = _load(entry)        # looking for entry points takes tens of milliseconds
+    return _loaded[name]
 
 
 def _unknown(name: str) -> str:

@@ -72,9 +72,9 @@ _Call = _Run | Callable[[], object] | None      # None: the last
 
 
 class _Worker:
-    """A thread that makes calls one after another; none is left out, whatever the one before it raises.
+    """A thread that makes calls one after another; an exception in one call does not stop the next.
 
-    submit: called for runs among them, with all that follow each other.
+    submit: takes a series of runs that stand directly behind each other in the queue, in place of single calls.
     """
 
     def __init__(self, submit: Callable[[Iterator[_Run]], None]) -> None:

@@ -27,8 +27,9 @@ class Key:
     """A key, which is also the name of its file.
 
     unit: as shown beside the value (``s``, ``bytes``, ``unix time`` ...). draft: only the draft has it. limit: 0 says
-    nothing. grade: how bad it is that the key is missing. of, factor: the key of the note that it becomes, multiplied;
-    normalised: its seconds are divided by cpufactor_lrms to become those of that key.
+    nothing. grade: how bad it is that the key is missing. of, factor: a key of the draft is converted to the key ``of``
+    of the note by multiplying its value by ``factor``. normalised: its seconds are divided by cpufactor_lrms to become
+    those of that key.
     """
 
     name: str

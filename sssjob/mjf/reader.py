@@ -103,7 +103,8 @@ class Reader:
             self._held[name] = _Held(answer, None if static else self.ticks() + wait, good, answer.reason)
 
     def _take_status(self, place: Place) -> None:
-        """All keys of the pilot, which are meant to be used together: under the lock, else twice alike."""
+        """Read all keys of the pilot as one consistent set: under the lock where there is one, else by reading twice
+        until both readings agree."""
         names = [key.name for key in reversed(keys_of("status"))]   # used_CPU last: closing it gives the lock back
         if isinstance(place, Here):
             with locked(place.path, exclusive=False, limits=self.limits) as lock:

@@ -58,7 +58,7 @@ class Target:
     launcher: str = "mpirun"
     word: str = "a JobSpec has no place for it"
     side_by_side: bool = False      # one of several task groups: amounts of the job are not the group's
-    dollar: str = ""                # variable that stands for a dollar sign, so that nothing is replaced at the start
+    dollar: str = ""                # variable whose value is "$", written where the target would expand a literal "$"
 
 
 JSON: Final = Target()

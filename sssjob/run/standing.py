@@ -279,8 +279,8 @@ class Submission:
 
     # -- reading the history
     def catch_up(self) -> list[Running]:
-        """Take in what was written since the last time; the jobs concerned. Of its own jobs an owner knows all but the
-        wishes of others."""
+        """Read what was written to the journal since the last time; gives the jobs concerned. The owning process knows
+        everything about its jobs except the cancel and release requests of other clients, so it reads only those."""
         if self.entry is None:
             return []
         concerned = []

@@ -96,7 +96,7 @@ class Starting:
         return True
 
     def left(self, job: Running) -> None:
-        """Count an element no more that has not been submitted after all."""
+        """Give back the place among running elements of an array, for an element whose submission did not happen."""
         if job.plan.member is not None:
             self._running[id(job.plan.member.job)] -= 1
 

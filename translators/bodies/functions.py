@@ -106,7 +106,8 @@ class Functions:
         return list(self._launch(name, part))
 
     def _launch(self, name: str, calls: _Calls) -> Iterator[str]:
-        """The function of a launcher; it runs in a shell of its own, so that its variables are."""
+        """The lines of the shell function that stands for a launcher. Its body runs in a subshell, so that its
+        variables do not change those of the script."""
         launcher, to = calls.launcher, calls.to
         said = {launcher.reads[form[0]] for form in calls.forms} - ONCE
         sums = [s for s in launcher.sums if s[1] in said | {"all_nodes"} and s[3] in said | launcher.ones]

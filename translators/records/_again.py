@@ -112,8 +112,11 @@ class Token(NamedTuple):
 
 
 class Cut(NamedTuple):
-    """What cuts lines: their full match; where among its groups the values of tokens stand, by number of the token;
-    where the runs stand, in their order; where an empty text stands, for what is not there."""
+    """A compiled pattern that captures the wanted columns of a line, and where its groups are.
+
+    match: matches a whole line. values: token number -> group that holds its value. runs: the groups that hold the runs
+    of columns, in their order. empty: the group that is always empty, to which an absent column refers.
+    """
 
     match: Callable[[str], Any]
     values: dict[int, int]

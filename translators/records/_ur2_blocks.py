@@ -118,7 +118,8 @@ class Blocks:
         self.reading.once("SSS545", f"{kind} {name}", f"no place for {escape(name, 80)} of {kind}UsageBlock", line)
 
     def _label(self, kind: str, word: str | None) -> str:
-        """``Storage``, the second one ``Storage 2``; of memory with its class, if that is RAM or Swap."""
+        """The name of a block: ``Storage``, the second block of a kind ``Storage 2``. A memory block whose class is
+        RAM or Swap carries the class in its name: ``Memory RAM``."""
         label = f"{kind} {word}" if kind == "Memory" and word in _CLASSES else kind
         self.labels[label] = n = self.labels.get(label, 0) + 1
         return label if n == 1 else f"{label} {n}"

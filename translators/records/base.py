@@ -344,7 +344,8 @@ class Stream:
 
     @property
     def kept(self) -> list[str]:
-        """After the last job: the lines that have to come again before the next part of the log."""
+        """After the last job: the lines of jobs that have not ended in this part of the log. A caller that reads a log
+        in parts puts them before the next part."""
         return self._reading.kept
 
     def __iter__(self) -> Iterator[Job]:

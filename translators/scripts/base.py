@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from sssjob.request.asked import Entry
 from sssjob.translators.base import ReadContext, Translator
+from sssjob.translators.bodies.facts import Facts, Given
 from sssjob.translators.scripts.asking import Asking
 from sssjob.translators.scripts.placeholders import scanned
 from sssjob.translators.scripts.raw import lines_of
@@ -43,7 +44,8 @@ if TYPE_CHECKING:
 
 __all__ = [
     "APPROXIMATED", "CONTRADICTORY", "DEAD", "DROPPED", "INVENTED", "PARTS", "REFUSED", "SITE", "TEMPLATED",
-    "AnyRow", "Asking", "Dialect", "Entry", "Place", "Reading", "Row", "Scan", "ScriptDocument", "Special",
+    "AnyRow", "Asking", "Dialect", "Entry", "Facts", "Given", "Place", "Reading", "Row", "Scan", "ScriptDocument",
+    "Special",
     "asking_for", "dialect_of", "express", "leftovers", "place", "script_apart", "script_of", "table",
     "translator", "understand",
 ]

@@ -299,7 +299,10 @@ def _for_each(asking: Asking, entry: Entry, text: str) -> str:
     if source is None or target is None or source.unique is target.unique:
         return text
     if target.unique:
-        return text.replace("{jobid}", "{array_jobid}") if "{array_jobid}" in asking.dialect.tokens else text
+        if "{array_jobid}" in asking.dialect.tokens:
+            return text.replace("{jobid}", "{array_jobid}")
+        asking.note(APPROXIMATED, entry, f"each element of an array has an id of its own in {asking.dialect.title}")
+        return text
     if "{index}" not in asking.dialect.tokens or "{index}" in text:
         return text
     asking.note(APPROXIMATED, entry, "all elements of an array have one id there; the index stands after it")

@@ -144,9 +144,9 @@ class Fold:
             self.shell["signal"] = {"signum": int(number), "timeleft": int(duration(left or "60"))}
 
     def stream(self, name: str, value: str) -> None:
-        """--input, --output, --error: a file; none and kvs are what holds without."""
+        """--input, --output, --error: a file. ``none`` and ``kvs`` mean the default and add nothing."""
         if value in ("none", "kvs"):
-            return      # as it is without
+            return
         side, key, _ = next(s for s in STREAMS if s[2] == name)
         self.shell.setdefault(side, {}).setdefault(key, {}).update({"type": "file", "path": value})
 

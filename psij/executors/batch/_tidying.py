@@ -86,7 +86,8 @@ def remove_all(executor: BatchHooks, job: Job) -> None:
 
 
 def _left_by(keep: Path, job_id: str) -> bool:
-    """Take one who is attached to a job out of the directory of those who are; whether it was the last one."""
+    """Remove the note that this process has left in the directory of clients attached to the job (``keep``), and say
+    whether no other client is noted there."""
     with suppress(OSError):         # it is not empty: others are attached; it is not there: nobody was noted
         (keep / job_id).unlink(missing_ok=True)
         keep.rmdir()

@@ -42,8 +42,10 @@ _LINGER_S = 2.0         # how long a thread with nothing to do stays
 _SETTLE_S = (0.4, 5.0)  # shortest and longest pause between questions about ends
 _LASTING = ("submit_time", "start_time", "nodes", "node_count", "processors", "queue", "starts")
 _MISSING = JobStatus(JobState.NEW)      # a job that an answer does not list
-_STRANGERS = 50         # ids of jobs of others that nobody has ever listed: so many are judged at a time
-_NAP_S = 60.0           # two questions about ends that lie further apart: in between nobody could ask
+_STRANGERS = 50         # upper bound on the ids in one accounting query for jobs that no queue answer has listed yet
+# If two accounting queries are further apart than this, the process was suspended in between; silence during the gap is
+# no evidence that a job is lost.
+_NAP_S = 60.0
 _MOST_LOGGED = 1000     # things that went wrong and are remembered, so that they are not told again
 _CANCEL_AGAIN_S = 60.0
 _CANCEL_TRIES = 3

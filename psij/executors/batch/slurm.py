@@ -307,7 +307,8 @@ class SlurmJobExecutor(LrmExecutor):
         return records, silent
 
     def _ask_codes(self, native_ids: list[str], records: dict[str, dict[str, JobStatus]]) -> None:
-        """Add to the records what those sources say that know exit codes."""
+        """Ask sacct --json, then the controller, for the exit codes of jobs that no earlier source had, and add them to
+        the records."""
         for name in _CODES:
             unknown = [one for one in native_ids if not any(known in records[one] for known in _CODES)]
             if unknown and name not in self._off:
