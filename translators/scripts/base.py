@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from sssjob.lrm.variables import Facts, Given
 from sssjob.request.asked import Entry
 from sssjob.translators.base import ReadContext, Translator
-from sssjob.translators.bodies.facts import Facts, Given
 from sssjob.translators.scripts.asking import Asking
 from sssjob.translators.scripts.placeholders import scanned
 from sssjob.translators.scripts.raw import lines_of
