@@ -85,13 +85,13 @@ class Automaton:
 
     def matches(self, text: str) -> bool:
         """Whether the whole text matches; LimitError (pattern_seconds) when that takes longer."""
-        deadline = time.monotonic() + self.limits.pattern_seconds
+        deadline = time.thread_time() + self.limits.pattern_seconds
         state, last = self.state(frozenset((0,))), len(text)
         for place, char in enumerate(text):
             around = self.around(text, place) if self.has_places else 0
             following = state.next.get((around, char))
             if following is None or not place % 4096:
-                if time.monotonic() > deadline:
+                if time.thread_time() > deadline:
                     raise LimitError(text, f"a match within {self.limits.pattern_seconds} s", "pattern_seconds")
                 following = self.follow(state, around, char)
             if not following.places:
