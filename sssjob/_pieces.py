@@ -86,6 +86,12 @@ class Level:
         """Add the container of this level, which is complete, to the items around it."""
         raise NotImplementedError
 
+    def element(self, text: str, line: int, depth: int) -> tuple[list[Any], int]:
+        """What the text of one element in this container adds to it, and the number of its last line. Raises Thought.
+
+        line: the number of the text's first line; depth: how many containers may stand in one another."""
+        return read(text, self, line, depth)
+
     def keep(self, piece: str, leaf: Any, lines: int) -> None:
         """Remember what a piece is."""
         if len(self.known) < _PIECES:
@@ -232,8 +238,8 @@ def _element_end(text: str, at: int) -> int:
 
 
 def cut(text: Text, level: Level, depth: int, careful: Callable[[int, int, int, int], None], items: list[Any],
-        relieve: Callable[[], None] | None = None) -> None:
-    """Add what the children of an element are to the items.
+        relieve: Callable[[], None] | None = None) -> int:
+    """Add what the children of an element are to the items. Returns where its end tag stands in the text.
 
     careful: adds a child that takes thought (its number, where it starts and ends in the text, its line); relieve: is
     called for each other. Raises Thought where the children cannot be told apart.
@@ -251,7 +257,7 @@ def cut(text: Text, level: Level, depth: int, careful: Callable[[int, int, int, 
             name = _CHILD.match(whole, begin)
             if name is None:
                 if whole.startswith("</", begin):
-                    return
+                    return begin
                 raise Thought
             space, lines = begin - at, whole.count("\n", at, begin)
             line += lines
@@ -262,7 +268,7 @@ def cut(text: Text, level: Level, depth: int, careful: Callable[[int, int, int, 
         try:
             if slow > _SLOW + taken // 2:
                 raise Thought
-            added, after = read(whole[begin:stop], level, line, depth)
+            added, after = level.element(whole[begin:stop], line, depth)
             items += added
             line = after
             if relieve is not None:

@@ -8,18 +8,19 @@ Streams are read job by job.
 from __future__ import annotations
 
 import gc
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from io import BytesIO
-from itertools import count, islice
+from itertools import count
 from pathlib import Path
 from typing import Any, BinaryIO, Final
 
 from lxml import etree
 
+from sssjob._aside import AsideTree, InOrder
 from sssjob._elements import ElementReader
-from sssjob._pieces import Level, Text, Thought, cut, head_of, plain_text, read, start_of
+from sssjob._pieces import Level, Text, Thought, cut, plain_text, read, start_of
 from sssjob._scopes import Scope, Start
 from sssjob._trial import Trial
 from sssjob.element import NO_ATTRIBUTES, Container, Property, Raw
@@ -30,7 +31,7 @@ from sssjob.model import Document, File, Job, JobDefaults
 from sssjob.places import Places
 from sssjob.profiles import Profile
 from sssjob.profiles import profile as profile_of
-from sssjob.xmlio import Locator, checker, clean_bytes, crowded, long_tag, parser, refuse_doctype, syntax_error
+from sssjob.xmlio import Locator, clean_bytes, crowded, long_tag, refuse_doctype, syntax_error
 from sssjob.xmlio import parse_tree as parse_xml
 
 __all__ = ["Source", "collector_paused", "iter_job_elements", "parse_tree", "read_bytes", "read_document",
@@ -97,7 +98,7 @@ class _Reader(ElementReader):
         made = Raw(element.tag, dict(element.items()), element.text or "", line=element.sourceline)
         if self.text is not None and self.text.name == "Data" == element.tag.rpartition("}")[2]:
             text, self.text = self.text, None
-            child = _InOrder(element)
+            child = InOrder(element)
             cut(text, self._roots(), self.limits.depth, lambda number, *_: self._inside(made, depth, child(number)),
                 made.children, self.relieve)
             return made
@@ -112,7 +113,7 @@ class _Reader(ElementReader):
         if local == "File" and child.get("id"):
             self._file(child)
         elif name == local == "JobGroup" and self.text is not None and self.text.name == local:
-            made.children.append(self.group(self.text, lambda: child, _InOrder(child)))
+            made.children.append(self.group(self.text, lambda: child, InOrder(child)))
         elif name is not None and (len(child) or made.tag == "Data"):
             made.children.append(self.container(child, self.scope(name), None if local == name else local))
         else:
@@ -182,7 +183,7 @@ class _Reader(ElementReader):
         if name is None:
             self.text = start_of(text, "JobGroup") or start_of(text, "Data")
             return self.tree(data, path)
-        tree = _Tree(text, data, self.limits)
+        tree = AsideTree(text, data, self.limits)
         if name == text.name == "JobGroup":
             body: Container = self.group(text, tree.root, tree.child)
         else:
@@ -220,76 +221,6 @@ class _Reader(ElementReader):
             scope.trial = None
             if self.once:
                 scope.forget()
-
-
-class _InOrder:
-    """The children of an element by their number, each asked for after those before it."""
-
-    __slots__ = ("_given", "_left")
-
-    def __init__(self, element: Any) -> None:
-        self._left = iter(element)
-        self._given = 0
-
-    def __call__(self, number: int) -> Any:
-        child = next(islice(self._left, number - self._given, None))
-        self._given = number + 1
-        return child
-
-
-def _alone(head: str) -> list[Any]:
-    """The children of a document that holds the first children of another; None for one whose path may differ there,
-    because its name is there once. Raises Thought."""
-    try:
-        children = list(etree.fromstring(head, parser()))
-    except etree.XMLSyntaxError:
-        raise Thought from None
-    tags = Counter(child.tag for child in children)
-    return [child if tags[child.tag] > 1 else None for child in children]
-
-
-class _Tree:
-    """The tree of a document that is read as text, for what takes thought: parsed when it is asked for."""
-
-    __slots__ = ("_data", "_first", "_later", "_limits", "_root", "_text")
-
-    def __init__(self, text: Text, data: bytes, limits: Limits) -> None:
-        self._text = text
-        self._data = data
-        self._limits = limits
-        self._root: Any = None
-        self._first: list[Any] | None = None
-        self._later: _InOrder | None = None
-
-    def root(self) -> Any:
-        """The root element. Raises Thought where the document is not well-formed."""
-        if self._root is None:
-            try:
-                self._root = parse_xml(self._data, findings=Findings(), repairs=False, limits=self._limits)
-            except RejectedError:
-                raise Thought from None
-        return self._root
-
-    def child(self, number: int) -> Any:
-        """A child of the root, which is asked for after those before it. Raises Thought.
-
-        One of the first may be in a smaller tree: most of what is told is told once, of the first jobs."""
-        if self._first is None:
-            head = None if self._text.prefixed or self._root is not None else head_of(self._text)
-            self._first = _alone(head) if head is not None else []
-        if number < len(self._first) and self._first[number] is not None:
-            return self._first[number]
-        if self._later is None:
-            self._later = _InOrder(self.root())
-        return self._later(number)
-
-    def check(self) -> None:
-        """Raise Thought where the document is not well-formed."""
-        if self._root is None:
-            try:
-                etree.fromstring(self._data, checker())
-            except etree.XMLSyntaxError:
-                raise Thought from None
 
 
 def _unpack_scripts(document: Document) -> None:

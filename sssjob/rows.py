@@ -6,104 +6,25 @@ column reads Delivered, else the bare property, as charging does. Default inheri
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Sequence
-from decimal import Decimal
 from typing import Any, Final
 
-from sssjob.element import Value
+from sssjob._aside import AsideTree, InOrder
+from sssjob._pieces import Thought, cut, plain_text, start_of
+from sssjob._sheet import JOBS, Column, Row, Sheet, Table, Wrong
 from sssjob.errors import RejectedError, UsageError
 from sssjob.findings import Findings
-from sssjob.lexical import LexicalError
 from sssjob.limits import LIMITS, Limits
 from sssjob.reader import Source, parse_tree, read_bytes
-from sssjob.values import typed
-from sssjob.vocabulary import Element, aliases, in_scope
 
 __all__ = ["ACCOUNTING", "Row", "arrow", "rows"]
-
-Row = tuple[Value | None, ...]
-_Texts = list[str | None]
 
 #: The columns that charging asks for.
 ACCOUNTING: Final = ("Id", "User", "Project", "Machine", "Queue", "StartTime", "EndTime", "Duration", "Processors")
 
-_JOBS: Final = ("Job", "job")
+_JOB: Final = re.compile("<[Jj]ob")
 _GROUPS: Final = "//*[local-name()='JobGroup'] | //*[local-name()='Data'][*[local-name()='Job' or local-name()='job']]"
-
-
-class _Column:
-    """Where a column stands and how its text becomes a value; seen texts are kept."""
-
-    __slots__ = ("category", "kept", "name", "row")
-
-    def __init__(self, text: str) -> None:
-        category, _, name = text.rpartition("/")
-        scope = in_scope("Job")
-        name = aliases("Job").get(name, name) if name not in scope else name
-        if name not in scope or category not in ("", "Requested", "Delivered"):
-            raise UsageError(f"unknown column {text!r} (a property of Job, or Requested/... or Delivered/...)")
-        self.category = category
-        self.name = name
-        self.row: Element = scope[name]
-        self.kept: dict[str, Value] = {}
-
-    def value(self, text: str) -> Value:
-        """The typed value; LexicalError when the text is not of the type."""
-        row = self.row
-        if row.type == "String":
-            return text if row.verbatim else text.strip()
-        if len(text) < 19 and text.isdigit() and text.isascii():
-            return Decimal(text) if row.type == "Float" else int(text)
-        found = self.kept.get(text)
-        if found is None:
-            found, _ = typed(row, text, True)
-            if len(self.kept) < 50_000:
-                self.kept[text] = found
-        return found
-
-
-class _Table:
-    """Fills rows from the elements of jobs."""
-
-    def __init__(self, columns: Sequence[str]) -> None:
-        self.columns = [_Column(c) for c in columns]
-        self.bare = self._index("")
-        self.blocks = {"Delivered": self._index("Delivered") | {
-            k: v for k, v in self.bare.items() if "D" in self.columns[v].row.categories},
-            "Requested": self._index("Requested")}
-
-    def _index(self, category: str) -> dict[str, int]:
-        found = {}
-        for i, column in enumerate(self.columns):
-            if column.category == category:
-                found[column.name] = i
-                found |= {alias: i for alias, name in aliases("Job").items() if name == column.name}
-        return found
-
-    def names(self, space: str) -> tuple[dict[str, int], dict[str, dict[str, int]]]:
-        """What is looked for in a job, and in its blocks. space: ``{namespace}`` of the names, or empty."""
-        def inside(index: dict[str, int]) -> dict[str, int]:
-            return {f"{space}{name}": at for name, at in index.items()}
-
-        return inside(self.bare), {f"{space}{name}": inside(index) for name, index in self.blocks.items() if index}
-
-    def texts(self, job: Any, bare: dict[str, int], in_blocks: dict[str, dict[str, int]]) -> _Texts:
-        """The texts of one job's columns. Of its own texts the first counts, of a block the last, which goes before."""
-        row: _Texts = [None] * len(self.columns)
-        blocks = []
-        for child in job:
-            tag = child.tag
-            if tag in bare:
-                if row[bare[tag]] is None:
-                    row[bare[tag]] = child.text
-            elif tag in in_blocks:
-                blocks.append((child, in_blocks[tag]))
-        for block, index in blocks:
-            for child in block:
-                tag = child.tag
-                if tag in index:
-                    row[index[tag]] = child.text
-        return row
 
 
 def rows(source: Source, columns: Sequence[str] = ACCOUNTING, *, path: str = "-", limits: Limits = LIMITS,
@@ -112,32 +33,91 @@ def rows(source: Source, columns: Sequence[str] = ACCOUNTING, *, path: str = "-"
 
     Raises UsageError for an unknown column, RejectedError for a value that is not of its type, and as parse_tree.
     """
-    found = Findings(path, limits) if findings is None else findings
-    table = _Table(columns)
+    told = Findings(path, limits) if findings is None else findings
+    table = Table([Column(c) for c in columns])
     data = read_bytes(source, path, limits)
-    root = parse_tree(data, path=path, limits=limits, findings=found)
-    whole = root.tag.rpartition("}")[2] in ("JobGroup", *_JOBS)
+    listed: Iterator[Row | Wrong]
+    try:
+        listed = iter(_by_text(table, data, limits))
+    except Thought:
+        listed = _by_tree(table, parse_tree(data, path=path, limits=limits, findings=told))
+    for row in listed:
+        if isinstance(row, Wrong):
+            told.add("SSS201", "Job", row.message, line=row.line)
+            raise RejectedError(list(told))
+        yield row
+
+
+def _by_text(table: Table, data: bytes, limits: Limits) -> list[Row | Wrong]:
+    """The rows of the one group of a document, by its text. Raises Thought where it takes the tree of all of it."""
+    text = plain_text(data, limits)
+    if text is None or text.prefixed:
+        raise Thought
+    group = text if text.name == "JobGroup" else start_of(text, "JobGroup") or start_of(text, "Data")
+    if group is None or (group.name == "Data" and "<JobGroup" in text.text):
+        raise Thought
+    tree = AsideTree(text, data, limits)
+    sheet, listed = Sheet(table), list[Row | Wrong]()
+    careful = _Careful(table, tree.child if group is text else _later(tree, group.name), listed)
+    end = cut(group, sheet, limits.depth, lambda number, *_: careful.add(number), listed)
+    if group is not text and (_JOB.search(text.text, 0, group.begin + 1) or _JOB.search(text.text, end)):
+        raise Thought
+    tree.check()
+    return [_filled(row, sheet.defaults) for row in listed] if sheet.defaults else listed
+
+
+class _Careful:
+    """Adds the rows of jobs that take thought, by their elements."""
+
+    def __init__(self, table: Table, child: Callable[[int], Any], listed: list[Row | Wrong]) -> None:
+        self.table = table
+        self.child = child
+        self.listed = listed
+        self.names: Any = None
+
+    def add(self, number: int) -> None:
+        """Add the row of a child of the group. Raises Thought for defaults, which hold for all."""
+        element = self.child(number)
+        space, end, local = element.tag.rpartition("}")
+        if local == "JobDefaults":
+            raise Thought
+        if local in JOBS:
+            self.names = self.names or self.table.names(space + end)
+            self.listed.append(self.table.row(element, self.names))
+
+
+def _later(tree: AsideTree, name: str) -> Callable[[int], Any]:
+    """The children of the only element of that name, in a tree that is made when the first is asked for."""
+    children: list[InOrder] = []
+
+    def child(number: int) -> Any:
+        if not children:
+            children.append(InOrder(next(tree.root().iter(f"{{*}}{name}"))))
+        return children[0](number)
+
+    return child
+
+
+def _by_tree(table: Table, root: Any) -> Iterator[Row | Wrong]:
+    """The rows of all jobs of a document. Raises Wrong, as a value, where a value is not of its type."""
+    whole = root.tag.rpartition("}")[2] in ("JobGroup", *JOBS)
     for group in [root] if whole else root.xpath(_GROUPS):
         space, end, local = group.tag.rpartition("}")
         space += end
-        names, jobs = table.names(space), [f"{space}{name}" for name in _JOBS]
-        defaults = [table.texts(d, *names) for d in group.iterchildren(f"{space}JobDefaults")]
-        for job in [group] if local in _JOBS else group.iterchildren(*jobs):
-            yield _typed(table.columns, _filled(table.texts(job, *names), defaults), job.sourceline, found)
+        names, jobs = table.names(space), [f"{space}{name}" for name in JOBS]
+        defaults = [table.row(d, names) for d in group.iterchildren(f"{space}JobDefaults")]
+        for job in [group] if local in JOBS else group.iterchildren(*jobs):
+            yield _filled(table.row(job, names), defaults)
 
 
-def _filled(texts: _Texts, defaults: list[_Texts]) -> _Texts:
+def _filled(row: Row | Wrong, defaults: Sequence[Row | Wrong]) -> Row | Wrong:
+    """The row with the values of the defaults where it has none; what is wrong with either."""
     for default in defaults:
-        texts = [d if t is None else t for t, d in zip(texts, default, strict=True)]
-    return texts
-
-
-def _typed(columns: list[_Column], texts: _Texts, line: int, findings: Findings) -> Row:
-    try:
-        return tuple([None if t is None else c.value(t) for c, t in zip(columns, texts, strict=True)])
-    except LexicalError as error:
-        findings.add("SSS201", "Job", str(error), line=line)
-        raise RejectedError(list(findings)) from None
+        if isinstance(row, Wrong):
+            break
+        row = default if isinstance(default, Wrong) else tuple(
+            [d if v is None else v for v, d in zip(row, default, strict=True)])
+    return row
 
 
 def arrow(source: Source, columns: Sequence[str] = ACCOUNTING, *, path: str = "-", limits: Limits = LIMITS) -> Any:
@@ -153,7 +133,7 @@ def arrow(source: Source, columns: Sequence[str] = ACCOUNTING, *, path: str = "-
     listed = list(rows(source, columns, path=path, limits=limits))
     by_column = list(zip(*listed, strict=True)) if listed else [() for _ in columns]
     arrays = []
-    for column, values in zip((_Column(c) for c in columns), by_column, strict=True):
+    for column, values in zip((Column(c) for c in columns), by_column, strict=True):
         kind = kinds.get(column.row.type, pyarrow.int64)() if column.row.type != "Float" else None
         arrays.append(pyarrow.array(values, type=kind))
     return pyarrow.Table.from_arrays(arrays, names=list(columns))

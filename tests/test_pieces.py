@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import re
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -93,7 +94,7 @@ def test_plain_documents(both: Both, profile: str, head: str) -> None:
 
 
 #: What a text may hide: (name, change of the marked job).
-CHANGES = [
+CHANGES: list[tuple[str, Callable[[str], str]]] = [
     ("comment", lambda t: t.replace(MARK, f"<!--\n{MARK}-->\n")),
     ("comment on a line", lambda t: t.replace(MARK, f"    <!-- x -->\n{MARK}")),
     ("CDATA", lambda t: t.replace(MARK, "    <Queue><![CDATA[\n    <Id>no</Id>\n]]></Queue>\n")),
@@ -167,7 +168,7 @@ def with_old_names(text: str) -> str:
 
 
 #: How programs lay out what they write: each is read as text, whatever its names.
-LAYOUTS = {
+LAYOUTS: dict[str, Callable[[str], str]] = {
     "indented": lambda t: t,
     "no line breaks": lambda t: re.sub(r"\n\s*", "", t),
     "CRLF": lambda t: t.replace("\n", "\r\n"),
