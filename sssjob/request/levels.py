@@ -66,10 +66,11 @@ class Request:
 
     @cached_property
     def simple(self) -> bool:
-        """Whether each condition alone says all: nothing is asked for twice, per something, or below the job."""
+        """Whether each condition alone says all: nothing is asked for twice, per something, or below the job, and there
+        are as many processors as nodes."""
         if len(self.levels) > 1:
             return False
-        names = set()
+        names: dict[Any, Property] = {}
         for p in properties_of(self.levels[0].expression.root):
             if p.attributes and per_of(p.attributes.get("metric")):
                 return False
@@ -77,7 +78,10 @@ class Request:
                 name = identity_of(p)
                 if name in names:
                     return False
-                names.add(name)
+                names[name] = p
+        processors, nodes = (names.get((tag, None, None)) for tag in ("Processors", "NodeCount"))
+        if processors is not None and nodes is not None and not _as_many(processors, nodes):
+            return False
         view = self.view
         if view is None or not view.divided:
             return view is None or view.first("TaskDistribution") is None
@@ -192,3 +196,8 @@ def requests_in(requested: Document | Container | Expression | Request, *, stric
             requested = Requested([p for c in requested.containers("Requested") for p in c.properties()])
         expression = parse(requested, findings, strict=strict, limits=limits, path=f"/{requested.tag}")
         yield Request((Level(requested.tag, expression),), findings, limits=limits)
+
+
+def _as_many(processors: Property, nodes: Property) -> bool:
+    """Whether each node has a processor although no more are asked for than is said."""
+    return isinstance(processors.value, int) and isinstance(nodes.value, int) and processors.value >= nodes.value

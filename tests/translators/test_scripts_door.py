@@ -14,7 +14,7 @@ from sssjob.model import Document
 from sssjob.translators import ReadContext, WriteContext, get
 from sssjob.translators.lint import lint
 from sssjob.translators.scripts import rows
-from sssjob.translators.scripts.base import Dialect, Facts, Row, dialect_of, table, translator
+from sssjob.translators.scripts.base import Dialect, Row, dialect_of, table, translator
 from sssjob.translators.scripts.body import all_facts
 from sssjob.translators.scripts.common import streams
 from sssjob.translators.scripts.examples import examples, gaps, without
