@@ -35,17 +35,17 @@ def values_of(job: Job, defaults: JobDefaults | None = None, *, granted: Mapping
     from sssjob.inherit import effective
 
     whole = effective(job, defaults).fold()
-    found: dict[str, Value] = {}
+    values: dict[str, Value] = {}
     for name, value in (*_facts(whole), *_limits(whole), *_extensions(whole), *(granted or {}).items()):
         if value is None:
-            found.pop(name, None)
+            values.pop(name, None)
             continue
         try:
             write_value(KEYS[name], value)
         except MJFValueError:
             continue                    # a value that no file can hold is not known
-        found[name] = value
-    return found
+        values[name] = value
+    return values
 
 
 def misstated(job: Job) -> Iterator[tuple[str, str]]:
@@ -147,5 +147,5 @@ def _ours(p: Property) -> bool:
 
 def _rounded(number: float) -> Decimal:
     """To thousandths, without zeros at the end."""
-    made = Decimal(repr(float(number))).quantize(Decimal("0.001"), ROUND_HALF_UP).normalize()
-    return made.quantize(Decimal(1)) if made == made.to_integral_value() else made
+    rounded = Decimal(repr(float(number))).quantize(Decimal("0.001"), ROUND_HALF_UP).normalize()
+    return rounded.quantize(Decimal(1)) if rounded == rounded.to_integral_value() else rounded
