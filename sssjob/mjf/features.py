@@ -1,6 +1,6 @@
-"""What was read, at one moment: a reading for every key, what is doubtful about them, and what follows from them.
+"""The features of a job at one moment: a reading for every key, notes on doubtful ones, and values derived from them.
 
-Keys of the draft become those of the note here. Nothing is read: ``reader`` does that.
+This module turns keys of the draft into those of the note. It reads no files: ``reader`` does that.
 """
 
 from __future__ import annotations

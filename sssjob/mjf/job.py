@@ -1,4 +1,5 @@
-"""The job object and Machine/Job Features: what a provider can say about a job, and what a pilot said, written back."""
+"""Connects the job object with Machine/Job Features: takes from a job the values that a provider publishes, and writes
+into a job what its pilot reported."""
 
 from __future__ import annotations
 
