@@ -1,4 +1,6 @@
-"""Translators: text of other systems to job objects and back, one module a format.
+"""A translator turns text of another system into a job object and back; each format is one module or a few.
+
+A translator starts no process, opens no file and reads no clock.
 
 Third parties register a ``Translator`` under the entry-point group ``sssjob.translators``.
 """

@@ -1,4 +1,4 @@
-"""Executors that psij brings along. Each class is imported when it is asked for."""
+"""The executors that psij brings along. A class is imported when a program asks for it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Launchers: what starts the processes of a job."""
+"""A launcher starts the processes of a job: one, several, or those of an MPI program."""
 
 from psij.launchers.aprun import AprunLauncher
 from psij.launchers.jsrun import JsrunLauncher

@@ -1,4 +1,8 @@
-"""Charging: rates, and what a job costs by them. Nothing here moves money or keeps accounts."""
+"""Accounting prices jobs by the rates of a site, adds them up, and keeps accounts in a ledger.
+
+``pricing`` is the only module that computes a price; ``rates`` reads what a site charges for, ``facts`` answers what a
+job delivered or asks for, ``ledger`` posts charges as entries that are never changed.
+"""
 
 from sssjob.accounting.arithmetic import recompute
 from sssjob.accounting.facts import Reason

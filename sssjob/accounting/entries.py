@@ -1,4 +1,5 @@
-"""Entries of a ledger and what follows from them: accounts, statements, what became of a job, rows of a store."""
+"""The entries of a ledger, and the values that are derived from them: accounts, statements, the outcome of a job, and
+the rows of a store."""
 
 from __future__ import annotations
 

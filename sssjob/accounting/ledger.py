@@ -113,10 +113,10 @@ class Ledger:
                                     number, token, {"reason": reason} if reason else {}))
 
     def _charge_entry(self, number: int) -> Entry:
-        found = self.entry(number)
-        if found.kind != "charge":
-            raise LedgerError(f"entry {number} is no charge but a {found.kind}")
-        return found
+        entry = self.entry(number)
+        if entry.kind != "charge":
+            raise LedgerError(f"entry {number} is no charge but a {entry.kind}")
+        return entry
 
     def _given_back(self, number: int) -> Decimal:
         """Refunded or reversed of a charge."""
@@ -142,26 +142,26 @@ class Ledger:
         row = self.store.one(f"SELECT {COLUMNS} FROM entries WHERE token = ?", (token,))
         if row is None:
             return None
-        found = entry_of(row)
-        if (found.kind, found.account, found.currency) != (kind, account, currency) or (
-                amount is not None and found.amount != amount):
-            raise LedgerError(f"token {escape(token, 60)} has made entry {found.number}, which is something else")
-        return found
+        earlier = entry_of(row)
+        if (earlier.kind, earlier.account, earlier.currency) != (kind, account, currency) or (
+                amount is not None and earlier.amount != amount):
+            raise LedgerError(f"token {escape(token, 60)} has made entry {earlier.number}, which is something else")
+        return earlier
 
     # -- jobs
     def quote(self, job: Job, defaults: JobDefaults | None, rates: RateSet, *, owner: str = "Project",
               expires: int | None = None, start: int | None = None) -> tuple[Entry, Charge]:
         """Promise today's rates to a job; the entry's ``quote-N`` is what its Quote is to say. Raises LedgerError."""
-        made = quote(job, rates, defaults, start=start)
-        if isinstance(made, Uncharged):
-            raise LedgerError(f"no quote: {made.reason} ({made.detail})")
+        quoted = quote(job, rates, defaults, start=start)
+        if isinstance(quoted, Uncharged):
+            raise LedgerError(f"no quote: {quoted.reason} ({quoted.detail})")
         account = self._owner(_whole(job, defaults), owner)
         with self.store.transaction():
             self._keep(rates)
-            entry = self._post(Entry(0, 0, "quote", account, made.currency, bounded(made.amount), document={
-                "rates": rates.digest, "expires": expires, "charge": made.record(),
+            entry = self._post(Entry(0, 0, "quote", account, quoted.currency, bounded(quoted.amount), document={
+                "rates": rates.digest, "expires": expires, "charge": quoted.record(),
                 "job": document_of(_whole(job, defaults))}))
-        return entry, made
+        return entry, quoted
 
     def hold(self, job: Job, defaults: JobDefaults | None, rates: RateSet, *, owner: str = "Project",
              start: int | None = None, force: bool = False) -> tuple[Entry, Charge]:
@@ -171,22 +171,22 @@ class Ledger:
         """
         whole = _whole(job, defaults)
         machine, ident, _ = key_of(whole)
-        made = quote(job, self._guaranteed(whole, rates), defaults, start=start)
-        if isinstance(made, Uncharged):
-            raise LedgerError(f"no hold: {made.reason} ({made.detail})")
+        quoted = quote(job, self._guaranteed(whole, rates), defaults, start=start)
+        if isinstance(quoted, Uncharged):
+            raise LedgerError(f"no hold: {quoted.reason} ({quoted.detail})")
         account = self._owner(whole, owner)
         with self.store.transaction():
             old = self.store.one("SELECT entry FROM holds WHERE machine = ? AND job = ?", (machine, ident))
             if old is not None:
                 raise LedgerError(f"entry {old[0]} holds for job {escape(ident, 60)} already")
-            there = self.account(account, made.currency)
-            if made.amount > there.available and not force:
+            there = self.account(account, quoted.currency)
+            if quoted.amount > there.available and not force:
                 raise LedgerError(f"account {escape(account, 60)} has {plain(there.available)} left, "
-                                  f"{plain(made.amount)} are asked for")
-            entry = self._post(Entry(0, 0, "hold", account, made.currency, bounded(made.amount), machine, ident,
-                                     document={"charge": made.record()}))
+                                  f"{plain(quoted.amount)} are asked for")
+            entry = self._post(Entry(0, 0, "hold", account, quoted.currency, bounded(quoted.amount), machine, ident,
+                                     document={"charge": quoted.record()}))
             self.store.execute("INSERT INTO holds VALUES (?, ?, ?)", (entry.number, machine, ident))
-        return entry, made
+        return entry, quoted
 
     def release(self, number: int) -> Entry:
         """End a hold. Raises LedgerError."""
@@ -231,35 +231,35 @@ class Ledger:
                 return Posted("unchanged", self.entry(old[0]))
             if not recharge:
                 return Posted("other-rates", self.entry(old[0]))
-        made = charge(job, used, defaults)
-        if isinstance(made, Uncharged):
+        priced = charge(job, used, defaults)
+        if isinstance(priced, Uncharged):
             if old is not None:
-                self._reverse(old[0], key, f"not chargeable any more: {made.reason}")
-            elif made.reason == "not-started" and stated(whole, "State").casefold() == "completed":
+                self._reverse(old[0], key, f"not chargeable any more: {priced.reason}")
+            elif priced.reason == "not-started" and stated(whole, "State").casefold() == "completed":
                 self._end_hold(key, stated(whole, "Id"))
-            return Posted("not", made=made, reason=str(made.reason), detail=made.detail)
+            return Posted("not", made=priced, reason=str(priced.reason), detail=priced.detail)
         if old is not None:
             self._reverse(old[0], key, f"superseded by another {'record' if old[1] != content else 'set of rates'}")
         if rates.attempts == "last":
             self._reverse_earlier(key)
         self._end_hold(key, stated(whole, "Id"))
-        entry = self._post(Entry(0, 0, "charge", account, made.currency, bounded(made.amount), *key, document={
-            "rates": used.digest, "charge": made.record(), "job": text}))
+        entry = self._post(Entry(0, 0, "charge", account, priced.currency, bounded(priced.amount), *key, document={
+            "rates": used.digest, "charge": priced.record(), "job": text}))
         self.store.execute("INSERT INTO charges VALUES (?, ?, ?, ?, ?, ?)", (*key, entry.number, content, used.digest))
-        return Posted("charged" if old is None else "superseded", entry, made,
-                      account=self.account(account, made.currency))
+        return Posted("charged" if old is None else "superseded", entry, priced,
+                      account=self.account(account, priced.currency))
 
     def _owner(self, job: Job, owner: str) -> str:
-        found = stated(job, owner)
-        if not found:
+        names = stated(job, owner)
+        if not names:
             raise LedgerError(f"it has no {owner}, which names the account (--account-by)")
-        return found
+        return names
 
     def _guaranteed(self, job: Job, rates: RateSet) -> RateSet:
         """The rates that the job's Quote promises, if it is one of ours and holds; else those given."""
-        found = re.fullmatch(r"quote-([0-9]{1,18})", stated(job, "Quote"))
-        row = found and self.store.one(f"SELECT {COLUMNS} FROM entries WHERE number = ? AND kind = 'quote'",
-                                       (int(found[1]),))
+        number = re.fullmatch(r"quote-([0-9]{1,18})", stated(job, "Quote"))
+        row = number and self.store.one(f"SELECT {COLUMNS} FROM entries WHERE number = ? AND kind = 'quote'",
+                                        (int(number[1]),))
         if not row:
             return rates
         entry = entry_of(row)
@@ -343,9 +343,9 @@ class Ledger:
         with localcontext(EXACT):
             before = (e.change for e in self.entries(account, currency, until=since)) if since is not None else ()
             opening = sum(before, Decimal(0))
-            found = tuple(e for e in self.entries(account, currency, since=since, until=until) if KINDS[e.kind][0])
-            return Statement(account, currency, since, until, opening, found,
-                             opening + sum((e.change for e in found), Decimal(0)))
+            entries = tuple(e for e in self.entries(account, currency, since=since, until=until) if KINDS[e.kind][0])
+            return Statement(account, currency, since, until, opening, entries,
+                             opening + sum((e.change for e in entries), Decimal(0)))
 
     def charged(self, *, since: int | None = None, until: int | None = None) -> Iterator[Job]:
         """The jobs of the charges in force, in the order in which they were charged, each with its Charge.
@@ -378,18 +378,18 @@ class Ledger:
     # -- posting
     def _post(self, entry: Entry) -> Entry:
         number, previous = self.store.one("SELECT number, hash FROM head")
-        made = changed(entry, number=number + 1, time=int(self._clock()))
-        made = changed(made, hash=made.digest(previous))
-        self.store.execute(f"INSERT INTO entries ({COLUMNS}) VALUES ({', '.join('?' * 13)})", row_of(made))
-        self.store.execute("UPDATE head SET number = ?, hash = ?", (made.number, made.hash))
-        account = self.account(made.account, made.currency)
-        account.take(made)
-        values = (str(account.balance), str(account.held), str(account.credit), made.account, made.currency)
+        posted = changed(entry, number=number + 1, time=int(self._clock()))
+        posted = changed(posted, hash=posted.digest(previous))
+        self.store.execute(f"INSERT INTO entries ({COLUMNS}) VALUES ({', '.join('?' * 13)})", row_of(posted))
+        self.store.execute("UPDATE head SET number = ?, hash = ?", (posted.number, posted.hash))
+        account = self.account(posted.account, posted.currency)
+        account.take(posted)
+        values = (str(account.balance), str(account.held), str(account.credit), posted.account, posted.currency)
         sql = "UPDATE accounts SET balance = ?, held = ?, credit = ? WHERE account = ? AND currency = ?"
         if self.store.execute(sql, values).rowcount == 0:
             self.store.execute("INSERT INTO accounts (balance, held, credit, account, currency) VALUES (?, ?, ?, ?, ?)",
                                values)
-        return made
+        return posted
 
     def verify(self, *, recharge: bool = True) -> Iterator[str]:
         """Replay all entries: what is wrong with hashes, balances, charges in force, and printed arithmetic.

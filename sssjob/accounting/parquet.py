@@ -1,4 +1,4 @@
-"""Charge tables as Parquet files that are there whole or not at all."""
+"""Writes charge tables as Parquet files; a file appears whole or not at all."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Replaying a ledger: whether its entries are what was written, and all that is derived of them follows from them."""
+"""Replays a ledger: checks that its entries are those that were written, and that balances, holds and charges in force
+follow from them."""
 
 from __future__ import annotations
 

@@ -45,13 +45,13 @@ def _class(e: Element) -> str:
 
 def _attribute(a: Attribute) -> str:
     if a.type == "String":
-        made = f'TextAttribute("{a.name}"{f", {a.default!r}".replace(chr(39), chr(34)) if a.default else ""})'
+        descriptor = f'TextAttribute("{a.name}"{f", {a.default!r}".replace(chr(39), chr(34)) if a.default else ""})'
     else:
         default = {"true": "True", "false": "False", None: None}.get(a.default, a.default)
         if a.type == "Float" and default is not None:
             default = f"Decimal({default})"
-        made = f'TypedAttribute("{a.name}", {_READ[a.type]}{f", {default}" if default is not None else ""})'
-    return f'    {python_name(a.name)} = {made}\n    """{_sentence(a.description)}"""\n'
+        descriptor = f'TypedAttribute("{a.name}", {_READ[a.type]}{f", {default}" if default is not None else ""})'
+    return f'    {python_name(a.name)} = {descriptor}\n    """{_sentence(a.description)}"""\n'
 
 
 def _sentence(text: str) -> str:
@@ -67,12 +67,13 @@ def _property_class(name: str, doc: str, attributes: tuple[Attribute, ...]) -> s
 def _accessor(e: Element) -> str:
     if _structured(e) or e.attributes == CONSUMABLE:
         kind = "PropertiesOf" if e.repeats else "PropertyOf"
-        made = f'{kind}["{_class(e)}"]("{e.name}")'.replace('["', "[").replace('"](', "](")
+        descriptor = f'{kind}["{_class(e)}"]("{e.name}")'.replace('["', "[").replace('"](', "](")
     else:
-        made = f'{"Many" if e.repeats else "One"}[{_PYTHON[e.type]}]("{e.name}")'
+        descriptor = f'{"Many" if e.repeats else "One"}[{_PYTHON[e.type]}]("{e.name}")'
     unit = {"DateTime": "; epoch seconds", "Duration": "; seconds"}.get(e.type, f"; {e.unit} without units"
                                                                         if e.unit else "")
-    return f'    {python_name(e.name)} = {made}\n    """{_sentence(e.description + unit)} Section {e.section}."""\n'
+    sentence = _sentence(e.description + unit)
+    return f'    {python_name(e.name)} = {descriptor}\n    """{sentence} Section {e.section}."""\n'
 
 
 def accessors() -> str:

@@ -310,7 +310,7 @@ def citations(folder: Path = ROOT / "tests") -> Cited:
     """(section, number) -> ``file::function`` of every test that cites it; number ``*``: the rows of a table.
 
     Raises ValueError for a citation that is not made of literals."""
-    found: Cited = {}
+    cited: Cited = {}
     for path in sorted(folder.rglob("test_*.py")):
         text = path.read_text(encoding="utf-8")
         if "@spec(" not in text:
@@ -320,8 +320,8 @@ def citations(folder: Path = ROOT / "tests") -> Cited:
                 for section, numbers in _cited(node):
                     for number in numbers or ("*",):
                         place = f"{path.relative_to(folder.parent).as_posix()}::{node.name}"
-                        found.setdefault((section, number), []).append(place)
-    return found
+                        cited.setdefault((section, number), []).append(place)
+    return cited
 
 
 def _cited(node: ast.FunctionDef) -> Iterator[tuple[str, tuple[str, ...]]]:
@@ -333,23 +333,23 @@ def _cited(node: ast.FunctionDef) -> Iterator[tuple[str, tuple[str, ...]]]:
 
 def defined(path: Path) -> frozenset[str]:
     """Names that a module defines at its top, and ``Class.method`` of its classes."""
-    found: set[str] = set()
+    names: set[str] = set()
     for node in ast.parse(path.read_text(encoding="utf-8")).body:
         if isinstance(node, ast.FunctionDef | ast.ClassDef):
-            found.add(node.name)
+            names.add(node.name)
         if isinstance(node, ast.ClassDef):
-            found |= {f"{node.name}.{n.name}" for n in node.body if isinstance(n, ast.FunctionDef)}
+            names |= {f"{node.name}.{n.name}" for n in node.body if isinstance(n, ast.FunctionDef)}
         targets = node.targets if isinstance(node, ast.Assign) else [node.target] if isinstance(
             node, ast.AnnAssign) else []
-        found |= {t.id for t in targets if isinstance(t, ast.Name)}
-    return frozenset(found)
+        names |= {t.id for t in targets if isinstance(t, ast.Name)}
+    return frozenset(names)
 
 
 # --- the page -----------------------------------------------------------------------------------------------------
 
 def _tests(s: Statement, cited: Cited) -> str:
-    found = cited.get((s.section, s.number)) or (cited.get((s.section, "*"), []) if not _is_sentence(s) else [])
-    return "<br>".join(f"`{place.removeprefix('tests/')}`" for place in found)
+    places = cited.get((s.section, s.number)) or (cited.get((s.section, "*"), []) if not _is_sentence(s) else [])
+    return "<br>".join(f"`{place.removeprefix('tests/')}`" for place in places)
 
 
 def _is_sentence(s: Statement) -> bool:

@@ -1,4 +1,4 @@
-"""The final status of a job, from what the job manager has seen of it."""
+"""Builds the final status of a job from the events that the job manager has recorded for it."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""What was read, at one moment: a reading for every key, what is doubtful about them, and what follows from them.
+"""The features of a job at one moment: a reading for every key, notes on doubtful ones, and values derived from them.
 
-Keys of the draft become those of the note here. Nothing is read: ``reader`` does that.
+This module turns keys of the draft into those of the note. It reads no files: ``reader`` does that.
 """
 
 from __future__ import annotations
@@ -99,10 +99,10 @@ class Features:
     @classmethod
     def of(cls, readings: Mapping[str, Reading], now: float) -> Features:
         """With the draft's keys taken for those of the note that have no value, and everything doubtful noted."""
-        made = cls(dict(readings), now)
-        made.notes.extend(made._merged())
-        made.notes.extend(made._doubts())
-        return made
+        features = cls(dict(readings), now)
+        features.notes.extend(features._merged())
+        features.notes.extend(features._doubts())
+        return features
 
     def __getitem__(self, name: str) -> Reading:
         """The reading of a key; KeyError for a name that is none."""
@@ -155,11 +155,11 @@ class Features:
 
     def _doubts(self) -> Iterator[Note]:
         reasons: dict[str, list[str]] = {}
-        for found in self.readings.values():
-            if found.state == "unreadable":
-                reasons.setdefault(found.reason, []).append(found.key.name)
-            elif found.state == "stale":
-                yield Note("mjf-stale", "warning", found.key.name, found.reason)
+        for reading in self.readings.values():
+            if reading.state == "unreadable":
+                reasons.setdefault(reading.reason, []).append(reading.key.name)
+            elif reading.state == "stale":
+                yield Note("mjf-stale", "warning", reading.key.name, reading.reason)
         for reason, names in reasons.items():
             whole = next((VARIABLES[a] for a in AREAS if {key.name for key in keys_of(a)} == set(names)), None)
             more = f" (and {len(names) - 1} more keys)" if len(names) > 1 and whole is None else ""
@@ -178,12 +178,12 @@ class Features:
 
         past: a time that has passed counts, as it does for glideinWMS (drain now), or is ignored as left over.
         """
-        found = [self[name] for name in _SHUTDOWNS]
-        known = [(r.value, r) for r in found if isinstance(r.value, int | float)]
+        shutdowns = [self[name] for name in _SHUTDOWNS]
+        known = [(r.value, r) for r in shutdowns if isinstance(r.value, int | float)]
         known = [(when, r) for when, r in known if past == "count" or when >= self.now]
         if known:
             return min(known, key=lambda pair: pair[0])[1]
-        return next((r for r in found if r.state == "unreadable"), Reading(KEYS["shutdowntime"], "absent"))
+        return next((r for r in shutdowns if r.state == "unreadable"), Reading(KEYS["shutdowntime"], "absent"))
 
     def elapsed(self, start: float | None = None) -> float | None:
         """Seconds since the job started. start: our own start time, taken where jobstart_secs is not known."""

@@ -1,4 +1,5 @@
-"""The job object and Machine/Job Features: what a provider can say about a job, and what a pilot said, written back."""
+"""Connects the job object with Machine/Job Features: takes from a job the values that a provider publishes, and writes
+into a job what its pilot reported."""
 
 from __future__ import annotations
 
@@ -35,17 +36,17 @@ def values_of(job: Job, defaults: JobDefaults | None = None, *, granted: Mapping
     from sssjob.inherit import effective
 
     whole = effective(job, defaults).fold()
-    found: dict[str, Value] = {}
+    values: dict[str, Value] = {}
     for name, value in (*_facts(whole), *_limits(whole), *_extensions(whole), *(granted or {}).items()):
         if value is None:
-            found.pop(name, None)
+            values.pop(name, None)
             continue
         try:
             write_value(KEYS[name], value)
         except MJFValueError:
             continue                    # a value that no file can hold is not known
-        found[name] = value
-    return found
+        values[name] = value
+    return values
 
 
 def misstated(job: Job) -> Iterator[tuple[str, str]]:
@@ -147,5 +148,5 @@ def _ours(p: Property) -> bool:
 
 def _rounded(number: float) -> Decimal:
     """To thousandths, without zeros at the end."""
-    made = Decimal(repr(float(number))).quantize(Decimal("0.001"), ROUND_HALF_UP).normalize()
-    return made.quantize(Decimal(1)) if made == made.to_integral_value() else made
+    rounded = Decimal(repr(float(number))).quantize(Decimal("0.001"), ROUND_HALF_UP).normalize()
+    return rounded.quantize(Decimal(1)) if rounded == rounded.to_integral_value() else rounded

@@ -1,4 +1,5 @@
-"""Where the directories lie: a local directory, or what somebody else has (``web``: servers and metadata).
+"""A place is where one of the three directories lies: here a local directory; ``web`` has servers and the metadata of
+virtual machines.
 
 A place answers for keys with the bytes it found, "absent", or why it cannot be told. Nothing here hangs or raises: a
 directory or a server that cannot be read is an answer too, and never "absent".

@@ -84,13 +84,13 @@ class Provider:
         hs06, total_cpu = known.get("hs06"), known["total_cpu"]
         if "hs06_job" not in known and isinstance(hs06, int | float) and isinstance(total_cpu, int) and total_cpu:
             known["hs06_job"] = float(f"{hs06 * processors / total_cpu:.6g}")
-        made = provide(root, native_id, known, draft=self.draft, clock=self.clock)
-        variables = made.environment(os.environ, override=self.override)
+        directories = provide(root, native_id, known, draft=self.draft, clock=self.clock)
+        variables = directories.environment(os.environ, override=self.override)
         if not variables:
-            made.remove()
+            directories.remove()
             return Nowhere()
         observe = None if self.observe is None else partial(self.observe, job)
-        return Inside(made, variables, self.poll_s, self.clock, known.get("hs06_job"), observe)
+        return Inside(directories, variables, self.poll_s, self.clock, known.get("hs06_job"), observe)
 
     def around(self, job: Job, told: Told) -> Around:
         """The same in the lines of a submit script."""
@@ -105,7 +105,7 @@ class Provider:
 
     def read(self, job: Job, text: str) -> Mapping[str, Any]:
         """The share of the benchmark, and what a pilot said last, from lines ``key=value``."""
-        found: dict[str, float] = {}
+        facts: dict[str, float] = {}
         for line in text.splitlines():
             name, _, raw = line.partition("=")
             try:
@@ -113,13 +113,13 @@ class Provider:
             except (LookupError, MJFValueError):
                 continue            # a line of the job's own, or cut when it was killed
             if isinstance(value, int | float):
-                found[name] = value
-        left: dict[str, Any] = {"hs06_job": found["hs06_job"]} if "hs06_job" in found else {}
-        if "now" not in found or "used_CPU" not in found:
+                facts[name] = value
+        left: dict[str, Any] = {"hs06_job": facts["hs06_job"]} if "hs06_job" in facts else {}
+        if "now" not in facts or "used_CPU" not in facts:
             return left
         usage = Usage()
-        usage.take(found["now"], found["used_CPU"])
-        return left | _pilot(usage, found, found["now"])
+        usage.take(facts["now"], facts["used_CPU"])
+        return left | _pilot(usage, facts, facts["now"])
 
 
 @dataclass(frozen=True, slots=True)
@@ -246,19 +246,19 @@ def _pilot(usage: Usage, known: Mapping[str, float | None], now: float) -> dict[
 
 def _asked(spec: JobSpec) -> dict[str, Value]:
     """What a specification asks for; custom attributes count more."""
-    found: dict[str, Value] = {}
+    values: dict[str, Value] = {}
     attributes, resources = spec.attributes, spec.resources
     if attributes is not None and attributes.duration is not None:
-        found["wall_limit_secs"] = int(attributes.duration.total_seconds()) or 1
+        values["wall_limit_secs"] = int(attributes.duration.total_seconds()) or 1
     if isinstance(resources, ResourceSpecV1) and resources.memory:
-        found["max_rss_bytes"] = resources.memory // resources.computed_node_count
-    return found | _stated(spec)
+        values["max_rss_bytes"] = resources.memory // resources.computed_node_count
+    return values | _stated(spec)
 
 
 def _stated(spec: JobSpec) -> dict[str, Value]:
     """The custom attributes ``mjf.KEY``. Raises InvalidJobException."""
     custom = spec.attributes.custom_attributes if spec.attributes is not None else None
-    found: dict[str, Value] = {}
+    values: dict[str, Value] = {}
     for name, value in (custom or {}).items():
         key = KEYS.get(name[len(_PREFIX):]) if name.lower().startswith(_PREFIX) else None
         if not name.lower().startswith(_PREFIX):
@@ -270,8 +270,8 @@ def _stated(spec: JobSpec) -> dict[str, Value]:
             write_value(key, given)         # type: ignore[arg-type]
         except (MJFValueError, UsageError, TypeError) as error:
             raise InvalidJobException(f"custom attribute {name!r}: {error}") from error
-        found[key.name] = given             # type: ignore[assignment]
-    return found
+        values[key.name] = given             # type: ignore[assignment]
+    return values
 
 
 def _nodes(spec: JobSpec) -> int:

@@ -120,11 +120,11 @@ class Reader:
         self._take(answers)
 
     def _reading(self, name: str, held: _Held, now: float) -> Reading:
-        made = reading(KEYS[name], held.answer, now)
-        if made.state != "unreadable" or held.answer.state == "value" or held.good is None:
-            return made
+        current = reading(KEYS[name], held.answer, now)
+        if current.state != "unreadable" or held.answer.state == "value" or held.good is None:
+            return current
         last = reading(KEYS[name], held.good, now)
-        return made if last.value is None else replace(last, state="stale", reason=f"not read again: {held.reason}")
+        return current if last.value is None else replace(last, state="stale", reason=f"not read again: {held.reason}")
 
 
 def _twice(place: Place, names: list[str]) -> dict[str, Answer] | None:

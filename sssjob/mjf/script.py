@@ -1,7 +1,7 @@
-"""The same directories made by the job's own script, where that is the first of us to run on the node.
+"""Lines of shell by which the script of a job makes the directories, on nodes where sssjob runs no process before it.
 
-Text for a POSIX shell and nothing else: the values that are known when the script is written, and those that the
-resource manager tells on the node. It never fails a job: what cannot be made is left out. What the pilot has said last
+The lines are plain POSIX shell. They hold the values that are known when the script is written, and ask the resource
+manager on the node for the others. They never fail a job: what cannot be made is left out. What the pilot has said last
 goes into ``$_psij_files.left`` at the end, where that variable names a place.
 """
 

@@ -175,8 +175,8 @@ def figures(values: Mapping[str, float | None], now: float) -> Figures:
     formulas."""
 
     def known(*names: str) -> list[float] | None:
-        found = [v for v in map(values.get, names) if v is not None]
-        return found if len(found) == len(names) else None
+        numbers = [v for v in map(values.get, names) if v is not None]
+        return numbers if len(numbers) == len(names) else None
 
     expected, bound = known("last_exp_job_end"), known("last_max_job_end")
     allocated = known("allocated_cpu") or known("allocated_CPU")
@@ -205,8 +205,8 @@ def least_critical(jobs: Iterable[Candidate], now: float) -> Candidate | None:
     A job without a priority comes after those with one, a job without a waste after those with one: what is not known
     is not taken for small. Raises UsageError for jobs of several users, whose priorities cannot be compared.
     """
-    found = list(jobs)
-    users = sorted({job.user for job in found})
+    candidates = list(jobs)
+    users = sorted({job.user for job in candidates})
     if len(users) > 1:
         raise UsageError(f"priority_factor does not compare jobs of different users ({', '.join(users[:5])})")
 
@@ -214,7 +214,7 @@ def least_critical(jobs: Iterable[Candidate], now: float) -> Candidate | None:
         priority, waste = job.values.get("priority_factor"), figures(job.values, now).kill_waste
         return priority is None, priority or 0, waste is None, waste or 0
 
-    return min(found, key=order, default=None)
+    return min(candidates, key=order, default=None)
 
 
 @dataclass(slots=True)

@@ -54,11 +54,11 @@ def read_value(kind: Kind, raw: str | bytes, limits: Limits = LIMITS) -> Value:
 def _typed(kind: Kind, text: str) -> Value | None:
     match kind:
         case "int" | "signed":
-            found = (_INT if kind == "int" else _SIGNED).fullmatch(text)
-            return int(found[1]) if found else None
+            digits = (_INT if kind == "int" else _SIGNED).fullmatch(text)
+            return int(digits[1]) if digits else None
         case "time":
-            found = _INT.fullmatch(text)
-            return int(found[1]) if found else _finite(text)
+            digits = _INT.fullmatch(text)
+            return int(digits[1]) if digits else _finite(text)
         case "float":
             return _finite(text)
         case "bool":
@@ -95,14 +95,14 @@ def revised(draft: Mapping[str, Value]) -> dict[str, float]:
     1 GB is 10^9 bytes and 1 MB 10^6, as the draft counts. Real seconds are normalised ones divided by cpufactor_lrms:
     so says its table; the other half of its prose contradicts it. Without a factor above 0 they are not known.
     """
-    made: dict[str, float] = {}
+    factors: dict[str, float] = {}
     factor = draft.get("cpufactor_lrms", 0)
     for name, value in draft.items():
         key = KEYS.get(name)
         if key is None or not key.of or isinstance(value, str):
             continue
         if not key.normalised:
-            made[key.of] = value * key.factor
+            factors[key.of] = value * key.factor
         elif isinstance(factor, int | float) and factor > 0 and math.isfinite(value / factor):
-            made[key.of] = value / factor
-    return made
+            factors[key.of] = value / factor
+    return factors

@@ -50,8 +50,8 @@ class Web:
         wanted = list(names)
         keys = [name for name in wanted if NAME.fullmatch(name)]
         connection = _Connection(self)
-        made = _in_time(connection, connection.fetched(keys, known), keys, self.limits)
-        return {name: made.get(name) or Answer("unreadable", reason="this name is no key") for name in wanted}
+        answers = _in_time(connection, connection.fetched(keys, known), keys, self.limits)
+        return {name: answers.get(name) or Answer("unreadable", reason="this name is no key") for name in wanted}
 
     def names(self) -> None:
         """None: a server is not listed."""
@@ -135,10 +135,10 @@ class _Connection:
             return Answer("unreadable", reason="the body ends early")
         if response.headers.get("Content-Encoding", "identity").lower() != "identity":
             return Answer("unreadable", reason="a coded body that was not asked for")
-        found = sized(raw, replace(self.limits, value_bytes=self.most))
+        answer = sized(raw, replace(self.limits, value_bytes=self.most))
         tags = {"If-None-Match": response.headers.get("ETag"),
                 "If-Modified-Since": response.headers.get("Last-Modified")}
-        return replace(found, keep_s=keep, tags=tuple((k, v) for k, v in tags.items() if v and len(v) < 256))
+        return replace(answer, keep_s=keep, tags=tuple((k, v) for k, v in tags.items() if v and len(v) < 256))
 
 
 def _keep(response: http.client.HTTPResponse, limits: Limits) -> float:
@@ -219,10 +219,10 @@ def metadata(url: str = METADATA, limits: Limits = LIMITS) -> Mapping[Area, Plac
         connection.http.close()
 
     try:
-        found = json.loads(_in_time(connection, asked(), [""], short)[""].raw)
+        document = json.loads(_in_time(connection, asked(), [""], short)[""].raw)
     except (ValueError, RecursionError):
         return {}                   # no metadata, which most machines have not
-    meta = found.get("meta") if isinstance(found, dict) else None
+    meta = document.get("meta") if isinstance(document, dict) else None
     return dict(_places(meta, limits)) if isinstance(meta, dict) else {}
 
 

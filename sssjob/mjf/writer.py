@@ -149,7 +149,7 @@ class Directories:
     def _drafted(self, values: Mapping[str, Value]) -> dict[str, Value]:
         """The draft's keys for those of the note, rounded down to its units; 0 of them would be no limit."""
         factor = values.get("cpufactor_lrms") or self._stated("cpufactor_lrms")
-        made: dict[str, Value] = {}
+        drafted: dict[str, Value] = {}
         for name, (of, unit) in _DRAFT.items():
             value = values.get(of)
             if not isinstance(value, int | float) or isinstance(value, bool):
@@ -157,8 +157,8 @@ class Directories:
             if KEYS[name].normalised:
                 value = value * factor if isinstance(factor, int | float) else 0
             if int(value // unit):
-                made[name] = int(value // unit)
-        return made
+                drafted[name] = int(value // unit)
+        return drafted
 
 
 def _key(name: str) -> Key:
@@ -185,14 +185,14 @@ def provide(parent: str, job: str, values: Mapping[str, Value], *, owner: tuple[
     safe = re.sub(r"[^A-Za-z0-9._-]", "_", job)[:100]
     with naming(parent):
         root = tempfile.mkdtemp(prefix=f"mjf-{safe}-", dir=os.path.abspath(parent))
-    made = Directories(root, owner, draft, clock)
+    directories = Directories(root, owner, draft, clock)
     try:
-        made.make()
-        made.set(values)
+        directories.make()
+        directories.set(values)
     except BaseException:
         shutil.rmtree(root, ignore_errors=True)
         raise
-    return made
+    return directories
 
 
 def sweep(parent: str, age_s: float, now: float) -> list[str]:
@@ -200,9 +200,9 @@ def sweep(parent: str, age_s: float, now: float) -> list[str]:
     gone = []
     for root in Path(parent).glob("mjf-*"):
         try:
-            found, mark = root.lstat(), (root / MARK).lstat()
+            status, mark = root.lstat(), (root / MARK).lstat()
             touched = max(path.lstat().st_mtime for path in (root, *(root / a for a in AREAS)) if path.exists())
-            if found.st_uid == mark.st_uid == os.getuid() and not root.is_symlink() and now - touched > age_s:
+            if status.st_uid == mark.st_uid == os.getuid() and not root.is_symlink() and now - touched > age_s:
                 Directories(str(root)).remove()
                 gone.append(root.name)
         except OSError:

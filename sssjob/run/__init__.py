@@ -1,4 +1,5 @@
-"""Running documents: ``make_plan`` says what would be started, ``run`` starts and follows it and fills in the facts."""
+"""Runs documents: ``make_plan`` says which jobs would be started, ``run`` starts and follows them and completes the
+document with facts."""
 
 from sssjob._callable import make_callable
 from sssjob.run.plan import Need, Part, Plan, PlannedJob, make_plan

@@ -217,13 +217,6 @@ def test_the_rule_of_the_book(monkeypatch: pytest.MonkeyPatch, directives: tuple
     assert [(f.rule, f.severity, f.line, f.column, f.message) for f in found] == expected
 
 
-def test_links_of_the_book_lead_somewhere() -> None:
-    missing = [(page.name, target) for page in BOOK.glob("*.md")
-               for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", page.read_text())
-               if not (page.parent / target).exists()]
-    assert missing == []
-
-
 # --- the commands -------------------------------------------------------------------------------------------------
 
 def test_the_commands_of_the_chapter(plugin: Path, tmp_path: Path, capsysbinary: pytest.CaptureFixture[bytes]) -> None:

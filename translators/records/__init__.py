@@ -1,4 +1,4 @@
-"""Translators of accounting records: what resource managers wrote, record by record, to job objects.
+"""Readers of accounting records turn what a resource manager logged about each job into a job object.
 
 Records are read as a stream, one JobGroup of Jobs, in bounded memory; ``base`` holds what the formats share.
 """

@@ -1,1 +1,1 @@
-"""Batch scripts: one module a dialect, each a table of options over the reading and writing in ``base``."""
+"""Batch scripts. Each dialect is a module with a table of its options; ``base`` has everything that a dialect takes."""

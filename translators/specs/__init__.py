@@ -1,1 +1,1 @@
-"""Formats of one job each, or of documents: SSS job objects, PSI/J, Flux jobspec, JSDL."""
+"""Formats that describe jobs without a script: the SSS job object itself, PSI/J, Flux jobspec and JSDL."""

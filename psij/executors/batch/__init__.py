@@ -1,1 +1,1 @@
-"""Executors that hand jobs to a resource manager by its command line."""
+"""Each executor of this package hands jobs to one resource manager by running that manager's commands."""
