@@ -84,7 +84,9 @@ def check_level(level: Level) -> None:
         _absurd(level, p, container)
     inside = [p for p, c in stated if c.tag == "Requested"]
     bare = {key_of(p): p for p, c in reversed(stated) if c.tag != "Requested" and p.tag in AMOUNTS}   # the first counts
-    nodes: list[Node] = [_tree(level, inside), *map(Predicate, bare.values())]
+    # A bare amount that nothing meets, being less than nothing, is told of as a value.
+    possible = [node for node in map(Predicate, bare.values()) if bounds_of([node]) is not None]
+    nodes: list[Node] = [_tree(level, inside), *possible]
     alone = bounds_of(nodes)
     if alone is None:
         blamed = _blamed(inside)

@@ -24,7 +24,7 @@ from sssjob.limits import Limits
 from sssjob.xmlio import character_set, clean_bytes, long_tag
 
 __all__ = ["Level", "Step", "Text", "Texts", "Thought", "cut", "head_of", "plain_text", "read",
-           "start_of"]
+           "start_of", "whole"]
 
 _SPACE: Final = " \t\n"
 _NAME: Final = r"[A-Za-z_][\w.-]*"
@@ -34,6 +34,7 @@ _DECLARED: Final = re.compile(r"\sxmlns(?::[\w.-]+)?\s*=\s*(?:\"[^\"]*\"|'[^']*'
 _SECTION: Final = re.compile(r"<!--.*?-->(?:\s*<!--.*?-->)*|<!\[CDATA\[(.*?)\]\]>|<[!?]", re.S)
 _TAG: Final = re.compile(r"<(/?)[^<>\"'/]*(?:(?:\"[^\"]*\"|'[^']*')[^<>\"'/]*)*(/?)>")
 _CHILD: Final = re.compile(r"<([A-Za-z_][^\s/<>]*)")
+_WHOLE: Final = re.compile(r"[^\"']*(?:(?:\"[^\"]*\"|'[^']*')[^\"']*)*")
 _DECLARATION: Final = 256   # bytes in which the declaration of a document begins
 _FAR: Final = 1 << 16       # characters in which the end tag of an element is looked for
 _SLOW: Final = 50           # children that may take thought, beside half of all
@@ -127,6 +128,11 @@ class Level:
         if len(self.fronts) < _HEADS:
             self.fronts[text] = steps
         return steps
+
+
+def whole(head: str) -> bool:
+    """Whether a start tag ends after this: the next ``>`` may stand in an attribute instead."""
+    return _WHOLE.fullmatch(head) is not None
 
 
 #: Lines before a start tag, the level of its container, and what that has to know; without a level: the property that

@@ -5,15 +5,15 @@ What has no column is passed over; in the text, what takes thought is the busine
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
-from operator import itemgetter
 from typing import Any, Final
 
 from lxml import etree
 
 from sssjob._pieces import Level, Thought
+from sssjob._shapes import Plans, cut_up, joined, leaves_of
 from sssjob.element import Value
 from sssjob.errors import UsageError
 from sssjob.lexical import LexicalError
@@ -32,7 +32,6 @@ _BLOCKS: Final = ("Delivered", "Requested")
 _KEPT: Final = 50_000       # values that a column keeps
 _SHAPES: Final = 2_000      # shapes of elements that are kept
 _MARK: Final = "\ue000"     # private to its user
-_END: Final = ">\1"         # stands for the start of an end tag, so that a cut there shows: XML cannot hold it
 
 
 class Column:
@@ -167,26 +166,20 @@ class Sheet(Level):
     tag of it, where a well-formed document has no ``<``.
     """
 
-    __slots__ = ("_cells", "_places", "_plans", "_room", "defaults", "table")
+    __slots__ = ("_cells", "_plans", "defaults", "table")
 
     def __init__(self, table: Table) -> None:
         super().__init__()
         self.table = table
         self.defaults: list[Row] = []
         self._cells = [_Cells(c) for c in table.columns]
-        self._room = _SHAPES
-        #: How many parts -> what takes the shape out of them, with the plans of such shapes.
-        self._plans: dict[int, list[tuple[Callable[[list[str]], Any], dict[Any, _Plan]]]] = {}
-        self._places: dict[tuple[int, ...], dict[Any, _Plan]] = {}
+        self._plans: Plans[_Plan] = Plans(_SHAPES)
 
     def element(self, text: str, line: int, depth: int) -> tuple[list[Any], int]:
         """The row of a job, and the number of its last line. Raises Thought."""
-        parts = text.replace("</", _END).split(">")
-        for shape, plans in self._plans.get(len(parts), ()):
-            plan = plans.get(shape(parts))
-            if plan is not None:
-                break
-        else:
+        parts = cut_up(text)
+        plan = self._plans.of(parts)
+        if plan is None:
             plan = self._learned(parts)
         name, cells = plan
         line += text.count("\n")
@@ -198,29 +191,21 @@ class Sheet(Level):
 
     def _learned(self, parts: list[str]) -> _Plan:
         """How the elements of a new shape are read. Raises Thought."""
-        varying = [at for at in range(1, len(parts) - 1) if parts[at + 1].startswith(_END[1]) and parts[at].strip()
-                   and "<" in parts[at - 1]]
-        marks = {f"{_MARK}{at}": at for at in varying}
+        marks = {f"{_MARK}{at}": at for at in leaves_of(parts)}
         marked = parts.copy()
         for mark, at in marks.items():
             marked[at] = mark
         try:
-            element: Any = etree.fromstring(">".join(marked).replace(_END, "</"), parser())
+            element: Any = etree.fromstring(joined(marked), parser())
         except (etree.XMLSyntaxError, ValueError):
             raise Thought from None
-        if not self._room or [e.text for e in element.iter() if e.text in marks] != list(marks):
+        if not self._plans.room or [e.text for e in element.iter() if e.text in marks] != list(marks):
             raise Thought
-        self._room -= 1
         cells: list[tuple[dict[str, Value | None], int]] = []
         for cell, text in zip(self._cells, self.table.texts(element, *self.table.names("")), strict=True):
             if text is not None and text not in marks:
                 raise Thought
             cells.append(({parts[0]: None}, 0) if text is None else (cell, marks[text]))
         plan = element.tag, cells
-        fixed = tuple(at for at in range(len(parts)) if at not in marks.values())
-        shape = itemgetter(*fixed)
-        if fixed not in self._places:
-            self._places[fixed] = {}
-            self._plans.setdefault(len(parts), []).append((shape, self._places[fixed]))
-        self._places[fixed][shape(parts)] = plan
+        self._plans.keep(parts, set(marks.values()), plan)
         return plan

@@ -11,7 +11,7 @@ from typing import Any, Final
 from lxml import etree
 
 from sssjob._elements import ElementReader
-from sssjob._pieces import Thought
+from sssjob._pieces import Thought, whole
 from sssjob._scopes import Scope, Start, Texts
 from sssjob.element import NO_ATTRIBUTES, Item, Property
 from sssjob.findings import Findings, Severity
@@ -53,6 +53,8 @@ class Trial(ElementReader):
 
         Raises Thought."""
         name = head.split(None, 1)[0] if head else ""
+        if not whole(head):
+            raise Thought
         element = _element(f"<{head}>{text}</{name}>")
         items: list[Item] = []
         self.other(element, element.tag.rpartition("}")[2], element.items(), scope, items, 1)

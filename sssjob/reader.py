@@ -22,6 +22,7 @@ from sssjob._aside import AsideTree, InOrder
 from sssjob._elements import ElementReader
 from sssjob._pieces import Level, Text, Thought, cut, plain_text, read, start_of
 from sssjob._scopes import Scope, Start
+from sssjob._shapes import Documents
 from sssjob._trial import Trial
 from sssjob.element import NO_ATTRIBUTES, Container, Property, Raw
 from sssjob.errors import AccessError, RejectedError
@@ -49,7 +50,7 @@ _KEPT: Final = 50_000       # texts that they may hold then
 _reads: Final = count(1)
 #: Profile -> scopes with what small documents left there, which make the next several times as fast (popped while in
 #: use, so threads do not share). Now and then they start anew, for they must not grow without end.
-_POOLS: Final[dict[str, list[dict[str, Scope]]]] = {}
+_POOLS: Final[dict[str, list[tuple[dict[str, Scope], Documents]]]] = {}
 
 
 class _Roots(Level):
@@ -307,7 +308,7 @@ def read_document(source: Source, *, profile: str = "liberal", path: str = "-", 
     data = read_bytes(source, path, limits)
     small = len(data) < _SMALL
     pool = _POOLS.setdefault(row.name, [])
-    scopes = pool.pop() if pool else {}
+    scopes, shapes = pool.pop() if pool else ({}, Documents())
 
     def reader() -> _Reader:
         made = _Reader(row, Findings(path, limits), limits, policy or Policy.REJECT, Locator(data), scopes)
@@ -324,10 +325,26 @@ def read_document(source: Source, *, profile: str = "liberal", path: str = "-", 
     if not small:
         with collector_paused(pause_gc):
             return document()
-    made = document()
+    known = limits is LIMITS and not row.packed_script      # what a shape tells depends on nothing else
+    body = _by_shape(shapes, data) if known else None
+    if body is not None:
+        made = Document(body, {}, path, row.name, Findings(path, limits), policy=policy or Policy.REJECT)
+        made.places = Places(body, data, path, made.findings)
+    else:
+        made = document()
+        if known and isinstance(made.root, Container) and not (made.files or (made.findings and made.findings.told)):
+            shapes.learn(data.decode("utf-8", "replace"), data, made.root, scopes)
     if len(pool) < _POOLED and (next(_reads) % _LOOK or _held(scopes) < _KEPT):
-        pool.append(scopes)
+        pool.append((scopes, shapes))
     return made
+
+
+def _by_shape(shapes: Documents, data: bytes) -> Container | None:
+    """The root of a document, where documents of its shape were read before."""
+    try:
+        return shapes.read(data.decode())
+    except UnicodeDecodeError:
+        return None
 
 
 def _as_text(reader: _Reader, text: Text, data: bytes, path: str) -> Document | None:

@@ -128,6 +128,16 @@ def test_check_says_what_the_reader_would(container: Container) -> None:
     assert [(r, m) for r, m, _ in told(document) if (r, m) in expected] == expected
 
 
+@pytest.mark.parametrize("first", [Property("Resource", -1), Property("Resource", -1, {"name": "a"}),
+                                   Property("Memory", Decimal(-1)), Property("Processors", -3)])
+@pytest.mark.parametrize("second", [Property("Resource", ""), Property("Resource", -2, {"name": "b"}),
+                                    Requested([Property("NodeCount", 2), Property("NodeCount", 3, {"op": "GE"})])])
+def test_less_than_nothing_is_told_once_whatever_stands_beside_it(first: Property, second: Item) -> None:
+    document = Document(Job([Property("Id", "1"), first, second]))
+    negative = [(r, m) for r, m, _ in told(document) if m.startswith(f"{first.tag} {first.value} ")]
+    assert negative == [("SSS205", f"{first.tag} {first.value} is less than 0")]
+
+
 def test_delivered_shares_properties_of_requested_only_where_they_may_stand() -> None:
     """One Property in two places is looked at in both."""
     asked = Requested(processors=4)

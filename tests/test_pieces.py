@@ -95,6 +95,10 @@ def test_plain_documents(both: Both, profile: str, head: str) -> None:
 
 #: What a text may hide: (name, change of the marked job).
 CHANGES: list[tuple[str, Callable[[str], str]]] = [
+    ("> in attributes", lambda t: t.replace(MARK, "    <Environment>\n" + "".join(
+        f"<Variable name={n}>{v}</Variable>\n" for v in "xy" for n in ('"a>b"', "'a>b'", "'a' export=\"a>'b\"",
+                                                                        "'\"' export=\"a>b\""))
+        + f"    </Environment>\n{MARK}")),
     ("comment", lambda t: t.replace(MARK, f"<!--\n{MARK}-->\n")),
     ("comment on a line", lambda t: t.replace(MARK, f"    <!-- x -->\n{MARK}")),
     ("CDATA", lambda t: t.replace(MARK, "    <Queue><![CDATA[\n    <Id>no</Id>\n]]></Queue>\n")),
