@@ -25,6 +25,7 @@ from sssjob.run.journal import open_journal
 from tests.cli.conftest import Answer
 from tests.fakes import sge, slurm
 from tests.fakes.lab import Lab, install
+from tests.forks import Command
 from tests.gate import until_there
 from tests.psij.test_batch_labs import enter_lab
 
@@ -63,17 +64,13 @@ class Site:
             self.lab = install(str(fake.__file__), fake.COMMANDS, folder / "lab", folder / "bin")
             self.environment["PATH"] = f"{folder / 'bin'}:{os.environ['PATH']}"
 
-    def command(self, *arguments: object) -> list[str]:
-        return [sys.executable, "-m", "sssjob", *map(str, arguments)]
-
-    def start(self, *arguments: object) -> subprocess.Popen[str]:
-        return subprocess.Popen(self.command(*arguments), cwd=self.folder, env=self.environment, text=True,
-                                stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    def start(self, *arguments: object) -> Command:
+        return Command([str(a) for a in arguments], self.folder, self.environment)
 
     def __call__(self, *arguments: object) -> Answer:
         process = self.start(*arguments)
         out, err = process.communicate(timeout=180)
-        return Answer(process.returncode, out, err)
+        return Answer(process.wait(), out, err)
 
     def submit(self, text: str, *options: object) -> list[str]:
         """Submit a document; the ids that are printed."""
@@ -125,7 +122,7 @@ def eventually(true: Callable[[], object], seconds: float = 90) -> None:
         time.sleep(0.05)
 
 
-def follows(process: subprocess.Popen[str]) -> bool:
+def follows(process: Command) -> bool:
     """Whether a command has come so far that it looks after signals, which a Python that starts does not."""
     mask = re.search(r"^SigCgt:\t(\w+)", Path(f"/proc/{process.pid}/status").read_text(), re.MULTILINE)
     return mask is not None and bool(int(mask[1], 16) >> (signal.SIGTERM - 1) & 1)

@@ -33,6 +33,8 @@ from contextlib import contextmanager, redirect_stderr, redirect_stdout, suppres
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from tests import forks
+
 Record = dict[str, Any]
 Command = Callable[["Lab", list[str]], int]
 
@@ -76,10 +78,10 @@ class Group:
 
 
 class Lab:
-    """The state directory of a stand-in."""
+    """The state directory of a stand-in. caller: the process that called a command, unless it is the parent."""
 
-    def __init__(self, root: Path) -> None:
-        self.root = root
+    def __init__(self, root: Path, caller: int | None = None) -> None:
+        self.root, self.caller = root, caller
         root.mkdir(parents=True, exist_ok=True)
         (root / "faults").mkdir(exist_ok=True)
 
@@ -336,7 +338,7 @@ class Lab:
 
     def call(self, name: str, command: Command, arguments: list[str]) -> int:
         """The same in a process of its own: its answer goes out; its exit code."""
-        answer = self.answer(name, command, arguments, os.getppid())
+        answer = self.answer(name, command, arguments, self.caller or os.getppid())
         time.sleep(answer.seconds)
         sys.stdout.write(answer.stdout)
         sys.stderr.write(answer.stderr)
@@ -378,17 +380,21 @@ def _write(path: Path, value: Any) -> None:
     fresh.replace(path)
 
 
-def install(module: str, commands: Mapping[str, Command], state: Path, bin_directory: Path) -> Lab:
-    """Put the commands of a stand-in into a folder as programs. module: the file they are in."""
+def install(module: str, commands: Mapping[str, Command], state: Path, bin_directory: Path, forked: bool = True) -> Lab:
+    """Put the commands of a stand-in into a folder as programs. module: the file they are in. forked: whether they ask
+    the server of ``tests.forks``, which is worth its start where they are called at all."""
     bin_directory.mkdir(parents=True, exist_ok=True)
     path = Path(module).resolve()
-    # Imported rather than run, so that there is bytecode of it: most of the time of a command goes into its beginning.
-    start = (f"import sys; sys.path.insert(0, {str(path.parents[2])!r}); "
-             f"from tests.fakes.lab import main; from tests.fakes.{path.stem} import COMMANDS; main(COMMANDS)")
     for name in commands:
         program = bin_directory / name
-        program.write_text(f"#!/bin/sh\nexec {shlex.quote(sys.executable)} -SEPc {shlex.quote(start)} {name} "
-                           f"{shlex.quote(str(state))} \"$@\"\n")
+        if forked:
+            text = forks.program("stand-in", f"tests.fakes.{path.stem}", name, str(state))
+        else:               # imported rather than run, so that there is bytecode of it
+            start = (f"import sys; sys.path.insert(0, {str(path.parents[2])!r}); "
+                     f"from tests.fakes.lab import main; from tests.fakes.{path.stem} import COMMANDS; main(COMMANDS)")
+            text = (f"#!/bin/sh\nexec {shlex.quote(sys.executable)} -SEPc {shlex.quote(start)} {name} "
+                    f"{shlex.quote(str(state))} \"$@\"\n")
+        program.write_text(text)
         program.chmod(0o755)
     return Lab(state)
 

@@ -138,7 +138,7 @@ def carry_out(plan: Plan, folder: Path) -> list[str]:
     """Do all of it; what is wrong afterwards."""
     manager = MANAGERS[plan["manager"]]
     folder.mkdir(parents=True)
-    lab = install(str(manager.fake.__file__), manager.fake.COMMANDS, folder / "lab", folder / "bin")
+    lab = install(str(manager.fake.__file__), manager.fake.COMMANDS, folder / "lab", folder / "bin", forked=False)
     lab.set(virtual=True, **plan["settings"])
     dropped: list[Record] = []
     beside: list[int] = []

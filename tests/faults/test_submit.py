@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import signal
-import subprocess
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -17,6 +16,7 @@ from psij.executors.batch.batch_scheduler_executor import BatchSchedulerExecutor
 from sssjob.run.client import Client
 from sssjob.run.journal import open_journal
 from tests.cli.test_journal import Site, eventually, group, shell
+from tests.forks import Command
 from tests.psij.batch_support import FASTEST, Stand, a_job, ended, hurried
 from tests.psij.managers import Manager
 
@@ -135,7 +135,7 @@ def site(tmp_path: Path) -> Iterator[Site]:
     made.lab.close()
 
 
-def started(site: Site, count: int = 30) -> subprocess.Popen[str]:
+def started(site: Site, count: int = 30) -> Command:
     assert site.lab is not None
     site.lab.fault("sbatch", sleep=2, skip=1, edit=[])
     (site.folder / "job.xml").write_text(group(*(shell("true", name=f"j{n}") for n in range(count))))

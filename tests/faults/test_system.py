@@ -120,8 +120,8 @@ def test_a_disk_that_fails(tmp_path: Path, inject: str) -> None:
     site.submit(shell("true", name="before"))
     (tmp_path / "job.xml").write_text(shell("true"))
     done = subprocess.run(["strace", "-f", "-o", "/dev/null", "-e", f"trace={inject.partition(':')[0]}", "-e",
-                           f"inject={inject}", *site.command("submit", "job.xml", "--executor", "slurm", "-q",
-                                                             "--policy", "ignore")],
+                           f"inject={inject}", sys.executable, "-m", "sssjob", "submit", "job.xml", "--executor",
+                           "slurm", "-q", "--policy", "ignore"],
                           cwd=tmp_path, env=site.environment, capture_output=True, text=True, timeout=60, check=False)
     if "PTRACE" in done.stderr:
         pytest.skip(f"strace cannot be used here: {done.stderr.strip()}")

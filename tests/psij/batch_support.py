@@ -87,7 +87,7 @@ def stand_in(fake: ModuleType, cls: type[BatchSchedulerExecutor], folder: Path, 
              virtual: bool = False, **settings: Any) -> Iterator[Stand]:
     """An executor of that class on the stand-in of that module. virtual: its commands run in this process, and its jobs
     are none."""
-    lab = install(str(fake.__file__), fake.COMMANDS, folder / "lab", folder / "bin")
+    lab = install(str(fake.__file__), fake.COMMANDS, folder / "lab", folder / "bin", forked=not virtual)
     monkeypatch.setenv("PATH", f"{folder / 'bin'}:{os.environ['PATH']}")
     given = {**(FASTEST if virtual else FAST), **settings}
     config = BatchSchedulerExecutorConfig(work_directory=folder / "work", **given)

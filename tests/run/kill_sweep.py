@@ -28,6 +28,7 @@ from sssjob.run.client import Client
 from sssjob.run.engine import Engine
 from sssjob.run.journal import open_journal
 from sssjob.run.standing import Submission
+from tests import forks
 from tests.fakes import lab, sge, slurm
 
 __all__ = ["CONFIG", "GROUP", "prepared", "sweep", "truth"]
@@ -151,6 +152,8 @@ def sweep(executor: str, action: str, step: int, first: int, folder: Path) -> No
             yield count
             count += step
 
+    if executor in _FAKES:
+        forks.address()                 # one server for all lanes
     running: set[int] = set()
     for count in points():
         pid = os.fork()
