@@ -10,6 +10,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Final
 
 from sssjob.element import Property
+from sssjob.lexical import LexicalError
 from sssjob.limits import LIMITS
 from sssjob.model import Job
 from sssjob.translators.bodies.facts import FACTS, MODES, Facts, Mode
@@ -139,7 +140,10 @@ def _said(item: Property) -> Iterable[tuple[str, str]]:
     if tag == "TaskDistribution":
         return (("tasks_per_node", item.text),) if of("type") == "TasksPerNode" else ()
     if tag == "Memory" and of("metric") in _MEMORY:
-        amount = to_bytes(Decimal(item.text), of("units")) / (1 << 20)
+        try:
+            amount = to_bytes(Decimal(item.text), of("units")) / (1 << 20)
+        except (LexicalError, ArithmeticError):
+            return ()               # the writer of options tells of it
         return ((_MEMORY[of("metric", "")], str(int(amount.to_integral_value(ROUND_CEILING)))),)
     if tag == "Resource" and of("name") == "GPU":
         return [(meaning, item.text) for meaning in _GPUS.get(of("metric"), ())]
