@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import pytest
 
-from sssjob.element import Container, Property, new_property
+from sssjob.element import Container, Item, Property, new_property
 from sssjob.findings import Policy
 from sssjob.intake import gate
 from sssjob.model import Document, Job, Requested, Task, TaskDefaults, TaskGroup
@@ -23,8 +23,8 @@ def _document(where: str, amount: Property) -> Document:
     elif where == "Task":
         block = Task([block])
     group = TaskGroup([new_property("TaskCount", 3), block])
-    level = {"bare": amount, "Job": block}.get(where, group)
-    job = Job([new_property("Executable", "/bin/a"), level])
+    levels: dict[str, Item] = {"bare": amount, "Job": block}
+    job = Job([new_property("Executable", "/bin/a"), levels.get(where, group)])
     if where == "first of two":
         job.items.append(TaskGroup([new_property("TaskCount", 2)]))
     return Document(job)

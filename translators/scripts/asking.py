@@ -42,6 +42,7 @@ class Asking(Asked):
         self.document, self.context, self.dialect, self.policy = document, context, dialect, policy
         self.body = ""
         self.values: dict[str, Given | None] = {}       # what stands for macros of the source
+        self._origins = document.origins if isinstance(document, ScriptDocument) else {}
         self._directives: set[int] | None = None        # of which something is carried, by identity
         self.goes = False       # an option says where jobs of the source start
         self.opened = ""        # the command of the script that goes to where jobs of the source start
@@ -65,9 +66,7 @@ class Asking(Asked):
         """One finding, with line and column of the directive where the document came from a script."""
         if self.silent:
             return
-        origin = None
-        if entry is not None and isinstance(self.document, ScriptDocument):
-            origin = self.document.origin(entry.item)
+        origin = self.origin_of(entry) if entry is not None else None
         if rule == DROPPED and entry is not None and not is_fact(entry):
             self.lost.append((entry, origin))
         if origin is not None:
@@ -94,18 +93,23 @@ class Asking(Asked):
         owner = dialect_of(kind) if kind not in ("", "Scheduler", self.dialect.name) else None
         if owner is None:
             return ""
-        document = self.document
         name, text = entry.attributes.get("name", ""), entry.text[:80]
-        if not isinstance(document, ScriptDocument) or (origin := document.origin(entry.item)) is None:
+        origin = self.origin_of(entry)
+        if origin is None:
             return f"{name} {text}: kept for {owner.title} alone; {self.dialect.title} has no place for it"
-        if text and id(origin) in self._carried(document):
+        if text and id(origin) in self._carried():
             return f"of this option {text} is kept for {owner.title} alone, {self.dialect.title} has no place for it"
         return f"kept for {owner.title} alone; {self.dialect.title} has no place for it"
 
-    def _carried(self, document: ScriptDocument) -> set[int]:
+    def origin_of(self, entry: Entry) -> Option | None:
+        """The directive that said an entry; None where the document came from no script."""
+        said = self._origins.get(id(entry.item))
+        return None if said is None else said[1]
+
+    def _carried(self) -> set[int]:
         """The directives of which something is carried; worked out once, for there may be many to be told of."""
         if self._directives is None:
-            lost, origins = {id(entry) for entry, _ in self.lost}, document.origins
+            lost, origins = {id(entry) for entry, _ in self.lost}, self._origins
             self._directives = {id(origins[id(e.item)][1]) for e in self.entries
                                 if e.used and id(e) not in lost and id(e.item) in origins}
         return self._directives

@@ -14,7 +14,7 @@ from sssjob.lexical import LexicalError
 from sssjob.limits import LIMITS
 from sssjob.model import Job
 from sssjob.translators.bodies.facts import FACTS, MODES, Facts, Mode
-from sssjob.translators.scripts.rows import dialects
+from sssjob.translators.scripts.rows import ScriptDocument, dialect_of, dialects
 from sssjob.units import to_bytes
 
 if TYPE_CHECKING:
@@ -50,10 +50,8 @@ def all_facts() -> dict[str, Facts]:
 
 def carry(asking: Asking, shebang: str, body: str, first: int) -> str:
     """The body for the target. first: lines of the script before it."""
-    from sssjob.translators.scripts.base import ScriptDocument, dialect_of
-
     body = _with_modules(asking, body, first)
-    source, target = facts_of(dialect_of(asking.source)), facts_of(asking.dialect)
+    source, target = facts_of(asking.source_dialect), facts_of(asking.dialect)
     if source is None or target is None:
         return body
     if source is target and _SHIM not in body:
