@@ -124,12 +124,13 @@ def _container_fits(container: Container, seen: set[int], inside: list[Container
     forms = _forms(tag)
     for item in items:
         if isinstance(item, Property):
-            if id(item) in seen:
+            known = id(item)
+            if known in seen:
                 continue
             form = forms.get(item.tag)
             if form is None or not _property_fits(tag, item, form):
                 return False
-            seen.add(id(item))
+            seen.add(known)
         elif isinstance(item, Raw) or item.tag not in scope.containers:
             return False
         else:
@@ -142,7 +143,8 @@ def _property_fits(container: str, p: Property, form: _Form) -> bool:
     if value.__class__ not in form.kinds:
         return False
     if isinstance(value, str):
-        if not _text_fits(value, form):
+        plain = value.isprintable() and 0 < len(value) <= form.longest and " " not in (value[0], value[-1])
+        if not plain and not _text_fits(value, form):
             return False
     elif (isinstance(value, Decimal) and not _digits_fit(value)) or (
             form.least is not None and value < form.least) or not -_HIGHEST < value < _HIGHEST:

@@ -26,9 +26,10 @@ from sssjob.vocabulary import CONSUMABLE, element, in_scope
 __all__ = ["check"]
 
 _VARIABLE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_LISTED: Final = re.compile(r"[,\s]+")
 _DEFAULTS: Final = frozenset(("JobDefaults", "TaskGroupDefaults", "TaskDefaults"))
 _SCOPES: Final = frozenset(("JobGroup", "Job", "TaskGroup", "Task", *_DEFAULTS))
-_EXPRESSION: Final = ("group", "preference", "conj")
+_EXPRESSION: Final = frozenset(("group", "preference", "conj"))
 _CONSUMABLE: Final = frozenset(a.name for a in CONSUMABLE)
 _EVENTS: Final = frozenset(element("Job", "NotificationList").values)
 _TIMES: Final = (("SubmitTime", "StartTime"), ("StagedTime", "StartTime"), ("StartTime", "EndTime"),
@@ -315,7 +316,7 @@ class _Checker:
     def merged(self, container: Container, place: _Place, found: _Found) -> None:
         """Both streams merged into each other (SSS416)."""
         last = [(tag, p) for tag in ("OutputFile", "ErrorFile") for p in found.get(tag, ())[-1:]]
-        if len(last) == 2 and all("Merge" in re.split(r"[,\s]+", p.get("redirectList") or "") for _, p in last):
+        if len(last) == 2 and all("Merge" in _LISTED.split(p.get("redirectList") or "") for _, p in last):
             second = [i for i in container.items if i is last[0][1] or i is last[1][1]][-1]
             self.tell("SSS416", second.tag, f"OutputFile and ErrorFile both say Merge; {second.tag} counts", container,
                       place, second)
@@ -431,7 +432,7 @@ class _Checker:
                 continue
             if "op" in attributes or "aggregation" in attributes or "delimiter" in attributes:
                 self.property(p, container, place)
-            expression = expression or any(name in attributes for name in _EXPRESSION)
+            expression = expression or not _EXPRESSION.isdisjoint(attributes)
         if expression and id(container) not in self._sound:
             parse(container, self.findings, strict=self.strict, limits=self.limits, path=place.__str__)
 

@@ -99,6 +99,7 @@ def invisible(text: str) -> str | None:
 
 def writable(text: str) -> bool:
     """Whether XML 1.0 can hold the text."""
-    return not any((c < " " and c not in "\t\n\r") or "\ud800" <= c <= "\udfff" or c in "\ufffe\uffff" for c in text)
+    return text.isprintable() or not any(
+        (c < " " and c not in "\t\n\r") or "\ud800" <= c <= "\udfff" or c in "\ufffe\uffff" for c in text)
 
 

@@ -38,13 +38,18 @@ def state_of(letters: str) -> NativeState | None:
     return None if found is None else NativeState(letters, found[0], phase=found[1])
 
 
+_HEXADECIMAL: Final = re.compile(r"0[xX][0-9a-fA-F]{1,12}")
+_OCTAL: Final = re.compile(r"0[0-7]{1,15}")
+_DECIMAL: Final = re.compile(r"\d{1,15}(?:\.\d{0,9})?|\.\d{1,9}", re.ASCII)
+
+
 def number(text: str) -> Decimal | None:
     """A decimal, hexadecimal or octal constant; None for anything else."""
-    if re.fullmatch(r"0[xX][0-9a-fA-F]{1,12}", text):
+    if _HEXADECIMAL.fullmatch(text):
         return Decimal(int(text, 16))
-    if re.fullmatch(r"0[0-7]{1,15}", text):
+    if _OCTAL.fullmatch(text):
         return Decimal(int(text, 8))
-    return Decimal(text) if re.fullmatch(r"\d{1,15}(?:\.\d{0,9})?|\.\d{1,9}", text, re.ASCII) else None
+    return Decimal(text) if _DECIMAL.fullmatch(text) else None
 
 
 def seconds(text: str) -> int | None:

@@ -106,28 +106,6 @@ def policy_of(item: Property | Raw | Container, inherited: Policy) -> Policy:
     return inherited if stated is None else Policy.of(stated) or Policy.REJECT
 
 
-def _walk(made: list[Entry], scope: Container, level: str, slot: str, path: str, policy: Policy,
-          group: TaskGroup | None) -> None:
-    """Every leaf and every unknown item below a scope, put into a list; of the task groups only the one asked for."""
-    policy = policy_of(scope, policy)
-    for name in scope.attributes:
-        if name not in ("awarenessPolicy", "export"):
-            made.append(Entry(Raw(f"@{name}"), level, slot, path, policy))
-    numbers: dict[str, int] = {}
-    for item in scope.items:
-        if isinstance(item, Container):
-            numbers[item.tag] = numbers.get(item.tag, 0) + 1
-            below = f"{path}/{item.tag}" + (f"[{numbers[item.tag]}]" if item.tag in ("TaskGroup", "Task") else "")
-            if item.tag in ("Requested", "Delivered", "Environment"):
-                _walk(made, item, level, item.tag, below, policy, group)
-            elif item.tag != "TaskGroup" or group is None or item is group:
-                other = "+" if item.tag == "Task" and numbers["Task"] > 1 else ""      # only the first one is taken
-                _walk(made, item, f"{level}/{item.tag}{other}", "", below, policy, group)
-        else:
-            made.append(Entry(item, level, slot, path, policy_of(item, policy) if "awarenessPolicy" in item.attributes
-                              else policy))
-
-
 @dataclass(slots=True)
 class _Block:
     """The Requested of one level: as an expression, and what is asked for without one."""
@@ -148,25 +126,61 @@ class Asked:
 
     def __init__(self, job: Job, findings: Findings, policy: Policy, target: Target, group: TaskGroup | None) -> None:
         self.job, self.group, self.findings, self.target = job, group, findings, target
+        self.groups: list[TaskGroup] = []       # the task groups of the job, also those that are not looked at
+        self.listed = 0                         # how many tasks are listed one by one
         self.entries: list[Entry] = []
-        _walk(self.entries, job, JOB, "", "/Job", policy, group)
         self._tagged: dict[str, list[Entry]] = {}       # those that can be asked for, by name
         self._requested: dict[str, list[Entry]] = {}    # by level
-        first: list[Entry] = []                         # what the first of several tasks says
-        for e in self.entries:
-            if e.slot in _SLOTS and isinstance(e.item, Property):
-                self._tagged.setdefault(e.tag, []).append(e)
-            if e.slot == "Requested":
-                self._requested.setdefault(e.level, []).append(e)
-            if e.level == TASK[0]:
-                first.append(e)
         self._blocks: dict[str, _Block] = {}
         self._plain: dict[str, bool] = {}
-        if first:
-            self._same_tasks([(e.slot, e.item) for e in first])
+        self._enter(job, JOB, "", "/Job", policy)
+        if self.listed > 1:
+            self._same_tasks()
 
-    def _same_tasks(self, first: Sequence[tuple[str, Property | Raw | Container]]) -> None:
+    def _enter(self, scope: Container, level: str, slot: str, path: str, policy: Policy) -> None:
+        """An entry for each leaf and unknown item below a scope; of the task groups only for the one asked for."""
+        tagged = self._tagged if slot in _SLOTS else {}
+        requested = self._requested.setdefault(level, []) if slot == "Requested" else []
+        if scope.attributes:
+            policy = policy_of(scope, policy)
+            more = [Entry(Raw(f"@{name}"), level, slot, path, policy) for name in scope.attributes
+                    if name not in ("awarenessPolicy", "export")]
+            self.entries += more
+            requested += more
+        numbers: dict[str, int] = {}
+        for item in scope.items:
+            if isinstance(item, Container):
+                numbers[item.tag] = number = numbers.get(item.tag, 0) + 1
+                self._enter_inner(item, level, path, number, policy)
+                continue
+            entry = Entry(item, level, slot, path, policy_of(item, policy) if "awarenessPolicy" in item.attributes
+                          else policy)
+            self.entries.append(entry)
+            requested.append(entry)
+            if isinstance(item, Property):
+                if item.tag in tagged:
+                    tagged[item.tag].append(entry)
+                else:
+                    tagged[item.tag] = [entry]
+
+    def _enter_inner(self, scope: Container, level: str, path: str, number: int, policy: Policy) -> None:
+        """The same of a container inside another. number: among those of its name; level, path: of the outer one."""
+        tag = scope.tag
+        below = f"{path}/{tag}[{number}]" if tag in ("TaskGroup", "Task") else f"{path}/{tag}"
+        if tag in ("Requested", "Delivered", "Environment"):
+            self._enter(scope, level, tag, below, policy)
+            return
+        if isinstance(scope, TaskGroup):
+            self.groups.append(scope)
+            if self.group is not None and scope is not self.group:
+                return
+        other = "+" if tag == "Task" and number > 1 else ""         # only the first one is taken
+        self.listed += tag == "Task" and level == GROUP
+        self._enter(scope, f"{level}/{tag}{other}", "", below, policy)
+
+    def _same_tasks(self) -> None:
         """What another task says as the first one does is carried with it."""
+        first = [(e.slot, e.item) for e in self.entries if e.level == TASK[0]]
         for e in self.entries:
             if e.level == f"{TASK[0]}+" and (e.slot, e.item) in first:
                 e.used = True
@@ -185,8 +199,9 @@ class Asked:
         about = entry or next(iter(self._tagged.get(subject, ())), None)
         if about is not None:
             return about.path, about.item
-        groups = self.job.task_groups if subject == "TaskGroup" else []
-        return ("/Job/TaskGroup[2]", groups[1]) if len(groups) > 1 else ("/Job", None)
+        if subject == "TaskGroup" and len(self.groups) > 1:
+            return "/Job/TaskGroup[2]", self.groups[1]
+        return "/Job", None
 
     def dropped(self, entry: Entry, why: str = "", subject: str = "") -> None:
         """The finding for what is not carried."""
@@ -341,12 +356,6 @@ class Asked:
             self.note("SSS502", entry, f"{entry.tag}: nothing is asked for, {_said(entry)} is only an upper bound")
         else:
             self.dropped(entry, f"the condition {_said(entry)} has no place in a JobSpec")
-
-    @property
-    def listed(self) -> int:
-        """How many tasks are listed one by one; 0: none is."""
-        groups = [self.group] if self.group is not None else self.job.task_groups
-        return sum(len(group.tasks) for group in groups)
 
     def text(self, tag: str) -> str | None:
         """The text of a property that is carried as it is."""

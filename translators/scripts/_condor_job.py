@@ -49,7 +49,6 @@ from sssjob.translators.scripts.choices import (
 from sssjob.translators.scripts.common import Written, named_variables
 from sssjob.translators.scripts.layout import Amount, Part, one_part, shared, total_of, unknown_factor
 from sssjob.translators.scripts.raw import Option, shell_words
-from sssjob.units import to_bytes
 
 __all__ = [
     "kept_as_it_is", "name_of", "raw_text", "read_command", "read_layout", "read_machines",
@@ -127,8 +126,8 @@ def write_layout(asking: Asking) -> Written:
         for e in part.beside:
             asking.dropped(e, "there is one amount of memory")
     disk = asking.one("Disk", carried=("units", "metric"))
-    if disk is not None:
-        options.append(("request_disk", _WRITE["request_disk"](_disk(asking, part, disk, nodes))))
+    if disk is not None and (size := asking.in_bytes(disk)) is not None:
+        options.append(("request_disk", _WRITE["request_disk"](_disk(asking, part, disk, size, nodes))))
     if part.gpus is not None:
         if part.gpus.kind:
             asking.note(SITE, part.gpus.entry, f"the type {part.gpus.kind} is left out; require_gpus could ask for it")
@@ -180,9 +179,9 @@ def _memory(asking: Asking, part: Part, memory: Amount, nodes: int) -> int:
     return total if nodes == 1 else shared(asking, replace(memory, value=total), nodes, "machines", 1 << 20)
 
 
-def _disk(asking: Asking, part: Part, disk: Entry, nodes: int) -> int:
-    """Bytes of one machine."""
-    amount = int(to_bytes(Decimal(disk.value), disk.attributes.get("units")).to_integral_value(ROUND_CEILING))
+def _disk(asking: Asking, part: Part, disk: Entry, size: Decimal, nodes: int) -> int:
+    """Bytes of one machine. size: what the job says, in bytes."""
+    amount = int(size.to_integral_value(ROUND_CEILING))
     metric = disk.attributes.get("metric", "")
     per = "task" if disk.level in TASK else {"": "job", "Total": "job", "PerSlot": "PerProcessor"}.get(metric, metric)
     each = Amount(amount, per, disk)

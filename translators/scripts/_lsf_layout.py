@@ -452,8 +452,9 @@ def _rusage(asking: Asking, part: Part, cpus: int, made: Written) -> list[str]:
             words.append(f"mem={_memory(asking, part, part.memory, cpus)}")
         for e in part.beside:
             asking.dropped(e, "another amount of memory is written")
-    if not _of_all_groups(asking, "Disk") and (disk := asking.one("Disk", carried=("units", "metric"))) is not None:
-        words.append(f"tmp={_number(asking, _disk(asking, part, disk))}")
+    if not _of_all_groups(asking, "Disk") and (disk := asking.one("Disk", carried=("units", "metric"))) is not None \
+            and (size := asking.in_bytes(disk)) is not None:
+        words.append(f"tmp={_number(asking, _disk(asking, part, disk, size))}")
     return [f"rusage[{','.join(words)}]"] if words else []
 
 
@@ -463,9 +464,9 @@ def _of_all_groups(asking: Asking, tag: str) -> bool:
         e.level == JOB and e.attributes.get("metric", "Total") == "Total" for e in asking.said(tag))
 
 
-def _disk(asking: Asking, part: Part, disk: Entry) -> int:
-    """Bytes of scratch space on a host."""
-    value = int(to_bytes(Decimal(disk.text), disk.attributes.get("units")).to_integral_value(ROUND_CEILING))
+def _disk(asking: Asking, part: Part, disk: Entry, size: Decimal) -> int:
+    """Bytes of scratch space on a host. size: what the job says, in bytes."""
+    value = int(size.to_integral_value(ROUND_CEILING))
     metric = disk.attributes.get("metric", "")
     if value % 1024:
         asking.note(APPROXIMATED, disk, "rounded up to whole KB")

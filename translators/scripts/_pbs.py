@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Callable, Iterator, Mapping
-from functools import cache
+from functools import cache, lru_cache
 from itertools import pairwise
 from typing import Final
 
@@ -204,10 +204,17 @@ def arguments(letters: str) -> Callable[[Reading, str], list[Option]]:
 _SIMPLE: Final = re.compile(r"-[A-Za-z]( \w+)?", re.ASCII)
 
 
+@lru_cache(maxsize=256)
+def _joined(name: str) -> str:
+    """What stands between a simple name and its value: ``=`` after a resource; empty for a name that takes thought."""
+    simple = _SIMPLE.fullmatch(name)
+    return "" if simple is None else "=" if simple[1] else " "
+
+
 def directive(name: str, value: str | None) -> str:
     """``-l walltime=1:00:00``, ``-N name``, ``-V``."""
-    if value is not None and bare(value) and (simple := _SIMPLE.fullmatch(name)):
-        return f"{name}={value}" if simple[1] else f"{name} {value}"
+    if value is not None and (sign := _joined(name)) and bare(value):
+        return f"{name}{sign}{value}"
     letter, _, resource = name.lstrip("-").partition(" ")
     if resource:
         value = resource if value is None else f"{resource}={value}"
@@ -226,13 +233,14 @@ def size_text(text: str) -> str:
 SIZE: Final = Grammar(PBS_SIZE.read, size_text, "a size such as 4gb")
 
 
+_MAILS: Final = re.compile(r"[abejn]+|p")
 _EVENTS: Final = {"b": "begin", "e": "end", "a": "abort", "n": "none", "j": "array-tasks"}
 _LETTERS: Final = {v: k for k, v in _EVENTS.items()}
 
 
 def _read_mail(reading: Reading, options: Mapping[str, Option]) -> None:
     option = options.get("-m")
-    if option is not None and not re.fullmatch(r"[abejn]+|p", option.value or ""):
+    if option is not None and not _MAILS.fullmatch(option.value or ""):
         reading.misfit(option, "is no list of events", "letters of abejn")
         option = None
     events = [_EVENTS[c] for c in dict.fromkeys(option.value or "") if c in _EVENTS] if option is not None else []

@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import Final
 
 from sssjob.templates.quoting import Directive, QuotingError, bare, checked
@@ -204,10 +205,17 @@ _SIMPLE: Final = re.compile(r"-[A-Za-z0-9]\w*( \w+)?", re.ASCII)
 _TWO: Final = re.compile(r"(?:pe \S+|binding (?:env|pe|set)) \S+", re.ASCII)      # options of two words
 
 
+@lru_cache(maxsize=256)
+def _joined(name: str) -> str:
+    """What stands between a simple name and its value: ``=`` after a resource; empty for a name that takes thought."""
+    simple = _SIMPLE.fullmatch(name)
+    return "" if simple is None else "=" if simple[1] else " "
+
+
 def directive(name: str, value: str | None) -> str:
     """``-l h_rt=01:00:00``, ``-N "a b"``, ``-soft -l a=1``. Raises QuotingError for what no directive can hold."""
-    if value is not None and bare(value) and (simple := _SIMPLE.fullmatch(name)):
-        return f"{name}={value}" if simple[1] else f"{name} {value}"
+    if value is not None and (sign := _joined(name)) and bare(value):
+        return f"{name}{sign}{value}"
     soft = name.startswith("-soft ")
     option, _, resource = name.removeprefix("-soft ").lstrip("-").partition(" ")
     if resource:

@@ -8,8 +8,9 @@ from decimal import ROUND_CEILING, Decimal
 from typing import TYPE_CHECKING, Final
 
 from sssjob.findings import Policy, Severity
+from sssjob.lexical import LexicalError
 from sssjob.model import Document, Job, TaskGroup
-from sssjob.request.asked import FACTS, GROUP, NEAREST, Asked, Entry
+from sssjob.request.asked import FACTS, GROUP, JOB, NEAREST, Asked, Entry
 from sssjob.translators.base import WriteContext
 from sssjob.translators.scripts.grammars import Grammar
 from sssjob.translators.scripts.raw import Option
@@ -20,6 +21,7 @@ from sssjob.translators.scripts.rows import (
     SITE,
     AnyRow,
     Dialect,
+    Place,
     Row,
     ScriptDocument,
     dialect_of,
@@ -38,9 +40,9 @@ class Asking(Asked):
     def __init__(self, job: Job, document: Document, context: WriteContext, dialect: Dialect, policy: Policy,
                  group: TaskGroup | None) -> None:
         self.document, self.context, self.dialect, self.policy = document, context, dialect, policy
-        self.source = _source_of(job)
         self.body = ""
         self.values: dict[str, Given | None] = {}       # what stands for macros of the source
+        self._origins = document.origins if isinstance(document, ScriptDocument) else {}
         self._directives: set[int] | None = None        # of which something is carried, by identity
         self.goes = False       # an option says where jobs of the source start
         self.opened = ""        # the command of the script that goes to where jobs of the source start
@@ -48,6 +50,9 @@ class Asking(Asked):
         self.lost: list[tuple[Entry, Option | None]] = []       # with the directives that they came from
         self.prefix = dialect.prefix
         super().__init__(job, context.findings, policy, dialect.target, group)
+        self.source = next((e.text for e in self.said("Extension") if e.level == JOB and not e.slot
+                            and e.attributes.get("name") == DIALECT), "")
+        self.source_dialect = dialect_of(self.source)
         self._extensions: dict[tuple[str | None, str | None], list[Entry]] = {}
         for e in self._tagged.get("Extension", ()):
             said = e.attributes
@@ -61,9 +66,7 @@ class Asking(Asked):
         """One finding, with line and column of the directive where the document came from a script."""
         if self.silent:
             return
-        origin = None
-        if entry is not None and isinstance(self.document, ScriptDocument):
-            origin = self.document.origin(entry.item)
+        origin = self.origin_of(entry) if entry is not None else None
         if rule == DROPPED and entry is not None and not is_fact(entry):
             self.lost.append((entry, origin))
         if origin is not None:
@@ -90,18 +93,23 @@ class Asking(Asked):
         owner = dialect_of(kind) if kind not in ("", "Scheduler", self.dialect.name) else None
         if owner is None:
             return ""
-        document = self.document
         name, text = entry.attributes.get("name", ""), entry.text[:80]
-        if not isinstance(document, ScriptDocument) or (origin := document.origin(entry.item)) is None:
+        origin = self.origin_of(entry)
+        if origin is None:
             return f"{name} {text}: kept for {owner.title} alone; {self.dialect.title} has no place for it"
-        if text and id(origin) in self._carried(document):
+        if text and id(origin) in self._carried():
             return f"of this option {text} is kept for {owner.title} alone, {self.dialect.title} has no place for it"
         return f"kept for {owner.title} alone; {self.dialect.title} has no place for it"
 
-    def _carried(self, document: ScriptDocument) -> set[int]:
+    def origin_of(self, entry: Entry) -> Option | None:
+        """The directive that said an entry; None where the document came from no script."""
+        said = self._origins.get(id(entry.item))
+        return None if said is None else said[1]
+
+    def _carried(self) -> set[int]:
         """The directives of which something is carried; worked out once, for there may be many to be told of."""
         if self._directives is None:
-            lost, origins = {id(entry) for entry, _ in self.lost}, document.origins
+            lost, origins = {id(entry) for entry, _ in self.lost}, self._origins
             self._directives = {id(origins[id(e.item)][1]) for e in self.entries
                                 if e.used and id(e) not in lost and id(e.item) in origins}
         return self._directives
@@ -126,10 +134,16 @@ class Asking(Asked):
 
     def at(self, where: str) -> Entry | None:
         """The property at a place; most are not there."""
-        wanted = place(where)
-        if wanted.tag not in self._tagged:
+        return self._at(place(where))
+
+    def _at(self, where: Place) -> Entry | None:
+        there = self._tagged.get(where.tag)
+        if there is None:
             return None
-        return self.one(wanted.tag, wanted.levels, carried=_UNITS if wanted.bytes else (), **wanted.attributes)
+        carried = _UNITS if where.bytes else ()
+        if len(there) == 1:
+            return self._only(there[0], where.levels, carried, where.attributes)
+        return self.one(where.tag, where.levels, carried=carried, **where.attributes)
 
     def says(self, name: str) -> bool:
         """Whether there is an Extension of the scheduler's by name; it does not count as carried by that."""
@@ -153,13 +167,7 @@ class Asking(Asked):
     @property
     def origin(self) -> str:
         """What the source is called; empty where the job came from no dialect."""
-        source = dialect_of(self.source)
-        return self.source if source is None else source.title
-
-    @property
-    def source_dialect(self) -> Dialect | None:
-        """The dialect of the source, where it is one."""
-        return dialect_of(self.source)
+        return self.source if self.source_dialect is None else self.source_dialect.title
 
     @property
     def macros(self) -> Mapping[str, str]:
@@ -169,8 +177,7 @@ class Asking(Asked):
 
     def came_from(self, start: str) -> bool:
         """Whether jobs of the source start in that directory: ``submit``, ``home``, ``scratch``."""
-        source = dialect_of(self.source)
-        return source is not None and source.starts_in == start
+        return self.source_dialect is not None and self.source_dialect.starts_in == start
 
     def of(self, group: TaskGroup) -> Asking:
         """The same for one of several groups."""
@@ -187,13 +194,22 @@ class Asking(Asked):
             self.note(SITE, entry, "written in UTC, read by the clock of the site")
         return grammar.write(entry.text if local is None else str(local))
 
+    def in_bytes(self, entry: Entry) -> Decimal | None:
+        """Bytes of an amount, exactly; None, with one finding, where its unit is none of bytes or it is too long."""
+        try:
+            return to_bytes(Decimal(entry.text), entry.attributes.get("units"))
+        except (LexicalError, ArithmeticError) as error:
+            if not any(lost is entry for lost, _ in self.lost):
+                self.dropped(entry, str(error) or f"{entry.text[:80]} is no amount")
+            return None
+
     def row(self, row: Row) -> list[tuple[str, str | None]]:
         """The option of a row, if the job says it."""
         if not row.place:
             return []
         where = place(row.place)
         used = {id(e) for e in self.said(where.tag) if e.used} if row.fixed is not None else ()
-        entry = self.one(where.tag, where.levels, carried=_UNITS if where.bytes else (), **where.attributes)
+        entry = self._at(where)
         if entry is None:
             return []
         text = entry.text
@@ -218,10 +234,13 @@ class Asking(Asked):
 
     def open(self) -> Iterator[tuple[str, str | None]]:
         """Options of names that the dialect leaves open, as they were kept."""
-        for e in self.entries if self.dialect.open else ():
-            own = e.tag == "Extension" and not e.used and e.attributes.get("type") == self.dialect.name
+        begun = self.dialect.open
+        if not begun or not any(name.startswith(begun) for name in self.own):
+            return
+        for e in self.said("Extension"):
+            own = not e.used and e.attributes.get("type") == self.dialect.name
             name = e.attributes.get("name", "") if own else ""
-            if name.startswith(self.dialect.open):
+            if name.startswith(begun):
                 e.used = True
                 e.understood |= {"name", "type"}
                 yield f"-{name}", None if e.text == f"-{name}" else e.text
@@ -237,13 +256,6 @@ class Asking(Asked):
 
 _NAMED: Final = frozenset(("name", "type"))
 _UNITS: Final = ("units",)
-
-
-def _source_of(job: Job) -> str:
-    for p in job.all("Extension"):
-        if p.attributes.get("name") == DIALECT:
-            return p.text
-    return ""
 
 
 #: Properties that may tell of an earlier run.

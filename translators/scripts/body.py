@@ -10,11 +10,12 @@ from functools import cache
 from typing import TYPE_CHECKING, Final
 
 from sssjob.element import Property
+from sssjob.lexical import LexicalError
 from sssjob.limits import LIMITS
 from sssjob.lrm.variables import FACTS, Facts
 from sssjob.model import Job
 from sssjob.translators.bodies import MODES, Mode
-from sssjob.translators.scripts.rows import dialects
+from sssjob.translators.scripts.rows import ScriptDocument, dialect_of, dialects
 from sssjob.units import to_bytes
 
 if TYPE_CHECKING:
@@ -50,10 +51,8 @@ def all_facts() -> dict[str, Facts]:
 
 def carry(asking: Asking, shebang: str, body: str, first: int) -> str:
     """The body for the target. first: lines of the script before it."""
-    from sssjob.translators.scripts.base import ScriptDocument, dialect_of
-
     body = _with_modules(asking, body, first)
-    source, target = facts_of(dialect_of(asking.source)), facts_of(asking.dialect)
+    source, target = facts_of(asking.source_dialect), facts_of(asking.dialect)
     if source is None or target is None:
         return body
     if source is target and _SHIM not in body:
@@ -140,7 +139,10 @@ def _said(item: Property) -> Iterable[tuple[str, str]]:
     if tag == "TaskDistribution":
         return (("tasks_per_node", item.text),) if of("type") == "TasksPerNode" else ()
     if tag == "Memory" and of("metric") in _MEMORY:
-        amount = to_bytes(Decimal(item.text), of("units")) / (1 << 20)
+        try:
+            amount = to_bytes(Decimal(item.text), of("units")) / (1 << 20)
+        except (LexicalError, ArithmeticError):
+            return ()               # the writer of options tells of it
         return ((_MEMORY[of("metric", "")], str(int(amount.to_integral_value(ROUND_CEILING)))),)
     if tag == "Resource" and of("name") == "GPU":
         return [(meaning, item.text) for meaning in _GPUS.get(of("metric"), ())]

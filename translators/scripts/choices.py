@@ -371,18 +371,19 @@ def listed(option: str, tag: str, separator: str = ",", *, join: Callable[[Readi
 
     join: the option as it is meant, where several of a name add up."""
     at: Place = place(tag)
+    parting = re.compile(rf"[{separator}\s]+")
 
     def read(reading: Reading, options: Mapping[str, Option]) -> None:
         given = options[option] if join is None else join(reading)
         text = given.value or ""
-        names = [text] if "{{" in text else [name for name in re.split(rf"[{separator}\s]+", text) if name]
+        names = [text] if "{{" in text else [name for name in parting.split(text) if name]
         if len(names) < 2:
             reading.put(tag, names[0] if names else text, given)
         else:
             put(reading, f"Requested/{tag}", Either(tuple(Term(name) for name in dict.fromkeys(names))), given)
 
     def write(asking: Asking) -> list[tuple[str, str | None]]:
-        wanted = [c for c in choices(asking, tag, at.levels) if sayable(asking, c, lambda t: _no_name(t, separator))]
+        wanted = [c for c in choices(asking, tag, at.levels) if sayable(asking, c, lambda t: _no_name(t, parting))]
         texts: list[str] = []
         for choice in wanted:
             names = any_of(choice)
@@ -397,9 +398,9 @@ def listed(option: str, tag: str, separator: str = ",", *, join: Callable[[Readi
     return Special((option,), read, write, of=(tag,))
 
 
-def _no_name(term: Term, separator: str) -> str:
+def _no_name(term: Term, parting: re.Pattern[str]) -> str:
     if not term.wanted:
         return f"{term.name} can only be asked for, not excluded"
-    if term.kind == "name" and "{{" not in term.name and re.search(rf"[{separator}\s]", term.name):
+    if term.kind == "name" and "{{" not in term.name and parting.search(term.name):
         return f"{term.name[:80]!r} is no single name"
     return "" if term.kind == "name" else f"{term.name[:80]} is no list of names"

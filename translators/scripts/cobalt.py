@@ -58,6 +58,7 @@ _LONG: Final = dict.fromkeys(("debug", "disable_preboot", "held", "interactive",
         "ion_kerneloptions", "jobname", "kernel", "kerneloptions", "mode", "nodecount", "notify", "output",
         "outputprefix", "proccount", "project", "queue", "run_project", "run_users", "time", "umask", "user_list"),
         True)
+_WORD: Final = re.compile(r"\S+")
 _SHORT: Final = {"A": "project", "E": "error", "I": "interactive", "K": "kerneloptions", "M": "notify",
                  "O": "outputprefix", "d": "debug", "e": "error", "h": "held", "i": "inputfile", "n": "nodecount",
                  "o": "output", "q": "queue", "t": "time", "u": "umask"}
@@ -86,7 +87,7 @@ def scan(reading: Reading, lines: list[Line]) -> Scan:
     for line in lines:
         if line.number in found:
             words = [Word(hit[0], line.number, hit.start() + 1)
-                     for hit in re.finditer(r"\S+", line.text) if hit.start() >= len(PREFIX)]
+                     for hit in _WORD.finditer(line.text, len(PREFIX))]
             made.components[0] += _parse(reading, words, line.text)
             continue
         made.rest.append(line)

@@ -20,7 +20,6 @@ from sssjob.request.geometry import Geometry
 from sssjob.request.layout import Layout
 from sssjob.translators.scripts.base import APPROXIMATED, DROPPED, SITE, Asking, Entry
 from sssjob.translators.scripts.choices import is_name
-from sssjob.units import to_bytes
 
 __all__ = ["Amount", "Part", "fits", "join", "nodes_of", "of_whole_job", "one_part", "part_of", "plain", "shared",
            "spread", "started", "task_processors", "total_of", "unknown_factor"]
@@ -194,11 +193,8 @@ def _amount(asking: Asking, part: Part, tag: str, **attributes: str) -> Amount |
             return None
         metric = entry.attributes.get("metric", "")
         per = _PER.get(metric, metric)
-    try:
-        number = Decimal(entry.value)
-        value = to_bytes(number, entry.attributes.get("units")) if tag == "Memory" else number
-    except LexicalError as error:
-        asking.dropped(entry, str(error))
+    value = asking.in_bytes(entry) if tag == "Memory" else Decimal(entry.value)
+    if value is None:
         return None
     kind = entry.attributes.get("type", "")
     if kind and not fits(asking, entry, kind):

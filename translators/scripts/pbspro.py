@@ -33,7 +33,6 @@ from sssjob.translators.scripts.common import Written
 from sssjob.translators.scripts.grammars import COUNT, PBS_SECONDS
 from sssjob.translators.scripts.layout import Amount, Part, fits, join, of_whole_job, part_of, shared, spread, started
 from sssjob.translators.scripts.raw import Option, split_outside
-from sssjob.units import to_bytes
 
 __all__ = ["DIALECT", "TRANSLATOR", "beside", "chunk_count", "gpus_of", "pieces", "read_nodes", "read_process_memory"]
 
@@ -243,13 +242,13 @@ def memory_of_job(asking: Asking) -> int:
     """Bytes that a job with several task groups says of all of them; 0 where it does not."""
     entry = next((e for e in asking.said("Memory") if e.level == JOB
                   and e.attributes.get("metric", "Total") == "Total"), None)
-    return 0 if entry is None else _whole(entry)
+    return 0 if entry is None else _whole(asking, entry)
 
 
-def _whole(entry: Entry) -> int:
+def _whole(asking: Asking, entry: Entry) -> int:
     entry.used = True
     entry.understood |= {"units", "metric"}
-    return int(to_bytes(Decimal(entry.text), entry.attributes.get("units")).to_integral_value(ROUND_CEILING))
+    return int((asking.in_bytes(entry) or Decimal(0)).to_integral_value(ROUND_CEILING))
 
 
 def _of_job(amount: int) -> Written:
@@ -260,7 +259,7 @@ def beside(asking: Asking, part: Part) -> int:
     """Bytes of the job where another amount of memory is written too; 0 where nothing says them."""
     for e in part.beside:
         if e.level == JOB and "metric" not in e.attributes:
-            return _whole(e)
+            return _whole(asking, e)
         asking.dropped(e, "another amount of memory is written")
     return 0
 

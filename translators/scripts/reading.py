@@ -202,7 +202,7 @@ def read(dialect: Dialect, data: bytes, context: ReadContext) -> Document:
     if not alone:
         job.set_as_is("Executable", f"#{SCRIPT}")
     inner = sorted([i for i in job.items if i.tag in _ORDER], key=_order)
-    job.items = [*(i for i in job.items if i.tag not in _ORDER), *inner]
+    job.items = [i for i in job.items if i.tag not in _ORDER] + inner
     context.findings.raise_if_rejected()
     lines_of_body = [line.number for line in scan.rest]
     options = [option for part in scan.components for option in part]
@@ -269,20 +269,21 @@ def _component(reading: Reading, options: list[Option], number: int) -> None:
         at = places.get(name)
         if at is None:
             others.append(option)
+        elif at in found:
+            found[at][name] = option
         else:
-            found.setdefault(at, {})[name] = option
+            found[at] = {name: option}
     for at in sorted(found):
         row, there = rows[at], found[at]
-        if len(there) > 1:
-            there = {name: there[name] for name in row.names if name in there}
-        if number and not of_part(row):
-            _shared(reading, there.values())
-            continue
-        reading.several = several and of_part(row)
+        if several:
+            reading.several = of_part(row)
+            if number and not reading.several:
+                _shared(reading, there.values())
+                continue
         if isinstance(row, Row):
             reading.row(row, there[row.name])
         else:
-            row.read(reading, there)
+            row.read(reading, there if len(there) == 1 else {name: there[name] for name in row.names if name in there})
     reading.several = several
     for option in others:
         reading.keep(option)

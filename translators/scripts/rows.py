@@ -210,11 +210,23 @@ class Dialect:
         return Target(word=f"{self.title} has no place for it", launcher="")
 
     @cached_property
-    def _said(self) -> tuple[tuple[int, AnyRow, frozenset[Key] | None], ...]:
-        """Rows that say properties: place in the order, row, and the keys of those (None: whatever there is)."""
-        of = [(row.place,) if isinstance(row, Row) else row.of for row in self.rows]
-        return tuple((at, row, None if said is None else frozenset(place(text).key for text in said))
-                     for at, (row, said) in enumerate(zip(self.rows, of, strict=True)) if said != ("",))
+    def _said(self) -> tuple[list[int], dict[Key, list[int]]]:
+        """The rows, by their places in the order, that say whatever there is, and by key those that say a property."""
+        always: list[int] = []
+        by_key: dict[Key, list[int]] = {}
+        for at, row in enumerate(self.rows):
+            of = (row.place,) if isinstance(row, Row) else row.of
+            if of is None:
+                always.append(at)
+            for text in of or ():
+                if text:
+                    by_key.setdefault(place(text).key, []).append(at)
+        return always, by_key
+
+    @cached_property
+    def bare_names(self) -> dict[str, frozenset[str]]:
+        """First option of a row -> all of its options without dashes, as Extensions name them."""
+        return {row.name: frozenset(name.lstrip("-") for name in row.names) for row in self.rows}
 
     @cached_property
     def _of_name(self) -> dict[str, int]:
@@ -223,11 +235,14 @@ class Dialect:
     def rows_for(self, keys: Collection[Key], kept: Iterable[str]) -> list[AnyRow]:
         """The rows that may say something of a job with properties of these keys, in their order. kept: options that
         are in it as they are, without dashes."""
-        own = {self._of_name[name] for name in kept if name in self._of_name}
-        if not own:
-            return [row for _, row, said in self._said if said is None or not said.isdisjoint(keys)]
-        own.update(at for at, _, said in self._said if said is None or not said.isdisjoint(keys))
-        return [self.rows[at] for at in sorted(own)]
+        always, by_key = self._said
+        found = set(always)
+        for key in keys:
+            if key in by_key:
+                found.update(by_key[key])
+        found.update([self._of_name[name] for name in kept if name in self._of_name])
+        rows = self.rows
+        return [rows[at] for at in sorted(found)]
 
 
 def table(rows: Sequence[AnyRow], parent: Iterable[AnyRow] = (), after: str = "") -> tuple[AnyRow, ...]:

@@ -142,8 +142,7 @@ def _memories(asking: Asking, parts: list[tuple[Asking, Part]]) -> Written:
         if part.memory is not None:
             stated.setdefault(id(part.memory.entry.item), []).append((one, part, part.memory))
     written = [(same, *_memory(*same[0])) for same in stated.values()]
-    of_job = max([memory_of_job(asking)] * (len(parts) > 1) + [beside(*same[0][:2]) for same in stated.values()],
-                 default=0)
+    of_job = max([memory_of_job(asking) if len(parts) > 1 else 0] + [beside(*same[0][:2]) for same in stated.values()])
     if len(written) == 1 and (written[0][1] == "-l mem" or len(written[0][0]) == len(parts)):
         name, amount = written[0][1:]
         if name == "-l mem":

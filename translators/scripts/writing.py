@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from sssjob.element import Container
 from sssjob.findings import Policy
-from sssjob.model import Document, JobDefaults, TaskGroup
+from sssjob.model import Document, JobDefaults
 from sssjob.request.asked import JOB, policy_of
 from sssjob.templates.quoting import QuotingError, word
 from sssjob.translators.base import WriteContext
@@ -25,7 +25,6 @@ from sssjob.translators.scripts.rows import (
     Dialect,
     Row,
     ScriptDocument,
-    dialect_of,
     of_part,
     place,
 )
@@ -67,8 +66,8 @@ def asking_for(dialect: Dialect, document: Document, context: WriteContext) -> l
         from sssjob.inherit import effective
 
         job = effective(job, defaults, policy=policy.value).fold()
-    groups: list[TaskGroup | None] = list(job.task_groups) if dialect.separator and len(job.task_groups) > 1 else [None]
-    return [Asking(job, document, context, dialect, policy, group) for group in groups]
+    whole = Asking(job, document, context, dialect, policy, None)
+    return [whole.of(group) for group in whole.groups] if dialect.separator and len(whole.groups) > 1 else [whole]
 
 
 def express(asked: Sequence[Asking]) -> list[tuple[str, str | None, Asking]]:
@@ -79,11 +78,12 @@ def express(asked: Sequence[Asking]) -> list[tuple[str, str | None, Asking]]:
         if number:
             options.append((dialect.separator, None, asking))
         for row in dialect.rows_for(asking.keys, asking.own):
-            if number and not _again(row):
-                continue
-            asking.silent = number > 0 and not of_part(row)
+            if number:
+                if not _again(row):
+                    continue
+                asking.silent = not of_part(row)
             made = asking.row(row) if isinstance(row, Row) else list(row.write(asking))
-            if asking.own:
+            if asking.own and not asking.own.isdisjoint(dialect.bare_names[row.name]):
                 made += asking.kept(row, [name for name, _ in made])
             if len(made) > 1:
                 order = row.names.index
@@ -116,7 +116,7 @@ def directive_of(dialect: Dialect, name: str, value: str | None, asking: Asking)
 
 def _groups_line(asked: Sequence[Asking]) -> str | None:
     """The command that starts several task groups with executables of their own, where there are such."""
-    if len(asked[0].job.task_groups) < 2:
+    if len(asked[0].groups) < 2:
         return None
     from sssjob.translators.scripts.side_by_side import command
 
@@ -159,12 +159,11 @@ def _defaults(asking: Asking) -> None:
     asking.extension(DIALECT)
     if not asking.source or asking.source == asking.dialect.name:
         return
-    source = dialect_of(asking.source)
+    source = asking.source_dialect
     if source is None:
         return
     name, target = source.title, asking.dialect
-    environment = asking.job.environment
-    if source.exports != target.exports and (environment is None or environment.export is None):
+    if source.exports != target.exports and asking.job.environment.export is None:
         asking.note(APPROXIMATED, None, f"Environment: jobs of {name} find {_much(source)} of the submitter's "
                     f"variables unless told otherwise, those of {target.title} {_much(target)}", subject="Environment")
     if source.starts_in != target.starts_in and asking.job.first("InitialWorkingDirectory") is None \

@@ -39,7 +39,6 @@ from sssjob.translators.specs._jsdl_names import (
     TEXTS,
     local,
 )
-from sssjob.units import to_bytes
 from sssjob.xmlio import parse_tree
 
 __all__ = ["Writer"]
@@ -296,12 +295,11 @@ class Writer:
 
     def range(self, outer: Any, alternative: list[Entry], in_bytes: bool) -> None:
         """One alternative: an exact value, one bound, or a range of two."""
-        into = etree.SubElement(outer, f"{{{JSDL}}}Range") if len(alternative) == 2 else outer
-        for e in alternative:
+        amounts = [(e, self.asking.in_bytes(e) if in_bytes else Decimal(str(e.value))) for e in alternative]
+        bounds = [(e, value) for e, value in amounts if value is not None]
+        into = etree.SubElement(outer, f"{{{JSDL}}}Range") if len(bounds) == 2 else outer
+        for e, value in bounds:
             op = e.attributes.get("op", "EQ") if e.taken is None else "EQ"
-            value = Decimal(str(e.value))
-            if in_bytes:
-                value = to_bytes(value, e.attributes.get("units"))
             name = "Exact" if op == "EQ" else ("LowerBound" if op in ("GE", "GT") else "UpperBound")
             more = {"exclusiveBound": "true"} if op in ("GT", "LT") else {}
             name += "edRange" if name != "Exact" and into is outer else ""

@@ -9,57 +9,42 @@ from __future__ import annotations
 
 import json
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from datetime import timedelta
-from decimal import ROUND_CEILING, Decimal
-from typing import Any, Final
+from typing import Final
 
 from psij import (
     URI,
-    InvalidJobException,
     JobAttributes,
     JobSpec,
-    ResourceSpecV1,
     StageIn,
     StageOut,
     StageOutFlags,
     StagingMode,
 )
-from sssjob.element import Container, Property, new_property
+from sssjob.element import Container, Property
 from sssjob.findings import Findings, Policy
-from sssjob.lexical import LexicalError
-from sssjob.model import Job, Requested, TaskGroup
+from sssjob.model import Job, TaskGroup
 from sssjob.request.asked import (
-    AMOUNTS,
     FACTS,
-    GROUP,
-    GROUPS,
     JOB,
     JSON,
     MARKERS,
     NEAREST,
-    TASK,
-    Asked,
     Entry,
     Target,
-    policy_of,
 )
-from sssjob.request.geometry import Geometry, distribution_of
-from sssjob.request.layout import Layout
-from sssjob.request.levels import request_of
-from sssjob.request.totals import COUNTED
-from sssjob.request.tree import number_of, per_of
 from sssjob.translators.scripts.grammars import FILE_TOKEN
 from sssjob.translators.scripts.raw import shell_words
 from sssjob.translators.specs._psij_from_spec import REFERENCE
-from sssjob.units import to_bytes
+from sssjob.translators.specs._psij_resources import Resources, merged
 
 __all__ = ["to_spec"]
 
 _EXTENSION_CONTEXTS: Final = frozenset(("Scheduler", "LRM", "PSIJ", "MJF", "SSSJob", "Maui", "Moab", "Gold"))
 
 
-class _Writing(Asked):
+class _Writing(Resources):
     """One job on its way into a JobSpec."""
 
     def __init__(self, job: Job, findings: Findings, policy: Policy, files: Mapping[str, str], target: Target,
@@ -67,11 +52,6 @@ class _Writing(Asked):
         super().__init__(job, findings, policy, target, group)
         self.files = files
         self.spec = JobSpec(attributes=JobAttributes(duration=None))
-
-    @property
-    def amounts(self) -> tuple[str, ...]:
-        """Levels at which an amount is the whole of what this JobSpec asks for."""
-        return (GROUP, GROUPS) if self.target.side_by_side else AMOUNTS
 
     # -- the parts of a JobSpec
     def result(self) -> JobSpec:
@@ -255,74 +235,12 @@ class _Writing(Asked):
             return kind == "Scheduler" and name in ("ExclusiveNodeUse", "ChunkCount")
         return True
 
-    # -- resources
+    # -- what it takes
     def _resources(self) -> None:
-        layout = self._layout()
-        values: dict[str, Any] = self._counts(layout)
-        exclusive = any(e.tag == "Extension" and e.attributes.get("name") == "ExclusiveNodeUse"
-                        and isinstance(e.item, Property) and e.text.lower() == "true" for e in self.entries)
-        values |= {"gpu_cores_per_process": self._gpus(layout), "memory": self._memory(layout),
-                   "exclusive_node_use": exclusive}
-        values = {k: v for k, v in values.items() if v is not None and v is not False}
-        if values:
-            self.spec.resources = self._consistent(values)
-
-    def _layout(self) -> Layout:
-        """What the job says of nodes, tasks and processors; their entries are kept for findings."""
-        layout = Layout(nodes=self._most("NodeCount"),
-                        tasks=self.count("TaskCount", (GROUP, GROUPS)) or self.listed or None,
-                        processors=self._most("Processors"), cpus=self.count("Processors", TASK))
-        chunks = self.one("Extension", AMOUNTS, name="ChunkCount", type="Scheduler") if self.says_chunks() else None
-        if chunks is not None and chunks.text.isdigit():
-            layout.chunks = int(chunks.text) or None
-        self._distribution(layout)
-        return layout
-
-    def _most(self, tag: str) -> int | None:
-        """The greater of what a group and the job say of a count; a group beside others has only its own."""
-        levels = self.amounts
-        counts = [self.count(tag, tuple(some)) for some in ((GROUP, GROUPS), (JOB,)) if set(some) <= set(levels)
-                  and any(e.level in some for e in self.said(tag))]
-        return max(filter(None, counts), default=None)
-
-    def says_chunks(self) -> bool:
-        """Whether the job counts chunks, pieces that the manager places as it likes."""
-        return any(e.attributes.get("name") == "ChunkCount" for e in self.said("Extension"))
-
-    def _counts(self, layout: Layout) -> dict[str, Any]:
-        """Nodes, processes and cores of each process."""
-        processes = layout.slots
-        if processes is not None and layout.nodes and processes < layout.nodes:
-            self._lost("NodeCount", f"{processes} processes are on as many nodes at most")
-            layout.nodes = None
-        processors = layout.processor_total
-        each = layout.cpus
-        if processes is not None and processors is not None:
-            whole = layout.processors_each or max(1, processors // processes)
-            each = whole if whole != 1 or layout.cpus else None
-            if whole * processes < processors:
-                self._lost("Processors", f"{whole * processes} of {processors} are asked for, as {processes} processes "
-                           f"of {whole}: all processes of a JobSpec are of one size")
+        layout = self.layout()
+        counts = self.counts(layout)
         self._launcher(layout.copies)
-        per_node = layout.per_node
-        if layout.geometry and len(set(layout.geometry)) == 1:
-            per_node = layout.geometry[0]
-        stated = layout.tasks or layout.processors or layout.geometry or layout.chunks
-        nodes = layout.node_stated if layout.chunks is None else layout.nodes
-        if nodes is None and not stated:
-            nodes = layout.node_total
-        return {"node_count": nodes,
-                "process_count": processes if stated else None, "processes_per_node": per_node,
-                "cpu_cores_per_process": each}
-
-    def _lost(self, tag: str, why: str) -> None:
-        """The finding for a number that is not carried as it is, at the property that says it, or at the distribution
-        that it follows from."""
-        entry = next((e for name in (tag, "TaskDistribution") for e in self.said(name) if e.used), None)
-        if entry is not None:
-            self.dropped(entry, why)
-        else:
-            self.note(self.target.rule, None, f"{tag}: {why}", None, tag)
+        self.spec.resources = self.resources(layout, counts)
 
     def _launcher(self, copies: int) -> None:
         """What starts several processes where the job does not say; a script is started once."""
@@ -333,113 +251,6 @@ class _Writing(Asked):
             if not self.target.executor:
                 self.note("SSS503", None, f"Launcher: {copies} tasks need one; {self.target.launcher} is taken",
                           None, "Launcher")
-
-    def _distribution(self, layout: Layout) -> None:
-        """TasksPerNode, ProcessorsPerTask and a geometry, in numbers."""
-        entry = self.one("TaskDistribution", carried=("type",))
-        if entry is None:
-            return
-        text = entry.text.strip()
-        kind = entry.attributes.get("type") or (
-            "TasksPerNode" if text.isdigit() else "Geometry" if text.startswith("{") else "Rule")
-        if kind == "TasksPerNode" and text.isdigit() and int(text):
-            if why := layout.misfit(per_node=int(text)):
-                self.dropped(entry, why)
-            else:
-                layout.per_node = int(text)
-        elif kind == "ProcessorsPerTask" and text.isdigit() and int(text):
-            layout.cpus = layout.cpus or int(text)
-        elif kind == "Geometry":
-            try:
-                geometry = tuple(map(len, Geometry.parse(text).nodes))
-            except LexicalError as error:
-                self.dropped(entry, str(error))
-                return
-            if why := layout.misfit(geometry=geometry):
-                self.dropped(entry, why)
-                return
-            layout.geometry = geometry
-            if len(set(layout.geometry)) > 1:
-                self.dropped(entry, f"{layout.task_total} processes are asked for, not which of them share a node")
-        else:
-            self.dropped(entry, f"a distribution by {kind} is not carried")
-
-    def _gpus(self, layout: Layout) -> int | None:
-        """GPUs of each process; a total that does not divide evenly is not rounded up into more."""
-        each = self.one("Resource", TASK, carried=("units",), name="GPU")
-        entry = each or self.one("Resource", self.amounts, carried=("units", "metric"), name="GPU")
-        if entry is None:
-            return None
-        for e in self.said("Resource"):
-            if e.attributes.get("name") == "GPU" and e.level != entry.level and not self.target.side_by_side:
-                self._beside(e, "another number of GPUs is written")
-        amount = int(Decimal(entry.value).to_integral_value(ROUND_CEILING))
-        if each is not None:
-            return amount
-        factor, processes = self._factor(entry, layout), layout.tasks_assumed
-        if factor is None:
-            return None
-        if amount * factor % processes:
-            self.dropped(entry, f"{amount * factor} GPUs cannot be shared out evenly among {processes} processes")
-            return None
-        if entry.attributes.get("metric"):
-            self.note("SSS502", entry, f"GPU: {amount * factor} in all are {amount * factor // processes} for each of "
-                      f"{processes} processes", "info")
-        return amount * factor // processes
-
-    def _beside(self, entry: Entry, why: str) -> None:
-        """The finding for an amount that gives way to one of another level."""
-        entry.used = True
-        entry.understood |= entry.attributes.keys()
-        self.dropped(entry, why, "Resource GPU")
-
-    def _factor(self, entry: Entry, layout: Layout) -> int | None:
-        """What an amount is multiplied with to become that of the whole job; None, with a finding, where nothing says
-        it."""
-        metric = entry.attributes.get("metric", "Total")
-        what = per_of(metric)
-        if metric == "Total":
-            return 1
-        count = {"nodes": layout.node_total, "processors": layout.processor_total, "chunks": layout.chunks}.get(
-            what or "")
-        if count is None:
-            self.dropped(entry, f"metric {metric} is not carried" if what is None else
-                         f"{metric}: the job does not say how many {what}")
-        return count
-
-    def _memory(self, layout: Layout) -> int | None:
-        """Bytes of the whole job."""
-        each = self.one("Memory", TASK, carried=("units", "metric"))
-        entry = each or self.one("Memory", self.amounts, carried=("units", "metric"))
-        if entry is None:
-            return None
-        factor = layout.tasks_assumed if each else self._factor(entry, layout)
-        if factor is None:
-            return None
-        try:
-            amount = to_bytes(Decimal(entry.value), entry.attributes.get("units")) * factor
-        except LexicalError as error:
-            self.dropped(entry, str(error))
-            return None
-        if factor != 1:
-            self.note("SSS502", entry, f"Memory: {factor} times the amount is asked for the whole job", "info")
-        return int(amount.to_integral_value(ROUND_CEILING))
-
-    def _consistent(self, values: dict[str, Any]) -> ResourceSpecV1:
-        """A ResourceSpecV1; what contradicts the number of processes is left out with a finding at its property."""
-        said = {"node_count": "NodeCount", "processes_per_node": "TaskDistribution"}
-        for left_out in ((), ("node_count",), ("processes_per_node",), ("node_count", "processes_per_node")):
-            try:
-                resources = ResourceSpecV1(**{k: v for k, v in values.items() if k not in left_out})
-            except InvalidJobException as error:
-                problem = error
-                continue
-            for name in left_out:
-                if name in values:
-                    self._lost(said[name], str(problem))
-            return resources
-        self.note("SSS505", None, str(problem), None, "resources")
-        return ResourceSpecV1()
 
     # -- what is left
     def _rest(self) -> None:
@@ -485,59 +296,8 @@ def to_spec(job: Job, findings: Findings, *, policy: Policy = Policy.REJECT, fil
     """
     groups = job.task_groups
     if group is None and len(groups) > 1:
-        job = _merged(job, groups, findings, policy, target)
+        job = merged(job, groups, findings, policy, target)
     return _Writing(job, findings, policy, files or {}, target, group).result()
-
-
-def _merged(job: Job, groups: Sequence[TaskGroup], findings: Findings, policy: Policy, target: Target) -> Job:
-    """The job with its task groups as one: equal but for TaskCount, or only the first is kept (decisions 11)."""
-    first, *others = (_without_count(g) for g in groups)
-    same = all(other == first for other in others)
-    parts = request_of(job, bare=True).totals.parts
-    total = sum(part.layout.task_total or 1 for part in parts)
-    names = f"{len(groups)} task groups"
-    if same:
-        findings.add("SSS502", "TaskGroup", f"{names} are asked for as one of {total} tasks", path="/Job/TaskGroup",
-                     item=groups[0], within=job)
-        one = TaskGroup([*(_times(i, len(groups)) for i in first), new_property("TaskCount", total)])
-    else:
-        findings.add(target.rule, "TaskGroup", f"a JobSpec holds one kind of task, the job has {names}; "
-                     "only the first is carried", policy=policy_of(job, policy), path="/Job/TaskGroup[2]",
-                     item=groups[1], within=job)
-        one = groups[0]
-    kept = [i for i in job.items if i.tag != "TaskGroup"]
-    return Job([*kept, one], job.attributes, None, job.line)
-
-
-def _without_count(group: TaskGroup) -> list[Any]:
-    return [i for i in group.items if i.tag not in ("TaskCount", "Id", "Name")]
-
-
-def _times(item: Any, count: int) -> Any:
-    """What so many equal task groups ask for together: counts and amounts of a group add up, what each task, node or
-    processor has stays as it is."""
-    if isinstance(item, Requested):
-        return Requested([_times(i, count) for i in item.items], item.attributes, None, item.line)
-    if not isinstance(item, Property):
-        return item
-    said = item.attributes
-    if item.tag == "TaskDistribution" and distribution_of(item)[0] == "Geometry":
-        return _geometries(item, count)
-    amount = item.tag in ("NodeCount", "Processors", *COUNTED) or said.get("name") == "ChunkCount"
-    number = number_of(item.value) if amount and per_of(said.get("metric")) is None else None
-    return item if number is None else item.replace(value=(
-        str(int(number) * count) if item.tag == "Extension" else type(item.value)(number * count)))
-
-
-def _geometries(item: Property, count: int) -> Property:
-    """A geometry several times over, its tasks numbered on; one that is none is told of where it is read."""
-    try:
-        nodes = Geometry.parse(item.text).nodes
-    except LexicalError:
-        return item
-    step = 1 + max(number for node in nodes for number in node)
-    return item.replace(value=str(Geometry(tuple(
-        tuple(number + at * step for number in node) for at in range(count) for node in nodes))))
 
 
 def _read_staging(spec: JobSpec, name: str, text: str) -> None:
