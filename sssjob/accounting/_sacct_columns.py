@@ -7,8 +7,9 @@ a text is done once for each different one.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any, Final
 
 from sssjob.accounting._sacct_shapes import NAMES, WHO, Form, Shape, Shapes
@@ -64,10 +65,9 @@ class Columns:
     lists: dict[str, list[Any]] = field(default_factory=dict)
 
     @staticmethod
-    def suit(names: Sequence[str], options: Mapping[str, str]) -> bool:
+    def suit(names: Sequence[str]) -> bool:
         """Whether rows of such columns can be read so, and pyarrow is there to do it."""
-        return (set(names) >= _REQUIRED and len(set(names)) == len(names) and options.get("columns") is None
-                and options.get("delimiter", "|") == "|" and has_arrow())
+        return set(names) >= _REQUIRED and len(set(names)) == len(names) and has_arrow()
 
     @classmethod
     def of(cls, data: bytes, names: list[str], reading: Reading, shapes: Shapes) -> Columns | None:
@@ -125,6 +125,7 @@ class Columns:
         self._amounts(names)
         self._lasted(names)
         self._worked(names)
+        self._again()
         self.plain = pc.indices_nonzero(self.fits).to_pylist()
         return True
 
@@ -253,6 +254,16 @@ class Columns:
             had = pc.multiply(pc.multiply(pc.add(wall, 60), processors), 2)
             self._only(pc.or_(pc.equal(processors, 0), pc.less_equal(most, had)))
 
+    def _again(self) -> None:
+        """Leave a run to the reader whose job runs once more in the next row, where that one is: the steps of a row
+        that is rejected are those of the run before it."""
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        ids = self._column("jobid")
+        again = pc.and_(pc.equal(ids[:-1], ids[1:]), pc.invert(self.fits[1:]))
+        self._only(pa.concat_arrays([pc.invert(again), pa.array([True])]))
+
     # -- shapes
     def by_shape(self) -> dict[Shape, Sequence[int]]:
         """The plain jobs by their shape."""
@@ -363,10 +374,9 @@ class Columns:
         """Take no other jobs as plain."""
         self.plain = jobs
 
-    def odd(self) -> Iterable[int]:
-        """The numbers of the jobs that are not plain."""
-        plain = set(self.plain)
-        return (job for job in range(len(self.first)) if job not in plain)
+    def odd(self) -> list[range]:
+        """The jobs that are not plain, those together that follow each other."""
+        return [range(one + 1, other) for one, other in pairwise([-1, *self.plain, len(self.first)]) if other > one + 1]
 
     def lines_of_plain(self) -> int:
         """How many lines the plain jobs have."""

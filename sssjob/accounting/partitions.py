@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Final
 
 from sssjob.accounting.columnar import SacctTable
 from sssjob.accounting.cuts import Part, cut, in_order, opened_part
-from sssjob.accounting.parquet import parquet_table
+from sssjob.accounting.parquet import batches_of, parquet_table
 from sssjob.accounting.rates import RateSet, read_rates
 from sssjob.accounting.table import Batch, Tally, charge_table
 from sssjob.errors import AccessError, SSSJobError, UsageError
@@ -175,13 +175,10 @@ def _in_parts(pool: ProcessPoolExecutor, path: str, target: str, work: Work, par
 
 def _joined(whole: Result, target: str, work: Work, made: Sequence[tuple[str, Part, Result]]) -> Result:
     """Put the tables of parts together, and what was found in them."""
-    import pyarrow.parquet as parquet
-
     with parquet_table(target, read_rates(work.rates)) as table:
         for name, _, _ in made:
-            with parquet.ParquetFile(name) as file:
-                for batch in file.iter_batches():
-                    table.add(batch)
+            for batch in batches_of(name):
+                table.add(batch)
     for _, _, result in made:
         whole.counts.add(result.counts)
         whole.tally.add(result.tally)
