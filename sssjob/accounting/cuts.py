@@ -21,7 +21,7 @@ from sssjob.findings import Finding
 from sssjob.translators.records.base import Parting, RecordTranslator
 from sssjob.translators.registry import get
 
-__all__ = ["Part", "cut", "in_order", "opened_part"]
+__all__ = ["Part", "cut", "merged", "opened_part"]
 
 #: Bytes of a part, at least: below, a process is not worth its start.
 LEAST: int = 4 << 20
@@ -135,7 +135,7 @@ def _own(lines: Sequence[bytes], part: Part) -> Iterator[bytes]:
         yield line if (crc32(found[1].strip()) % count if found is not None else 0) == number else b""
 
 
-def in_order(parts: Sequence[tuple[Part, Sequence[Finding]]]) -> list[Finding]:
+def merged(parts: Sequence[tuple[Part, Sequence[Finding]]]) -> list[Finding]:
     """The findings of all parts by line, as one reader would give them: what it says once is there once."""
     found = [f if not part.before or not f.line else replace(f, line=f.line + part.before)
              for part, findings in parts for f in findings]

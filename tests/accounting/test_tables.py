@@ -259,8 +259,40 @@ def test_a_pool_makes_what_one_process_makes(logs: list[tuple[str, str]]) -> Non
     work = Work("pbs-acct", RATES)
     alone = [charge_file(path, target, work) for path, target in logs]
     expected = tables(logs)
-    pooled = sorted(in_pool(logs, work, 2), key=lambda r: logs.index((r.path, r.path.replace(".log", ".parquet"))))
-    assert pooled == alone and tables(logs) == expected
+    assert list(in_pool(logs, work, 2)) == alone and tables(logs) == expected
+    assert not list(Path(logs[0][0]).parent.glob(".sssjob-*"))
+
+
+@pytest.mark.parametrize("deaths", ["one", "all"])
+@pytest.mark.parametrize("whole", [True, False])
+def test_a_pool_with_a_process_that_is_killed(logs: list[tuple[str, str]], monkeypatch: pytest.MonkeyPatch,
+                                              tmp_path: Path, deaths: str, whole: bool) -> None:
+    """One death is made good by another process. A log over which processes die is told and has no table; the others
+    have theirs. Where that is so of a part, the whole is read."""
+    work = Work("pbs-acct", RATES)
+    expected = [charge_file(path, target, work) for path, target in logs]
+    rows = tables(logs)
+    for _, target in logs:
+        os.unlink(target)
+
+    def dying(path: str, target: str, work: Work, part: Any = None) -> Any:
+        if path.endswith("2.log") and (whole or (part is not None and part.number == 0)) and (
+                deaths == "all" or not (tmp_path / "died").exists()):
+            (tmp_path / "died").touch()
+            os.kill(os.getpid(), signal.SIGKILL)
+        return charge_file(path, target, work, part)
+
+    monkeypatch.setattr("sssjob.accounting.partitions.charge_file", dying)
+    monkeypatch.setattr("sssjob.accounting.cuts.LEAST", 1000)
+    monkeypatch.setattr("sssjob.processes.threading.active_count", lambda: 1)       # copies of this process
+    found = {result.path: result for result in in_pool(logs, work, 2 if whole else 12)}
+    assert (tmp_path / "died").exists() and not list(tmp_path.glob(".sssjob-*"))
+    for one, table, (path, target) in zip(expected, rows, logs, strict=True):
+        if whole and deaths == "all" and path.endswith("2.log"):
+            assert found[path].error == f"{path}: the process that charged it died" and not Path(target).exists()
+            continue
+        assert found[path] == one
+        assert sorted(map(str, parquet.read_table(target).to_pylist())) == sorted(map(str, table))
 
 
 def test_dask_with_a_worker_that_dies(logs: list[tuple[str, str]]) -> None:
@@ -271,7 +303,7 @@ def test_dask_with_a_worker_that_dies(logs: list[tuple[str, str]]) -> None:
     for _, target in logs:
         os.unlink(target)
     with distributed.LocalCluster(n_workers=2, threads_per_worker=1, processes=True, host="127.0.0.1",
-                                  dashboard_address=None) as cluster:
+                                  dashboard_address="127.0.0.1:0") as cluster:
         pids = [worker.pid for worker in cluster.workers.values()]
         results = on_dask(logs, work, cluster.scheduler_address)
         found = [next(results)]
