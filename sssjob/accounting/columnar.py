@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 __all__ = ["SacctTable", "blocks"]
 
 _PRINTABLE: Final = bytes((10, *range(32, 127)))
+_ODD: Final = bytes(byte for byte in range(256) if byte not in _PRINTABLE)
 _BLOCK: Final = 8 << 20
 _FIRST: Final = 1 << 20     # bytes of a header
 _WORD: Final = 1 << 63
@@ -127,9 +128,9 @@ class SacctTable:
         """The rows of a block; None where it has to be read line by line."""
         import pyarrow.compute as pc
 
-        if not data.endswith(b"\n") or data.translate(None, _PRINTABLE):
+        if not data.endswith(b"\n"):
             return None
-        read = Columns.of(data, names, self.reading, self.shapes)
+        read = Columns.of(*_fit(data, self.context.limits.text), names, self.reading, self.shapes)
         if read is None:
             return None
         charges, reasons = self._charges(read)
@@ -220,6 +221,22 @@ class SacctTable:
         """The lines of jobs that follow each other."""
         at = range(read.first[jobs[0]], read.last[jobs[-1]])
         return numbered(((self.lines + number + 1, texts[number]) for number in at), self.context.limits.text)
+
+
+def _fit(data: bytes, most: int) -> tuple[bytes, list[int]]:
+    """(the lines, the numbers of those that the reader does not take as they are): too long ones, and those that have
+    control characters or bytes that are no UTF-8, which are left out here. most: bytes of a line."""
+    if len(data) <= most and not data.translate(None, _PRINTABLE):
+        return data, []
+    raws, odd = data.split(b"\n"), list[int]()
+    for at, raw in enumerate(raws):
+        if len(raw) <= most and not raw.translate(None, _PRINTABLE):
+            continue
+        (line,) = numbered([(at, raw)], most)
+        if line.long or line.note or line.text.encode() != raw:
+            odd.append(at)
+            raws[at] = raw.translate(None, _ODD)
+    return b"\n".join(raws), odd
 
 
 def _pieces(file: BinaryIO) -> Iterator[bytes]:

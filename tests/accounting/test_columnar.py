@@ -6,6 +6,7 @@ import io
 import os
 import random
 from collections import Counter
+from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,7 @@ from sssjob.accounting.rates import RateSet
 from sssjob.accounting.table import COLUMNS, RowBatch, Tally, charge_table
 from sssjob.errors import UsageError
 from sssjob.findings import Findings
+from sssjob.limits import LIMITS
 from sssjob.reader import read_document
 from sssjob.translators import ReadContext, WriteContext, get
 from sssjob.translators.records.base import RecordTranslator
@@ -180,6 +182,25 @@ def test_blanks_are_those_of_the_reader() -> None:
     assert (table.plain, len({row["charge"] for row in columns(data, table.rates)[0]})) == (1, 1)
 
 
+@pytest.mark.parametrize(("text", "plain"), [
+    ("Jürgen", 4), ("山田 太郎", 4), ("a\u200bb", 4), ("a\u00a0", 3), ("a\tb", 3), ("\u2003a", 3), ("a\x07", 3),
+    ("a\x85", 3), ("a\udcff", 3), ("ü" * 200, 4),
+])
+def test_letters_beyond_ascii(text: str, plain: int) -> None:
+    """A name in whatever script is as plain as another; an odd byte costs its own job the fast way, and no other."""
+    data = HEADER + line(JobID="1") + line(JobID="2", User=text) + line(JobID="3") + line(JobID="4", Account="ä")
+    assert same(data.encode("utf-8", "surrogateescape"), rate_set(RATES["many"])).plain == plain
+
+
+def test_a_line_that_is_too_long() -> None:
+    """It is rejected as the reader does; the others are plain."""
+    rates, context = rate_set(RATES["one"]), ReadContext(findings=Findings("-"), limits=replace(LIMITS, text=500))
+    table = SacctTable(context, rates)
+    data = HEADER + line(JobID="1") + line(JobID="2", User="u" * 600) + line(JobID="3")
+    made = [row["id"] for batch in table.batches(io.BytesIO(data.encode())) for row in batch.to_pylist()]
+    assert (made, table.plain, table.counts.reasons) == (["1", "3"], 2, {"too-long": 1})
+
+
 def test_findings_are_those_of_the_reader() -> None:
     """Columns that are not carried over are told once, records by their lines, however a block is read."""
     data = (HEADER.replace("QOS", "Site") + line(JobID="1") + line(JobID="2", State="NEW") + line(JobID="3") + line(
@@ -232,6 +253,10 @@ FUZZ: dict[str, list[str]] = {
     "Timelimit": ["01:00:00", "x", "1x"], "ExitCode": ["0:0", "", "1:0", "0"],
     "Eligible": ["1795000000", "Unknown", ""],
 }
+#: What any text may have in it: letters beyond ASCII, blanks and control characters of all kinds, bytes that are no
+#: UTF-8.
+ANYWHERE = ("ü", "日本", "\u00a0", "\u2003", "\u200b", "\u2028", "\u0085", "\t", "\r", "\x07", "\x7f", "\udcff",
+            "\udcc3")
 REQUIRED = ("JobID", "State", "Start", "End", "ElapsedRaw")
 
 
@@ -247,10 +272,13 @@ def log(choose: random.Random) -> bytes:
         row = {name: choose.choice(said) if choose.random() < odd else said[0] for name, said in FUZZ.items() if said}
         if choose.random() < 0.5:
             row["ElapsedRaw"] = row["ElapsedRaw"].replace("60", "59")
+        if choose.random() < odd:
+            name = choose.choice([name for name, said in FUZZ.items() if said])
+            row[name] = choose.choice(("{1}{0}", "{0}{1}", "{0}{1}x")).format(row[name], choose.choice(ANYWHERE))
         row["Start"] = row["Start"].replace("000000", f"00000{choose.randrange(3)}")
         for ident in (str(number), f"{number}.batch")[:choose.choice((1, 1, 2))]:
             texts.append("|".join(ident if name == "JobID" else row[name] for name in names) + "\n")
-    return "".join(texts).encode()
+    return "".join(texts).encode("utf-8", "surrogateescape")
 
 
 def by_document(data: bytes, rates: RateSet) -> list[tuple[object, ...]]:
