@@ -38,12 +38,14 @@ __all__ = ["SacctTable", "blocks"]
 _PRINTABLE: Final = bytes((10, *range(32, 127)))
 _ODD: Final = bytes(byte for byte in range(256) if byte not in _PRINTABLE)
 _BLOCK: Final = 8 << 20
+_MOST: Final = 64 << 20     # bytes of a block in which no job ends
 _FIRST: Final = 1 << 20     # bytes of a header
 _WORD: Final = 1 << 63
 
 
 def blocks(file: BinaryIO, job: Callable[[bytes], bytes], size: int = _BLOCK) -> Iterator[bytes]:
-    """Blocks of whole lines; the last job of one, with its steps and runs, is the first of the next. job: of a line."""
+    """Blocks of whole lines; the last job of one, with its steps and runs, is the first of the next. job: of a line.
+    Where no job ends, more than _MOST bytes are a block of their own, wherever that ends."""
     rest = b""
     while piece := file.read(size):
         rest += piece
@@ -54,9 +56,9 @@ def blocks(file: BinaryIO, job: Callable[[bytes], bytes], size: int = _BLOCK) ->
             if whose != last is not None:
                 break
             at, last = before, whose
-        if at > 0:
-            yield rest[:at]
-            rest = rest[at:]
+        if at > 0 or len(rest) > _MOST:
+            yield rest[:at or None]
+            rest = rest[at:] if at > 0 else b""
     if rest:
         yield rest
 
@@ -104,8 +106,8 @@ class SacctTable:
             yield from charge_table(self._reader(_pieces(file)), self.rates, self.tally)
             return
         parts = blocks(file, job)
-        for data in parts:
-            if parting.again.search(b"\n" + data[:5]) or parting.again.search(data):     # other columns may follow
+        for data in parts:      # the reader has the rest where other columns may follow, or no job ends
+            if len(data) > _MOST or parting.again.search(b"\n" + data[:5]) or parting.again.search(data):
                 yield from charge_table(self._reader(chain((data,), parts)), self.rates, self.tally)
                 return
             made = self._block(data, names)

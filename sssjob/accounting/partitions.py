@@ -30,7 +30,7 @@ from sssjob.findings import Finding, Findings, Policy, escape
 from sssjob.limits import LIMITS
 from sssjob.processes import Stops, in_order
 from sssjob.translators.base import ReadContext
-from sssjob.translators.records.base import Counts, RecordTranslator
+from sssjob.translators.records.base import Counts, RecordTranslator, Stream
 from sssjob.translators.registry import get
 
 __all__ = ["Result", "Work", "charge_file", "in_pool", "names_of", "on_dask", "tables"]
@@ -67,20 +67,13 @@ class Made:
     """The batches of one log, and what has become of its records and jobs when they are through."""
 
     batches: Iterator[Batch]
-    table: SacctTable | None
-    stream: Any
-    own: Tally
+    source: SacctTable | Stream
+    tally: Tally
 
     @property
     def counts(self) -> Counts:
         """Of the records."""
-        counts: Counts = self.stream.counts if self.table is None else self.table.counts
-        return counts
-
-    @property
-    def tally(self) -> Tally:
-        """Of the jobs."""
-        return self.own if self.table is None else self.table.tally
+        return self.source.counts
 
 
 def tables(file: BinaryIO, source: str, context: ReadContext, rates: RateSet) -> Made:
@@ -88,12 +81,12 @@ def tables(file: BinaryIO, source: str, context: ReadContext, rates: RateSet) ->
     translator = get(source)
     if not isinstance(translator, RecordTranslator) or translator.stream is None:
         raise UsageError(f"{source} is no format of accounting logs")
-    own = Tally()
+    tally = Tally()
     if translator.name == "sacct":
-        table = SacctTable(context, rates)
-        return Made(table.batches(file), table, None, own)
+        table = SacctTable(context, rates, tally)
+        return Made(table.batches(file), table, tally)
     stream = translator.stream(file, context)
-    return Made(charge_table(stream, rates, own), None, stream, own)
+    return Made(charge_table(stream, rates, tally), stream, tally)
 
 
 def charge_file(path: str, target: str, work: Work, part: Part | None = None) -> Result:

@@ -8,6 +8,7 @@ import random
 from collections import Counter
 from dataclasses import replace
 from decimal import Decimal
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -328,6 +329,15 @@ def test_blocks_hold_whole_jobs(size: int) -> None:
     assert b"".join(found) == data and all(block.endswith(b"\n") for block in found)
     held = [{row.split(b"|")[0].split(b".")[0] for row in block.splitlines()} for block in found]
     assert sum(map(len, held)) == len(set().union(*held)) == 29
+
+
+@pytest.mark.parametrize("text", [line(JobID="7.0") * 300, line(Account="p" * 90_000), line(JobID="7") * 300])
+def test_no_block_grows_without_end(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A job of endless steps, a line that does not end: the reader, whose memory is bounded, has the rest."""
+    monkeypatch.setattr("sssjob.accounting.columnar._MOST", 4000)
+    monkeypatch.setattr("sssjob.accounting.columnar.blocks", partial(blocks, size=1000))
+    data = HEADER + line(JobID="1") + line(JobID="7") + text + line(JobID="8")
+    assert same(data.encode(), rate_set(RATES["one"])).plain == 1
 
 
 def test_recorded_output() -> None:
