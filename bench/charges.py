@@ -92,8 +92,9 @@ def sacct(count: int, steps: bool = False) -> Iterator[str]:
                    f"{_clock(ran)}|{choose.randrange(9999999)}K\n")
 
 
-def sacct_of_gpus(count: int) -> Iterator[str]:
-    """A line a job, with many columns; what it was assigned differs from job to job."""
+def sacct_of_gpus(count: int, letters: bool = False) -> Iterator[str]:
+    """A line a job, with many columns; what it was assigned differs from job to job. letters: beyond ASCII, in a
+    comment now and then, and a control character."""
     choose = random.Random(1)
     yield ("JobID|JobIDRaw|JobName|User|Account|Partition|QOS|Cluster|State|ExitCode|Submit|Eligible|Start|End|"
            "Elapsed|ElapsedRaw|Suspended|AllocCPUS|NCPUS|NNodes|NodeList|ReqTRES|AllocTRES|TotalCPU|ConsumedEnergyRaw|Comment|"
@@ -101,10 +102,11 @@ def sacct_of_gpus(count: int) -> Iterator[str]:
     for n in range(1, count + 1):
         cpus, start, ran, gpus = choose.choice((1, 4, 16)), 1795000000 + n, choose.randrange(60, 9000), 1 + n % 4
         model = choose.choice(("a100", "h100"))
+        comment = "comment" if not letters or n % 10 else "Prüfung" if n % 1000 else "\x07"
         yield (f"{n}|{n}|j{n}|u{n % 50}|p{n % 20}|gpu|{'high' if n % 3 else 'normal'}|colony|COMPLETED|0:0|"
                f"{start - 50}|{start - 50}|{start}|{start + ran}|{_clock(ran)}|{ran}|00:00:00|{cpus}|{cpus}|1|n{n % 9}|"
                f"cpu={cpus},mem={n}M,node=1|billing={cpus},cpu={cpus},energy={7 * n},gres/gpu:{model}={gpus},"
-               f"gres/gpu={gpus},mem={n}M,node=1|{_clock(ran)}|{7 * n}|comment {n}|room {n % 300}\n")
+               f"gres/gpu={gpus},mem={n}M,node=1|{_clock(ran)}|{7 * n}|{comment} {n}|room {n % 300}\n")
 
 
 def sge(count: int) -> Iterator[str]:
@@ -174,7 +176,8 @@ def _charges(count: int, log: bytes) -> Iterator[Measure]:
     yield _measured("a charge, itemised", lambda: len([charge(job, rates) for job in jobs]))
     for title, lines, text, bar in (
             ("", sacct, RATES, 300_000),
-            (", GPUs, memory, energy, all texts different", sacct_of_gpus, MANY_RATES, 50_000)):
+            (", GPUs, memory, energy, all texts different", sacct_of_gpus, MANY_RATES, 50_000),
+            (", and letters beyond ASCII", partial(sacct_of_gpus, letters=True), MANY_RATES, 50_000)):
         yield _measured(f"sacct text to the charge table, by columns{title}",
                         partial(_tabled, "".join(lines(10 * count)).encode(), text), bar)
 

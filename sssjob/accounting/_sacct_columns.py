@@ -6,9 +6,11 @@ a text is done once for each different one.
 
 from __future__ import annotations
 
+from bisect import bisect
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any, Final
 
 from sssjob.accounting._sacct_shapes import NAMES, WHO, Form, Shape, Shapes
@@ -64,15 +66,15 @@ class Columns:
     lists: dict[str, list[Any]] = field(default_factory=dict)
 
     @staticmethod
-    def suit(names: Sequence[str], options: Mapping[str, str]) -> bool:
+    def suit(names: Sequence[str]) -> bool:
         """Whether rows of such columns can be read so, and pyarrow is there to do it."""
-        return (set(names) >= _REQUIRED and len(set(names)) == len(names) and options.get("columns") is None
-                and options.get("delimiter", "|") == "|" and has_arrow())
+        return set(names) >= _REQUIRED and len(set(names)) == len(names) and has_arrow()
 
     @classmethod
-    def of(cls, data: bytes, names: list[str], reading: Reading, shapes: Shapes) -> Columns | None:
-        """The columns of lines of ASCII, of which the last has an end; None where a line is odd: another number of
-        columns, nothing in it, a step whose job does not stand before it, a time that needs the reader."""
+    def of(cls, data: bytes, odd: Sequence[int], names: list[str], reading: Reading, shapes: Shapes) -> Columns | None:
+        """The columns of lines of UTF-8 without control characters, of which the last has an end; None where not all of
+        them have as many columns, where one is empty or a step whose job does not stand before it, or where a time
+        needs the reader. odd: the numbers of lines that need it too."""
         import pyarrow as pa
         import pyarrow.compute as pc
         import pyarrow.csv as csv
@@ -97,11 +99,13 @@ class Columns:
         if odd_steps is None:
             return None
         made = cls(table if whole else table.filter(main), reading, shapes, first, [*first[1:], table.num_rows])
-        return made if made._look(odd_steps, b" " in data) else None
+        odd_jobs = odd_steps.union(bisect(first, line) - 1 for line in odd)
+        return made if made._look(odd_jobs, b" " in data or b"\t" in data or not data.isascii()) else None
 
     # -- which jobs are plain
-    def _look(self, odd_steps: frozenset[int], blanks: bool) -> bool:
-        """Find the plain jobs; False where nothing can be said of the block."""
+    def _look(self, odd: frozenset[int], blanks: bool) -> bool:
+        """Find the plain jobs, of which the odd ones are none; False where nothing can be said of the block. blanks:
+        whether there may be some."""
         import pyarrow as pa
         import pyarrow.compute as pc
 
@@ -112,11 +116,11 @@ class Columns:
                 return False
             self.arrays[name] = found
         jobs = range(len(self.first))
-        self.fits = pa.array([job not in odd_steps for job in jobs] if odd_steps else [True] * len(jobs))
+        self.fits = pa.array([job not in odd for job in jobs] if odd else [True] * len(jobs))
         for name in names & _FORMS.keys():
             self._only(pc.match_substring_regex(self._column(name), _FORMS[name]))
         for name in names.intersection(_NAMED):
-            self._only(pc.less_equal(pc.binary_length(self._column(name)), self.reading.context.limits.identifier))
+            self._only(pc.less_equal(pc.utf8_length(self._column(name)), self.reading.context.limits.identifier))
             if blanks:
                 self._only(pc.greater(self._each(name, _tidy), 0))
         if "qos" in names:      # which sacct says of a job that ended just now; it is no name
@@ -125,6 +129,7 @@ class Columns:
         self._amounts(names)
         self._lasted(names)
         self._worked(names)
+        self._again()
         self.plain = pc.indices_nonzero(self.fits).to_pylist()
         return True
 
@@ -253,6 +258,16 @@ class Columns:
             had = pc.multiply(pc.multiply(pc.add(wall, 60), processors), 2)
             self._only(pc.or_(pc.equal(processors, 0), pc.less_equal(most, had)))
 
+    def _again(self) -> None:
+        """Leave a run to the reader whose job runs once more in the next row, where that one is: the steps of a row
+        that is rejected are those of the run before it."""
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        ids = self._column("jobid")
+        again = pc.and_(pc.equal(ids[:-1], ids[1:]), pc.invert(self.fits[1:]))
+        self._only(pa.concat_arrays([pc.invert(again), pa.array([True])]))
+
     # -- shapes
     def by_shape(self) -> dict[Shape, Sequence[int]]:
         """The plain jobs by their shape."""
@@ -363,10 +378,9 @@ class Columns:
         """Take no other jobs as plain."""
         self.plain = jobs
 
-    def odd(self) -> Iterable[int]:
-        """The numbers of the jobs that are not plain."""
-        plain = set(self.plain)
-        return (job for job in range(len(self.first)) if job not in plain)
+    def odd(self) -> list[range]:
+        """The jobs that are not plain, those together that follow each other."""
+        return [range(one + 1, other) for one, other in pairwise([-1, *self.plain, len(self.first)]) if other > one + 1]
 
     def lines_of_plain(self) -> int:
         """How many lines the plain jobs have."""

@@ -10,7 +10,6 @@ where the columns do not suit, all of them do.
 from __future__ import annotations
 
 import io
-import re
 from array import array
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
@@ -29,7 +28,7 @@ from sssjob.model import Job
 from sssjob.translators.base import ReadContext
 from sssjob.translators.records._lines import Line, lines, numbered
 from sssjob.translators.records.base import Counts
-from sssjob.translators.records.sacct import Rows
+from sssjob.translators.records.sacct import TRANSLATOR, Rows
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -37,25 +36,29 @@ if TYPE_CHECKING:
 __all__ = ["SacctTable", "blocks"]
 
 _PRINTABLE: Final = bytes((10, *range(32, 127)))
-_HEADER: Final = re.compile(rb"\njobid", re.IGNORECASE)
+_ODD: Final = bytes(byte for byte in range(256) if byte not in _PRINTABLE)
 _BLOCK: Final = 8 << 20
+_MOST: Final = 64 << 20     # bytes of a block in which no job ends
 _FIRST: Final = 1 << 20     # bytes of a header
 _WORD: Final = 1 << 63
 
 
-def blocks(file: BinaryIO, is_step: Callable[[bytes], bool], size: int = _BLOCK, rest: bytes = b"") -> Iterator[bytes]:
-    """Blocks of whole lines; the last job of one, with its steps, is the first of the next. rest: what was read."""
+def blocks(file: BinaryIO, job: Callable[[bytes], bytes], size: int = _BLOCK) -> Iterator[bytes]:
+    """Blocks of whole lines; the last job of one, with its steps and runs, is the first of the next. job: of a line.
+    Where no job ends, more than _MOST bytes are a block of their own, wherever that ends."""
+    rest = b""
     while piece := file.read(size):
         rest += piece
-        end = rest.rfind(b"\n") + 1
-        at = end
+        at, last = rest.rfind(b"\n") + 1, None
         while at > 0:
-            at = rest.rfind(b"\n", 0, at - 1) + 1
-            if not is_step(rest[at:rest.find(b"\n", at)]):
+            before = rest.rfind(b"\n", 0, at - 1) + 1
+            whose = job(rest[before:at - 1])
+            if whose != last is not None:
                 break
-        if at > 0:
-            yield rest[:at]
-            rest = rest[at:]
+            at, last = before, whose
+        if at > 0 or len(rest) > _MOST:
+            yield rest[:at or None]
+            rest = rest[at:] if at > 0 else b""
     if rest:
         yield rest
 
@@ -85,6 +88,8 @@ class SacctTable:
 
     def batches(self, file: BinaryIO) -> Iterator[Batch]:
         """The rows, a batch a block."""
+        parting = TRANSLATOR.parting
+        assert parting is not None and parting.header is not None and parting.again is not None
         first = file.readline(_FIRST)
         if not first.endswith(b"\n") or first.translate(None, _PRINTABLE):
             yield from charge_table(self.reading.jobs(_joined(chain((first,), _pieces(file)))), self.rates, self.tally)
@@ -96,21 +101,13 @@ class SacctTable:
         self.lines = 1
         names = [*self.reading.columns, *[""] * (header.text.count("|") + 1 - len(self.reading.columns))]
         self.shapes = Shapes(self.context, self.rates, self.reading.columns)
-        if not Columns.suit(names, self.context.options) or not self.shapes.known:
+        job = parting.header(first, self.context.options) if Columns.suit(names) and self.shapes.known else None
+        if job is None:
             yield from charge_table(self._reader(_pieces(file)), self.rates, self.tally)
             return
-        yield from self._blocks(file, names)
-
-    def _blocks(self, file: BinaryIO, names: list[str]) -> Iterator[Batch]:
-        at = names.index("jobid")
-
-        def is_step(line: bytes) -> bool:
-            fields = line.split(b"|", at + 1)
-            return at < len(fields) and (b"." in fields[at] or b"+" in fields[at])
-
-        parts = blocks(file, is_step)
-        for data in parts:
-            if data[:5].lower() == b"jobid" or _HEADER.search(data):        # other columns may follow
+        parts = blocks(file, job)
+        for data in parts:      # the reader has the rest where other columns may follow, or no job ends
+            if len(data) > _MOST or parting.again.search(b"\n" + data[:5]) or parting.again.search(data):
                 yield from charge_table(self._reader(chain((data,), parts)), self.rates, self.tally)
                 return
             made = self._block(data, names)
@@ -131,16 +128,22 @@ class SacctTable:
     # -- by columns
     def _block(self, data: bytes, names: list[str]) -> pa.RecordBatch | None:
         """The rows of a block; None where it has to be read line by line."""
-        if not data.endswith(b"\n") or data.translate(None, _PRINTABLE):
+        import pyarrow.compute as pc
+
+        if not data.endswith(b"\n"):
             return None
-        read = Columns.of(data, names, self.reading, self.shapes)
+        read = Columns.of(*_fit(data, self.context.limits.text), names, self.reading, self.shapes)
         if read is None:
             return None
         charges, reasons = self._charges(read)
         made = self._batch(read, charges, reasons)
-        if len(read.plain) == len(read.first):
-            return made
-        return self._together(read, made, data.split(b"\n"))
+        nameless = pc.index(made["machine"].is_null(), True).as_py()
+        first = None if nameless < 0 else read.plain[nameless]
+        if len(read.plain) < len(read.first):
+            made = self._together(read, made, data.split(b"\n"), first)
+        if first is not None:
+            self.reading.nameless(self.lines + read.first[first] + 1)
+        return made
 
     def _charges(self, read: Columns) -> tuple[list[int], list[str | None]]:
         """(multiples of the smallest amount, reasons why there is no charge) of the plain jobs, of which those leave
@@ -198,11 +201,17 @@ class SacctTable:
         tally.charged += jobs - len(without)
         tally.total += Decimal(f"{sum(charges) * self._units}e-{self.rates.precision}")
 
-    def _together(self, read: Columns, made: pa.RecordBatch, texts: list[bytes]) -> pa.RecordBatch:
-        """The plain rows and those of the reader, in the order of the lines."""
+    def _together(self, read: Columns, made: pa.RecordBatch, texts: list[bytes],
+                  nameless: int | None) -> pa.RecordBatch:
+        """The plain rows and those of the reader, in the order of the lines. nameless: the first plain job that names
+        no machine."""
         import pyarrow as pa
 
-        jobs = list(self.reading.jobs_of(self._odd(read, texts)))
+        jobs: list[Job] = []
+        for odd in read.odd():
+            if nameless is not None and odd.start > nameless:
+                self.reading.nameless(self.lines + read.first[nameless] + 1)
+            jobs += self.reading.jobs_of(self._lines(read, odd, texts))
         rows = batch(self._rows(jobs), self.rates)
         places = [read.first[job] for job in read.plain] + [job.line - self.lines - 1 for job in jobs]
         order = sorted(range(len(places)), key=places.__getitem__)
@@ -210,10 +219,26 @@ class SacctTable:
         found = table.to_batches()
         return found[0] if found else rows
 
-    def _odd(self, read: Columns, texts: list[bytes]) -> Iterator[Line]:
-        """The lines of the jobs that are not plain."""
-        at = (number for job in read.odd() for number in range(read.first[job], read.last[job]))
+    def _lines(self, read: Columns, jobs: range, texts: list[bytes]) -> Iterator[Line]:
+        """The lines of jobs that follow each other."""
+        at = range(read.first[jobs[0]], read.last[jobs[-1]])
         return numbered(((self.lines + number + 1, texts[number]) for number in at), self.context.limits.text)
+
+
+def _fit(data: bytes, most: int) -> tuple[bytes, list[int]]:
+    """(the lines, the numbers of those that the reader does not take as they are): too long ones, and those that have
+    control characters or bytes that are no UTF-8, which are left out here. most: bytes of a line."""
+    if len(data) <= most and not data.translate(None, _PRINTABLE):
+        return data, []
+    raws, odd = data.split(b"\n"), list[int]()
+    for at, raw in enumerate(raws):
+        if len(raw) <= most and not raw.translate(None, _PRINTABLE):
+            continue
+        (line,) = numbered([(at, raw)], most)
+        if line.long or line.note or line.text.encode() != raw:
+            odd.append(at)
+            raws[at] = raw.translate(None, _ODD)
+    return b"\n".join(raws), odd
 
 
 def _pieces(file: BinaryIO) -> Iterator[bytes]:

@@ -21,7 +21,7 @@ from sssjob.findings import Finding
 from sssjob.translators.records.base import Parting, RecordTranslator
 from sssjob.translators.registry import get
 
-__all__ = ["Part", "cut", "in_order", "opened_part"]
+__all__ = ["Part", "cut", "merged", "opened_part"]
 
 #: Bytes of a part, at least: below, a process is not worth its start.
 LEAST: int = 4 << 20
@@ -60,16 +60,17 @@ def cut(path: str, source: str, options: Mapping[str, str], most: int) -> list[P
 
 
 def _ranges(data: mmap.mmap, parting: Parting, options: Mapping[str, str], most: int) -> Iterator[Part]:
-    head, goes_on = b"", None
+    head, job = b"", None
     if parting.header is not None:
         head = data[:data.find(b"\n", 0, _HEAD) + 1]
-        goes_on = parting.header(head, options) if head else None
-        if goes_on is None or (parting.again is not None and parting.again.search(data, len(head) - 1)):
+        job = parting.header(head, options) if head else None
+        if job is None or (parting.again is not None and parting.again.search(data, len(head) - 1)):
             return
     edges = [0]
     for n in range(1, most):
         at = data.find(b"\n", max(len(data) * n // most, len(head))) + 1
-        while goes_on is not None and at and at < len(data) and goes_on(data[at:_end(data, at)]):
+        last = b"" if job is None else job(data[data.rfind(b"\n", 0, max(at - 1, 0)) + 1:at])
+        while job is not None and at and at < len(data) and job(data[at:_end(data, at)]) == last:
             at = _end(data, at)
         if edges[-1] < at < len(data):
             edges.append(at)
@@ -134,7 +135,7 @@ def _own(lines: Sequence[bytes], part: Part) -> Iterator[bytes]:
         yield line if (crc32(found[1].strip()) % count if found is not None else 0) == number else b""
 
 
-def in_order(parts: Sequence[tuple[Part, Sequence[Finding]]]) -> list[Finding]:
+def merged(parts: Sequence[tuple[Part, Sequence[Finding]]]) -> list[Finding]:
     """The findings of all parts by line, as one reader would give them: what it says once is there once."""
     found = [f if not part.before or not f.line else replace(f, line=f.line + part.before)
              for part, findings in parts for f in findings]

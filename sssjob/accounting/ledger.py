@@ -45,6 +45,7 @@ from sssjob.accounting.entries import (
     row_of,
     stated,
 )
+from sssjob.accounting.facts import Reason
 from sssjob.accounting.pricing import Charge, Uncharged, charge, quote
 from sssjob.accounting.rates import RateSet, read_rates
 from sssjob.accounting.store import Store
@@ -232,6 +233,9 @@ class Ledger:
             if not recharge:
                 return Posted("other-rates", self.entry(old[0]))
         priced = charge(job, used, defaults)
+        if rates.attempts == "last" and self.store.one(
+                "SELECT 1 FROM charges WHERE machine = ? AND job = ? AND start > ?", key):
+            priced = Uncharged(Reason.EARLIER_ATTEMPT, "a later attempt of the job is charged")
         if isinstance(priced, Uncharged):
             if old is not None:
                 self._reverse(old[0], key, f"not chargeable any more: {priced.reason}")

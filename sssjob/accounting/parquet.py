@@ -17,7 +17,7 @@ from sssjob.findings import escape
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["ParquetTable", "parquet_table"]
+__all__ = ["ParquetTable", "batches_of", "parquet_table"]
 
 
 class ParquetTable:
@@ -32,6 +32,14 @@ class ParquetTable:
     def add(self, batch: pa.RecordBatch) -> None:
         """Write the rows of a batch."""
         self._writer.write_batch(batch)
+
+
+def batches_of(path: str) -> Iterator[pa.RecordBatch]:
+    """The rows of a charge table."""
+    import pyarrow.parquet as parquet
+
+    with parquet.ParquetFile(path) as file:
+        yield from file.iter_batches()
 
 
 @contextmanager

@@ -12,27 +12,26 @@ import os
 import socket
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from importlib import import_module
+from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, Final
+from typing import Any, BinaryIO, Final, NamedTuple
 
 from sssjob.accounting.columnar import SacctTable
-from sssjob.accounting.cuts import Part, cut, in_order, opened_part
-from sssjob.accounting.parquet import parquet_table
+from sssjob.accounting.cuts import Part, cut, merged, opened_part
+from sssjob.accounting.parquet import batches_of, parquet_table
 from sssjob.accounting.rates import RateSet, read_rates
 from sssjob.accounting.table import Batch, Tally, charge_table
 from sssjob.errors import AccessError, SSSJobError, UsageError
 from sssjob.findings import Finding, Findings, Policy, escape
 from sssjob.limits import LIMITS
+from sssjob.processes import Stops, in_order
 from sssjob.translators.base import ReadContext
-from sssjob.translators.records.base import Counts, RecordTranslator
+from sssjob.translators.records.base import Counts, RecordTranslator, Stream
 from sssjob.translators.registry import get
-
-if TYPE_CHECKING:
-    pass
 
 __all__ = ["Result", "Work", "charge_file", "in_pool", "names_of", "on_dask", "tables"]
 
@@ -68,20 +67,13 @@ class Made:
     """The batches of one log, and what has become of its records and jobs when they are through."""
 
     batches: Iterator[Batch]
-    table: SacctTable | None
-    stream: Any
-    own: Tally
+    source: SacctTable | Stream
+    tally: Tally
 
     @property
     def counts(self) -> Counts:
         """Of the records."""
-        counts: Counts = self.stream.counts if self.table is None else self.table.counts
-        return counts
-
-    @property
-    def tally(self) -> Tally:
-        """Of the jobs."""
-        return self.own if self.table is None else self.table.tally
+        return self.source.counts
 
 
 def tables(file: BinaryIO, source: str, context: ReadContext, rates: RateSet) -> Made:
@@ -89,12 +81,12 @@ def tables(file: BinaryIO, source: str, context: ReadContext, rates: RateSet) ->
     translator = get(source)
     if not isinstance(translator, RecordTranslator) or translator.stream is None:
         raise UsageError(f"{source} is no format of accounting logs")
-    own = Tally()
+    tally = Tally()
     if translator.name == "sacct":
-        table = SacctTable(context, rates)
-        return Made(table.batches(file), table, None, own)
+        table = SacctTable(context, rates, tally)
+        return Made(table.batches(file), table, tally)
     stream = translator.stream(file, context)
-    return Made(charge_table(stream, rates, own), None, stream, own)
+    return Made(charge_table(stream, rates, tally), stream, tally)
 
 
 def charge_file(path: str, target: str, work: Work, part: Part | None = None) -> Result:
@@ -110,12 +102,18 @@ def charge_file(path: str, target: str, work: Work, part: Part | None = None) ->
                 for batch in made.batches:
                     table.add(batch)
         result.counts, result.tally = made.counts, made.tally
-    except (SSSJobError, MemoryError) as error:
-        result.error = str(error) or type(error).__name__
-        result.gone = isinstance(error, AccessError)
-    except OSError as error:
-        result.error, result.gone = f"{escape(str(error.filename or path))}: {error.strerror or error}", True
+    except (SSSJobError, MemoryError, OSError) as error:
+        _failed(result, error)
     result.findings, result.overflow = list(findings), findings.overflow
+    return result
+
+
+def _failed(result: Result, error: Exception) -> Result:
+    if isinstance(error, OSError):
+        result.error = f"{escape(str(error.filename or result.path))}: {error.strerror or error}"
+    else:
+        result.error = str(error) or type(error).__name__
+    result.gone = isinstance(error, (OSError, AccessError))
     return result
 
 
@@ -134,62 +132,100 @@ def names_of(paths: Sequence[str], folder: str) -> list[tuple[str, str]]:
     return made
 
 
+class _Piece(NamedTuple):
+    """A log, or a part of it, and the file that one process makes of it."""
+
+    path: str
+    made: str
+    part: Part | None
+
+
 def in_pool(files: Sequence[tuple[str, str]], work: Work, jobs: int) -> Iterator[Result]:
-    """File by file in so many processes, each result when it is there; where there are fewer logs than processes, large
-    ones in parts."""
+    """File by file in so many processes; where there are fewer logs than processes, large ones in parts. The tables
+    are made in a temporary folder beside their places, which have to be in one folder.
+
+    A process that dies costs the log that it was at, when that ends a second one too. What goes wrong in a part is
+    found once more in the whole. Raises AccessError where nothing can be written there.
+    """
     if jobs <= 1:
         yield from (charge_file(path, target, work) for path, target in files)
         return
-    parts = {path: _parts(path, work, jobs // len(files)) for path, _ in files} if len(files) < jobs else {}
-    with ProcessPoolExecutor(jobs) as pool:
-        waiting: dict[Any, str] = {}
-        try:
-            for path, target in files:
-                if not parts.get(path):
-                    waiting[pool.submit(charge_file, path, target, work)] = path
-            for path, target in files:
-                if parts.get(path):
-                    yield _in_parts(pool, path, target, work, parts[path])
-            for future in as_completed(waiting):
-                yield _result(future, waiting[future])
-        finally:
-            pool.shutdown(cancel_futures=True)
+    most, torn = jobs // max(len(files), 1), list[tuple[str, str]]()
+    for file, result in _spread(files, [_parts(path, work, most) for path, _ in files], work, jobs):
+        if result is None:
+            torn.append(file)
+        else:
+            yield result
+    yield from (result for _, result in _spread(torn, [[None]] * len(torn), work, jobs) if result is not None)
 
 
-def _parts(path: str, work: Work, most: int) -> list[Part]:
+def _parts(path: str, work: Work, most: int) -> Sequence[Part | None]:
     with suppress(OSError, ValueError):         # whoever reads it says so
-        return cut(path, work.source, work.options, most)
-    return []
+        return (most > 1 and cut(path, work.source, work.options, most)) or [None]
+    return [None]
 
 
-def _in_parts(pool: ProcessPoolExecutor, path: str, target: str, work: Work, parts: Sequence[Part]) -> Result:
-    """One table of the parts of a log, in their order. What goes wrong in a part is found once more in the whole."""
-    with tempfile.TemporaryDirectory(prefix=".sssjob-", dir=Path(os.path.abspath(target)).parent) as folder:
-        names = [os.path.join(folder, f"{n}.parquet") for n in range(len(parts))]
-        waiting = [pool.submit(charge_file, path, name, work, part) for name, part in zip(names, parts, strict=True)]
-        made = [_result(future, path) for future in waiting]
-        if any(result.error for result in made):
-            return _result(pool.submit(charge_file, path, target, work), path)
-        return _joined(Result(path), target, work, list(zip(names, parts, made, strict=True)))
+def _spread(files: Sequence[tuple[str, str]], parts: Sequence[Sequence[Part | None]], work: Work,
+            jobs: int) -> Iterator[tuple[tuple[str, str], Result | None]]:
+    """(file, its result) in their order; None where one of several parts went wrong. parts: of each file."""
+    if not files:
+        return
+    above = Path(os.path.abspath(files[0][1])).parent
+    try:
+        folder = tempfile.TemporaryDirectory(prefix=".sssjob-", dir=above)
+    except OSError as error:
+        raise AccessError(escape(str(above)), error.strerror or str(error)) from None
+    with folder:
+        pieces = [[_Piece(path, os.path.join(folder.name, f"{n}-{m}.parquet"), part) for m, part in enumerate(some)]
+                  for n, ((path, _), some) in enumerate(zip(files, parts, strict=True))]
+        results = in_order(partial(_charged, work), _died, [piece for some in pieces for piece in some], jobs, Stops())
+        for (path, target), some in zip(files, pieces, strict=True):
+            made = list(islice(results, len(some)))
+            torn = len(made) > 1 and any(result.error for result in made)
+            yield (path, target), None if torn else _placed(target, work, some, made)
 
 
-def _joined(whole: Result, target: str, work: Work, made: Sequence[tuple[str, Part, Result]]) -> Result:
+def _charged(work: Work, piece: _Piece) -> Result:
+    try:
+        return charge_file(piece.path, piece.made, work, piece.part)
+    except Exception as error:          # of one log; the others go on
+        return _ended(piece.path, error)
+
+
+def _died(piece: _Piece) -> Result:
+    return Result(piece.path, error=f"{escape(piece.path)}: the process that charged it died")
+
+
+def _ended(path: str, error: Exception) -> Result:
+    return Result(path, error=f"{escape(path)}: {type(error).__name__}: {escape(str(error), 200)}")
+
+
+def _placed(target: str, work: Work, pieces: Sequence[_Piece], made: Sequence[Result]) -> Result:
+    """Put the table of a log into its place; it comes of all its pieces, in their order."""
+    result = made[0] if len(made) == 1 else Result(pieces[0].path)
+    try:
+        if len(made) > 1:
+            _joined(result, target, work, [(p.made, p.part, r) for p, r in zip(pieces, made, strict=True) if p.part])
+        elif not result.error:
+            os.replace(pieces[0].made, target)
+    except (SSSJobError, OSError) as error:
+        return _failed(Result(result.path), error)
+    return result
+
+
+def _joined(whole: Result, target: str, work: Work, made: Sequence[tuple[str, Part, Result]]) -> None:
     """Put the tables of parts together, and what was found in them."""
-    import pyarrow.parquet as parquet
-
     with parquet_table(target, read_rates(work.rates)) as table:
         for name, _, _ in made:
-            with parquet.ParquetFile(name) as file:
-                for batch in file.iter_batches():
-                    table.add(batch)
+            for batch in batches_of(name):
+                table.add(batch)
     for _, _, result in made:
         whole.counts.add(result.counts)
         whole.tally.add(result.tally)
         whole.overflow += result.overflow
-    found = in_order([(part, result.findings) for _, part, result in made])
+    found = merged([(part, result.findings) for _, part, result in made])
     whole.findings = found[:LIMITS.findings]
     whole.overflow += len(found) - len(whole.findings)
-    return whole
 
 
 def on_dask(files: Sequence[tuple[str, str]], work: Work, address: str) -> Iterator[Result]:
@@ -233,6 +269,6 @@ def _result(future: Any, path: str) -> Result:
     try:
         made: Result = future.result()
     except Exception as error:          # whatever the end of a worker raises
-        return Result(path, error=f"{escape(path)}: {type(error).__name__}: {escape(str(error), 200)}")
+        return _ended(path, error)
     made.path = path
     return made

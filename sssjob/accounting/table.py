@@ -60,6 +60,15 @@ class Tally:
         self.total += other.total
         self.reasons.update(other.reasons)
 
+    def give_up(self, amount: Decimal | None, reason: str | None, why: str) -> None:
+        """Count a job that was charged an amount, or was not for a reason, as not charged for another one."""
+        if amount is not None:
+            self.charged -= 1
+            self.total -= amount
+        self.reasons[why] += 1
+        self.reasons.subtract(() if reason is None else (reason,))
+        self.reasons = +self.reasons
+
 
 @dataclass(frozen=True, slots=True)
 class RowBatch:

@@ -81,13 +81,18 @@ class _Logs:
     def batches(self, beside: str = "") -> Iterable[Any]:
         """The batches of all logs, one after another; then what became of the records and jobs is told. beside: the
         folder for what several processes make."""
-        return self._one_by_one() if self.jobs == 1 else self._side_by_side(beside)
+        from sssjob.accounting.attempts import settled
 
-    def _one_by_one(self) -> Iterable[Any]:
+        whole, read = Tally(), list[Counts]()
+        made = self._one_by_one(whole, read) if self.jobs == 1 else self._side_by_side(whole, read, beside)
+        yield from settled(made, self.rates, whole, beside or None)
+        _counted(self.session, whole, self.rates, read)
+
+    def _one_by_one(self, whole: Tally, read: list[Counts]) -> Iterable[Any]:
         from sssjob.accounting.partitions import tables
         from sssjob.translators.base import ReadContext
 
-        session, whole, read = self.session, Tally(), list[Counts]()
+        session = self.session
         for name in self.names:
             with session.tolerant(name), bounded(name), self.looked.opened(name) as file:
                 context = ReadContext(name, Findings(name), session.profile, session.policy, options=self.options)
@@ -99,15 +104,12 @@ class _Logs:
                 _records(session, name, made.counts)
                 whole.add(made.tally)
                 read.append(made.counts)
-        _counted(session, whole, self.rates, read)
 
-    def _side_by_side(self, beside: str) -> Iterable[Any]:
+    def _side_by_side(self, whole: Tally, read: list[Counts], beside: str) -> Iterable[Any]:
         """Made by several processes as Parquet, read back in the order of the logs."""
-        import pyarrow.parquet as parquet
-
+        from sssjob.accounting.parquet import batches_of
         from sssjob.accounting.partitions import in_pool, names_of
 
-        whole, read = Tally(), list[Counts]()
         with tempfile.TemporaryDirectory(prefix=".sssjob-", dir=beside or None) as folder:
             pairs = names_of(self.names, folder)
             done: defaultdict[str, list[Result]] = defaultdict(list)
@@ -120,13 +122,11 @@ class _Logs:
                 awaited[name] = 0               # one that is named twice is there twice
                 result = done[name].pop()
                 if os.path.exists(made):
-                    with parquet.ParquetFile(made) as file:
-                        yield from file.iter_batches()
+                    yield from batches_of(made)
                     os.unlink(made)
                 _told(self.session, result)
                 whole.add(result.tally)
                 read.append(result.counts)
-        _counted(self.session, whole, self.rates, read)
 
     def _work(self) -> Work:
         from sssjob.accounting.partitions import Work
@@ -162,21 +162,34 @@ class _Logs:
 
     def folder(self, folder: str, dask: str | None) -> int:
         """A Parquet file for each log; the exit status."""
-        from sssjob.accounting.partitions import in_pool, names_of, on_dask
+        from sssjob.accounting.attempts import settle
+        from sssjob.accounting.partitions import names_of
 
         try:
             os.makedirs(folder, exist_ok=True)
         except OSError as error:
             raise AccessError(escape(folder), error.strerror or str(error)) from None
-        pairs = names_of(self.names, folder)
+        pairs, whole, read = names_of(self.names, folder), Tally(), list[Counts]()
+        if self.rates.attempts == "last":
+            with tempfile.TemporaryDirectory(prefix=".sssjob-", dir=folder) as beside:
+                made = names_of(self.names, beside)
+                self._made(made, dask, whole, read)
+                settle([(path, target) for (_, path), (_, target) in zip(made, pairs, strict=True)
+                        if os.path.exists(path)], self.rates, whole)
+        else:
+            self._made(pairs, dask, whole, read)
+        _counted(self.session, whole, self.rates, read)
+        return self.session.status()
+
+    def _made(self, pairs: Sequence[tuple[str, str]], dask: str | None, whole: Tally, read: list[Counts]) -> None:
+        """Make the Parquet file of each log, and tell what became of it."""
+        from sssjob.accounting.partitions import in_pool, on_dask
+
         results = in_pool(pairs, self._work(), self.jobs) if dask is None else on_dask(pairs, self._work(), dask)
-        whole, read = Tally(), list[Counts]()
         for result in results:
             _told(self.session, result)
             whole.add(result.tally)
             read.append(result.counts)
-        _counted(self.session, whole, self.rates, read)
-        return self.session.status()
 
 
 def _told(session: Session, result: Result) -> None:

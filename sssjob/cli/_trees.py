@@ -22,11 +22,11 @@ from typing import TYPE_CHECKING, Any, Final
 from sssjob.cli._app import status_of
 from sssjob.cli._files import emit, file_name, read_bytes, write_file
 from sssjob.cli._findings import problem
-from sssjob.cli._pool import Stopped, in_order, processes, stoppable
 from sssjob.cli._tables import table
 from sssjob.conversion import Conversion, singles
 from sssjob.errors import AccessError, RejectedError, UsageError
 from sssjob.findings import Finding, Findings, escape
+from sssjob.processes import Stopped, in_order, processes, stoppable
 from sssjob.translators.recognise import NoFormatError
 
 if TYPE_CHECKING:

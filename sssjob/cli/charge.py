@@ -75,16 +75,13 @@ def _charged(session: Session, names: tuple[str, ...], rates_file: str, source: 
 
 
 def _document(session: Session, document: Document, file: str, rates: RateSet, itemise: bool, output: str) -> int:
-    from sssjob.accounting import Reason, Uncharged, charge
+    from sssjob.accounting import Uncharged
+    from sssjob.accounting.attempts import charges
     from sssjob.writer import write_document
 
     tally = Tally(session, file, "charged", rates)
     records = []
-    earlier = _earlier(document) if rates.attempts == "last" else ()
-    for job, defaults in document.jobs():
-        made = charge(job, rates, defaults)
-        if id(job) in earlier:
-            made = Uncharged(Reason.EARLIER_ATTEMPT, "a later attempt of the job is charged")
+    for job, made in charges(document, rates):
         records.append(tally.add(job, made))
         if isinstance(made, Uncharged):
             session.warnings += 1
@@ -103,17 +100,6 @@ def _document(session: Session, document: Document, file: str, rates: RateSet, i
     if not (session.as_json or session.quiet):
         say(str(tally))
     return session.status()
-
-
-def _earlier(document: Document) -> set[int]:
-    """Identities of the jobs of which the document has a later attempt: the same Machine and Id, started later."""
-    attempts: dict[tuple[str, str], list[tuple[int, int]]] = {}
-    for job, _ in document.jobs():
-        start = job.value("StartTime")
-        if isinstance(start, int):
-            key = str(job.value("Machine") or ""), str(job.value("Id") or "")
-            attempts.setdefault(key, []).append((start, id(job)))
-    return {job for found in attempts.values() for _, job in sorted(found)[:-1]}
 
 
 def _fill(session: Session, file: str, job: Job, made: Charge) -> None:

@@ -5,7 +5,10 @@ from __future__ import annotations
 import io
 import os
 import random
+from collections import Counter
+from dataclasses import replace
 from decimal import Decimal
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,12 +16,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sssjob.accounting import Charge, charge
+from sssjob.accounting import Charge
+from sssjob.accounting.attempts import charges, settled
 from sssjob.accounting.columnar import SacctTable, blocks
 from sssjob.accounting.rates import RateSet
 from sssjob.accounting.table import COLUMNS, RowBatch, Tally, charge_table
 from sssjob.errors import UsageError
 from sssjob.findings import Findings
+from sssjob.limits import LIMITS
 from sssjob.reader import read_document
 from sssjob.translators import ReadContext, WriteContext, get
 from sssjob.translators.records.base import RecordTranslator
@@ -74,8 +79,8 @@ def columns(data: bytes, rates: RateSet, **options: str) -> tuple[list[dict[str,
 
 
 def findings(context: ReadContext) -> list[tuple[str, str, str, int]]:
-    """By line; that no machine is named is told where the reader was needed."""
-    return sorted((f.rule, f.subject, f.message, f.line) for f in context.findings if f.subject != "Machine")
+    """By line."""
+    return sorted((f.rule, f.subject, f.message, f.line) for f in context.findings)
 
 
 def same(data: bytes, rates: RateSet, **options: str) -> SacctTable:
@@ -178,6 +183,25 @@ def test_blanks_are_those_of_the_reader() -> None:
     assert (table.plain, len({row["charge"] for row in columns(data, table.rates)[0]})) == (1, 1)
 
 
+@pytest.mark.parametrize(("text", "plain"), [
+    ("Jürgen", 4), ("山田 太郎", 4), ("a\u200bb", 4), ("a\u00a0", 3), ("a\tb", 3), ("\u2003a", 3), ("a\x07", 3),
+    ("a\x85", 3), ("a\udcff", 3), ("ü" * 200, 4),
+])
+def test_letters_beyond_ascii(text: str, plain: int) -> None:
+    """A name in whatever script is as plain as another; an odd byte costs its own job the fast way, and no other."""
+    data = HEADER + line(JobID="1") + line(JobID="2", User=text) + line(JobID="3") + line(JobID="4", Account="ä")
+    assert same(data.encode("utf-8", "surrogateescape"), rate_set(RATES["many"])).plain == plain
+
+
+def test_a_line_that_is_too_long() -> None:
+    """It is rejected as the reader does; the others are plain."""
+    rates, context = rate_set(RATES["one"]), ReadContext(findings=Findings("-"), limits=replace(LIMITS, text=500))
+    table = SacctTable(context, rates)
+    data = HEADER + line(JobID="1") + line(JobID="2", User="u" * 600) + line(JobID="3")
+    made = [row["id"] for batch in table.batches(io.BytesIO(data.encode())) for row in batch.to_pylist()]
+    assert (made, table.plain, table.counts.reasons) == (["1", "3"], 2, {"too-long": 1})
+
+
 def test_findings_are_those_of_the_reader() -> None:
     """Columns that are not carried over are told once, records by their lines, however a block is read."""
     data = (HEADER.replace("QOS", "Site") + line(JobID="1") + line(JobID="2", State="NEW") + line(JobID="3") + line(
@@ -207,7 +231,7 @@ LINES = (
     "VBR Memory 3 metric = \"Max\"", 'NBM Queue=gpu 2 when = { User = "u1" }', "VBU Duration 0.1",
 )
 SETTINGS = ("precision = 4", 'rounding = "down"', "minimum = 0.5", "granularity = 60", 'combine = "max"',
-            'system_faults = "free"', 'attempts = "committed"', "step = 0.25")
+            'system_faults = "free"', 'attempts = "committed"', 'attempts = "last"', "step = 0.25")
 #: Column -> what the fuzz test writes into it; the first text fits the others.
 FUZZ: dict[str, list[str]] = {
     "JobID": [], "State": ["COMPLETED", "FAILED", "NODE_FAIL", "RUNNING", "COMPLETED ", ""],
@@ -230,31 +254,40 @@ FUZZ: dict[str, list[str]] = {
     "Timelimit": ["01:00:00", "x", "1x"], "ExitCode": ["0:0", "", "1:0", "0"],
     "Eligible": ["1795000000", "Unknown", ""],
 }
+#: What any text may have in it: letters beyond ASCII, blanks and control characters of all kinds, bytes that are no
+#: UTF-8.
+ANYWHERE = ("ü", "日本", "\u00a0", "\u2003", "\u200b", "\u2028", "\u0085", "\t", "\r", "\x07", "\x7f", "\udcff",
+            "\udcc3")
 REQUIRED = ("JobID", "State", "Start", "End", "ElapsedRaw")
 
 
 def log(choose: random.Random) -> bytes:
-    """Some jobs, maybe with steps, in some of the columns, most of whose texts are as they should be."""
+    """Some jobs, maybe with steps, in some of the columns, most of whose texts are as they should be; some jobs run
+    twice."""
     names = [name for name in FUZZ if choose.random() < (0.97 if name in REQUIRED else 0.6)]
     choose.shuffle(names)
     texts = ["|".join(names) + "\n"]
     odd = choose.choice((0.0, 0.02, 0.1))
-    for number in range(1, choose.randrange(2, 12)):
+    jobs = [*range(1, choose.randrange(2, 12)), *choose.choices(range(1, 12), k=choose.choice((0, 0, 2, 6)))]
+    for number in jobs:
         row = {name: choose.choice(said) if choose.random() < odd else said[0] for name, said in FUZZ.items() if said}
         if choose.random() < 0.5:
             row["ElapsedRaw"] = row["ElapsedRaw"].replace("60", "59")
+        if choose.random() < odd:
+            name = choose.choice([name for name, said in FUZZ.items() if said])
+            row[name] = choose.choice(("{1}{0}", "{0}{1}", "{0}{1}x")).format(row[name], choose.choice(ANYWHERE))
+        row["Start"] = row["Start"].replace("000000", f"00000{choose.randrange(3)}")
         for ident in (str(number), f"{number}.batch")[:choose.choice((1, 1, 2))]:
             texts.append("|".join(ident if name == "JobID" else row[name] for name in names) + "\n")
-    return "".join(texts).encode()
+    return "".join(texts).encode("utf-8", "surrogateescape")
 
 
 def by_document(data: bytes, rates: RateSet) -> list[tuple[object, ...]]:
     """(Id, charge, reason) of the jobs of the document that the log becomes."""
     context = ReadContext(findings=Findings("-"), options={"timezone": "UTC"})
     text = get("sss").write(get("sacct").read(data, context), WriteContext())
-    charges = [(job.id, charge(job, rates, defaults)) for job, defaults in read_document(text.encode()).jobs()]
-    return [(id, made.amount, "") if isinstance(made, Charge) else (id, None, str(made.reason))
-            for id, made in charges]
+    return [(job.id, made.amount, "") if isinstance(made, Charge) else (job.id, None, str(made.reason))
+            for job, made in charges(read_document(text.encode()), rates)]
 
 
 @settings(max_examples=120, deadline=None)
@@ -263,15 +296,20 @@ def test_a_log_is_charged_as_its_document(seed: int) -> None:
     """Odd columns, blanks, missing columns, rates of every type: by columns, by rows and by the document each job comes
     to the same."""
     choose = random.Random(seed)
-    rates = rate_set("\n".join([*choose.sample(SETTINGS, choose.choice((0, 0, 1, 2))),
-                                *choose.sample(LINES, choose.randrange(1, 5))]))
+    more = {setting.split()[0]: setting for setting in choose.sample(SETTINGS, choose.choice((0, 0, 1, 2)))}
+    rates = rate_set("\n".join([*more.values(), *choose.sample(LINES, choose.randrange(1, 5))]))
     data = log(choose)
     try:
         table = same(data, rates, timezone="UTC")
     except UsageError:
         return
-    made = [(row["id"], row["charge"], row["reason"] or "") for row in columns(data, table.rates, timezone="UTC")[0]]
-    assert made == by_document(data, rates)
+    again = SacctTable(ReadContext(findings=Findings("-"), options={"timezone": "UTC"}), rates)
+    made = [row for batch in settled(again.batches(io.BytesIO(data)), rates, again.tally) for row in batch.to_pylist()]
+    assert [(row["id"], row["charge"], row["reason"] or "") for row in made] == by_document(data, rates)
+    assert again.tally.reasons == Counter(row["reason"] for row in made if row["reason"])
+    assert (again.tally.charged, again.tally.total) == (
+        len(made) - again.tally.reasons.total(), sum(row["charge"] or 0 for row in made))
+    assert (again.tally.jobs, table.tally.jobs) == (len(made), len(made))
 
 
 @pytest.mark.parametrize("zone", ["UTC", "Europe/Berlin"])
@@ -285,10 +323,21 @@ def test_local_times(zone: str) -> None:
 
 @pytest.mark.parametrize("size", [50, 64, 200, 1000, 1 << 20])
 def test_blocks_hold_whole_jobs(size: int) -> None:
-    data = "".join(line(JobID=str(n)) + line(JobID=f"{n}.batch") * (n % 3) for n in range(1, 30)).encode()
-    found = list(blocks(io.BytesIO(data), lambda text: b"." in text.split(b"|")[0], size))
-    assert b"".join(found) == data
-    assert all(b"." not in block.split(b"|")[0] and block.endswith(b"\n") for block in found)
+    """With their steps and all runs that follow each other."""
+    text = "".join((line(JobID=str(n)) + line(JobID=f"{n}.batch") * (n % 3)) * (1 + n % 2) for n in range(1, 30))
+    found = list(blocks(io.BytesIO(data := text.encode()), lambda text: text.split(b"|")[0].split(b".")[0], size))
+    assert b"".join(found) == data and all(block.endswith(b"\n") for block in found)
+    held = [{row.split(b"|")[0].split(b".")[0] for row in block.splitlines()} for block in found]
+    assert sum(map(len, held)) == len(set().union(*held)) == 29
+
+
+@pytest.mark.parametrize("text", [line(JobID="7.0") * 300, line(Account="p" * 90_000), line(JobID="7") * 300])
+def test_no_block_grows_without_end(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A job of endless steps, a line that does not end: the reader, whose memory is bounded, has the rest."""
+    monkeypatch.setattr("sssjob.accounting.columnar._MOST", 4000)
+    monkeypatch.setattr("sssjob.accounting.columnar.blocks", partial(blocks, size=1000))
+    data = HEADER + line(JobID="1") + line(JobID="7") + text + line(JobID="8")
+    assert same(data.encode(), rate_set(RATES["one"])).plain == 1
 
 
 def test_recorded_output() -> None:

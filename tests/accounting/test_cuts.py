@@ -111,7 +111,7 @@ def test_parts_are_the_whole(name: str, seed: int, most: int, tmp_path: Path) ->
         found.append((part, list(told)))
     assert sorted(made) == sorted(jobs) and (made == jobs or parts[0].job is not None)
     assert total == counts
-    assert sorted(map(str, cuts.in_order(found))) == sorted(map(str, findings))
+    assert sorted(map(str, cuts.merged(found))) == sorted(map(str, findings))
 
 
 def rows(path: Path) -> list[dict[str, object]]:

@@ -97,11 +97,15 @@ def test_a_run_is_a_job_of_its_own(ledger: Ledger) -> None:
     assert kinds(ledger) == ["charge 100.000"] * 2
 
 
-def test_only_the_last_attempt(ledger: Ledger) -> None:
+@pytest.mark.parametrize("starts", [(1000, 5000), (5000, 1000), (5000, 1000, 5000)])
+def test_only_the_last_attempt(ledger: Ledger, starts: tuple[int, ...]) -> None:
+    """In whatever order they come."""
     last = rates(more='attempts = "last"')
-    for start in (1000, 5000):
-        ledger.charge(job(start=start), None, last)
-    assert kinds(ledger) == ["charge 100.000", "reversal 100.000", "charge 100.000"]
+    posted = [ledger.charge(job(start=start), None, last) for start in starts]
+    assert [one.reason for one in posted] == ["" if start == 5000 or starts[0] == 1000 else "earlier-attempt"
+                                              for start in starts]
+    assert kinds(ledger) == (["charge 100.000"] if starts[0] == 5000 else
+                             ["charge 100.000", "reversal 100.000", "charge 100.000"])
     assert ledger.account("chem").balance == -100
 
 

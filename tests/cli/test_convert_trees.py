@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from sssjob.cli import main
-from sssjob.cli._pool import Stops, in_order
 from sssjob.cli._trees import OUTCOMES, Tree, _died, all_suffixes, output_name
 from sssjob.conversion import Conversion
 from sssjob.findings import Policy
+from sssjob.processes import Stops, in_order
 from sssjob.translators import WriteContext, get
 from tests.cli.conftest import GROUP, Command
 
@@ -243,7 +243,7 @@ def test_a_process_that_dies_takes_one_file_with_it(tree: Path, monkeypatch: pyt
 
     monkeypatch.setattr(Tree, "convert", dies)
     work = Tree(tree, Path("out"), Conversion("slurm", "pbspro"))
-    monkeypatch.setattr("sssjob.cli._pool.threading.active_count", lambda: 1)      # copies of this process
+    monkeypatch.setattr("sssjob.processes.threading.active_count", lambda: 1)      # copies of this process
     Path("out").mkdir()
     names = ["a.sh", "sub/b.sbatch", "sub/d.job", "sub/deep/c"]
     made = list(in_order(work.convert, _died, names, 2, Stops()))

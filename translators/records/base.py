@@ -205,12 +205,17 @@ class Reading:
     def given(self, record: Record) -> Job:
         """The job of a record, counted; doubtful times are told, and once that no machine is named."""
         self.check(record)
-        if record.machine is None and not self._nameless:
-            self._nameless = True
-            self.findings.add(_OPEN, "Machine", "the records name no machine; the option machine does",
-                              severity="info", line=record.line)
+        if record.machine is None:
+            self.nameless(record.line)
         self.counts.jobs += 1
         return as_job(record)
+
+    def nameless(self, number: int) -> None:
+        """Tell, once, that no machine is named; number: of the first line of which that is so."""
+        if not self._nameless:
+            self._nameless = True
+            self.findings.add(_OPEN, "Machine", "the records name no machine; the option machine does",
+                              severity="info", line=number)
 
     def reject(self, number: int, reason: str, message: str, excerpt: str = "", *, taken: int = 0) -> None:
         """Count a record as rejected and tell why; taken: how many that were given before go with it."""
@@ -358,11 +363,11 @@ class Stream:
 class Parting:
     """How a log can be parted between readers. job: a pattern whose first group names the job of a line, where lines of
     one job stand apart; without it each line is a job of its own. header: of a log whose first line names columns,
-    gives what tells of a line whether it goes on the job before it, or None where the log cannot be parted; again:
-    where such a line comes once more, it cannot."""
+    gives what tells of a line whose job it is, where those of one job follow each other, or None where the log cannot
+    be parted; again: where such a line comes once more, it cannot."""
 
     job: re.Pattern[bytes] | None = None
-    header: Callable[[bytes, Mapping[str, str]], Callable[[bytes], bool] | None] | None = None
+    header: Callable[[bytes, Mapping[str, str]], Callable[[bytes], bytes] | None] | None = None
     again: re.Pattern[bytes] | None = None
 
 

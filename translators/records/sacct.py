@@ -509,21 +509,22 @@ _SIGNALS: Final[Once[str, int | None]] = Once(lambda text: _code(text)[1])
 _PEAKS: Final[Once[str, dict[str, str]]] = Once(lambda unit: {"units": unit, "metric": "Max"})
 _HEADER: Final = re.compile(r"(?=[^\n]*\bJobID(?:Raw)?\b)[A-Z]\w*+(?:\|[A-Z]\w*+)*+\|?\r?(?:\n|\Z)", re.IGNORECASE)
 
-def _goes_on(head: bytes, options: Mapping[str, str]) -> Callable[[bytes], bool] | None:
-    """Of a row whether it is that of a step or a component; None where the first line names no columns."""
-    names = [n.strip().lower() for n in head.split(b"|")]
+def _job(head: bytes, options: Mapping[str, str]) -> Callable[[bytes], bytes] | None:
+    """Of a row the number of its job, that of its steps, components and other runs too; None where the first line names
+    no columns."""
+    names = [n.strip().partition(b"%")[0].lower() for n in head.split(b"|")]
     if b"jobid" not in names or options.get("columns") is not None or options.get("delimiter", "|") != "|":
         return None
     at = names.index(b"jobid")
 
-    def goes_on(line: bytes) -> bool:
+    def job(line: bytes) -> bytes:
         fields = line.split(b"|", at + 1)
-        return at < len(fields) and (b"." in fields[at] or b"+" in fields[at])
+        return fields[at].partition(b".")[0].partition(b"+")[0] if at < len(fields) else b""
 
-    return goes_on
+    return job
 
 
-_PARTING: Final = Parting(header=_goes_on, again=re.compile(rb"\njobid", re.IGNORECASE))
+_PARTING: Final = Parting(header=_job, again=re.compile(rb"\njobid", re.IGNORECASE))
 
 TRANSLATOR = translator("sacct", "Slurm accounting, sacct --parsable2", Rows, (".psv",), parting=_PARTING,
                         recognise=lambda sample: by_beginning(sample, _HEADER, "columns of sacct, one of them JobID"))

@@ -1,5 +1,5 @@
-"""The same work on many files in several processes: results in order, a process that dies takes one file with it, and
-none of them outlives the first."""
+"""The same work on many things, such as files, in several processes: results in order, a process that dies takes one
+thing with it, and none of them outlives the first."""
 
 from __future__ import annotations
 
@@ -20,11 +20,12 @@ if TYPE_CHECKING:
 
 __all__ = ["Stopped", "Stops", "in_order", "processes", "stoppable"]
 
+N = TypeVar("N")
 T = TypeVar("T")
-_BATCH: Final = 50          # files that a process gets at once
+_BATCH: Final = 50          # things that a process gets at once
 _ROUNDS: Final = 4          # batches for each process, at least, so that all end at much the same time
 _WORTH: Final = 64          # files for which a second process is worth its start
-_GRACE_S: Final = 10.0      # for the file that a process is at, when the work is over
+_GRACE_S: Final = 10.0      # for the thing that a process is at, when the work is over
 _STOPS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
@@ -83,9 +84,10 @@ def processes(asked: int | None, files: int) -> int:
     return min(asked or min(len(os.sched_getaffinity(0)), 1 + files // _WORTH), max(files, 1))
 
 
-def in_order(work: Callable[[str], T], died: Callable[[str], T], names: Sequence[str], jobs: int,
+def in_order(work: Callable[[N], T], died: Callable[[N], T], names: Sequence[N], jobs: int,
              stops: Stops) -> Iterator[T]:
-    """What work gives for each name, in their order; died gives it for one over which a process ended twice.
+    """What work gives for each name, in their order; died gives it for one over which a process ended twice. A name is
+    anything that can be pickled.
 
     work is sent to the processes: a function of a module, or a method of what can be pickled. stops: no signal ends
     the work on a name halfway.
@@ -106,7 +108,7 @@ def in_order(work: Callable[[str], T], died: Callable[[str], T], names: Sequence
             gc.unfreeze()
 
 
-def _spread(work: Callable[[str], T], died: Callable[[str], T], names: Sequence[str], jobs: int,
+def _spread(work: Callable[[N], T], died: Callable[[N], T], names: Sequence[N], jobs: int,
             stops: Stops) -> Iterator[T]:
     """The results of several processes, in the order of the names.
 
@@ -156,7 +158,7 @@ class _Team:
     of Python it then waits without end for those that heed no SIGTERM.
     """
 
-    def __init__(self, work: Callable[[str], Any], stops: Stops) -> None:
+    def __init__(self, work: Callable[[Any], Any], stops: Stops) -> None:
         from multiprocessing import get_context
 
         copied = sys.platform == "linux" and threading.active_count() == 1      # a copy of this process can be taken
@@ -181,7 +183,7 @@ class _Team:
             self._over.close()
             self._tell_over.close()
 
-    def hand_out(self, waiting: deque[range], names: Sequence[str], most: int) -> None:
+    def hand_out(self, waiting: deque[range], names: Sequence[Any], most: int) -> None:
         """Give each process that has nothing to do a batch; start as many processes as are of use."""
         idle = [helper for helper in self._helpers if not helper.batch]
         while waiting and (idle or len(self._helpers) < most):
@@ -232,7 +234,7 @@ class _Team:
 _busy: Final = threading.Lock()
 
 
-def _serve(work: Callable[[str], Any], line: Connection, over: Connection) -> None:
+def _serve(work: Callable[[Any], Any], line: Connection, over: Connection) -> None:
     """Whatever is sent to all of the group, the first process alone obeys; it ends the others, also by its death."""
     for number in _STOPS:
         signal.signal(number, signal.SIG_IGN)
@@ -244,7 +246,7 @@ def _serve(work: Callable[[str], Any], line: Connection, over: Connection) -> No
             line.send(answer)
 
 
-def _answer(work: Callable[[str], Any], name: str) -> tuple[bool, Any]:
+def _answer(work: Callable[[Any], Any], name: Any) -> tuple[bool, Any]:
     try:
         return True, work(name)
     except Exception as error:              # the first process raises it
@@ -252,7 +254,7 @@ def _answer(work: Callable[[str], Any], name: str) -> tuple[bool, Any]:
 
 
 def _follow(over: Connection) -> None:
-    """End this process with the first one, or when that says so, between two files."""
+    """End this process with the first one, or when that says so, between two names."""
     from multiprocessing import parent_process
     from multiprocessing.connection import wait
 

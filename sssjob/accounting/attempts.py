@@ -1,0 +1,111 @@
+"""Runs of a requeued job of which rates charge only the last: Jobs of one Machine and one Id that started at different
+times.
+
+A later run may stand anywhere behind an earlier one, so nothing is settled before all jobs are known. ``charges`` is
+for a document, which is; ``settled`` and ``settle`` are for charge tables, of which a second look changes the rows
+that it has to.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Iterable, Iterator, Sequence
+from tempfile import TemporaryFile
+from typing import Final
+
+from sssjob.accounting.facts import Reason
+from sssjob.accounting.parquet import batches_of, parquet_table
+from sssjob.accounting.pricing import Charge, Uncharged, charge
+from sssjob.accounting.rates import RateSet
+from sssjob.accounting.table import COLUMNS, Batch, RowBatch, Tally, batch
+from sssjob.accounting.times import seconds
+from sssjob.inherit import effective
+from sssjob.model import Document, Job
+
+__all__ = ["charges", "settle", "settled"]
+
+_EARLIER: Final = Uncharged(Reason.EARLIER_ATTEMPT, "a later attempt of the job is there")
+_MACHINE, _ID, _START, _CHARGE, _REASON = map(list(COLUMNS).index, ("machine", "id", "start", "charge", "reason"))
+
+
+class _Runs:
+    """Runs in their order. earlier: the numbers of those of which a later one is there; of runs that start at one time
+    the one that comes last counts, as in a ledger, where it takes the place of the others."""
+
+    def __init__(self) -> None:
+        self.earlier: set[int] = set()
+        self._last: dict[tuple[str, str], tuple[int, int]] = {}
+        self._seen = self._settled = 0
+
+    def add(self, machine: object, ident: object, start: object) -> None:
+        """Take the next run; one without Id or StartTime is no run of another one's job. Blanks at the ends of texts
+        do not count, as in a document."""
+        number, self._seen = self._seen, self._seen + 1
+        if not isinstance(ident, str) or not ident.strip() or not isinstance(start, int):
+            return
+        run, key = (seconds(start), number), (str(machine or "").strip(), ident.strip())
+        other = self._last.setdefault(key, run)
+        if other is not run:
+            first, self._last[key] = sorted((run, other))
+            self.earlier.add(first[1])
+
+    # -- of tables
+    def look(self, some: Batch) -> None:
+        """Take the rows of a batch."""
+        columns = (zip(*((row[_MACHINE], row[_ID], row[_START]) for row in some.rows), strict=True)
+                   if isinstance(some, RowBatch) else (some.column(at).to_pylist() for at in (_MACHINE, _ID, _START)))
+        for run in zip(*columns, strict=True):
+            self.add(*run)
+
+    def settled(self, some: Batch, rates: RateSet, tally: Tally) -> Batch:
+        """The same rows, in the order in which they were looked at, none of an earlier run with a charge; the tally
+        follows."""
+        first, self._settled = self._settled, self._settled + some.num_rows
+        if self.earlier.isdisjoint(range(first, self._settled)):
+            return some
+        rows = some.rows if isinstance(some, RowBatch) else [tuple(row.values()) for row in some.to_pylist()]
+        for number, row in enumerate(rows, first):
+            if number in self.earlier:
+                tally.give_up(row[_CHARGE], row[_REASON], str(_EARLIER.reason))
+        return batch([(*row[:_CHARGE], None, str(_EARLIER.reason)) if number in self.earlier else row
+                      for number, row in enumerate(rows, first)], rates)
+
+
+def charges(document: Document, rates: RateSet) -> Iterator[tuple[Job, Charge | Uncharged]]:
+    """The charges of the jobs of a document, in their order."""
+    runs = _Runs()
+    if rates.attempts == "last":
+        for job, defaults in document.jobs():
+            view = effective(job, defaults)
+            runs.add(view.value("Machine"), view.value("Id"), view.value("StartTime"))
+    for number, (job, defaults) in enumerate(document.jobs()):
+        yield job, _EARLIER if number in runs.earlier else charge(job, rates, defaults)
+
+
+def settled(batches: Iterable[Batch], rates: RateSet, tally: Tally, folder: str | None = None) -> Iterator[Batch]:
+    """The batches of one charge table; where the rates charge the last run only, they wait in a temporary file until
+    all are there. tally: of all of them, right when they are through; folder: of the file."""
+    if rates.attempts != "last":
+        yield from batches
+        return
+    runs, count = _Runs(), 0
+    with TemporaryFile(prefix=".sssjob-", dir=folder) as file:
+        for some in batches:
+            runs.look(some)
+            pickle.dump(some, file, pickle.HIGHEST_PROTOCOL)
+            count += 1
+        file.seek(0)
+        for _ in range(count):
+            yield runs.settled(pickle.load(file), rates, tally)
+
+
+def settle(files: Sequence[tuple[str, str]], rates: RateSet, tally: Tally) -> None:
+    """Make charge tables of some that are there: (Parquet file, the one that it becomes). tally: of all of them."""
+    runs = _Runs()
+    for path, _ in files:
+        for some in batches_of(path):
+            runs.look(some)
+    for path, target in files:
+        with parquet_table(target, rates) as table:
+            for some in batches_of(path):
+                table.add(runs.settled(some, rates, tally))
