@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-__all__ = ["Usage", "known", "of_runs", "quantity", "whole"]
+__all__ = ["Usage", "of_runs", "present", "quantity", "whole"]
 
 _NUMBER: Final = re.compile(r"\d{1,18}(?:\.\d{0,18})?", re.ASCII)
 _WHOLE: Final = re.compile(r"\d{1,18}", re.ASCII)
@@ -72,7 +72,7 @@ class Usage:
 
     def known(self, *names: str) -> dict[str, Any]:
         """Those of these fields that are known."""
-        return known({name: getattr(self, name) for name in names})
+        return present({name: getattr(self, name) for name in names})
 
 
 _WHOSE: Final = ("native_state", "submit_time", "queue", "account", "qos", "machine")
@@ -81,7 +81,7 @@ _USED: Final = ("wall_seconds", "suspend_seconds", "cpu_seconds", "memory_max_by
                 "energy_joules")
 
 
-def known(facts: Mapping[str, Any]) -> dict[str, Any]:
+def present(facts: Mapping[str, Any]) -> dict[str, Any]:
     """Those facts that are not None."""
     return {name: value for name, value in facts.items() if value is not None}
 

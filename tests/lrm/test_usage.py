@@ -7,7 +7,7 @@ from dataclasses import fields, replace
 import pytest
 
 from sssjob.lrm import slurm
-from sssjob.lrm.usage import Usage, known, of_runs, quantity, whole
+from sssjob.lrm.usage import Usage, of_runs, present, quantity, whole
 
 FULL = Usage(
     native_state="COMPLETED", submit_time=1.0, queue="q", account="a", qos="n", machine="m", ran=True, start_time=2.0,
@@ -31,7 +31,7 @@ def test_facts_belong_to_states(ran: bool, began: bool, over: bool, names: set[s
 
 def test_what_is_not_known_is_no_fact() -> None:
     assert Usage(ran=True, node_count=0).facts(began=True, over=True) == {"node_count": 0}
-    assert known({"a": None, "b": 0, "c": ""}) == {"b": 0, "c": ""}
+    assert present({"a": None, "b": 0, "c": ""}) == {"b": 0, "c": ""}
 
 
 def test_runs_of_a_job() -> None:
