@@ -1,15 +1,23 @@
-"""HTCondor: states of jobs. Source: condor_includes/proc.h, JobStatus."""
+"""HTCondor: states of jobs, and what the ad of a job says that it used.
+
+Sources: condor_includes/proc.h, JobStatus; the job ClassAd attributes of the HTCondor manual, appendix A.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from typing import Final
+from collections.abc import Callable, Mapping
+from decimal import Decimal
+from typing import Any, Final, TypeVar
 
 from sssjob.lrm.answers import SubmitAnswers
 from sssjob.lrm.states import NativeState, Stage
+from sssjob.lrm.usage import Usage
 
-__all__ = ["ANSWERS", "NUMBERS", "STATES"]
+__all__ = ["ANSWERS", "CPU", "NUMBERS", "STATES", "cpu", "in_use", "peak", "recorded", "state_of"]
+
+_N = TypeVar("_N", int, float, Decimal)
+_Number = Callable[[str], _N | None]
 
 #: JobStatus of an ad -> state.
 NUMBERS: Final[Mapping[int, NativeState]] = {
@@ -26,6 +34,53 @@ NUMBERS: Final[Mapping[int, NativeState]] = {
     10: NativeState("PREPARING", Stage.WAITING, phase="STAGE_IN"),
 }
 STATES: Final[Mapping[str, NativeState]] = {state.word: state for state in NUMBERS.values()}
+#: Time of the processor in user and system mode: of all runs, which not every release has, and of the last one.
+CPU: Final = (("CumulativeRemoteUserCpu", "CumulativeRemoteSysCpu"), ("RemoteUserCpu", "RemoteSysCpu"))
+
+
+def state_of(ad: Mapping[str, Any]) -> NativeState | None:
+    """The state of an ad in JSON; None for a number that is not known."""
+    number = ad.get("JobStatus")
+    return NUMBERS.get(number) if isinstance(number, int) else None
+
+
+# -- of an ad, of which ``number`` gives an attribute as a number, None where it has none
+def cpu(number: _Number[_N]) -> _N | None:
+    """Seconds of CPU time, of all runs where the ad has them."""
+    pairs = ((number(user), number(system)) for user, system in CPU)
+    return next((user + system for user, system in pairs if user is not None and system is not None), None)
+
+
+def in_use(wall: _N, suspended: _N | None) -> _N:
+    """Wall time without the suspended time, which RemoteWallClockTime holds. Both in seconds, of all runs."""
+    return wall if suspended is None else max(wall - wall, wall - suspended)
+
+
+def peak(number: _Number[_N]) -> _N | None:
+    """The greatest resident size in KiB, as it was sampled rather than as it is rounded up; None for none."""
+    return number("ResidentSetSize_RAW") or number("ResidentSetSize") or None
+
+
+def recorded(ad: Mapping[str, Any]) -> Usage:
+    """What an ad in JSON says of a job; of one in the queue the place is RemoteHost. Dates of 0 were not set."""
+    def number(name: str) -> float | None:
+        value = ad.get(name)
+        usable = isinstance(value, int | float) and not isinstance(value, bool) and value >= 0
+        return value if usable and (value or not name.endswith("Date")) else None
+
+    slot = ad.get("RemoteHost") or ad.get("LastRemoteHost")
+    host = slot.rpartition("@")[2] if isinstance(slot, str) and slot else None
+    native, started, wall = state_of(ad), number("JobStartDate"), number("RemoteWallClockTime")
+    removed, away, size = native is NUMBERS[3], number("CumulativeSuspensionTime") or None, peak(number)
+    starts, account = number("NumJobStarts") or 0, ad.get("AcctGroup")
+    return Usage(
+        native_state=None if native is None else native.word, submit_time=number("QDate"),
+        account=account if isinstance(account, str) else None, ran=started is not None, start_time=started,
+        nodes=None if host is None else [host], node_count=None if host is None else 1,
+        processors=number("CpusProvisioned"), gpus=number("GPUsProvisioned"), starts=starts if starts > 1 else None,
+        end_time=(None if removed else number("CompletionDate")) or number("EnteredCurrentStatus"),
+        wall_seconds=None if wall is None else in_use(wall, away), suspend_seconds=away, cpu_seconds=cpu(number),
+        memory_max_bytes=None if size is None else int(size * 1024))
 
 
 #: Answers of condor_submit.

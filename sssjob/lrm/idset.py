@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 from sssjob.errors import LexicalError
 
-__all__ = ["GREATEST", "Idset", "ranges"]
+__all__ = ["GREATEST", "Idset", "one_range", "ranges"]
 
 #: The greatest id; the two above stand for "none" in libflux-idset.
 GREATEST = (1 << 32) - 3
@@ -33,6 +33,13 @@ def ranges(text: str) -> list[range] | None:
     found = [_RANGE.fullmatch(part.strip()) for part in text.split(",")]
     read = [_range(*one.groups()) for one in found if one is not None]
     return read if len(read) == len(found) else None
+
+
+def one_range(text: str) -> tuple[int, int, int] | None:
+    """(first, last, step) of ``4`` or ``3-9:2``, as they stand there: it may run backwards, and its step be 0; None for
+    another form."""
+    found = _RANGE.fullmatch(text)
+    return None if found is None else (int(found[1]), int(found[2] or found[1]), int(found[3] or 1))
 
 
 def _range(first: str, last: str | None, step: str | None) -> range:

@@ -6,13 +6,13 @@ Sources: bjobs(1), STAT; bhist(1), table of job termination reasons; lsbatch.h, 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Final
 
 from sssjob.lrm.answers import SubmitAnswers
 from sssjob.lrm.states import NativeState, Stage, by_word
 
-__all__ = ["ANSWERS", "STATES", "TERMINATIONS", "reason_of"]
+__all__ = ["ANSWERS", "STATES", "TERMINATIONS", "reason_of", "slots"]
 
 STATES: Final[Mapping[str, NativeState]] = by_word(
     NativeState("PEND", Stage.WAITING),
@@ -52,6 +52,18 @@ def reason_of(word: str) -> str | None:
     """The reason of ``TERM_RUNLIMIT``; of a word that no table has the word itself in small letters, None where it says
     nothing."""
     return _REASONS.get(word, word.removeprefix("TERM_").lower().replace("_", "-"))
+
+
+def slots(listed: Iterable[str]) -> tuple[int, list[str]]:
+    """(slots, hosts, each once) of ``8*hostA`` and ``hostB``, which is one slot, as is a host with a count that is
+    none."""
+    count, names = 0, dict[str, None]()
+    for part in listed:
+        times, star, name = part.partition("*")
+        counted = star and times.isdecimal() and times.isascii() and len(times) < 10
+        count += int(times) if counted else 1
+        names[name if star else part] = None
+    return count, list(names)
 
 
 #: Answers of bsub.

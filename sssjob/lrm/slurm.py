@@ -12,12 +12,14 @@ from decimal import Decimal
 from typing import Any, Final
 
 from sssjob.lrm.answers import SubmitAnswers
-from sssjob.lrm.clocks import total
-from sssjob.lrm.sizes import POWERS, Size, suffixes
+from sssjob.lrm.clocks import seconds, total
+from sssjob.lrm.hostlist import hosts
+from sssjob.lrm.sizes import POWERS, Size, in_bytes, suffixes
 from sssjob.lrm.states import NativeState, Stage, by_word
+from sssjob.lrm.usage import Usage, quantity, whole
 
 __all__ = ["ANSWERS", "CODED", "HELD", "NEVER", "NOWHERE", "SIZE", "STATES", "exit_of", "gpus", "job_id", "limit",
-           "member", "number", "state_of", "tres"]
+           "member", "number", "recorded", "shown", "state_of", "stated", "tres"]
 
 #: Base states, then the flags that squeue shows instead of them.
 STATES: Final[Mapping[str, NativeState]] = by_word(
@@ -103,6 +105,51 @@ def gpus(items: Iterable[tuple[str, Decimal]]) -> tuple[Decimal | None, dict[str
     if whole is not None and types and known != whole:
         return whole, {}, f"gres/gpu says {whole}, its types {known}; gres/gpu is taken"
     return (known if whole is None and types else whole), types, ""
+
+
+# -- what a record says of a run, with times in seconds since the epoch (SLURM_TIME_FORMAT=%s)
+def stated(text: str | None) -> str | None:
+    """A word of an answer; None for what stands for none."""
+    return None if text is None or text in NOWHERE or text == "Unknown" else text
+
+
+def recorded(row: Mapping[str, str]) -> Usage:
+    """A row of sacct, by the names of its columns: a run or a step, of which the steps have the memory.
+
+    It has no nodes while it names fewer than it counts, as it does for a moment after the end (seen in 22.05).
+    """
+    ran, count, (code, signal) = row["NodeList"] not in NOWHERE, whole(row["NNodes"]), exit_of(row["ExitCode"])
+    names = hosts(row["NodeList"]) if ran else []
+    return Usage(
+        native_state=row["State"], submit_time=quantity(row["Submit"]), queue=row["Partition"] or None,
+        account=row.get("Account") or None, qos=stated(row.get("QOS")), machine=row.get("Cluster") or None,
+        ran=ran, start_time=quantity(row["Start"]),
+        nodes=names if count in (None, len(names)) else None, node_count=count, processors=whole(row["NCPUS"]),
+        **_gpus(row["AllocTRES"]), end_time=quantity(row["End"]), wall_seconds=quantity(row["ElapsedRaw"]),
+        suspend_seconds=seconds(row["Suspended"]) or None, cpu_seconds=seconds(row["TotalCPU"]),
+        memory_max_bytes=in_bytes(row["MaxRSS"]) or None, memory_average_bytes=in_bytes(row["AveRSS"]) or None,
+        energy_joules=quantity(row["ConsumedEnergyRaw"]) or None, exit_code=code, signal=signal)
+
+
+def shown(fields: Mapping[str, str]) -> Usage:
+    """The fields of ``scontrol -o show job``, which say nothing of what was used."""
+    names, state = fields.get("NodeList", ""), state_of(fields.get("JobState", ""))
+    ran, (code, signal) = names not in NOWHERE, exit_of(fields.get("ExitCode", ""))
+    return Usage(
+        native_state=None if state is None else state.word, submit_time=quantity(fields.get("SubmitTime", "")),
+        queue=fields.get("Partition"), account=stated(fields.get("Account")), qos=stated(fields.get("QOS")),
+        ran=ran, start_time=quantity(fields.get("StartTime", "")), nodes=hosts(names) if ran else None,
+        node_count=whole(fields.get("NumNodes")), processors=whole(fields.get("NumCPUs")),
+        **_gpus(fields.get("TRES", "")), starts=(whole(fields.get("Restarts")) or 0) + 1,
+        end_time=quantity(fields.get("EndTime", "")), exit_code=code, signal=signal)
+
+
+def _gpus(text: str) -> dict[str, Any]:
+    """GPUs of ``gres/gpu=2,gres/gpu:a100=2``: how many, and of which types where all of them are named."""
+    count, types, _ = gpus((kind, Decimal(value)) for kind, value in tres(text)
+                           if kind.startswith("gres/gpu") and value.isdecimal() and value.isascii())
+    return {"gpus": None if count is None else int(count),
+            "gpu_types": {name: int(value) for name, value in types.items()} or None}
 
 
 # -- values of options

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sssjob.lexical import LexicalError
-from sssjob.lrm.idset import GREATEST, Idset, ranges
+from sssjob.lrm.idset import GREATEST, Idset, one_range, ranges
 from tests.fluxexec.support import vectors
 
 IDS = st.sets(st.integers(0, 40))
@@ -63,3 +63,11 @@ def test_large_sets_cost_nothing() -> None:
     ("1-3:0", [range(0)]), ("", None), ("1,", None), ("1-", None), ("1:2", None), ("a", None), ("1" * 10, None)])
 def test_ranges_of_arrays(text: str, named: list[range] | None) -> None:
     assert ranges(text) == named
+
+
+@pytest.mark.parametrize(("text", "said"), [
+    ("4", (4, 4, 1)), ("3-9:2", (3, 9, 2)), ("9-3", (9, 3, 1)), ("1-4:0", (1, 4, 0)), ("1,2", None), ("1-", None),
+    ("", None), ("1:2", None), ("\u0663", None), ("1234567890", None)])
+def test_one_range_is_what_stands_there(text: str, said: tuple[int, int, int] | None) -> None:
+    """Each manager says itself what it makes of a range that runs backwards or does not step."""
+    assert one_range(text) == said

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from decimal import Decimal
+from typing import Any
 
 import pytest
 
 from sssjob.lrm import cobalt, flux, htcondor, lsf, nqsv, pbs, sge, slurm
 from sssjob.lrm.answers import SubmitAnswers
 from sssjob.lrm.states import NativeState, Stage
+from sssjob.lrm.usage import Usage
 
 TABLES: dict[str, Mapping[str, NativeState]] = {
     "slurm": slurm.STATES, "pbs": pbs.STATES, "lsf": lsf.STATES, "htcondor": htcondor.STATES, "cobalt": cobalt.STATES,
@@ -38,6 +41,35 @@ def test_reasons_of_exits() -> None:
     ("TERM_CSM_ALLOC", "csm-alloc"), ("TERM_PRE_EXEC_FAIL", "launch")])
 def test_terminations(word: str, reason: str | None) -> None:
     assert lsf.reason_of(word) == reason
+
+
+@pytest.mark.parametrize(("listed", "count", "names"), [
+    (["4*a", "2*b"], 6, ["a", "b"]), (["a", "a", "b"], 3, ["a", "b"]), (["x*a", "9999999999*b"], 2, ["a", "b"]),
+    (["\u0663*a"], 1, ["a"]), ([], 0, [])])
+def test_slots_of_lsf(listed: list[str], count: int, names: list[str]) -> None:
+    """A count that is none is one slot, as of a host without a count."""
+    assert lsf.slots(listed) == (count, names)
+
+
+def test_use_in_an_ad() -> None:
+    """The rules are the same for an ad in JSON and for the exact numbers of a history; half a pair is none."""
+    ad = {"CumulativeRemoteUserCpu": 7.5, "RemoteUserCpu": 1.5, "RemoteSysCpu": 0.5, "ResidentSetSize_RAW": 0.0,
+          "ResidentSetSize": 75.0}
+    exact = {name: Decimal(value) for name, value in ad.items()}
+    nothing = dict[str, Decimal]()
+    assert (htcondor.cpu(ad.get), htcondor.peak(ad.get)) == (2, 75)
+    assert (htcondor.cpu(exact.get), htcondor.peak(exact.get)) == (Decimal(2), Decimal(75))
+    assert htcondor.cpu((ad | {"CumulativeRemoteSysCpu": 0.5}).get) == 8
+    assert (htcondor.cpu(nothing.get), htcondor.peak(nothing.get)) == (None, None)
+    assert [htcondor.in_use(20, away) for away in (None, 5, 30)] == [20, 15, 0]
+
+
+@pytest.mark.parametrize("ad", [
+    {"JobStatus": []}, {"AcctGroup": 3, "RemoteHost": 7, "JobStartDate": "x"}, {"RemoteWallClockTime": True},
+    {"ResidentSetSize": -1, "QDate": 0}])
+def test_ads_that_say_nothing(ad: dict[str, Any]) -> None:
+    """Members of other kinds than they should be are not there."""
+    assert htcondor.recorded(ad) == Usage()
 
 
 @pytest.mark.parametrize(("text", "hosts", "slots"), [

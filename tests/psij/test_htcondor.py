@@ -74,15 +74,19 @@ def test_history(ad: dict[str, Any], state: JobState, code: int | None, reason: 
 
 
 def test_usage() -> None:
+    """Wall time is without the suspended time, as everywhere; CPU time is of all runs, as wall time, where it is told.
+    """
     ad = {"ClusterId": 12, "ProcId": 0, "JobStatus": 4, "QDate": 100, "JobStartDate": 110, "CompletionDate": 130,
           "EnteredCurrentStatus": 131, "LastRemoteHost": "slot1@node7", "CpusProvisioned": 2, "GPUsProvisioned": 1,
           "NumJobStarts": 2, "ExitCode": 0, "ExitBySignal": False, "RemoteWallClockTime": 20.0,
           "CumulativeSuspensionTime": 5, "RemoteUserCpu": 1.5, "RemoteSysCpu": 0.5, "ResidentSetSize": 75000,
           "ResidentSetSize_RAW": 52424}
     assert parse_history(0, json.dumps([ad]))["12.0"].metadata == {
-        "native_state": "COMPLETED", "submit_time": 100, "start_time": 110, "end_time": 130, "wall_seconds": 20.0,
+        "native_state": "COMPLETED", "submit_time": 100, "start_time": 110, "end_time": 130, "wall_seconds": 15.0,
         "suspend_seconds": 5, "cpu_seconds": 2.0, "memory_max_bytes": 52424 << 10, "processors": 2, "gpus": 1,
         "starts": 2, "nodes": ["node7"], "node_count": 1}
+    again = {**ad, "CumulativeRemoteUserCpu": 7.5, "CumulativeRemoteSysCpu": 0.5}
+    assert (parse_history(0, json.dumps([again]))["12.0"].metadata or {})["cpu_seconds"] == 8.0
     never_ran = {**ad, "JobStatus": 3, "JobStartDate": 0}
     assert parse_history(0, json.dumps([never_ran]))["12.0"].metadata == {
         "native_state": "REMOVED", "submit_time": 100, "end_time": 131}

@@ -33,7 +33,7 @@ from typing import Any, BinaryIO, Final, cast
 
 from sssjob.errors import UsageError
 from sssjob.findings import escape
-from sssjob.lrm.htcondor import NUMBERS
+from sssjob.lrm.htcondor import NUMBERS, cpu, in_use, peak
 from sssjob.model import Job
 from sssjob.translators.base import ReadContext
 from sssjob.translators.recognise import Fit, Sample, by_beginning, by_keys
@@ -220,7 +220,7 @@ class _Reading(Reading):
         """Wall and CPU time of all runs; a slot's amounts."""
         seconds = ad.seconds("RemoteWallClockTime")
         away = r.suspended or 0
-        wall = None if seconds is None else max(0, seconds - away)
+        wall = None if seconds is None else in_use(seconds, away)
         if ad.count("JobUniverse") in _BESIDE:
             if seconds is not None:
                 r.more.append(("htcondor", "RemoteWallClockTime", str(seconds)))
@@ -228,10 +228,8 @@ class _Reading(Reading):
         span = None if r.end is None or r.start is None or (r.starts or 0) > 1 else max(0, r.end - r.start - away)
         r.wall = self.first("Duration", r.line, ("RemoteWallClockTime", wall or None), (
             "CompletionDate - JobStartDate", span))
-        for names in (("CumulativeRemoteUserCpu", "CumulativeRemoteSysCpu"), ("RemoteUserCpu", "RemoteSysCpu")):
-            parts = [ad.number(n) for n in names]
-            if r.cpu is None and parts[0] is not None and parts[1] is not None:
-                r.cpu = _rounded(parts[0] + parts[1])
+        spent, resident = cpu(ad.number), peak(ad.number)
+        r.cpu = None if spent is None else _rounded(spent)
         r.processors = self.first("Processors", r.line, ("CpusProvisioned", ad.count("CpusProvisioned") or None), (
             "MachineAttrCpus0", ad.count("MachineAttrCpus0") or None))
         if r.processors is None:
@@ -239,8 +237,7 @@ class _Reading(Reading):
         gpus = ad.count("GPUsProvisioned")
         if gpus := ad.count("RequestGpus") if gpus is None else gpus:
             r.delivered.append(leaf("Resource", Decimal(gpus), {"name": "GPU"}))
-        peak = ad.number("ResidentSetSize_RAW") or ad.number("ResidentSetSize")
-        memory = (peak, "KB") if peak else (ad.number("MemoryUsage"), "MB")
+        memory = (resident, "KB") if resident else (ad.number("MemoryUsage"), "MB")
         if memory[0]:
             r.delivered.append(leaf("Memory", memory[0], {"units": memory[1], "metric": "Max"}))
         if image := ad.number("ImageSize_RAW") or ad.number("ImageSize"):

@@ -20,7 +20,7 @@ from typing import Any, Final
 from sssjob.element import Property
 from sssjob.findings import escape
 from sssjob.lexical import LexicalError
-from sssjob.lrm.lsf import TERMINATIONS
+from sssjob.lrm.lsf import TERMINATIONS, slots
 from sssjob.model import Job
 from sssjob.nodeset import fold
 from sssjob.translators.base import ReadContext
@@ -288,12 +288,8 @@ _MORE: Final = Once(_others)
 
 def _held(listed: _Texts) -> _Held:
     """(slots, hosts, Node) of the hosts of a job, ``8*host`` or ``host`` once for each slot."""
-    slots, hosts = 0, dict[str, None]()
-    for host in listed:
-        times, star, name = host.partition("*")
-        slots += int(times) if star and times.isdecimal() and times.isascii() and len(times) < 10 else 1
-        hosts[name if star else host] = None
-    return slots, len(hosts) or None, _node(list(hosts))
+    count, hosts = slots(listed)
+    return count, len(hosts) or None, _node(hosts)
 
 
 _HELD: Final = Once(_held)

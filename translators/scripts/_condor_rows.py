@@ -10,6 +10,7 @@ import re
 from collections.abc import Mapping
 from typing import Final
 
+from sssjob.lrm.idset import one_range
 from sssjob.templates.quoting import condor_string
 from sssjob.translators.scripts._condor_job import (
     kept_as_it_is,
@@ -177,17 +178,14 @@ def _read_array(reading: Reading, options: Mapping[str, Option]) -> None:
         reading.put("Extension[name=queue,type=htcondor]", unread.value or "", unread)
 
 
-_RANGE: Final = re.compile(r"(\d{1,9})-(\d{1,9})(?::(\d{1,9}))?(?:%(\d{1,9}))?", re.ASCII)
-
-
 def index(array: str) -> str:
     """Jobs of a cluster are counted from 0, one by one."""
-    found = _RANGE.fullmatch(array)
-    if found is None:
+    tasks = one_range(array.partition("%")[0])
+    if tasks is None:
         return ""
-    first, step = int(found[1]), int(found[3] or 1) or 1
-    text = f"{{}} * {step}" if step != 1 else "{}"
-    return "" if not first and step == 1 else f"{text} + {first}" if first else text
+    first, _, step = tasks
+    text = f"{{}} * {step}" if step > 1 else "{}"
+    return "" if not first and step <= 1 else f"{text} + {first}" if first else text
 
 
 def _write_array(asking: Asking) -> Written:
@@ -195,20 +193,21 @@ def _write_array(asking: Asking) -> Written:
     text = array(asking, lists=False, step=True)
     if unread is not None:
         return [("queue", unread.text.partition(" ")[2])]
-    found = None if text is None else _RANGE.fullmatch(text)
-    if found is None:
+    written, _, most = (text or "").partition("%")
+    tasks = one_range(written) if re.fullmatch(r"\d{0,9}", most, re.ASCII) else None
+    if tasks is None:
         if text is not None:
             entry = asking.extension("Array")
             assert entry is not None
             asking.dropped(entry, f"{text} is no range")
         return []
-    first, last, step = int(found[1]), int(found[2]), int(found[3] or 1) or 1
+    first, last, step = *tasks[:2], tasks[2] or 1
     made: Written = []
     if first or step != 1 or last <= first:     # queue 1 alone is no array
         factor = f" * {step}" if step != 1 else ""
         made.append(("array_index", f"$(Process){factor}{f' + {first}' if first else ''}"))
-    if found[4]:
-        made.append(("max_materialize", found[4]))
+    if most:
+        made.append(("max_materialize", most))
     return [*made, ("queue", str(max(0, last - first) // step + 1))]
 
 

@@ -3,7 +3,6 @@ where its lines stood."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator
 from decimal import ROUND_CEILING, Decimal
 from functools import cache
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 from sssjob.element import Property
 from sssjob.lexical import LexicalError
 from sssjob.limits import LIMITS
+from sssjob.lrm.idset import one_range
 from sssjob.lrm.variables import FACTS, Facts
 from sssjob.model import Job
 from sssjob.translators.bodies import MODES, Mode
@@ -109,7 +109,6 @@ _PLACES: Final = {
 _MEMORY: Final = {"PerNode": "memory_per_node", "PerProcessor": "memory_per_cpu"}
 _GPUS: Final[dict[str | None, tuple[str, ...]]] = {None: ("gpus",), "PerNode": ("gpus_per_node", "gpus_on_node")}
 _ASKED: Final = frozenset((*_PLACES, "TaskDistribution", "Memory", "Resource", "Extension"))
-_RANGE: Final = re.compile(r"(\d{1,12})(?:-(\d{1,12})(?::(\d{1,12}))?)?(?:%\d+)?", re.ASCII)
 
 
 def asked(job: Job) -> dict[str, str]:
@@ -151,9 +150,8 @@ def _said(item: Property) -> Iterable[tuple[str, str]]:
 
 def _array(text: str) -> Iterator[tuple[str, str]]:
     yield "array", text
-    found = _RANGE.fullmatch(text)
-    if found is not None:
-        first, step = int(found[1]), int(found[3] or 1) or 1
-        last = int(found[2] or first)
-        yield from (("array_first", str(first)), ("array_last", str(last)), ("array_step", str(step)),
-                    ("array_count", str(max(0, last - first) // step + 1)))
+    tasks = one_range(text.partition("%")[0])
+    if tasks is not None:
+        first, last, step = tasks
+        yield from (("array_first", str(first)), ("array_last", str(last)), ("array_step", str(step or 1)),
+                    ("array_count", str(max(0, last - first) // (step or 1) + 1)))

@@ -11,6 +11,7 @@ from itertools import pairwise
 from typing import Final
 
 from sssjob.lrm.clocks import clock
+from sssjob.lrm.idset import one_range
 from sssjob.lrm.sge import seconds
 from sssjob.translators.scripts._sge_layout import NAMES, SPACE, every, read_slots, write_slots
 from sssjob.translators.scripts._sge_lines import PREFIX, arguments, directive, live, scan
@@ -143,27 +144,21 @@ def _adding(name: str) -> Special:
 
 
 # -- arrays
-_TASKS: Final = re.compile(r"(\d{1,10})(?:-(\d{1,10})(?::(\d{1,10}))?)?", re.ASCII)
-
-
 def _read_array(reading: Reading, options: Mapping[str, Option]) -> None:
     option, most = options.get("-t"), options.get("-tc")
     if most is not None and not re.fullmatch(r"\+?\d{1,9}", most.value or "", re.ASCII):
         reading.misfit(most, "is no number of tasks", "a number")
         most = None
-    found = _TASKS.fullmatch(option.value or "") if option is not None else None
-    if option is not None and found is None:
-        text = _even((option.value or "").split(","))
-        if not text:
-            reading.misfit(option, "is no range of tasks", "N[-M[:S]]")
+    text = ""
+    if option is not None and (tasks := one_range(option.value or "")) is not None:
+        (first, last), step = sorted(tasks[:2]), tasks[2]
+        text = str(first) if "-" not in (option.value or "") else f"{first}-{last}{f':{step}' if step > 1 else ''}"
+        if not first or not step:
+            reading.misfit(option, "tasks are counted from 1, with a step", "N[-M[:S]]")
             option = None
-    elif found is not None:
-        first, last, step = (found[1], found[2] or found[1], found[3] or "1")
-        ends = sorted((int(first), int(last)))
-        text = str(ends[0]) if found[2] is None else f"{ends[0]}-{ends[1]}{f':{int(step)}' if int(step) > 1 else ''}"
-        if not ends[0] or not int(step):
-            reading.misfit(option, "tasks are counted from 1, with a step", "N[-M[:S]]")  # type: ignore[arg-type]
-            option = None
+    elif option is not None and not (text := _even((option.value or "").split(","))):
+        reading.misfit(option, "is no range of tasks", "N[-M[:S]]")
+        option = None
     if option is None:
         if most is not None:
             reading.keep(most)
@@ -195,13 +190,13 @@ def _write_array(asking: Asking) -> Written:
         return []
     ranges, _, most = entry.text.partition("%")
     ranges = _even(ranges.split(",")) or ranges
-    found = _TASKS.fullmatch(ranges)
-    if found is None:
+    tasks = one_range(ranges)
+    if tasks is None:
         asking.dropped(entry, f"Grid Engine has one range, not {ranges}")
         return []
-    if int(found[1]) == 0:
-        last = f"-{int(found[2]) + 1}" if found[2] else ""
-        ranges = f"1{last}{f':{found[3]}' if found[3] else ''}"
+    first, last, step = tasks
+    if first == 0:
+        ranges = f"1-{last + 1}{f':{step}' if step > 1 else ''}" if "-" in ranges else "1"
         asking.note(APPROXIMATED, entry, f"tasks are counted from 1: {ranges}, each one more than was asked for")
     return [("-t", ranges.removesuffix(":1")), *([("-tc", most)] if most else [])]
 

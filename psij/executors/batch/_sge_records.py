@@ -18,6 +18,7 @@ from psij.job_status import JobStatus
 from sssjob.lrm.clocks import utc
 from sssjob.lrm.sge import RUN_AGAIN, SIGNALED, TIME_LIMIT, seconds
 from sssjob.lrm.sizes import amount
+from sssjob.lrm.usage import present, whole
 
 __all__ = ["XML_TIME", "job_lists", "parse_qacct"]
 
@@ -125,7 +126,7 @@ def _record(records: list[dict[str, str]]) -> JobStatus | None:
         walls = [spent for run in runs if (spent := _quantity(run[-1].get("ru_wallclock", ""))) is not None]
         memory = max(map(_resident, records), default=0)
         metadata |= {"start_time": started, "wall_seconds": sum(walls) if walls else None,
-                     "queue": last.get("qname"), "processors": _whole(last.get("slots", "")),
+                     "queue": last.get("qname"), "processors": whole(last.get("slots", "")),
                      "cpu_seconds": sum(cpu) if cpu else None, "memory_max_bytes": int(memory) if memory else None,
                      "memory_average_bytes": _average(records, sum(cpu)),
                      "starts": len(runs),
@@ -141,7 +142,7 @@ def _record(records: list[dict[str, str]]) -> JobStatus | None:
         metadata["reason"], code = "launch", -1
     return JobStatus(state, time=metadata["end_time"], exit_code=code if code >= 0 else None,
                      message=_WORDS.get(passed or "") or _said(metadata.get("reason"), last["failed"]),
-                     metadata={key: value for key, value in metadata.items() if value is not None})
+                     metadata=present(metadata))
 
 
 def _resident(record: Mapping[str, str]) -> float:
@@ -193,15 +194,11 @@ def _limit_value(text: str) -> int | None:
 
 def _attempt(run: dict[str, str]) -> dict[str, Any]:
     """One run of a job that was run again."""
-    code = _whole(run["exit_status"].split(" ")[0])
-    signaled = _whole(run["failed"].split(" ")[0]) in (TIME_LIMIT, SIGNALED) and code is not None and code > 128
+    code = whole(run["exit_status"].split(" ")[0])
+    signaled = whole(run["failed"].split(" ")[0]) in (TIME_LIMIT, SIGNALED) and code is not None and code > 128
     found = {"native_state": f"failed {run['failed']}" if run["failed"] != "0" else "done",
              "exit_code": None if signaled else code, "signal": code - 128 if signaled and code is not None else None,
              "nodes": [run["hostname"]] if run.get("granted_pe") == "NONE" else None,
              "start_time": utc(run.get("start_time", ""), _ACCT_TIME), "end_time": utc(run["end_time"], _ACCT_TIME),
              "wall_seconds": _quantity(run.get("ru_wallclock", "")) or None}
-    return {key: value for key, value in found.items() if value is not None}
-
-
-def _whole(text: str) -> int | None:
-    return int(text) if text.isdecimal() else None
+    return present(found)

@@ -6,24 +6,20 @@ Sources: squeue(1), sacct(1), scontrol(1), JOB STATE CODES; slurm.h. Seen with 2
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
-from decimal import Decimal
+from collections.abc import Mapping
 from operator import itemgetter
 from typing import Any, Final
 
 from psij.executors.batch._arrays import of_elements
 from psij.executors.batch._terms import SourceOffError, check_status_exit_code
-from psij.executors.batch.lrm import job_state, number, rows_by_header, whole_lines
+from psij.executors.batch.lrm import job_state, rows_by_header, whole_lines
 from psij.job_state import JobState
 from psij.job_status import JobStatus
-from sssjob.lrm.clocks import seconds
-from sssjob.lrm.hostlist import hosts
-from sssjob.lrm.sizes import in_bytes
-from sssjob.lrm.slurm import NEVER, NOWHERE, exit_of, gpus, state_of, tres
+from sssjob.lrm.slurm import NEVER, recorded, shown, state_of
 from sssjob.lrm.states import NativeState, Stage
+from sssjob.lrm.usage import of_runs
 
-__all__ = ["ACCOUNTING", "WORDS", "is_unsure", "native_state", "parse_sacct", "parse_scontrol",
-           "stated", "status_in", "whole"]
+__all__ = ["ACCOUNTING", "WORDS", "is_unsure", "native_state", "parse_sacct", "parse_scontrol", "status_in"]
 
 
 #: Fields that sacct is asked for.
@@ -72,19 +68,9 @@ def status_in(native: NativeState, state: JobState, metadata: dict[str, Any], sa
                      exit_code=final_code if native.reason is None or signal else None, metadata=metadata)
 
 
-def stated(text: str | None) -> str | None:
-    """A word of an answer; None for what stands for none."""
-    return None if text is None or text in NOWHERE or text == "Unknown" else text
-
-
 def is_unsure(status: JobStatus | None) -> bool:
     """Whether sacct may have taken 128 off the exit code."""
     return status is not None and status.exit_code is not None and 0 < status.exit_code < 128
-
-
-def whole(text: str) -> int | None:
-    """A count; None for anything else."""
-    return int(text) if text.isdecimal() else None
 
 
 def parse_sacct(exit_code: int, out: str) -> dict[str, JobStatus]:
@@ -118,77 +104,21 @@ def _with_arrays(found: dict[str, JobStatus]) -> dict[str, JobStatus]:
                     for array, elements in arrays.items()}
 
 
-def _record(runs: list[Mapping[str, str]], steps: list[Mapping[str, str]]) -> JobStatus | None:
-    row = runs[-1]
-    known = native_state(row["State"])
+def _record(rows: list[Mapping[str, str]], steps: list[Mapping[str, str]]) -> JobStatus | None:
+    runs = [recorded(row) for row in rows]
+    job = of_runs(runs, map(recorded, steps))
+    known = native_state(job.native_state or "")
     if known is None:
         return None
     native, state = known
-    if state.final and number(row["End"]) is None:       # not all of it is there yet
+    if state.final and job.end_time is None:       # not all of it is there yet
         return None
-    metadata: dict[str, Any] = {"native_state": row["State"], "submit_time": number(runs[0]["Submit"]),
-                                "queue": row["Partition"] or None, "account": row.get("Account") or None,
-                                "qos": stated(row.get("QOS")), "machine": row.get("Cluster") or None}
-    started = [run for run in runs if _ran(run)]
-    if started and state is not JobState.QUEUED:     # of a last run that never had nodes nothing was delivered
-        last = started[-1]
-        metadata |= {"start_time": number(last["Start"]), "nodes": _all_nodes(last),
-                     "node_count": whole(last["NNodes"]), "processors": whole(last["NCPUS"]),
-                     "starts": len(started), **_gpus(last["AllocTRES"])}
-    if state.final:
-        metadata["end_time"] = number(row["End"])
-    if len(runs) > 1 and started:
-        metadata["starts"] = len(started)
-    if len(started) > 1:
-        metadata["attempts"] = [_attempt(run) for run in started]
-    if started and state.final:
-        metadata |= {"wall_seconds": _sum(number(run["ElapsedRaw"]) for run in started),
-                     "cpu_seconds": _sum(seconds(run["TotalCPU"]) for run in started),
-                     "suspend_seconds": _sum(seconds(run["Suspended"]) for run in started) or None,
-                     "energy_joules": _sum(number(run["ConsumedEnergyRaw"]) for run in started) or None
-                     } | _memory(steps)
-    code, signal = exit_of(row["ExitCode"])
-    return status_in(native, state, metadata, None, code, signal)
-
-
-def _attempt(run: Mapping[str, str]) -> dict[str, Any]:
-    """One run of a job that was put back into the queue."""
-    code, signal = exit_of(run["ExitCode"])
-    found = {"native_state": run["State"], "start_time": number(run["Start"]), "end_time": number(run["End"]),
-             "exit_code": None if signal else code, "signal": signal or None,
-             "wall_seconds": number(run["ElapsedRaw"]), "nodes": _all_nodes(run)}
-    return {key: value for key, value in found.items() if value is not None}
-
-
-def _sum(values: Iterable[float | None]) -> float | None:
-    """The sum of what is known; None when nothing is."""
-    known = [value for value in values if value is not None]
-    return sum(known) if known else None
-
-
-def _memory(steps: list[Mapping[str, str]]) -> dict[str, int]:
-    most = [size for step in steps if (size := in_bytes(step["MaxRSS"]))]
-    mean = [size for step in steps if (size := in_bytes(step["AveRSS"]))]
-    return ({"memory_max_bytes": max(most)} if most else {}) | ({"memory_average_bytes": max(mean)} if mean else {})
-
-
-def _ran(run: Mapping[str, str]) -> bool:
-    """Whether it had nodes; a job that never ran can have times all the same."""
-    return run["NodeList"] not in NOWHERE
-
-
-def _all_nodes(run: Mapping[str, str]) -> list[str] | None:
-    """Its nodes; None while sacct names fewer than it counts, as it does for a moment after the end (seen in 22.05)."""
-    names, count = hosts(run["NodeList"]), whole(run["NNodes"])
-    return names if count in (None, len(names)) else None
-
-
-def _gpus(text: str) -> dict[str, Any]:
-    """GPUs of ``gres/gpu=2,gres/gpu:a100=2``: how many, and of which types where all of them are named."""
-    count, types, _ = gpus((kind, Decimal(value)) for kind, value in tres(text)
-                           if kind.startswith("gres/gpu") and value.isdecimal() and value.isascii())
-    named = {name: int(value) for name, value in types.items()}
-    return ({} if count is None else {"gpus": int(count)}) | ({"gpu_types": named} if named else {})
+    metadata = job.facts(began=state is not JobState.QUEUED, over=state.final)
+    if len(runs) > 1 and job.starts:
+        metadata["starts"] = job.starts
+    if job.starts and job.starts > 1:
+        metadata["attempts"] = [run.attempt() for run in runs if run.ran]
+    return status_in(native, state, metadata, None, job.exit_code, job.signal)
 
 
 #: What scontrol says of an id that it does not know (any more), and of such an element of an array.
@@ -208,22 +138,10 @@ def parse_scontrol(exit_code: int, out: str) -> dict[str, JobStatus]:
         if known is None or "JobId" not in fields or len(pairs) != len(fields):
             continue        # the same field twice: a name or a comment looks like fields
         native, state = known
-        names = fields.get("NodeList", "")
-        metadata: dict[str, Any] = {"native_state": native.word, "submit_time": number(fields.get("SubmitTime", "")),
-                                    "queue": fields.get("Partition"), "account": stated(fields.get("Account")),
-                                    "qos": stated(fields.get("QOS"))}
-        if names not in NOWHERE and state is not JobState.QUEUED:
-            metadata |= {"start_time": number(fields.get("StartTime", "")), "nodes": hosts(names),
-                         "node_count": whole(fields.get("NumNodes", "")),
-                         "processors": whole(fields.get("NumCPUs", "")),
-                         "starts": (whole(fields.get("Restarts", "")) or 0) + 1, **_gpus(fields.get("TRES", ""))}
-        if state.final:
-            metadata["end_time"] = number(fields.get("EndTime", ""))
+        job = shown(fields)
+        metadata = job.facts(began=state is not JobState.QUEUED, over=state.final)
         native_id = fields["JobId"]
         if "ArrayTaskId" in fields:     # what squeue and sacct call it
             native_id = f"{fields.get('ArrayJobId', native_id)}_{fields['ArrayTaskId']}"
-        found[native_id] = status_in(
-            native, state, metadata, fields.get("Reason"), *exit_of(fields.get("ExitCode", "")))
+        found[native_id] = status_in(native, state, metadata, fields.get("Reason"), job.exit_code, job.signal)
     return _with_arrays(found)
-
-

@@ -34,7 +34,6 @@ from psij.executors.batch.lrm import (
     job_name,
     job_state,
     needs_env,
-    number,
     requested,
     resources,
     time_limit,
@@ -47,6 +46,7 @@ from psij.job_status import JobStatus
 from psij.resource_spec import ResourceSpecV1
 from psij.surroundings import Told
 from sssjob.lrm.cobalt import ANSWERS, STATES, moment
+from sssjob.lrm.usage import present, quantity
 from sssjob.templates.quoting import Directive, cobalt
 
 __all__ = ["CobaltExecutorConfig", "CobaltJobExecutor", "parse_log"]
@@ -171,9 +171,9 @@ class CobaltJobExecutor(LrmExecutor):
         metadata: dict[str, Any] = {"native_state": state, "phase": native.phase, "queue": row.get("Queue"),
                                     "submit_time": moment(row.get("SubmitTime", ""))}
         if known is JobState.ACTIVE:
-            metadata |= {"start_time": moment(row.get("StartTime", "")), "node_count": number(row.get("Nodes", ""))}
+            metadata |= {"start_time": moment(row.get("StartTime", "")), "node_count": quantity(row.get("Nodes", ""))}
         return JobStatus(known, time=metadata.get("start_time") or metadata["submit_time"],
-                         metadata={key: value for key, value in metadata.items() if value is not None})
+                         metadata=present(metadata))
 
     def _sources(self, native_ids: list[str]) -> list[Source]:
         """The logs of the jobs; grep also fails where one of them is missing."""
@@ -276,5 +276,5 @@ def _by_code(code: int | None, metadata: dict[str, Any]) -> JobStatus:
 
 
 def _known(state: JobState, metadata: dict[str, Any], code: int | None = None, message: str | None = None) -> JobStatus:
-    known = {key: value for key, value in metadata.items() if value is not None}
+    known = present(metadata)
     return JobStatus(state, time=known.get("end_time"), message=message, exit_code=code, metadata=known)

@@ -47,6 +47,7 @@ from sssjob.lrm.flux import ANSWERS, EXCEPTIONS, STATES
 from sssjob.lrm.flux.ids import read_id
 from sssjob.lrm.hostlist import hosts
 from sssjob.lrm.states import Stage
+from sssjob.lrm.usage import present
 from sssjob.templates.quoting import Directive, flux, flux_path
 
 __all__ = ["FluxJobExecutor", "decimal_id"]
@@ -279,7 +280,7 @@ def _status(state: str, job: Mapping[str, Any]) -> JobStatus | None:
         metadata |= {"start_time": job["t_run"], "nodes": names or None, "node_count": job.get("nnodes"),
                      "processors": job.get("ncores")}
     if not known.final:
-        return JobStatus(known, time=job.get("t_run", job.get("t_submit")), metadata=_known(metadata))
+        return JobStatus(known, time=job.get("t_run", job.get("t_submit")), metadata=present(metadata))
     metadata["end_time"] = job.get("t_cleanup")
     if ran:
         metadata["wall_seconds"] = job.get("runtime")
@@ -294,7 +295,7 @@ def _status(state: str, job: Mapping[str, Any]) -> JobStatus | None:
     elif "reason" not in metadata:
         code = _exit(job.get("waitstatus"), metadata)
     return JobStatus(known, time=metadata["end_time"], message=message, exit_code=code,
-                     metadata=_known(metadata))
+                     metadata=present(metadata))
 
 
 def _exit(wait_status: int | None, metadata: dict[str, Any]) -> int | None:
@@ -305,7 +306,3 @@ def _exit(wait_status: int | None, metadata: dict[str, Any]) -> int | None:
         metadata |= {"signal": signal, "reason": "signal"}
         return 128 + signal
     return wait_status >> 8
-
-
-def _known(metadata: dict[str, Any]) -> dict[str, Any]:
-    return {key: value for key, value in metadata.items() if value is not None}

@@ -18,6 +18,7 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -45,8 +46,9 @@ from psij.job_state import JobState
 from psij.job_status import JobStatus
 from psij.resource_spec import ResourceSpecV1
 from psij.surroundings import Told
-from sssjob.lrm.htcondor import ANSWERS, NUMBERS, STATES
-from sssjob.lrm.states import NativeState, Stage
+from sssjob.lrm.htcondor import ANSWERS, CPU, NUMBERS, STATES, recorded, state_of
+from sssjob.lrm.states import Stage
+from sssjob.lrm.usage import present
 from sssjob.templates import render
 from sssjob.templates.quoting import Directive, QuotingError, condor, condor_string
 
@@ -63,8 +65,8 @@ _SPOOLING = 16              # HoldReasonCode: input files are on their way; no h
 _QUEUE = "ClusterId,ProcId,JobStatus,QDate,JobStartDate,RemoteHost,CpusProvisioned,HoldReason,HoldReasonCode"
 _HISTORY = ("ClusterId,ProcId,JobStatus,QDate,JobStartDate,CompletionDate,EnteredCurrentStatus,LastRemoteHost,"
             "CpusProvisioned,GPUsProvisioned,NumJobStarts,ExitCode,ExitBySignal,ExitSignal,RemoveReason,"
-            "RemoteWallClockTime,CumulativeSuspensionTime,RemoteUserCpu,RemoteSysCpu,ResidentSetSize,"
-            "ResidentSetSize_RAW,AcctGroup")
+            "RemoteWallClockTime,CumulativeSuspensionTime,ResidentSetSize,ResidentSetSize_RAW,AcctGroup,"
+            + ",".join(chain.from_iterable(CPU)))
 
 _TIME_LIMIT = "JobStatus == 2 && time() - JobCurrentStartDate > {}"
 _BY_POLICY = re.compile(r"(?:job attribute|system macro) \w+ expression", re.IGNORECASE)
@@ -190,7 +192,7 @@ class HTCondorJobExecutor(LrmExecutor):
     def _rows(self, exit_code: int, out: str) -> Iterator[Row]:
         check_status_exit_code("condor_q", exit_code, out)
         for native_id, ad in _ads(out):
-            native = _native(ad)
+            native = state_of(ad)
             yield native_id, str(ad.get("JobStatus")) if native is None else native.word, ad
 
     def _status(self, state: str, row: Any) -> JobStatus | None:
@@ -259,11 +261,6 @@ def _ads(out: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
             yield f"{ad['ClusterId']}.{ad['ProcId']}", ad
 
 
-def _native(ad: Mapping[str, Any]) -> NativeState | None:
-    number = ad.get("JobStatus")
-    return NUMBERS.get(number) if isinstance(number, int) else None
-
-
 def _is_over(state: str) -> bool:
     return state in STATES and STATES[state].stage is Stage.ENDED
 
@@ -276,19 +273,16 @@ def _queued(state: str, ad: Mapping[str, Any]) -> JobStatus | None:
         return None
     if native is NUMBERS[_COMPLETED]:
         return _ended(ad)
-    started = _number(ad, "JobStartDate")
+    job = recorded(ad)
     if native is NUMBERS[_REMOVED]:         # it may run on for a while
-        found = JobState.QUEUED if started is None else JobState.ACTIVE
-    metadata: dict[str, Any] = {"native_state": state, "phase": native.phase, "submit_time": _number(ad, "QDate")}
-    message = None
+        found = JobState.ACTIVE if job.ran else JobState.QUEUED
+    phase, message = native.phase, None
     if native.stage is Stage.HELD:
         message = f"held: {ad.get('HoldReason')}"
         if ad.get("HoldReasonCode") == _SPOOLING:
-            message, metadata["phase"] = None, "STAGE_IN"
-    if found is JobState.ACTIVE:
-        metadata |= {"start_time": started, "processors": _number(ad, "CpusProvisioned"), **_host(ad, "RemoteHost")}
-    return JobStatus(found, time=metadata.get("start_time") or metadata["submit_time"], message=message,
-                     metadata=_known(metadata))
+            message, phase = None, "STAGE_IN"
+    metadata = job.facts(began=found is JobState.ACTIVE, over=False) | present({"phase": phase})
+    return JobStatus(found, time=metadata.get("start_time") or job.submit_time, message=message, metadata=metadata)
 
 
 def parse_history(exit_code: int, out: str) -> dict[str, JobStatus]:
@@ -301,24 +295,10 @@ def parse_history(exit_code: int, out: str) -> dict[str, JobStatus]:
 
 def _ended(ad: Mapping[str, Any]) -> JobStatus:
     """The status for a job that was completed or removed. Wall time is that of all its runs."""
-    native = _native(ad) or NUMBERS[_COMPLETED]
-    removed = native is NUMBERS[_REMOVED]
-    end = (None if removed else _number(ad, "CompletionDate")) or _number(ad, "EnteredCurrentStatus")
-    started = _number(ad, "JobStartDate")
-    metadata: dict[str, Any] = {"native_state": native.word, "submit_time": _number(ad, "QDate"), "end_time": end,
-                                "account": ad.get("AcctGroup")}
-    if started is not None:
-        user, system = _number(ad, "RemoteUserCpu"), _number(ad, "RemoteSysCpu")
-        memory = _number(ad, "ResidentSetSize_RAW") or _number(ad, "ResidentSetSize")
-        starts = _number(ad, "NumJobStarts") or 0
-        metadata |= {"start_time": started, "wall_seconds": _number(ad, "RemoteWallClockTime"),
-                     "suspend_seconds": _number(ad, "CumulativeSuspensionTime") or None,
-                     "cpu_seconds": user + (system or 0) if user is not None else None,
-                     "memory_max_bytes": int(memory * 1024) if memory else None,
-                     "processors": _number(ad, "CpusProvisioned"), "gpus": _number(ad, "GPUsProvisioned"),
-                     "starts": starts if starts > 1 else None, **_host(ad, "LastRemoteHost")}
-    state, code, message = _outcome(ad, removed, metadata)
-    return JobStatus(state, time=end, message=message, exit_code=code, metadata=_known(metadata))
+    job = recorded(ad)
+    metadata = {"native_state": NUMBERS[_COMPLETED].word} | job.facts(began=True, over=True)
+    state, code, message = _outcome(ad, state_of(ad) is NUMBERS[_REMOVED], metadata)
+    return JobStatus(state, time=job.end_time, message=message, exit_code=code, metadata=metadata)
 
 
 def _outcome(ad: Mapping[str, Any], removed: bool,
@@ -338,20 +318,3 @@ def _outcome(ad: Mapping[str, Any], removed: bool,
         return (JobState.FAILED if code else JobState.COMPLETED), code, None
     metadata["reason"] = "unknown-exit"
     return JobState.FAILED, None, None
-
-
-def _number(ad: Mapping[str, Any], name: str) -> float | None:
-    """A number above or equal to 0; dates that are not set are 0 in some releases."""
-    value = ad.get(name)
-    usable = isinstance(value, int | float) and not isinstance(value, bool) and value >= 0
-    return value if usable and (value or not name.endswith("Date")) else None
-
-
-def _host(ad: Mapping[str, Any], name: str) -> dict[str, Any]:
-    """Host of a slot such as ``slot1@host``."""
-    slot = ad.get(name)
-    return {"nodes": [slot.rpartition("@")[2]], "node_count": 1} if isinstance(slot, str) and slot else {}
-
-
-def _known(metadata: dict[str, Any]) -> dict[str, Any]:
-    return {key: value for key, value in metadata.items() if value is not None}

@@ -48,7 +48,6 @@ __all__ = [
     "limit_text",
     "local_time",
     "needs_env",
-    "number",
     "program",
     "requested",
     "resolved",
@@ -121,14 +120,6 @@ def custom_directives(spec: JobSpec, prefix: str, refused: Mapping[str, str]) ->
                                           f"{type(value).__name__}")
             found.append(Directive(option, None if value is True else str(value), field))
     return found
-
-
-def number(text: str) -> float | None:
-    """A number in an answer; None for anything else."""
-    try:
-        return float(text)
-    except ValueError:
-        return None
 
 
 def local_time(at: float, form: str) -> str | None:

@@ -39,7 +39,6 @@ from psij.executors.batch.lrm import (
     job_name,
     job_state,
     local_time,
-    number,
     requested,
     resources,
     share,
@@ -52,9 +51,10 @@ from psij.job_status import JobStatus
 from psij.resource_spec import ResourceSpecV1
 from psij.surroundings import Told
 from sssjob.lrm.clocks import seconds, utc
-from sssjob.lrm.lsf import ANSWERS, STATES, reason_of
+from sssjob.lrm.lsf import ANSWERS, STATES, reason_of, slots
 from sssjob.lrm.sizes import in_bytes
 from sssjob.lrm.states import NativeState, Stage
+from sssjob.lrm.usage import present, quantity, whole
 from sssjob.templates.quoting import Directive, bsub
 
 __all__ = ["LsfExecutorConfig", "LsfJobExecutor", "parse_bhist"]
@@ -209,7 +209,7 @@ class LsfJobExecutor(LrmExecutor):
         if known.final:
             return _end(native, row, metadata)
         return JobStatus(known, time=metadata.get("start_time") or metadata["submit_time"],
-                         metadata=_known(metadata))
+                         metadata=present(metadata))
 
     def _sources(self, native_ids: list[str]) -> list[Source]:
         ids = native_ids[:_HISTORIES_AT_ONCE]
@@ -325,11 +325,10 @@ def _end(native: NativeState, row: Mapping[str, str], metadata: dict[str, Any]) 
         metadata |= {"wall_seconds": _seconds(row.get("RUN_TIME", "")),
                      "cpu_seconds": _seconds(row.get("CPU_USED", "")),
                      "memory_max_bytes": in_bytes(row.get("MAX_MEM", "").strip()) or None}
-    text = row.get("EXIT_CODE", "")
-    code = int(text) if text.isdecimal() else None
+    code = whole(row.get("EXIT_CODE"))
     if native.stage is Stage.DONE:
         state = JobState.FAILED if code else JobState.COMPLETED
-        return JobStatus(state, time=metadata["end_time"], exit_code=code or 0, metadata=_known(metadata))
+        return JobStatus(state, time=metadata["end_time"], exit_code=code or 0, metadata=present(metadata))
     said = row.get("EXIT_REASON", "")
     term = _TERM.search(said)
     return _exit(term[1] if term else None, code, ran, said, metadata)
@@ -339,14 +338,14 @@ def _exit(term: str | None, code: int | None, ran: bool, said: str, metadata: di
     """The status of a job that did not end well. term: what follows TERM_; said: LSF's text, for people."""
     reason = reason_of(f"TERM_{term}") if term is not None else None
     if reason == "cancel":
-        return JobStatus(JobState.CANCELED, time=metadata.get("end_time"), metadata=_known(metadata))
+        return JobStatus(JobState.CANCELED, time=metadata.get("end_time"), metadata=present(metadata))
     if reason is None and not code:
         reason = "unknown-exit" if ran else "launch"
     if reason is not None and code is not None and code > 128:
         metadata["signal"] = code - 128
     metadata["reason"] = reason
     return JobStatus(JobState.FAILED, time=metadata.get("end_time"), message=said.strip() or None if reason else None,
-                     exit_code=code or None, metadata=_known(metadata))
+                     exit_code=code or None, metadata=present(metadata))
 
 
 def parse_bhist(exit_code: int, out: str) -> dict[str, JobStatus]:
@@ -385,17 +384,8 @@ def _history(events: list[str]) -> JobStatus:
 
 def _hosts(text: str) -> dict[str, Any]:
     """Nodes and slots of ``4*hostA:2*hostB`` or ``hostA:hostA``."""
-    names: dict[str, None] = {}
-    slots = 0
-    for part in text.split(":") if text.strip("- ") else ():
-        count, star, name = part.rpartition("*")
-        names[name] = None
-        slots += int(count) if star and count.isdecimal() else 1
-    return {"nodes": list(names), "node_count": len(names), "processors": slots} if names else {}
-
-
-def _known(metadata: dict[str, Any]) -> dict[str, Any]:
-    return {key: value for key, value in metadata.items() if value is not None}
+    count, names = slots(text.split(":") if text.strip("- ") else ())
+    return {"nodes": names, "node_count": len(names), "processors": count} if names else {}
 
 
 def _utc(text: str | None) -> float | None:
@@ -412,4 +402,4 @@ def _seconds(text: str) -> float | None:
     if span is not None:
         return seconds(span[0])
     match = _SECONDS.match(text)
-    return number(match[1]) if match is not None else None
+    return quantity(match[1]) if match is not None else None

@@ -35,7 +35,6 @@ from psij.executors.batch.lrm import (
     job_state,
     limit_text,
     local_time,
-    number,
     requested,
     time_limit,
 )
@@ -48,6 +47,7 @@ from psij.resource_spec import ResourceSpecV1
 from sssjob.lrm.clocks import seconds, utc
 from sssjob.lrm.pbs import FAILURES, SIGNALED, STATES, exec_host
 from sssjob.lrm.sizes import in_bytes
+from sssjob.lrm.usage import present, quantity, whole
 from sssjob.templates.quoting import Directive, pbs
 
 __all__ = ["GenericPBSJobExecutor", "PBSExecutorConfig", "fields_of"]
@@ -255,11 +255,11 @@ class GenericPBSJobExecutor(LrmExecutor):
         moment = metadata["submit_time" if known is JobState.QUEUED else "start_time"]
         return JobStatus(known, time=moment,
                          message=fields.get("comment") if known is JobState.QUEUED else None,
-                         metadata=_known(metadata))
+                         metadata=present(metadata))
 
     def _end(self, fields: Mapping[str, str], metadata: dict[str, Any]) -> JobStatus:
         """The final status, by exit status: from 256 on 256 + signal, negative ones by the table."""
-        code = _whole(fields.get("Exit_status") or fields.get("exit_status"))
+        code = _status_of(fields.get("Exit_status") or fields.get("exit_status"))
         ran = code is not None or metadata.get("start_time") is not None or "exec_host" in fields
         metadata["end_time"] = self._moment(fields, "end")
         if ran:
@@ -272,7 +272,7 @@ class GenericPBSJobExecutor(LrmExecutor):
             metadata["signal"] = code - SIGNALED
         message = f"PBS says exit status {code}" if code is not None and code < 0 else None
         return JobStatus(state, time=metadata["end_time"], message=message, exit_code=exit_code,
-                         metadata=_known(metadata))
+                         metadata=present(metadata))
 
     def _outcome(self, code: int | None, ran: bool, substate: str | None) -> tuple[JobState, str | None, int | None]:
         """State, reason and exit code of an end."""
@@ -410,19 +410,17 @@ def _hosts(text: str) -> dict[str, Any]:
 
 
 def _more_than_one(text: str | None) -> int | None:
-    count = _whole(text)
+    count = whole(text)
     return count if count is not None and count > 1 else None
 
 
-def _known(metadata: dict[str, Any]) -> dict[str, Any]:
-    return {key: value for key, value in metadata.items() if value is not None}
-
-
-def _whole(text: str | None) -> int | None:
-    return int(text) if text is not None and re.fullmatch(r"-?\d+", text) else None
+def _status_of(text: str | None) -> int | None:
+    """An exit status, which may be below zero."""
+    count = whole((text or "").removeprefix("-"))
+    return -count if count is not None and text is not None and text[0] == "-" else count
 
 
 def _utc(text: str) -> float | None:
     """Seconds since the epoch, or ``Sat Nov 21 08:24:31 2026`` in UTC."""
     moment = utc(text, _TIME)
-    return number(text) if moment is None else moment
+    return quantity(text) if moment is None else moment

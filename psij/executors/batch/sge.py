@@ -35,7 +35,6 @@ from psij.executors.batch.lrm import (
     job_state,
     limit_text,
     local_time,
-    number,
     requested,
     resources,
     share,
@@ -51,6 +50,7 @@ from psij.surroundings import Told
 from sssjob.lrm.clocks import utc
 from sssjob.lrm.sge import ANSWERS, state_of
 from sssjob.lrm.states import Stage
+from sssjob.lrm.usage import present, quantity
 from sssjob.templates.quoting import Directive, sge
 
 __all__ = ["SGEExecutorConfig", "SGEJobExecutor"]
@@ -300,12 +300,12 @@ class SGEJobExecutor(LrmExecutor):
         started = utc(row.get("JAT_start_time", ""), XML_TIME)
         if status is JobState.ACTIVE:
             queue, _, host = row.get("queue_name", "").partition("@")
-            metadata |= {"start_time": started, "queue": queue or None, "processors": number(row.get("slots", ""))}
+            metadata |= {"start_time": started, "queue": queue or None, "processors": quantity(row.get("slots", ""))}
             if host and metadata["processors"] == 1:
                 metadata |= {"nodes": [host], "node_count": 1}
         message = "Grid Engine cannot start it (state E); qstat -j says why" if phase == "ERROR" else None
         return JobStatus(status, time=metadata.get("start_time") or metadata["submit_time"], message=message,
-                         metadata={key: value for key, value in metadata.items() if value is not None})
+                         metadata=present(metadata))
 
     def _sources(self, native_ids: list[str]) -> list[Source]:
         numbers = dict.fromkeys(one.partition(".")[0] for one in native_ids)

@@ -12,6 +12,7 @@ import os
 import re
 import subprocess
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -28,9 +29,7 @@ from psij.executors.batch._slurm_records import (
     native_state,
     parse_sacct,
     parse_scontrol,
-    stated,
     status_in,
-    whole,
 )
 from psij.executors.batch.batch_scheduler_executor import (
     BatchSchedulerExecutorConfig,
@@ -46,7 +45,6 @@ from psij.executors.batch.lrm import (
     job_name,
     limit_text,
     needs_env,
-    number,
     program,
     requested,
     resolved,
@@ -62,7 +60,8 @@ from psij.job_status import JobStatus
 from psij.resource_spec import ResourceSpecV1
 from psij.surroundings import Told
 from sssjob.lrm.hostlist import hosts
-from sssjob.lrm.slurm import ANSWERS
+from sssjob.lrm.slurm import ANSWERS, stated
+from sssjob.lrm.usage import Usage, quantity, whole
 from sssjob.templates.quoting import Directive, Quoted, sbatch, slurm_path
 
 __all__ = ["SlurmExecutorConfig", "SlurmJobExecutor"]
@@ -273,14 +272,11 @@ class SlurmJobExecutor(LrmExecutor):
         native, job_state = known
         reason, submit, start, end, cpus, nodes, names, queue, qos = values
         # sacct calls the QOS of a short job Unknown for up to five seconds after its end
-        metadata: dict[str, Any] = {"native_state": state, "submit_time": number(submit), "queue": queue or None,
-                                    "qos": stated(qos)}
-        if job_state is not JobState.QUEUED and names:
-            metadata["start_time"] = number(start)
-            if native.phase != "CLEANUP":       # then it lists what has not been given back yet
-                metadata |= {"nodes": hosts(names), "node_count": whole(nodes), "processors": whole(cpus)}
-        if job_state.final:
-            metadata["end_time"] = number(end)
+        job = Usage(native_state=state, submit_time=quantity(submit), queue=queue or None, qos=stated(qos),
+                    ran=bool(names), start_time=quantity(start), end_time=quantity(end))
+        if native.phase != "CLEANUP":       # then it lists what has not been given back yet
+            job = replace(job, nodes=hosts(names), node_count=whole(nodes), processors=whole(cpus))
+        metadata = job.facts(began=job_state is not JobState.QUEUED, over=job_state.final)
         return status_in(native, job_state, metadata, reason)
 
     def _sources(self, native_ids: list[str]) -> list[Source]:
