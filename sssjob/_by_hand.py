@@ -17,7 +17,6 @@ from os import PathLike, fspath
 from typing import Any, Final, NoReturn
 
 from sssjob import lexical
-from sssjob._scopes import scope_of
 from sssjob._sentences import Condition
 from sssjob.element import Container, Given, Property, Value, new_property
 from sssjob.errors import PropertyError
@@ -27,7 +26,17 @@ from sssjob.limits import LIMITS
 from sssjob.states import STATES, job_state
 from sssjob.units import UNITS, byte_factor
 from sssjob.values import attribute_text, known_unit, typed, writable
-from sssjob.vocabulary import AWARENESS, CONTAINERS, ELEMENTS, Attribute, Element, aliases, in_scope, python_name
+from sssjob.vocabulary import (
+    AWARENESS,
+    CONTAINERS,
+    ELEMENTS,
+    Attribute,
+    Element,
+    aliases,
+    attributes_in,
+    in_scope,
+    python_name,
+)
 
 __all__ = ["attribute_of", "fill", "name_of", "properties_of", "property_of"]
 
@@ -73,13 +82,13 @@ def name_of(scope: str, name: str) -> str:
 
 def attribute_of(scope: str, row: Element, name: str) -> str:
     """The specification's name of an attribute that a property may have in a container. Raises PropertyError."""
-    allowed = scope_of(scope, True).attributes[row.name]
+    allowed = attributes_in(scope, True)[row.name]
     found = name if name in allowed else next((n for n in allowed if python_name(n) == name), None)
     if found is not None:
         return found
     close = difflib.get_close_matches(name, [*allowed, *map(python_name, allowed)], 1)
     hint = f"did you mean {close[0]}?" if close else f"known: {', '.join(allowed)}"
-    elsewhere = scope_of("Requested", True).attributes.get(row.name, {})
+    elsewhere = attributes_in("Requested", True).get(row.name, {})
     if scope != "Requested" and any(name in (n, python_name(n)) for n in elsewhere):
         hint = "it belongs to properties inside Requested"
     _refuse(row, "SSS302", f"{row.name}: attribute {name} may not stand here in {scope}", hint)
@@ -302,7 +311,7 @@ _TAKEN: Final = {
 # --- attributes ---------------------------------------------------------------------------------------------------
 
 def _attributes(scope: str, row: Element, given: Mapping[str, Any]) -> dict[str, str]:
-    allowed = scope_of(scope, True).attributes[row.name]
+    allowed = attributes_in(scope, True)[row.name]
     made = {name: _attribute_value(row, allowed[name], value) for name, value in given.items()}
     if "units" in made:
         made["units"] = _unit(row, made["units"])

@@ -21,13 +21,12 @@ from sssjob.model import CLASSES
 from sssjob.vocabulary import (
     AWARENESS,
     CONTAINERS,
-    DELIVERED,
     ELEMENTS,
     PRINTED,
-    REQUESTED,
     Attribute,
     Element,
     aliases,
+    attributes_in,
     in_scope,
 )
 
@@ -204,11 +203,7 @@ def scope_of(container: str, with_aliases: bool) -> Scope:
                 rows.setdefault(alias, (in_scope(container)[name], alias))
     elif CONTAINERS[container].category:
         rows |= {alias: (in_scope(container)[name], alias) for alias, name in PRINTED.items()}
-    extra = {"Requested": REQUESTED, "Delivered": DELIVERED}.get(container, ())
-    attributes = {
-        name: {a.name: a for a in (*row.attributes, *extra, AWARENESS) if with_aliases or not a.former}
-        for name, row in in_scope(container).items()
-    }
+    attributes = attributes_in(container, with_aliases)
     single = frozenset() if CONTAINERS[container].category else frozenset(
         n for n, e in in_scope(container).items() if not e.repeats)
     folded = {n.lower(): n for n in (*rows, *containers)} if with_aliases else {}

@@ -30,6 +30,7 @@ __all__ = [
     "Element",
     "Type",
     "aliases",
+    "attributes_in",
     "containers_of",
     "element",
     "in_scope",
@@ -417,6 +418,15 @@ ATTRIBUTES: Final[dict[str, Attribute]] = {
 
 
 # --- questions ----------------------------------------------------------------------------------------------------
+
+@cache
+def attributes_in(container: str, former: bool) -> dict[str, dict[str, Attribute]]:
+    """Canonical name of a property -> the attributes that it may have in a container, by name. former: those too that
+    only older texts have."""
+    extra = {"Requested": REQUESTED, "Delivered": DELIVERED}.get(container, ())
+    return {name: {a.name: a for a in (*row.attributes, *extra, AWARENESS) if former or not a.former}
+            for name, row in in_scope(container).items()}
+
 
 @cache
 def in_scope(container: str) -> dict[str, Element]:
