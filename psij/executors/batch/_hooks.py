@@ -18,7 +18,6 @@ from typing import IO, Any, ClassVar
 
 from psij.exceptions import InvalidJobException
 from psij.executors.batch._config import BatchSchedulerExecutorConfig
-from psij.executors.batch._context import check_lengths, script_context
 from psij.executors.batch._terms import Failure, Source
 from psij.job import Job
 from psij.job_executor import JobExecutor
@@ -29,6 +28,8 @@ from psij.job_status import JobStatus
 from sssjob.lrm.clocks import clock
 
 __all__ = ["BatchHooks"]
+
+_LONGEST_WORD = 128 * 1024 - 1      # bytes of an argument or a variable that Linux can hand to a program
 
 _Words = list[str]                  # the method ``list`` hides the built-in inside the class
 
@@ -110,13 +111,13 @@ class BatchHooks(JobExecutor):
 
     def _create_script_context(self, job: Job) -> dict[str, Any]:
         """What a template of psij-python's form may use."""
-        return script_context(self, job)
+        return _script_context(self, job)
 
     # --- submissions, with defaults --------------------------------------------------------------------------------
 
     def _check_spec(self, spec: JobSpec) -> None:
         """Refuse, with InvalidJobException, what this executor cannot do."""
-        check_lengths(spec)
+        _check_lengths(spec)
 
     def _said_of_submission(self, out: str) -> dict[str, Any]:
         """Metadata of the job, from the output of a submit command that succeeded."""
@@ -243,3 +244,43 @@ class BatchHooks(JobExecutor):
         """Remove a file of a job, such as ``.out``."""
         if not self.config.keep_files and job.native_id is not None:
             self._aux_path(job.native_id, suffix).unlink(missing_ok=True)
+
+
+def _script_context(executor: BatchHooks, job: Job) -> dict[str, Any]:
+    """``job``, ``env``, ``custom_attributes``, ``psij`` and, of a job with a time limit, ``formatted_job_duration``."""
+    from psij.executors.batch.template_function_library import ALL
+
+    spec = job.spec
+    assert spec is not None
+    context: dict[str, Any] = {
+        "job": job,
+        "env": [{"name": name, "value": value} for name, value in (spec.environment or {}).items()],
+        "custom_attributes": _by_prefix(spec),
+        "psij": {"lib": ALL, "launch_command": executor._launch_command(job), "debug": 0,
+                 "script_dir": str(executor.work_directory), "us_file": "", "us_port": 0, "us_addrs": ""}}
+    if spec.attributes is not None and spec.attributes.duration is not None:
+        context["formatted_job_duration"] = executor._format_duration(spec.attributes.duration)
+    return context
+
+
+def _by_prefix(spec: JobSpec) -> dict[str, Any]:
+    """Custom attributes as templates see them: prefix to ``{key, value}`` pairs; a name without a dot to its value."""
+    found: dict[str, Any] = {}
+    custom = spec.attributes.custom_attributes if spec.attributes is not None else None
+    for name, value in (custom or {}).items():
+        prefix, dot, key = name.partition(".")
+        if dot:
+            found.setdefault(prefix.lower(), []).append({"key": key, "value": value})
+        else:
+            found[name] = value
+    return found
+
+
+def _check_lengths(spec: JobSpec) -> None:
+    """Refuse words that the system could not hand to the program. Raises InvalidJobException naming the member."""
+    named = [("executable", spec.executable or ""),
+             *((f"arguments[{index}]", text) for index, text in enumerate(spec.arguments or ())),
+             *((f"environment[{name!r}]", f"{name}={value}") for name, value in (spec.environment or {}).items())]
+    for field, text in named:
+        if len(text) > _LONGEST_WORD // 4 and len(os.fsencode(text)) > _LONGEST_WORD:
+            raise InvalidJobException(f"{field} has more than {_LONGEST_WORD} bytes, which no program can be given")

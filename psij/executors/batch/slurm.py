@@ -21,7 +21,6 @@ from psij.exceptions import InvalidJobException, SubmitException
 from psij.executors.batch._files import exit_file
 from psij.executors.batch._slurm_json import command as sacct_json
 from psij.executors.batch._slurm_json import parse_codes
-from psij.executors.batch._slurm_parts import check_part, step
 from psij.executors.batch._slurm_records import (
     ACCOUNTING,
     WORDS,
@@ -40,6 +39,7 @@ from psij.executors.batch.batch_scheduler_executor import (
 from psij.executors.batch.lrm import (
     LrmExecutor,
     Row,
+    appended,
     custom_directives,
     directory,
     job_name,
@@ -57,12 +57,14 @@ from psij.job_attributes import JobAttributes
 from psij.job_spec import JobSpec
 from psij.job_state import JobState
 from psij.job_status import JobStatus
+from psij.launchers.script_based_launcher import process_count
 from psij.resource_spec import ResourceSpecV1
 from psij.surroundings import Told
 from sssjob.lrm.hostlist import hosts
 from sssjob.lrm.slurm import ANSWERS, stated
 from sssjob.lrm.usage import Usage, quantity, whole
-from sssjob.templates.quoting import Directive, Quoted, sbatch, slurm_path
+from sssjob.templates import render
+from sssjob.templates.quoting import Directive, Quoted, sbatch, slurm_path, word
 
 __all__ = ["SlurmExecutorConfig", "SlurmJobExecutor"]
 
@@ -181,9 +183,9 @@ class SlurmJobExecutor(LrmExecutor):
         found = super()._template_context(job, spec, context)
         parts = self._parts.get(job.id, ())
         for part in parts:
-            check_part(part.spec or JobSpec())
+            _check_part(part.spec or JobSpec())
         found["more_parts"] = [self._directives(part, part.spec) for part in parts[1:] if part.spec is not None]
-        found["step"] = Quoted(step([self._part(part) for part in parts]) if parts else "")
+        found["step"] = Quoted(_step([self._part(part) for part in parts]) if parts else "")
         return found
 
     def _part(self, job: Job) -> tuple[Job, dict[str, Any]]:
@@ -365,3 +367,44 @@ def _chunks(items: list[str], size: int) -> Iterator[list[str]]:
         yield items[start:start + size]
 
 
+# --- the parts of one job: components of a heterogeneous one, which a single srun starts ------------------------------
+# Sources: "Heterogeneous Job Support" of Slurm's documentation; srun(1), --het-group. Seen with 22.05.8: components end
+# together, with the state of the script; none can be cancelled alone; one without --error has that of the first one.
+_PART = "slurm-part.sh.j2"
+_DEVICES = ("/", "dev")
+_LAUNCHERS = (None, "", "single", "srun")
+
+
+def _check_part(spec: JobSpec) -> None:
+    """Refuse, with InvalidJobException, what a part cannot have."""
+    if spec.launcher not in _LAUNCHERS:
+        raise InvalidJobException(f"launcher {spec.launcher!r}: the parts of one job are started by srun")
+    if spec.pre_launch is not None or spec.post_launch is not None:
+        raise InvalidJobException("pre_launch and post_launch: the parts of one job are started by one srun")
+
+
+def _step(parts: Sequence[tuple[Job, dict[str, Any]]]) -> str:
+    """The commands that empty the files for output and start all parts. Each comes with its resolved specification and
+    what _PART needs."""
+    specs = [job.spec for job, _ in parts if job.spec is not None]
+    outputs = [getattr(spec, f"{stream}_path") for spec in specs for stream in ("stdout", "stderr")
+               if stream not in appended(spec)]
+    emptied = [f": >{word(path)}" for path in dict.fromkeys(outputs) if path is not None and path.parts[:2] != _DEVICES]
+    started = "srun " + " : ".join(" ".join(map(word, _component(number, job, context)))
+                                   for number, (job, context) in enumerate(parts))
+    return "\n".join([*emptied, started])
+
+
+def _component(number: int, job: Job, context: dict[str, Any]) -> Iterator[str]:
+    spec = job.spec
+    assert spec is not None
+    yield f"--het-group={number}"
+    yield f"--ntasks={process_count(job)}"
+    asked = spec.resources
+    if isinstance(asked, ResourceSpecV1) and asked.cpu_cores_per_process is not None:
+        yield f"--cpus-per-task={asked.cpu_cores_per_process}"
+    yield "--open-mode=append"      # two streams may have one file
+    yield f"--input={'none' if spec.stdin_path is None else slurm_path(spec.stdin_path)}"
+    yield f"--output={'/dev/null' if spec.stdout_path is None else slurm_path(spec.stdout_path)}"
+    yield f"--error={'/dev/null' if spec.stderr_path is None else slurm_path(spec.stderr_path)}"
+    yield from ("/bin/bash", "-c", render(_PART, context))
