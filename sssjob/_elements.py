@@ -45,7 +45,7 @@ _RELIEF: Final = 2_000
 class ElementReader:
     """Turns elements into objects for one document: profile, policy, findings and caches."""
 
-    __slots__ = ("_aliases", "_jobs", "_scopes", "_told", "default", "findings", "first", "limits", "locate", "profile",
+    __slots__ = ("_aliases", "_jobs", "_scopes", "default", "findings", "first", "limits", "locate", "once", "profile",
                  "whole")
 
     def __init__(self, profile: Profile, findings: Findings, limits: Limits, default: Policy,
@@ -60,7 +60,7 @@ class ElementReader:
         self.whole = False          # reading a whole document: everything made stays
         self._scopes = scopes
         self._aliases: dict[tuple[str, str], Texts] = {}
-        self._told: set[tuple[str, str]] = set()
+        self.once: set[tuple[str, str]] = set()         # rule and subject of what was told and is not told again
 
     # -- scopes
     def scope(self, container: str) -> Scope:
@@ -94,8 +94,8 @@ class ElementReader:
                   severity: Severity | None = None) -> None:
         """Record a finding the first time it occurs for a subject in this document."""
         self.findings.told += 1
-        if (rule, subject) not in self._told:
-            self._told.add((rule, subject))
+        if (rule, subject) not in self.once:
+            self.once.add((rule, subject))
             self.findings.add(rule, subject, message, policy=self.policy(element), path=lambda: _path(element),
                               severity=severity, place=lambda: self.locate(element))
 

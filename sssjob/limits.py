@@ -20,6 +20,8 @@ class Limits:
 
     document_bytes: int = 512 * MIB          # a document read whole
     document_elements: int = 20_000_000
+    whole_bytes: int = 4 * MIB               # a JobGroup above that is read part by part where jobs are looked at singly
+    part_bytes: int = 80_000                 # of such a part, at least
     child_bytes: int = 64 * MIB              # one child of the root, read as a stream
     child_elements: int = 2_000_000
     depth: int = 100                         # nesting of elements, JSON or brackets of text
