@@ -25,7 +25,7 @@ from sssjob._twin_writing import RAW, add_run
 from sssjob._parts import Frame, Part, frame_of, part_at, parts
 from sssjob.element import Container, Item, Property, Raw
 from sssjob.errors import RejectedError
-from sssjob.findings import Finding, Findings, Policy
+from sssjob.findings import Finding, Findings, Locator, Policy
 from sssjob.limits import LIMITS, Limits
 from sssjob.model import Document, Job, JobDefaults, JobGroup
 from sssjob.profiles import profile as profile_of
@@ -267,6 +267,7 @@ class Large:
         self.findings, self.checks = _Told(path, limits), _Told(path, limits)
         self.group, self.defaults = JobGroup(), None
         self.order: list[tuple[str, int]] = []
+        self.places: Locator | None = None      # a section knows its own
         self.comments = 0, 0
         self._counts = _Counts()
 

@@ -19,6 +19,7 @@ class Limits:
     """Sizes in bytes (``*_bytes``, ``text``), times in seconds (``*_seconds``), all others are counts."""
 
     document_bytes: int = 512 * MIB          # a document read whole
+    spool_bytes: int = 64 << 30              # a pipe that is kept on the disk because it is read more than once
     document_elements: int = 20_000_000
     whole_bytes: int = 4 * MIB               # a JobGroup above that is read part by part where jobs are looked at singly
     part_bytes: int = 80_000                 # of such a part, at least

@@ -43,7 +43,8 @@ def recognised(session: Session, found: Source, source: str, told: bool = True) 
                 session.recognised(found.name, reader, why)
             return reader, found
         fit = guess(data, found.name)
-    session.recognised(found.name, fit[0], fit[1].why)
+    if told or fit[0].kind != "document":
+        session.recognised(found.name, fit[0], fit[1].why)
     return fit[0], found
 
 

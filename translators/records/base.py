@@ -406,8 +406,8 @@ def translator(
                             stream=stream, texts=texts, parting=parting)
 
 
-def effective_jobs(document: Document) -> Iterator[Job]:
-    """The jobs of a document with what they inherit from JobDefaults."""
+def effective_jobs(document: Document | Large) -> Iterator[Job]:
+    """The jobs of a document of any size with what they inherit from JobDefaults."""
     from sssjob.inherit import effective
 
     for job, defaults in document.jobs():
