@@ -1,13 +1,14 @@
 """What concerns several jobs of a group that is read part by part: Ids used twice, dependencies and their cycles.
 
 Ids, names and dependencies are kept in a temporary file of SQLite, of which a few megabytes are in memory, so that the
-cost of a job is on the disk: 60 to 120 bytes for its Id, as much again for its name and each of its dependencies where the
-document has any dependency at all.
+cost of a job is on the disk: its Id with some 40 bytes more, and where the document has any dependency at all as much
+again for its name and for each of its dependencies.
 """
 
 from __future__ import annotations
 
 import sqlite3
+import weakref
 from array import array
 from collections.abc import Iterator
 from itertools import accumulate
@@ -22,9 +23,10 @@ __all__ = ["Attempts", "KnownIds", "Links", "Unknown"]
 _CACHE: Final = 4_096       # KiB of a database that are kept in memory
 
 
-def _database(*tables: str) -> sqlite3.Connection:
-    """A database that is deleted when it is let go."""
+def _database(owner: object, *tables: str) -> sqlite3.Connection:
+    """A database on the disk that is deleted when its owner is let go."""
     made = sqlite3.connect("", isolation_level=None)
+    weakref.finalize(owner, made.close)
     for pragma in ("journal_mode = OFF", "synchronous = OFF", f"cache_size = -{_CACHE}"):
         made.execute(f"PRAGMA {pragma}")
     for table in tables:
@@ -40,7 +42,7 @@ class KnownIds(Siblings):
     def __init__(self) -> None:
         super().__init__()
         self.lines = 0
-        self._db = _database("first (id TEXT PRIMARY KEY, life TEXT, line INTEGER) WITHOUT ROWID",
+        self._db = _database(self, "first (id TEXT PRIMARY KEY, life TEXT, line INTEGER) WITHOUT ROWID",
                              "later (id TEXT, life TEXT, line INTEGER, PRIMARY KEY (id, life)) WITHOUT ROWID")
 
     def earlier(self, tag: str, identifier: str, life: Value | None, line: int) -> int | None:
@@ -50,7 +52,7 @@ class KnownIds(Siblings):
         if ask("INSERT OR IGNORE INTO first VALUES (?, ?, ?)", (key, what, line)).rowcount:
             return None
         (other, first), = ask("SELECT life, line FROM first WHERE id = ?", (key,))
-        same = other == what or bool(ask("INSERT OR IGNORE INTO later VALUES (?, ?, ?)", (key, what, line)).rowcount == 0)
+        same = other == what or not ask("INSERT OR IGNORE INTO later VALUES (?, ?, ?)", (key, what, line)).rowcount
         if not same and "" not in (what, other) and not ask(
                 "SELECT 1 FROM later WHERE id = ? AND life = ''", (key,)).fetchone():
             return None
@@ -76,7 +78,7 @@ class Links:
     """The dependencies of the jobs of one group, as ``graph.Dependencies`` resolves them."""
 
     def __init__(self) -> None:
-        self._db = _database("ids (key TEXT PRIMARY KEY, job INTEGER, own INTEGER) WITHOUT ROWID",
+        self._db = _database(self, "ids (key TEXT PRIMARY KEY, job INTEGER, own INTEGER) WITHOUT ROWID",
                              "names (key TEXT, job INTEGER, PRIMARY KEY (key, job)) WITHOUT ROWID",
                              "links (job INTEGER, at INTEGER, target TEXT, key TEXT, named INTEGER)")
         self._jobs = 0
@@ -155,8 +157,8 @@ class Attempts:
     """The attempts at each job, of which the last counts: of one Machine and Id the one that started last."""
 
     def __init__(self) -> None:
-        self._db = _database("last (machine TEXT, id TEXT, start INTEGER, number INTEGER, PRIMARY KEY (machine, id)) "
-                             "WITHOUT ROWID")
+        self._db = _database(self, "last (machine TEXT, id TEXT, start INTEGER, number INTEGER, "
+                             "PRIMARY KEY (machine, id)) WITHOUT ROWID")
 
     def add(self, job: Job, number: int) -> None:
         """A job, and its number among those of the document."""

@@ -130,11 +130,12 @@ class Conversion:
         from sssjob.translators.records.base import RecordTranslator, effective_jobs
 
         writer = self.writer
+        made: Iterator[str] | Iterator[bytes] | None = None
         if writer.pieces is not None:
-            return self._guarded(writer.pieces, large, context)
-        if isinstance(writer, RecordTranslator) and (write := writer.blobs or writer.texts) is not None:
-            return self._guarded(lambda document, given: write(effective_jobs(document), given), large, context)
-        return None
+            made = self._guarded(writer.pieces, large, context)
+        elif isinstance(writer, RecordTranslator) and (write := writer.blobs or writer.texts) is not None:
+            made = self._guarded(lambda document, given: write(effective_jobs(document), given), large, context)
+        return made
 
     @property
     def in_pieces(self) -> bool:

@@ -1,7 +1,7 @@
 """A JobGroup of any size: read part by part, as often as it is asked for, never held as a whole.
 
 ``Large.of`` reads the text once, with all checks, and says of it what reading it whole would say. What concerns several
-jobs is kept in a small index (``_group_index``), what stands in the group beside its jobs in ``Large.group``. After that
+jobs is kept in a small index (``_group_index``), what stands in the group beside its jobs in ``Large.group``. Then
 ``sections`` gives the document again, some jobs at a time, as documents that any function for documents takes; findings
 about them are brought to their places in the whole by ``Section.settle``.
 
@@ -12,22 +12,23 @@ what has to be repaired, text beside the jobs, properties of the group that stan
 from __future__ import annotations
 
 import re
+from codecs import BOM_UTF8
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from itertools import islice
 from typing import TYPE_CHECKING, BinaryIO, Final, Self
 
 from sssjob._group_index import KnownIds, Links, Unknown
 from sssjob._in_order import tell_made
-from sssjob._twin_writing import RAW, add_run
 from sssjob._parts import Frame, Part, frame_of, part_at, parts
+from sssjob._sections import Counts, Section, Told, finished, told_once
+from sssjob._twin_writing import RAW, add_run
 from sssjob.element import Container, Item, Property, Raw
 from sssjob.errors import RejectedError
 from sssjob.findings import Finding, Findings, Locator, Policy
 from sssjob.limits import LIMITS, Limits
-from sssjob.model import Document, Job, JobDefaults, JobGroup
+from sssjob.model import Job, JobDefaults, JobGroup
 from sssjob.profiles import profile as profile_of
 from sssjob.reader import read_document
 from sssjob.validation import Siblings, _asks, _Checker, _Found, _Place
@@ -42,8 +43,6 @@ __all__ = ["Large", "Section", "WholeError"]
 _HEAD: Final = 64 << 10     # bytes in which the start tag of the group has to stand
 _BESIDE: Final = 10_000     # items of a group beside its jobs that are kept
 _SHOWN: Final = 2_000       # bytes on both sides of a place, of which its excerpt is made
-_NUMBERED: Final = 1_000    # items of a container from which on ``validation`` numbers no properties
-_CHILD: Final = re.compile(r"(/(?:[^/\[:]+:)?(?:(?i:jobgroup)|\*))/([^/\[]+)(?:\[(\d+)\])?(.*)", re.S)
 _GROUP: Final = re.compile(r"/(?:[^/\[:]+:)?(?:(?i:jobgroup)|\*)(?:/@.*)?")
 #: What the reader tells of a group only when it knows all of it, and what it tells of a text that it repairs.
 _OF_ALL: Final = frozenset(("SSS107", "SSS304", "SSS307", "SSS309", "SSS204"))
@@ -58,143 +57,18 @@ class WholeError(Exception):
         super().__init__("the document has to be read whole")
 
 
-class _Told(Findings):
-    """Findings that come section by section, in the order of the document."""
-
-    __slots__ = ()
-
-    def take(self, others: Iterable[Finding], overflow: int = 0) -> None:
-        """Add findings that were told elsewhere: as many as are kept, the first that rejects among them."""
-        self.overflow += overflow
-        for finding in others:
-            first = finding.rejects and not self._rejected
-            self._rejected = self._rejected or first
-            if len(self._kept) < self.limits.findings or first:
-                self._kept.append(finding)
-            else:
-                self.overflow += 1
-
-    @property
-    def full(self) -> bool:
-        """Whether no more are kept."""
-        return len(self._kept) >= self.limits.findings
-
-
-# --- sections -----------------------------------------------------------------------------------------------------
-
-@dataclass(slots=True)
-class _Counts:
-    """How many children of a group there are of each name: as they are spelt, and by what they are."""
-
-    spelt: Counter[str] = field(default_factory=Counter)
-    tags: Counter[str] = field(default_factory=Counter)
-
-    def add(self, group: Container) -> None:
-        """Those of one section."""
-        for item in group.items:
-            self.tags[item.tag] += 1
-            name = item.tag.rpartition("}")[2] if isinstance(item, Raw) else item.spelling or item.tag
-            self.spelt[name] += 1
-        self.spelt["*"] += len(group.items)
-
-
-@dataclass(slots=True)
-class Section:
-    """Some jobs of a large document as a document of their own.
-
-    document: with lines as they are in its own text; part: that text; before: the children of the group that stand in
-    earlier sections; job: the number of its first job, from 0.
-    """
-
-    document: Document
-    part: Part
-    before: _Counts
-    job: int
-    large: Large
-
-    @property
-    def group(self) -> JobGroup:
-        """The group that holds the jobs of this section."""
-        root = self.document.root
-        assert isinstance(root, JobGroup)
-        return root
-
-    def jobs(self) -> Iterator[tuple[Job, JobDefaults | None]]:
-        """Its jobs that are defined here, with the JobDefaults of the whole group."""
-        return ((job, self.large.defaults) for job in self.group.jobs if job.reference is None)
-
-    @contextmanager
-    def placed(self) -> Iterator[None]:
-        """Meanwhile its containers have the lines of the whole document."""
-        _shift(self.group, self.part.lines)
-        try:
-            yield
-        finally:
-            _shift(self.group, -self.part.lines)
-
-    def settle(self, findings: Iterable[Finding], *, spelt: bool = False) -> None:
-        """Bring findings about this section to their places in the whole document. spelt: their paths spell names as
-        the text does; else they have the names of 3.1.0."""
-        before = self.before.spelt if spelt else self.before.tags
-        for finding in findings:
-            if finding.line:
-                self._place(finding)
-            if finding.path:
-                finding.path = _moved(finding.path, before)
-
-    def _place(self, finding: Finding) -> None:
-        """Line, column and source line; where the section begins or ends within a line, that is read again."""
-        part, frame = self.part, self.large.frame
-        begins = finding.line == part.first and part.inset > 0
-        end = len(part.data) - (0 if part.last else len(frame.end))
-        ends = not part.last and part.data[end - 1:end] != b"\n" and part.data.count(b"\n", 0, end) + 1 == finding.line
-        if finding.column and begins:
-            finding.column += part.inset
-        finding.line += part.lines
-        if finding.column and (begins or ends):
-            finding.excerpt = self.large.line_around(part, finding.line, finding.column)
-
-
-def _shift(group: Container, lines: int) -> None:
-    """Add to the lines of a container and of all that are in it."""
-    stack: list[Item] = [group]
-    while stack and lines:
-        item = stack.pop()
-        if isinstance(item, Container):
-            item.line += lines
-            stack += [i for i in item.items if not isinstance(i, Property)]
-
-
-def _moved(path: str, before: Counter[str]) -> str:
-    """The path of something in a child of the group, always with the number of that child."""
-    step = _CHILD.fullmatch(path)
-    if step is None or step[2].startswith("@"):
-        return path
-    number = int(step[3] or 1) + before[step[2].rpartition(":")[2]]
-    return f"{step[1]}/{step[2]}[{number}]{step[4]}"
-
-
-def _finished(findings: Iterable[Finding], counts: Counter[str], *, checks: bool = False) -> None:
-    """Take the number of a child that is the only one of its name out of the paths, and those that nobody gives."""
-    many = checks and sum(counts.values()) >= _NUMBERED
-    for finding in findings:
-        step = _CHILD.fullmatch(finding.path) if finding.path else None
-        if step is not None and step[3] is not None and (
-                counts[step[2].rpartition(":")[2]] == 1 or (many and not step[4] and step[2] in in_scope("JobGroup"))):
-            finding.path = f"{step[1]}/{step[2]}{step[4]}"
-
-
 # --- checks -------------------------------------------------------------------------------------------------------
 
 class _Checks:
     """The findings of the checks, in the order in which the whole document would have them, and what they know."""
 
     def __init__(self, path: str, limits: Limits) -> None:
+        self.once: set[tuple[str, str]] = set()
         self.made, self.siblings, self.states, self.links, self.group, self.jobs = (
-            _Told(path, limits) for _ in range(6))
+            Told(path, limits) for _ in range(6))
         self.ids = KnownIds()
 
-    def parts(self) -> tuple[_Told, ...]:
+    def parts(self) -> tuple[Told, ...]:
         """All of them."""
         return self.made, self.siblings, self.states, self.links, self.group, self.jobs
 
@@ -264,12 +138,13 @@ class Large:
                  limits: Limits) -> None:
         self.file, self.path, self.frame, self.profile, self.policy = file, path, frame, profile, policy
         self.site, self.limits = site, limits
-        self.findings, self.checks = _Told(path, limits), _Told(path, limits)
-        self.group, self.defaults = JobGroup(), None
+        self.findings, self.checks = Told(path, limits), Told(path, limits)
+        self.group = JobGroup()
+        self.defaults: JobDefaults | None = None
         self.order: list[tuple[str, int]] = []
         self.places: Locator | None = None      # a section knows its own
         self.comments = 0, 0
-        self._counts = _Counts()
+        self._counts = Counts()
 
     @classmethod
     def of(cls, file: BinaryIO, path: str = "-", *, profile: str = "liberal", policy: Policy | None = None,
@@ -298,10 +173,10 @@ class Large:
     # -- again
     def sections(self) -> Iterator[Section]:
         """The document once more, section by section."""
-        before, job = _Counts(), 0
+        before, job = Counts(), 0
         for part in parts(self.file, self.frame, self.limits):
             section = self._section(part, before, job, self.limits, set())
-            before = _Counts(before.spelt.copy(), before.tags.copy())
+            before = Counts(before.spelt.copy(), before.tags.copy())
             before.add(section.group)
             job += len(section.group.jobs)
             if self.findings.overflow and section.document.findings is not None:
@@ -311,20 +186,14 @@ class Large:
     def jobs(self) -> Iterator[tuple[Job, JobDefaults | None]]:
         """Every job that is defined here, with the JobDefaults it stands beside; its lines are those of the file."""
         for section in self.sections():
-            with section.placed():
-                yield from section.jobs()
-
-    def all_jobs(self) -> Iterator[Job]:
-        """The same with references to jobs, all without defaults."""
-        for section in self.sections():
-            with section.placed():
-                yield from section.group.jobs
+            section.shift(section.part.lines)
+            yield from section.jobs()
 
     def settle(self, section: Section, findings: Findings, since: int) -> None:
         """Bring findings about a section, from that number on, to their places."""
         new = list(islice(findings, since, None))
         section.settle(new)
-        _finished(new, self._counts.tags)
+        finished(new, self._counts.tags)
 
     def line_around(self, part: Part, line: int, column: int) -> str:
         """The source line of a place as findings carry it, of which the part holds some."""
@@ -332,13 +201,15 @@ class Large:
         for _ in range(line - part.lines - 1):
             at = data.find(b"\n", at + 1)
         inset = part.inset if line - part.lines == part.first else 0
+        if at < 0 and data.startswith(BOM_UTF8):
+            at = len(BOM_UTF8) - 1
         here = data[at + 1:].decode(charset, "replace")[:column - 1 - inset].encode(charset, "replace")
         offset = part.begin + at + 1 + len(here) - (len(self.frame.start) if part.begin else 0)
         begin = max(0, offset - _SHOWN)
         self.file.seek(begin)
         around = self.file.read(offset - begin + _SHOWN)
         left, right = around[:offset - begin], around[offset - begin:]
-        left = left[left.rfind(b"\n") + 1:]
+        left = left[left.rfind(b"\n") + 1:].removeprefix(b"" if begin else BOM_UTF8)
         right = right.partition(b"\n")[0]
         before = left.decode(charset, "replace")
         text = before + right.decode(charset, "replace").rstrip("\r")
@@ -351,7 +222,7 @@ class Large:
         """Read and check all sections. asking: JobDefaults that hold, where they are known. Gives those of the group
         where jobs were checked without them."""
         checks = _Checks(self.path, self.limits)
-        instructions, of_root = _Told(self.path, self.limits), list[Finding]()
+        instructions, of_root = Told(self.path, self.limits), list[Finding]()
         links = Links() if checked and _mentions(self.file, b"Dependency") else None
         known: list[Part] = []
         once: set[tuple[str, str]] = set()
@@ -360,7 +231,7 @@ class Large:
         try:
             for part in parts(self.file, self.frame, self.limits):
                 own: set[tuple[str, str]] = set()
-                before = _Counts(self._counts.spelt.copy(), self._counts.tags.copy())
+                before = Counts(self._counts.spelt.copy(), self._counts.tags.copy())
                 section = self._section(part, before, jobs, self.room(self.findings), own)
                 self._told(section, own, once, instructions, of_root)
                 once |= own
@@ -375,8 +246,9 @@ class Large:
                                                      section.group.spelling)
                 if checked:
                     self._check(section, checks, seen if asking is None else asking)
-                for job in section.group.jobs if links is not None else ():
-                    links.add(job)
+                if links is not None:
+                    for job in section.group.jobs:
+                        links.add(job)
                 self._follow(section)
                 jobs += len(section.group.jobs)
                 known.append(replace(part, data=b""))
@@ -389,7 +261,7 @@ class Large:
             self._complete_checks(checks, links, known)
         return None
 
-    def _section(self, part: Part, before: _Counts, job: int, limits: Limits, once: set[tuple[str, str]]) -> Section:
+    def _section(self, part: Part, before: Counts, job: int, limits: Limits, once: set[tuple[str, str]]) -> Section:
         """A part as a document. Raises WholeError for one that cannot be read, or is repaired."""
         try:
             document = read_document(part.data, profile=self.profile, path=self.path, limits=limits, policy=self.policy,
@@ -405,7 +277,7 @@ class Large:
             self.site.rename(document)
         return Section(document, part, before, job, self)
 
-    def _told(self, section: Section, own: set[tuple[str, str]], once: set[tuple[str, str]], instructions: _Told,
+    def _told(self, section: Section, own: set[tuple[str, str]], once: set[tuple[str, str]], instructions: Told,
               of_root: list[Finding]) -> None:
         """Take the findings of reading a section, without those that are told once a document and were told."""
         findings = section.document.findings
@@ -435,10 +307,11 @@ class Large:
         checks.ids.lines = section.part.lines
         checker = _SectionChecker(section, checks, asking)
         checker.run()
-        for kept, new in ((checks.made, made), (checks.siblings, checker.of_siblings), (checks.states, checker.of_states),
-                          (checks.group, checker.of_group), (checks.jobs, checker.findings)):
+        for kept, new in ((checks.made, made), (checks.siblings, checker.of_siblings),
+                          (checks.states, checker.of_states), (checks.group, checker.of_group),
+                          (checks.jobs, checker.findings)):
             section.settle(new)
-            kept.take(new, new.overflow)
+            kept.take(told_once(new, checks.once) if new is made else new, new.overflow)
 
     def _follow(self, section: Section) -> None:
         """Remember the order of the children, and the comments."""
@@ -450,7 +323,7 @@ class Large:
             if lines:
                 self.comments = (self.comments[0] + len(lines), self.comments[1] or lines[0] + section.part.lines)
 
-    def _complete(self, held: list[Item], instructions: _Told, of_root: list[Finding]) -> None:
+    def _complete(self, held: list[Item], instructions: Told, of_root: list[Finding]) -> None:
         """The group, and the findings of reading in the order of the whole."""
         named = Counter(i.tag for i in held if isinstance(i, Property))
         rows = in_scope("JobGroup")
@@ -459,11 +332,11 @@ class Large:
             raise WholeError
         self.group.items = held
         self.defaults = self.group.defaults
-        told = _Told(self.path, self.limits)
+        told = Told(self.path, self.limits)
         for some in (instructions, self.findings):
             told.take(some, some.overflow)
         told.take(of_root)
-        _finished(told, self._counts.spelt)
+        finished(told, self._counts.spelt)
         self.findings = told
 
     def _complete_checks(self, checks: _Checks, links: Links | None, known: list[Part]) -> None:
@@ -478,7 +351,7 @@ class Large:
                 group.settle(first)
         if "Job" not in names:
             raise WholeError
-        told = _Told(self.path, self.limits)
+        told = Told(self.path, self.limits)
         if not self.findings.overflow:
             told.take(checks.made, checks.made.overflow)
         told.take(checks.siblings, checks.siblings.overflow)
@@ -489,12 +362,12 @@ class Large:
         told.take(checks.links, checks.links.overflow)
         for some in (checks.group, checks.jobs):
             told.take(some, some.overflow)
-        _finished([f for f in told if f.rule != "SSS411"], names, checks=True)
+        finished([f for f in told if f.rule != "SSS411"], names, checks=True)
         self.checks = told
 
-    def _depend(self, links: Links, known: list[Part], told: _Told) -> None:
-        """Dependencies on jobs that are not here (SSS411). WholeError where they form a cycle, or come from defaults."""
-        if self.defaults is not None and self.defaults.first("Dependency") is not None or links.cyclic():
+    def _depend(self, links: Links, known: list[Part], told: Told) -> None:
+        """Dependencies on jobs that are not here (SSS411). WholeError where they form a cycle or are defaults."""
+        if (self.defaults is not None and self.defaults.first("Dependency") is not None) or links.cyclic():
             raise WholeError
         missing = links.unknown()
         wanted = list(islice(missing, self.limits.findings))
@@ -509,7 +382,7 @@ class Large:
 
     def _again(self, known: Part, job: int = 0) -> Section:
         """A section that was let go."""
-        return self._section(part_at(self.file, self.frame, known), _Counts(), job, self.limits, set())
+        return self._section(part_at(self.file, self.frame, known), Counts(), job, self.limits, set())
 
 
 def _unknown(section: Section, link: Unknown) -> Finding:
@@ -524,7 +397,7 @@ def _unknown(section: Section, link: Unknown) -> Finding:
                  path=f"/JobGroup/Job[{link.job + 1}]/Dependency", item=p, within=job)
     made = findings[0]
     if made.line:
-        section._place(made)
+        section.place(made)
     return made
 
 

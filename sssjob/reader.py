@@ -239,8 +239,8 @@ def read_document(source: Source, *, profile: str = "liberal", path: str = "-", 
     """Read a whole document; what was found is in ``document.findings`` (ask ``.rejected``).
 
     source: bytes, text, a Path, or an open binary file. policy: the outermost default of awarenessPolicy instead of
-    Reject. once: takes rule and subject of what is told once a document. Raises RejectedError when nothing can be built (not XML, no job in it, a limit), AccessError when the
-    file cannot be read.
+    Reject. once: takes rule and subject of what is told once a document. Raises RejectedError when nothing can be built
+    (not XML, no job in it, a limit), AccessError when the file cannot be read.
     """
     row = profile_of(profile)
     if path == "-" and isinstance(source, Path):

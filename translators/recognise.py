@@ -145,11 +145,10 @@ def _possible(data: bytes) -> Iterator[str]:
 
 
 def begun(head: bytes, path: str = "-") -> tuple[Translator, Fit] | None:
-    """The format of records, or that of our own documents, that a text of any size begins in, by its first
-    ``recognise_bytes``; None where these are none or may be something else too, so that all of the text has to be
-    looked at."""
+    """The format of records that a text of any size begins in, by its first ``recognise_bytes``; None where these are
+    no records or may be something else too, so that all of the text has to be looked at."""
     found = recognise(head, path)
-    return found[0] if len(found) == 1 and (found[0][0].kind == "record" or found[0][0].name == "sss") else None
+    return found[0] if len(found) == 1 and found[0][0].kind == "record" else None
 
 
 def guess(data: bytes, path: str = "-") -> tuple[Translator, Fit]:

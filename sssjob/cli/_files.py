@@ -9,6 +9,7 @@ import select
 import stat
 import sys
 import tempfile
+import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -111,7 +112,8 @@ class Source:
 
     def _spooled(self, limits: Limits) -> BinaryIO:
         """All of a pipe, on the disk until nobody needs it any more."""
-        made = tempfile.TemporaryFile(prefix=".sssjob-")
+        made = tempfile.TemporaryFile(prefix=".sssjob-")     # noqa: SIM115
+        weakref.finalize(self, made.close)
         stream = self.stream()
         while piece := stream.read(_PIECE):
             made.write(piece)
@@ -173,7 +175,8 @@ class Results:
     """What a command writes when all of it is there; until then it is kept, on the disk where it is much."""
 
     def __init__(self) -> None:
-        self._file = tempfile.SpooledTemporaryFile(max_size=_KEPT, prefix=".sssjob-")
+        self._file = tempfile.SpooledTemporaryFile(max_size=_KEPT, prefix=".sssjob-")     # noqa: SIM115
+        weakref.finalize(self, self._file.close)
 
     def add(self, piece: str | bytes) -> None:
         """Take what comes next."""
@@ -237,7 +240,7 @@ def _encoded(text: str | bytes) -> bytes:
 
 
 def write_file(name: str, data: bytes | Iterable[bytes], *, mode: int = 0o600, durable: bool = True) -> None:
-    """Put data, or pieces of it, under that name through a temporary file beside it; a link there is replaced, not followed.
+    """Put data, or pieces of it, under that name through a temporary file beside it; a link there is replaced.
 
     Devices and pipes are written to as they are. durable: wait until the disk has it.
     """

@@ -18,6 +18,7 @@ from sssjob.cli._findings import problem, record, say, show
 from sssjob.conversion import AUTO
 from sssjob.errors import FormatError, RejectedError, SSSJobError, UsageError
 from sssjob.findings import Finding, Findings, Policy, escape
+from sssjob.limits import LIMITS
 from sssjob.profiles import PROFILES
 
 if TYPE_CHECKING:
@@ -113,10 +114,10 @@ class Session:
         from sssjob.intake import large
 
         with bounded(source.name):
-            file = source.again() if self.source in (AUTO, "sss") else None
+            file = source.again(LIMITS) if self.source in (AUTO, "sss") else None
             made = None if file is None else large(
                 file, source.name, source=self.source, policy=self.policy, profile=self.profile, site=self.site,
-                checked=checked)
+                checked=checked, limits=LIMITS)
         if made is not None:
             self.report(made.findings)
             self.report(made.checks)

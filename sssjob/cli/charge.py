@@ -19,8 +19,8 @@ from sssjob.errors import UsageError
 from sssjob.findings import Findings
 
 if TYPE_CHECKING:
-    from sssjob.accounting import Charge, RateSet
     from sssjob._group_index import Attempts
+    from sssjob.accounting import Charge, RateSet
     from sssjob.large import Large
     from sssjob.model import Document, Job, JobDefaults
 

@@ -46,6 +46,7 @@ from sssjob.translators.records._values import (
 )
 
 if TYPE_CHECKING:
+    from sssjob.large import Large
     from sssjob.translators.recognise import Fit, Sample
     from sssjob.translators.records.table import Table
 
