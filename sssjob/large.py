@@ -189,6 +189,10 @@ class Large:
             section.shift(section.part.lines)
             yield from section.jobs()
 
+    def group_jobs(self) -> Iterator[Job]:
+        """All jobs of the group, references included."""
+        return (job for section in self.sections() for job in section.group.jobs)
+
     def settle(self, section: Section, findings: Findings, since: int) -> None:
         """Bring findings about a section, from that number on, to their places."""
         new = list(islice(findings, since, None))

@@ -1,4 +1,4 @@
-"""A JobGroup that is read part by part means what it means as a whole: findings, order, places and texts are the same."""
+"""A JobGroup that is read part by part means what it means as a whole: findings, order, places and texts."""
 
 from __future__ import annotations
 
@@ -27,17 +27,19 @@ from sssjob.writer import write_document
 
 #: Every job is a part of its own, and every document is large.
 TINY = replace(LIMITS, part_bytes=1, whole_bytes=0)
-ROOTS = ("<JobGroup>", "<JobGroup awarenessPolicy='Warn'>", "<JobGroup awarenessPolicy='Ignore'>", "<JobGroup bogus='1'>",
+ROOTS = ("<JobGroup>", "<JobGroup awarenessPolicy='Warn'>", "<JobGroup awarenessPolicy='Ignore'>",
+         "<JobGroup bogus='1'>",
          "<JobGroup xmlns:xsi='http://www.w3.org/2001/XMLSchema-instance' xsi:noNamespaceSchemaLocation='a.xsd'>",
          "<?xml version='1.0' encoding='UTF-8'?>\n<JobGroup>", "\ufeff<JobGroup>", "<!-- top -->\n<JobGroup\n>")
 JOB = ("<Id>{n}</Id>", "<Id>x</Id>", "<Id>y</Id>", "<Name>n{n}</Name>", "<Name>\u00e9\u00e9</Name>", "<Bogus>1</Bogus>",
        "<User>ann</User>", "<User/>", "<JobId>7</JobId>", "<State>Running</State>", "<State>Odd</State>",
        "<StartTime>{n}</StartTime>", "<StartTime>5</StartTime><EndTime>1</EndTime>", "<Executable>#f</Executable>",
        "<Requested><Processors>4</Processors><Processors>5</Processors><NodeCount>9</NodeCount></Requested>",
-       "<Requested><Node aggregation='Range'>n[3-1</Node></Requested>", "<Memory units='XB'>3</Memory>", "<queue>b</queue>",
-       "<Requested><Processors group='1'>4</Processors></Requested>", "<Dependency>x</Dependency>",
+       "<Requested><Node aggregation='Range'>n[3-1</Node></Requested>", "<Memory units='XB'>3</Memory>",
+       "<queue>b</queue>", "<Requested><Processors group='1'>4</Processors></Requested>", "<Dependency>x</Dependency>",
        "<Dependency>zz</Dependency>", "<Dependency designator='JobName'>n3</Dependency>", "<!-- c -->", "<?pi x?>",
-       "<Feature>a</Feature><Feature>b</Feature>", "<NotificationList>JobFoo</NotificationList>", "<Foo xmlns='urn:x'>a</Foo>",
+       "<Feature>a</Feature><Feature>b</Feature>", "<NotificationList>JobFoo</NotificationList>",
+       "<Foo xmlns='urn:x'>a</Foo>",
        "<Environment><Variable name='A'>1</Variable><Variable name='A'>2</Variable></Environment>",
        "<Delivered><Processors>3</Processors><Duration>60</Duration></Delivered>")
 GROUP = ("<Id>g</Id>", "<State>Odd</State>", "<State>Completed</State>", "<JobDefaults><Queue>q</Queue></JobDefaults>",
@@ -63,8 +65,8 @@ def told(findings: Findings) -> tuple[list[Any], int]:
             for f in findings], findings.overflow
 
 
-def in_parts(data: bytes, **how: Any) -> Large:
-    return Large.of(io.BytesIO(data), "a.xml", limits=TINY, **how)
+def in_parts(data: bytes, profile: str = "liberal") -> Large:
+    return Large.of(io.BytesIO(data), "a.xml", profile=profile, limits=TINY)
 
 
 @pytest.mark.parametrize("seed", range(120))
@@ -72,14 +74,14 @@ def test_as_the_whole(seed: int) -> None:
     """Findings with their places, jobs with their lines, and the text in every form are those of the whole reading; or
     the document is left to it."""
     data = written(seed)
-    how = {"profile": ("liberal", "3.1")[seed % 4 == 0]}
+    names = ("liberal", "3.1")[seed % 4 == 0]
     try:
-        made = in_parts(data, **how)
+        made = in_parts(data, names)
     except WholeError:
         return
-    taken = take(data, "a.xml", source="sss", **how)
+    taken = take(data, "a.xml", source="sss", profile=names)
     assert told(made.findings) == told(taken.findings)
-    assert told(made.checks) == told(gate(taken.document, how["profile"]))
+    assert told(made.checks) == told(gate(taken.document, names))
     whole = list(taken.document.jobs())
     streamed = list(made.jobs())
     assert streamed == whole
@@ -167,7 +169,8 @@ def test_frames(begins: bytes, start: bytes, end: bytes) -> None:
     assert frame is not None and (frame.start, frame.end) == (start, end)
 
 
-@pytest.mark.parametrize("begins", [b"<JobGroup/>", b"<Job>", b"", "<JobGroup>".encode("utf-16"), b"<!DOCTYPE a><JobGroup>"])
+@pytest.mark.parametrize("begins", [b"<JobGroup/>", b"<Job>", b"", "<JobGroup>".encode("utf-16"),
+                                    b"<!DOCTYPE a><JobGroup>"])
 def test_no_frame(begins: bytes) -> None:
     assert frame_of(begins) is None
 

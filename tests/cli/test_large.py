@@ -27,7 +27,8 @@ per = "hour"
 JOB = ("  <Job>\n    <Id>{n}</Id>\n    <User>u{user}</User>\n    <State>Completed</State>\n"
        "    <StartTime>{start}</StartTime>\n    <EndTime>{end}</EndTime>\n    <Delivered>\n"
        "      <Processors>{n}</Processors>\n      <Duration>60</Duration>\n    </Delivered>\n  </Job>\n")
-LATE = "  <JobDefaults>\n    <Project>red</Project>\n    <Requested><Processors>4</Processors></Requested>\n  </JobDefaults>\n"
+LATE = ("  <JobDefaults>\n    <Project>red</Project>\n    <Requested><Processors>4</Processors></Requested>\n"
+        "  </JobDefaults>\n")
 
 
 def group(jobs: int, more: str = "") -> str:
@@ -53,6 +54,7 @@ COMMANDS = (
     ("charge", "--rates", "{r}", "{f}"), ("charge", "--rates", "{r}", "--itemise", "{f}"),
     ("charge", "--rates", "{r}", "--json", "--policy", "warn", "{f}"), ("quote", "--rates", "{r}", "{f}"),
     ("quote", "--rates", "{r}", "--json", "{f}"), ("account", "--by", "User", "{f}"),
+    ("show", "{f}"), ("show", "--json", "{f}"), ("show", "--brief", "{f}"), ("show", "--origins", "{f}"),
     ("account", "--rates", "{r}", "--policy", "warn", "{f}"),
 )
 
@@ -123,8 +125,8 @@ def test_nothing_is_left_half_written(sssjob: Command, monkeypatch: pytest.Monke
     assert (tmp_path / "out.xml").read_text() == "before" and len(list(tmp_path.iterdir())) == 2
 
 
-@pytest.mark.parametrize("arguments", [("check",), ("convert", "-t", "sss", "-o", "/dev/null"), ("quote", "--rates", "{r}")],
-                         ids=" ".join)
+@pytest.mark.parametrize("arguments", [("check",), ("convert", "-t", "sss", "-o", "/dev/null"),
+                                       ("quote", "--rates", "{r}")], ids=" ".join)
 def test_memory(tmp_path: Path, arguments: tuple[str, ...]) -> None:
     """The command itself, with 20,000 jobs: none of them costs half of what its text takes."""
     (tmp_path / "rates.toml").write_text(RATES)
