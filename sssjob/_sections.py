@@ -106,6 +106,11 @@ class Section:
                 item.line += lines
                 stack += [i for i in item.items if not isinstance(i, Property)]
 
+    @property
+    def ends_within(self) -> bool:
+        """Whether it ends within a line."""
+        return not self.part.last and not self.part.data.endswith(b"\n" + self.large.frame.end)
+
     def settle(self, findings: Iterable[Finding], *, spelt: bool = False) -> None:
         """Bring findings about this section to their places in the whole document. spelt: their paths spell names as
         the text does; else they have the names of 3.1.0."""
@@ -121,7 +126,7 @@ class Section:
         part, frame = self.part, self.large.frame
         begins = finding.line == part.first and part.inset > 0
         end = len(part.data) - (0 if part.last else len(frame.end))
-        ends = not part.last and part.data[end - 1:end] != b"\n" and part.data.count(b"\n", 0, end) + 1 == finding.line
+        ends = self.ends_within and part.data.count(b"\n", 0, end) + 1 == finding.line
         if finding.column and begins:
             finding.column += part.inset
         finding.line += part.lines

@@ -289,6 +289,8 @@ class Large:
         again = own & once
         kept = [f for f in findings if (f.rule, f.subject) not in again]
         hidden = findings.overflow - (len(again) - (len(findings) - len(kept)))
+        if kept and self.frame.charset != "utf-8" and (section.part.inset or section.ends_within):
+            raise WholeError            # the reader counts columns in UTF-8
         section.settle(kept, spelt=True)
         here: list[Finding] = []
         for finding in kept:

@@ -30,6 +30,7 @@ TINY = replace(LIMITS, part_bytes=1, whole_bytes=0)
 ROOTS = ("<JobGroup>", "<JobGroup awarenessPolicy='Warn'>", "<JobGroup awarenessPolicy='Ignore'>",
          "<JobGroup bogus='1'>",
          "<JobGroup xmlns:xsi='http://www.w3.org/2001/XMLSchema-instance' xsi:noNamespaceSchemaLocation='a.xsd'>",
+         "<JobGroup xmlns='urn:x'>", "<?xml version='1.0' encoding='ISO-8859-1'?><JobGroup>",
          "<?xml version='1.0' encoding='UTF-8'?>\n<JobGroup>", "\ufeff<JobGroup>", "<!-- top -->\n<JobGroup\n>")
 JOB = ("<Id>{n}</Id>", "<Id>x</Id>", "<Id>y</Id>", "<Name>n{n}</Name>", "<Name>\u00e9\u00e9</Name>", "<Bogus>1</Bogus>",
        "<User>ann</User>", "<User/>", "<JobId>7</JobId>", "<State>Running</State>", "<State>Odd</State>",
@@ -44,7 +45,7 @@ JOB = ("<Id>{n}</Id>", "<Id>x</Id>", "<Id>y</Id>", "<Name>n{n}</Name>", "<Name>\
        "<Delivered><Processors>3</Processors><Duration>60</Duration></Delivered>")
 GROUP = ("<Id>g</Id>", "<State>Odd</State>", "<State>Completed</State>", "<JobDefaults><Queue>q</Queue></JobDefaults>",
          "<JobDefaults><Requested><Processors>3</Processors></Requested></JobDefaults>", "<Description>d</Description>",
-         "<Unknown/>", "<Extension name='a'>1</Extension>", "<Job>ref</Job>", "<!-- k -->", "some text")
+         "<Unknown/>", "<Extension name='a'>1</Extension>", "<Job>ref</Job>", "<!-- k -->")
 
 
 def written(seed: int) -> bytes:
