@@ -39,6 +39,7 @@ bench: $(VENV)/.development
 	$(PY) -m bench.scripts
 	$(PY) -m bench.request
 	$(PY) -m bench.charges
+	$(PY) -m bench.large
 	$(PY) -m bench.psij_core
 	$(PY) -m bench.psij_local
 	$(PY) -m bench.fluxexec

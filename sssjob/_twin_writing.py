@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import chain
 from json.encoder import encode_basestring
 from typing import Any, Final
 
@@ -18,6 +19,8 @@ ROOTS: Final = ("JobGroup", "Job", "TaskGroup", "Requested", "Delivered")
 RAW: Final = "#raw"
 #: The key of the names that are not those of 3.1.0.
 SPELLING: Final = "#spelling"
+#: Container around a name, and the name -> how it is spelt there.
+_Kinds = dict[tuple[str, str], set[str | None]]
 #: What JSON takes for a number and writes in the same way.
 CANONICAL: Final = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?")
 
@@ -56,8 +59,17 @@ def _file(file: File) -> dict[str, str]:
 
 def _spelling(root: Container | Raw) -> dict[str, str]:
     """Names in a document that are not those of 3.1.0; see above."""
-    kinds: dict[tuple[str, str], set[str | None]] = {}
+    kinds: _Kinds = {}
     _collect(root, "", kinds)
+    made, mixed = _spelt(kinds)
+    for outer, item, pointer in _places(root, "", "") if mixed else ():
+        if (outer, item.tag) in mixed and item.spelling is not None and means(outer, item.tag, item.spelling):
+            made[pointer] = item.spelling
+    return made
+
+
+def _spelt(kinds: _Kinds) -> tuple[dict[str, str], set[tuple[str, str]]]:
+    """The names that are always spelt in one other way, and those that are spelt in several."""
     made, mixed = {}, set()
     for (outer, tag), spellings in kinds.items():
         names = {s for s in spellings if s is not None and means(outer, tag, s)}
@@ -65,13 +77,10 @@ def _spelling(root: Container | Raw) -> dict[str, str]:
             made[f"{outer}/{tag}"] = names.pop()
         elif names:
             mixed.add((outer, tag))
-    for outer, item, pointer in _places(root, "", "") if mixed else ():
-        if (outer, item.tag) in mixed and item.spelling is not None and means(outer, item.tag, item.spelling):
-            made[pointer] = item.spelling
-    return made
+    return made, mixed
 
 
-def _collect(node: Item, outer: str, kinds: dict[tuple[str, str], set[str | None]]) -> None:
+def _collect(node: Item, outer: str, kinds: _Kinds) -> None:
     """The spellings of every name in every container."""
     if not isinstance(node, Raw):
         kinds.setdefault((outer, node.tag), set()).add(node.spelling)
@@ -149,12 +158,63 @@ def _container(c: Container) -> Any:
 
 def _keeps_order(c: Container) -> bool:
     """Whether an object can hold the items: equal names together, and more than one only where a list may stand."""
-    keys = [_key(i) for i in c.items]
-    runs = [k for i, k in enumerate(keys) if i == 0 or keys[i - 1] != k]
-    if len(set(runs)) < len(runs):
+    runs: list[tuple[str, int]] = []
+    for item in c.items:
+        add_run(runs, _key(item))
+    return _fits_object(c.tag, runs)
+
+
+def add_run(runs: list[tuple[str, int]], key: str) -> None:
+    """Count a further key among keys that stand together."""
+    if runs and runs[-1][0] == key:
+        runs[-1] = key, runs[-1][1] + 1
+    else:
+        runs.append((key, 1))
+
+
+def _fits_object(container: str, runs: Sequence[tuple[str, int]]) -> bool:
+    if len({key for key, _ in runs}) < len(runs):
         return False
-    many = repeating(c.tag) | {RAW}
-    return len(keys) == len(runs) or all(k in many for i, k in enumerate(keys) if i and keys[i - 1] == k)
+    if all(count == 1 for _, count in runs):
+        return True
+    many = repeating(container) | {RAW}
+    return all(key in many for key, count in runs if count > 1)
+
+
+def group_pieces(group: Container, runs: Sequence[tuple[str, int]], sections: Callable[[], Iterable[Container]],
+                 indent: int | None) -> Iterator[str]:
+    """The pieces of ``to_json`` of a JobGroup that comes in sections.
+
+    group: what stands in it beside the jobs; runs: the keys of its items, those that stand together with their number;
+    sections: gives its items anew each time. LookupError where a name is spelt in several ways, which takes the whole.
+    """
+    kinds: _Kinds = {}
+
+    def items(key: str | None) -> Iterator[Any]:
+        for section in sections():
+            _collect(section, "", kinds)
+            yield from (_item(i) if key else {_key(i): _item(i)} for i in section.items if key in (None, _key(i)))
+
+    attributes: dict[str, Any] = {f"@{name}": _attribute(name, text) for name, text in group.attributes.items()}
+
+    def members() -> Iterator[tuple[str, Any]]:
+        whole: Any = attributes
+        if not _fits_object(group.tag, runs):
+            whole = chain([{k: v} for k, v in attributes.items()], items(None))
+        else:
+            for key, _ in runs:
+                own = [_item(i) for i in group.items if _key(i) == key]
+                attributes[key] = items(key) if key == "Job" else own if key in many else own[0]
+        yield f"{encode_basestring(group.tag)}: ", whole
+        spelling, mixed = _spelt(kinds)
+        if mixed:
+            raise LookupError("a name is spelt in several ways")
+        if spelling:
+            yield f"{encode_basestring(SPELLING)}: ", spelling
+
+    many = repeating(group.tag) | {RAW}
+    yield from _enclosed("{", "}", members(), indent, 0)
+    yield "\n"
 
 
 def _key(item: Item) -> str:

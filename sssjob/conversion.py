@@ -13,6 +13,7 @@ from sssjob.translators.base import ReadContext, Translator, WriteContext
 from sssjob.translators.registry import get
 
 if TYPE_CHECKING:
+    from sssjob.large import Large
     from sssjob.model import Document
     from sssjob.site import Site
 
@@ -124,6 +125,27 @@ class Conversion:
         assert isinstance(made, str)
         return made if made.endswith("\n") else made + "\n"
 
+    def pieces(self, large: Large, context: WriteContext) -> Iterator[str] | Iterator[bytes] | None:
+        """The text of a document that is read part by part, piece by piece; None where the format takes the whole."""
+        from sssjob.translators.records.base import RecordTranslator, effective_jobs
+
+        writer = self.writer
+        made: Iterator[str] | Iterator[bytes] | None = None
+        if writer.pieces is not None:
+            made = self._guarded(writer.pieces, large, context)
+        elif isinstance(writer, RecordTranslator) and (write := writer.blobs or writer.texts) is not None:
+            made = self._guarded(lambda document, given: write(effective_jobs(document), given), large, context)
+        return made
+
+    @property
+    def in_pieces(self) -> bool:
+        """Whether the format can be written piece by piece."""
+        from sssjob.translators.records.base import RecordTranslator
+
+        writer = self.writer
+        return writer.pieces is not None or (
+            isinstance(writer, RecordTranslator) and (writer.blobs or writer.texts) is not None)
+
     def files(self, document: Document, context: WriteContext) -> dict[str, str]:
         """The files of a document of one job, name -> text. Without ``files`` of the format one, which has the name of
         the context and the format's first suffix."""
@@ -132,7 +154,7 @@ class Conversion:
             return {context.name + (writer.suffixes[0] if writer.suffixes else ".txt"): self.text(document, context)}
         return dict(self._guarded(writer.files, document, context))
 
-    def _guarded(self, function: Any, document: Document, context: WriteContext) -> Any:
+    def _guarded(self, function: Any, document: Document | Large, context: WriteContext) -> Any:
         context.findings.places = document.places
         try:
             return function(document, context)

@@ -1,5 +1,6 @@
 """One way in: the text of any format becomes a document, and what is wrong with it is found alike for whoever asked.
 
+``take`` reads a text whole. A JobGroup that is large is read by ``large`` part by part, with the same findings.
 Commands and the functions of Python read with ``take`` and hold what they got against ``gate`` before they write,
 price, promise, hold or run it. No file is opened and nothing is printed.
 """
@@ -7,19 +8,23 @@ price, promise, hold or run it. No file is opened and nothing is printed.
 from __future__ import annotations
 
 import codecs
+import os
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, BinaryIO, Final
 
 from sssjob.conversion import AUTO, Conversion, Options
+from sssjob.errors import RejectedError
 from sssjob.findings import Findings
+from sssjob.limits import LIMITS, Limits
 
 if TYPE_CHECKING:
     from sssjob.findings import Policy
+    from sssjob.large import Large
     from sssjob.model import Document
     from sssjob.site import Site
     from sssjob.translators.base import Translator
 
-__all__ = ["Taken", "format_of", "gate", "take"]
+__all__ = ["Taken", "format_of", "gate", "large", "take"]
 
 _BEGINNING: Final = 1000        # bytes that show whether something is a text
 
@@ -51,6 +56,33 @@ def take(data: bytes, path: str = "-", *, source: str = AUTO, policy: Policy | N
     document = how.read(reader, data, context)
     how.options.check(reader.name)
     return Taken(document, context.findings, reader, why, data)
+
+
+def large(file: BinaryIO, path: str = "-", *, source: str = AUTO, policy: Policy | None = None,
+          profile: str = "liberal", site: Site | None = None, checked: bool = True, limits: Limits = LIMITS
+          ) -> Large | None:
+    """A JobGroup in XML of more than ``limits.whole_bytes``, to be read part by part: it was read once, and ``checks``
+    is what ``gate`` would find. None for all that is to be read whole.
+
+    file: can be read again from its start; checked: without the gate if False. Raises RejectedError for a group that is
+    too large to be read whole and cannot be read in parts.
+    """
+    size = file.seek(0, os.SEEK_END)
+    file.seek(0)
+    if size <= limits.whole_bytes or source not in (AUTO, "sss"):
+        return None
+    if b"<" not in file.read(_BEGINNING):
+        return None
+    from sssjob.large import Large, WholeError
+
+    try:
+        return Large.of(file, path, profile=profile, policy=policy, site=site, checked=checked, limits=limits)
+    except WholeError as why:
+        if why.findings and size > limits.document_bytes:
+            raise RejectedError(why.findings) from None
+        return None
+    finally:
+        file.seek(0)
 
 
 def format_of(data: bytes, path: str = "-", source: str = AUTO) -> tuple[Translator, str]:

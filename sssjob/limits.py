@@ -19,7 +19,10 @@ class Limits:
     """Sizes in bytes (``*_bytes``, ``text``), times in seconds (``*_seconds``), all others are counts."""
 
     document_bytes: int = 512 * MIB          # a document read whole
+    spool_bytes: int = 64 << 30              # a pipe that is kept on the disk because it is read more than once
     document_elements: int = 20_000_000
+    whole_bytes: int = 4 * MIB               # of a JobGroup; a larger one is read part by part where that is possible
+    part_bytes: int = 80_000                 # of such a part, at least
     child_bytes: int = 64 * MIB              # one child of the root, read as a stream
     child_elements: int = 2_000_000
     depth: int = 100                         # nesting of elements, JSON or brackets of text

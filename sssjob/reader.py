@@ -295,12 +295,13 @@ def parse_tree(source: Source, *, profile: str = "liberal", path: str = "-", lim
 
 
 def read_document(source: Source, *, profile: str = "liberal", path: str = "-", limits: Limits = LIMITS,
-                  policy: Policy | None = None, pause_gc: bool = False) -> Document:
+                  policy: Policy | None = None, pause_gc: bool = False,
+                  once: set[tuple[str, str]] | None = None) -> Document:
     """Read a whole document; what was found is in ``document.findings`` (ask ``.rejected``).
 
     source: bytes, text, a Path, or an open binary file. policy: the outermost default of awarenessPolicy instead of
-    Reject. Raises RejectedError when nothing can be built (not XML, no job in it, a limit), AccessError when the
-    file cannot be read.
+    Reject. once: takes rule and subject of what is told once a document. Raises RejectedError when nothing can be built
+    (not XML, no job in it, a limit), AccessError when the file cannot be read.
     """
     row = profile_of(profile)
     if path == "-" and isinstance(source, Path):
@@ -313,6 +314,9 @@ def read_document(source: Source, *, profile: str = "liberal", path: str = "-", 
     def reader() -> _Reader:
         made = _Reader(row, Findings(path, limits), limits, policy or Policy.REJECT, Locator(data), scopes)
         made.whole = not small and gc.get_freeze_count() == 0
+        if once is not None:
+            once.clear()
+            made.once = once
         return made
 
     def document() -> Document:

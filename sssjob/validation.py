@@ -87,6 +87,24 @@ def _life(container: Container) -> Value | None:
     return container.value("StartTime") or ("" if container.first("State") else None)
 
 
+class Siblings:
+    """The children of one scope so far. once: names of those that may stand there once."""
+
+    def __init__(self) -> None:
+        self.once: set[str] = set()
+        self._lives: dict[tuple[str, str], dict[Value | None, int]] = {}
+
+    def earlier(self, tag: str, identifier: str, life: Value | None, line: int) -> int | None:
+        """The line of another child that has this Id, which it may not have: one of the same life, or where one of them
+        has none. The child counts among its siblings from then on. line: its own."""
+        lives = self._lives.setdefault((tag, identifier), {})
+        first = None
+        if lives and (life in lives or life is None or None in lives):
+            first = lives.get(life, min(lives.values()))
+        lives.setdefault(life, line)
+        return first
+
+
 class _Checker:
     """One run of all checks over one document."""
 
@@ -185,26 +203,26 @@ class _Checker:
 
     def children(self, container: Container, place: _Place, inside: list[Container]) -> None:
         """More than one Defaults, and Ids used twice in one scope."""
-        once: set[str] = set()
-        ids: dict[tuple[str, str], dict[Value | None, int]] = {}
+        before = self.siblings(container)
         numbers: dict[str, int] = {}
         for child in inside:
             numbers[child.tag] = number = numbers.get(child.tag, 0) + 1
             if child.tag in _DEFAULTS or child.tag == "Environment":
-                if child.tag in once:
+                if child.tag in before.once:
                     self.contradicts("SSS304", child.tag, f"more than one {child.tag} here: they are read as one, in "
                                      "order", container, place, child)
-                once.add(child.tag)
+                before.once.add(child.tag)
             elif child.tag in _SCOPES and child.reference is None:
                 identifier = child.first("Id")
                 if identifier is not None:
-                    lives = ids.setdefault((child.tag, identifier.text), {})
-                    life = _life(child)
-                    if lives and (life in lives or life is None or None in lives):
+                    first = before.earlier(child.tag, identifier.text, _life(child), child.line)
+                    if first is not None:
                         self.tell("SSS308", identifier.text, f"{child.tag} Id {identifier.text!r} is used twice (first "
-                                  f"in line {lives.get(life, min(lives.values()))})", child,
-                                  _Place(place, child.tag, number), identifier)
-                    lives.setdefault(life, child.line)
+                                  f"in line {first})", child, _Place(place, child.tag, number), identifier)
+
+    def siblings(self, scope: Container) -> Siblings:
+        """Those before the first child of a scope: none."""
+        return Siblings()
 
     def results(self, container: Container, place: _Place, inside: list[Container]) -> None:
         """What belongs to one instance in defaults, which inherit it to nobody (SSS418)."""
@@ -222,10 +240,7 @@ class _Checker:
         """A JobGroup has an Id and a Job (SSS305), and dependencies that can hold."""
         if "Id" not in found:
             self.tell("SSS305", "Id", "a JobGroup must have an Id", group, place)
-        for p in found.get("State", ()):
-            if p.text not in _STATES["JobGroup"]:
-                self.tell("SSS424", "State", f"State {p.text[:80]!r} is none of {', '.join(_STATES['JobGroup'])}",
-                          group, place, p)
+        self.group_states(group, place, found)
         if not any(c.tag == "Job" for c in inside):
             self.tell("SSS305", "Job", "a JobGroup must have a Job", group, place)
         if not any(i.tag == "Dependency" for c in inside if c.tag in ("Job", "JobDefaults") for i in c.items):
@@ -235,6 +250,13 @@ class _Checker:
         graph = Dependencies.of(group)
         known = self.known() if any(not link.needs for link in graph.links) else ()
         graph.check(self.findings, path=str(place), known=known)
+
+    def group_states(self, group: JobGroup, place: _Place, found: _Found) -> None:
+        """The words of State of a group (SSS424)."""
+        for p in found.get("State", ()):
+            if p.text not in _STATES["JobGroup"]:
+                self.tell("SSS424", "State", f"State {p.text[:80]!r} is none of {', '.join(_STATES['JobGroup'])}",
+                          group, place, p)
 
     def known(self) -> frozenset[str]:
         """Ids and names of all jobs of the document."""

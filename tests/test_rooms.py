@@ -21,9 +21,9 @@ FLAT: Final = {module: room for room, modules in {
     "document": "vocabulary element accessors model inherit lexical values units states nodeset arrays ids moab graph "
                 "findings rules patterns _automaton _pattern_tree _by_hand _describing _folding _sentences "
                 "_tied _views",
-    "xml": "reader writer rows xmlio twin profiles schema places _aside _elements _in_order _pieces _scopes _shapes "
-           "_sheet _toml _trial _twin_dicts _twin_reading _twin_writing",
-    "checks": "validation _contradictions _possible",
+    "xml": "reader writer rows xmlio twin profiles schema places _aside _elements _in_order _parts _pieces _scopes "
+           "_shapes _sheet _toml _trial _twin_dicts _twin_reading _twin_writing",
+    "checks": "validation large _contradictions _group_index _group_writing _sections",
     "query": "query _query_child _query_functions _query_local _query_results _query_stream _query_text _query_worker",
     "conversion": "conversion compare site intake",
     "front": "front _callable __main__",

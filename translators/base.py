@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
@@ -11,6 +11,7 @@ from sssjob.limits import LIMITS, Limits
 from sssjob.model import Document
 
 if TYPE_CHECKING:
+    from sssjob.large import Large
     from sssjob.site import Site
     from sssjob.translators.recognise import Fit, Sample
 
@@ -60,7 +61,8 @@ class Translator:
 
     recognise(sample): what shows that a text is of the format, None where nothing does; without it ``--from auto``
     never finds the format. files(document, context): the files that one job takes, name -> text, where one text does
-    not hold it; the first is what ``write`` gives.
+    not hold it; the first is what ``write`` gives. pieces(large, context): the text that ``write`` gives of a document
+    that is read part by part, piece by piece; None: it takes the whole.
     """
 
     name: str
@@ -71,3 +73,4 @@ class Translator:
     suffixes: tuple[str, ...] = ()
     recognise: Callable[[Sample], Fit | None] | None = None
     files: Callable[[Document, WriteContext], Mapping[str, str]] | None = None
+    pieces: Callable[[Large, WriteContext], Iterator[str] | Iterator[bytes]] | None = None

@@ -1,8 +1,8 @@
 """Runs of a requeued job of which rates charge only the last: Jobs of one Machine and one Id that started at different
 times.
 
-A later run may stand anywhere behind an earlier one, so nothing is settled before all jobs are known. ``charges`` is
-for a document, which is; ``settled`` and ``settle`` are for charge tables, of which a second look changes the rows
+A later run may stand anywhere behind an earlier one, so nothing is settled before all jobs are known. ``earlier_runs``
+is for a document, which is; ``settled`` and ``settle`` are for charge tables, of which a second look changes the rows
 that it has to.
 """
 
@@ -11,20 +11,24 @@ from __future__ import annotations
 import pickle
 from collections.abc import Iterable, Iterator, Sequence
 from tempfile import TemporaryFile
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from sssjob.accounting.facts import Reason
 from sssjob.accounting.parquet import batches_of, parquet_table
-from sssjob.accounting.pricing import Charge, Uncharged, charge
+from sssjob.accounting.pricing import Uncharged
 from sssjob.accounting.rates import RateSet
 from sssjob.accounting.table import COLUMNS, Batch, RowBatch, Tally, batch
 from sssjob.accounting.times import seconds
 from sssjob.inherit import effective
-from sssjob.model import Document, Job
+from sssjob.model import Document
 
-__all__ = ["charges", "settle", "settled"]
+if TYPE_CHECKING:
+    from sssjob.large import Large
 
-_EARLIER: Final = Uncharged(Reason.EARLIER_ATTEMPT, "a later attempt of the job is there")
+__all__ = ["EARLIER", "earlier_runs", "settle", "settled"]
+
+#: Why a run is not charged.
+EARLIER: Final = Uncharged(Reason.EARLIER_ATTEMPT, "a later attempt of the job is there")
 _MACHINE, _ID, _START, _CHARGE, _REASON = map(list(COLUMNS).index, ("machine", "id", "start", "charge", "reason"))
 
 
@@ -66,20 +70,19 @@ class _Runs:
         rows = some.rows if isinstance(some, RowBatch) else [tuple(row.values()) for row in some.to_pylist()]
         for number, row in enumerate(rows, first):
             if number in self.earlier:
-                tally.give_up(row[_CHARGE], row[_REASON], str(_EARLIER.reason))
-        return batch([(*row[:_CHARGE], None, str(_EARLIER.reason)) if number in self.earlier else row
+                tally.give_up(row[_CHARGE], row[_REASON], str(EARLIER.reason))
+        return batch([(*row[:_CHARGE], None, str(EARLIER.reason)) if number in self.earlier else row
                       for number, row in enumerate(rows, first)], rates)
 
 
-def charges(document: Document, rates: RateSet) -> Iterator[tuple[Job, Charge | Uncharged]]:
-    """The charges of the jobs of a document, in their order."""
+def earlier_runs(document: Document | Large, rates: RateSet) -> set[int]:
+    """The numbers of the jobs of a document of which a later run is there; none where each run is charged."""
     runs = _Runs()
     if rates.attempts == "last":
         for job, defaults in document.jobs():
             view = effective(job, defaults)
             runs.add(view.value("Machine"), view.value("Id"), view.value("StartTime"))
-    for number, (job, defaults) in enumerate(document.jobs()):
-        yield job, _EARLIER if number in runs.earlier else charge(job, rates, defaults)
+    return runs.earlier
 
 
 def settled(batches: Iterable[Batch], rates: RateSet, tally: Tally, folder: str | None = None) -> Iterator[Batch]:

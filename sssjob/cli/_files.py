@@ -2,24 +2,27 @@
 
 from __future__ import annotations
 
+import codecs
 import io
 import os
 import select
 import stat
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+import weakref
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import IO, Any, BinaryIO, Final
+from typing import IO, Any, BinaryIO, Final, cast
 
 from sssjob.errors import AccessError, UsageError
 from sssjob.findings import Findings, escape
 from sssjob.limits import LIMITS, Limits
 
-__all__ = ["Source", "emit", "file_name", "once", "opened", "read_bytes", "standard_input", "write_file"]
+__all__ = ["Results", "Source", "emit", "file_name", "once", "opened", "read_bytes", "standard_input", "write_file"]
 
 _PIECE: Final = 1 << 20
+_KEPT: Final = 4 << 20          # bytes of results that are kept in memory
 #: Never replaced by a rename: what stands there is a device or a view of a process.
 _SPECIAL: Final = ("/dev/", "/proc/", "/sys/")
 
@@ -49,6 +52,8 @@ def opened(name: str) -> Iterator[BinaryIO]:
     if name == "-":
         yield standard_input()
         return
+    if "\0" in name:
+        raise AccessError(escape(name), "no file can have this name")
     with ExitStack() as stack:
         try:
             file = stack.enter_context(open(name, "rb"))
@@ -83,6 +88,39 @@ class Source:
         if not head:
             return self.file
         return io.BufferedReader(_Again(head, self.file), _PIECE)
+
+    def again(self, limits: Limits = LIMITS) -> BinaryIO | None:
+        """The file, which can be read from its start as often as needed: a pipe is put on the disk. None for one that
+        has no more than ``whole_bytes``. ``whole`` and ``stream`` still give all of it.
+
+        Raises RejectedError (SSS110) for a pipe of more than ``spool_bytes``."""
+        try:
+            if self.file.seekable() and self.file.tell() == len(self._read):
+                size = self.file.seek(0, os.SEEK_END)
+                self.file.seek(len(self._read))
+                if size <= limits.whole_bytes:
+                    return None
+                self._read = b""
+                self.file.seek(0)
+            elif len(self.head(limits.whole_bytes + 1)) <= limits.whole_bytes:
+                return None
+            else:
+                self.file = self._spooled(limits)
+        except OSError as error:
+            raise AccessError(escape(self.name), error.strerror or str(error)) from None
+        return self.file
+
+    def _spooled(self, limits: Limits) -> BinaryIO:
+        """All of a pipe, on the disk until nobody needs it any more."""
+        made = tempfile.TemporaryFile(prefix=".sssjob-")     # noqa: SIM115
+        weakref.finalize(self, made.close)
+        stream = self.stream()
+        while piece := stream.read(_PIECE):
+            made.write(piece)
+            if made.tell() > limits.spool_bytes:
+                _refuse(self.name, limits, "spool_bytes")
+        made.seek(0)
+        return cast(BinaryIO, made)
 
     def _get(self, size: int) -> bytes:
         try:
@@ -123,9 +161,7 @@ def _bounded(file: IO[bytes], name: str, limits: Limits) -> bytes:
         pieces.append(piece)
         length += len(piece)
         if length > limits.document_bytes:
-            findings = Findings(name, limits)
-            findings.add("SSS110", "document_bytes", f"larger than document_bytes = {limits.document_bytes} bytes")
-            findings.raise_if_rejected()
+            _refuse(name, limits, "document_bytes")
     return b"".join(pieces)
 
 
@@ -133,6 +169,40 @@ def standard_input() -> BinaryIO:
     """The bytes of standard input, also where another program put a stream of text there."""
     buffer: BinaryIO | None = getattr(sys.stdin, "buffer", None)
     return io.BytesIO(sys.stdin.read().encode("utf-8", "surrogateescape")) if buffer is None else buffer
+
+
+def _refuse(name: str, limits: Limits, limit: str) -> None:
+    findings = Findings(name, limits)
+    findings.add("SSS110", limit, f"larger than {limit} = {getattr(limits, limit)} bytes")
+    findings.raise_if_rejected()
+
+
+class Results:
+    """What a command writes when all of it is there; until then it is kept, on the disk where it is much."""
+
+    def __init__(self) -> None:
+        self._file = tempfile.SpooledTemporaryFile(max_size=_KEPT, prefix=".sssjob-")     # noqa: SIM115
+        weakref.finalize(self, self._file.close)
+
+    def add(self, piece: str | bytes) -> None:
+        """Take what comes next."""
+        try:
+            self._file.write(_encoded(piece))
+        except OSError as error:
+            raise AccessError("temporary file", error.strerror or str(error)) from None
+
+    def emit(self, output: str = "-", *, binary: bool = False) -> None:
+        """Write all of it, as ``emit`` does. binary: what was added was no text."""
+        self._file.seek(0)
+        pieces = iter(lambda: self._file.read(_PIECE), b"")
+        if output != "-":
+            write_file(output, pieces)
+        elif binary or not sys.stdout.isatty():
+            for piece in pieces:
+                emit(piece)
+        else:
+            for text in codecs.iterdecode(pieces, "utf-8", "surrogateescape"):
+                emit(text)
 
 
 def emit(text: str | bytes, output: str = "-", *, safe: bool = False) -> None:
@@ -179,23 +249,24 @@ def _encoded(text: str | bytes) -> bytes:
         return text.encode("utf-8", "backslashreplace")
 
 
-def write_file(name: str, data: bytes, *, mode: int = 0o600, durable: bool = True) -> None:
-    """Put data under that name through a temporary file beside it; a link there is replaced, not followed.
+def write_file(name: str, data: bytes | Iterable[bytes], *, mode: int = 0o600, durable: bool = True) -> None:
+    """Put data, or pieces of it, under that name through a temporary file beside it; a link there is replaced.
 
     Devices and pipes are written to as they are. durable: wait until the disk has it.
     """
     if "\0" in name:
         raise AccessError(escape(name), "no file can have this name")
     path = Path(os.path.abspath(name))
+    pieces = (data,) if isinstance(data, bytes) else data
     try:
         if _special(path):
             with open(path, "wb") as file:
-                file.write(data)
+                file.writelines(pieces)
             return
         handle, temporary = tempfile.mkstemp(prefix=".sssjob-", dir=path.parent)
         try:
             with open(handle, "wb") as file:
-                file.write(data)
+                file.writelines(pieces)
                 file.flush()
                 if mode != 0o600:
                     os.fchmod(file.fileno(), mode)

@@ -13,16 +13,18 @@ import click
 
 from sssjob.cli._app import status_of
 from sssjob.cli._complete import files, formats
-from sssjob.cli._files import read_bytes
+from sssjob.cli._files import Source, opened, read_bytes
 from sssjob.cli._findings import problem, record, say, show
 from sssjob.conversion import AUTO
 from sssjob.errors import FormatError, RejectedError, SSSJobError, UsageError
 from sssjob.findings import Finding, Findings, Policy, escape
+from sssjob.limits import LIMITS
 from sssjob.profiles import PROFILES
 
 if TYPE_CHECKING:
     from sssjob.conversion import Options
     from sssjob.intake import Taken
+    from sssjob.large import Large
     from sssjob.model import Document
     from sssjob.site import Site
     from sssjob.translators.base import Translator
@@ -51,12 +53,14 @@ class Session:
     _seen: dict[int, Finding] = field(default_factory=dict)
     _unshown: dict[int, int] = field(default_factory=dict)
 
-    def report(self, findings: Iterable[Finding] | None) -> None:
-        """Print the findings that were not printed before, and count them."""
+    def report(self, findings: Iterable[Finding] | None, *, again: bool = True) -> None:
+        """Print the findings that were not printed before, and count them. again: they may come another time, so that
+        they are remembered."""
         for finding in findings or ():
             if id(finding) in self._seen:
                 continue
-            self._seen[id(finding)] = finding
+            if again:
+                self._seen[id(finding)] = finding
             warning = finding.severity == "warning"
             self.errors += finding.rejects
             self.warnings += warning
@@ -66,7 +70,8 @@ class Session:
         overflow = getattr(findings, "overflow", 0)
         if overflow > self._unshown.get(id(findings), 0) and not self.quiet:
             problem(f"{overflow} more findings are not shown", as_json=self.as_json)
-        self._unshown[id(findings)] = overflow
+        if overflow:
+            self._unshown[id(findings)] = overflow
 
     def knows(self, finding: Finding) -> bool:
         """Whether the same was told before, by whoever looked at the document first."""
@@ -91,6 +96,32 @@ class Session:
         if not (facts and taken.reader.kind == "record"):
             self.report(gate(taken.document, self.profile))
         return taken
+
+    @contextmanager
+    def opened(self, name: str) -> Iterator[Document | Large]:
+        """As ``read``, for commands that look at one job after another (``jobs``): a large group is not held."""
+        with opened(name) as file:
+            source = Source(file, name)
+            large = self.large(source)
+            if large is None:
+                yield self.read(name, source.whole())
+            else:
+                yield large
+
+    def large(self, source: Source, *, checked: bool = True) -> Large | None:
+        """A large JobGroup as ``read`` reads it; None for all that is to be read whole, of which nothing is told yet.
+        checked: without the gate if False."""
+        from sssjob.intake import large
+
+        with bounded(source.name):
+            file = source.again(LIMITS) if self.source in (AUTO, "sss") else None
+            made = None if file is None else large(
+                file, source.name, source=self.source, policy=self.policy, profile=self.profile, site=self.site,
+                checked=checked, limits=LIMITS)
+        if made is not None:
+            self.report(made.findings)
+            self.report(made.checks)
+        return made
 
     def take(self, name: str, data: bytes | None = None, *, source: str | None = None, options: Options | None = None
              ) -> Taken:

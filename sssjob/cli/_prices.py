@@ -103,7 +103,7 @@ class Tally:
         for note in made.notes:
             findings.add(note.rule, note.subject, f"{name}: {note.message}", within=job, path="/Job",
                          policy=self.session.policy or Policy.WARN)
-        self.session.report(findings)
+        self.session.report(findings, again=False)
         if isinstance(made, Charge):
             self.done += 1
             self.total += Fraction(made.amount)

@@ -17,6 +17,7 @@ from sssjob.limits import LIMITS
 
 if TYPE_CHECKING:
     from sssjob.translators.base import Translator
+    from sssjob.translators.recognise import Fit
 
 __all__ = ["Looked", "recognised"]
 
@@ -33,7 +34,9 @@ def recognised(session: Session, found: Source, source: str, told: bool = True) 
     if source != AUTO:
         return get(source), found
     head = found.head(LIMITS.recognise_bytes)
-    fit = begun(head, found.name) if len(head) == LIMITS.recognise_bytes else None
+    fit = None
+    if len(head) == LIMITS.recognise_bytes:
+        fit = begun(head, found.name) or _group(head, found.name)
     if fit is None:
         data = found.whole()
         found = Source(io.BytesIO(data), found.name)
@@ -43,8 +46,17 @@ def recognised(session: Session, found: Source, source: str, told: bool = True) 
                 session.recognised(found.name, reader, why)
             return reader, found
         fit = guess(data, found.name)
-    session.recognised(found.name, fit[0], fit[1].why)
+    if told or fit[0].kind != "document":
+        session.recognised(found.name, fit[0], fit[1].why)
     return fit[0], found
+
+
+def _group(head: bytes, name: str) -> tuple[Translator, Fit] | None:
+    """The format of a JobGroup in XML that begins so, of which no more has to be looked at."""
+    from sssjob._parts import frame_of
+    from sssjob.translators.recognise import recognise
+
+    return next(iter(recognise(head, name)), None) if frame_of(head) is not None else None
 
 
 class Looked:

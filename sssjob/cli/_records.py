@@ -18,7 +18,8 @@ from sssjob.vocabulary import ELEMENTS
 
 if TYPE_CHECKING:
     from sssjob.inherit import Slot, View
-    from sssjob.model import Document, Job, JobDefaults
+    from sssjob.large import Large
+    from sssjob.model import Document, Job, JobDefaults, JobGroup
 
 __all__ = ["moment", "records"]
 
@@ -37,31 +38,39 @@ _SLOTS: Final[tuple[Slot, ...]] = ("bare", "Requested", "Delivered", "Environmen
 Values = dict[str, list[str]]
 
 
-def records(document: Document, *, origins: bool, secrets: bool, inherited: bool) -> Iterator[dict[str, Any]]:
+def records(document: Document | Large, *, origins: bool, secrets: bool, inherited: bool) -> Iterator[dict[str, Any]]:
     """What is shown of a document, in order: what is around its bodies, its groups and jobs, whatever stands there by
     itself, and the files beside it.
 
     origins: with effective values; secrets: nothing is masked; inherited: Requested of jobs with Defaults folded in.
     """
-    from sssjob.model import Job, JobGroup
+    from sssjob.model import Document, Job, JobGroup
 
+    if not isinstance(document, Document):
+        yield from _group(document.group, document.group_jobs(), origins=origins, secrets=secrets, inherited=inherited)
+        return
     if isinstance(document.root, Raw):
         yield {"type": "envelope", "properties": _around(document.root, secrets)}
     for body in document.bodies():
         if isinstance(body, Job):
             yield _job(body, None, origins=origins, secrets=secrets, inherited=inherited)
         elif isinstance(body, JobGroup):
-            yield _record(body, secrets, "group", without=("Job", "JobDefaults"))
-            yield from (_record(item, secrets) for item in body.containers("JobDefaults"))
-            defaults = body.defaults
-            for job in body.containers("Job"):
-                assert isinstance(job, Job)
-                yield _job(job, defaults, origins=origins, secrets=secrets, inherited=inherited)
+            yield from _group(body, body.jobs, origins=origins, secrets=secrets, inherited=inherited)
         else:
             yield _record(body, secrets)
     for file in document.files.values():
         encoded = {"encoded": file.encoded} if file.encoded else {}
         yield {"type": "file", "id": file.id, "characters": len(file.text), **encoded}
+
+
+def _group(group: JobGroup, jobs: Iterable[Job], *, origins: bool, secrets: bool,
+           inherited: bool) -> Iterator[dict[str, Any]]:
+    """What stands in a group beside its jobs, then its jobs."""
+    yield _record(group, secrets, "group", without=("Job", "JobDefaults"))
+    yield from (_record(item, secrets) for item in group.containers("JobDefaults"))
+    defaults = group.defaults
+    for job in jobs:
+        yield _job(job, defaults, origins=origins, secrets=secrets, inherited=inherited)
 
 
 def _job(job: Job, defaults: JobDefaults | None, *, origins: bool, secrets: bool, inherited: bool) -> dict[str, Any]:

@@ -111,6 +111,11 @@ def _jobs(session: Session, source: str, name: str,
     with opened(name) as file:
         reader, found = recognised(session, Source(file, name), source)
         if not (isinstance(reader, RecordTranslator) and reader.stream is not None):
+            large = session.large(found, checked=False) if reader.name == "sss" else None
+            if large is not None:
+                if not large.findings.rejected:
+                    yield from large.jobs()
+                return
             document = reader.read(found.whole(), context)
             if source != AUTO:
                 options.check(reader.name)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from contextlib import closing
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import click
 
 from sssjob.cli._complete import files
-from sssjob.cli._files import emit, once
+from sssjob.cli._files import Results, Source, once
 from sssjob.cli._findings import problem, say
 from sssjob.cli._options import Session, common, format_option, output_option, reading
 from sssjob.cli._prices import Tally, hinted, load, options_of, page, rates_option
@@ -19,7 +20,8 @@ from sssjob.findings import Findings
 
 if TYPE_CHECKING:
     from sssjob.accounting import Charge, RateSet
-    from sssjob.model import Document, Job
+    from sssjob.large import Large
+    from sssjob.model import Document, Job, JobDefaults
 
 __all__ = ["command"]
 
@@ -69,37 +71,100 @@ def _charged(session: Session, names: tuple[str, ...], rates_file: str, source: 
     if len(names) > 1 or jobs > 1 or dask is not None:
         raise UsageError(f"several files, --jobs and --dask are for accounting logs (-f), not for {source}")
     file = names[0]
-    with hinted(session, file, source):
-        document = session.read(file, looked.whole(file), source=source, options=given, facts=True)
-    return 1 if session.errors else _document(session, document, file, rates, itemise, output)
+    charging = _Charging(session, file, rates, itemise)
+    with looked.opened(file) as opened:
+        found = Source(opened, file)
+        large = session.large(found) if source == "sss" else None
+        if large is not None:
+            given.check(source)
+            return 1 if session.errors else charging.of_large(large, output)
+        with hinted(session, file, source):
+            document = session.read(file, found.whole(), source=source, options=given, facts=True)
+    return 1 if session.errors else charging.of_document(document, output)
 
 
-def _document(session: Session, document: Document, file: str, rates: RateSet, itemise: bool, output: str) -> int:
-    from sssjob.accounting import Uncharged
-    from sssjob.accounting.attempts import charges
-    from sssjob.writer import write_document
+@dataclass(slots=True)
+class _Charging:
+    """Charging the jobs of one document."""
 
-    tally = Tally(session, file, "charged", rates)
-    records = []
-    for job, made in charges(document, rates):
-        records.append(tally.add(job, made))
+    session: Session
+    file: str
+    rates: RateSet
+    itemise: bool
+    tally: Tally = field(init=False)
+    items: Results = field(default_factory=Results)
+    earlier: set[int] = field(default_factory=set)
+
+    def __post_init__(self) -> None:
+        self.tally = Tally(self.session, self.file, "charged", self.rates)
+
+    def of_document(self, document: Document, output: str) -> int:
+        """A document that was read whole; gives the exit status."""
+        from sssjob.writer import write_document
+
+        self._look(document)
+        for job, defaults in document.jobs():
+            self._charge(job, defaults)
+        findings, text = Findings(self.file), Results()
+        if self._writes(output) and self.tally.jobs:
+            text.add(write_document(document, findings=findings))
+        return self._end(text, findings, output)
+
+    def of_large(self, large: Large, output: str) -> int:
+        """The same section by section."""
+        from sssjob._group_writing import GroupWriter
+
+        self._look(large)
+        findings, text = Findings(self.file), Results()
+        writer = GroupWriter(large, "3.1", findings, None) if self._writes(output) else None
+        text.add(writer.start() if writer is not None else "")
+        for section in large.sections():
+            with section.placed():
+                for job, defaults in section.jobs():
+                    self._charge(job, defaults)
+            text.add(writer.section(section) if writer is not None else "")
+        text.add(writer.end() if writer is not None else "")
+        return self._end(text, findings, output)
+
+    def _writes(self, output: str) -> bool:
+        """Whether the document comes back."""
+        return output != "-" or not (self.itemise or self.session.as_json)
+
+    def _look(self, document: Document | Large) -> None:
+        """Where only the last attempt at a job is charged, see which that is."""
+        from sssjob.accounting.attempts import earlier_runs
+
+        self.earlier = earlier_runs(document, self.rates)
+
+    def _charge(self, job: Job, defaults: JobDefaults | None) -> None:
+        """Charge the next job and write the charge into it."""
+        from sssjob.accounting import Uncharged, charge
+        from sssjob.accounting.attempts import EARLIER
+
+        made = EARLIER if self.tally.jobs in self.earlier else charge(job, self.rates, defaults)
+        record = self.tally.add(job, made)
+        if self.itemise or self.session.as_json:
+            self.items.add(page([record], as_json=self.session.as_json, itemise=True))
         if isinstance(made, Uncharged):
-            session.warnings += 1
+            self.session.warnings += 1
         else:
-            _fill(session, file, job, made)
-    if not tally.jobs:
-        problem(f"{file}: there is no job", as_json=session.as_json, status=1)
-        return 1
-    if itemise or session.as_json:
-        emit(page([*records, tally.record()], as_json=session.as_json, itemise=True))
-    if output != "-" or not (itemise or session.as_json):
-        findings = Findings(file)
-        text = write_document(document, findings=findings)
-        session.report(findings)
-        emit(text, output)
-    if not (session.as_json or session.quiet):
-        say(str(tally))
-    return session.status()
+            _fill(self.session, self.file, job, made)
+
+    def _end(self, text: Results, findings: Findings, output: str) -> int:
+        """Write what was made, and the counts; gives the exit status."""
+        session, tally = self.session, self.tally
+        if not tally.jobs:
+            problem(f"{self.file}: there is no job", as_json=session.as_json, status=1)
+            return 1
+        if self.itemise or session.as_json:
+            self.items.add(page([tally.record()], as_json=session.as_json, itemise=True))
+            self.items.emit()
+        if self._writes(output):
+            session.report(findings)
+            text.emit(output)
+        if not (session.as_json or session.quiet):
+            say(str(tally))
+        return session.status()
 
 
 def _fill(session: Session, file: str, job: Job, made: Charge) -> None:
@@ -112,5 +177,5 @@ def _fill(session: Session, file: str, job: Job, made: Charge) -> None:
         findings = Findings(file)
         findings.add("SSS606", "Charge", f"Charge {old.text} becomes {new.text}", within=job, path="/Job/Charge",
                      item=old)
-        session.report(findings)
+        session.report(findings, again=False)
     job.set_as_is("Charge", new)

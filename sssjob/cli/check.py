@@ -39,19 +39,19 @@ def command(session: Session, files: tuple[str, ...], schema: bool) -> int:
 
 
 def _check(session: Session, name: str, schema: bool) -> None:
+    if not schema:
+        with session.opened(name):
+            return
+    from sssjob.intake import format_of
+    from sssjob.schema import validate
+
     data = read_bytes(name)
-    if schema:
-        from sssjob.intake import format_of
-
-        form = format_of(data, name, session.source)[0].name
-        if form != "sss":
-            shown = "JSON" if form == "sss-json" else form
-            raise UsageError(f"{escape(name)} is {shown}; --schema is for XML (convert -f {form} -t sss makes it)")
+    form = format_of(data, name, session.source)[0].name
+    if form != "sss":
+        shown = "JSON" if form == "sss-json" else form
+        raise UsageError(f"{escape(name)} is {shown}; --schema is for XML (convert -f {form} -t sss makes it)")
     session.read(name, data)
-    if schema:
-        from sssjob.schema import validate
-
-        session.report(validate(data, path=name))
+    session.report(validate(data, path=name))
 
 
 def _summary(session: Session, name: str, ok: bool, errors: int, warnings: int) -> None:

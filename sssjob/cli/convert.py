@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from sssjob.cli._complete import directories, files, formats
-from sssjob.cli._files import Source, emit, file_name, opened, write_file
+from sssjob.cli._files import Results, Source, emit, file_name, opened, write_file
 from sssjob.cli._findings import record, say
 from sssjob.cli._options import Session, bounded, common, output_option, pairs
 from sssjob.cli._privacy import load_privacy, privacy_option
@@ -95,6 +95,11 @@ def _is_tree(name: str) -> bool:
         return False
 
 
+def _stem(output: str) -> str:
+    """How what is written is called."""
+    return "" if output == "-" else Path(output).stem
+
+
 @dataclass(slots=True)
 class _One:
     """Converting one file."""
@@ -104,6 +109,7 @@ class _One:
     name: str
     explain: bool
     privacy: Privacy | None
+    reported: bool = False      # whether the findings of reading are told already
 
     def run(self, directory: str | None, output: str) -> int:
         """All of it; gives the exit status."""
@@ -122,11 +128,16 @@ class _One:
                 return status
         if self.privacy is not None:
             raise UsageError(f"--privacy is for records: {reader.name} or {how.target} is no format of them")
+        if reader.name == "sss" and directory is None and not self.explain and how.in_pieces:
+            status = self._in_pieces(reader, source, output)
+            if status is not None:
+                return status
         with bounded(self.name):
             data = source.whole()
             document = how.read(reader, data, context)
-        session.report(context.findings)
-        session.report(how.gate(reader, document))
+        if not self.reported:
+            session.report(context.findings)
+            session.report(how.gate(reader, document))
         if session.errors:
             return 1
         policy = how.carrying(reader)
@@ -141,11 +152,36 @@ class _One:
         emit(text, output)
         return session.status()
 
+    def _in_pieces(self, reader: Translator, source: Source, output: str) -> int | None:
+        """A large group, never held; None for all that is to be read whole. Nothing is written before all is there."""
+        from sssjob.large import WholeError
+
+        session, how = self.session, self.how
+        session.source, session.site = reader.name, how.site
+        large = session.large(source)
+        if large is None:
+            return None
+        if session.errors:
+            return 1
+        findings, results, binary = Findings(large.path), Results(), False
+        try:
+            for piece in how.pieces(large, how.writing(findings, how.carrying(reader), _stem(output))) or ():
+                results.add(piece)
+                binary = binary or isinstance(piece, bytes)
+        except WholeError:
+            self.reported = True
+            return None
+        session.report(findings)
+        if session.errors:
+            return 1
+        how.options.check(how.source, how.target)
+        results.emit(output, binary=binary)
+        return session.status()
+
     def _text(self, document: Document, policy: Policy | None, output: str) -> str:
         """The document in the format, its findings reported."""
         findings = Findings(document.path)
-        name = "" if output == "-" else Path(output).stem
-        text = self.how.text(document, self.how.writing(findings, policy, name))
+        text = self.how.text(document, self.how.writing(findings, policy, _stem(output)))
         self.session.report(findings)
         return text
 

@@ -8,7 +8,7 @@ from zoneinfo import ZoneInfo
 import click
 
 from sssjob.cli._complete import files
-from sssjob.cli._files import emit, once
+from sssjob.cli._files import Results, once
 from sssjob.cli._findings import problem, say
 from sssjob.cli._options import Session, common, reading
 from sssjob.cli._prices import Tally, load, page, rates_option
@@ -43,26 +43,27 @@ def command(session: Session, file: str, rates_file: str, itemise: bool, start: 
     rates = load(session, rates_file)
     if rates is None:
         return 1
-    document = session.read(file)
-    if session.errors:
-        return 1
     tally = Tally(session, file, "quoted", rates)
-    records = []
+    results = Results()
     now = int(time.time())
     findings = Findings(file)
-    for job, defaults in document.jobs():
-        price = quote(job, rates, defaults, start=at)
-        if isinstance(price, Uncharged) and price.reason == Reason.NO_START:
-            price = quote(job, rates, defaults, start=now)
-            findings.add("SSS503", "StartTime", "the rates go by the time of day; quoted as if the job started now "
-                         "(--start names another time)", severity="info")
-        records.append(tally.add(job, price))
-        session.errors += isinstance(price, Uncharged)
+    with session.opened(file) as document:
+        if session.errors:
+            return 1
+        for job, defaults in document.jobs():
+            price = quote(job, rates, defaults, start=at)
+            if isinstance(price, Uncharged) and price.reason == Reason.NO_START:
+                price = quote(job, rates, defaults, start=now)
+                findings.add("SSS503", "StartTime", "the rates go by the time of day; quoted as if the job started now "
+                             "(--start names another time)", severity="info")
+            results.add(page([tally.add(job, price)], as_json=session.as_json, itemise=itemise))
+            session.errors += isinstance(price, Uncharged)
     session.report(findings)
     if not tally.jobs:
         problem(f"{file}: there is no job", as_json=session.as_json, status=1)
         return 1
-    emit(page([*records, tally.record()], as_json=session.as_json, itemise=itemise))
+    results.add(page([tally.record()], as_json=session.as_json, itemise=itemise))
+    results.emit()
     if tally.jobs > 1 and not (session.as_json or session.quiet):
         say(str(tally))
     return session.status()

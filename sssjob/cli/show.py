@@ -38,14 +38,14 @@ _PIECE: Final = 180
 @reading
 def command(session: Session, file: str, origins: bool, brief: bool, secrets: bool) -> int:
     """Show the jobs of FILE (- is standard input): what was requested, what was delivered, states and times."""
-    document = session.read(file)
-    shown = records(document, origins=origins, secrets=secrets, inherited=brief and not session.as_json)
-    if session.as_json:
-        _write(json.dumps(r) for r in shown)
-    elif brief:
-        _write(_brief(shown))
-    else:
-        _write(line for record in shown for line in _page(record))
+    with session.opened(file) as document:
+        shown = records(document, origins=origins, secrets=secrets, inherited=brief and not session.as_json)
+        if session.as_json:
+            _write(json.dumps(r) for r in shown)
+        elif brief:
+            _write(_brief(shown))
+        else:
+            _write(line for record in shown for line in _page(record))
     return session.status()
 
 

@@ -16,8 +16,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sssjob.accounting import Charge
-from sssjob.accounting.attempts import charges, settled
+from sssjob.accounting import Charge, charge
+from sssjob.accounting.attempts import EARLIER, earlier_runs, settled
 from sssjob.accounting.columnar import SacctTable, blocks
 from sssjob.accounting.rates import RateSet
 from sssjob.accounting.table import COLUMNS, RowBatch, Tally, charge_table
@@ -286,8 +286,12 @@ def by_document(data: bytes, rates: RateSet) -> list[tuple[object, ...]]:
     """(Id, charge, reason) of the jobs of the document that the log becomes."""
     context = ReadContext(findings=Findings("-"), options={"timezone": "UTC"})
     text = get("sss").write(get("sacct").read(data, context), WriteContext())
+    document = read_document(text.encode())
+    earlier = earlier_runs(document, rates)
+    charges = [(job, EARLIER if number in earlier else charge(job, rates, defaults))
+               for number, (job, defaults) in enumerate(document.jobs())]
     return [(job.id, made.amount, "") if isinstance(made, Charge) else (job.id, None, str(made.reason))
-            for job, made in charges(read_document(text.encode()), rates)]
+            for job, made in charges]
 
 
 @settings(max_examples=120, deadline=None)

@@ -46,6 +46,7 @@ from sssjob.translators.records._values import (
 )
 
 if TYPE_CHECKING:
+    from sssjob.large import Large
     from sssjob.translators.recognise import Fit, Sample
     from sssjob.translators.records.table import Table
 
@@ -420,8 +421,8 @@ def translator(
                             stream=stream, texts=texts, parting=parting)
 
 
-def effective_jobs(document: Document) -> Iterator[Job]:
-    """The jobs of a document with what they inherit from JobDefaults."""
+def effective_jobs(document: Document | Large) -> Iterator[Job]:
+    """The jobs of a document of any size with what they inherit from JobDefaults."""
     from sssjob.inherit import effective
 
     for job, defaults in document.jobs():

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Final
 
 from sssjob.model import Document
 from sssjob.reader import read_document
 from sssjob.translators.base import ReadContext, Translator, WriteContext
 from sssjob.translators.recognise import Fit, Sample, by_root
+
+if TYPE_CHECKING:
+    from sssjob.large import Large
 
 __all__ = ["TRANSLATOR", "read", "write"]
 
@@ -29,6 +33,12 @@ def write(document: Document, context: WriteContext) -> str:
     return write_document(document, profile=context.profile, findings=context.findings, policy=context.policy)
 
 
+def _pieces(large: Large, context: WriteContext) -> Iterator[str]:
+    from sssjob._group_writing import xml_pieces
+
+    return xml_pieces(large, profile=context.profile, findings=context.findings, policy=context.policy)
+
+
 _ROOTS: Final = frozenset(("JobGroup", "Job", "TaskGroup", "Requested", "Delivered", "Request", "Response",
                            "Envelope", "job"))
 
@@ -38,4 +48,5 @@ def _recognise(sample: Sample) -> Fit | None:
     return by_root(sample, _ROOTS) or by_root(sample, frozenset(("UsageRecord",)), frozenset(("",)))
 
 
-TRANSLATOR = Translator("sss", "SSS job object 3.1.0 (XML)", "document", read, write, (".xml", ".sss"), _recognise)
+TRANSLATOR = Translator("sss", "SSS job object 3.1.0 (XML)", "document", read, write, (".xml", ".sss"), _recognise,
+                        pieces=_pieces)

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Final
 
 from sssjob.errors import UsageError
 from sssjob.model import Document
 from sssjob.translators.base import ReadContext, Translator, WriteContext
 from sssjob.translators.recognise import by_keys
 from sssjob.twin import ROOTS, from_json, to_json
+
+if TYPE_CHECKING:
+    from sssjob.large import Large
 
 __all__ = ["TRANSLATOR", "read", "write"]
 
@@ -26,11 +30,21 @@ def read(data: bytes, context: ReadContext) -> Document:
 
 def write(document: Document, context: WriteContext) -> str:
     """The JSON of a document; option ``indent``: blanks a level, 0 for one line. Raises UsageError."""
+    return to_json(document, indent=_indent(context))
+
+
+def _pieces(large: Large, context: WriteContext) -> Iterator[str]:
+    from sssjob._group_writing import json_pieces
+
+    return json_pieces(large, indent=_indent(context))
+
+
+def _indent(context: WriteContext) -> int | None:
     indent = context.options.get("indent", "2")
     if not (indent.isdecimal() and indent.isascii() and len(indent) < 3 and int(indent) <= _INDENT):
         raise UsageError(f"indent is a number from 0 to {_INDENT}, not {indent!r}")
-    return to_json(document, indent=int(indent) or None)
+    return int(indent) or None
 
 
 TRANSLATOR = Translator("sss-json", "SSS job object 3.1.0, JSON twin", "document", read, write, (".json",),
-                        lambda sample: by_keys(sample, frozenset(), frozenset(ROOTS)))
+                        lambda sample: by_keys(sample, frozenset(), frozenset(ROOTS)), pieces=_pieces)
