@@ -5,7 +5,9 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -47,6 +49,16 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
 def _reason(report: pytest.TestReport | pytest.CollectReport) -> str:
     said = report.longrepr[2] if isinstance(report.longrepr, tuple) else str(report.longrepr)
     return said.removeprefix("Skipped: ")
+
+
+@pytest.fixture(autouse=True)
+def built_in_formats() -> Iterator[None]:
+    """Formats of third parties that a test installs are gone after it: a name is looked up among packages once."""
+    yield
+    registry = sys.modules.get("sssjob.translators.registry")
+    if registry is not None:
+        for name in registry._loaded.keys() - registry.BUILT_IN.keys():
+            del registry._loaded[name]
 
 
 @pytest.fixture(autouse=True)

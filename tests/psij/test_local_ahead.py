@@ -241,9 +241,11 @@ def test_an_interruption_loses_one_answer_at_most(executor: LocalJobExecutor, tm
     executor._submit_all(given(), lambda job, error: None)
     found = [(status.exit_code, (status.metadata or {}).get("reason")) for job in jobs
              if (status := job.wait(SOON)) is not None]
-    # where the first answer was there at once, it was taken before, and the one that is lost is that of the single job
-    assert found in [[(None, "lost"), (2, None), (3, None), (4, None)], [(n, None) for n in range(1, 5)]]
+    # which answer is lost depends on how many were there already when that of the single job was asked for
+    assert found.count((None, "lost")) <= 1
+    assert all(one in ((number, None), (None, "lost")) for number, one in enumerate(found, 1))
     assert single.status.state is JobState.NEW
+
 
 
 FEW = """
