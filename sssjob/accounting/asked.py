@@ -119,7 +119,7 @@ class Asked:
             if (value := decimal(name, p.value)) != int(value) and name in _COUNTS:
                 raise NotChargeable(Reason.NOT_A_NUMBER, f"{name} is {value}, which is not whole")
         total = _total(totals, identity)
-        of_job = total is not None and total is totals.own.get(identity)
+        of_job = total is not None and (total is totals.own.get(identity) or not _adds_up(totals, identity, total))
         if group is not None:
             total = None if of_job else _total(totals.parts[group], identity)
         elif total is not None and not of_job and self.apart:
@@ -142,6 +142,13 @@ def _total(where: Totals | Part, identity: Identity) -> Total | None:
     if identity[0] == "Processors":
         return where.processors
     return where.nodes if identity[0] == "NodeCount" else where.amounts.get(identity)
+
+
+def _adds_up(totals: Totals, identity: Identity, total: Total) -> bool:
+    """Whether the task groups come to a total: nodes of a group that says nothing of processors have one each, which is
+    known only of the whole."""
+    of_groups = [of_group.value for part in totals.parts if (of_group := _total(part, identity)) is not None]
+    return not of_groups or sum(of_groups) == total.value
 
 
 def _missing(name: str, properties: Iterable[Property], total: Total) -> str:

@@ -169,9 +169,22 @@ def ran(totals: list[Total], seconds: int | None) -> Job:
     return Job([new_property("State", "Completed"), new_property("StartTime", 1_790_000_000), delivered])
 
 
+@pytest.mark.parametrize("text", [
+    "<Duration>1</Duration><NodeCount>2</NodeCount><Processors>1</Processors>",
+    "<Duration>1</Duration><TaskGroup/><TaskGroup><NodeCount>1</NodeCount><Task/></TaskGroup>"
+    "<TaskGroup><NodeCount>1</NodeCount></TaskGroup>",
+])
+def test_each_node_has_a_processor_that_is_paid_for(text: str) -> None:
+    _quoted_as_charged(text)
+
+
 @settings(deadline=None, max_examples=examples(100), derandomize=FIXED)
 @given(requests(wide=True))
 def test_the_quote_is_the_charge_of_what_was_asked_for(text: str) -> None:
+    _quoted_as_charged(text)
+
+
+def _quoted_as_charged(text: str) -> None:
     job = read_document(f"<Job>{text}</Job>".encode()).root
     assert isinstance(job, Job)
     totals = request_of(job).totals
