@@ -22,12 +22,12 @@ from bench.run import Measure
 from bench.scripts import each
 from sssjob.accounting.pricing import Charge, quote
 from sssjob.accounting.rates import read_rates
+from sssjob.conversion.intake import gate
 from sssjob.findings import Findings
-from sssjob.intake import gate
-from sssjob.reader import read_document
 from sssjob.request import match, request_of
 from sssjob.validation import check
-from sssjob.writer import write_document
+from sssjob.xml.reader import read_document
+from sssjob.xml.writer import write_document
 
 __all__ = ["main", "measures"]
 

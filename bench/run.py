@@ -33,7 +33,7 @@ QUERIES = ("//Job[User='user7']/Id", "/JobGroup/Job/User", "count(//Job[Queue='d
 MEMORY = """
 import resource, sys
 from pathlib import Path
-from sssjob.reader import {function}
+from sssjob.xml.reader import {function}
 {before}
 def peak():
     for line in open("/proc/self/status"):

@@ -26,9 +26,9 @@ from pathlib import Path
 from bench.run import Measure
 from psij.executors.batch.batch_scheduler_executor import BatchSchedulerExecutorConfig
 from psij.executors.batch.slurm import SlurmJobExecutor
-from sssjob.reader import read_document
 from sssjob.run.client import Client
 from sssjob.run.journal import open_journal
+from sssjob.xml.reader import read_document
 
 __all__ = ["main", "measures", "soak"]
 

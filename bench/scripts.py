@@ -21,8 +21,8 @@ from typing import Final
 from bench.headers import BODIES, HEADERS
 from bench.run import Measure, wall
 from bench.trees import measures as trees
+from sssjob.conversion.intake import gate
 from sssjob.findings import Policy
-from sssjob.intake import gate
 from sssjob.translators import ReadContext, WriteContext, get
 
 __all__ = ["each", "main", "pairs", "processes"]

@@ -15,8 +15,22 @@ from typing import TYPE_CHECKING, Any, Final
 from sssjob.version import __version__
 
 if TYPE_CHECKING:
-    from sssjob._sentences import Condition, eq, ge, gt, le, lt, matching, ne
-    from sssjob.element import Property
+    from sssjob.document._sentences import Condition, eq, ge, gt, le, lt, matching, ne
+    from sssjob.document.element import Property
+    from sssjob.document.model import (
+        Delivered,
+        Document,
+        Environment,
+        File,
+        Job,
+        JobDefaults,
+        JobGroup,
+        Requested,
+        Task,
+        TaskDefaults,
+        TaskGroup,
+        TaskGroupDefaults,
+    )
     from sssjob.errors import PropertyError, RejectedError, SSSJobError, UsageError
     from sssjob.findings import Finding, Findings, Policy
     from sssjob.front import (
@@ -32,20 +46,6 @@ if TYPE_CHECKING:
         submit,
         write,
     )
-    from sssjob.model import (
-        Delivered,
-        Document,
-        Environment,
-        File,
-        Job,
-        JobDefaults,
-        JobGroup,
-        Requested,
-        Task,
-        TaskDefaults,
-        TaskGroup,
-        TaskGroupDefaults,
-    )
 
 __all__ = [
     "Condition", "Delivered", "Document", "Environment", "File", "Finding", "Findings", "Job", "JobDefaults",
@@ -57,14 +57,14 @@ __all__ = [
 
 #: Name -> the module that has it.
 _PLACES: Final[dict[str, str]] = {
-    **dict.fromkeys(("Condition", "eq", "ge", "gt", "le", "lt", "matching", "ne"), "sssjob._sentences"),
-    "Property": "sssjob.element",
+    **dict.fromkeys(("Condition", "eq", "ge", "gt", "le", "lt", "matching", "ne"), "sssjob.document._sentences"),
+    "Property": "sssjob.document.element",
     **dict.fromkeys(("PropertyError", "RejectedError", "SSSJobError", "UsageError"), "sssjob.errors"),
     **dict.fromkeys(("Finding", "Findings", "Policy"), "sssjob.findings"),
     **dict.fromkeys(("check", "convert", "effective", "explain", "match", "query", "quote", "read", "run", "submit",
                      "write"), "sssjob.front"),
     **dict.fromkeys(("Delivered", "Document", "Environment", "File", "Job", "JobDefaults", "JobGroup", "Requested",
-                     "Task", "TaskDefaults", "TaskGroup", "TaskGroupDefaults"), "sssjob.model"),
+                     "Task", "TaskDefaults", "TaskGroup", "TaskGroupDefaults"), "sssjob.document.model"),
 }
 
 

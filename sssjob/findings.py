@@ -18,8 +18,8 @@ from sssjob.limits import LIMITS, Limits
 from sssjob.rules import RULES, Kind, Rule
 
 if TYPE_CHECKING:
-    from sssjob.element import Container, Item
-    from sssjob.places import Place
+    from sssjob.document.element import Container, Item
+    from sssjob.xml.places import Place
 
 __all__ = ["RULES", "Finding", "Findings", "Kind", "Locator", "Policy", "Rule", "Severity", "escape"]
 

@@ -13,21 +13,21 @@ from io import TextIOBase
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
-from sssjob.conversion import AUTO, Conversion, Options
-from sssjob.element import Container
+from sssjob.conversion.converting import AUTO, Conversion, Options
+from sssjob.document.element import Container
+from sssjob.document.model import Document, Job, JobDefaults
 from sssjob.errors import AccessError, RejectedError, UsageError
 from sssjob.findings import Findings, Policy, escape
-from sssjob.model import Document, Job, JobDefaults
-from sssjob.reader import read_bytes
+from sssjob.xml.reader import read_bytes
 
 if TYPE_CHECKING:
 
     from sssjob.accounting import Charge, RateSet, Uncharged
-    from sssjob.inherit import Effective
+    from sssjob.conversion.site import Site
+    from sssjob.document.inherit import Effective
     from sssjob.query import Result, Version
     from sssjob.request import Match
     from sssjob.run import Outcome
-    from sssjob.site import Site
 
 __all__ = ["Converted", "Source", "check", "convert", "effective", "explain", "match", "query", "quote", "read", "run",
            "submit", "write"]
@@ -202,7 +202,7 @@ def query(expression: str, source: Source, *, version: Version | None = None,
           variables: Mapping[str, str] | None = None) -> list[Result]:
     """The results of an XPath expression over a source, which is read, whatever its format. Raises QueryError."""
     from sssjob.query import query as query_document
-    from sssjob.writer import write_document
+    from sssjob.xml.writer import write_document
 
     document = _document(source)
     text = write_document(document, findings=Findings(document.path))
@@ -213,7 +213,7 @@ def query(expression: str, source: Source, *, version: Version | None = None,
 def effective(job: Job, defaults: JobDefaults | None = None) -> Effective:
     """What holds for a job beside these JobDefaults: every value with where it was said; ``.fold()`` is a job with all
     of it."""
-    from sssjob.inherit import effective as effective_job
+    from sssjob.document.inherit import effective as effective_job
 
     return effective_job(job, defaults)
 
@@ -352,6 +352,6 @@ def _policy(policy: Policy | str | None) -> Policy | None:
 def _site(site: Site | Path | str | None) -> Site | None:
     if site is None or not isinstance(site, Path | str):
         return site
-    from sssjob.site import read_site
+    from sssjob.conversion.site import read_site
 
     return read_site(*_data(site))

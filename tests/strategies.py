@@ -7,9 +7,9 @@ from typing import Any, Final
 
 from hypothesis import strategies as st
 
-from sssjob.element import Container, Item, Property, Raw, Value, new_property
-from sssjob.model import CLASSES, Document, File
-from sssjob.vocabulary import AWARENESS, CONTAINERS, DELIVERED, REQUESTED, Attribute, Element, in_scope
+from sssjob.document.element import Container, Item, Property, Raw, Value, new_property
+from sssjob.document.model import CLASSES, Document, File
+from sssjob.document.vocabulary import AWARENESS, CONTAINERS, DELIVERED, REQUESTED, Attribute, Element, in_scope
 
 __all__ = ["attribute_texts", "containers", "documents", "examples", "properties", "requests", "values"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from sssjob.findings import Policy
-from sssjob.reader import read_document
+from sssjob.xml.reader import read_document
 
 
 def outcome(text: str, policy: Policy | None = None) -> list[tuple[str, str]]:

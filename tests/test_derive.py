@@ -9,8 +9,8 @@ import pytest
 
 from sssjob.derive.__main__ import generated
 from sssjob.derive.conformance import STATEMENTS, citations, conformance, defined, rows_of_tables
+from sssjob.document.vocabulary import ELEMENTS
 from sssjob.rules import RULES
-from sssjob.vocabulary import ELEMENTS
 
 ROOT = Path(__file__).resolve().parents[1]
 CITED = citations()

@@ -16,10 +16,10 @@ from hypothesis import given
 
 import sssjob
 from sssjob import Delivered, Document, Findings, Job, JobDefaults, JobGroup, Property, RejectedError, UsageError
-from sssjob.accessors import Consumable
+from sssjob.document.accessors import Consumable
 from sssjob.errors import AccessError
 from sssjob.limits import LIMITS, Limits
-from sssjob.reader import read_document
+from sssjob.xml.reader import read_document
 from tests.strategies import documents
 
 TEXT = "<Job><Id>1</Id><Requested><Processors>4</Processors></Requested></Job>"

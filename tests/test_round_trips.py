@@ -6,14 +6,14 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from sssjob.element import Item, Property, new_property
+from sssjob.document.element import Item, Property, new_property
+from sssjob.document.model import Document, Job, JobGroup, Requested, TaskGroup
 from sssjob.findings import Findings
-from sssjob.model import Document, Job, JobGroup, Requested, TaskGroup
-from sssjob.profiles import PROFILES
-from sssjob.reader import read_document
 from sssjob.request import match
 from sssjob.translators import ReadContext, WriteContext, get
 from sssjob.validation import check
+from sssjob.xml.profiles import PROFILES
+from sssjob.xml.reader import read_document
 from tests.strategies import FIXED, examples
 
 NAMES = st.sampled_from(["a", "b", "c", "n1", "n2"])

@@ -9,10 +9,10 @@ import pytest
 
 from sssjob.errors import RejectedError
 from sssjob.findings import Findings
-from sssjob.reader import read_document
-from sssjob.twin import from_json, to_json
 from sssjob.validation import check
-from sssjob.writer import write_document
+from sssjob.xml.reader import read_document
+from sssjob.xml.twin import from_json, to_json
+from sssjob.xml.writer import write_document
 
 PROFILE = {"14": "mam", "15": "msub", "16": "msub"}
 NO_JOBS = ("07", "13")

@@ -6,14 +6,14 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
+from sssjob.document.model import Document
 from sssjob.findings import Findings, Policy
 from sssjob.limits import LIMITS, Limits
-from sssjob.model import Document
 
 if TYPE_CHECKING:
-    from sssjob.large import Large
-    from sssjob.site import Site
+    from sssjob.conversion.site import Site
     from sssjob.translators.recognise import Fit, Sample
+    from sssjob.validation.large import Large
 
 __all__ = ["Kind", "ReadContext", "Translator", "WriteContext"]
 

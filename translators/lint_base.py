@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from sssjob.document.model import Document
 from sssjob.findings import Findings, Policy, Severity
 from sssjob.limits import LIMITS
-from sssjob.model import Document
 from sssjob.translators.base import ReadContext
 from sssjob.translators.scripts.base import Dialect, Reading
 from sssjob.translators.scripts.body import asked

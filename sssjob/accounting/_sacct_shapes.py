@@ -14,11 +14,11 @@ from typing import Any, Final, NamedTuple
 from sssjob.accounting.coefficients import Coefficients, coefficients
 from sssjob.accounting.pricing import Charge, Uncharged, additive, charge
 from sssjob.accounting.rates import Rate, RateSet
+from sssjob.document.vocabulary import ELEMENTS
 from sssjob.findings import Findings
 from sssjob.translators.base import ReadContext
 from sssjob.translators.records.base import UNFORESEEN, Rejected
 from sssjob.translators.records.sacct import Rows
-from sssjob.vocabulary import ELEMENTS
 
 __all__ = ["NAMES", "WHO", "Form", "Forms", "Shape", "Shapes"]
 

@@ -16,14 +16,14 @@ from functools import cached_property
 from typing import Final
 
 from sssjob.accounting.facts import Amount, NotChargeable, Reason, decimal, seconds_of
-from sssjob.element import Property
+from sssjob.document.element import Property
+from sssjob.document.inherit import Effective
+from sssjob.document.units import byte_factor
 from sssjob.errors import RejectedError
-from sssjob.inherit import Effective
 from sssjob.request import Total, Totals
 from sssjob.request.levels import request_in
 from sssjob.request.totals import COUNTED, Identity, Part, totals_from
 from sssjob.request.tree import ROWS, identity_of, number_of, per_of
-from sssjob.units import byte_factor
 
 __all__ = ["Asked"]
 

@@ -19,11 +19,11 @@ from sssjob.accounting.pricing import Uncharged
 from sssjob.accounting.rates import RateSet
 from sssjob.accounting.table import COLUMNS, Batch, RowBatch, Tally, batch
 from sssjob.accounting.times import seconds
-from sssjob.inherit import effective
-from sssjob.model import Document
+from sssjob.document.inherit import effective
+from sssjob.document.model import Document
 
 if TYPE_CHECKING:
-    from sssjob.large import Large
+    from sssjob.validation.large import Large
 
 __all__ = ["EARLIER", "earlier_runs", "settle", "settled"]
 

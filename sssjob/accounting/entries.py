@@ -14,12 +14,12 @@ from typing import Any, Final, Literal
 from sssjob.accounting.arithmetic import plain
 from sssjob.accounting.pricing import Charge, Uncharged
 from sssjob.accounting.times import seconds
-from sssjob.element import Property
+from sssjob.document.element import Property
+from sssjob.document.model import Job
 from sssjob.errors import SSSJobError
 from sssjob.findings import Policy, escape
-from sssjob.model import Job
-from sssjob.reader import read_document
-from sssjob.writer import write_document
+from sssjob.xml.reader import read_document
+from sssjob.xml.writer import write_document
 
 __all__ = ["COLUMNS", "EXACT", "KINDS", "NAMES", "NEVER", "NUMBERS", "Account", "Entry", "Kind", "LedgerError",
            "Posted", "Statement", "account_of", "bounded", "changed", "content_of", "document_of", "entry_of", "job_of",

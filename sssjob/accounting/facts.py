@@ -19,11 +19,11 @@ from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 from sssjob.accounting.arithmetic import Term, number, product, ratio
 from sssjob.accounting.rates import Rate
 from sssjob.accounting.times import seconds
-from sssjob.element import Property, Raw, Value
-from sssjob.inherit import Effective, TaskGroupView, View
-from sssjob.lexical import LexicalError, read_duration, read_float
-from sssjob.units import byte_factor
-from sssjob.vocabulary import ELEMENTS
+from sssjob.document.element import Property, Raw, Value
+from sssjob.document.inherit import Effective, TaskGroupView, View
+from sssjob.document.lexical import LexicalError, read_duration, read_float
+from sssjob.document.units import byte_factor
+from sssjob.document.vocabulary import ELEMENTS
 
 if TYPE_CHECKING:       # a charge asks for nothing
     from sssjob.accounting.asked import Asked

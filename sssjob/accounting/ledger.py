@@ -50,10 +50,10 @@ from sssjob.accounting.pricing import Charge, Uncharged, charge, quote
 from sssjob.accounting.rates import RateSet, read_rates
 from sssjob.accounting.store import Store
 from sssjob.accounting.times import seconds
-from sssjob.element import new_property
+from sssjob.document.element import new_property
+from sssjob.document.inherit import effective
+from sssjob.document.model import Job, JobDefaults
 from sssjob.findings import escape
-from sssjob.inherit import effective
-from sssjob.model import Job, JobDefaults
 
 __all__ = ["KINDS", "Account", "Entry", "Ledger", "LedgerError", "Posted", "Statement", "key_of"]
 

@@ -19,12 +19,12 @@ from sssjob.accounting.arithmetic import Term, call, in_doubles, number, plain, 
 from sssjob.accounting.facts import Amount, Facts, NotChargeable, Note, Reason, Slot, converted
 from sssjob.accounting.rates import Billing, Named, Plan, Rate, RateSet
 from sssjob.accounting.times import TimeError, parts
-from sssjob.inherit import Effective, effective
+from sssjob.document.inherit import Effective, effective
+from sssjob.document.model import Job, JobDefaults
+from sssjob.document.states import job_state
 from sssjob.lrm.sizes import POWERS
 from sssjob.lrm.slurm import STATES
 from sssjob.lrm.states import Stage
-from sssjob.model import Job, JobDefaults
-from sssjob.states import job_state
 
 __all__ = ["Charge", "Item", "Uncharged", "additive", "billing", "charge", "quote"]
 

@@ -24,12 +24,12 @@ from typing import Annotated, Any, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, StringConstraints, ValidationError, field_validator
 
-from sssjob._toml import TOMLError, read_toml
-from sssjob.element import Container, Item, Property, new_property
+from sssjob.document.element import Container, Item, Property, new_property
+from sssjob.document.model import Job
+from sssjob.document.vocabulary import ELEMENTS
 from sssjob.errors import SSSJobError
 from sssjob.findings import escape
-from sssjob.model import Job
-from sssjob.vocabulary import ELEMENTS
+from sssjob.xml._toml import TOMLError, read_toml
 
 __all__ = ["Privacy", "PrivacyError", "read_privacy"]
 

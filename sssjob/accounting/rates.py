@@ -38,10 +38,10 @@ from pydantic import (
     model_validator,
 )
 
-from sssjob._toml import TOMLError, read_toml
 from sssjob.accounting.arithmetic import Rounding, Term, number, plain
+from sssjob.document.vocabulary import ELEMENTS
 from sssjob.errors import SSSJobError
-from sssjob.vocabulary import ELEMENTS
+from sssjob.xml._toml import TOMLError, read_toml
 
 __all__ = [
     "PER", "Benchmark", "Billing", "Named", "Plan", "Rate", "RateSet", "RatesError", "TimeCategory", "Weight",

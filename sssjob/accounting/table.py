@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from sssjob.accounting.facts import Reason
 from sssjob.accounting.pricing import Charge, Uncharged, charge
 from sssjob.accounting.rates import RateSet
+from sssjob.document.model import Job
 from sssjob.errors import UsageError
-from sssjob.model import Job
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -18,11 +18,11 @@ from fractions import Fraction
 from typing import Any, Final, Literal
 
 from sssjob.accounting.times import seconds
-from sssjob.element import Container, Property
+from sssjob.document.element import Container, Property
+from sssjob.document.model import Job
+from sssjob.document.vocabulary import ELEMENTS
 from sssjob.errors import SSSJobError, UsageError
 from sssjob.findings import escape
-from sssjob.model import Job
-from sssjob.vocabulary import ELEMENTS
 
 __all__ = ["FIGURES", "HIDDEN", "OTHER", "PERIODS", "Group", "Sums", "Totals"]
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from sssjob.cli._options import Session
-    from sssjob.model import Document
+    from sssjob.document.model import Document
 
 __all__ = ["dry_run_option", "print_rehearsal"]
 

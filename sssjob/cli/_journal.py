@@ -18,8 +18,8 @@ from sssjob.cli._seconds import MORE_THAN_NONE
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    from sssjob.document.model import Document
     from sssjob.findings import Findings
-    from sssjob.model import Document
     from sssjob.run.client import Client
     from sssjob.run.standing import JobOutcome, Running, Submission
 
@@ -55,7 +55,7 @@ def submitting(function: Callable[..., Any]) -> Callable[..., Any]:
 
 def expanded(document: Document, findings: Findings) -> Document:
     """A document with its arrays as groups; what is lost is in the findings."""
-    from sssjob.arrays import expand
+    from sssjob.document.arrays import expand
 
     return expand(document, findings)
 

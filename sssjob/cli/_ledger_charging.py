@@ -19,14 +19,14 @@ from sssjob.cli._findings import problem, say
 from sssjob.cli._ledger import line, money, opened_ledger, owner, place, rates
 from sssjob.cli._options import Session, bounded, common, format_option, reading
 from sssjob.cli._recognised import Looked
-from sssjob.conversion import AUTO
+from sssjob.conversion.converting import AUTO
 from sssjob.errors import UsageError
 from sssjob.findings import Findings, escape
 
 if TYPE_CHECKING:
     from sssjob.accounting import RateSet
     from sssjob.accounting.ledger import Ledger, Posted
-    from sssjob.model import Job, JobDefaults
+    from sssjob.document.model import Job, JobDefaults
     from sssjob.translators.records.base import Counts
 
 __all__ = ["charge"]

@@ -139,7 +139,7 @@ def list_(account: str | None, job: str | None, place: str | None, as_json: bool
 def export(session: Session, target: str, since: str | None, until: str | None, options: tuple[str, ...],
            privacy_file: str | None, timezone: str | None, place: str | None, output: str) -> int:
     """Write the jobs of the charges in force, with their charges, as records."""
-    from sssjob.conversion import Options
+    from sssjob.conversion.converting import Options
     from sssjob.translators.base import WriteContext
     from sssjob.translators.records.base import RecordTranslator
     from sssjob.translators.records.stream import pieces as pieces_of

@@ -34,7 +34,7 @@ from sssjob.findings import Findings, escape
 
 if TYPE_CHECKING:
     from sssjob.accounting import RateSet
-    from sssjob.model import Document, Job, JobDefaults
+    from sssjob.document.model import Document, Job, JobDefaults
 
 __all__ = ["COMMANDS"]
 
@@ -107,7 +107,7 @@ def _only(document: Document, file: str) -> tuple[Job, JobDefaults | None]:
 def _priced(session: Session, file: str, rates_file: str) -> tuple[Document, RateSet] | None:
     """The document, whose jobs have Ids and a Machine where that is known, and the rates; None: one is refused."""
     from sssjob.cli._prices import load
-    from sssjob.ids import give_ids
+    from sssjob.document.ids import give_ids
 
     once([file, rates_file])
     rates = load(session, rates_file)
@@ -153,7 +153,7 @@ def quote(session: Session, file: str, rates_file: str, owner: str, expires: str
 
     A job that names the Quote is charged by these rates, whatever the rates are then.
     """
-    from sssjob.writer import write_document
+    from sssjob.xml.writer import write_document
 
     given = _priced(session, file, rates_file)
     if given is None:

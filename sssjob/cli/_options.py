@@ -15,19 +15,19 @@ from sssjob.cli._app import status_of
 from sssjob.cli._complete import files, formats
 from sssjob.cli._files import Source, opened, read_bytes
 from sssjob.cli._findings import problem, record, say, show
-from sssjob.conversion import AUTO
+from sssjob.conversion.converting import AUTO
 from sssjob.errors import FormatError, RejectedError, SSSJobError, UsageError
 from sssjob.findings import Finding, Findings, Policy, escape
 from sssjob.limits import LIMITS
-from sssjob.profiles import PROFILES
+from sssjob.xml.profiles import PROFILES
 
 if TYPE_CHECKING:
-    from sssjob.conversion import Options
-    from sssjob.intake import Taken
-    from sssjob.large import Large
-    from sssjob.model import Document
-    from sssjob.site import Site
+    from sssjob.conversion.converting import Options
+    from sssjob.conversion.intake import Taken
+    from sssjob.conversion.site import Site
+    from sssjob.document.model import Document
     from sssjob.translators.base import Translator
+    from sssjob.validation.large import Large
 
 __all__ = ["Session", "bounded", "common", "format_option", "output_option", "pairs", "reading"]
 
@@ -90,7 +90,7 @@ class Session:
     def admit(self, name: str, data: bytes | None = None, *, source: str | None = None, options: Options | None = None,
               facts: bool = False) -> Taken:
         """The same with the format and the text."""
-        from sssjob.intake import gate
+        from sssjob.conversion.intake import gate
 
         taken = self.take(name, data, source=source, options=options)
         if not (facts and taken.reader.kind == "record"):
@@ -111,7 +111,7 @@ class Session:
     def large(self, source: Source, *, checked: bool = True) -> Large | None:
         """A large JobGroup as ``read`` reads it; None for all that is to be read whole, of which nothing is told yet.
         checked: without the gate if False."""
-        from sssjob.intake import large
+        from sssjob.conversion.intake import large
 
         with bounded(source.name):
             file = source.again(LIMITS) if self.source in (AUTO, "sss") else None
@@ -126,7 +126,7 @@ class Session:
     def take(self, name: str, data: bytes | None = None, *, source: str | None = None, options: Options | None = None
              ) -> Taken:
         """The same without the gate, for commands that only look at a text."""
-        from sssjob.intake import take
+        from sssjob.conversion.intake import take
 
         with bounded(name):
             taken = take(read_bytes(name) if data is None else data, name, source=source or self.source,
@@ -151,7 +151,7 @@ class Session:
 
     def scan(self, name: str) -> Findings:
         """What reading a file of any size job by job finds, reported."""
-        from sssjob.reader import stream_jobs
+        from sssjob.xml.reader import stream_jobs
 
         findings = Findings(name)
         for _ in stream_jobs(Path(name), profile=self.profile, path=name, policy=self.policy, findings=findings):

@@ -20,12 +20,12 @@ from sssjob.cli._complete import files
 from sssjob.cli._files import read_bytes
 from sssjob.cli._findings import problem, say
 from sssjob.cli._options import Session, pairs
-from sssjob.conversion import Options
+from sssjob.conversion.converting import Options
 from sssjob.errors import RejectedError
 from sssjob.findings import Findings, Policy, escape
 
 if TYPE_CHECKING:
-    from sssjob.model import Job
+    from sssjob.document.model import Job
     from sssjob.translators.base import Translator
     from sssjob.translators.records.base import Counts
 

@@ -16,7 +16,7 @@ from sssjob.errors import SSSJobError
 from sssjob.findings import escape
 
 if TYPE_CHECKING:
-    from sssjob.site import Site
+    from sssjob.conversion.site import Site
 
 __all__ = ["IdMapError", "load_ids", "load_site", "site_option"]
 
@@ -39,7 +39,7 @@ def load_site(name: str | None) -> Site | None:
     """The site of a file, None without one. Raises SiteError, AccessError."""
     if name is None:
         return None
-    from sssjob.site import read_site
+    from sssjob.conversion.site import read_site
 
     return read_site(read_bytes(name), escape(name))
 

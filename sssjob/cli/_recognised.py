@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, BinaryIO
 
 from sssjob.cli._files import Source, opened
 from sssjob.cli._options import Session
-from sssjob.conversion import AUTO
+from sssjob.conversion.converting import AUTO
 from sssjob.errors import UsageError
 from sssjob.findings import escape
 from sssjob.limits import LIMITS
@@ -27,7 +27,7 @@ def recognised(session: Session, found: Source, source: str, told: bool = True) 
 
     told False: the format of a document, and of what is taken for one, is not told.
     Raises UsageError where none or several fit."""
-    from sssjob.intake import format_of
+    from sssjob.conversion.intake import format_of
     from sssjob.translators.recognise import begun, guess
     from sssjob.translators.registry import get
 
@@ -53,8 +53,8 @@ def recognised(session: Session, found: Source, source: str, told: bool = True) 
 
 def _group(head: bytes, name: str) -> tuple[Translator, Fit] | None:
     """The format of a JobGroup in XML that begins so, of which no more has to be looked at."""
-    from sssjob._parts import frame_of
     from sssjob.translators.recognise import recognise
+    from sssjob.xml._parts import frame_of
 
     return next(iter(recognise(head, name)), None) if frame_of(head) is not None else None
 

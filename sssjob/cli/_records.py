@@ -13,13 +13,13 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
 from sssjob.cli._findings import SECRET
-from sssjob.element import Container, Property, Raw
-from sssjob.vocabulary import ELEMENTS
+from sssjob.document.element import Container, Property, Raw
+from sssjob.document.vocabulary import ELEMENTS
 
 if TYPE_CHECKING:
-    from sssjob.inherit import Slot, View
-    from sssjob.large import Large
-    from sssjob.model import Document, Job, JobDefaults, JobGroup
+    from sssjob.document.inherit import Slot, View
+    from sssjob.document.model import Document, Job, JobDefaults, JobGroup
+    from sssjob.validation.large import Large
 
 __all__ = ["moment", "records"]
 
@@ -44,7 +44,7 @@ def records(document: Document | Large, *, origins: bool, secrets: bool, inherit
 
     origins: with effective values; secrets: nothing is masked; inherited: Requested of jobs with Defaults folded in.
     """
-    from sssjob.model import Document, Job, JobGroup
+    from sssjob.document.model import Document, Job, JobGroup
 
     if not isinstance(document, Document):
         yield from _group(document.group, document.group_jobs(), origins=origins, secrets=secrets, inherited=inherited)
@@ -201,7 +201,7 @@ def _around(root: Raw, secrets: bool) -> Values:
 # --- effective values ---------------------------------------------------------------------------------------------
 
 def _inherited(job: Job, defaults: JobDefaults | None) -> Values:
-    from sssjob.inherit import effective
+    from sssjob.document.inherit import effective
 
     values: Values = {}
     for item in effective(job, defaults).properties("Requested"):
@@ -212,7 +212,7 @@ def _inherited(job: Job, defaults: JobDefaults | None) -> Values:
 def _effective(job: Job, defaults: JobDefaults | None, secrets: bool) -> Iterator[dict[str, str]]:
     """What holds at every level, with where it was said; of task groups and tasks that do not stand there only if their
     Defaults say something of them."""
-    from sssjob.inherit import effective
+    from sssjob.document.inherit import effective
 
     view = effective(job, defaults)
     yield from _resolved("Job", view, secrets)

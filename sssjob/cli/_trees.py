@@ -23,7 +23,7 @@ from sssjob.cli._app import status_of
 from sssjob.cli._files import emit, file_name, read_bytes, write_file
 from sssjob.cli._findings import problem
 from sssjob.cli._tables import table
-from sssjob.conversion import Conversion, singles
+from sssjob.conversion.converting import Conversion, singles
 from sssjob.errors import AccessError, RejectedError, UsageError
 from sssjob.findings import Finding, Findings, escape
 from sssjob.processes import Stopped, in_order, processes, stoppable
@@ -31,7 +31,7 @@ from sssjob.translators.recognise import NoFormatError
 
 if TYPE_CHECKING:
     from sssjob.cli._options import Session
-    from sssjob.model import Document
+    from sssjob.document.model import Document
     from sssjob.translators.base import Translator
 
 __all__ = ["OUTCOMES", "Outcome", "Tree", "convert_tree"]

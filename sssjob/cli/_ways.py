@@ -8,14 +8,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from sssjob.cli._findings import record, say
-from sssjob.element import Container
+from sssjob.document.element import Container
 from sssjob.findings import RULES, Finding, Findings, Policy, escape
 from sssjob.request.asked import FACTS
 
 if TYPE_CHECKING:
-    from sssjob.conversion import Conversion
-    from sssjob.element import Property
-    from sssjob.model import Document
+    from sssjob.conversion.converting import Conversion
+    from sssjob.document.element import Property
+    from sssjob.document.model import Document
     from sssjob.translators.scripts.raw import Option
 
 __all__ = ["ALONE", "again", "explain", "replaced"]

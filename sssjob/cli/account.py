@@ -18,14 +18,14 @@ from sssjob.cli._options import Session, bounded, common, format_option, pairs
 from sssjob.cli._privacy import load_privacy, privacy_option
 from sssjob.cli._recognised import recognised
 from sssjob.cli._tables import table
-from sssjob.conversion import AUTO, Options
+from sssjob.conversion.converting import AUTO, Options
 from sssjob.errors import UsageError
 from sssjob.findings import Findings, escape
 
 if TYPE_CHECKING:
     from sssjob.accounting import Charge, RateSet, Uncharged
     from sssjob.accounting.totals import Totals
-    from sssjob.model import Job, JobDefaults
+    from sssjob.document.model import Job, JobDefaults
     from sssjob.translators.records.base import Counts
     from sssjob.translators.records.sums import Summary
 
@@ -147,8 +147,8 @@ def _charged(job: Job, defaults: JobDefaults | None,
              rates: RateSet | None) -> tuple[Job, Charge | Uncharged | None]:
     """The job with its defaults and, by rates, its charge."""
     from sssjob.accounting import Charge, charge
-    from sssjob.element import new_property
-    from sssjob.inherit import effective
+    from sssjob.document.element import new_property
+    from sssjob.document.inherit import effective
 
     whole = job if defaults is None else effective(job, defaults).fold()
     if rates is None:

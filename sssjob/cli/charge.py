@@ -14,14 +14,14 @@ from sssjob.cli._findings import problem, say
 from sssjob.cli._options import Session, common, format_option, output_option, reading
 from sssjob.cli._prices import Tally, hinted, load, options_of, page, rates_option
 from sssjob.cli._recognised import Looked
-from sssjob.conversion import AUTO
+from sssjob.conversion.converting import AUTO
 from sssjob.errors import UsageError
 from sssjob.findings import Findings
 
 if TYPE_CHECKING:
     from sssjob.accounting import Charge, RateSet
-    from sssjob.large import Large
-    from sssjob.model import Document, Job, JobDefaults
+    from sssjob.document.model import Document, Job, JobDefaults
+    from sssjob.validation.large import Large
 
 __all__ = ["command"]
 
@@ -100,7 +100,7 @@ class _Charging:
 
     def of_document(self, document: Document, output: str) -> int:
         """A document that was read whole; gives the exit status."""
-        from sssjob.writer import write_document
+        from sssjob.xml.writer import write_document
 
         self._look(document)
         for job, defaults in document.jobs():
@@ -112,7 +112,7 @@ class _Charging:
 
     def of_large(self, large: Large, output: str) -> int:
         """The same section by section."""
-        from sssjob._group_writing import GroupWriter
+        from sssjob.validation._group_writing import GroupWriter
 
         self._look(large)
         findings, text = Findings(self.file), Results()
@@ -169,7 +169,7 @@ class _Charging:
 
 def _fill(session: Session, file: str, job: Job, made: Charge) -> None:
     """Write the charge into the job; another one that stood there is told."""
-    from sssjob.element import new_property
+    from sssjob.document.element import new_property
 
     new = new_property("Charge", made.amount, {"units": made.currency} if made.currency else {})
     old = job.first("Charge")

@@ -42,8 +42,8 @@ def _check(session: Session, name: str, schema: bool) -> None:
     if not schema:
         with session.opened(name):
             return
-    from sssjob.intake import format_of
-    from sssjob.schema import validate
+    from sssjob.conversion.intake import format_of
+    from sssjob.xml.schema import validate
 
     data = read_bytes(name)
     form = format_of(data, name, session.source)[0].name

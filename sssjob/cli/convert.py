@@ -15,15 +15,15 @@ from sssjob.cli._options import Session, bounded, common, output_option, pairs
 from sssjob.cli._privacy import load_privacy, privacy_option
 from sssjob.cli._profiles import load_ids, load_site, site_option
 from sssjob.cli._recognised import recognised
-from sssjob.conversion import AUTO, Conversion, Options, singles
+from sssjob.conversion.converting import AUTO, Conversion, Options, singles
 from sssjob.errors import AccessError, UsageError
 from sssjob.findings import Findings, Policy, escape
-from sssjob.profiles import PROFILES
 from sssjob.translators.registry import BUILT_IN
+from sssjob.xml.profiles import PROFILES
 
 if TYPE_CHECKING:
     from sssjob.accounting.privacy import Privacy
-    from sssjob.model import Document
+    from sssjob.document.model import Document
     from sssjob.translators.base import ReadContext, Translator
 
 __all__ = ["command"]
@@ -154,7 +154,7 @@ class _One:
 
     def _in_pieces(self, reader: Translator, source: Source, output: str) -> int | None:
         """A large group, never held; None for all that is to be read whole. Nothing is written before all is there."""
-        from sssjob.large import WholeError
+        from sssjob.validation.large import WholeError
 
         session, how = self.session, self.how
         session.source, session.site = reader.name, how.site

@@ -15,11 +15,11 @@ from sssjob.cli._findings import width
 from sssjob.cli._options import Session, common
 from sssjob.cli._profiles import load_site, site_option
 from sssjob.cli._tables import table
-from sssjob.conversion import AUTO
+from sssjob.conversion.converting import AUTO
 from sssjob.errors import UsageError
 
 if TYPE_CHECKING:
-    from sssjob.compare import Difference, Habits
+    from sssjob.conversion.compare import Difference, Habits
 
 __all__ = ["command"]
 
@@ -41,7 +41,7 @@ def command(session: Session, one: str, other: str, sources: tuple[str, ...], no
     if len(sources) > 2:
         raise UsageError("--from is given once for both, or twice")
     once([one, other])
-    from sssjob.compare import differences
+    from sssjob.conversion.compare import differences
 
     first, *rest = sources or (AUTO,)
     session.site = load_site(site_file)
@@ -61,7 +61,7 @@ def command(session: Session, one: str, other: str, sources: tuple[str, ...], no
 
 def _habits() -> Habits:
     """What the dialects do without a word."""
-    from sssjob.compare import Habits
+    from sssjob.conversion.compare import Habits
     from sssjob.translators.scripts.base import dialect_of
     from sssjob.translators.scripts.body import all_facts
 

@@ -18,14 +18,14 @@ from sssjob.cli._findings import width
 from sssjob.cli._options import Session, common, reading
 from sssjob.cli._tables import table
 from sssjob.cli._ways import ALONE, again, replaced
-from sssjob.element import Container, Property
+from sssjob.document.element import Container, Property
 from sssjob.errors import UsageError
 from sssjob.findings import RULES, Rule
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from sssjob.model import Document
+    from sssjob.document.model import Document
     from sssjob.request.explaining import InAll
     from sssjob.translators.scripts.raw import Option
 
@@ -148,7 +148,7 @@ def _called(p: Property) -> str:
 
 def _value(p: Property) -> str:
     """The value; an amount of seconds also as a clock shows it."""
-    from sssjob.compare import shown
+    from sssjob.conversion.compare import shown
     from sssjob.lrm.clocks import clock
 
     operation = _OPERATIONS.get(p.op or "EQ", "")

@@ -12,11 +12,11 @@ import click
 from sssjob.cli._complete import files
 from sssjob.cli._files import emit, once
 from sssjob.cli._options import Session, common, reading
-from sssjob.conversion import AUTO
+from sssjob.conversion.converting import AUTO
 from sssjob.findings import escape
 
 if TYPE_CHECKING:
-    from sssjob.model import Container, Document
+    from sssjob.document.model import Container, Document
     from sssjob.request import Match
 
 __all__ = ["command"]
@@ -80,8 +80,8 @@ class _Offer:
 
 def _offered(document: Document, file: str, several: bool) -> Iterator[_Offer]:
     """The offers of a document: every job of its own, and whatever else holds properties by itself."""
-    from sssjob.arrays import label_of
-    from sssjob.inherit import effective
+    from sssjob.document.arrays import label_of
+    from sssjob.document.inherit import effective
 
     found: list[tuple[str, Container]] = [
         (label_of(job, number), job if defaults is None else effective(job, defaults).fold())

@@ -12,12 +12,12 @@ import click
 from sssjob.cli._complete import files as file_names
 from sssjob.cli._files import emit, once, read_bytes, standard_input
 from sssjob.cli._options import Session, common, pairs, reading
-from sssjob.conversion import AUTO
+from sssjob.conversion.converting import AUTO
 from sssjob.errors import RejectedError, UsageError
 from sssjob.findings import Findings
 
 if TYPE_CHECKING:
-    from sssjob.model import Document
+    from sssjob.document.model import Document
     from sssjob.query import Result, Version
 
 __all__ = ["command"]
@@ -67,7 +67,7 @@ def _results(session: Session, asked: _Asked, name: str) -> Iterator[Result]:
     if asked.stream:
         yield from _streamed(session, asked, name)
         return
-    from sssjob.intake import format_of
+    from sssjob.conversion.intake import format_of
     from sssjob.query import query
 
     data = read_bytes(name)

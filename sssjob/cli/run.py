@@ -23,7 +23,7 @@ from sssjob.errors import AccessError, RejectedError, SSSJobError
 from sssjob.findings import Findings, Policy, escape
 
 if TYPE_CHECKING:
-    from sssjob.model import Document
+    from sssjob.document.model import Document
     from sssjob.run import Outcome, Progress
     from sssjob.run.journal import Journal
 
@@ -79,7 +79,7 @@ def _run(session: Session, file: str, executor: str, timeout: float | None, resu
         return print_rehearsal(session, document, file, executor, resume)
     _writable(output)
     from sssjob.run import Progress
-    from sssjob.writer import write_document
+    from sssjob.xml.writer import write_document
 
     def planned(findings: Findings) -> bool:
         session.report(findings)

@@ -67,8 +67,8 @@ def command(client: Client, as_json: bool, ids: tuple[str, ...], sources: bool, 
 
 def _text(jobs: list[Running]) -> str:
     """The document: the whole where all of its jobs are meant, else the jobs alone, with what they inherit."""
-    from sssjob.inherit import effective
-    from sssjob.writer import write_document
+    from sssjob.document.inherit import effective
+    from sssjob.xml.writer import write_document
 
     whole = jobs[0].of
     if len(jobs) == len(whole.jobs):

@@ -1,8 +1,8 @@
-"""Writes ``sssjob/accessors.py``: typed access to every property, for mypy and editors, from the vocabulary."""
+"""Writes ``sssjob/document/accessors.py``: typed access to every property for mypy and editors."""
 
 from __future__ import annotations
 
-from sssjob.vocabulary import CONSUMABLE, CONTAINERS, ELEMENTS, Attribute, Element, in_scope, python_name
+from sssjob.document.vocabulary import CONSUMABLE, CONTAINERS, ELEMENTS, Attribute, Element, in_scope, python_name
 
 __all__ = ["accessors"]
 
@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from decimal import Decimal
 
-from sssjob.element import (
+from sssjob.document.element import (
     Amount,
     Container,
     Many,
@@ -77,7 +77,7 @@ def _accessor(e: Element) -> str:
 
 
 def accessors() -> str:
-    """The text of ``sssjob/accessors.py``."""
+    """The text of ``sssjob/document/accessors.py``."""
     out = [_HEAD]
     out.append(_property_class("Consumable", "A consumable resource (section 5.1, Consumable Resources).", CONSUMABLE))
     done = {"Consumable"}

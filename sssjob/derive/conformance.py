@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Final
 
 from sssjob.derive.reference import table
-from sssjob.vocabulary import ELEMENTS
+from sssjob.document.vocabulary import ELEMENTS
 
 __all__ = ["STATEMENTS", "Statement", "citations", "conformance", "defined", "rows_of_tables"]
 
@@ -35,24 +35,24 @@ class Statement:
 
 _Row = tuple[str, str, str]     # level, text, code; a level in lower case: the text says it without the word
 
-_ATTRIBUTE: Final = "sssjob/values.py::attribute_text"
-_CHILDREN: Final = "sssjob/validation.py::_Checker.children"
-_CONTAINERS: Final = "sssjob/vocabulary.py::CONTAINERS"
-_COUNTED: Final = "sssjob/_elements.py::ElementReader._repeated"
-_EFFECTIVE: Final = "sssjob/inherit.py::Effective"
-_ELEMENTS: Final = "sssjob/vocabulary.py::ELEMENTS"
+_ATTRIBUTE: Final = "sssjob/document/values.py::attribute_text"
+_CHILDREN: Final = "sssjob/validation/__init__.py::_Checker.children"
+_CONTAINERS: Final = "sssjob/document/vocabulary.py::CONTAINERS"
+_COUNTED: Final = "sssjob/xml/_elements.py::ElementReader._repeated"
+_EFFECTIVE: Final = "sssjob/document/inherit.py::Effective"
+_ELEMENTS: Final = "sssjob/document/vocabulary.py::ELEMENTS"
 _FINDINGS: Final = "sssjob/findings.py::Findings.add"
-_GRAPH: Final = "sssjob/graph.py::Dependencies"
-_GROUP: Final = "sssjob/validation.py::_Checker.group"
+_GRAPH: Final = "sssjob/document/graph.py::Dependencies"
+_GROUP: Final = "sssjob/validation/__init__.py::_Checker.group"
 _MATCH: Final = "sssjob/request/verdict.py::match"
 _NAMES: Final = "sssjob/request/tree.py::names_of"
 _OFFER: Final = "sssjob/request/offers.py::Offer"
 _PARSE: Final = "sssjob/request/tree.py::parse"
 _PLAN: Final = "sssjob/run/plan.py::make_plan"
-_READER: Final = "sssjob/reader.py::read_document"
-_STREAMS: Final = "sssjob/validation.py::_Checker.merged"
+_READER: Final = "sssjob/xml/reader.py::read_document"
+_STREAMS: Final = "sssjob/validation/__init__.py::_Checker.merged"
 _TO_SPEC: Final = "translators/specs/_psij_to_spec.py::to_spec"
-_UNITS: Final = "sssjob/units.py::byte_factor"
+_UNITS: Final = "sssjob/document/units.py::byte_factor"
 
 
 def _consumable(name: str, text: str, code: str) -> tuple[_Row, _Row]:
@@ -77,16 +77,16 @@ def _container(name: str, child: str, twice: str) -> tuple[_Row, ...]:
 
 _TEXT: Final[dict[str, tuple[_Row, ...]]] = {
     "1.3": (
-        ("may", "a receiver keeps only the parts that it needs", "sssjob/reader.py::stream_jobs"),
+        ("may", "a receiver keeps only the parts that it needs", "sssjob/xml/reader.py::stream_jobs"),
         ("may", "the three examples of the text are job objects", _READER),
         ("-", "Charge has units, a currency, in the elaborate example", _ELEMENTS),
     ),
     "2.2": (
         ("must", "String, Integer, Float, Boolean, DateTime and Duration have the forms that are given",
-         "sssjob/values.py::typed"),
+         "sssjob/document/values.py::typed"),
         ("MUST", "a property with appearance MUST stands in its parent", _GROUP),
-        ("SHOULD", "a property with appearance SHOULD is recommended", "sssjob/validation.py"),
-        ("MAY", "a property with appearance MAY is optional", "sssjob/validation.py"),
+        ("SHOULD", "a property with appearance SHOULD is recommended", "sssjob/validation/__init__.py"),
+        ("MAY", "a property with appearance MAY is optional", "sssjob/validation/__init__.py"),
         ("MUST", "a property with compliance MUST is supported", _ELEMENTS),
         ("SHOULD", "a property with compliance SHOULD is supported", _ELEMENTS),
         ("MAY", "a property with compliance MAY is supported", _ELEMENTS),
@@ -96,10 +96,11 @@ _TEXT: Final[dict[str, tuple[_Row, ...]]] = {
         ("must", "elements stand as often as their cardinality says", "sssjob/derive/xsd11.py::xsd11"),
     ),
     "3.0": (
-        ("must", "the jobs of a group form a directed acyclic graph", "sssjob/graph.py::Dependencies.cycle"),
+        ("must", "the jobs of a group form a directed acyclic graph", "sssjob/document/graph.py::Dependencies.cycle"),
         ("must", "job defaults hold for every job of the group that does not state the property", _EFFECTIVE),
-        ("must", "a job without a task group has one implicit task group", "sssjob/inherit.py::Effective.task_group"),
-        ("must", "a task group without a task has one implicit task", "sssjob/inherit.py::TaskGroupView.task"),
+        ("must", "a job without a task group has one implicit task group",
+         "sssjob/document/inherit.py::Effective.task_group"),
+        ("must", "a task group without a task has one implicit task", "sssjob/document/inherit.py::TaskGroupView.task"),
         ("must", "task group defaults and task defaults hold likewise", _EFFECTIVE),
         ("may", "3 nodes and 4 processors are 4 tasks", _TO_SPEC),
     ),
@@ -122,7 +123,7 @@ _TEXT: Final[dict[str, tuple[_Row, ...]]] = {
     "5.1 Table 2": (
         ("may", "Hold stands more than once", _ELEMENTS),
         ("may", "Executable is a path, a URL, or #id of a File beside the job",
-         "sssjob/validation.py::_Checker.executable"),
+         "sssjob/validation/__init__.py::_Checker.executable"),
     ),
     "5.1 Feature Element": (
         ("SHOULD", "Feature is supported", _NAMES),
@@ -142,7 +143,7 @@ _TEXT: Final[dict[str, tuple[_Row, ...]]] = {
         ("MAY", "NotificationList has uri, by default a mail address", _ELEMENTS),
         ("MAY", "@uri of NotificationList is supported", _ELEMENTS),
         ("may", "NotificationList is a comma list of JobStart, JobEnd, All, None",
-         "sssjob/validation.py::_Checker.notification"),
+         "sssjob/validation/__init__.py::_Checker.notification"),
     ),
     "5.1 ResourceLimit Element": (
         ("MUST", "ResourceLimit has name", _ELEMENTS),
@@ -151,14 +152,15 @@ _TEXT: Final[dict[str, tuple[_Row, ...]]] = {
          "sssjob/run/specs.py::Specs._limits"),
     ),
     "5.1 Environment Element": (
-        ("MAY", "Environment has export: the submitter's variables go along", "sssjob/inherit.py::View.export"),
-        ("SHOULD", "Environment is supported", "sssjob/inherit.py::View.environment"),
+        ("MAY", "Environment has export: the submitter's variables go along",
+         "sssjob/document/inherit.py::View.export"),
+        ("SHOULD", "Environment is supported", "sssjob/document/inherit.py::View.environment"),
         ("MAY", "Environment stands at most once in a scope", _CHILDREN),
-        ("MAY", "Environment contains Variables", "sssjob/model.py::Environment.variables"),
+        ("MAY", "Environment contains Variables", "sssjob/document/model.py::Environment.variables"),
     ),
     "5.1 Variable Element": (
         ("MUST", "Variable has name", _ELEMENTS),
-        ("MUST", "@name of Variable is supported", "sssjob/model.py::Environment.variables"),
+        ("MUST", "@name of Variable is supported", "sssjob/document/model.py::Environment.variables"),
     ),
     "5.1 Node Element": (
         ("SHOULD", "Node is supported", _NAMES),
@@ -170,13 +172,13 @@ _TEXT: Final[dict[str, tuple[_Row, ...]]] = {
         ("MAY", "Node stands in Requested and Delivered", _OFFER),
     ),
     "5.1 TaskDistribution Element": (
-        ("SHOULD", "TaskDistribution is supported", "sssjob/validation.py::_Checker.distribution"),
+        ("SHOULD", "TaskDistribution is supported", "sssjob/validation/__init__.py::_Checker.distribution"),
         ("MAY", "TaskDistribution stands at most once in a scope", _COUNTED),
         ("MAY", "TaskDistribution has type: Rule, TasksPerNode, ProcessorsPerTask, Geometry",
          "sssjob/request/geometry.py::distribution_of"),
         ("MAY", "@type of TaskDistribution is supported", "sssjob/request/geometry.py::Geometry"),
         ("must", "components resolve contradicting Processors, NodeCount and TaskCount",
-         "sssjob/validation.py::_Checker.distribution"),
+         "sssjob/validation/__init__.py::_Checker.distribution"),
     ),
     "5.1 Dependency Element": (
         ("SHOULD", "Dependency is supported where job groups are", _GRAPH),
@@ -261,7 +263,7 @@ _TEXT: Final[dict[str, tuple[_Row, ...]]] = {
     ),
     "8.2": (
         ("SHOULD", "Delivered is supported", _OFFER),
-        ("MAY", "a delivered property has group", "sssjob/vocabulary.py::DELIVERED"),
+        ("MAY", "a delivered property has group", "sssjob/document/vocabulary.py::DELIVERED"),
         ("MAY", "@group of a delivered property is supported", _READER),
         ("may", "the answers of the text meet its requests", _MATCH),
     ),
@@ -270,7 +272,7 @@ _TEXT: Final[dict[str, tuple[_Row, ...]]] = {
         ("MAY", "awarenessPolicy is supported", "sssjob/findings.py::Policy"),
         ("MUST", "without the attribute, or where it is not looked at, what is not supported is rejected", _FINDINGS),
         ("SHOULD", "a rejection names the element or attribute", "sssjob/findings.py::Finding"),
-        ("MAY", "awarenessPolicy stands on any property and container", "sssjob/vocabulary.py::AWARENESS"),
+        ("MAY", "awarenessPolicy stands on any property and container", "sssjob/document/vocabulary.py::AWARENESS"),
         ("must", "Reject refuses what is not supported, element or attribute, name or value", _FINDINGS),
         ("may", "what is not critical is ignored", "sssjob/run/specs.py::Specs._target"),
         ("may", "Ignore accepts in silence", _FINDINGS),

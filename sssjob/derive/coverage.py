@@ -9,14 +9,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from sssjob.compare import facts
+from sssjob.conversion.compare import facts
 from sssjob.derive.reference import table
+from sssjob.document.model import Document
 from sssjob.errors import SSSJobError
 from sssjob.findings import Findings, Policy
-from sssjob.model import Document
-from sssjob.reader import read_document
 from sssjob.translators.base import ReadContext, Translator, WriteContext
 from sssjob.translators.registry import BUILT_IN, get
+from sssjob.xml.reader import read_document
 
 __all__ = ["PROBES", "Cell", "cell", "coverage", "formats"]
 

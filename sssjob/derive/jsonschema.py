@@ -1,4 +1,4 @@
-"""Writes ``schemas/sssjob.schema.json``: JSON Schema (2020-12) of the JSON twin, as ``sssjob.twin`` writes it."""
+"""Writes ``schemas/sssjob.schema.json``: JSON Schema (2020-12) of the JSON twin, as ``sssjob.xml.twin`` writes it."""
 
 from __future__ import annotations
 
@@ -6,8 +6,17 @@ import json
 from collections.abc import Iterable
 from typing import Any, Final
 
-from sssjob.twin import ROOTS, repeating
-from sssjob.vocabulary import AWARENESS, CONSUMABLE, CONTAINERS, DELIVERED, REQUESTED, Attribute, Element, in_scope
+from sssjob.document.vocabulary import (
+    AWARENESS,
+    CONSUMABLE,
+    CONTAINERS,
+    DELIVERED,
+    REQUESTED,
+    Attribute,
+    Element,
+    in_scope,
+)
+from sssjob.xml.twin import ROOTS, repeating
 
 __all__ = ["json_schema"]
 

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from typing import Final
 
 from sssjob.derive.reference import table
-from sssjob.element import Container, Property
+from sssjob.document.element import Container, Property
+from sssjob.document.model import Job
 from sssjob.findings import Policy
-from sssjob.model import Job
 from sssjob.translators import ReadContext, get
 from sssjob.translators.scripts.examples import examples, gaps, script, without
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from sssjob.rules import RULES
-from sssjob.vocabulary import (
+from sssjob.document.vocabulary import (
     AWARENESS,
     CONSUMABLE,
     CONTAINERS,
@@ -16,6 +15,7 @@ from sssjob.vocabulary import (
     Element,
     containers_of,
 )
+from sssjob.rules import RULES
 
 __all__ = ["elements", "rules", "table"]
 

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from sssjob.derive.xsd import TYPES, Dialect, choice, restricted, schema
-from sssjob.vocabulary import Container
+from sssjob.document.vocabulary import Container
 
 __all__ = ["TESTS", "xsd11"]
 

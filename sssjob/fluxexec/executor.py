@@ -31,12 +31,12 @@ from psij import (
     SubmitException,
 )
 from psij.rendered import Rendered
+from sssjob.document.lexical import LexicalError
 from sssjob.errors import UsageError
 from sssjob.findings import escape
 from sssjob.fluxexec.desk import Desk
 from sssjob.fluxexec.psijspec import jobspec_of
 from sssjob.fluxexec.records import Record, Records
-from sssjob.lexical import LexicalError
 from sssjob.lrm.flux.errors import ProtocolError
 from sssjob.lrm.flux.ids import read_id
 

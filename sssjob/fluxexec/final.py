@@ -6,8 +6,8 @@ import os
 from typing import Any, Final
 
 from psij import JobState, JobStatus
+from sssjob.document.lexical import LexicalError
 from sssjob.fluxexec.manager import ManagedJob, Result
-from sssjob.lexical import LexicalError
 from sssjob.lrm.idset import Idset
 
 __all__ = ["final_status", "lost"]

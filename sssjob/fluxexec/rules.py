@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Final, Literal
 
-from sssjob.lexical import LexicalError
+from sssjob.document.lexical import LexicalError
 from sssjob.lrm.idset import Idset
 
 __all__ = ["PROFILES", "RULES", "Broken", "Profile", "Rule", "StreamRules", "word"]

@@ -23,12 +23,12 @@ from pathlib import Path
 from signal import SIGTERM
 
 from psij import InvalidJobException, Job, JobExecutor, JobSpec, JobState, JobStatus, SubmitException
+from sssjob.document.lexical import LexicalError
 from sssjob.fluxexec.loop import Loop
 from sssjob.fluxexec.psijspec import spec_of
 from sssjob.fluxexec.service import Ended, Lost, NotStarted, Report, Up, What
 from sssjob.fluxexec.start import Start
 from sssjob.fluxexec.usage import usage_of
-from sssjob.lexical import LexicalError
 from sssjob.lrm.flux.errors import JobspecError
 from sssjob.lrm.flux.jobspec import Jobspec, shares
 from sssjob.lrm.idset import Idset

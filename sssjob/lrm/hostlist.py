@@ -2,7 +2,7 @@
 
 ``items`` reads a text piece by piece; a ``HostGrammar`` says what the text at hand allows. ``Hostlist`` is a list in
 which order counts and names may repeat, kept as runs of numbers, so that ``n[0-999999]`` costs no more than ``n0``.
-``hosts`` writes all names out. A set of nodes, in which order does not count, is ``sssjob.nodeset``.
+``hosts`` writes all names out. A set of nodes, in which order does not count, is ``sssjob.document.nodeset``.
 Sources: scontrol(1), show hostnames; Flux RFC 29; the limit of one range, and how Flux folds names, as seen in
 libflux-hostlist 0.88.
 """

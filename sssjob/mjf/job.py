@@ -7,15 +7,15 @@ from collections.abc import Iterator, Mapping
 from decimal import ROUND_HALF_UP, Decimal
 from typing import TYPE_CHECKING, Final
 
-from sssjob.element import Property
-from sssjob.lexical import LexicalError
+from sssjob.document.element import Property
+from sssjob.document.lexical import LexicalError
+from sssjob.document.units import to_bytes
 from sssjob.mjf.keys import KEYS
 from sssjob.mjf.status import Figures, Usage
 from sssjob.mjf.values import MJFValueError, Value, read_value, write_value
-from sssjob.units import to_bytes
 
 if TYPE_CHECKING:
-    from sssjob.model import Job, JobDefaults
+    from sssjob.document.model import Job, JobDefaults
 
 __all__ = ["misstated", "record_pilot", "record_usage", "values_of"]
 
@@ -33,7 +33,7 @@ def values_of(job: Job, defaults: JobDefaults | None = None, *, granted: Mapping
     which wins over what was asked for; None takes a key away. What is not known is left out, and so is a limit of 0.
     cpu_limit_secs is never made up from wall time and processors; a ResourceLimit has no unit and counts bytes.
     """
-    from sssjob.inherit import effective
+    from sssjob.document.inherit import effective
 
     whole = effective(job, defaults).fold()
     values: dict[str, Value] = {}

@@ -11,8 +11,8 @@ import re
 from collections.abc import Mapping
 from typing import Final
 
+from sssjob.document.lexical import LexicalError, write_float
 from sssjob.findings import escape
-from sssjob.lexical import LexicalError, write_float
 from sssjob.mjf.keys import KEYS, Key, Kind
 from sssjob.mjf.limits import LIMITS, Limits
 

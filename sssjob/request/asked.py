@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import TYPE_CHECKING, Final
 
-from sssjob.element import Container, Property, Raw, Value
+from sssjob.document.element import Container, Property, Raw, Value
+from sssjob.document.model import Job, TaskGroup
 from sssjob.findings import Findings, Policy, Severity
-from sssjob.model import Job, TaskGroup
 
 if TYPE_CHECKING:       # imported when an expression takes thought: most take none
     from sssjob.request import Expression, LeastRequest, Node, Single

@@ -14,7 +14,7 @@ from fractions import Fraction
 from functools import partial
 from typing import Final, Generic, TypeVar
 
-from sssjob.element import Property
+from sssjob.document.element import Property
 from sssjob.request.tree import (
     NEGATED,
     ROWS,

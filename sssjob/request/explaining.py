@@ -14,10 +14,13 @@ from fractions import Fraction
 from itertools import groupby
 from typing import Any, Final, Literal
 
-from sssjob.element import Container, Property
+from sssjob.document.element import Container, Property
+from sssjob.document.inherit import Effective, Resolved, View
+from sssjob.document.model import Document, Job
+from sssjob.document.states import waits
+from sssjob.document.units import from_bytes
+from sssjob.document.vocabulary import ELEMENTS
 from sssjob.findings import escape
-from sssjob.inherit import Effective, Resolved, View
-from sssjob.model import Document, Job
 from sssjob.request.levels import Level, Request, given_to, request_of, requests_in
 from sssjob.request.totals import Identity, Total, Totals, base_amount
 from sssjob.request.totals import Part as RequestPart
@@ -33,9 +36,6 @@ from sssjob.request.tree import (
     per_of,
     predicates_of,
 )
-from sssjob.states import waits
-from sssjob.units import from_bytes
-from sssjob.vocabulary import ELEMENTS
 
 __all__ = ["Explained", "ExplainedLevel", "InAll", "Part", "condition_in_words", "explained", "in_all",
            "tree_in_words"]

@@ -9,8 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from itertools import pairwise
 
-from sssjob.element import Property
-from sssjob.lexical import XML_SPACE, LexicalError, LimitError
+from sssjob.document.element import Property
+from sssjob.document.lexical import XML_SPACE, LexicalError, LimitError
 from sssjob.limits import LIMITS, Limits
 
 __all__ = ["Geometry", "distribution_of"]

@@ -12,7 +12,7 @@ from fractions import Fraction
 from math import ceil, floor
 from typing import Final
 
-from sssjob.element import Container, Property, Value
+from sssjob.document.element import Container, Property, Value
 from sssjob.limits import LIMITS, Limits
 from sssjob.request.bounds import Bounds, Exact, Key, Spent, Ways, key_of
 from sssjob.request.tree import (

@@ -12,15 +12,15 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
-from sssjob.element import Container, Property
+from sssjob.document.element import Container, Property
+from sssjob.document.inherit import Effective, Resolved, TaskGroupView, TaskView, View, effective
+from sssjob.document.model import Document, Job, JobDefaults, Requested, TaskGroup
+from sssjob.document.states import waits
+from sssjob.document.vocabulary import in_scope
 from sssjob.findings import Findings
-from sssjob.inherit import Effective, Resolved, TaskGroupView, TaskView, View, effective
 from sssjob.limits import LIMITS, Limits
-from sssjob.model import Document, Job, JobDefaults, Requested, TaskGroup
 from sssjob.request.offers import only_one
 from sssjob.request.tree import ROWS, Expression, identity_of, parse, per_of, properties_of
-from sssjob.states import waits
-from sssjob.vocabulary import in_scope
 
 if TYPE_CHECKING:
     from sssjob.request.least import LeastRequest

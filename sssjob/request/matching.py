@@ -11,12 +11,14 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Final, Literal
 
-from sssjob.element import Property
+from sssjob.document.element import Property
+from sssjob.document.lexical import LexicalError, LimitError
+from sssjob.document.nodeset import NodeSet
+from sssjob.document.patterns import Pattern, compile_pattern
+from sssjob.document.units import UnknownUnit, byte_factor
+from sssjob.document.vocabulary import ELEMENTS
 from sssjob.findings import Findings
-from sssjob.lexical import LexicalError, LimitError
 from sssjob.limits import Limits
-from sssjob.nodeset import NodeSet
-from sssjob.patterns import Pattern, compile_pattern
 from sssjob.request.offers import Offer, count_of
 from sssjob.request.tree import (
     NEGATED,
@@ -35,8 +37,6 @@ from sssjob.request.tree import (
     number_of,
     per_of,
 )
-from sssjob.units import UnknownUnit, byte_factor
-from sssjob.vocabulary import ELEMENTS
 
 State = Literal["met", "not", "absent"]
 

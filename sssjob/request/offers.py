@@ -10,15 +10,15 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Self
 
-from sssjob.element import Container, Property
+from sssjob.document.element import Container, Property
+from sssjob.document.lexical import LexicalError
+from sssjob.document.model import Document
+from sssjob.document.nodeset import NodeSet
+from sssjob.document.states import job_state
+from sssjob.document.vocabulary import in_scope
 from sssjob.errors import UsageError
-from sssjob.lexical import LexicalError
 from sssjob.limits import LIMITS
-from sssjob.model import Document
-from sssjob.nodeset import NodeSet
 from sssjob.request.tree import NAMED, names_of, number_of
-from sssjob.states import job_state
-from sssjob.vocabulary import in_scope
 
 
 @dataclass(frozen=True, slots=True)

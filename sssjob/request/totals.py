@@ -14,14 +14,14 @@ from fractions import Fraction
 from functools import partial
 from typing import Final
 
-from sssjob.element import Property
-from sssjob.inherit import TaskGroupView
-from sssjob.lexical import LexicalError
+from sssjob.document.element import Property
+from sssjob.document.inherit import TaskGroupView
+from sssjob.document.lexical import LexicalError
+from sssjob.document.units import UnknownUnit, byte_factor
 from sssjob.request.geometry import Geometry, distribution_of
 from sssjob.request.layout import Layout
 from sssjob.request.levels import Request
 from sssjob.request.tree import ROWS, identity_of, number_of, per_of
-from sssjob.units import UnknownUnit, byte_factor
 
 __all__ = ["COUNTED", "GPU", "Identity", "Part", "Total", "Totals", "base_amount", "is_gpu", "totals_from",
            "totals_of"]

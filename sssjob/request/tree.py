@@ -12,14 +12,14 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Final
 
-from sssjob.element import Container, Property, Value
+from sssjob.document.element import Container, Property, Value
+from sssjob.document.lexical import LexicalError, LimitError
+from sssjob.document.nodeset import NodeSet
+from sssjob.document.patterns import Pattern, compile_pattern
+from sssjob.document.units import known_factor
+from sssjob.document.vocabulary import ELEMENTS
 from sssjob.findings import Findings
-from sssjob.lexical import LexicalError, LimitError
 from sssjob.limits import LIMITS, Limits
-from sssjob.nodeset import NodeSet
-from sssjob.patterns import Pattern, compile_pattern
-from sssjob.units import known_factor
-from sssjob.vocabulary import ELEMENTS
 
 #: The path of a container, or what spells it: most containers have no finding.
 Path = str | Callable[[], str]

@@ -11,10 +11,10 @@ from fractions import Fraction
 from itertools import islice, product
 from typing import Final
 
-from sssjob.element import Container, Property
+from sssjob.document.element import Container, Property
+from sssjob.document.model import Document
 from sssjob.findings import Findings
 from sssjob.limits import LIMITS, Limits
-from sssjob.model import Document
 from sssjob.request.least import least_request
 from sssjob.request.levels import Level, Request, requests_in
 from sssjob.request.matching import Explanation, Match, Matcher, all_state, is_amount

@@ -34,7 +34,7 @@ class Adopting:
 
     def fill(self, submission: Submission) -> None:
         """Plan the jobs of a submission that another client has begun, as that client did."""
-        from sssjob.reader import read_document
+        from sssjob.xml.reader import read_document
 
         entry = submission.entry
         if entry is None or not any(job.word == "waiting" and not job.plan.parts for job in submission.jobs):

@@ -18,10 +18,10 @@ from secrets import token_hex
 import psij
 from psij.executors.batch.batch_scheduler_executor import BatchSchedulerExecutor
 from psij.executors.local import LocalJobExecutor
-from sssjob.element import new_property
+from sssjob.document.element import new_property
+from sssjob.document.model import Document, Job
 from sssjob.errors import UsageError
 from sssjob.findings import Findings, Policy
-from sssjob.model import Document, Job
 from sssjob.run.engine import Engine
 from sssjob.run.journal import Entry, Event, Journal, Row, make_folder
 from sssjob.run.keeper import keep
@@ -30,7 +30,7 @@ from sssjob.run.progress import Progress
 from sssjob.run.running import executor_of, run
 from sssjob.run.standing import JobOutcome, Outcome, Running, Submission, ended_record, load
 from sssjob.run.submitting import RETRIES
-from sssjob.writer import write_document
+from sssjob.xml.writer import write_document
 
 __all__ = ["LOOK_S", "Client", "backend_of"]
 

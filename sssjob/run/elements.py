@@ -11,10 +11,10 @@ from collections.abc import Callable, Iterable, Sequence
 from decimal import Decimal
 from typing import Any, Final
 
-from sssjob.element import Property, new_property
-from sssjob.model import Delivered, Job
+from sssjob.document.element import Property, new_property
+from sssjob.document.model import Delivered, Job
+from sssjob.document.units import from_bytes, to_bytes
 from sssjob.run.facts import clear
-from sssjob.units import from_bytes, to_bytes
 
 __all__ = ["gather"]
 

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from psij import JobStatus
-from sssjob.element import Property, new_property
+from sssjob.document.element import Property, new_property
+from sssjob.document.model import Job
 from sssjob.findings import Findings
-from sssjob.model import Job
 
 __all__ = ["FACTS", "Disagreement", "Source", "annotate", "disagreements", "is_annotation", "kind_of", "tell"]
 

@@ -16,10 +16,10 @@ from decimal import ROUND_HALF_UP, Decimal
 from typing import Any, Final
 
 from psij import JobState, JobStatus
-from sssjob.element import Container, Property, new_property
-from sssjob.model import Delivered, Job, Requested, Task, TaskGroup
+from sssjob.document.element import Container, Property, new_property
+from sssjob.document.model import Delivered, Job, Requested, Task, TaskGroup
+from sssjob.document.units import from_bytes
 from sssjob.run.evidence import is_annotation
-from sssjob.units import from_bytes
 
 __all__ = ["RESULTS", "Origin", "Seen", "clear", "outcome_of", "record", "record_unstarted", "same_host",
            "says_more", "stated"]

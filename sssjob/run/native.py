@@ -14,16 +14,16 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from psij.executors.batch.lrm import RESOURCES, LrmExecutor
-from sssjob.element import Container, Item, Property
+from sssjob.document.element import Container, Item, Property
+from sssjob.document.model import Document, Job
 from sssjob.findings import Finding, Findings, Policy
-from sssjob.model import Document, Job
 from sssjob.request.asked import FACTS
 from sssjob.translators.base import WriteContext
 from sssjob.translators.scripts.options import OptionPair, options_of
 from sssjob.translators.scripts.rows import DIALECT, Dialect, dialect_of
 
 if TYPE_CHECKING:
-    from sssjob.site import Site
+    from sssjob.conversion.site import Site
 
 __all__ = ["GEOMETRY", "Native", "Stated", "is_marker", "native_of", "without"]
 
@@ -190,7 +190,7 @@ def _properties(scope: Container) -> Iterator[Property]:
 
 def _here() -> Site:
     """A site whose clock is that of this machine, for the resource manager's is taken to be the same."""
-    from sssjob.site import Site
+    from sssjob.conversion.site import Site
 
     class Here(Site):
         """Shows local time."""

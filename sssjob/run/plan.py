@@ -14,15 +14,15 @@ from pathlib import Path
 from typing import Final, Literal
 
 from psij import JobExecutor, JobSpec
-from sssjob import arrays
-from sssjob.arrays import Array
+from sssjob.document import arrays
+from sssjob.document.arrays import Array
+from sssjob.document.graph import Dependencies, Link
+from sssjob.document.inherit import Shared, effective
+from sssjob.document.model import Container, Document, Job, JobDefaults, JobGroup, TaskGroup
+from sssjob.document.states import job_state
 from sssjob.findings import Findings, Policy
-from sssjob.graph import Dependencies, Link
-from sssjob.inherit import Shared, effective
-from sssjob.model import Container, Document, Job, JobDefaults, JobGroup, TaskGroup
 from sssjob.run.facts import IDENTITY
 from sssjob.run.specs import Specs, policy_of
-from sssjob.states import job_state
 from sssjob.translators.specs.psij import FACTS
 
 __all__ = ["KINDS", "Member", "Need", "Part", "Plan", "PlannedJob", "make_plan", "outline"]

@@ -9,9 +9,9 @@ from datetime import timedelta
 from pathlib import Path
 
 import psij
+from sssjob.document.model import Document
 from sssjob.errors import UsageError
 from sssjob.findings import Findings, Policy
-from sssjob.model import Document
 from sssjob.run.engine import Engine
 from sssjob.run.journal import Entry
 from sssjob.run.plan import Plan, make_plan

@@ -18,10 +18,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from psij import JobAttributes, JobExecutor, JobSpec, ResourceSpecV1
-from sssjob import arrays
-from sssjob.element import Item, Property
+from sssjob.document import arrays
+from sssjob.document.element import Item, Property
+from sssjob.document.model import Container, Document, File, Job, TaskGroup
 from sssjob.findings import Finding, Findings, Policy
-from sssjob.model import Container, Document, File, Job, TaskGroup
 from sssjob.run.facts import same_host
 from sssjob.run.native import GEOMETRY, Stated, is_marker, native_of, without
 from sssjob.translators.scripts.grammars import FILE_TOKEN

@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
 import psij
+from sssjob.document.graph import derived_state
+from sssjob.document.model import Document, Job
 from sssjob.findings import Findings
-from sssjob.graph import derived_state
-from sssjob.model import Document, Job
 from sssjob.run import facts
 from sssjob.run.elements import gather
 from sssjob.run.evidence import Disagreement, Source, disagreements
@@ -389,7 +389,7 @@ _TAKEN: Final[dict[str, Callable[[Running, Event], None]]] = {
 
 def load(entry: Entry, executor: Callable[[], psij.JobExecutor]) -> Submission:
     """A submission out of the journal, as it stands there."""
-    from sssjob.reader import read_document
+    from sssjob.xml.reader import read_document
 
     document = read_document(entry.document, path=entry.name or f"@{entry.number}")
     found = Submission(document, executor, entry, time=entry.time)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from sssjob.accounting import Charge, RateSet, Uncharged, charge, quote, read_rates
-from sssjob.model import Document
-from sssjob.reader import read_document
+from sssjob.document.model import Document
+from sssjob.xml.reader import read_document
 
 __all__ = ["charged", "document", "quoted", "rate_set", "refused"]
 

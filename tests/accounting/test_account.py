@@ -23,10 +23,10 @@ from sssjob.accounting.privacy import Privacy, PrivacyError, read_privacy
 from sssjob.accounting.report import page
 from sssjob.accounting.totals import FIGURES, HIDDEN, PERIODS, Sums, Totals
 from sssjob.cli import main
+from sssjob.document.model import Job
 from sssjob.errors import UsageError
-from sssjob.model import Job
-from sssjob.reader import read_document
-from sssjob.writer import write_document
+from sssjob.xml.reader import read_document
+from sssjob.xml.writer import write_document
 
 PAGE = (Path(__file__).parents[2] / "docs" / "account.md").read_text()
 BERLIN = ZoneInfo("Europe/Berlin")

@@ -24,9 +24,9 @@ from sssjob.accounting.table import COLUMNS, RowBatch, Tally, charge_table
 from sssjob.errors import UsageError
 from sssjob.findings import Findings
 from sssjob.limits import LIMITS
-from sssjob.reader import read_document
 from sssjob.translators import ReadContext, WriteContext, get
 from sssjob.translators.records.base import RecordTranslator
+from sssjob.xml.reader import read_document
 from tests.accounting.support import rate_set
 
 pytest.importorskip("pyarrow")

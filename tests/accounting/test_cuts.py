@@ -13,7 +13,7 @@ from sssjob.accounting.partitions import Result, Work, in_pool
 from sssjob.findings import Findings
 from sssjob.translators import ReadContext, get
 from sssjob.translators.records.base import Counts, RecordTranslator
-from sssjob.writer import write_document
+from sssjob.xml.writer import write_document
 
 RATES = 'name = "r"\nversion = "1"\nrate = [{ type = "VBR", name = "Processors", rate = 0.01 }]\n'
 STAMP = "11/21/2026 10:00:00"

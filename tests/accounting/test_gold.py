@@ -11,9 +11,9 @@ from typing import Any, Final
 import pytest
 
 from sssjob.accounting import Charge, RateSet, Reason, Uncharged, charge, quote, recompute
+from sssjob.document.model import Job
 from sssjob.findings import Policy
-from sssjob.model import Job
-from sssjob.reader import read_document
+from sssjob.xml.reader import read_document
 
 FIXTURE: Final = json.loads((Path(__file__).parents[1] / "fixtures" / "gold-2.2" / "charges.json").read_text())
 CASES: Final[list[dict[str, Any]]] = FIXTURE["cases"]

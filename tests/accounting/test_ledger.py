@@ -17,9 +17,9 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from sssjob.accounting.ledger import Ledger, LedgerError, key_of
 from sssjob.accounting.rates import RateSet, read_rates
 from sssjob.accounting.store import open_store, shown
+from sssjob.document.model import Job
 from sssjob.errors import AccessError, UsageError
-from sssjob.model import Job
-from sssjob.reader import read_document
+from sssjob.xml.reader import read_document
 
 D = Decimal
 RATES = 'name = "site"\nversion = "{version}"\nprecision = 3\n{more}\n[[rate]]\ntype = "VBR"\nname = "Processors"\n' \

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from sssjob.accounting import Charge, RateSet, Uncharged, charge, quote, recompute
 from sssjob.accounting.arithmetic import rounded
-from sssjob.model import Delivered, Document, Job, Requested
+from sssjob.document.model import Delivered, Document, Job, Requested
 from tests.strategies import documents
 
 CALENDAR = [{"name": "Night", "from": "22:00", "to": "06:00"}, {"name": "Weekend", "days": ["Sat", "Sun"]}]

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given, settings
 
 from sssjob.accounting import Charge, Uncharged, charge, quote, recompute
-from sssjob.element import Property, new_property
-from sssjob.model import Delivered, Job
-from sssjob.reader import read_document
+from sssjob.document.element import Property, new_property
+from sssjob.document.model import Delivered, Job
 from sssjob.request import Total, request_of
+from sssjob.xml.reader import read_document
 from tests.accounting.support import charged, quoted, rate_set, refused
 from tests.strategies import FIXED, examples, requests
 

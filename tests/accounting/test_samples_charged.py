@@ -14,7 +14,7 @@ import pytest
 
 from sssjob.accounting import Charge, charge, read_rates
 from sssjob.cli import main
-from sssjob.nodeset import NodeSet
+from sssjob.document.nodeset import NodeSet
 from sssjob.translators import get
 from sssjob.translators.base import ReadContext
 from sssjob.translators.records.base import RecordTranslator

@@ -11,7 +11,7 @@ import pytest
 
 from sssjob.cli import main
 from sssjob.cli._trees import OUTCOMES, Tree, _died, all_suffixes, output_name
-from sssjob.conversion import Conversion
+from sssjob.conversion.converting import Conversion
 from sssjob.findings import Policy
 from sssjob.processes import Stops, in_order
 from sssjob.translators import WriteContext, get

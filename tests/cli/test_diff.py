@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from sssjob.compare import Difference, differences
-from sssjob.reader import read_document
+from sssjob.conversion.compare import Difference, differences
+from sssjob.xml.reader import read_document
 from tests.cli.conftest import Command
 
 SLURM = ("#!/bin/sh\n#SBATCH --nodes=2\n#SBATCH --ntasks-per-node=8\n#SBATCH --mem=2G\n#SBATCH --time=60\n"

@@ -17,9 +17,9 @@ from typing import Final
 import pytest
 
 from sssjob.findings import Policy
-from sssjob.reader import read_document
 from sssjob.translators import ReadContext, WriteContext
 from sssjob.translators.registry import BUILT_IN, get
+from sssjob.xml.reader import read_document
 from tests.cli.conftest import Answer, Command
 
 RATES: Final = ('name = "site"\nversion = "7"\ncurrency = "EUR"\n[[rate]]\ntype = "VBR"\nname = "Processors"\n'

@@ -15,9 +15,9 @@ from psij import Job
 from psij.executors.batch.batch_scheduler_executor import BatchSchedulerExecutorConfig
 from psij.executors.batch.slurm import SlurmJobExecutor
 from sssjob.findings import Findings
-from sssjob.reader import read_document
 from sssjob.run import make_plan
 from sssjob.run.rehearsal import rehearse
+from sssjob.xml.reader import read_document
 
 JOB = ("<Job><Id>a</Id><Executable>/bin/echo</Executable><Arguments>hi 'x y'</Arguments>"
        "<Environment export='true'><Variable name='A'>b c</Variable></Environment>{}</Job>")

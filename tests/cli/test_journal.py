@@ -19,9 +19,9 @@ from psij.executors.batch.batch_scheduler_executor import BatchSchedulerExecutor
 from sssjob.cli import main
 from sssjob.cli._journal import ended_badly
 from sssjob.findings import Policy
-from sssjob.reader import read_document
 from sssjob.run.client import Client
 from sssjob.run.journal import open_journal
+from sssjob.xml.reader import read_document
 from tests.cli.conftest import Answer
 from tests.fakes import sge, slurm
 from tests.fakes.lab import Lab, install

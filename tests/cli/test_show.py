@@ -13,10 +13,10 @@ from hypothesis import given, settings
 
 from sssjob.cli import show
 from sssjob.cli._records import moment, records
-from sssjob.element import Container, Property, Raw
+from sssjob.document.element import Container, Property, Raw
+from sssjob.document.model import Document
+from sssjob.document.vocabulary import ELEMENTS
 from sssjob.findings import escape
-from sssjob.model import Document
-from sssjob.vocabulary import ELEMENTS
 from tests.cli.conftest import Command
 from tests.strategies import documents, examples
 

@@ -20,8 +20,8 @@ import pytest
 from sssjob import findings
 from sssjob.cli import main
 from sssjob.derive.options import KEPT, read_as
+from sssjob.document.model import Document
 from sssjob.findings import Findings, Policy
-from sssjob.model import Document
 from sssjob.rules import RULES, Rule
 from sssjob.translators import ReadContext, WriteContext, get, registry
 from sssjob.translators import lint as lint_module

@@ -32,10 +32,10 @@ import pytest
 from psij import JobState
 from psij.executors.batch.batch_scheduler_executor import BatchSchedulerExecutorConfig
 from sssjob.findings import Policy
-from sssjob.reader import read_document
 from sssjob.run import engine
 from sssjob.run.client import Client
 from sssjob.run.journal import open_journal
+from sssjob.xml.reader import read_document
 from tests.fakes import cobalt, htcondor, nqsv, pbs, pbs_classic, sge, slurm
 from tests.fakes.inside import enter
 from tests.fakes.lab import Lab, Record, install

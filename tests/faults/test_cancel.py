@@ -14,9 +14,9 @@ from psij import Job, JobState, JobStatus, SubmitException
 from psij.executors.batch._watch import Followed, Watcher
 from psij.executors.batch.batch_scheduler_executor import BatchSchedulerExecutorConfig
 from sssjob.findings import Policy
-from sssjob.reader import read_document
 from sssjob.run.client import Client
 from sssjob.run.journal import open_journal
+from sssjob.xml.reader import read_document
 from tests.cli.test_journal import shell
 from tests.fakes import slurm
 from tests.fakes.lab import install
@@ -198,7 +198,7 @@ def run_one(stand: Stand, script: str, tmp_path: Path) -> str:
     outcome = client.run(read_document(shell(script).encode()), "slurm", policy=Policy.IGNORE, cwd=tmp_path)
     assert outcome.stopped is None
     from sssjob.findings import Findings
-    from sssjob.writer import write_document
+    from sssjob.xml.writer import write_document
 
     return write_document(outcome.document, findings=Findings())
 

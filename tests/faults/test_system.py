@@ -23,9 +23,9 @@ from psij.executors.batch.batch_scheduler_executor import BatchSchedulerExecutor
 from psij.executors.batch.slurm import SlurmJobExecutor
 from sssjob.errors import AccessError
 from sssjob.findings import Policy
-from sssjob.reader import read_document
 from sssjob.run.client import Client
 from sssjob.run.journal import Entry, open_journal
+from sssjob.xml.reader import read_document
 from tests.cli.test_journal import Site, shell
 from tests.fakes import slurm
 from tests.fakes.lab import install

@@ -31,6 +31,7 @@ from psij import (
     SubmitException,
 )
 from sssjob.accounting import Charge, charge, read_rates
+from sssjob.document.model import Job as Document
 from sssjob.fluxexec import executor as executor_module
 from sssjob.fluxexec.desk import Desk
 from sssjob.fluxexec.executor import FluxExecConfig, FluxExecExecutor, _inherited
@@ -44,7 +45,6 @@ from sssjob.fluxexec.transport import pair
 from sssjob.lrm.flux.ids import read_id
 from sssjob.lrm.flux.jobspec import write_r
 from sssjob.lrm.idset import Idset
-from sssjob.model import Job as Document
 from sssjob.run import facts
 from tests.fluxexec.support import jobspec
 from tests.gate import until_there

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sssjob.document.lexical import LexicalError, LimitError
 from sssjob.errors import UsageError
-from sssjob.lexical import LexicalError, LimitError
 from sssjob.lrm.flux.durations import read_fsd, write_fsd
 from sssjob.lrm.flux.errors import EXEC_LIMITS, ExecLimitError, JobspecError
 from sssjob.lrm.flux.ids import FORMS, GREATEST, Ids, read_id, write_id

@@ -15,13 +15,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from psij import InvalidJobException, Job, JobAttributes, JobSpec, JobState, JobStatus, ResourceSpecV1
-from sssjob.element import Property
+from sssjob.document.element import Property
+from sssjob.document.model import Job as Document
 from sssjob.fluxexec.executor import FluxExecConfig, FluxExecExecutor
 from sssjob.fluxexec.service import Ended
 from sssjob.fluxexec.usage import read_usage, together, usage_of
 from sssjob.lrm.flux.errors import ExecLimitError, ExecLimits, ProtocolError
 from sssjob.mjf.provider import Provider
-from sssjob.model import Job as Document
 from sssjob.run import facts
 from tests.fluxexec.support import UP, Peer, start
 from tests.fluxexec.test_executor import FINAL, SERVE, SOON, START, told, until

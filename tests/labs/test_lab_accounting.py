@@ -16,9 +16,9 @@ from typing import Any, Final, NamedTuple
 
 import pytest
 
+from sssjob.document.model import Job
 from sssjob.lrm.hostlist import hosts
-from sssjob.model import Job
-from sssjob.reader import read_document
+from sssjob.xml.reader import read_document
 from tests.labs.test_lab_facts import (
     BURN,
     Lab,

@@ -20,12 +20,12 @@ from typing import Any
 
 import pytest
 
-from sssjob.element import Property
+from sssjob.document.element import Property
+from sssjob.document.model import Document, Job, TaskGroup
 from sssjob.lrm.hostlist import hosts
-from sssjob.model import Document, Job, TaskGroup
-from sssjob.reader import read_document
 from sssjob.translators import ReadContext, get
 from sssjob.translators.records.base import RecordTranslator
+from sssjob.xml.reader import read_document
 from tests.psij.test_batch_labs import enter_lab
 
 pytestmark = pytest.mark.lab

@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
+from sssjob.conversion.site import read_site
 from sssjob.errors import RejectedError
 from sssjob.findings import Policy
-from sssjob.site import read_site
 from sssjob.translators import ReadContext, WriteContext, get
 from tests.translators.sge_listing import canonical, listing, said
 

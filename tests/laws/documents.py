@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
-from sssjob.intake import gate
-from sssjob.model import Document, Job
-from sssjob.reader import read_document
+from sssjob.conversion.intake import gate
+from sssjob.document.model import Document, Job
+from sssjob.xml.reader import read_document
 
 __all__ = ["geometries", "job_of", "read"]
 

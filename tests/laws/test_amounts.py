@@ -10,8 +10,8 @@ from fractions import Fraction
 import pytest
 from hypothesis import HealthCheck, given, settings
 
+from sssjob.document.model import Document
 from sssjob.findings import Finding, Findings, Policy
-from sssjob.model import Document
 from sssjob.request import request_of
 from sssjob.request.totals import Totals, is_gpu
 from sssjob.translators import WriteContext, get

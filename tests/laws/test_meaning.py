@@ -9,8 +9,8 @@ from fractions import Fraction
 import pytest
 from hypothesis import HealthCheck, given, settings
 
+from sssjob.document.model import Document, Job, Property, new_property
 from sssjob.findings import Policy
-from sssjob.model import Document, Job, Property, new_property
 from sssjob.request import Offer, Total, match, request_of
 from sssjob.translators import ReadContext, get
 from tests.laws.documents import geometries, job_of, read

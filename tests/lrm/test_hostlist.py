@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sssjob.document.nodeset import NodeSet
 from sssjob.errors import LexicalError
 from sssjob.lrm.hostlist import FLUX, SLURM, HostGrammar, Hostlist, hosts, items
-from sssjob.nodeset import NodeSet
 
 # text, whether Slurm takes it, whether Flux does
 TEXTS = [

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sssjob.lexical import LexicalError
+from sssjob.document.lexical import LexicalError
 from sssjob.lrm.idset import GREATEST, Idset, one_range, ranges
 from tests.fluxexec.support import vectors
 

@@ -22,6 +22,8 @@ from psij.executors.batch.slurm import SlurmJobExecutor
 from psij.surroundings import Told
 from sssjob.accounting import Charge, charge, read_rates
 from sssjob.cli import main
+from sssjob.document.model import Delivered
+from sssjob.document.model import Job as Document
 from sssjob.errors import UsageError
 from sssjob.mjf.features import Features
 from sssjob.mjf.keys import KEYS
@@ -29,8 +31,6 @@ from sssjob.mjf.provider import ENVIRONMENT, Inside, Provider, from_environment
 from sssjob.mjf.reader import Reader
 from sssjob.mjf.script import EXPORTED, GUARD
 from sssjob.mjf.status import PilotStatus
-from sssjob.model import Delivered
-from sssjob.model import Job as Document
 from sssjob.run import facts
 from tests.fakes import slurm
 from tests.gate import until_there

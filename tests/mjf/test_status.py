@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from sssjob.document.model import Job
 from sssjob.errors import AccessError, UsageError
 from sssjob.mjf import Busy, Candidate, PilotStatus, Usage, figures, least_critical, record_usage
 from sssjob.mjf.status import locked
-from sssjob.model import Job
 from tests.mjf.support import NOW, QUICK, Clock, Site, machine, served
 
 #: Holds the lock of a file until its standard input ends.

@@ -11,7 +11,7 @@ import pytest
 from sssjob.errors import AccessError, UsageError
 from sssjob.mjf import Reader, provide, sweep, values_of
 from sssjob.mjf.writer import Directories
-from sssjob.reader import read_document
+from sssjob.xml.reader import read_document
 from tests.mjf.support import NOW, Clock
 
 JOB = """<JobGroup><JobDefaults><ResourceLimit name="CPUTime">7200</ResourceLimit></JobDefaults>

@@ -23,7 +23,7 @@ from psij.executors.batch.batch_scheduler_executor import BatchSchedulerExecutor
 from psij.executors.batch.sge import SGEExecutorConfig, SGEJobExecutor
 from psij.executors.batch.slurm import SlurmExecutorConfig, SlurmJobExecutor
 from psij.staging import StageIn, StageOut
-from sssjob.reader import read_document
+from sssjob.xml.reader import read_document
 from tests.psij.batch_support import a_job, ended
 from tests.psij.test_batch import HOSTILE
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sssjob.element import Property, new_property
+from sssjob.document.element import Property, new_property
 from sssjob.request import least_request, parse
 from sssjob.request.bounds import bounds_of, key_of
 

@@ -9,9 +9,9 @@ from fractions import Fraction
 import pytest
 from hypothesis import given, settings
 
-from sssjob.model import Job, JobDefaults, Property, new_property
-from sssjob.reader import read_document
+from sssjob.document.model import Job, JobDefaults, Property, new_property
 from sssjob.request import Offer, Total, match, request_of
+from sssjob.xml.reader import read_document
 from tests.strategies import FIXED, requests
 
 

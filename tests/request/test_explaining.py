@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 
 import sssjob
-from sssjob.model import Document
+from sssjob.document.model import Document
 from sssjob.request import request_of
 from sssjob.request.explaining import explained
 from sssjob.request.tree import AllOf, AnyOf, Node, Not, Predicate

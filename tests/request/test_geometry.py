@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sssjob.lexical import LexicalError, LimitError
+from sssjob.document.lexical import LexicalError, LimitError
 from sssjob.limits import LIMITS
 from sssjob.request.geometry import Geometry
 

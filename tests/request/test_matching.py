@@ -16,10 +16,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sssjob.errors import UsageError
-from sssjob.findings import Findings
-from sssjob.limits import LIMITS
-from sssjob.model import (
+from sssjob.document.model import (
     Delivered,
     Document,
     Job,
@@ -33,6 +30,9 @@ from sssjob.model import (
     TaskGroupDefaults,
     new_property,
 )
+from sssjob.errors import UsageError
+from sssjob.findings import Findings
+from sssjob.limits import LIMITS
 from sssjob.request import (
     LeastRequest,
     Match,

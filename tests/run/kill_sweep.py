@@ -23,11 +23,11 @@ from psij.executors.batch import sge as _sge_module
 from psij.executors.batch import slurm as _slurm_module
 from psij.executors.batch.batch_scheduler_executor import BatchSchedulerExecutorConfig
 from sssjob.findings import Policy
-from sssjob.reader import read_document
 from sssjob.run.client import Client
 from sssjob.run.engine import Engine
 from sssjob.run.journal import open_journal
 from sssjob.run.standing import Submission
+from sssjob.xml.reader import read_document
 from tests import forks
 from tests.fakes import lab, sge, slurm
 

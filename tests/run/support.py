@@ -14,10 +14,10 @@ import pytest
 from psij.executors.batch._watch import Watcher, watcher_of
 from psij.executors.batch.batch_scheduler_executor import BatchSchedulerExecutor, BatchSchedulerExecutorConfig
 from sssjob.findings import Findings, Policy
-from sssjob.reader import read_document
 from sssjob.run.client import Client
 from sssjob.run.journal import open_journal
 from sssjob.run.standing import Outcome, Running, Submission
+from sssjob.xml.reader import read_document
 from tests.fakes import lab, sge, slurm
 
 __all__ = ["FAST", "Desk", "after", "desk_on", "group", "shell"]

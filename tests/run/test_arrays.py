@@ -9,14 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sssjob.arrays import Array, expand
+from sssjob.document.arrays import Array, expand
+from sssjob.document.model import Document, Job
 from sssjob.findings import Findings
 from sssjob.limits import LIMITS
-from sssjob.model import Document, Job
-from sssjob.reader import read_document
 from sssjob.run import make_plan
 from sssjob.run.elements import gather
-from sssjob.writer import write_document
+from sssjob.xml.reader import read_document
+from sssjob.xml.writer import write_document
 from tests.gate import until_there
 from tests.run.support import Desk, after, desk_on, group, shell
 

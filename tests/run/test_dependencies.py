@@ -13,9 +13,9 @@ from psij import Job, JobAttributes, JobSpec, JobStatus
 from psij.executors.batch._watch import Followed, Watcher
 from psij.executors.batch.batch_scheduler_executor import BatchSchedulerExecutor, BatchSchedulerExecutorConfig
 from sssjob.findings import Findings, Policy
-from sssjob.reader import read_document
 from sssjob.run.engine import _Callback
 from sssjob.run.running import executor_of
+from sssjob.xml.reader import read_document
 from tests.gate import until_there
 from tests.run.support import Desk, after, desk_on, group, shell
 

@@ -25,15 +25,15 @@ from psij.executors.batch.lsf import LsfJobExecutor
 from psij.executors.batch.pbs import PBSJobExecutor
 from psij.executors.batch.sge import SGEJobExecutor
 from psij.executors.batch.slurm import SlurmJobExecutor
+from sssjob.document.model import Document, Job
 from sssjob.findings import Findings
-from sssjob.model import Document, Job
-from sssjob.reader import read_document
 from sssjob.run import facts
 from sssjob.run.evidence import Source, annotate, disagreements, tell
 from sssjob.run.facts import Seen
 from sssjob.run.plan import make_plan
 from sssjob.validation import check
-from sssjob.writer import write_document
+from sssjob.xml.reader import read_document
+from sssjob.xml.writer import write_document
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"
 SLURM, SGE = FIXTURES / "slurm-22.05.8", FIXTURES / "gridengine-8.1.9"

@@ -13,9 +13,9 @@ from psij.executors.batch.sge import SGEJobExecutor
 from psij.executors.batch.slurm import SlurmJobExecutor
 from psij.staging import StageIn
 from sssjob.findings import Findings, Policy
-from sssjob.reader import read_document
 from sssjob.run import make_plan
 from sssjob.run.running import executor_of
+from sssjob.xml.reader import read_document
 
 GROUP = "<TaskGroup><TaskCount>{count}</TaskCount><Executable>/bin/{program}</Executable></TaskGroup>"
 

@@ -11,16 +11,16 @@ import pytest
 
 from psij import ResourceSpecV1
 from psij.executors.batch.sge import SGEExecutorConfig, SGEJobExecutor
-from sssjob.element import Container, Property
+from sssjob.document.element import Container, Property
+from sssjob.document.model import Document, Job
 from sssjob.findings import Findings, Policy
-from sssjob.model import Document, Job
-from sssjob.reader import read_document
 from sssjob.run import make_plan
 from sssjob.run.native import is_marker
 from sssjob.run.rehearsal import Rehearsed, rehearse
 from sssjob.run.running import executor_of
 from sssjob.translators.base import ReadContext
 from sssjob.translators.registry import get
+from sssjob.xml.reader import read_document
 
 SCRIPTS = Path(__file__).parents[1] / "fixtures" / "scripts"
 #: The format of a manager's scripts -> its executor.

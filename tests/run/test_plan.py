@@ -9,8 +9,8 @@ import pytest
 
 from psij import ResourceSpecV1
 from sssjob.findings import Findings, Policy
-from sssjob.reader import read_document
 from sssjob.run import Plan, make_plan
+from sssjob.xml.reader import read_document
 
 
 def planned(text: str, where: Path, policy: Policy = Policy.REJECT,

@@ -12,11 +12,11 @@ from pathlib import Path
 
 import pytest
 
+from sssjob.document.model import Document, Job, JobGroup
 from sssjob.errors import UsageError
 from sssjob.findings import Findings, Policy
-from sssjob.model import Document, Job, JobGroup
-from sssjob.reader import read_document
 from sssjob.run import Outcome, Progress, run
+from sssjob.xml.reader import read_document
 
 PIPELINE = Path(__file__).parents[2] / "examples" / "pipeline.xml"
 

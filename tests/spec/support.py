@@ -9,11 +9,11 @@ from typing import Any, TypeVar
 
 import pytest
 
+from sssjob.document.model import Document
 from sssjob.errors import RejectedError
 from sssjob.findings import Finding, Findings, Policy
-from sssjob.model import Document
-from sssjob.reader import read_document
 from sssjob.validation import check
+from sssjob.xml.reader import read_document
 
 __all__ = ["both", "document", "examples", "needs_published_text", "published_text", "refused", "rules", "spec", "told"]
 

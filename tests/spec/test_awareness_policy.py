@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
+from sssjob.document.vocabulary import CONTAINERS
 from sssjob.errors import RejectedError
 from sssjob.findings import Findings, Policy
-from sssjob.reader import read_document
 from sssjob.run import make_plan
 from sssjob.translators.specs.psij import to_spec
-from sssjob.vocabulary import CONTAINERS
-from sssjob.writer import write_document
+from sssjob.xml.reader import read_document
+from sssjob.xml.writer import write_document
 from tests.spec.support import document, refused, spec, told
 
 

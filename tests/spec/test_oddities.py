@@ -10,11 +10,11 @@ from decimal import Decimal
 
 import pytest
 
-from sssjob.graph import Dependencies
-from sssjob.model import Document, File, Job, JobGroup, TaskGroup
+from sssjob.document.graph import Dependencies
+from sssjob.document.model import Document, File, Job, JobGroup, TaskGroup
 from sssjob.request import parse
-from sssjob.schema import validate
-from sssjob.writer import write_document
+from sssjob.xml.schema import validate
+from sssjob.xml.writer import write_document
 from tests.spec.support import both, document, examples, refused, rules, told
 
 

@@ -8,16 +8,16 @@ from typing import Any
 
 import pytest
 
+from sssjob.document.graph import Dependencies
+from sssjob.document.inherit import effective
+from sssjob.document.model import Job, JobGroup, Property, Requested, new_property
+from sssjob.document.nodeset import NodeSet
+from sssjob.document.units import byte_factor
+from sssjob.document.vocabulary import CONSUMABLE, ELEMENTS
 from sssjob.findings import Findings
-from sssjob.graph import Dependencies
-from sssjob.inherit import effective
-from sssjob.model import Job, JobGroup, Property, Requested, new_property
-from sssjob.nodeset import NodeSet
 from sssjob.request import Offer, match, names_of
 from sssjob.run import make_plan
-from sssjob.units import byte_factor
 from sssjob.validation import check
-from sssjob.vocabulary import CONSUMABLE, ELEMENTS
 from tests.spec.support import both, document, refused, rules, spec
 
 

@@ -7,7 +7,7 @@ import re
 import pytest
 
 from sssjob.derive.conformance import STATEMENTS
-from sssjob.vocabulary import ELEMENTS
+from sssjob.document.vocabulary import ELEMENTS
 from tests.spec.support import examples, needs_published_text, published_text
 from tests.spec.test_vocabulary import ADAPTER, DEVIATIONS
 

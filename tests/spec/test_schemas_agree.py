@@ -14,13 +14,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from lxml import etree
 
-from sssjob.element import Raw
-from sssjob.model import Container, Document
-from sssjob.reader import read_document
-from sssjob.schema import validate, validate_json
-from sssjob.twin import from_json, to_json
-from sssjob.vocabulary import CONTAINERS, aliases, in_scope
-from sssjob.writer import write_document
+from sssjob.document.element import Raw
+from sssjob.document.model import Container, Document
+from sssjob.document.vocabulary import CONTAINERS, aliases, in_scope
+from sssjob.xml.reader import read_document
+from sssjob.xml.schema import validate, validate_json
+from sssjob.xml.twin import from_json, to_json
+from sssjob.xml.writer import write_document
 from tests.spec.support import refused
 from tests.strategies import documents
 
@@ -135,7 +135,7 @@ _NUMBERS = frozenset(("group", "preference", "performanceFactor"))
 
 
 def _twin(element: Any, container: str) -> Any:
-    """The ordered form of a container, made from the XML alone by the rules of ``sssjob.twin``."""
+    """The ordered form of a container, made from the XML alone by the rules of ``sssjob.xml.twin``."""
     text = (element.text or "").strip()
     if text and not len(element):
         return text

@@ -6,14 +6,14 @@ from pathlib import Path
 
 import pytest
 
+from sssjob.document.graph import derived_state
+from sssjob.document.model import Document, Job, JobGroup, Requested, new_property
+from sssjob.document.states import STATES, job_state
+from sssjob.document.vocabulary import element
 from sssjob.findings import Findings
-from sssjob.graph import derived_state
-from sssjob.model import Document, Job, JobGroup, Requested, new_property
 from sssjob.request import Offer, match, request_of
 from sssjob.run import make_plan
-from sssjob.states import STATES, job_state
-from sssjob.vocabulary import element
-from sssjob.writer import write_document
+from sssjob.xml.writer import write_document
 from tests.spec.support import document, told
 
 #: The five words of the text, NotQueued of a submission, and the words of Maui (SSS 3.0): what they mean, the Hold and

@@ -8,13 +8,13 @@ from decimal import Decimal
 import pytest
 
 from psij import ResourceSpecV1
+from sssjob.document.inherit import effective
+from sssjob.document.model import Job, JobGroup, Task, TaskGroup
+from sssjob.document.vocabulary import CONTAINERS, in_scope
 from sssjob.findings import Findings
-from sssjob.inherit import effective
-from sssjob.model import Job, JobGroup, Task, TaskGroup
-from sssjob.reader import read_document, stream_jobs
-from sssjob.schema import validate
 from sssjob.translators.specs.psij import to_spec
-from sssjob.vocabulary import CONTAINERS, in_scope
+from sssjob.xml.reader import read_document, stream_jobs
+from sssjob.xml.schema import validate
 from tests.spec.support import both, document, examples, refused, rules, spec
 
 

@@ -10,12 +10,9 @@ from decimal import Decimal
 
 import pytest
 
-from sssjob.element import Value, new_property
-from sssjob.model import CLASSES, Container
-from sssjob.reader import read_document
-from sssjob.schema import validate, validate_json
-from sssjob.twin import from_json, to_json
-from sssjob.vocabulary import (
+from sssjob.document.element import Value, new_property
+from sssjob.document.model import CLASSES, Container
+from sssjob.document.vocabulary import (
     AWARENESS,
     CONSUMABLE,
     CONTAINERS,
@@ -30,7 +27,10 @@ from sssjob.vocabulary import (
     containers_of,
     in_scope,
 )
-from sssjob.writer import write_document
+from sssjob.xml.reader import read_document
+from sssjob.xml.schema import validate, validate_json
+from sssjob.xml.twin import from_json, to_json
+from sssjob.xml.writer import write_document
 from tests.spec.support import document, refused, spec
 
 # --- Tables 1 to 7: name, type, appearance, compliance, categories, how sure the name is, aliases -----------------

@@ -12,12 +12,12 @@ from functools import partial
 
 import pytest
 
+from sssjob.document.model import Container, Delivered, Job, Property, Requested, new_property
 from sssjob.findings import Findings
-from sssjob.model import Container, Delivered, Job, Property, Requested, new_property
-from sssjob.reader import read_document
 from sssjob.request import Offer, parse, request_of
 from sssjob.request import match as match_capacity
-from sssjob.writer import write_document
+from sssjob.xml.reader import read_document
+from sssjob.xml.writer import write_document
 from tests.spec.support import refused, rules, spec
 
 #: The text holds requests against what was delivered.

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from sssjob.derive.coverage import PROBES, cell, formats
-from sssjob.reader import read_document
 from sssjob.translators import get
+from sssjob.xml.reader import read_document
 
 
 @pytest.mark.parametrize("name", [t.name for t in formats()])

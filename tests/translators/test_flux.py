@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
+from sssjob.document.model import Document, Job
 from sssjob.errors import RejectedError
 from sssjob.findings import Findings, Policy
-from sssjob.model import Document, Job
 from sssjob.translators import ReadContext, WriteContext, get
 from sssjob.translators.scripts._flux_lines import arguments, scan
 from sssjob.translators.scripts.base import Reading

@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from sssjob.document.model import Document, Job
 from sssjob.errors import RejectedError, UsageError
 from sssjob.findings import Findings, Policy
 from sssjob.lrm.flux.jobspec import faults
-from sssjob.model import Document, Job
 from sssjob.translators import ReadContext, WriteContext, get
 from sssjob.translators.specs._flux_constraints import as_object, as_text
 

@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from sssjob.document.model import Document, Job
 from sssjob.errors import RejectedError
 from sssjob.findings import Findings, Policy
-from sssjob.model import Document, Job
 from sssjob.translators import ReadContext, WriteContext, get
 from sssjob.translators.scripts._condor_values import read_arguments, read_environment, read_requirements
 
@@ -259,7 +259,7 @@ def test_arguments_there_and_back(words: list[str]) -> None:
 @given(st.lists(st.text(st.characters(codec="utf-8", exclude_categories=["Cc", "Zl", "Zp", "Cs"]), max_size=10),
                 max_size=4), st.text("ab '\";=$(){}\\#,", max_size=12))
 def test_any_words_and_values_come_back_or_are_told(words: list[str], value: str) -> None:
-    from sssjob.model import Environment, new_property
+    from sssjob.document.model import Environment, new_property
 
     job = Job([new_property("Executable", "x"), new_property("Arguments", shlex.join(words)),
                Environment([new_property("Variable", value, {"name": "A"})])])

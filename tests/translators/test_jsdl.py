@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from sssjob.document.model import Document, Job, Requested, new_property
 from sssjob.errors import RejectedError
 from sssjob.findings import Findings, Policy
-from sssjob.model import Document, Job, Requested, new_property
 from sssjob.translators import ReadContext, WriteContext, get
 
 SPACES = ('xmlns="http://schemas.ggf.org/jsdl/2005/11/jsdl" '

@@ -24,12 +24,12 @@ from psij import (
     StageOutFlags,
     StagingMode,
 )
+from sssjob.document.model import Document, Job, JobGroup
 from sssjob.errors import RejectedError
 from sssjob.findings import Findings, Policy
-from sssjob.model import Document, Job, JobGroup
-from sssjob.reader import read_document
 from sssjob.translators import ReadContext, WriteContext
 from sssjob.translators.specs.psij import TRANSLATOR, from_spec, to_spec
+from sssjob.xml.reader import read_document
 
 
 def job(text: str) -> Job:

@@ -12,16 +12,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from sssjob.document.model import Job
 from sssjob.errors import SSSJobError
 from sssjob.findings import Findings
-from sssjob.model import Job
 from sssjob.translators import get
 from sssjob.translators.base import ReadContext, WriteContext
 from sssjob.translators.records import _again, _pbs, lsf_acct, stream
 from sssjob.translators.records._lines import lines
 from sssjob.translators.records._sss import PlainJobs
 from sssjob.translators.records.base import RecordTranslator
-from sssjob.writer import write_document
+from sssjob.xml.writer import write_document
 from tests.translators.test_records_hostile import NASTY, SEEDS
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 
+from sssjob.document.model import Delivered, Document, Job, JobGroup
 from sssjob.errors import UsageError
 from sssjob.findings import Policy
-from sssjob.model import Delivered, Document, Job, JobGroup
 from sssjob.translators import get
 from sssjob.translators.base import ReadContext, WriteContext
 from sssjob.translators.records.base import RecordTranslator, leaf

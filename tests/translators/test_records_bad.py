@@ -15,7 +15,7 @@ from typing import Final, NamedTuple
 import pytest
 
 from sssjob.cli import main
-from sssjob.model import Job
+from sssjob.document.model import Job
 from sssjob.translators import get
 from sssjob.translators.base import ReadContext
 from sssjob.translators.records.base import REASONS, Counts, RecordTranslator

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from sssjob.model import Delivered, Job
+from sssjob.document.model import Delivered, Job
 from sssjob.translators import get
 from sssjob.translators.base import ReadContext
 from sssjob.translators.records import _open

@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
+from sssjob.document.model import Job
 from sssjob.errors import UsageError
-from sssjob.model import Job
 from sssjob.translators import get
 from sssjob.translators.base import ReadContext
 from sssjob.translators.recognise import recognise
 from sssjob.translators.records.base import Counts, RecordTranslator
-from sssjob.writer import write_document
+from sssjob.xml.writer import write_document
 
 SAMPLES = os.environ.get("SSSJOB_SAMPLES")
 AD = """\

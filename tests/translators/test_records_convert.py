@@ -17,13 +17,13 @@ import pytest
 from sssjob.cli import main
 from sssjob.errors import UsageError
 from sssjob.findings import Policy
-from sssjob.reader import read_document
 from sssjob.translators import get
 from sssjob.translators.base import ReadContext, WriteContext
 from sssjob.translators.records import csv, jsonl, pbs_acct, sacct
 from sssjob.translators.records.base import REASONS
 from sssjob.translators.records.stream import texts
 from sssjob.translators.records.table import COLUMNS
+from sssjob.xml.reader import read_document
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"
 SACCT = FIXTURES / "slurm-22.05.8" / "records" / "sacct.psv"

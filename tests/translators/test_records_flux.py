@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from sssjob.model import Job
+from sssjob.document.model import Job
 from sssjob.translators import get
 from sssjob.translators.base import ReadContext
 from sssjob.translators.recognise import recognise

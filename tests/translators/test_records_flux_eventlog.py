@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
+from sssjob.document.model import Job
 from sssjob.lrm.flux.ids import write_id
-from sssjob.model import Job
 from sssjob.translators import get
 from sssjob.translators.base import ReadContext
 from sssjob.translators.recognise import recognise
 from sssjob.translators.records.base import Counts, RecordTranslator
-from sssjob.writer import write_document
+from sssjob.xml.writer import write_document
 
 FIXTURES = Path(__file__).parents[1] / "fixtures" / "flux-0.88"
 NUMBER = 57545850880

@@ -9,14 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sssjob.document.model import Document, JobGroup
 from sssjob.errors import RejectedError, UsageError
 from sssjob.findings import Findings
-from sssjob.model import Document, JobGroup
-from sssjob.reader import read_document
 from sssjob.translators import get
 from sssjob.translators.base import ReadContext
 from sssjob.translators.records.base import REASONS, RecordTranslator
-from sssjob.writer import write_document
+from sssjob.xml.reader import read_document
+from sssjob.xml.writer import write_document
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"
 SEEDS = {

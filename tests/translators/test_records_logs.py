@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
+from sssjob.document.model import Delivered, Job
 from sssjob.errors import UsageError
-from sssjob.model import Delivered, Job
 from sssjob.translators.base import ReadContext, WriteContext
 from sssjob.translators.records import lsf_acct, pbs_acct, sge_acct, swf
 from sssjob.translators.records.base import Counts, RecordTranslator
-from sssjob.writer import write_document
+from sssjob.xml.writer import write_document
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"
 PBS = (FIXTURES / "openpbs-23.06.06" / "records" / "accounting.log").read_bytes()

@@ -16,12 +16,12 @@ from typing import Final, NamedTuple
 
 import pytest
 
+from sssjob.document.model import Job
 from sssjob.errors import RejectedError, UsageError
 from sssjob.limits import LIMITS
-from sssjob.model import Job
 from sssjob.translators import ReadContext, get, names
 from sssjob.translators.records.base import REASONS, RecordTranslator
-from sssjob.writer import write_document
+from sssjob.xml.writer import write_document
 
 FIXTURES: Final = Path(__file__).parents[1] / "fixtures" / "records"
 

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
+from sssjob.document.model import Job
 from sssjob.errors import UsageError
 from sssjob.findings import Policy
-from sssjob.model import Job
 from sssjob.translators.base import ReadContext
 from sssjob.translators.records import sacct, sacct_json
 from sssjob.translators.records.base import Counts, RecordTranslator
-from sssjob.writer import write_document
+from sssjob.xml.writer import write_document
 
 FIXTURES = Path(__file__).parents[1] / "fixtures" / "slurm-22.05.8" / "records"
 

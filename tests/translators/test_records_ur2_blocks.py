@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from sssjob.document.model import Delivered, Document, Job, JobGroup
 from sssjob.findings import Policy
-from sssjob.model import Delivered, Document, Job, JobGroup
 from sssjob.translators import get
 from sssjob.translators.base import ReadContext, WriteContext
 from sssjob.translators.records._ur2_blocks import BLOCKS

@@ -13,14 +13,14 @@ from typing import Any
 
 import pytest
 
+from sssjob.document.model import Document
 from sssjob.errors import RejectedError
 from sssjob.findings import Findings, Policy
-from sssjob.model import Document
-from sssjob.reader import read_document
 from sssjob.translators import ReadContext, WriteContext, get, names
 from sssjob.translators.scripts.base import PARTS, ScriptDocument
 from sssjob.translators.scripts.grammars import TORQUE_SECONDS, file_writer
 from sssjob.translators.scripts.raw import lines_of
+from sssjob.xml.reader import read_document
 
 FIXTURES = Path(__file__).parents[1] / "fixtures" / "scripts"
 RECORDED: dict[str, Any] = json.loads((FIXTURES / "sbatch-22.05.8.json").read_text())["cases"]

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from sssjob.element import Container, Property
+from sssjob.document.element import Container, Property
 from sssjob.findings import Findings, Policy
-from sssjob.reader import read_document
 from sssjob.translators import ReadContext, WriteContext, get
+from sssjob.xml.reader import read_document
 
 FEATURES = "<Feature>a</Feature><Feature conj='Or'>b</Feature>"
 MIXED = "<Feature>c</Feature><Feature group='1'>a</Feature><Feature conj='Or' group='-1'>b</Feature>"

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from sssjob.document.model import Document, Job
 from sssjob.errors import RejectedError
 from sssjob.findings import Findings, Policy
-from sssjob.model import Document, Job
 from sssjob.translators import ReadContext, WriteContext, get
 
 SH = "#!/bin/sh\n"

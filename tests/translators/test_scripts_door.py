@@ -8,9 +8,9 @@ from dataclasses import replace
 
 import pytest
 
+from sssjob.document.model import Document
 from sssjob.findings import Findings, Policy
 from sssjob.lrm.variables import Facts
-from sssjob.model import Document
 from sssjob.translators import ReadContext, WriteContext, get
 from sssjob.translators.lint import lint
 from sssjob.translators.scripts import rows

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from sssjob.conversion.site import Site, read_site
+from sssjob.document.model import Document, Job
 from sssjob.errors import RejectedError
 from sssjob.findings import Findings, Policy
-from sssjob.model import Document, Job
-from sssjob.site import Site, read_site
 from sssjob.translators import ReadContext, WriteContext, get
 from sssjob.translators.scripts._lsf_expressions import DEEP, conditions, sections
 

@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
+from sssjob.document.model import Document, Job, Property
 from sssjob.errors import RejectedError
 from sssjob.findings import Findings, Policy
-from sssjob.model import Document, Job, Property
-from sssjob.reader import read_document
 from sssjob.translators import ReadContext, WriteContext, get
 from sssjob.translators.registry import BUILT_IN
-from sssjob.writer import write_document
+from sssjob.xml.reader import read_document
+from sssjob.xml.writer import write_document
 
 FORMATS = tuple(name for name, module in BUILT_IN.items() if ".scripts." in module)
 FIXTURES = Path(__file__).parents[1] / "fixtures" / "scripts"

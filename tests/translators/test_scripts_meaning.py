@@ -7,9 +7,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from sssjob.element import Item, Property, new_property
+from sssjob.document.element import Item, Property, new_property
+from sssjob.document.model import Document, Job, Requested
 from sssjob.findings import Findings, Policy
-from sssjob.model import Document, Job, Requested
 from sssjob.request import match
 from sssjob.translators import ReadContext, WriteContext, get
 from sssjob.translators.registry import BUILT_IN

@@ -5,10 +5,10 @@ from __future__ import annotations
 
 import pytest
 
+from sssjob.document.model import Job
 from sssjob.findings import Findings, Policy
-from sssjob.model import Job
-from sssjob.reader import read_document
 from sssjob.translators import ReadContext, WriteContext, get
+from sssjob.xml.reader import read_document
 
 ADDRESS = {"slurm": "--mail-user={}", "pbspro": "-M {}", "torque": "-M {}", "lsf": "-u {}", "sge": "-M {}",
            "cobalt": "-M {}", "htcondor": "notify_user = {}"}

@@ -10,9 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from sssjob.document.model import Document, Environment, Job, Requested, TaskGroup, new_property
+from sssjob.document.units import to_bytes
 from sssjob.errors import RejectedError
 from sssjob.findings import Findings, Policy
-from sssjob.model import Document, Environment, Job, Requested, TaskGroup, new_property
 from sssjob.templates.quoting import QuotingError
 from sssjob.translators import ReadContext, WriteContext, get
 from sssjob.translators.scripts import (
@@ -28,7 +29,6 @@ from sssjob.translators.scripts import (
 )
 from sssjob.translators.scripts.base import Dialect, Reading, dialect_of
 from sssjob.translators.scripts.raw import lines_of
-from sssjob.units import to_bytes
 
 FORMATS = st.sampled_from(["slurm", "pbspro", "torque", "lsf", "sge", "cobalt", "flux"])
 #: Those that say nodes and tasks, and those that count slots.

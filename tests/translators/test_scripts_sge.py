@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
+from sssjob.conversion.site import Site, read_site
+from sssjob.document.model import Document, Job
 from sssjob.errors import RejectedError
 from sssjob.findings import Findings, Policy
-from sssjob.model import Document, Job
-from sssjob.reader import read_document
-from sssjob.site import Site, read_site
 from sssjob.translators import ReadContext, WriteContext, get
+from sssjob.xml.reader import read_document
 from tests.translators.sge_listing import canonical, said
 
 FIXTURES = Path(__file__).parents[1] / "fixtures" / "scripts"

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sssjob.document.model import Document, Job
 from sssjob.errors import RejectedError
 from sssjob.findings import Findings, Policy
-from sssjob.model import Document, Job
 from sssjob.translators import ReadContext, WriteContext, get
 from sssjob.translators.scripts.raw import shell_words
 

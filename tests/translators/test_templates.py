@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from sssjob.document.model import Document, Job, new_property
 from sssjob.errors import RejectedError
 from sssjob.findings import Findings, Policy
-from sssjob.model import Document, Job, new_property
 from sssjob.translators import ReadContext, WriteContext, get
 
 FORMATS = ["slurm", "pbspro", "torque", "lsf", "sge", "cobalt", "flux", "htcondor"]

@@ -5,10 +5,10 @@ from __future__ import annotations
 
 import pytest
 
-from sssjob.element import Container, Item, Property, new_property
+from sssjob.conversion.intake import gate
+from sssjob.document.element import Container, Item, Property, new_property
+from sssjob.document.model import Document, Job, Requested, Task, TaskDefaults, TaskGroup
 from sssjob.findings import Policy
-from sssjob.intake import gate
-from sssjob.model import Document, Job, Requested, Task, TaskDefaults, TaskGroup
 from sssjob.translators import ReadContext, WriteContext, get
 
 TARGETS = ("slurm", "pbspro", "torque", "lsf", "sge", "cobalt", "htcondor", "flux", "psij", "flux-jobspec", "jsdl")

@@ -7,11 +7,11 @@ from decimal import Decimal
 
 from hypothesis import strategies as st
 
-from sssjob.element import Property
-from sssjob.model import Delivered, Job, Requested, TaskGroup
-from sssjob.nodeset import NodeSet
+from sssjob.document.element import Property
+from sssjob.document.model import Delivered, Job, Requested, TaskGroup
+from sssjob.document.nodeset import NodeSet
+from sssjob.document.units import to_bytes
 from sssjob.translators.records.base import leaf
-from sssjob.units import to_bytes
 
 WORD = st.text("abcXYZ019-_./", min_size=1, max_size=8)
 TEXT = st.one_of(WORD, st.sampled_from(("two words", " blanks ", "a\nb", "<&>\"'", "\u00e4\u20ac", "a\u2028b")))

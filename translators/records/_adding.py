@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Final, TypeVar
 
-from sssjob.model import Job
+from sssjob.document.model import Job
 from sssjob.translators.records._usage import Taking, Telling
 from sssjob.translators.records.apel import benchmarks
 from sssjob.translators.records.car import invented, site_of

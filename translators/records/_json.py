@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Any, BinaryIO, Final, NoReturn
 
-from sssjob.model import Job
+from sssjob.document.model import Job
 from sssjob.translators.records._lines import lines
 from sssjob.translators.records.base import UNFORESEEN, Reading, Record, Rejected, unforeseen
 

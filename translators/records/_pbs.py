@@ -10,13 +10,13 @@ from functools import lru_cache
 from operator import itemgetter
 from typing import Any, Final
 
-from sssjob.element import Property
-from sssjob.lexical import LexicalError
-from sssjob.nodeset import fold
+from sssjob.document.element import Property
+from sssjob.document.lexical import LexicalError
+from sssjob.document.nodeset import fold
+from sssjob.document.units import to_bytes
 from sssjob.translators.records._again import Token, cutter
 from sssjob.translators.records._record import leaf, node, recall
 from sssjob.translators.records._values import amount, count, micros, rounded
-from sssjob.units import to_bytes
 
 __all__ = [
     "HELD", "LIMITS", "WHO", "Chunks", "Facts", "Form", "Said", "Texts", "array_of", "attributes",

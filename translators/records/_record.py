@@ -7,11 +7,11 @@ from functools import lru_cache, partial
 from operator import attrgetter
 from typing import Final, Protocol, TypeVar
 
-from sssjob.accessors import CLASSES
-from sssjob.element import NO_ATTRIBUTES, Item, Property, Value
-from sssjob.lexical import LexicalError
-from sssjob.model import Delivered, Job, Requested, TaskGroup
-from sssjob.nodeset import NodeSet
+from sssjob.document.accessors import CLASSES
+from sssjob.document.element import NO_ATTRIBUTES, Item, Property, Value
+from sssjob.document.lexical import LexicalError
+from sssjob.document.model import Delivered, Job, Requested, TaskGroup
+from sssjob.document.nodeset import NodeSet
 from sssjob.translators.records._again import Once
 
 __all__ = ["Heading", "Record", "as_job", "heading", "leaf", "node", "prop", "recall"]

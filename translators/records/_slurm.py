@@ -7,14 +7,14 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from functools import lru_cache
 
-from sssjob.element import Property
+from sssjob.document.element import Property
+from sssjob.document.units import from_bytes, to_bytes
 from sssjob.lrm.slurm import HELD, state_of
 from sssjob.lrm.slurm import gpus as gpus_among
 from sssjob.lrm.slurm import tres as split
 from sssjob.lrm.states import Stage
 from sssjob.translators.records._values import state_word
 from sssjob.translators.records.base import Record, amount, count, leaf, thousands
-from sssjob.units import from_bytes, to_bytes
 
 __all__ = ["TRES", "ending", "gpus", "merge", "merged", "tres"]
 

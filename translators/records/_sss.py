@@ -11,8 +11,8 @@ from decimal import Decimal
 from sys import getrefcount
 from typing import Final
 
-from sssjob.element import Item, Property
-from sssjob.model import Delivered, Job, Requested
+from sssjob.document.element import Item, Property
+from sssjob.document.model import Delivered, Job, Requested
 
 __all__ = ["PlainJobs"]
 

@@ -16,11 +16,11 @@ from collections.abc import Iterator
 from decimal import Decimal
 from typing import Any, Final
 
+from sssjob.document.units import to_bytes
 from sssjob.findings import escape
 from sssjob.translators.records._usage import Taking
 from sssjob.translators.records._xml import XMLReading, element, instant, local, seconds, stamp, text_of
 from sssjob.translators.records.base import Record, leaf, number
-from sssjob.units import to_bytes
 
 __all__ = ["BLOCKS", "Blocks", "blocks"]
 

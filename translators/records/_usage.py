@@ -10,16 +10,16 @@ from collections.abc import Callable, Iterable, Iterator
 from decimal import ROUND_HALF_UP, Decimal
 from typing import Final
 
-from sssjob.element import Item, Property
+from sssjob.document.element import Item, Property
+from sssjob.document.lexical import LexicalError
+from sssjob.document.model import Job
+from sssjob.document.nodeset import NodeSet
+from sssjob.document.units import to_bytes
 from sssjob.errors import UsageError
 from sssjob.findings import Policy, escape
-from sssjob.lexical import LexicalError
-from sssjob.model import Job
-from sssjob.nodeset import NodeSet
 from sssjob.translators.base import WriteContext
 from sssjob.translators.records._xml import fit, instant
 from sssjob.translators.records.base import Record, prop
-from sssjob.units import to_bytes
 
 __all__ = ["GRID", "STATES", "Taking", "Telling", "documents", "outcome", "status", "whole"]
 

@@ -17,12 +17,12 @@ from xml.sax.saxutils import quoteattr
 
 from lxml import etree
 
+from sssjob.document.model import Job
 from sssjob.findings import escape
-from sssjob.model import Job
 from sssjob.translators.base import ReadContext
 from sssjob.translators.records._lines import UNFIT, pieces
 from sssjob.translators.records.base import UNFORESEEN, Reading, Record, Rejected, unforeseen
-from sssjob.xmlio import clean_bytes, crowded, long_tag, parser
+from sssjob.xml.xmlio import clean_bytes, crowded, long_tag, parser
 
 __all__ = ["XMLReading", "element", "fit", "instant", "local", "seconds", "stamp", "text_of"]
 

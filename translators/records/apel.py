@@ -24,9 +24,9 @@ from collections.abc import Iterable, Iterator
 from decimal import Decimal
 from typing import Final
 
+from sssjob.document.model import Job
 from sssjob.errors import UsageError
 from sssjob.findings import escape
-from sssjob.model import Job
 from sssjob.translators.base import ReadContext, WriteContext
 from sssjob.translators.recognise import by_beginning
 from sssjob.translators.records._lines import Line

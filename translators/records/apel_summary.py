@@ -27,7 +27,7 @@ from decimal import ROUND_HALF_UP, Decimal
 from functools import partial
 from typing import Final
 
-from sssjob.model import Job
+from sssjob.document.model import Job
 from sssjob.translators.base import WriteContext
 from sssjob.translators.recognise import Fit, Sample, by_beginning
 from sssjob.translators.records._adding import Levels, Sum, added

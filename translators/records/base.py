@@ -18,10 +18,10 @@ from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any, BinaryIO, Final
 from zoneinfo import ZoneInfo
 
-from sssjob.element import Property
+from sssjob.document.element import Property
+from sssjob.document.model import Document, Job, JobGroup
 from sssjob.errors import SSSJobError, UsageError
 from sssjob.findings import Policy, Severity, escape
-from sssjob.model import Document, Job, JobGroup
 from sssjob.translators.base import ReadContext, Translator, WriteContext
 from sssjob.translators.records._lines import Line, lines
 from sssjob.translators.records._record import Heading, Record, as_job, heading, leaf, node, prop, recall
@@ -46,9 +46,9 @@ from sssjob.translators.records._values import (
 )
 
 if TYPE_CHECKING:
-    from sssjob.large import Large
     from sssjob.translators.recognise import Fit, Sample
     from sssjob.translators.records.table import Table
+    from sssjob.validation.large import Large
 
 __all__ = [
     "BYTES", "REASONS", "UNFORESEEN", "Counts", "Heading", "Line", "Parting", "Reading", "Record", "RecordTranslator",
@@ -423,7 +423,7 @@ def translator(
 
 def effective_jobs(document: Document | Large) -> Iterator[Job]:
     """The jobs of a document of any size with what they inherit from JobDefaults."""
-    from sssjob.inherit import effective
+    from sssjob.document.inherit import effective
 
     for job, defaults in document.jobs():
         yield job if defaults is None else effective(job, defaults).fold()

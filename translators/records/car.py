@@ -16,12 +16,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar, Final
 
+from sssjob.document.units import from_bytes
 from sssjob.translators.recognise import by_root
 from sssjob.translators.records._usage import GRID, Taking, documents, whole
 from sssjob.translators.records._xml import element, instant, local, stamp, text_of
 from sssjob.translators.records.base import Record, Rejected, number, translator
 from sssjob.translators.records.ur1 import UsageReading, attribute, moment_of
-from sssjob.units import from_bytes
 
 __all__ = ["NAMESPACE", "SUMMARIES", "TRANSLATOR", "Reading", "grid_of", "invented", "site_of"]
 

@@ -18,7 +18,7 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Final
 
-from sssjob.model import Job
+from sssjob.document.model import Job
 from sssjob.translators.base import WriteContext
 from sssjob.translators.recognise import by_root
 from sssjob.translators.records._adding import Levels, Sum, added

@@ -18,9 +18,9 @@ from dataclasses import dataclass, field
 from decimal import ROUND_HALF_UP, Decimal
 from typing import Final
 
-from sssjob.element import Property
+from sssjob.document.element import Property
+from sssjob.document.model import Job
 from sssjob.findings import escape
-from sssjob.model import Job
 from sssjob.translators.base import ReadContext
 from sssjob.translators.recognise import by_beginning
 from sssjob.translators.records._lines import Line

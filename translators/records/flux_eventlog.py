@@ -26,14 +26,14 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any, Final, NamedTuple
 
+from sssjob.document.lexical import LexicalError
+from sssjob.document.model import Job
 from sssjob.errors import UsageError
 from sssjob.findings import escape
-from sssjob.lexical import LexicalError
 from sssjob.lrm.flux import RESULTS, STATES
 from sssjob.lrm.flux.errors import ExecLimitError, JobspecError
 from sssjob.lrm.flux.ids import GREATEST, read_id, write_id
 from sssjob.lrm.flux.resources import read_resources
-from sssjob.model import Job
 from sssjob.translators.base import ReadContext
 from sssjob.translators.recognise import Fit, Sample, by_beginning, by_keys
 from sssjob.translators.records._flux import held, message, number_of, text_of, whole

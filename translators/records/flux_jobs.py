@@ -15,8 +15,8 @@ from collections.abc import Iterator
 from decimal import Decimal
 from typing import Any, BinaryIO, Final
 
+from sssjob.document.model import Job
 from sssjob.lrm.flux import STATES
-from sssjob.model import Job
 from sssjob.translators.recognise import Fit, Sample, by_keys
 from sssjob.translators.records._flux import gpus_of, message, number_of, text_of, whole
 from sssjob.translators.records._json import members, taken

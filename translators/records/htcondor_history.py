@@ -31,10 +31,10 @@ from collections.abc import Iterable, Iterator
 from decimal import ROUND_HALF_UP, Decimal
 from typing import Any, BinaryIO, Final, cast
 
+from sssjob.document.model import Job
 from sssjob.errors import UsageError
 from sssjob.findings import escape
 from sssjob.lrm.htcondor import NUMBERS, cpu, in_use, peak
-from sssjob.model import Job
 from sssjob.translators.base import ReadContext
 from sssjob.translators.recognise import Fit, Sample, by_beginning, by_keys
 from sssjob.translators.records._json import Begun, taken, values

@@ -17,12 +17,12 @@ from decimal import Decimal
 from operator import itemgetter
 from typing import Any, Final
 
-from sssjob.element import Property
+from sssjob.document.element import Property
+from sssjob.document.lexical import LexicalError
+from sssjob.document.model import Job
+from sssjob.document.nodeset import fold
 from sssjob.findings import escape
-from sssjob.lexical import LexicalError
 from sssjob.lrm.lsf import TERMINATIONS, slots
-from sssjob.model import Job
-from sssjob.nodeset import fold
 from sssjob.translators.base import ReadContext
 from sssjob.translators.recognise import by_beginning
 from sssjob.translators.records._again import Forms, Once, Token, cutter

@@ -14,9 +14,9 @@ from io import RawIOBase
 from itertools import islice
 from typing import Any, Final
 
-from sssjob.element import Value
+from sssjob.document.element import Value
+from sssjob.document.model import Document
 from sssjob.errors import UsageError
-from sssjob.model import Document
 from sssjob.translators.base import WriteContext
 from sssjob.translators.records._usage import Telling
 from sssjob.translators.records.base import RecordTranslator, no_reading

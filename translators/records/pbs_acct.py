@@ -20,10 +20,10 @@ from decimal import Decimal
 from functools import partial
 from typing import Any, Final
 
-from sssjob.element import Property
+from sssjob.document.element import Property
+from sssjob.document.model import Job
 from sssjob.findings import escape
 from sssjob.lrm.pbs import FAILURES, SIGNALED, exec_host
-from sssjob.model import Job
 from sssjob.translators.base import ReadContext
 from sssjob.translators.recognise import by_beginning
 from sssjob.translators.records._again import Forms, Once

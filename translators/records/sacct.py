@@ -22,11 +22,12 @@ from decimal import Decimal
 from operator import itemgetter
 from typing import Final
 
-from sssjob.element import Property
+from sssjob.document.element import Property
+from sssjob.document.model import Job
+from sssjob.document.units import to_bytes
 from sssjob.errors import UsageError
 from sssjob.findings import escape
 from sssjob.lrm.slurm import CODED, exit_of
-from sssjob.model import Job
 from sssjob.translators.base import ReadContext
 from sssjob.translators.recognise import by_beginning
 from sssjob.translators.records._again import Once
@@ -49,7 +50,6 @@ from sssjob.translators.records.base import (
     translator,
     words,
 )
-from sssjob.units import to_bytes
 
 __all__ = ["COLUMNS", "TRANSLATOR", "Rows"]
 

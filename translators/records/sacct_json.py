@@ -15,8 +15,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any, BinaryIO, Final
 
+from sssjob.document.model import Job
 from sssjob.lrm.slurm import job_id, member, number
-from sssjob.model import Job
 from sssjob.translators.recognise import by_keys
 from sssjob.translators.records._json import members
 from sssjob.translators.records.base import UNFORESEEN, Rejected, translator, unforeseen

@@ -17,10 +17,10 @@ from decimal import Decimal
 from operator import itemgetter
 from typing import Final
 
-from sssjob.element import Property
+from sssjob.document.element import Property
+from sssjob.document.model import Job
 from sssjob.findings import escape
 from sssjob.lrm.sge import FAILED
-from sssjob.model import Job
 from sssjob.translators.base import ReadContext
 from sssjob.translators.recognise import by_beginning
 from sssjob.translators.records._again import Once

@@ -6,13 +6,13 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import BinaryIO, Final
 
+from sssjob.document.model import Job, JobGroup
 from sssjob.findings import Findings
-from sssjob.model import Job, JobGroup
-from sssjob.profiles import profile
 from sssjob.translators.base import ReadContext, Translator, WriteContext
 from sssjob.translators.records._sss import PlainJobs
 from sssjob.translators.records.base import RecordTranslator, Stream, group_id, prop
-from sssjob.writer import write_document
+from sssjob.xml.profiles import profile
+from sssjob.xml.writer import write_document
 
 __all__ = ["opened", "pieces", "streams", "sums", "texts"]
 

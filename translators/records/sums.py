@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, BinaryIO, ClassVar, Final, cast
 
+from sssjob.document.model import Job
 from sssjob.findings import escape
-from sssjob.model import Job
 from sssjob.translators.base import ReadContext, WriteContext
 from sssjob.translators.records._json import Begun
 from sssjob.translators.records._usage import GRID, whole

@@ -18,16 +18,16 @@ from collections.abc import Iterable, Iterator
 from decimal import Decimal
 from typing import Final
 
-from sssjob.element import Value
+from sssjob.document.element import Value
+from sssjob.document.lexical import LexicalError
+from sssjob.document.model import Job
+from sssjob.document.units import to_bytes
 from sssjob.errors import UsageError
 from sssjob.findings import Policy, escape
-from sssjob.lexical import LexicalError
-from sssjob.model import Job
 from sssjob.translators.base import ReadContext, WriteContext
 from sssjob.translators.recognise import by_beginning
 from sssjob.translators.records._lines import Line
 from sssjob.translators.records.base import Reading, Record, Rejected, leaf, moment, number, translator, words
-from sssjob.units import to_bytes
 
 __all__ = ["FIELDS", "TRANSLATOR"]
 

@@ -15,14 +15,14 @@ from decimal import Decimal
 from io import StringIO
 from typing import Any, Final, NamedTuple
 
-from sssjob.element import Container, Property, Value
+from sssjob.document.element import Container, Property, Value
+from sssjob.document.lexical import LexicalError
+from sssjob.document.model import Document, Job
+from sssjob.document.units import to_bytes
 from sssjob.errors import UsageError
 from sssjob.findings import Policy, escape
-from sssjob.lexical import LexicalError
-from sssjob.model import Document, Job
 from sssjob.translators.base import WriteContext
 from sssjob.translators.records.base import RecordTranslator, effective_jobs, no_reading
-from sssjob.units import to_bytes
 
 __all__ = ["COLUMNS", "JOBS", "Cell", "Column", "Table", "as_csv", "as_jsonl", "chosen", "rows", "table"]
 

@@ -17,13 +17,13 @@ from collections.abc import Iterator, Mapping
 from decimal import Decimal
 from typing import Any, ClassVar, Final
 
-from sssjob.element import Property
+from sssjob.document.element import Property
+from sssjob.document.units import from_bytes
 from sssjob.findings import escape
 from sssjob.translators.recognise import by_root
 from sssjob.translators.records._usage import GRID, Taking, documents, outcome, whole
 from sssjob.translators.records._xml import XMLReading, element, instant, local, seconds, stamp, text_of
 from sssjob.translators.records.base import Record, count, leaf, number, translator
-from sssjob.units import from_bytes
 
 __all__ = ["INSTANTS", "NAMESPACE", "TRANSLATOR", "UsageReading", "attribute", "moment_of", "times_of"]
 

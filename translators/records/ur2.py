@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, ClassVar, Final
 
-from sssjob.model import Delivered, Job, TaskGroup
+from sssjob.document.model import Delivered, Job, TaskGroup
 from sssjob.translators.recognise import by_root
 from sssjob.translators.records._ur2_blocks import BLOCKS, Blocks, blocks
 from sssjob.translators.records._usage import GRID, Taking, documents, outcome, whole

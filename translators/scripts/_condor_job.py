@@ -13,8 +13,8 @@ from decimal import ROUND_CEILING, Decimal
 from functools import partial
 from typing import Final
 
+from sssjob.document.model import Environment
 from sssjob.lrm.sizes import POWERS, Size, suffixes, writer
-from sssjob.model import Environment
 from sssjob.request.asked import TASK
 from sssjob.templates.quoting import QuotingError, condor_string
 from sssjob.translators.scripts._condor_lines import OPAQUE, opaque

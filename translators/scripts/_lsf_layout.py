@@ -13,10 +13,11 @@ from dataclasses import replace
 from decimal import ROUND_CEILING, Decimal
 from typing import Final
 
-from sssjob.element import Container
+from sssjob.document.element import Container
+from sssjob.document.model import TaskGroup
+from sssjob.document.units import byte_factor, to_bytes
 from sssjob.findings import Findings
 from sssjob.lrm.sizes import POWERS, writer
-from sssjob.model import TaskGroup
 from sssjob.request.asked import JOB, TASK
 from sssjob.translators.scripts._lsf_expressions import compound, sections
 from sssjob.translators.scripts._lsf_names import read_hosts, select, selection, write_hosts
@@ -37,7 +38,6 @@ from sssjob.translators.scripts.layout import (
 )
 from sssjob.translators.scripts.raw import Option, split_outside
 from sssjob.translators.scripts.resource_limits import limits_of
-from sssjob.units import byte_factor, to_bytes
 
 __all__ = ["NAMES", "read_layout", "special_limit", "write_layout"]
 

@@ -9,8 +9,8 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from sssjob.lexical import LexicalError, LimitError
-from sssjob.nodeset import NodeSet
+from sssjob.document.lexical import LexicalError, LimitError
+from sssjob.document.nodeset import NodeSet
 from sssjob.translators.scripts.base import APPROXIMATED, Asking, Reading
 from sssjob.translators.scripts.choices import (
     Every,

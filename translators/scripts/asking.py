@@ -7,9 +7,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from decimal import ROUND_CEILING, Decimal
 from typing import TYPE_CHECKING, Final
 
+from sssjob.document.lexical import LexicalError
+from sssjob.document.model import Document, Job, TaskGroup
+from sssjob.document.units import to_bytes
 from sssjob.findings import Policy, Severity
-from sssjob.lexical import LexicalError
-from sssjob.model import Document, Job, TaskGroup
 from sssjob.request.asked import FACTS, GROUP, JOB, NEAREST, Asked, Entry
 from sssjob.translators.base import WriteContext
 from sssjob.translators.scripts.grammars import Grammar
@@ -27,7 +28,6 @@ from sssjob.translators.scripts.rows import (
     dialect_of,
     place,
 )
-from sssjob.units import to_bytes
 
 if TYPE_CHECKING:
     from sssjob.lrm.variables import Given

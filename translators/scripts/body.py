@@ -8,15 +8,15 @@ from decimal import ROUND_CEILING, Decimal
 from functools import cache
 from typing import TYPE_CHECKING, Final
 
-from sssjob.element import Property
-from sssjob.lexical import LexicalError
+from sssjob.document.element import Property
+from sssjob.document.lexical import LexicalError
+from sssjob.document.model import Job
+from sssjob.document.units import to_bytes
 from sssjob.limits import LIMITS
 from sssjob.lrm.idset import one_range
 from sssjob.lrm.variables import FACTS, Facts
-from sssjob.model import Job
 from sssjob.translators.bodies import MODES, Mode
 from sssjob.translators.scripts.rows import ScriptDocument, dialect_of, dialects
-from sssjob.units import to_bytes
 
 if TYPE_CHECKING:
     from sssjob.translators.scripts.base import Asking, Dialect

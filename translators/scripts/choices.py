@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from itertools import product
 from typing import TYPE_CHECKING, Final
 
-from sssjob.lexical import LexicalError
-from sssjob.nodeset import NodeSet
+from sssjob.document.lexical import LexicalError
+from sssjob.document.nodeset import NodeSet
 from sssjob.request.asked import Entry
 from sssjob.request.tree import AllOf, Node, Not, Predicate, Preferred, properties_of
 from sssjob.translators.scripts.rows import APPROXIMATED, Place, Special, place

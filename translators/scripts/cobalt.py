@@ -11,9 +11,9 @@ import shlex
 from collections.abc import Iterator, Mapping
 from typing import Final
 
+from sssjob.document.model import Environment
 from sssjob.lrm.clocks import clock
 from sssjob.lrm.cobalt import limit
-from sssjob.model import Environment
 from sssjob.templates.quoting import Directive, bare, cobalt
 from sssjob.translators.scripts.base import (
     APPROXIMATED,

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Final
 
-from sssjob.model import Environment
+from sssjob.document.model import Environment
 from sssjob.request.asked import JOB
 from sssjob.translators.scripts.base import (
     APPROXIMATED,

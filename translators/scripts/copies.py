@@ -12,8 +12,8 @@ import shlex
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
-from sssjob.element import new_property
-from sssjob.model import Job, TaskGroup
+from sssjob.document.element import new_property
+from sssjob.document.model import Job, TaskGroup
 from sssjob.request.levels import request_of
 from sssjob.templates.quoting import QuotingError, word
 from sssjob.translators.scripts.asking import Asking

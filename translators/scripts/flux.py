@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from decimal import Decimal
 from typing import Final
 
+from sssjob.document.model import Environment
 from sssjob.lrm.flux.durations import FACTORS
-from sssjob.model import Environment
 from sssjob.translators.scripts._flux_layout import (
     LAYOUT,
     every,

@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import Final
 
-from sssjob.element import Value
+from sssjob.document.element import Value
 from sssjob.lrm import pbs
 from sssjob.lrm.clocks import clock
 from sssjob.lrm.slurm import limit

@@ -11,10 +11,10 @@ import re
 from collections.abc import Mapping
 from typing import Final
 
-from sssjob.element import Container, Property, new_property
+from sssjob.document.element import Container, Property, new_property
+from sssjob.document.inherit import effective
+from sssjob.document.model import Document, Job, JobGroup
 from sssjob.findings import Policy
-from sssjob.inherit import effective
-from sssjob.model import Document, Job, JobGroup
 from sssjob.request.asked import policy_of
 from sssjob.templates.quoting import Directive, QuotingError, condor
 from sssjob.translators.base import ReadContext, Translator, WriteContext

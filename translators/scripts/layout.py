@@ -13,8 +13,8 @@ from decimal import ROUND_CEILING, Decimal
 from fractions import Fraction
 from typing import Final
 
-from sssjob.lexical import LexicalError
-from sssjob.model import Property
+from sssjob.document.lexical import LexicalError
+from sssjob.document.model import Property
 from sssjob.request.asked import AMOUNTS, GROUP, GROUPS, JOB, TASK
 from sssjob.request.geometry import Geometry
 from sssjob.request.layout import Layout

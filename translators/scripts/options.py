@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from sssjob.document.model import Document, Job, TaskGroup
 from sssjob.findings import Policy
-from sssjob.model import Document, Job, TaskGroup
 from sssjob.request.asked import Entry
 from sssjob.translators.base import WriteContext
 from sssjob.translators.scripts.asking import Asking

@@ -11,7 +11,7 @@ from dataclasses import replace
 from decimal import ROUND_CEILING, Decimal
 from typing import Final
 
-from sssjob.model import TaskGroup
+from sssjob.document.model import TaskGroup
 from sssjob.request.asked import JOB, Entry
 from sssjob.request.layout import Kind
 from sssjob.translators.scripts import _pbs

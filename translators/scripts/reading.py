@@ -11,9 +11,10 @@ from collections.abc import Iterable
 from decimal import Decimal
 from typing import Final
 
-from sssjob.element import Container, Property, Value
+from sssjob.document.element import Container, Property, Value
+from sssjob.document.model import CLASSES, Document, File, Job, Raw, TaskGroup
+from sssjob.document.units import from_bytes
 from sssjob.findings import Policy, Severity
-from sssjob.model import CLASSES, Document, File, Job, Raw, TaskGroup
 from sssjob.translators.base import ReadContext
 from sssjob.translators.scripts.copies import MARK, taken_back
 from sssjob.translators.scripts.grammars import Grammar, Kept
@@ -35,7 +36,6 @@ from sssjob.translators.scripts.rows import (
     of_part,
     place,
 )
-from sssjob.units import from_bytes
 
 __all__ = ["Reading", "read", "understand"]
 

@@ -8,18 +8,18 @@ from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Final
 
-from sssjob.element import NO_ATTRIBUTES, Property, new_property
+from sssjob.document.element import NO_ATTRIBUTES, Property, new_property
+from sssjob.document.model import Document
 from sssjob.lrm.variables import Facts
-from sssjob.model import Document
 from sssjob.request.asked import AMOUNTS, JOB, NEAREST, TASK, Target
 from sssjob.translators.scripts.grammars import TEXT, Grammar, file_reader
 from sssjob.translators.scripts.raw import Line, Option
 
 if TYPE_CHECKING:
-    from sssjob.element import Container, Item
-    from sssjob.places import Place as TextPlace
+    from sssjob.document.element import Container, Item
     from sssjob.translators.scripts.asking import Asking
     from sssjob.translators.scripts.reading import Reading
+    from sssjob.xml.places import Place as TextPlace
 
 __all__ = [
     "APPROXIMATED", "BYTES", "CONTRADICTORY", "DEAD", "DIALECT", "DROPPED", "INVENTED", "PARTS", "REFUSED",

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from sssjob.element import Container
+from sssjob.document.element import Container
+from sssjob.document.model import Document, JobDefaults
 from sssjob.findings import Policy
-from sssjob.model import Document, JobDefaults
 from sssjob.request.asked import JOB, policy_of
 from sssjob.templates.quoting import QuotingError, word
 from sssjob.translators.base import WriteContext
@@ -63,7 +63,7 @@ def asking_for(dialect: Dialect, document: Document, context: WriteContext) -> l
     policy = policy_of(document.root if isinstance(document.root, Container) else job,
                        context.policy or (Policy.WARN if came else Policy.REJECT))
     if isinstance(defaults, JobDefaults):
-        from sssjob.inherit import effective
+        from sssjob.document.inherit import effective
 
         job = effective(job, defaults, policy=policy.value).fold()
     whole = Asking(job, document, context, dialect, policy, None)

@@ -13,8 +13,8 @@ import signal
 from collections.abc import Callable
 from typing import Any, Final
 
+from sssjob.document.model import File
 from sssjob.lrm.flux.jobspec import Layout, faults
-from sssjob.model import File
 from sssjob.request.levels import request_of
 from sssjob.translators.scripts.base import APPROXIMATED, DROPPED, INVENTED, SITE, Asking
 from sssjob.translators.scripts.flux import duration

@@ -12,10 +12,10 @@ from collections.abc import Iterator
 from decimal import Decimal
 from typing import Any, Final
 
-from sssjob.element import new_property
+from sssjob.document.element import new_property
+from sssjob.document.model import File, Job, TaskGroup
 from sssjob.findings import Policy
 from sssjob.lrm.flux.jobspec import Layout, read_layout, read_task
-from sssjob.model import File, Job, TaskGroup
 from sssjob.translators.scripts.base import APPROXIMATED, DROPPED, Reading
 from sssjob.translators.specs._flux_constraints import as_text
 

@@ -11,9 +11,10 @@ from typing import Any
 
 from lxml import etree
 
-from sssjob.element import Container
+from sssjob.document.element import Container
+from sssjob.document.model import Job
+from sssjob.document.units import from_bytes
 from sssjob.findings import Policy
-from sssjob.model import Job
 from sssjob.translators.scripts.base import (
     APPROXIMATED,
     Reading,
@@ -35,7 +36,6 @@ from sssjob.translators.specs._jsdl_names import (
     TEXTS,
     local,
 )
-from sssjob.units import from_bytes
 
 __all__ = ["JobReader"]
 

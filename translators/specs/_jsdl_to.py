@@ -10,10 +10,10 @@ from typing import Any
 
 from lxml import etree
 
-from sssjob.element import Property
+from sssjob.document.element import Property
+from sssjob.document.model import Environment
 from sssjob.errors import RejectedError
 from sssjob.findings import Findings
-from sssjob.model import Environment
 from sssjob.request import request_of
 from sssjob.request.asked import AMOUNTS, GROUP, GROUPS, JOB, NEAREST, TASK
 from sssjob.translators.scripts.base import (
@@ -39,7 +39,7 @@ from sssjob.translators.specs._jsdl_names import (
     TEXTS,
     local,
 )
-from sssjob.xmlio import parse_tree
+from sssjob.xml.xmlio import parse_tree
 
 __all__ = ["Writer"]
 

@@ -10,11 +10,11 @@ from decimal import ROUND_HALF_UP, Decimal
 from typing import Final
 
 from psij import JobAttributes, JobSpec, ResourceSpecV1, StageIn, StageOut, StageOutFlags, StagingMode
-from sssjob.element import Container, new_property
+from sssjob.document.element import Container, new_property
+from sssjob.document.model import Environment, Job, Requested, TaskDefaults, TaskGroup
+from sssjob.document.units import from_bytes
 from sssjob.findings import Findings
-from sssjob.model import Environment, Job, Requested, TaskDefaults, TaskGroup
 from sssjob.translators.scripts.grammars import literal_name
-from sssjob.units import from_bytes
 
 __all__ = ["REFERENCE", "from_spec"]
 

@@ -11,17 +11,17 @@ from decimal import ROUND_CEILING, Decimal
 from typing import Any
 
 from psij import InvalidJobException, ResourceSpecV1
-from sssjob.element import Property, new_property
+from sssjob.document.element import Property, new_property
+from sssjob.document.lexical import LexicalError
+from sssjob.document.model import Job, Requested, TaskGroup
+from sssjob.document.units import to_bytes
 from sssjob.findings import Findings, Policy
-from sssjob.lexical import LexicalError
-from sssjob.model import Job, Requested, TaskGroup
 from sssjob.request.asked import AMOUNTS, GROUP, GROUPS, JOB, TASK, Asked, Entry, Target, policy_of
 from sssjob.request.geometry import Geometry, distribution_of
 from sssjob.request.layout import Layout
 from sssjob.request.levels import request_of
 from sssjob.request.totals import COUNTED
 from sssjob.request.tree import number_of, per_of
-from sssjob.units import to_bytes
 
 __all__ = ["Resources", "merged"]
 

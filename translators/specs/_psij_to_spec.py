@@ -22,9 +22,9 @@ from psij import (
     StageOutFlags,
     StagingMode,
 )
-from sssjob.element import Container, Property
+from sssjob.document.element import Container, Property
+from sssjob.document.model import Job, TaskGroup
 from sssjob.findings import Findings, Policy
-from sssjob.model import Job, TaskGroup
 from sssjob.request.asked import (
     FACTS,
     JOB,

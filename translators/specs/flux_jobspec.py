@@ -13,12 +13,12 @@ import re
 import shlex
 from typing import Any, Final
 
-from sssjob.element import Container
+from sssjob.document.element import Container
+from sssjob.document.model import Document, File, Raw
 from sssjob.errors import UsageError
 from sssjob.findings import Policy
 from sssjob.lrm.flux.errors import ProtocolError
 from sssjob.lrm.flux.jobspec import Level, faults
-from sssjob.model import Document, File, Raw
 from sssjob.translators.base import ReadContext, Translator, WriteContext
 from sssjob.translators.recognise import Fit, Sample, by_keys
 from sssjob.translators.scripts.base import (

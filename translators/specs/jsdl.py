@@ -11,7 +11,7 @@ from collections.abc import Mapping
 
 from lxml import etree
 
-from sssjob.model import Document
+from sssjob.document.model import Document
 from sssjob.translators.base import ReadContext, Translator, WriteContext
 from sssjob.translators.recognise import Fit, Sample, by_root
 from sssjob.translators.scripts.base import (
@@ -23,7 +23,7 @@ from sssjob.translators.scripts.base import (
 from sssjob.translators.specs._jsdl_from import JobReader
 from sssjob.translators.specs._jsdl_names import FORMAT, JSDL
 from sssjob.translators.specs._jsdl_to import Writer
-from sssjob.xmlio import parse_tree
+from sssjob.xml.xmlio import parse_tree
 
 __all__ = ["TRANSLATOR", "files", "read", "write"]
 

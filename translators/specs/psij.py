@@ -12,11 +12,11 @@ from collections.abc import Iterator
 from typing import Final
 
 from psij import InvalidJobException, JSONSerializer
-from sssjob.element import new_property
+from sssjob.document.element import new_property
+from sssjob.document.inherit import effective
+from sssjob.document.model import Document, Job, JobGroup
 from sssjob.findings import Findings, Policy
-from sssjob.inherit import effective
 from sssjob.limits import Limits
-from sssjob.model import Document, Job, JobGroup
 from sssjob.request.asked import FACTS, Target, policy_of
 from sssjob.translators.base import ReadContext, Translator, WriteContext
 from sssjob.translators.recognise import by_keys

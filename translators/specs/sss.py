@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
-from sssjob.model import Document
-from sssjob.reader import read_document
+from sssjob.document.model import Document
 from sssjob.translators.base import ReadContext, Translator, WriteContext
 from sssjob.translators.recognise import Fit, Sample, by_root
+from sssjob.xml.reader import read_document
 
 if TYPE_CHECKING:
-    from sssjob.large import Large
+    from sssjob.validation.large import Large
 
 __all__ = ["TRANSLATOR", "read", "write"]
 
@@ -28,13 +28,13 @@ def read(data: bytes, context: ReadContext) -> Document:
 
 def write(document: Document, context: WriteContext) -> str:
     """The XML of a document in the profile of the context."""
-    from sssjob.writer import write_document
+    from sssjob.xml.writer import write_document
 
     return write_document(document, profile=context.profile, findings=context.findings, policy=context.policy)
 
 
 def _pieces(large: Large, context: WriteContext) -> Iterator[str]:
-    from sssjob._group_writing import xml_pieces
+    from sssjob.validation._group_writing import xml_pieces
 
     return xml_pieces(large, profile=context.profile, findings=context.findings, policy=context.policy)
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
+from sssjob.document.model import Document
 from sssjob.errors import UsageError
-from sssjob.model import Document
 from sssjob.translators.base import ReadContext, Translator, WriteContext
 from sssjob.translators.recognise import by_keys
-from sssjob.twin import ROOTS, from_json, to_json
+from sssjob.xml.twin import ROOTS, from_json, to_json
 
 if TYPE_CHECKING:
-    from sssjob.large import Large
+    from sssjob.validation.large import Large
 
 __all__ = ["TRANSLATOR", "read", "write"]
 
@@ -34,7 +34,7 @@ def write(document: Document, context: WriteContext) -> str:
 
 
 def _pieces(large: Large, context: WriteContext) -> Iterator[str]:
-    from sssjob._group_writing import json_pieces
+    from sssjob.validation._group_writing import json_pieces
 
     return json_pieces(large, indent=_indent(context))
 

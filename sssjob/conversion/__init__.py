@@ -1,0 +1,1 @@
+"""From one format to another: what a file is, what it becomes, and how two documents differ."""

@@ -1,0 +1,218 @@
+"""Site profiles: what no text can say and only a site knows, read from TOML. Readers and writers get it with their
+context; where it answers, a finding of the kind site-dependent is not needed.
+
+    name = "alpha"
+    machine = "alpha"
+    timezone = "Europe/Berlin"
+    cores_per_node = 48
+
+    [map.Queue]
+    debug = "test"
+
+    [modules]
+    "gcc/9" = "GCC/9.3.0"
+
+    [lsf]
+    unit_for_limits = "MB"
+
+    [sge.pe.mpi]
+    allocation_rule = "$fill_up"
+
+    [options.acme]
+    flavour = "sweet"
+
+All keys are in docs/profiles.md.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
+from zoneinfo import ZoneInfo
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    StringConstraints,
+    ValidationError,
+)
+
+from sssjob.document.element import Container, Property
+from sssjob.document.vocabulary import ELEMENTS
+from sssjob.errors import SSSJobError
+from sssjob.xml._toml import TOMLError, read_toml
+
+if TYPE_CHECKING:
+    from sssjob.document.model import Document
+
+__all__ = ["LSF", "SGE", "ParallelEnvironment", "Site", "SiteError", "read_site"]
+
+#: Properties whose values are names that a site gives.
+_NAMED: Final = frozenset(e.name for e in ELEMENTS if e.type == "String")
+_ALIASES: Final = {alias: e.name for e in ELEMENTS for alias in e.aliases}
+
+
+class SiteError(SSSJobError, ValueError):
+    """A site profile that is wrong. problems: ``sge.pe.mpi.allocation_rule: ...``, one each."""
+
+    def __init__(self, path: str, problems: list[str]) -> None:
+        self.path, self.problems = path, tuple(problems)
+        super().__init__("; ".join(f"{path}: {p}" for p in problems[:20]))
+
+
+def _zone(key: object) -> ZoneInfo:
+    try:
+        return ZoneInfo(str(key))
+    except (OSError, ValueError, LookupError):
+        raise ValueError(f"{key!r} is no time zone, as Europe/Berlin") from None
+
+
+def _printable(text: str) -> str:
+    if not text.isprintable():
+        raise ValueError("holds a control character")
+    return text
+
+
+def _property(name: str) -> str:
+    """3.1.0's name of a property that holds a name."""
+    found = _ALIASES.get(name, name)
+    if found not in _NAMED:
+        raise ValueError(f"{name!r} is no property that holds a name, as Queue or Project")
+    return found
+
+
+def _rule(text: object) -> object:
+    if isinstance(text, int) and not isinstance(text, bool) and text > 0:
+        return text
+    if text in ("$pe_slots", "$fill_up", "$round_robin"):
+        return text
+    raise ValueError("$pe_slots, $fill_up, $round_robin or a number of slots a host")
+
+
+Name = Annotated[str, StringConstraints(min_length=1, max_length=200), AfterValidator(_printable)]
+Replaced = Annotated[str, StringConstraints(max_length=200), AfterValidator(_printable)]
+Count = Annotated[int, Field(strict=True, ge=1, le=1_000_000)]
+
+
+class _Table(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, arbitrary_types_allowed=True)
+
+
+class LSF(_Table):
+    """unit_for_limits: LSF_UNIT_FOR_LIMITS, the unit of memory without a suffix, in -M, -v, -F and in rusage[mem]
+    (lsf.conf(5)); suffixes: whether the release reads them (10.1.0.2 and later)."""
+
+    unit_for_limits: Literal["KB", "MB", "GB", "TB", "PB", "EB"] | None = None
+    suffixes: bool | None = None
+
+
+class ParallelEnvironment(_Table):
+    """One parallel environment of Grid Engine. allocation_rule: how its slots are spread over hosts (sge_pe(5)); a
+    number: so many on each."""
+
+    allocation_rule: Annotated[int | str, BeforeValidator(_rule)]
+
+
+class SGE(_Table):
+    """pe: name -> parallel environment, those to be preferred first; h_vmem_per_slot: whether h_vmem is multiplied by
+    the slots (complex(5), consumable YES)."""
+
+    pe: dict[Name, ParallelEnvironment] = Field(default_factory=dict)
+    h_vmem_per_slot: bool | None = None
+
+    def smp(self) -> str | None:
+        """The first environment that puts all slots on one host."""
+        return next((n for n, pe in self.pe.items() if pe.allocation_rule == "$pe_slots"), None)
+
+    def spread(self, per_host: int | None) -> str | None:
+        """The first one that puts so many slots on each host; without a number, one that fills up or goes round."""
+        rules = ("$fill_up", "$round_robin") if per_host is None else (per_host,)
+        return next((n for n, pe in self.pe.items() if pe.allocation_rule in rules), None)
+
+
+class Site(_Table):
+    """What one site knows. map: property -> name there -> name here, an empty one leaves it out; modules: likewise of
+    environment modules; options: format -> its options; all others: see docs/profiles.md."""
+
+    name: Name
+    machine: Name | None = None
+    timezone: Annotated[ZoneInfo, BeforeValidator(_zone)] | None = None
+    cores_per_node: Count | None = None
+    map: dict[Annotated[str, AfterValidator(_property)], dict[Name, Replaced]] = Field(default_factory=dict)
+    modules: dict[Name, Replaced] = Field(default_factory=dict)
+    lsf: LSF = Field(default_factory=LSF)
+    sge: SGE = Field(default_factory=SGE)
+    options: dict[Name, dict[Name, Replaced]] = Field(default_factory=dict)
+
+    def stamp(self, local: int) -> int | None:
+        """Epoch seconds of what the clock of the site shows, given as if it were UTC; None: the zone is not known."""
+        if self.timezone is None:
+            return None
+        shown = datetime.fromtimestamp(local, UTC).replace(tzinfo=self.timezone)
+        return int(shown.timestamp())
+
+    def clock(self, stamp: int) -> int | None:
+        """What the clock of the site shows at a moment, as if it were UTC; the way back of ``stamp``."""
+        if self.timezone is None:
+            return None
+        offset = datetime.fromtimestamp(stamp, self.timezone).utcoffset()
+        return stamp + int(offset.total_seconds() if offset is not None else 0)
+
+    def defaults(self, format: str, kind: str) -> Mapping[str, str]:
+        """Options of a format that nobody has given: those of its table, and of records the machine and the zone."""
+        made = dict(self.options.get(format, {}))
+        if kind == "record":
+            made |= {"machine": self.machine} if self.machine else {}
+            made |= {"timezone": self.timezone.key} if self.timezone is not None else {}
+        return made
+
+    def rename(self, document: Document) -> None:
+        """Put this site's names in place of the others', in all bodies of a document."""
+        if self.map:
+            for body in document.bodies():
+                self._renamed(body, getattr(document, "origins", {}))
+
+    def _renamed(self, scope: Container, origins: dict[int, Any]) -> None:
+        kept: list[Any] = []
+        for item in scope.items:
+            if isinstance(item, Container):
+                self._renamed(item, origins)
+            elif isinstance(item, Property) and (new := self.map.get(item.tag, {}).get(item.text)) is not None:
+                if not new:
+                    continue
+                made = item.replace(new)
+                if id(item) in origins:
+                    origins[id(made)] = (made, origins[id(item)][1])
+                item = made
+            kept.append(item)
+        scope.items = kept
+
+
+def read_site(data: bytes | str, path: str = "-") -> Site:
+    """The site of a TOML text. Raises SiteError with every problem and the path of its key."""
+    try:
+        return Site.model_validate(read_toml(data))
+    except ValidationError as error:
+        raise SiteError(path, [_problem(e) for e in error.errors()]) from None
+    except TOMLError as error:
+        raise SiteError(path, [str(error)]) from None
+
+
+def _problem(error: Any) -> str:
+    """``sge.pe.mpi.allocation_rule: ...``"""
+    steps = [p for p in error["loc"] if p != "[key]"]
+    path = "".join(f"[{p}]" if isinstance(p, int) else f".{_key(p)}" for p in steps).lstrip(".")
+    message = str(error["msg"]).removeprefix("Value error, ")
+    if error["type"] == "extra_forbidden":
+        message = "no such key"
+    return f"{path}: {message}" if path else message
+
+
+def _key(name: str) -> str:
+    """A key as TOML spells it."""
+    return name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else f'"{name}"'

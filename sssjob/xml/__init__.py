@@ -1,0 +1,1 @@
+"""Documents as text: reading and writing XML, its JSON twin, profiles, places and schemas."""

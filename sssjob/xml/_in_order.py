@@ -1,0 +1,217 @@
+"""Whether a document that was made or changed by hand would be read again as it is, and if not, why.
+
+A quick look says of most documents that all is in order: names, types, attributes and words are those of the
+vocabulary. Of all others the text is written and handed to the reader, whose findings these are: so a document is
+judged by one set of rules, however it came to be.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from decimal import Decimal
+from functools import cache, lru_cache
+from typing import Final
+
+from sssjob.document.element import Container, Property, Raw
+from sssjob.document.lexical import LexicalError
+from sssjob.document.model import Document
+from sssjob.document.values import attribute_text, invisible, known_unit, writable
+from sssjob.document.vocabulary import AWARENESS, CONTAINERS, Element
+from sssjob.errors import RejectedError
+from sssjob.findings import Finding, Findings, Policy
+from sssjob.limits import LIMITS
+from sssjob.xml._scopes import scope_of
+
+__all__ = ["attributes_fit", "classes_of", "in_order", "reread", "tell_made"]
+
+_CLASSES: Final[dict[str, type]] = {"String": str, "Integer": int, "Float": Decimal, "Boolean": bool, "DateTime": int,
+                                    "Duration": int}
+_HIGHEST: Final = 10 ** LIMITS.digits
+
+
+@cache
+def classes_of(container: str) -> tuple[dict[str, type], dict[str, type]]:
+    """Name of a property that may stand in a container -> class of its values; the same of those alone that may stand
+    there without attributes."""
+    rows = {name: row for name, (row, _) in scope_of(container, False).rows.items()}
+    return ({name: _CLASSES[row.type] for name, row in rows.items()},
+            {name: _CLASSES[row.type] for name, row in rows.items() if not any(a.required for a in row.attributes)})
+
+
+@lru_cache(maxsize=20_000)
+def attributes_fit(container: str, tag: str, attributes: tuple[tuple[str, str], ...]) -> bool:
+    """Whether a property of that name may have these attributes there, spelt as they are."""
+    scope = scope_of(container, True)
+    allowed = scope.attributes.get(tag)
+    if allowed is None:
+        return False
+    row, given = scope.rows[tag][0], dict(attributes)
+    for name, text in attributes:
+        rule = allowed.get(name)
+        if rule is None or not isinstance(text, str) or not writable(text):
+            return False
+        if rule is AWARENESS:
+            if text not in AWARENESS.values:
+                return False
+            continue
+        try:
+            canonical, _, known = attribute_text(rule, text, False)
+        except LexicalError:
+            return False
+        if not known or canonical != text:
+            return False
+    units = given.get("units")
+    return all(a.name in given for a in row.attributes if a.required) and not (
+        units is not None and row.unit and not known_unit(units))
+
+
+@dataclass(frozen=True, slots=True)
+class _Form:
+    """What the values of a property have to be, from its row: looked at for every property of every document.
+
+    kinds: their classes; longest: characters of a text; least: of a number, None for any; demanding: it has to have an
+    attribute.
+    """
+
+    kinds: frozenset[type]
+    longest: int
+    identifier: bool
+    verbatim: bool
+    may_be_empty: bool
+    least: int | Decimal | None
+    demanding: bool
+
+
+def _form(row: Element) -> _Form:
+    kinds = {_CLASSES[row.type], *([int] if row.type == "Float" else []), *([str] if row.name == "Network" else [])}
+    return _Form(frozenset(kinds), LIMITS.identifier if row.identifier else LIMITS.text, row.identifier, row.verbatim,
+                 row.may_be_empty, row.minimum if row.type not in ("DateTime", "Duration") else 0,
+                 any(a.required for a in row.attributes))
+
+
+@cache
+def _forms(container: str) -> dict[str, _Form]:
+    """Name of a property that may stand in a container -> its form."""
+    return {name: _form(row) for name, (row, _) in scope_of(container, False).rows.items()}
+
+
+def in_order(document: Document) -> bool:
+    """Whether the reader would say nothing about any container of a document."""
+    stack = list(document.bodies())
+    seen: dict[str, set[int]] = {}      # by kind of container: properties are shared by all places with the same text
+    while stack:
+        container = stack.pop()
+        if not _container_fits(container, seen.setdefault(container.tag, set()), stack):
+            return False
+    return True
+
+
+def _container_fits(container: Container, seen: set[int], inside: list[Container]) -> bool:
+    """Whether all of one container is in order, but for what is inside its children, which are put with those that are
+    still to be looked at. seen: properties that are in order."""
+    tag, items = container.tag, container.items
+    scope = scope_of(tag, False)
+    for name, text in container.attributes.items() if container.attributes else ():
+        own = scope.own.get(name)
+        if own is None or (own.values and text not in own.values) or (
+                own.type == "Boolean" and text not in ("true", "false")):
+            return False
+    if container.reference is not None:
+        return CONTAINERS[tag].reference and not items and bool(container.reference.strip())
+    if not items:
+        return tag == "Environment" and bool(container.attributes)
+    forms = _forms(tag)
+    for item in items:
+        if isinstance(item, Property):
+            known = id(item)
+            if known in seen:
+                continue
+            form = forms.get(item.tag)
+            if form is None or not _property_fits(tag, item, form):
+                return False
+            seen.add(known)
+        elif isinstance(item, Raw) or item.tag not in scope.containers:
+            return False
+        else:
+            inside.append(item)
+    return not (scope.single and scope.repeats(items))
+
+
+def _property_fits(container: str, p: Property, form: _Form) -> bool:
+    value = p.value
+    if value.__class__ not in form.kinds:
+        return False
+    if isinstance(value, str):
+        plain = value.isprintable() and 0 < len(value) <= form.longest and " " not in (value[0], value[-1])
+        if not plain and not _text_fits(value, form):
+            return False
+    elif (isinstance(value, Decimal) and not _digits_fit(value)) or (
+            form.least is not None and value < form.least) or not -_HIGHEST < value < _HIGHEST:
+        return False
+    return attributes_fit(container, p.tag, tuple(p.attributes.items())) if p.attributes else not form.demanding
+
+
+def _text_fits(text: str, form: _Form) -> bool:
+    if not text.isprintable() and (form.identifier or not writable(text)) and (
+            invisible(text) is not None or not writable(text)):
+        return False
+    bare = text.strip()
+    return len(text) <= form.longest and (form.verbatim or bare == text) and (form.may_be_empty or bare != "")
+
+
+def _digits_fit(value: Decimal) -> bool:
+    return value.is_finite() and -200 < value.adjusted() < 200 and len(format(value, "f")) <= LIMITS.digits
+
+
+# --- what is not in order -----------------------------------------------------------------------------------------
+
+def tell_made(document: Document, findings: Findings, profile: str = "liberal") -> None:
+    """Record what is wrong with what was made or changed by hand, without what was found when the document was read."""
+    if in_order(document):
+        return
+    from sssjob.xml.writer import text_of
+
+    written = Findings()
+    text = text_of(document, written)
+    if written.rejected:                # what XML cannot hold cannot be read again
+        _tell([f for f in written if f.rejects], findings)
+    else:
+        reread(document, text, findings, profile=profile)
+
+
+def reread(document: Document, text: str, findings: Findings, policy: Policy | None = None,
+           profile: str = "liberal") -> None:
+    """Record what the reader says of the text that was written of a document, without what it said of the document
+    itself when that was read. Nothing where more was found then than is kept: nobody can say what is new.
+
+    policy: instead of the one that the document was read with.
+    """
+    from sssjob.xml.reader import read_document
+
+    if document.findings is not None and document.findings.overflow:
+        return
+
+    try:
+        again = read_document(text, profile=profile, policy=policy or document.policy).findings
+        all_told = list(again or ())
+    except RejectedError as error:
+        all_told = list(error.findings)
+    known = Counter(map(_said, document.findings or ()))
+    new = []
+    for finding in all_told:
+        if known[_said(finding)] > 0:
+            known[_said(finding)] -= 1
+        else:
+            new.append(finding)
+    _tell(new, findings)
+
+
+def _tell(new: list[Finding], findings: Findings) -> None:
+    """Record findings of ``reread``: their paths are those of the document, their lines those of a text nobody saw."""
+    for f in new:
+        findings.add(f.rule, f.subject, f.message, severity=f.severity, path=f.path, hint=f.hint)
+
+
+def _said(finding: Finding) -> tuple[str, str, str]:
+    return finding.rule, finding.subject, finding.message

@@ -1,0 +1,68 @@
+"""TOML that is none, or that its parser would take for ever: each is one line of one exception."""
+
+from __future__ import annotations
+
+import ast
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+
+from sssjob.accounting.privacy import PrivacyError, read_privacy
+from sssjob.accounting.rates import RatesError, read_rates
+from sssjob.conversion.site import SiteError, read_site
+from sssjob.limits import LIMITS
+from sssjob.xml._toml import TOMLError, read_toml
+
+#: text -> how the message begins.
+BAD = {
+    "x = ": "not TOML: Invalid value",
+    "x = 1\nx = 2": "not TOML: Cannot overwrite a value",
+    "x = " + "9" * 5000: "not TOML: Exceeds the limit (4300 digits)",
+    "x = 0x" + "f" * 5_000 + "g": "not TOML: ",
+    "x = 2026-13-01": "not TOML: ",
+    "x = " + "[" * 5000: "nested too deep",
+    "x = " + "{a = " * 5000: "nested too deep",
+    ".".join("a" * 101) + " = 1": "nested deeper than depth = 100",
+    "[" + " . ".join(['"a"'] * 50_000) + "]": "nested deeper than depth = 100",
+    "x = {" + ".".join("a" * 400_000) + " = 1}": "nested deeper than depth = 100",
+    "# " * (LIMITS.toml_bytes // 2 + 1): "longer than toml_bytes = 1048576 bytes",
+}
+
+
+@pytest.mark.parametrize("text", BAD, ids=[m[:30] for m in BAD.values()])
+def test_what_is_refused(text: str) -> None:
+    with pytest.raises(TOMLError) as caught:
+        read_toml(text)
+    assert str(caught.value).startswith(BAD[text])
+
+
+@pytest.mark.parametrize("text", BAD, ids=[m[:30] for m in BAD.values()])
+def test_every_reader_of_a_profile_refuses_the_same(text: str) -> None:
+    with pytest.raises(SiteError) as site:
+        read_site(text, "p")
+    with pytest.raises(RatesError) as rates:
+        read_rates(text, "p")
+    with pytest.raises(PrivacyError) as privacy:
+        read_privacy(text.encode(), "p")
+    assert str(site.value) == str(rates.value) == str(privacy.value) and str(site.value).startswith(f"p: {BAD[text]}")
+
+
+def test_what_is_taken() -> None:
+    """Also what only looks like a key of many parts at first sight, and names that hold points."""
+    assert read_toml(b'x = 1.5\n"a.b".c = 2', parse_float=Decimal) == {"x": Decimal("1.5"), "a.b": {"c": 2}}
+    assert read_toml(".".join("a" * 100) + " = 1")["a"]["a"]
+    assert read_toml('x = "' + "." * 1000 + '" # ' + ". . " * 1000) == {"x": "." * 1000}
+    with pytest.raises(TOMLError, match="not UTF-8"):
+        read_toml(b"x = '\xff'")
+
+
+def test_nobody_else_reads_toml() -> None:
+    """One reader, so that what was learnt of one text holds for all."""
+    root = Path(__file__).parents[2]
+    others = [str(path.relative_to(root)) for room in ("sssjob", "translators", "psij", "schemas")
+              for path in sorted((root / room).rglob("*.py"))
+              if not any(part.is_symlink() for part in path.parents)
+              and any(isinstance(node, ast.Import) and any(a.name in ("tomllib", "tomli") for a in node.names)
+                      for node in ast.walk(ast.parse(path.read_text())))]
+    assert others == ["sssjob/xml/_toml.py"]
