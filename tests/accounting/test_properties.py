@@ -104,6 +104,8 @@ def test_exact_and_recomputable(rates: RateSet, amounts: Amounts, start: int, sp
 @settings(max_examples=50)
 @given(rate_sets(), AMOUNTS_OF_A_JOB, STARTS, SPANS)
 def test_quote_of_the_actual_is_the_charge(rates: RateSet, amounts: Amounts, start: int, span: int) -> None:
+    """Of a job in which each node has a processor, as each has when it is asked for."""
+    amounts = amounts | {"Processors": max(amounts["Processors"], amounts["NodeCount"])}
     job = delivered(amounts, start, span)
     job.items.append(block(Requested(), amounts, span))
     charged, quoted = charge(job, rates), quote(job, rates)
