@@ -7,7 +7,7 @@ from decimal import Decimal
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from sssjob.document.model import Document, Environment, Job, Requested, TaskGroup, new_property
@@ -76,6 +76,7 @@ PARTS = st.lists(st.sampled_from([
 
 
 @settings(max_examples=500)
+@example(("sections", "_SIMPLE"), "span[hosts=1]rusage")
 @given(st.sampled_from([("sections", "_SIMPLE"), ("conditions", "_SIMPLE_TERM")]), PARTS)
 def test_plain_expressions_of_lsf_are_read_as_all_others(names: tuple[str, str], text: str) -> None:
     def read() -> object:

@@ -18,10 +18,11 @@ SECTIONS: Final = ("select", "order", "rusage", "span", "same", "cu", "affinity"
 #: Brackets within brackets.
 DEEP: Final = 50
 _SECTION: Final = re.compile(rf"\s*({'|'.join(SECTIONS)})\s*\[", re.ASCII)
+# No group is repeated possessively here: before Python 3.11.5 such a group keeps what a last try that failed has eaten.
 #: Sections without any quote in them, and no bracket but pairs of round ones side by side.
 _TEXT: Final = r"[^\"'\[\](){}]*+"
-_ONE: Final = re.compile(rf"({'|'.join(SECTIONS)})\s*\[({_TEXT}(?:\({_TEXT}\){_TEXT})*+)\]", re.ASCII)
-_SIMPLE: Final = re.compile(rf"(?:\s*+{_ONE.pattern})++\s*", re.ASCII)
+_ONE: Final = re.compile(rf"({'|'.join(SECTIONS)})\s*\[({_TEXT}(?:\({_TEXT}\){_TEXT})*)\]", re.ASCII)
+_SIMPLE: Final = re.compile(rf"(?:\s*+{_ONE.pattern})+\s*", re.ASCII)
 _CLOSES: Final = {"[": "]", "(": ")", "{": "}"}
 
 

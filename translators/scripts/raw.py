@@ -77,7 +77,7 @@ def lines_of(text: str) -> Iterator[Line]:
 _SLURM_SIGN: Final = re.compile("[\"'\\\\#]")
 _PBS_SIGN: Final = re.compile("[\"'\\\\]")
 _QUOTED_SIGN: Final = re.compile("[\"'#]")
-_QUOTED_WORD: Final = re.compile(r"""(?:[^\s"']++|"[^"]*+"|'[^']*+')++""")
+_QUOTED_WORD: Final = re.compile(r"""(?:[^\s"']++|"[^"]*+"|'[^']*+')+""")
 _QUOTES: Final = re.compile(r""""([^"]*)"|'([^']*)'""")
 _BLANKS: Final = re.compile(r"\s*")
 
