@@ -99,7 +99,7 @@ def picture(finding: Finding) -> list[str]:
     room = width(sys.stderr) - 5
     if not finding.column:
         return ["    " + escape(source.strip(), room - 1)]
-    from sssjob.xml.xmlio import LEFT
+    from sssjob.xml.encoding import LEFT
 
     cut = source.startswith("…") and finding.column > LEFT + 1
     at = min(LEFT + 1 if cut else finding.column - 1, len(source))

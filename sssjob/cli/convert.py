@@ -187,9 +187,11 @@ class _One:
 
     def _blob(self, document: Document, policy: Policy | None) -> bytes | None:
         """The same of a format that is no text; None for all others."""
+        writer = self.how.writer
+        if writer.kind != "record":
+            return None
         from sssjob.translators.records.base import RecordTranslator, effective_jobs
 
-        writer = self.how.writer
         if not isinstance(writer, RecordTranslator) or writer.blobs is None:
             return None
         findings = Findings(document.path)
@@ -236,6 +238,8 @@ class _One:
 
     def _streamed(self, reader: Translator, source: Source, context: ReadContext, output: str) -> int | None:
         """Records converted job by job, then their counts; None where one of the formats cannot be streamed."""
+        if reader.kind != "record":
+            return None         # what records take need not be imported
         from sssjob.translators.records.stream import opened as jobs_of
         from sssjob.translators.records.stream import pieces, streams, sums
 

@@ -140,9 +140,11 @@ class Conversion:
     @property
     def in_pieces(self) -> bool:
         """Whether the format can be written piece by piece."""
+        writer = self.writer
+        if writer.kind != "record":
+            return writer.pieces is not None
         from sssjob.translators.records.base import RecordTranslator
 
-        writer = self.writer
         return writer.pieces is not None or (
             isinstance(writer, RecordTranslator) and (writer.blobs or writer.texts) is not None)
 

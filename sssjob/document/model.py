@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 
 __all__ = [
     "CLASSES", "Container", "Delivered", "Document", "Environment", "File", "Item", "Job", "JobDefaults", "JobGroup",
-    "Property", "Raw", "Requested", "Task", "TaskDefaults", "TaskGroup", "TaskGroupDefaults", "Value", "new_property",
+    "Property", "Raw", "Requested", "Task", "TaskDefaults", "TaskGroup", "TaskGroupDefaults", "Value",
+    "bodies_of", "new_property",
 ]
 
 _C = TypeVar("_C", bound=Container)
@@ -269,6 +270,17 @@ class File:
         return self.text.encode("utf-8")
 
 
+def bodies_of(root: Container | Raw) -> Iterator[Container]:
+    """The outermost containers of a document: its root, or those inside the envelope."""
+    stack: list[Any] = [root]
+    while stack:
+        node = stack.pop()
+        if isinstance(node, Container):
+            yield node
+        elif isinstance(node, Raw):
+            stack.extend(reversed(node.children))
+
+
 @dataclass(slots=True)
 class Document:
     """A whole document: its root, the Files beside it, and what was found while reading.
@@ -301,13 +313,7 @@ class Document:
 
     def bodies(self) -> Iterator[Container]:
         """The outermost containers: the root itself, or those inside the envelope."""
-        stack: list[Any] = [self.root]
-        while stack:
-            node = stack.pop()
-            if isinstance(node, Container):
-                yield node
-            elif isinstance(node, Raw):
-                stack.extend(reversed(node.children))
+        return bodies_of(self.root)
 
     def groups(self) -> Iterator[JobGroup]:
         """The job groups of the document."""

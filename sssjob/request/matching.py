@@ -9,12 +9,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
-from typing import Final, Literal
+from typing import TYPE_CHECKING, Final, Literal
 
 from sssjob.document.element import Property
 from sssjob.document.lexical import LexicalError, LimitError
 from sssjob.document.nodeset import NodeSet
-from sssjob.document.patterns import Pattern, compile_pattern
 from sssjob.document.units import UnknownUnit, byte_factor
 from sssjob.document.vocabulary import ELEMENTS
 from sssjob.findings import Findings
@@ -35,8 +34,12 @@ from sssjob.request.tree import (
     identity_of,
     names_of,
     number_of,
+    pattern_of,
     per_of,
 )
+
+if TYPE_CHECKING:
+    from sssjob.document.patterns import Pattern
 
 State = Literal["met", "not", "absent"]
 
@@ -241,7 +244,7 @@ class Matcher:
         if given.attributes:
             shown += "".join([f" {given.get(a)}" for a in ("units", "metric", "context") if given.get(a)])
         if p.op == "Match":
-            met = compile_pattern(p.text, self.limits).matches(given.text)
+            met = pattern_of(p.text, self.limits).matches(given.text)
             return ("met" if met else "not"), shown, ""
         row = ROWS.get(p.tag)
         if row is not None and row.type == "String":
@@ -384,10 +387,10 @@ def _compare(op: str | None, offered: Fraction | Decimal, wanted: Fraction | Dec
 
 def _meets(wanted: NodeSet | Pattern | tuple[str, ...], offered: str | NodeSet, limits: Limits) -> bool:
     """Whether any name offered is among those wanted."""
+    if not isinstance(wanted, NodeSet | tuple):
+        return any(map(wanted.matches, (offered,) if isinstance(offered, str) else offered))
     if isinstance(offered, str):
-        return wanted.matches(offered) if isinstance(wanted, Pattern) else offered in wanted
-    if isinstance(wanted, Pattern):
-        return any(map(wanted.matches, offered))
+        return offered in wanted
     if isinstance(wanted, tuple):
         return any(name in offered for name in wanted)
     small, large = (wanted, offered) if wanted.count < offered.count else (offered, wanted)

@@ -10,16 +10,18 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from sssjob.document.element import Container, Property, Value
 from sssjob.document.lexical import LexicalError, LimitError
 from sssjob.document.nodeset import NodeSet
-from sssjob.document.patterns import Pattern, compile_pattern
 from sssjob.document.units import known_factor
 from sssjob.document.vocabulary import ELEMENTS
 from sssjob.findings import Findings
 from sssjob.limits import LIMITS, Limits
+
+if TYPE_CHECKING:
+    from sssjob.document.patterns import Pattern
 
 #: The path of a container, or what spells it: most containers have no finding.
 Path = str | Callable[[], str]
@@ -378,13 +380,22 @@ def _weight(p: Property, place: _Place) -> int:
 
 # --- values -------------------------------------------------------------------------------------------------------
 
+def pattern_of(text: str, limits: Limits = LIMITS) -> Pattern:
+    """The pattern of a text. What reads patterns is imported for the first of them: most requests have none.
+
+    Raises LexicalError (PatternError, LimitError) for what is malformed or too large."""
+    from sssjob.document.patterns import compile_pattern
+
+    return compile_pattern(text, limits)
+
+
 def names_of(p: Property, limits: Limits = LIMITS) -> NodeSet | Pattern | tuple[str, ...]:
     """The names in a Node or Feature: a set (Range), a pattern (Pattern, or op Match), or literal ones (section 6.1).
 
     Raises LexicalError (PatternError, LimitError) for what is malformed or too large."""
     how, text = p.get("aggregation"), p.text
     if how == "Pattern" or p.op == "Match":
-        return compile_pattern(text, limits)
+        return pattern_of(text, limits)
     if how == "Range":
         return NodeSet.parse_range(text, limits)
     if how == "List":
@@ -437,7 +448,7 @@ def check_property(p: Property, findings: Findings, *, limits: Limits = LIMITS, 
                 place.add("SSS110", p.tag, f"{p.tag} names {names.count} nodes, more than the limit nodes "
                                            f"({limits.nodes})", p)
         elif p.op == "Match":
-            compile_pattern(p.text, limits)
+            pattern_of(p.text, limits)
     except LimitError as error:
         place.add("SSS110", p.tag, f"{p.tag}: {error}", p)
     except LexicalError as error:

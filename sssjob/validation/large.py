@@ -31,9 +31,9 @@ from sssjob.validation._sections import Counts, Section, Told, finished, told_on
 from sssjob.xml._in_order import tell_made
 from sssjob.xml._parts import Frame, Part, frame_of, part_at, parts
 from sssjob.xml._twin_writing import RAW, add_run
+from sssjob.xml.encoding import LEFT, excerpt
 from sssjob.xml.profiles import profile as profile_of
 from sssjob.xml.reader import read_document
-from sssjob.xml.xmlio import LEFT, excerpt
 
 if TYPE_CHECKING:
     from sssjob.conversion.site import Site

@@ -16,7 +16,7 @@ from typing import BinaryIO, Final
 
 from sssjob.findings import Policy
 from sssjob.limits import Limits
-from sssjob.xml.xmlio import character_set
+from sssjob.xml.encoding import character_set
 
 __all__ = ["Frame", "Part", "frame_of", "part_at", "parts"]
 

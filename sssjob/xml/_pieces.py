@@ -21,7 +21,7 @@ from typing import Any, Final
 from sssjob.errors import RejectedError
 from sssjob.findings import Findings
 from sssjob.limits import Limits
-from sssjob.xml.xmlio import character_set, clean_bytes, long_tag
+from sssjob.xml.encoding import character_set, clean_bytes, long_tag
 
 __all__ = ["Level", "Step", "Text", "Texts", "Thought", "cut", "head_of", "plain_text", "read",
            "start_of", "whole"]

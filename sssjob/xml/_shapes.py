@@ -16,7 +16,7 @@ from typing import Any, Final, Generic, TypeVar
 from sssjob.document.element import NO_ATTRIBUTES, Container, Property
 from sssjob.xml._pieces import whole
 from sssjob.xml._scopes import Scope, Texts
-from sssjob.xml.xmlio import character_set
+from sssjob.xml.encoding import character_set
 
 __all__ = ["Documents", "Plans", "cut_up", "joined", "leaves_of"]
 

@@ -17,9 +17,10 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from sssjob.document.element import Container, Item, Property, Raw
+from sssjob.document.model import bodies_of
 from sssjob.document.vocabulary import ELEMENTS, TRANSPARENT
 from sssjob.findings import Findings
-from sssjob.xml.xmlio import character_set, excerpt, text_bytes
+from sssjob.xml.encoding import character_set, excerpt, text_bytes
 
 __all__ = ["Place", "Places"]
 
@@ -225,7 +226,7 @@ class Places:
     # -- in the objects
     def _collect(self) -> None:
         """What searches start from: the outermost containers, and the jobs of groups."""
-        for body in _bodies(self._root):
+        for body in bodies_of(self._root):
             self._add(body, None)
             if body.tag == "JobGroup":
                 for child in body.containers():
@@ -322,16 +323,6 @@ class Places:
                 anchor.tags = _Tags(data, at, repaired, len(anchor.spots))
             at = anchor.tags.offset(spot.steps, at)
         return self._text.place(data, at)
-
-
-def _bodies(root: Container | Raw) -> Iterator[Container]:
-    stack: list[Container | Raw | str] = [root]
-    while stack:
-        node = stack.pop()
-        if isinstance(node, Container):
-            yield node
-        elif isinstance(node, Raw):
-            stack.extend(reversed(node.children))
 
 
 def _names(container: Container) -> _Names:

@@ -29,10 +29,11 @@ from sssjob.xml._pieces import Level, Text, Thought, cut, plain_text, read, star
 from sssjob.xml._scopes import Scope, Start
 from sssjob.xml._shapes import Documents
 from sssjob.xml._trial import Trial
+from sssjob.xml.encoding import clean_bytes, long_tag
 from sssjob.xml.places import Places
 from sssjob.xml.profiles import Profile
 from sssjob.xml.profiles import profile as profile_of
-from sssjob.xml.xmlio import Locator, clean_bytes, crowded, long_tag, refuse_doctype, syntax_error
+from sssjob.xml.xmlio import Locator, crowded, refuse_doctype, syntax_error
 from sssjob.xml.xmlio import parse_tree as parse_xml
 
 __all__ = ["Source", "collector_paused", "iter_job_elements", "parse_tree", "read_bytes", "read_document",

@@ -11,6 +11,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -206,8 +207,9 @@ RUNS = {"a.psv": SACCT + RUN.format(1795000000, 1795003600) + RUN.format(1795000
         "c.psv": SACCT + RUN.format(1794000000, 1794003600)}
 
 
-@pytest.mark.parametrize("package", ["pyarrow", "none"])
-@pytest.mark.parametrize("line", ["", "--json", "-o t.csv", "-o t.parquet", "-o out/", "--jobs 2", "-o out/ --jobs 2"])
+@pytest.mark.parametrize(("line", "package"), [
+    *product(("", "--json", "-o t.csv"), ("pyarrow", "none")),
+    *product(("-o t.parquet", "-o out/", "--jobs 2", "-o out/ --jobs 2"), ("pyarrow",))])
 def test_the_last_attempt_alone(charge: Callable[[str], Answer], tmp_path: Path, line: str, package: str,
                                 monkeypatch: pytest.MonkeyPatch) -> None:
     """By rates that charge the last run of a requeued job, in whichever of the logs it stands and whether it comes
@@ -216,8 +218,6 @@ def test_the_last_attempt_alone(charge: Callable[[str], Answer], tmp_path: Path,
     for name, text in RUNS.items():
         (tmp_path / name).write_text(text)
     if package == "none":
-        if line not in ("", "--json", "-o t.csv"):
-            pytest.skip("needs pyarrow")
         monkeypatch.setattr("sssjob.accounting.table.find_spec", lambda name: None)
         monkeypatch.setattr("sssjob.accounting._sacct_columns.has_arrow", lambda: False)
     answer = charge(f"-f sacct {' '.join(RUNS)} --option machine=m {line}")

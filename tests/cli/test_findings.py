@@ -9,7 +9,7 @@ import pytest
 from sssjob.cli._findings import coloured, masked, picture, show
 from sssjob.cli._tables import table
 from sssjob.findings import Finding, Findings
-from sssjob.xml.xmlio import excerpt
+from sssjob.xml.encoding import excerpt
 
 
 class Terminal(io.StringIO):
@@ -65,7 +65,7 @@ def test_wide_and_hostile_characters() -> None:
 
 
 def test_place_in_a_line_that_is_cut() -> None:
-    """A line longer than an excerpt comes with what is around the place (sssjob.xml.xmlio.excerpt)."""
+    """A line longer than an excerpt comes with what is around the place (sssjob.xml.encoding.excerpt)."""
     line = "a" * 999 + "X" + "b" * 999
     found = Findings("f").add("SSS301", "x", "m", line=1, column=1000, excerpt=excerpt(line, 1000))
     assert found is not None

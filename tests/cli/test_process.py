@@ -293,7 +293,7 @@ def test_other_shells_take_the_script(place: Path, shell: str, script: str) -> N
 # --- what is imported
 
 HEAVY: Final = ("elementpath", "xmlschema", "pydantic", "rich", "jinja2", "jsonschema", "pyarrow", "psij", "lxml",
-                "re2")
+                "re2", "sssjob.translators.records", "sssjob.document.patterns")
 
 
 @pytest.mark.parametrize(("arguments", "imported"), [
@@ -302,9 +302,11 @@ HEAVY: Final = ("elementpath", "xmlschema", "pydantic", "rich", "jinja2", "jsons
     (["check", "job.xml"], ["lxml"]), (["show", "job.xml"], ["lxml"]), (["query", "//Id", "job.xml"], ["lxml"]),
     (["convert", "-f", "sss", "-t", "sss-json", "job.xml"], ["lxml"]), (["explain", "job.xml"], ["lxml"]),
     (["match", "job.xml", "offer.xml"], ["lxml"]), (["executors"], ["psij"]),
+    (["convert", "-q", "-f", "slurm", "-t", "pbspro", "job.sh"], []),
     (["run", "-q", "--policy", "warn", "job.xml"], ["psij", "lxml"]),
 ])
 def test_heavy_modules_are_imported_only_when_used(place: Path, arguments: list[str], imported: list[str]) -> None:
+    (place / "job.sh").write_text("#!/bin/sh\n#SBATCH -n 2\nhostname\n")
     code = (f"import sys; from sssjob.cli import main; main({arguments!r}); "
             f"print([m for m in {HEAVY!r} if m in sys.modules], 'click' in sys.modules, file=sys.stderr)")
     made = subprocess.run([sys.executable, "-c", code], env=environment(), capture_output=True, text=True)

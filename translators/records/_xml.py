@@ -22,7 +22,8 @@ from sssjob.findings import escape
 from sssjob.translators.base import ReadContext
 from sssjob.translators.records._lines import UNFIT, pieces
 from sssjob.translators.records.base import UNFORESEEN, Reading, Record, Rejected, unforeseen
-from sssjob.xml.xmlio import clean_bytes, crowded, long_tag, parser
+from sssjob.xml.encoding import clean_bytes, long_tag
+from sssjob.xml.xmlio import crowded, parser
 
 __all__ = ["XMLReading", "element", "fit", "instant", "local", "seconds", "stamp", "text_of"]
 
