@@ -2,7 +2,18 @@
 
 from __future__ import annotations
 
-from sssjob.document.vocabulary import CONSUMABLE, CONTAINERS, ELEMENTS, Attribute, Element, in_scope, python_name
+from collections.abc import Mapping
+
+from sssjob.document.vocabulary import (
+    CONSUMABLE,
+    CONTAINERS,
+    ELEMENTS,
+    SCOPES,
+    Attribute,
+    Element,
+    in_scope,
+    python_name,
+)
 
 __all__ = ["accessors"]
 
@@ -89,10 +100,24 @@ def accessors() -> str:
                       {e.name: _class(e) for e in ELEMENTS if _structured(e) or e.attributes == CONSUMABLE}.items())
     out.append(f"\n\n#: Name of a property -> its class; all others are plain properties.\n"
                f"CLASSES: dict[str, type[Property]] = {{\n{rows},\n}}\n")
+    shared = _shared()
+    out.append(_container_class(
+        "Scope", "Container", "Typed access to what a Job, a TaskGroup and a Task may all have.", shared))
     for name in CONTAINERS:
         if name.endswith("Defaults"):
             continue
-        body = "".join(_accessor(e) for e in in_scope(name).values())
-        out.append(f'\n\nclass {name}Accessors(Container):\n    """Typed access to the properties of {name}."""\n\n'
-                   f"    __slots__ = ()\n\n{body}")
+        base = "ScopeAccessors" if name in SCOPES else "Container"
+        out.append(_container_class(name, base, f"Typed access to the properties of {name}.", {
+            n: e for n, e in in_scope(name).items() if name not in SCOPES or n not in shared}))
     return "".join(out)
+
+
+def _shared() -> dict[str, Element]:
+    """The properties that mean the same in each of the scopes."""
+    first, *others = (in_scope(name) for name in SCOPES)
+    return {name: row for name, row in first.items() if all(other.get(name) is row for other in others)}
+
+
+def _container_class(name: str, base: str, doc: str, rows: Mapping[str, Element]) -> str:
+    body = "".join(_accessor(e) for e in rows.values())
+    return f'\n\nclass {name}Accessors({base}):\n    """{doc}"""\n\n    __slots__ = ()\n\n{body}'

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from sssjob.document.vocabulary import ATTRIBUTES, CONSUMABLE, ELEMENTS, Attribute, Element, in_scope
+from sssjob.document.vocabulary import ATTRIBUTES, CONSUMABLE, ELEMENTS, SCOPES, Attribute, Element, in_scope
 
 __all__ = ["attribute_text", "property_text"]
 
@@ -16,8 +16,10 @@ _TYPES: Final = {
 
 
 def property_text(owner: str, tag: str) -> str:
-    """The help of a property. owner: the name of the class of accessors, ``JobAccessors``."""
-    row = in_scope(owner.removesuffix("Accessors"))[tag]
+    """The help of a property. owner: the name of the class of accessors, ``JobAccessors``; ``ScopeAccessors`` has what
+    is the same in all scopes."""
+    container = owner.removesuffix("Accessors")
+    row = in_scope(SCOPES[0] if container == "Scope" else container)[tag]
     kind = _TYPES[row.type]
     if row.unit is not None:
         kind += f", {row.unit} without units (set: also \"2 GB\")"

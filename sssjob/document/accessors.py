@@ -208,6 +208,131 @@ CLASSES: dict[str, type[Property]] = {
 }
 
 
+class ScopeAccessors(Container):
+    """Typed access to what a Job, a TaskGroup and a Task may all have."""
+
+    __slots__ = ()
+
+    application = One[str]("Application")
+    """Kind of application, such as Gaussian. Section 5.1 Table 2."""
+    architecture = One[str]("Architecture")
+    """Architecture of the nodes. Section 5.1 Table 2."""
+    arguments = One[str]("Arguments")
+    """Arguments of the executable, one string. Section 5.1 Table 2."""
+    charge = PropertyOf[Charge]("Charge")
+    """Amount charged; no units: site credits. Section 5.1 Table 2."""
+    checkpointable = One[bool]("Checkpointable")
+    """Whether the job can be checkpointed. Section 5.1 Table 2."""
+    cpu_duration = One[int]("CpuDuration")
+    """CPU seconds used by the job; seconds. Section 5.1 Table 2."""
+    deadline_time = One[int]("DeadlineTime")
+    """The job must end by then; epoch seconds. Section 5.1 Table 2."""
+    eligible_time = One[int]("EligibleTime")
+    """The job must start after then; epoch seconds. Section 5.1 Table 2."""
+    end_time = One[int]("EndTime")
+    """When the job ended, successful or not; epoch seconds. Section 5.1 Table 2."""
+    executable = One[str]("Executable")
+    """Script or binary: a path, a URI, or #id of a File beside the job. Section 5.1 Table 2."""
+    exit_code = One[int]("ExitCode")
+    """Exit code of the job. Section 5.1 Table 2."""
+    global_job = One[str]("GlobalJob")
+    """Globally unique job identifier, maybe a URI. Section 5.1 Table 2."""
+    hold = Many[str]("Hold")
+    """A hold on the job, such as System or User. Section 5.1 Table 2."""
+    initial_working_directory = One[str]("InitialWorkingDirectory")
+    """Working directory. Section 5.1 Table 2."""
+    interactive = One[bool]("Interactive")
+    """Whether the job is interactive. Section 5.1 Table 2."""
+    state = One[str]("State")
+    """State of the job. Section 5.1 Table 2."""
+    type = One[str]("Type")
+    """Kind of job, in the sense of its context. Section 5.1 Table 2."""
+    machine = One[str]("Machine")
+    """System or cluster that runs the job. Section 5.1 Table 2."""
+    node_count = One[int]("NodeCount")
+    """Number of nodes. Section 5.1 Table 2."""
+    operating_system = One[str]("OperatingSystem")
+    """Operating system required. Section 5.1 Table 2."""
+    partition = One[str]("Partition")
+    """Partition in which the job should run. Section 5.1 Table 2."""
+    priority = One[int]("Priority")
+    """Current queue priority or rank. Section 5.1 Table 2."""
+    quality_of_service = One[str]("QualityOfService")
+    """Name of the quality of service. Section 5.1 Table 2."""
+    queue = One[str]("Queue")
+    """Queue or class the job runs in. Section 5.1 Table 2."""
+    quote = One[str]("Quote")
+    """Identifier of a guaranteed charge rate. Section 5.1 Table 2."""
+    reservation = One[str]("Reservation")
+    """Identifier of a reservation used. Section 5.1 Table 2."""
+    reservation_time = One[int]("ReservationTime")
+    """When a reservation was placed; epoch seconds. Section 5.1 Table 2."""
+    resource_manager_type = One[str]("ResourceManagerType")
+    """Kind of resource manager required. Section 5.1 Table 2."""
+    restartable = One[bool]("Restartable")
+    """Whether the job can be restarted. Section 5.1 Table 2."""
+    shell = One[str]("Shell")
+    """Shell that interprets the script. Section 5.1 Table 2."""
+    staged_time = One[int]("StagedTime")
+    """When the job was staged to the local system; epoch seconds. Section 5.1 Table 2."""
+    start_count = One[int]("StartCount")
+    """How often the scheduler tried to start the job. Section 5.1 Table 2."""
+    start_time = One[int]("StartTime")
+    """When the job started; epoch seconds. Section 5.1 Table 2."""
+    status_message = One[str]("StatusMessage")
+    """Why the job failed, is not running .... Section 5.1 Table 2."""
+    submit_time = One[int]("SubmitTime")
+    """When the job was submitted; epoch seconds. Section 5.1 Table 2."""
+    submit_host = One[str]("SubmitHost")
+    """Full name of the host it was submitted from. Section 5.1 Table 2."""
+    suspendable = One[bool]("Suspendable")
+    """Whether the job can be suspended. Section 5.1 Table 2."""
+    suspend_duration = One[int]("SuspendDuration")
+    """Seconds spent suspended (typed Integer in the text); seconds. Section 5.1 Table 2."""
+    time_category = One[str]("TimeCategory")
+    """Shift such as PrimeTime, for charging. Section 5.1 Table 2."""
+    duration = One[int]("Duration")
+    """Seconds in the Running state; in Requested the wall-clock limit; seconds. Section 5.1 Table 2."""
+    project = One[str]("Project")
+    """Project or charge account. Section 5.1 Table 3."""
+    global_user = One[str]("GlobalUser")
+    """Globally unique user, such as an X.509 name. Section 5.1 Table 3."""
+    group = One[str]("Group")
+    """Local group. Section 5.1 Table 3."""
+    user = One[str]("User")
+    """Local user. Section 5.1 Table 3."""
+    feature = PropertiesOf[Feature]("Feature")
+    """A named feature of a node. Section 5.1 Feature Element."""
+    output_file = PropertyOf[OutputFile]("OutputFile")
+    """File of the output stream; empty: chosen by the queuing system. Section 5.1 OutputFile Element."""
+    error_file = PropertyOf[ErrorFile]("ErrorFile")
+    """File of the error stream; empty: chosen by the queuing system. Section 5.1 ErrorFile Element."""
+    input_file = PropertyOf[InputFile]("InputFile")
+    """File of the input stream. Section 5.1 InputFile Element."""
+    notification_list = PropertyOf[NotificationList]("NotificationList")
+    """Comma list of JobStart, JobEnd, All, None. Section 5.1 NotificationList Element."""
+    resource_limit = PropertiesOf[ResourceLimit]("ResourceLimit")
+    """The value of a named limit. Section 5.1 ResourceLimit Element."""
+    task_distribution = PropertyOf[TaskDistribution]("TaskDistribution")
+    """How tasks are mapped to nodes. Section 5.1 TaskDistribution Element."""
+    dependency = PropertiesOf[Dependency]("Dependency")
+    """The job that this one depends on. Section 5.1 Dependency Element."""
+    disk = PropertyOf[Consumable]("Disk")
+    """Amount of disk; MB without units. Section 5.1 Table 4."""
+    memory = PropertyOf[Consumable]("Memory")
+    """Amount of memory; MB without units. Section 5.1 Table 4."""
+    network = PropertyOf[Consumable]("Network")
+    """Amount of network; a name where the content is none: the adapter type of Table 2. Section 5.1 Table 4."""
+    processors = PropertyOf[Consumable]("Processors")
+    """Number of processors. Section 5.1 Table 4."""
+    swap = PropertyOf[Consumable]("Swap")
+    """Amount of virtual memory; MB without units. Section 5.1 Table 4."""
+    resource = PropertiesOf[Resource]("Resource")
+    """A consumable resource that has no name of its own. Section 5.1 Resource Element."""
+    extension = PropertiesOf[Extension]("Extension")
+    """A property that this vocabulary has no name for. Section 5.1 Extension Element."""
+
+
 class JobGroupAccessors(Container):
     """Typed access to the properties of JobGroup."""
 
@@ -225,138 +350,20 @@ class JobGroupAccessors(Container):
     """State of the group as a whole. Section 4.1 Table 1."""
 
 
-class JobAccessors(Container):
+class JobAccessors(ScopeAccessors):
     """Typed access to the properties of Job."""
 
     __slots__ = ()
 
-    application = One[str]("Application")
-    """Kind of application, such as Gaussian. Section 5.1 Table 2."""
-    architecture = One[str]("Architecture")
-    """Architecture of the nodes. Section 5.1 Table 2."""
-    arguments = One[str]("Arguments")
-    """Arguments of the executable, one string. Section 5.1 Table 2."""
-    charge = PropertyOf[Charge]("Charge")
-    """Amount charged; no units: site credits. Section 5.1 Table 2."""
-    checkpointable = One[bool]("Checkpointable")
-    """Whether the job can be checkpointed. Section 5.1 Table 2."""
-    cpu_duration = One[int]("CpuDuration")
-    """CPU seconds used by the job; seconds. Section 5.1 Table 2."""
-    deadline_time = One[int]("DeadlineTime")
-    """The job must end by then; epoch seconds. Section 5.1 Table 2."""
-    eligible_time = One[int]("EligibleTime")
-    """The job must start after then; epoch seconds. Section 5.1 Table 2."""
-    end_time = One[int]("EndTime")
-    """When the job ended, successful or not; epoch seconds. Section 5.1 Table 2."""
-    executable = One[str]("Executable")
-    """Script or binary: a path, a URI, or #id of a File beside the job. Section 5.1 Table 2."""
-    exit_code = One[int]("ExitCode")
-    """Exit code of the job. Section 5.1 Table 2."""
-    global_job = One[str]("GlobalJob")
-    """Globally unique job identifier, maybe a URI. Section 5.1 Table 2."""
-    hold = Many[str]("Hold")
-    """A hold on the job, such as System or User. Section 5.1 Table 2."""
-    initial_working_directory = One[str]("InitialWorkingDirectory")
-    """Working directory. Section 5.1 Table 2."""
-    interactive = One[bool]("Interactive")
-    """Whether the job is interactive. Section 5.1 Table 2."""
     id = One[str]("Id")
     """Local identifier, given by the local resource manager. Section 5.1 Table 2."""
     name = One[str]("Name")
     """Name of the job. Section 5.1 Table 2."""
-    state = One[str]("State")
-    """State of the job. Section 5.1 Table 2."""
-    type = One[str]("Type")
-    """Kind of job, in the sense of its context. Section 5.1 Table 2."""
-    machine = One[str]("Machine")
-    """System or cluster that runs the job. Section 5.1 Table 2."""
-    node_count = One[int]("NodeCount")
-    """Number of nodes. Section 5.1 Table 2."""
-    operating_system = One[str]("OperatingSystem")
-    """Operating system required. Section 5.1 Table 2."""
-    partition = One[str]("Partition")
-    """Partition in which the job should run. Section 5.1 Table 2."""
-    priority = One[int]("Priority")
-    """Current queue priority or rank. Section 5.1 Table 2."""
-    quality_of_service = One[str]("QualityOfService")
-    """Name of the quality of service. Section 5.1 Table 2."""
-    queue = One[str]("Queue")
-    """Queue or class the job runs in. Section 5.1 Table 2."""
-    quote = One[str]("Quote")
-    """Identifier of a guaranteed charge rate. Section 5.1 Table 2."""
-    reservation = One[str]("Reservation")
-    """Identifier of a reservation used. Section 5.1 Table 2."""
-    reservation_time = One[int]("ReservationTime")
-    """When a reservation was placed; epoch seconds. Section 5.1 Table 2."""
-    resource_manager_type = One[str]("ResourceManagerType")
-    """Kind of resource manager required. Section 5.1 Table 2."""
-    restartable = One[bool]("Restartable")
-    """Whether the job can be restarted. Section 5.1 Table 2."""
-    shell = One[str]("Shell")
-    """Shell that interprets the script. Section 5.1 Table 2."""
-    staged_time = One[int]("StagedTime")
-    """When the job was staged to the local system; epoch seconds. Section 5.1 Table 2."""
-    start_count = One[int]("StartCount")
-    """How often the scheduler tried to start the job. Section 5.1 Table 2."""
-    start_time = One[int]("StartTime")
-    """When the job started; epoch seconds. Section 5.1 Table 2."""
-    status_message = One[str]("StatusMessage")
-    """Why the job failed, is not running .... Section 5.1 Table 2."""
-    submit_time = One[int]("SubmitTime")
-    """When the job was submitted; epoch seconds. Section 5.1 Table 2."""
-    submit_host = One[str]("SubmitHost")
-    """Full name of the host it was submitted from. Section 5.1 Table 2."""
-    suspendable = One[bool]("Suspendable")
-    """Whether the job can be suspended. Section 5.1 Table 2."""
-    suspend_duration = One[int]("SuspendDuration")
-    """Seconds spent suspended (typed Integer in the text); seconds. Section 5.1 Table 2."""
-    time_category = One[str]("TimeCategory")
-    """Shift such as PrimeTime, for charging. Section 5.1 Table 2."""
-    duration = One[int]("Duration")
-    """Seconds in the Running state; in Requested the wall-clock limit; seconds. Section 5.1 Table 2."""
-    project = One[str]("Project")
-    """Project or charge account. Section 5.1 Table 3."""
-    global_user = One[str]("GlobalUser")
-    """Globally unique user, such as an X.509 name. Section 5.1 Table 3."""
-    group = One[str]("Group")
-    """Local group. Section 5.1 Table 3."""
-    user = One[str]("User")
-    """Local user. Section 5.1 Table 3."""
-    feature = PropertiesOf[Feature]("Feature")
-    """A named feature of a node. Section 5.1 Feature Element."""
     node = PropertiesOf[NodeProperty]("Node")
     """A node. Section 5.1 Node Element."""
-    output_file = PropertyOf[OutputFile]("OutputFile")
-    """File of the output stream; empty: chosen by the queuing system. Section 5.1 OutputFile Element."""
-    error_file = PropertyOf[ErrorFile]("ErrorFile")
-    """File of the error stream; empty: chosen by the queuing system. Section 5.1 ErrorFile Element."""
-    input_file = PropertyOf[InputFile]("InputFile")
-    """File of the input stream. Section 5.1 InputFile Element."""
-    notification_list = PropertyOf[NotificationList]("NotificationList")
-    """Comma list of JobStart, JobEnd, All, None. Section 5.1 NotificationList Element."""
-    resource_limit = PropertiesOf[ResourceLimit]("ResourceLimit")
-    """The value of a named limit. Section 5.1 ResourceLimit Element."""
-    task_distribution = PropertyOf[TaskDistribution]("TaskDistribution")
-    """How tasks are mapped to nodes. Section 5.1 TaskDistribution Element."""
-    dependency = PropertiesOf[Dependency]("Dependency")
-    """The job that this one depends on. Section 5.1 Dependency Element."""
-    disk = PropertyOf[Consumable]("Disk")
-    """Amount of disk; MB without units. Section 5.1 Table 4."""
-    memory = PropertyOf[Consumable]("Memory")
-    """Amount of memory; MB without units. Section 5.1 Table 4."""
-    network = PropertyOf[Consumable]("Network")
-    """Amount of network; a name where the content is none: the adapter type of Table 2. Section 5.1 Table 4."""
-    processors = PropertyOf[Consumable]("Processors")
-    """Number of processors. Section 5.1 Table 4."""
-    swap = PropertyOf[Consumable]("Swap")
-    """Amount of virtual memory; MB without units. Section 5.1 Table 4."""
-    resource = PropertiesOf[Resource]("Resource")
-    """A consumable resource that has no name of its own. Section 5.1 Resource Element."""
-    extension = PropertiesOf[Extension]("Extension")
-    """A property that this vocabulary has no name for. Section 5.1 Extension Element."""
 
 
-class TaskGroupAccessors(Container):
+class TaskGroupAccessors(ScopeAccessors):
     """Typed access to the properties of TaskGroup."""
 
     __slots__ = ()
@@ -367,129 +374,11 @@ class TaskGroupAccessors(Container):
     """Task group identifier, unique within the job. Section 6.1 Table 6."""
     name = One[str]("Name")
     """Task group name, such as Master. Section 6.1 Table 6."""
-    application = One[str]("Application")
-    """Kind of application, such as Gaussian. Section 5.1 Table 2."""
-    architecture = One[str]("Architecture")
-    """Architecture of the nodes. Section 5.1 Table 2."""
-    arguments = One[str]("Arguments")
-    """Arguments of the executable, one string. Section 5.1 Table 2."""
-    charge = PropertyOf[Charge]("Charge")
-    """Amount charged; no units: site credits. Section 5.1 Table 2."""
-    checkpointable = One[bool]("Checkpointable")
-    """Whether the job can be checkpointed. Section 5.1 Table 2."""
-    cpu_duration = One[int]("CpuDuration")
-    """CPU seconds used by the job; seconds. Section 5.1 Table 2."""
-    deadline_time = One[int]("DeadlineTime")
-    """The job must end by then; epoch seconds. Section 5.1 Table 2."""
-    eligible_time = One[int]("EligibleTime")
-    """The job must start after then; epoch seconds. Section 5.1 Table 2."""
-    end_time = One[int]("EndTime")
-    """When the job ended, successful or not; epoch seconds. Section 5.1 Table 2."""
-    executable = One[str]("Executable")
-    """Script or binary: a path, a URI, or #id of a File beside the job. Section 5.1 Table 2."""
-    exit_code = One[int]("ExitCode")
-    """Exit code of the job. Section 5.1 Table 2."""
-    global_job = One[str]("GlobalJob")
-    """Globally unique job identifier, maybe a URI. Section 5.1 Table 2."""
-    hold = Many[str]("Hold")
-    """A hold on the job, such as System or User. Section 5.1 Table 2."""
-    initial_working_directory = One[str]("InitialWorkingDirectory")
-    """Working directory. Section 5.1 Table 2."""
-    interactive = One[bool]("Interactive")
-    """Whether the job is interactive. Section 5.1 Table 2."""
-    state = One[str]("State")
-    """State of the job. Section 5.1 Table 2."""
-    type = One[str]("Type")
-    """Kind of job, in the sense of its context. Section 5.1 Table 2."""
-    machine = One[str]("Machine")
-    """System or cluster that runs the job. Section 5.1 Table 2."""
-    node_count = One[int]("NodeCount")
-    """Number of nodes. Section 5.1 Table 2."""
-    operating_system = One[str]("OperatingSystem")
-    """Operating system required. Section 5.1 Table 2."""
-    partition = One[str]("Partition")
-    """Partition in which the job should run. Section 5.1 Table 2."""
-    priority = One[int]("Priority")
-    """Current queue priority or rank. Section 5.1 Table 2."""
-    quality_of_service = One[str]("QualityOfService")
-    """Name of the quality of service. Section 5.1 Table 2."""
-    queue = One[str]("Queue")
-    """Queue or class the job runs in. Section 5.1 Table 2."""
-    quote = One[str]("Quote")
-    """Identifier of a guaranteed charge rate. Section 5.1 Table 2."""
-    reservation = One[str]("Reservation")
-    """Identifier of a reservation used. Section 5.1 Table 2."""
-    reservation_time = One[int]("ReservationTime")
-    """When a reservation was placed; epoch seconds. Section 5.1 Table 2."""
-    resource_manager_type = One[str]("ResourceManagerType")
-    """Kind of resource manager required. Section 5.1 Table 2."""
-    restartable = One[bool]("Restartable")
-    """Whether the job can be restarted. Section 5.1 Table 2."""
-    shell = One[str]("Shell")
-    """Shell that interprets the script. Section 5.1 Table 2."""
-    staged_time = One[int]("StagedTime")
-    """When the job was staged to the local system; epoch seconds. Section 5.1 Table 2."""
-    start_count = One[int]("StartCount")
-    """How often the scheduler tried to start the job. Section 5.1 Table 2."""
-    start_time = One[int]("StartTime")
-    """When the job started; epoch seconds. Section 5.1 Table 2."""
-    status_message = One[str]("StatusMessage")
-    """Why the job failed, is not running .... Section 5.1 Table 2."""
-    submit_time = One[int]("SubmitTime")
-    """When the job was submitted; epoch seconds. Section 5.1 Table 2."""
-    submit_host = One[str]("SubmitHost")
-    """Full name of the host it was submitted from. Section 5.1 Table 2."""
-    suspendable = One[bool]("Suspendable")
-    """Whether the job can be suspended. Section 5.1 Table 2."""
-    suspend_duration = One[int]("SuspendDuration")
-    """Seconds spent suspended (typed Integer in the text); seconds. Section 5.1 Table 2."""
-    time_category = One[str]("TimeCategory")
-    """Shift such as PrimeTime, for charging. Section 5.1 Table 2."""
-    duration = One[int]("Duration")
-    """Seconds in the Running state; in Requested the wall-clock limit; seconds. Section 5.1 Table 2."""
-    project = One[str]("Project")
-    """Project or charge account. Section 5.1 Table 3."""
-    global_user = One[str]("GlobalUser")
-    """Globally unique user, such as an X.509 name. Section 5.1 Table 3."""
-    group = One[str]("Group")
-    """Local group. Section 5.1 Table 3."""
-    user = One[str]("User")
-    """Local user. Section 5.1 Table 3."""
-    feature = PropertiesOf[Feature]("Feature")
-    """A named feature of a node. Section 5.1 Feature Element."""
     node = PropertiesOf[NodeProperty]("Node")
     """A node. Section 5.1 Node Element."""
-    output_file = PropertyOf[OutputFile]("OutputFile")
-    """File of the output stream; empty: chosen by the queuing system. Section 5.1 OutputFile Element."""
-    error_file = PropertyOf[ErrorFile]("ErrorFile")
-    """File of the error stream; empty: chosen by the queuing system. Section 5.1 ErrorFile Element."""
-    input_file = PropertyOf[InputFile]("InputFile")
-    """File of the input stream. Section 5.1 InputFile Element."""
-    notification_list = PropertyOf[NotificationList]("NotificationList")
-    """Comma list of JobStart, JobEnd, All, None. Section 5.1 NotificationList Element."""
-    resource_limit = PropertiesOf[ResourceLimit]("ResourceLimit")
-    """The value of a named limit. Section 5.1 ResourceLimit Element."""
-    task_distribution = PropertyOf[TaskDistribution]("TaskDistribution")
-    """How tasks are mapped to nodes. Section 5.1 TaskDistribution Element."""
-    dependency = PropertiesOf[Dependency]("Dependency")
-    """The job that this one depends on. Section 5.1 Dependency Element."""
-    disk = PropertyOf[Consumable]("Disk")
-    """Amount of disk; MB without units. Section 5.1 Table 4."""
-    memory = PropertyOf[Consumable]("Memory")
-    """Amount of memory; MB without units. Section 5.1 Table 4."""
-    network = PropertyOf[Consumable]("Network")
-    """Amount of network; a name where the content is none: the adapter type of Table 2. Section 5.1 Table 4."""
-    processors = PropertyOf[Consumable]("Processors")
-    """Number of processors. Section 5.1 Table 4."""
-    swap = PropertyOf[Consumable]("Swap")
-    """Amount of virtual memory; MB without units. Section 5.1 Table 4."""
-    resource = PropertiesOf[Resource]("Resource")
-    """A consumable resource that has no name of its own. Section 5.1 Resource Element."""
-    extension = PropertiesOf[Extension]("Extension")
-    """A property that this vocabulary has no name for. Section 5.1 Extension Element."""
 
 
-class TaskAccessors(Container):
+class TaskAccessors(ScopeAccessors):
     """Typed access to the properties of Task."""
 
     __slots__ = ()
@@ -502,126 +391,8 @@ class TaskAccessors(Container):
     """Task identifier, unique within the task group. Section 7.1 Table 7."""
     process = One[int]("Process")
     """Process id (used in the elaborate example, no row in Table 7). Section 1.3."""
-    application = One[str]("Application")
-    """Kind of application, such as Gaussian. Section 5.1 Table 2."""
-    architecture = One[str]("Architecture")
-    """Architecture of the nodes. Section 5.1 Table 2."""
-    arguments = One[str]("Arguments")
-    """Arguments of the executable, one string. Section 5.1 Table 2."""
-    charge = PropertyOf[Charge]("Charge")
-    """Amount charged; no units: site credits. Section 5.1 Table 2."""
-    checkpointable = One[bool]("Checkpointable")
-    """Whether the job can be checkpointed. Section 5.1 Table 2."""
-    cpu_duration = One[int]("CpuDuration")
-    """CPU seconds used by the job; seconds. Section 5.1 Table 2."""
-    deadline_time = One[int]("DeadlineTime")
-    """The job must end by then; epoch seconds. Section 5.1 Table 2."""
-    eligible_time = One[int]("EligibleTime")
-    """The job must start after then; epoch seconds. Section 5.1 Table 2."""
-    end_time = One[int]("EndTime")
-    """When the job ended, successful or not; epoch seconds. Section 5.1 Table 2."""
-    executable = One[str]("Executable")
-    """Script or binary: a path, a URI, or #id of a File beside the job. Section 5.1 Table 2."""
-    exit_code = One[int]("ExitCode")
-    """Exit code of the job. Section 5.1 Table 2."""
-    global_job = One[str]("GlobalJob")
-    """Globally unique job identifier, maybe a URI. Section 5.1 Table 2."""
-    hold = Many[str]("Hold")
-    """A hold on the job, such as System or User. Section 5.1 Table 2."""
-    initial_working_directory = One[str]("InitialWorkingDirectory")
-    """Working directory. Section 5.1 Table 2."""
-    interactive = One[bool]("Interactive")
-    """Whether the job is interactive. Section 5.1 Table 2."""
     name = One[str]("Name")
     """Name of the job. Section 5.1 Table 2."""
-    state = One[str]("State")
-    """State of the job. Section 5.1 Table 2."""
-    type = One[str]("Type")
-    """Kind of job, in the sense of its context. Section 5.1 Table 2."""
-    machine = One[str]("Machine")
-    """System or cluster that runs the job. Section 5.1 Table 2."""
-    node_count = One[int]("NodeCount")
-    """Number of nodes. Section 5.1 Table 2."""
-    operating_system = One[str]("OperatingSystem")
-    """Operating system required. Section 5.1 Table 2."""
-    partition = One[str]("Partition")
-    """Partition in which the job should run. Section 5.1 Table 2."""
-    priority = One[int]("Priority")
-    """Current queue priority or rank. Section 5.1 Table 2."""
-    quality_of_service = One[str]("QualityOfService")
-    """Name of the quality of service. Section 5.1 Table 2."""
-    queue = One[str]("Queue")
-    """Queue or class the job runs in. Section 5.1 Table 2."""
-    quote = One[str]("Quote")
-    """Identifier of a guaranteed charge rate. Section 5.1 Table 2."""
-    reservation = One[str]("Reservation")
-    """Identifier of a reservation used. Section 5.1 Table 2."""
-    reservation_time = One[int]("ReservationTime")
-    """When a reservation was placed; epoch seconds. Section 5.1 Table 2."""
-    resource_manager_type = One[str]("ResourceManagerType")
-    """Kind of resource manager required. Section 5.1 Table 2."""
-    restartable = One[bool]("Restartable")
-    """Whether the job can be restarted. Section 5.1 Table 2."""
-    shell = One[str]("Shell")
-    """Shell that interprets the script. Section 5.1 Table 2."""
-    staged_time = One[int]("StagedTime")
-    """When the job was staged to the local system; epoch seconds. Section 5.1 Table 2."""
-    start_count = One[int]("StartCount")
-    """How often the scheduler tried to start the job. Section 5.1 Table 2."""
-    start_time = One[int]("StartTime")
-    """When the job started; epoch seconds. Section 5.1 Table 2."""
-    status_message = One[str]("StatusMessage")
-    """Why the job failed, is not running .... Section 5.1 Table 2."""
-    submit_time = One[int]("SubmitTime")
-    """When the job was submitted; epoch seconds. Section 5.1 Table 2."""
-    submit_host = One[str]("SubmitHost")
-    """Full name of the host it was submitted from. Section 5.1 Table 2."""
-    suspendable = One[bool]("Suspendable")
-    """Whether the job can be suspended. Section 5.1 Table 2."""
-    suspend_duration = One[int]("SuspendDuration")
-    """Seconds spent suspended (typed Integer in the text); seconds. Section 5.1 Table 2."""
-    time_category = One[str]("TimeCategory")
-    """Shift such as PrimeTime, for charging. Section 5.1 Table 2."""
-    duration = One[int]("Duration")
-    """Seconds in the Running state; in Requested the wall-clock limit; seconds. Section 5.1 Table 2."""
-    project = One[str]("Project")
-    """Project or charge account. Section 5.1 Table 3."""
-    global_user = One[str]("GlobalUser")
-    """Globally unique user, such as an X.509 name. Section 5.1 Table 3."""
-    group = One[str]("Group")
-    """Local group. Section 5.1 Table 3."""
-    user = One[str]("User")
-    """Local user. Section 5.1 Table 3."""
-    feature = PropertiesOf[Feature]("Feature")
-    """A named feature of a node. Section 5.1 Feature Element."""
-    output_file = PropertyOf[OutputFile]("OutputFile")
-    """File of the output stream; empty: chosen by the queuing system. Section 5.1 OutputFile Element."""
-    error_file = PropertyOf[ErrorFile]("ErrorFile")
-    """File of the error stream; empty: chosen by the queuing system. Section 5.1 ErrorFile Element."""
-    input_file = PropertyOf[InputFile]("InputFile")
-    """File of the input stream. Section 5.1 InputFile Element."""
-    notification_list = PropertyOf[NotificationList]("NotificationList")
-    """Comma list of JobStart, JobEnd, All, None. Section 5.1 NotificationList Element."""
-    resource_limit = PropertiesOf[ResourceLimit]("ResourceLimit")
-    """The value of a named limit. Section 5.1 ResourceLimit Element."""
-    task_distribution = PropertyOf[TaskDistribution]("TaskDistribution")
-    """How tasks are mapped to nodes. Section 5.1 TaskDistribution Element."""
-    dependency = PropertiesOf[Dependency]("Dependency")
-    """The job that this one depends on. Section 5.1 Dependency Element."""
-    disk = PropertyOf[Consumable]("Disk")
-    """Amount of disk; MB without units. Section 5.1 Table 4."""
-    memory = PropertyOf[Consumable]("Memory")
-    """Amount of memory; MB without units. Section 5.1 Table 4."""
-    network = PropertyOf[Consumable]("Network")
-    """Amount of network; a name where the content is none: the adapter type of Table 2. Section 5.1 Table 4."""
-    processors = PropertyOf[Consumable]("Processors")
-    """Number of processors. Section 5.1 Table 4."""
-    swap = PropertyOf[Consumable]("Swap")
-    """Amount of virtual memory; MB without units. Section 5.1 Table 4."""
-    resource = PropertiesOf[Resource]("Resource")
-    """A consumable resource that has no name of its own. Section 5.1 Resource Element."""
-    extension = PropertiesOf[Extension]("Extension")
-    """A property that this vocabulary has no name for. Section 5.1 Extension Element."""
 
 
 class RequestedAccessors(Container):

@@ -24,6 +24,7 @@ __all__ = [
     "HOMELESS",
     "PRINTED",
     "REQUESTED",
+    "SCOPES",
     "TRANSPARENT",
     "Attribute",
     "Container",
@@ -396,6 +397,8 @@ CONTAINERS: Final[dict[str, Container]] = {
     )
 }
 
+#: The scopes in which most properties of a job may stand (section 5.1, table 2): at each level they mean the same.
+SCOPES: Final = ("Job", "TaskGroup", "Task")
 #: Other spellings that the examples of 3.1.0 itself print inside Requested and Delivered (sections 8.1 and 8.2).
 PRINTED: Final = {"Account": "Project"}
 

@@ -14,7 +14,7 @@ from sssjob.lrm.clocks import total
 from sssjob.lrm.sizes import LETTERS, POWERS
 from sssjob.lrm.states import NativeState, Stage
 
-__all__ = ["ANSWERS", "FAILED", "RUN_AGAIN", "SIGNALED", "TIME_LIMIT", "memory", "number", "seconds", "state_of"]
+__all__ = ["ANSWERS", "FAILED", "RAN", "RUN_AGAIN", "SIGNALED", "TIME_LIMIT", "memory", "number", "seconds", "state_of"]
 
 #: Letters of the state column, tested in this order; the first that is there decides.
 _STATES: Final = (
@@ -23,10 +23,12 @@ _STATES: Final = (
 
 #: ``failed`` of a record: to be run again; the limit of time; ended by a signal.
 RUN_AGAIN, TIME_LIMIT, SIGNALED = 25, 37, 100
-#: failed -> reason; those below 100 but for 25, 37 (and later ones that ran) mean that the job did not run properly.
+#: ``failed`` of a job that ran, whatever happened to it then; all others never started. Source: sge_status(5).
+RAN: Final = frozenset((0, 12, 13, 14, 15, 16, 17, 24, RUN_AGAIN, 30, TIME_LIMIT, SIGNALED))
+#: ``failed`` -> why the job ended, where it says so.
 FAILED: Final[dict[int, str]] = {
-    RUN_AGAIN: "", 30: "", TIME_LIMIT: "timeout", 38: "memory", 39: "", SIGNALED: "signal",
-    **dict.fromkeys((1, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 15, 17, 19, 20, 21, 26, 27, 28, 29, 36), "launch"),
+    17: "signal", TIME_LIMIT: "timeout", SIGNALED: "signal",
+    **{code: "launch" for code in range(1, SIGNALED) if code not in RAN},
 }
 
 

@@ -14,7 +14,7 @@ from sssjob.document.element import Container, Item, Property, Value
 from sssjob.document.lexical import LexicalError, LimitError
 from sssjob.document.model import Document, Job, JobGroup
 from sssjob.document.states import job_state
-from sssjob.document.vocabulary import CONSUMABLE, element, in_scope
+from sssjob.document.vocabulary import CONSUMABLE, SCOPES, element, in_scope
 from sssjob.findings import Findings, Severity
 from sssjob.limits import Limits
 from sssjob.request.geometry import Geometry, distribution_of
@@ -28,7 +28,7 @@ __all__ = ["check"]
 _VARIABLE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _LISTED: Final = re.compile(r"[,\s]+")
 _DEFAULTS: Final = frozenset(("JobDefaults", "TaskGroupDefaults", "TaskDefaults"))
-_SCOPES: Final = frozenset(("JobGroup", "Job", "TaskGroup", "Task", *_DEFAULTS))
+_SCOPES: Final = frozenset(("JobGroup", *SCOPES, *_DEFAULTS))
 _EXPRESSION: Final = frozenset(("group", "preference", "conj"))
 _CONSUMABLE: Final = frozenset(a.name for a in CONSUMABLE)
 _EVENTS: Final = frozenset(element("Job", "NotificationList").values)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Final
 
-from sssjob.document.vocabulary import ELEMENTS
+from sssjob.document.vocabulary import ELEMENTS, SCOPES
 from sssjob.errors import UsageError
 
 __all__ = ["PROFILES", "Profile", "profile"]
@@ -20,7 +20,7 @@ __all__ = ["PROFILES", "Profile", "profile"]
 #: Table -> canonical name -> spelling of release 3.0.
 _FORMER: Final = {
     table: {e.name: e.former for e in ELEMENTS if e.table == table and e.former}
-    for table in ("JobGroup", "Job", "TaskGroup", "Task")
+    for table in ("JobGroup", *SCOPES)
 }
 
 

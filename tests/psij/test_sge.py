@@ -49,17 +49,34 @@ def test_recorded_running_job() -> None:
 
 
 def test_recorded_ends() -> None:
-    """The fields failed and exit_status of qacct are read together, as accounting(5) of Grid Engine explains them."""
+    """The fields failed and exit_status of qacct are read together, as accounting(5) and sge_status(5) explain them: the
+    job that exited with 100 (failed 30) ran, those with 26 and 28 never did."""
     found = parse_qacct(0, recorded("qacct-j-all.txt"))
     assert {key: (status.state, status.exit_code, (status.metadata or {}).get("reason"),
                   (status.metadata or {}).get("signal")) for key, status in found.items() if "." not in key} == {
         "1": (C, 0, None, None), "2": (F, 3, None, None), "4": (F, 139, "signal", 11), "3": (C, 0, None, None),
-        "14": (C, 0, None, None), "11": (F, 137, "signal", 9), "15": (F, None, "launch", None),
+        "14": (C, 0, None, None), "11": (F, 137, "signal", 9), "15": (F, 100, None, None),
         "8": (F, 137, "timeout", 9), "9": (F, 138, "timeout", 10), "5": (C, 0, None, None),
         "20": (F, 1, None, None),
         "16": (F, None, "launch", None), "27": (C, 0, None, None), "18": (C, 0, None, None), "17": (C, 0, None, None),
         "13": (C, 0, None, None)}
     assert (found["14"].metadata or {})["starts"] == 2
+
+
+@pytest.mark.parametrize("failed", range(40))
+def test_a_job_that_ran_has_its_exit_code(failed: int) -> None:
+    """What the manual says of each failure, for the status as for what is delivered."""
+    record = recorded("qacct-j-1.txt")
+    text = re.sub(r"(?m)^(failed +)\S.*$", rf"\g<1>{failed}", re.sub(r"(?m)^(exit_status +)\S+", r"\g<1>7", record))
+    status = parse_qacct(0, text).get("1")
+    if failed in (24, 25):
+        assert status is None       # there will be another run
+        return
+    assert status is not None
+    metadata = status.metadata or {}
+    ran = failed in (0, 12, 13, 14, 15, 16, 17, 30, 37)
+    assert ("wall_seconds" in metadata, status.exit_code, metadata.get("reason") == "launch") == (
+        ran, 7 if ran else None, not ran)
 
 
 def test_recorded_usage() -> None:

@@ -16,7 +16,7 @@ from psij.executors.batch._terms import check_status_exit_code
 from psij.job_state import JobState
 from psij.job_status import JobStatus
 from sssjob.lrm.clocks import utc
-from sssjob.lrm.sge import RUN_AGAIN, SIGNALED, TIME_LIMIT, seconds
+from sssjob.lrm.sge import FAILED, RAN, RUN_AGAIN, SIGNALED, TIME_LIMIT, seconds
 from sssjob.lrm.sizes import amount
 from sssjob.lrm.usage import present, whole
 
@@ -25,7 +25,7 @@ __all__ = ["XML_TIME", "job_lists", "parse_qacct"]
 _ACCT_TIME = "%a %b %d %H:%M:%S %Y"
 XML_TIME = "%Y-%m-%dT%H:%M:%S"
 
-# failed of accounting(5): 0 ran; others of which FAILED says "launch" never ran.
+#: ``failed`` of a run that is not the last.
 _NOT_OVER = (24, RUN_AGAIN)
 #: Requests for limits in a record's category, queue_conf(5); signals of the soft ones.
 _ASKED = re.compile(r"(?:^|[\s,])([hs]_(?:rt|cpu|vmem))=([^\s,]+)")
@@ -121,7 +121,7 @@ def _record(records: list[dict[str, str]]) -> JobStatus | None:
                                 "end_time": utc(last["end_time"], _ACCT_TIME),
                                 "account": last["project"] if last.get("project", "NONE") != "NONE" else None}
     started = utc(last.get("start_time", ""), _ACCT_TIME)
-    if started is not None and failed in (0, TIME_LIMIT, SIGNALED):
+    if started is not None and failed in RAN:
         cpu = [spent for one in records if (spent := _quantity(one.get("cpu", ""))) is not None]
         walls = [spent for run in runs if (spent := _quantity(run[-1].get("ru_wallclock", ""))) is not None]
         memory = max(map(_resident, records), default=0)
@@ -135,10 +135,10 @@ def _record(records: list[dict[str, str]]) -> JobStatus | None:
             metadata |= {"nodes": [last["hostname"]], "node_count": 1}
     state = JobState.COMPLETED if failed == 0 and code == 0 else JobState.FAILED
     passed = _limit(last, failed, code)
-    killed = failed in (TIME_LIMIT, SIGNALED) and code > 128
+    killed = FAILED.get(failed) in ("timeout", "signal") and code > 128
     if passed is not None or killed:
         metadata |= {"reason": passed or "signal", "signal": code - 128 if killed else None}
-    elif failed not in (0, SIGNALED):
+    elif failed not in RAN:
         metadata["reason"], code = "launch", -1
     return JobStatus(state, time=metadata["end_time"], exit_code=code if code >= 0 else None,
                      message=_WORDS.get(passed or "") or _said(metadata.get("reason"), last["failed"]),
