@@ -49,8 +49,8 @@ def test_recorded_running_job() -> None:
 
 
 def test_recorded_ends() -> None:
-    """The fields failed and exit_status of qacct are read together, as accounting(5) and sge_status(5) explain them: the
-    job that exited with 100 (failed 30) ran, those with 26 and 28 never did."""
+    """The fields failed and exit_status of qacct are read together, as accounting(5) and sge_status(5) explain them:
+    the job that exited with 100 (failed 30) ran, those with 26 and 28 never did."""
     found = parse_qacct(0, recorded("qacct-j-all.txt"))
     assert {key: (status.state, status.exit_code, (status.metadata or {}).get("reason"),
                   (status.metadata or {}).get("signal")) for key, status in found.items() if "." not in key} == {
