@@ -482,9 +482,9 @@ def test_attach_a_job_that_nobody_knows(site: Site, monkeypatch: pytest.MonkeyPa
                                         capsys: pytest.CaptureFixture[str]) -> None:
     for name, value in site.environment.items():
         monkeypatch.setenv(name, value)
-    monkeypatch.setattr(Client.look, "__defaults__", (0.5,))
+    monkeypatch.setattr(Client.look, "__defaults__", (0.01,))       # two polls that say nothing would be an end
     code, (out, err) = main(["attach", "slurm:4711"]), capsys.readouterr()
-    assert (code, out) == (4, "4711\n") and "nothing is known yet" in err and "sssjob wait" in err
+    assert (code, out) == (4, "4711\n") and "nothing is known yet" in err and "sssjob wait" in err, err
 
 
 # --- resource managers that fail

@@ -250,7 +250,7 @@ def test_a_rerun_of_grid_engine_shows_every_attempt() -> None:
 
 @pytest.mark.parametrize(("native_id", "message"), [
     ("8", "timeout: the time limit was reached"), ("9", "timeout: the time limit was reached"),
-    ("4", "signal: ended by signal 11"), ("15", "launch: Grid Engine says application error returned"),
+    ("4", "signal: ended by signal 11"), ("15", "exit code 100"),
     ("2", "exit code 3"), ("1", None)])
 def test_ends_of_grid_engine_are_told_apart(native_id: str, message: str | None) -> None:
     """8 passed h_rt, 9 s_rt."""
