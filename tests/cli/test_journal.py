@@ -8,6 +8,7 @@ import re
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -485,6 +486,9 @@ def test_attach_a_job_that_nobody_knows(site: Site, monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(Client.look, "__defaults__", (0.01,))       # two polls that say nothing would be an end
     code, (out, err) = main(["attach", "slurm:4711"]), capsys.readouterr()
     assert (code, out) == (4, "4711\n") and "nothing is known yet" in err and "sssjob wait" in err, err
+    for thread in threading.enumerate():
+        if thread.name == "psij-slurm-queue":
+            thread.join(20)         # it asks the stand-in, which is there no longer than this test
 
 
 # --- resource managers that fail
