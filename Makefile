@@ -6,8 +6,10 @@ SHELL := /bin/bash
 
 VENV := .venv
 PY := $(VENV)/bin/python
-# Most of the time is spent in waiting for stand-ins: more workers than cores
-PYTEST_ARGS ?= -q -n 4 --dist worksteal
+# Half of the time is spent in waiting for stand-ins: three workers a core, where there are few
+PYTEST_ARGS ?= -q -n $(shell n=$$(getconf _NPROCESSORS_ONLN); echo $$(( n < 4 ? 3 * n : n + 8 ))) --dist worksteal
+# Where pytest notes which tests failed
+PYTEST_CACHE ?= .pytest_cache
 BENCH_ARGS ?=
 # Unix sockets lie below it: keep it short
 LABS ?= /tmp/sssjob-labs-$(shell id -u)
@@ -23,7 +25,7 @@ test: $(VENV)/.development
 	@place=; if [ -z "$${PYTEST_DEBUG_TEMPROOT:-}" ]; then \
 	  place=$$($(PY) tests/place.py); export PYTEST_DEBUG_TEMPROOT="$$place"; trap 'rm -rf "$$place"' EXIT; \
 	fi; \
-	$(PY) -m pytest $(PYTEST_ARGS)
+	$(PY) -m pytest -o cache_dir=$(PYTEST_CACHE) $(PYTEST_ARGS)
 
 lint: $(VENV)/.development
 	$(PY) -m ruff check .
@@ -40,6 +42,7 @@ bench: $(VENV)/.development
 	$(PY) -m bench.request
 	$(PY) -m bench.charges
 	$(PY) -m bench.large
+	$(PY) -m bench.journal
 	$(PY) -m bench.psij_core
 	$(PY) -m bench.psij_local
 	$(PY) -m bench.fluxexec

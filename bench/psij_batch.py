@@ -45,7 +45,8 @@ def jobs():
         job.status = JobStatus(JobState.QUEUED, metadata={"native_id": str(number), "confirmed_at": 0.0})
         yield job
 try:
-    from psij.executors.batch._watch import Followed, Watcher
+    from psij.executors.batch._followed import Followed
+    from psij.executors.batch._watch import Watcher
     answer = "JOBID|STATE|REASON|SUBMIT_TIME|START_TIME|END_TIME|CPUS|NODES|NODELIST|PARTITION|QOS\\n" + "".join(
         f"{1000000 + n}|PENDING|Priority|1795277397|1795299999|1795277397|1|1||batch|normal\\n" for n in range(count))
     followed, watcher = [Followed(executor, job, job.native_id, True) for job in jobs()], Watcher(("bench",))
@@ -73,19 +74,22 @@ import os, tempfile, time
 from pathlib import Path
 from psij import Job, JobExecutorConfig, JobSpec
 from psij.executors.batch._lookout import Lookout
-from psij.executors.batch._watch import Followed
+from psij.executors.batch._followed import Followed
 from psij.executors.batch.slurm import SlurmJobExecutor
 with tempfile.TemporaryDirectory() as folder:
     executor, lookout = SlurmJobExecutor(config=JobExecutorConfig(work_directory=Path(folder))), Lookout()
     executor.work_directory.mkdir()
+    jobs = []
     for number in range(10000):
         job = Job(JobSpec("/bin/true"))
         lookout.want(Followed(executor, job, str(number), True))
-        for name in (f"{job.id}.job", f"{number}.out", f"{number}.nodefile", f"{number}.start"):
-            (executor.work_directory / name).touch()
+        jobs.append(job)
+        executor._script_path(job).touch()
+        for suffix in (".out", ".nodefile", ".start"):
+            executor._aux_path(str(number), suffix, job.id).touch()
     times = []
     for number in range(10):
-        (executor.work_directory / f"{number}.ec").touch()
+        executor._aux_path(str(number), ".ec", jobs[number].id).touch()
         lookout._due, start = 0.0, time.process_time()
         found = [one for directory, names in lookout.listings() for one in lookout.found(directory, names)]
         times.append(time.process_time() - start)

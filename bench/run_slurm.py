@@ -4,7 +4,8 @@
 its ``env.sh``, docs/labs.md); without one it says so and measures nothing. The jobs are held and cancelled afterwards.
 The bare commands are run one after another in the same process, in turns with ours: what a whole submission takes
 longer than they do is ours, wall time and the CPU time of this process alike. Of the rounds the best one counts; on a
-busy machine, where nothing can be done while a command runs, the wall time says little.
+busy machine, where nothing can be done while a command runs, the wall time says little. An array of as many elements is
+submitted by one command; its whole time is told in parts of that of as many commands.
 
 ``python -m bench.run_slurm --soak N`` runs N short jobs on the stand-in and prints memory, threads and descriptors on
 the way; status 1 where one of them has grown.
@@ -47,22 +48,28 @@ def enter(folder: str) -> None:
             os.environ[key] = value
 
 
-def _submit(jobs: int, folder: Path) -> tuple[float, float, Path, list[str]]:
+def _group(jobs: int) -> str:
+    return "".join(_JOB.format(n, "<Hold>User</Hold>") for n in range(jobs))
+
+
+def _array(jobs: int) -> str:
+    return _JOB.format("", f"<Hold>User</Hold><Extension type='Scheduler' name='Array'>1-{jobs}</Extension>")
+
+
+def _submit(text: str, jobs: int, folder: Path) -> tuple[float, float, Path, list[str]]:
     """Wall and CPU seconds of a submission, where its scripts are, and native ids."""
-    text = "".join(_JOB.format(n, "<Hold>User</Hold>") for n in range(jobs))
     document = read_document(f"<JobGroup><Id>g</Id>{text}</JobGroup>".encode())
-    backend = SlurmJobExecutor(config=BatchSchedulerExecutorConfig(
-        work_directory=folder / "work", queue_polling_interval=600, initial_queue_polling_delay=600, keep_files=True))
+    config = BatchSchedulerExecutorConfig(
+        work_directory=folder / "work", queue_polling_interval=600, initial_queue_polling_delay=600, keep_files=True)
     with open_journal(folder / "journal.db") as journal:
-        client = Client(journal)
-        client._backends["slurm"] = backend
+        client = Client(journal, config=config)
         wall, cpu = time.perf_counter(), time.process_time()
         made = client.submit(document, "slurm", cwd=folder)
         wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
     assert made is not None, [str(f) for f in client.findings]
     ids = [str(job.row.native_id) for job in made.jobs]
     assert len(set(ids)) == jobs and "None" not in ids
-    return wall, cpu, backend.work_directory, ids
+    return wall, cpu, folder / "work" / "slurm", ids
 
 
 def _bare(folder: Path) -> tuple[float, float, list[str]]:
@@ -77,22 +84,29 @@ def _bare(folder: Path) -> tuple[float, float, list[str]]:
 
 def measures(jobs: int, repeat: int) -> Iterator[Measure]:
     """The cost of a submission in parts of that of its commands."""
-    rounds = []
+    rounds, arrays = [], []
     for _ in range(repeat):
         with tempfile.TemporaryDirectory() as name:
             os.chdir(name)
             gc.collect()
-            wall, cpu, scripts, ids = _submit(jobs, Path(name))
+            wall, cpu, scripts, ids = _submit(_group(jobs), jobs, Path(name))
             bare, bare_cpu, more = _bare(scripts)
             assert len(more) == jobs
             for start in range(0, 2 * jobs, 500):
                 subprocess.run(["scancel", *[*ids, *more][start:start + 500]], check=False)
+            (Path(name) / "array").mkdir()
+            whole, whole_cpu, one, ids = _submit(_array(jobs), jobs, Path(name) / "array")
+            assert len(list(one.glob("*.job"))) == 1
+            subprocess.run(["scancel", ids[0].partition("_")[0]], check=False)
             os.chdir("/")
         rounds.append((wall / bare - 1, (cpu - bare_cpu) / bare, bare / jobs * 1000))
+        arrays.append((whole / bare, whole_cpu / bare))
     best = min(rounds)
     yield Measure(f"submitting {jobs} jobs, our wall time of sbatch's", best[0], BAR,
                   note=f"{best[2]:.1f} ms a bare sbatch")
     yield Measure(f"submitting {jobs} jobs, our CPU time of sbatch's", min(one[1] for one in rounds), BAR)
+    yield Measure(f"an array of {jobs}, its wall time of as many sbatch's", min(arrays)[0], BAR, note="one sbatch")
+    yield Measure(f"an array of {jobs}, its CPU time of as many sbatch's", min(one[1] for one in arrays), BAR)
 
 
 # --- the soak -----------------------------------------------------------------------------------------------------

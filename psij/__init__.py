@@ -7,7 +7,7 @@ serializers are loaded when first used.
 
 from typing import TYPE_CHECKING
 
-from psij.exceptions import InvalidJobException, InvalidStateException, SubmitException
+from psij.exceptions import InvalidJobException, InvalidStateException, QueueFullException, SubmitException
 from psij.job import FunctionJobStatusCallback, Job, JobStatusCallback
 from psij.job_attributes import JobAttributes
 from psij.job_executor import JobExecutor
@@ -38,6 +38,7 @@ __all__ = [
     "JobStatus",
     "JobStatusCallback",
     "Launcher",
+    "QueueFullException",
     "ResourceSpec",
     "ResourceSpecV1",
     "Serializer",

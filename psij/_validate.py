@@ -67,8 +67,11 @@ def _check_command(spec: JobSpec) -> None:
     _text("executable", os.fspath(executable) if isinstance(executable, os.PathLike) else executable, empty=False)
     if spec.arguments is not None:
         if not isinstance(spec.arguments, list | tuple):
-            raise InvalidJobTypeException(f"arguments must be a list of str, not {_kind(spec.arguments)}")
-        for index, argument in enumerate(spec.arguments):
+            raise InvalidJobTypeException(f"arguments must be a list of texts, not {_kind(spec.arguments)}")
+        texts = spec._argument_texts()
+        if texts is not spec.arguments:
+            spec.arguments = texts
+        for index, argument in enumerate(texts or ()):
             _text(f"arguments[{index}]", argument)
     if spec._name is not None:
         _text("name", spec._name)
@@ -136,8 +139,8 @@ def _check_duration(duration: object) -> None:
         return
     if not isinstance(duration, timedelta):
         raise InvalidJobTypeException(f"attributes.duration must be a timedelta, not {_kind(duration)}")
-    if not timedelta(0) < duration <= _LONGEST:
-        raise InvalidJobException(f"attributes.duration must be more than zero and at most {_LONGEST.days} days, not "
+    if not timedelta(0) <= duration <= _LONGEST:
+        raise InvalidJobException(f"attributes.duration must not be below zero and at most {_LONGEST.days} days, not "
                                   f"{duration}")
 
 

@@ -5,11 +5,13 @@
     │   ├── InvalidJobTypeException   also a TypeError: a value of the wrong type
     │   └── InvalidStateException     also a SubmitException: the job's state does not allow the request
     └── SubmitException               the request did not reach the backend; ``transient`` says if trying again may help
+        └── QueueFullException        there are as many jobs in the queue as may be
 """
 
 from __future__ import annotations
 
-__all__ = ["InvalidJobException", "InvalidJobTypeException", "InvalidStateException", "SubmitException"]
+__all__ = ["InvalidJobException", "InvalidJobTypeException", "InvalidStateException", "QueueFullException",
+           "SubmitException"]
 
 
 class InvalidJobException(Exception):
@@ -49,6 +51,13 @@ class SubmitException(Exception):
     def isTransient(self) -> bool:
         """Whether trying again later may help; the PSI/J specification's spelling of ``transient``."""
         return self.transient
+
+
+class QueueFullException(SubmitException):
+    """No job was made, for there are as many in the queue as its limits allow: there is room when some have ended."""
+
+    def __init__(self, message: str, exception: BaseException | None = None) -> None:
+        super().__init__(message, exception, transient=True)
 
 
 class InvalidStateException(InvalidJobException, SubmitException):

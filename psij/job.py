@@ -12,6 +12,7 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from functools import cache, partial
+from numbers import Real
 from typing import TYPE_CHECKING, Any
 
 from psij._delivery import deliver
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 
     from psij.job_executor import JobExecutor
 
-__all__ = ["FunctionJobStatusCallback", "Job", "JobStatusCallback"]
+__all__ = ["FunctionJobStatusCallback", "Job", "JobNewsCallback", "JobStatusCallback"]
 
 _RAN_KEYS = ("start_time", "wall_seconds", "cpu_seconds", "signal")     # metadata that shows that a job ran
 
@@ -39,6 +40,17 @@ class JobStatusCallback(ABC):
 
         ``job.status`` may be further along than job_status by then. Exceptions are logged and go nowhere else.
         """
+
+
+class JobNewsCallback(JobStatusCallback):
+    """A callback that is told too of what changes while the state stays the same.
+
+    PSI/J tells of states only: a job that is suspended, or put back into the queue, stays ACTIVE.
+    """
+
+    @abstractmethod
+    def job_news(self, job: Job, job_status: JobStatus) -> None:
+        """Called as ``job_status_changed``, in order with it. job_status: of the state that the job has already."""
 
 
 class FunctionJobStatusCallback(JobStatusCallback):
@@ -112,6 +124,14 @@ class Job:
                 self._changed.notify_all()
             return True
 
+    def _renew(self, status: JobStatus) -> None:
+        """Put a status in place of the present one, of the same state; only a JobNewsCallback of the job is told."""
+        with self._lock:
+            if status.state is self._status.state and not status.final:
+                self._status = status
+                if isinstance(self._cb, JobNewsCallback):
+                    deliver(self._id, partial(self._cb.job_news, self, status))
+
     def _advance(self, status: JobStatus) -> None:
         self._status = status
         if self._cb is not None or (self.executor is not None and self.executor._cb is not None):
@@ -165,15 +185,16 @@ class Job:
             raise InvalidStateException(f"Job {self._id} cannot be canceled: it was never submitted.")
         executor.cancel(self)
 
-    def wait(self, timeout: timedelta | None = None,
+    def wait(self, timeout: timedelta | float | None = None,
              target_states: JobState | Sequence[JobState] | None = None) -> JobStatus | None:
         """Wait for a target state, any state after one of them, or any final state.
 
-        timeout: None waits without limit; zero looks once. target_states: one or several; None means the final ones.
+        timeout: None waits without limit; zero looks once; a number is seconds. target_states: one or several; None
+        means the final ones.
         Returns the status that ended the wait, or None when the time was up.
         """
         targets = _targets(target_states)
-        deadline = None if timeout is None else time.monotonic() + timeout.total_seconds()
+        deadline = None if timeout is None else time.monotonic() + _seconds(timeout)
         with self._lock:
             while not _reached(self._status.state, targets):
                 remaining = None if deadline is None else deadline - time.monotonic()
@@ -196,6 +217,15 @@ def _random_id() -> str:
     digits = os.urandom(16).hex()
     variant = "89ab"[int(digits[16], 16) & 3]
     return f"{digits[:8]}-{digits[8:12]}-4{digits[13:16]}-{variant}{digits[17:20]}-{digits[20:]}"
+
+
+def _seconds(timeout: object) -> float:
+    if isinstance(timeout, Real) and not isinstance(timeout, bool):
+        return float(timeout)
+    seconds: Callable[[], float] | None = getattr(timeout, "total_seconds", None)
+    if seconds is None:
+        raise TypeError(f"timeout must be a timedelta or a number of seconds, not {type(timeout).__name__}")
+    return seconds()
 
 
 def _targets(states: JobState | Iterable[JobState] | None) -> tuple[JobState, ...]:

@@ -10,15 +10,14 @@ __all__ = ["JobAttributes"]
 
 _CLOCK = r"([0-9]+):([0-9]{1,2})(?::([0-9]{1,2}))?"
 _NUMBER = r"([0-9]+(?:\.[0-9]*)?)[ \t]*([HMShms]?)"
-_UNITS = {"h": 3600, "m": 60, "s": 1, "": 60}
 
 
 class JobAttributes:
     """How a job is to be treated.
 
-    duration: time limit, 10 minutes by default, None for no limit. queue_name, account, reservation_id: names known to
-    the backend. custom_attributes: options of single executors, ``<executor>.<option>`` to value. project_name: old
-    name of account.
+    duration: time limit, 10 minutes by default; None, or one of no length, for no limit, read back as None. queue_name,
+    account, reservation_id: names known to the backend. custom_attributes: options of single executors,
+    ``<executor>.<option>`` to value. project_name: old name of account.
     """
 
     def __init__(self, duration: timedelta | None = timedelta(minutes=10), queue_name: str | None = None,
@@ -31,6 +30,15 @@ class JobAttributes:
         self.custom_attributes = custom_attributes
         if project_name is not None:
             self.project_name = project_name
+
+    @property
+    def duration(self) -> timedelta | None:
+        """The time limit, None where there is none."""
+        return self._duration
+
+    @duration.setter
+    def duration(self, duration: timedelta | None) -> None:
+        self._duration = None if duration == timedelta(0) else duration
 
     @property
     def project_name(self) -> str | None:
@@ -60,13 +68,15 @@ class JobAttributes:
 
         Raises ValueError for any other text.
         """
+        from sssjob.lrm.clocks import UNITS, total
+
         text = walltime.strip()
         if clock := re.fullmatch(_CLOCK, text):
             hours, minutes, seconds = (int(part or 0) for part in clock.groups())
             if minutes < 60 and seconds < 60:
-                return _span(hours * 3600 + minutes * 60 + seconds, walltime)
+                return _span(total((hours, minutes, seconds)), walltime)
         elif (number := re.fullmatch(_NUMBER, text)) and (number[2] or number[1].isdigit()):
-            return _span(float(number[1]) * _UNITS[number[2].lower()], walltime)
+            return _span(float(number[1]) * UNITS[number[2].lower() or "m"], walltime)
         raise ValueError(f"{walltime!r} is not a time limit (known forms: hh:mm:ss, hh:mm, mm, and a number with the "
                          f"unit h, m or s)")
 

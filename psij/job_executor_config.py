@@ -17,7 +17,8 @@ class JobExecutorConfig:
 
     launcher_log_file: where launcher scripts write a log, None for nowhere. work_directory: where psij keeps its own
     files (launcher scripts, node files), ``~/.psij/work`` by default; made when first needed. surroundings: what makes
-    the surroundings of jobs where they run (psij.surroundings), None for none.
+    the surroundings of jobs where they run (psij.surroundings), None for none. launcher: for who makes JobSpecs: what
+    starts the tasks of jobs that name no launcher, None where nothing is preferred.
     """
 
     DEFAULT: ClassVar[JobExecutorConfig]
@@ -25,6 +26,7 @@ class JobExecutorConfig:
 
     def __init__(self, launcher_log_file: str | Path | None = None, work_directory: str | Path | None = None) -> None:
         self.surroundings: Surroundings | None = None
+        self.launcher: str | None = None
         self.launcher_log_file = launcher_log_file
         self.work_directory = self.DEFAULT_WORK_DIRECTORY if work_directory is None else work_directory
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import os
+from collections.abc import Iterable, Mapping, Set
+from numbers import Real
 from pathlib import Path
 from typing import Any, overload
 
@@ -39,15 +41,25 @@ class _PathMember:
         spec.__dict__[self._private] = Path(value) if isinstance(value, str) else value
 
 
+def _as_text(value: Any) -> Any:
+    """A path or a number as the text that a program gets; anything else as it is, for the checks to judge."""
+    if type(value) is str:
+        return value
+    if isinstance(value, os.PathLike):
+        return os.fspath(value)
+    return str(value) if isinstance(value, Real) else value
+
+
 class JobSpec:
     """The description of a job.
 
     executable: a path, relative to the job's directory, or a name looked up in the job's PATH. arguments: without the
-    program's name; ``${NAME}`` in them and in environment values is expanded at the start against the job's
-    environment (undefined: empty). directory: absolute, or starting with ``~/``. std*_path: files, relative to the
-    directory; None is /dev/null. environment: added to the inherited one, or all there is when inherit_environment is
-    False. pre_launch, post_launch: shell scripts sourced before and after. launcher: name of the launcher, None for
-    ``single``. stage_in, stage_out, cleanup, cleanup_flags: files to bring, fetch and remove.
+    program's name; paths and numbers become text when the job is submitted. ``${NAME}`` in them and in environment
+    values is expanded at the start against the job's environment (``psij.references``). directory: absolute, or
+    starting with ``~/``; another is taken from the submitter's. std*_path: files, relative to the directory; None is
+    /dev/null. environment: added to the inherited one, or all there is when inherit_environment is False. pre_launch,
+    post_launch: shell scripts sourced before and after. launcher: name of the launcher, None for ``single``. stage_in,
+    stage_out, cleanup, cleanup_flags: files to bring, fetch and remove.
     """
 
     directory = _PathMember()
@@ -57,9 +69,10 @@ class JobSpec:
     pre_launch = _PathMember()
     post_launch = _PathMember()
 
-    def __init__(self, executable: str | None = None, arguments: list[str] | None = None,
+    def __init__(self, executable: str | None = None,
+                 arguments: Iterable[str | os.PathLike[str] | float] | None = None,
                  directory: str | Path | None = None, name: str | None = None, inherit_environment: bool = True,
-                 environment: Mapping[str, str | int] | None = None,
+                 environment: Mapping[str, str | os.PathLike[str] | float] | None = None,
                  stdin_path: str | Path | None = None, stdout_path: str | Path | None = None,
                  stderr_path: str | Path | None = None, resources: ResourceSpec | None = None,
                  attributes: JobAttributes | None = None, pre_launch: str | Path | None = None,
@@ -96,16 +109,37 @@ class JobSpec:
         self._name = name
 
     @property
+    def arguments(self) -> list[str] | None:
+        """The arguments. A list is kept, not copied, so that more can be added; what can only be run through once is
+        made one."""
+        arguments: list[str] | None = self._arguments
+        return arguments
+
+    @arguments.setter
+    def arguments(self, arguments: Iterable[str | os.PathLike[str] | float] | None) -> None:
+        given: Any = arguments
+        kept = isinstance(given, list | tuple | str | bytes | Set | Mapping) or not isinstance(given, Iterable)
+        self._arguments: Any = given if kept else list(given)
+
+    def _argument_texts(self) -> list[str] | None:
+        """The arguments as a program gets them: paths and numbers as text."""
+        given: Any = self._arguments
+        if not isinstance(given, list | tuple) or all(type(one) is str for one in given):
+            return self.arguments
+        return [_as_text(one) for one in given]
+
+    @property
     def environment(self) -> dict[str, str] | None:
-        """Variables of the job; whole numbers are taken and read back as text."""
+        """Variables of the job; paths and numbers are taken and read back as text. A dictionary is kept, not copied."""
         env: dict[str, str] | None = self._environment
         return env
 
     @environment.setter
-    def environment(self, env: Mapping[str, str | int] | None) -> None:
+    def environment(self, env: Mapping[str, str | os.PathLike[str] | float] | None) -> None:
         self._environment: Any = env
-        if isinstance(env, dict) and any(isinstance(value, int) for value in env.values()):
-            self._environment = {key: str(value) if isinstance(value, int) else value for key, value in env.items()}
+        given = env if isinstance(env, Mapping) else {}
+        if given is env and not (isinstance(env, dict) and all(type(value) is str for value in given.values())):
+            self._environment = {key: _as_text(value) for key, value in given.items()}
 
     @property
     def stage_in(self) -> set[StageIn] | None:

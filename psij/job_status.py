@@ -9,6 +9,8 @@ from psij.job_state import JobState
 
 __all__ = ["JobStatus"]
 
+_SHOWN = ("native_id", "native_state", "reason", "signal")      # keys of the metadata that its text has
+
 
 class JobStatus:
     """One state of a job with its circumstances.
@@ -44,8 +46,9 @@ class JobStatus:
             parts.append(f"message={self.message}")
         if self.exit_code is not None:
             parts.append(f"exit_code={self.exit_code}")
-        if self.metadata:
-            parts.append(f"meta={self.metadata}")
+        shown = {key: self.metadata[key] for key in _SHOWN if key in self.metadata} if self.metadata else None
+        if shown:
+            parts.append(f"meta={shown}")
         return f"JobStatus[{', '.join(parts)}]"
 
     __repr__ = __str__

@@ -11,6 +11,7 @@ __all__ = ["ResourceSpec", "ResourceSpecV1"]
 
 _COUNTS = ("node_count", "process_count", "processes_per_node", "cpu_cores_per_process", "gpu_cores_per_process",
            "memory")
+_AT_LEAST_ONE = frozenset(_COUNTS[:4])
 
 
 class ResourceSpec(ABC):
@@ -32,9 +33,10 @@ class ResourceSpec(ABC):
 class ResourceSpecV1(ResourceSpec):
     """Equal processes on equal nodes.
 
-    Counts are whole numbers of at least 1 (gpu_cores_per_process and memory: at least 0); memory is in bytes for the
-    whole job. Where two or three of node_count, process_count and processes_per_node are given,
-    process_count = node_count x processes_per_node must hold, else InvalidJobException.
+    Counts are whole numbers; 0 is taken for one that is not stated, and read back as None (but for
+    gpu_cores_per_process and memory, of which a job may want none). memory is in bytes for the whole job. Where two or
+    three of node_count, process_count and processes_per_node are given, process_count = node_count x processes_per_node
+    must hold, else InvalidJobException.
     """
 
     def __init__(self, node_count: int | None = None, process_count: int | None = None,
@@ -49,6 +51,10 @@ class ResourceSpecV1(ResourceSpec):
         self.exclusive_node_use = exclusive_node_use
         self.memory = memory
         self._check()
+
+    def __setattr__(self, name: str, value: object) -> None:
+        unstated = type(value) is int and value == 0 and name in _AT_LEAST_ONE
+        object.__setattr__(self, name, None if unstated else value)
 
     @property
     def version(self) -> int:
@@ -116,6 +122,6 @@ def _check_count(name: str, value: object) -> None:
         return
     if isinstance(value, bool) or not isinstance(value, int):
         raise InvalidJobTypeException(f"resources.{name} must be a whole number, not {value!r}")
-    least = 0 if name in ("gpu_cores_per_process", "memory") else 1
+    least = 1 if name in _AT_LEAST_ONE else 0
     if value < least:
         raise InvalidJobException(f"resources.{name} must be at least {least}, not {value}")

@@ -17,6 +17,7 @@ import difflib
 import io
 import json
 import math
+import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 from datetime import timedelta
@@ -72,7 +73,21 @@ class Serializer(ABC):
 
 
 class JSONSerializer(Serializer):
-    """Serializer for JSON."""
+    """Serializer for JSON.
+
+    seconds: durations are written as whole numbers of seconds, as services do that speak PSI/J over HTTP, and not as
+    ``"3600 s"``. Both are read.
+    """
+
+    def __init__(self, seconds: bool = False) -> None:
+        self.seconds = seconds
+
+    def dump(self, spec: JobSpec, stream: IO[str]) -> None:
+        """Write a specification to a text stream. Raises ValueError for what cannot be written."""
+        data = _from_spec(spec)
+        if self.seconds and spec.attributes is not None and spec.attributes.duration is not None:
+            data["attributes"]["duration"] = _whole_seconds(spec.attributes.duration)
+        self._dump_dict(data, stream)
 
     def _dump_dict(self, dict: dict[str, Any], stream: IO[str]) -> None:
         stream.write(_ENCODER.encode(dict))
@@ -239,12 +254,24 @@ def _path(value: Any) -> Path:
 
 
 def _duration(value: Any) -> timedelta:
+    if type(value) in (int, float):
+        return _span(value)
     try:
         return JobAttributes.parse_walltime(_str(value))
     except _Bad:
         raise
     except ValueError as e:
         raise _Bad(str(e)) from None
+
+
+def _span(seconds: float) -> timedelta:
+    """A duration that is written as a number of seconds."""
+    if seconds < 0:
+        raise _Bad(f"{seconds} is below zero")
+    try:
+        return timedelta(seconds=seconds)
+    except OverflowError:
+        raise _Bad(f"{seconds} is too long for a time limit") from None
 
 
 def _members(value: Any, readers: dict[str, _Reader]) -> dict[str, Any]:
@@ -343,7 +370,11 @@ def _given(owner: object, names: Iterable[str]) -> dict[str, Any]:
 
 
 def _from_spec(spec: JobSpec) -> dict[str, Any]:
-    data = _given(spec, ("name", "executable", "arguments", "environment", "launcher"))
+    data = _given(spec, ("name", "executable", "environment", "launcher"))
+    if (arguments := spec._argument_texts()) is not None:
+        data["arguments"] = arguments
+    if isinstance(spec.executable, os.PathLike):
+        data |= {key: os.fspath(value) for key, value in data.items() if value is spec.executable}
     for key, value in data.items():
         _inside(key, _SPEC[key], list(value) if type(value) is tuple else value)
     if not spec.inherit_environment:
@@ -385,10 +416,16 @@ def _seconds(duration: timedelta) -> str:
     """``"3600 s"``, with a fraction (microseconds) only where there is one: psij-python misreads fractions."""
     if duration < timedelta(0):
         raise _Bad(f"{duration} is below zero").inside("duration")
-    whole = duration.days * 86400 + duration.seconds
+    whole = duration // timedelta(seconds=1)
     if not duration.microseconds:
         return f"{whole} s"
     return f"{whole}.{duration.microseconds:06d}".rstrip("0") + " s"
+
+
+def _whole_seconds(duration: timedelta) -> int:
+    if duration.microseconds:
+        raise _Bad(f"{duration} is no whole number of seconds").inside("duration").inside("attributes")
+    return duration.days * 86400 + duration.seconds
 
 
 def _from_staging(spec: JobSpec) -> dict[str, Any]:

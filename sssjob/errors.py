@@ -5,6 +5,7 @@
     │   └── PropertyError               a property set by hand that is not allowed, or not so
     ├── DocumentError (ValueError)      input that is no document at all (not XML, not JSON, wrong encoding)
     ├── UsageError (ValueError)         a wrong argument: unknown format, profile, executor ...
+    │   └── UnknownJobError             the id of a job that the journal does not have
     ├── QueryError (ValueError)         a query that cannot be evaluated
     │   └── QueryTimeout                it took longer than its limit
     └── AccessError (OSError)           a file that cannot be read or written
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from sssjob.findings import Finding
 
 __all__ = ["AccessError", "DocumentError", "FormatError", "LexicalError", "LimitError", "PropertyError", "QueryError",
-           "QueryTimeout", "RejectedError", "SSSJobError", "UsageError"]
+           "QueryTimeout", "RejectedError", "SSSJobError", "UnknownJobError", "UsageError"]
 
 _SHOWN = 60  # characters of a refused text that a message repeats
 
@@ -62,6 +63,10 @@ class DocumentError(SSSJobError, ValueError):
 
 class UsageError(SSSJobError, ValueError):
     """A wrong argument; the message lists the known names."""
+
+
+class UnknownJobError(UsageError):
+    """The journal has no job of this name."""
 
 
 class FormatError(UsageError):

@@ -43,9 +43,9 @@ _POLICIES: Final = {p.value.lower(): p for p in Policy}
 _BY_POLICY: Final[dict[Policy, Severity | None]] = {
     Policy.REJECT: "error", Policy.WARN: "warning", Policy.IGNORE: None,
 }
-#: Severity of each rule; None: the policy says it.
-_BY_RULE: Final[dict[str, Severity | None]] = {
-    name: None if rule.governed else rule.severity for name, rule in RULES.items()}
+#: Severity of each rule (None: the policy says it), and its kind.
+_BY_RULE: Final[dict[str, tuple[Severity | None, Kind]]] = {
+    name: (None if rule.governed else rule.severity, rule.kind) for name, rule in RULES.items()}
 
 
 def escape(text: str, most: int = 200) -> str:
@@ -83,6 +83,11 @@ class Finding:
     def place(self) -> str:
         """``file:line:col``, as far as known."""
         return ":".join([escape(self.file) or "-", *(str(n) for n in (self.line, self.column) if n)])
+
+    def same(self, other: Finding) -> bool:
+        """Whether another one says the same of the same place, as two rooms may that look at one property."""
+        return (self.rule, self.line, self.column, self.message) == (
+            other.rule, other.line, other.column, other.message)
 
     def __str__(self) -> str:
         hint = f" ({escape(self.hint, 400)})" if self.hint else ""
@@ -125,7 +130,7 @@ class Findings:
         severity: Severity | None = None, line: int = 0, column: int = 0, path: str | Callable[[], str] = "",
         hint: str | Callable[[], str] = "", excerpt: str = "",
         place: Callable[[], tuple[int, int, str]] | None = None, item: Item | None = None,
-        within: Container | None = None,
+        within: Container | None = None, once: bool = False,
     ) -> Finding | None:
         """Record one occurrence and return it; None where the policy says to be silent.
 
@@ -133,13 +138,16 @@ class Findings:
         gives (line, column, excerpt). It, path and hint are asked only when the finding is kept: they cost time.
         item: what the finding is about, and within: the container or job that it stands in (or a copy of it); with the
         ``places`` of the document these, or the path alone, give line and column, else the line is that of within.
+        once: it may have been told before, of the same place.
         """
         self.told += 1
-        level = severity or _BY_RULE[rule] or _BY_POLICY[policy]
+        usual, kind = _BY_RULE[rule]
+        level = severity or usual or _BY_POLICY[policy]
         if level is None:
             return None
-        first = level == "error" and not self._rejected
-        self._rejected = self._rejected or first
+        first = False
+        if level == "error" and not self._rejected:
+            self._rejected = first = True
         if len(self._kept) >= self.limits.findings and not first:
             self.overflow += 1
             return None
@@ -150,8 +158,10 @@ class Findings:
             line = line or (0 if within is None else within.line)
             at = self.places.of(item, within, where) if self.places is not None else None
             line, column, excerpt = at or (line, column, excerpt)
-        found = Finding(rule, level, subject, message, RULES[rule].kind, self.file, line, column, where,
+        found = Finding(rule, level, subject, message, kind, self.file, line, column, where,
                         hint if isinstance(hint, str) else hint(), excerpt)
+        if once and any(found.same(other) for other in self._kept):
+            return None
         self._kept.append(found)
         return found
 

@@ -102,8 +102,9 @@ def write(source: Document | Container, *, format: str = "sss", path: Path | str
     _ = how.writer
     collected = Findings(document.path) if findings is None else findings
     told = len(collected)
-    if document.findings is None:
-        _sound(document, collected, told)
+    if not document.facts:
+        _gate(document, collected)
+        _refuse(collected, told)
     name = "" if path is None else Path(path).stem
     text = how.text(document, how.writing(collected, how.policy, name))
     _refuse(collected, told)
@@ -125,8 +126,6 @@ def convert(source: Source, to: str = "slurm", *, format: str = AUTO, profile: s
     if isinstance(source, Document | Container):
         document = source if isinstance(source, Document) else Document(source)
         findings, carrying = Findings(document.path), how.policy
-        if document.findings is None:
-            _sound(document, findings, 0)
     else:
         data, path = _data(source)
         document, read_findings = _read(how, data, path)
@@ -134,6 +133,9 @@ def convert(source: Source, to: str = "slurm", *, format: str = AUTO, profile: s
         findings = Findings(path)
         findings.extend(read_findings)
         carrying = how.carrying(_reader(how, data, path))
+    if not document.facts:
+        _gate(document, findings, profile)
+        findings.raise_if_rejected()
     text = how.text(document, how.writing(findings, carrying))
     findings.raise_if_rejected()
     how.options.check(format, to)
@@ -150,13 +152,11 @@ def check(source: Source, *, format: str = AUTO, profile: str = "liberal",
           policy: Policy | str | None = None) -> Findings:
     """Everything that is wrong or doubtful with a source; ask the findings for ``rejected``. Nothing is raised for it,
     but AccessError where a file cannot be read and UsageError where no format fits."""
-    from sssjob.validation import check as check_document
-
     try:
         document, findings = _given(source, format, profile, policy)
     except RejectedError as error:
         return _collected(error)
-    check_document(document, findings, profile)
+    _gate(document, findings, profile)
     return findings
 
 
@@ -171,12 +171,21 @@ def match(requested: Source, offer: Source, *, delivered: bool = False, strict: 
     return match_documents(_body(requested), _body(offer), delivered=delivered, strict=strict)
 
 
-def explain(source: Source) -> str:
+def explain(source: Source, *, findings: Findings | None = None) -> str:
     """What the jobs of a source ask for and what that comes to in all, in words, as ``sssjob explain`` prints it; of a
-    job that was started also what it was given."""
+    job that was started also what it was given.
+
+    What ``check`` rejects is shown too, for nothing is made of it; findings: collects what ``check`` finds. Raises
+    RejectedError where the source cannot be read.
+    """
     from sssjob.request.explaining import explained
 
-    return "".join(map(str, explained(_document(source))))
+    document, found = _given(source)
+    found.raise_if_rejected()
+    if findings is not None:
+        findings.extend(found)
+        _gate(document, findings)
+    return "".join(map(str, explained(_expanded(document))))
 
 
 def quote(source: Source, rates: RateSet | Readable, *,
@@ -195,16 +204,20 @@ def quote(source: Source, rates: RateSet | Readable, *,
     if isinstance(start, datetime) and start.utcoffset() is None:
         raise UsageError(f"start: {start} has no time zone")
     at = int(start.timestamp() // 1) if isinstance(start, datetime) else start
-    return [quote_job(job, rates, defaults, start=at) for job, defaults in _document(source).jobs()]
+    return [quote_job(job, rates, defaults, start=at) for job, defaults in _swept(source).jobs()]
 
 
 def query(expression: str, source: Source, *, version: Version | None = None,
-          variables: Mapping[str, str] | None = None) -> list[Result]:
-    """The results of an XPath expression over a source, which is read, whatever its format. Raises QueryError."""
+          variables: Mapping[str, str] | None = None, policy: Policy | str | None = None) -> list[Result]:
+    """The results of an XPath expression over a source, which is read, whatever its format. policy: the source has to
+    pass all checks under it, else it is looked at as it stands. Raises QueryError, RejectedError."""
     from sssjob.query import query as query_document
     from sssjob.xml.writer import write_document
 
-    document = _document(source)
+    document, findings = _given(source, policy=policy)
+    if policy is not None:
+        _gate(document, findings)
+    findings.raise_if_rejected()
     text = write_document(document, findings=Findings(document.path))
     return list(query_document(expression, text.encode(), version=version, variables=dict(variables or {}),
                                path=document.path))
@@ -229,8 +242,8 @@ def run(source: Source, executor: str = "local", *, timeout: float | None = None
     """
     from sssjob.run import run as run_document
 
-    document = _checked(source)
-    outcome = run_document(document, executor, findings=Findings(document.path), timeout=timeout, resume=resume,
+    document, findings = _admitted(source, policy)
+    outcome = run_document(document, executor, findings=findings, timeout=timeout, resume=resume,
                            cwd=cwd, policy=_policy(policy) or Policy.REJECT)
     if not outcome.jobs and outcome.origin == "sssjob":
         outcome.findings.raise_if_rejected()
@@ -244,9 +257,9 @@ def submit(source: Source, executor: str = "local", *, policy: Policy | str | No
     from sssjob.run.client import Client
     from sssjob.run.journal import open_journal
 
-    document = _checked(source)
+    document, findings = _admitted(source, policy)
     with open_journal() as journal:
-        client = Client(journal, Findings(document.path))
+        client = Client(journal, findings)
         made = client.submit(document, executor, policy=_policy(policy) or Policy.REJECT, cwd=cwd)
         if made is None or made.entry is None:
             client.findings.raise_if_rejected()
@@ -296,33 +309,40 @@ def _given(source: Source, format: str = AUTO, profile: str = "liberal",
     return document, findings
 
 
-def _document(source: Source) -> Document:
-    """The document of a source; RejectedError where reading rejects it."""
-    document, findings = _given(source)
+def _admitted(source: Source, policy: Policy | str | None = None) -> tuple[Document, Findings]:
+    """The document of a source that passes the gate, and what was found; RejectedError for every other."""
+    document, findings = _given(source, policy=policy)
+    _gate(document, findings)
     findings.raise_if_rejected()
-    return document
+    return document, findings
+
+
+def _swept(source: Source) -> Document:
+    """The same with every sweep as the jobs that it makes."""
+    return _expanded(_admitted(source)[0])
+
+
+def _expanded(document: Document) -> Document:
+    from sssjob.document.sweeps import expand
+
+    findings = Findings()
+    made = expand(document, findings)
+    findings.raise_if_rejected()
+    return made
 
 
 def _body(source: Source) -> Document | Container:
-    return source if isinstance(source, Container) else _document(source)
+    if not isinstance(source, Container):
+        return _swept(source)
+    _admitted(source)
+    return source
 
 
-def _checked(source: Source) -> Document:
-    """The document of a source that passes all checks; RejectedError for every other."""
-    from sssjob.validation import check as check_document
+def _gate(document: Document, findings: Findings, profile: str = "liberal") -> None:
+    """Add what the gate finds that every command has."""
+    from sssjob.conversion.intake import gate
 
-    document, findings = _given(source)
-    check_document(document, findings)
-    findings.raise_if_rejected()
-    return document
-
-
-def _sound(document: Document, findings: Findings, told: int) -> None:
-    """Check what was made by hand. Raises RejectedError."""
-    from sssjob.validation import check as check_document
-
-    check_document(document, findings)
-    _refuse(findings, told)
+    findings.extend(gate(document, profile))
 
 
 def _refuse(findings: Findings, told: int) -> None:

@@ -46,10 +46,14 @@ class Limits:
     directive: int = 64 << 10                # characters of a directive whose words shlex has to find
     findings: int = 1_000                    # findings kept for one document
     array_elements: int = 10_000             # elements of one array of jobs
+    retries: int = 100                       # further attempts of one job
+    sweep_jobs: int = 10_000                 # jobs that a sweep makes of one
     count: int = 10**9                       # processors, nodes or tasks that a job may ask for
     amount_bytes: int = 1 << 70              # memory, disk or swap that a job may ask for
     seconds: int = 10**11                    # Duration that a job may ask for
     digits: int = 64                         # digits of one number
+    hook_seconds: float = 60.0               # a command of --on-end
+    hook_post_seconds: float = 10.0          # of no answer, when --on-end posts to a URL
     recognise_bytes: int = 64 << 10          # beginning of a text by which documents and records are recognised
 
     def __repr__(self) -> str:

@@ -139,7 +139,8 @@ _ROWS: Final[tuple[tuple[str, Kind, str, str], ...]] = (
     ("SSS413", "contradictory", "code without OnExit", "`code` counts only with condition OnExit."),
     ("SSS414", "contradictory", "task parameters contradict each other",
      "Processors, NodeCount, TaskCount, TaskDistribution and the names of nodes cannot all hold. The specification "
-     "leaves it to those who run the job which of them counts (section 6.4), so it is a warning."),
+     "leaves it to those who run the job which of them counts (section 6.4), so it is a warning, at every door: counts "
+     "win over TaskDistribution, and each task has at least one processor."),
     ("SSS415", "contradictory", "variable set twice", "The last value of the variable counts."),
     ("SSS416", "contradictory", "both streams merged", "OutputFile and ErrorFile both say Merge; the second counts."),
     ("SSS417", "invalid", "not the name of a variable", "Names of variables match [A-Za-z_][A-Za-z0-9_]*."),
@@ -155,8 +156,9 @@ _ROWS: Final[tuple[tuple[str, Kind, str, str], ...]] = (
      "word; events of its own go into Extension type=\"Scheduler\" name=\"MailEvents\"."),
     ("SSS423", "invalid", "request that nothing can meet",
      "What one level asks for excludes itself on every way through its alternatives: at least 16 processors and at "
-     "most 8, more nodes than processors, a time to start after the time by which the job must have ended. Of a job "
-     "that is over it is only a doubt, for then these are facts."),
+     "most 8, more nodes than processors, more processors than the nodes hold, no task, node, processor or second at "
+     "all, a time to start after the time by which the job must have ended. Of a job that is over it is only a doubt, "
+     "for then these are facts."),
     ("SSS424", "site-dependent", "state that nobody knows",
      "The State is none of the words of the specification (of a job Idle, Hold, Running, Suspended, Completed; of a "
      "group NotQueued, Unstarted, Active, Completed) and no word of another system for one of them. The list is open, "
@@ -164,6 +166,10 @@ _ROWS: Final[tuple[tuple[str, Kind, str, str], ...]] = (
     ("SSS425", "site-dependent", "executable that would have to be fetched",
      "Executable is a URI. The specification allows that, but nothing is fetched here: only the place where the job "
      "runs can know what to do with it."),
+    ("SSS426", "invalid", "failure policy or sweep malformed",
+     "An Extension of type Scheduler with the name Retry, OnFailure or Sweep is not in the grammar that "
+     "docs/failures.md describes. The message names the clause and its column. Nothing runs under a policy that was "
+     "understood in part."),
     # translation
     ("SSS501", "dropped", "not expressible in the target", "The target has no place for this property."),
     ("SSS502", "approximated", "approximated in the target", "The target says something close to it."),
@@ -286,13 +292,22 @@ _ROWS: Final[tuple[tuple[str, Kind, str, str], ...]] = (
     ("SSS604", "approximated", "more asked than there is", "The job runs with what the machine has."),
     ("SSS605", "invalid", "cannot be run", "The document lacks something that a run needs."),
     ("SSS606", "contradictory", "facts disagree", "Two sources state different values of one delivered fact."),
+    ("SSS610", "refused", "the job can never start as it is",
+     "The resource manager holds a job in the queue for a reason that no waiting takes away: a time limit above that "
+     "of the partition, more nodes than there are, a condition that no node meets, a dependency that cannot come true. "
+     "Cancel it and submit another one, or have it changed. Nothing ends it of itself."),
     ("SSS620", "contradictory", "sources disagree on what was delivered",
      "Two sources of a run (accounting, measurement, exit file, status stream) state different values: times more "
      "than 2 s apart, durations more than 2 s and 1 %, amounts more than 1 %, counts and names at all. The first one "
      "named is the more trusted and counts. `sssjob status --sources` shows both."),
     ("SSS621", "contradictory", "sources disagree on how a job ended",
-     "Two sources of a run state different exit codes or signals. The exit code of the script that started the program "
+     "Two sources of a run state different states, exit codes or signals. An end that was known when the job ended "
+     "stays when accounting, asked late, says otherwise. The exit code of the script that started the program "
      "counts before that of accounting. `sssjob status --sources` shows both."),
+    ("SSS622", "contradictory", "records of another job with the same native id left out",
+     "Native ids come again: counters are set back, and accounting keeps what was called so years ago. Rows of the "
+     "queue and records that do not bear the job's tag, or where nothing tells tags are of another user, name or time "
+     "of submission, count for nothing; nor does what may be about either of two jobs. Why is told."),
 )
 
 RULES: Final[dict[str, Rule]] = {row[0]: Rule(*row) for row in _ROWS}

@@ -1,9 +1,7 @@
 """One filter for each context in which a template puts a value.
 
 ``word``            a word of a POSIX shell: exactly these characters, whatever they are
-``expanding_word``  the same, but each ``${NAME}`` is replaced by the shell by that variable (by nothing when not set)
 ``words``           a list of words
-``expanding_words`` a list of such words
 ``sbatch``          an option of an ``#SBATCH`` line
 ``slurm_path``      a file name in such an option where ``%`` has a meaning
 ``sge``             an option of a ``#$`` line of Grid Engine
@@ -20,6 +18,9 @@
 
 ``bare(text)`` is true of a text that means itself in all of them, without any quotes.
 
+Where a script serves all elements of an array, a mark of ``ELEMENT_MARKS`` in a word of the shell stands for the index
+of the element that runs it (``element_words``).
+
 All return Quoted. A value that cannot be said in a context raises QuotingError. No result has a line break in it: some
 resource managers read directives anywhere in the file, even inside a quoted word.
 """
@@ -29,17 +30,32 @@ from __future__ import annotations
 import os
 import re
 import unicodedata
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
+from typing import Final
 
-__all__ = ["FILTERS", "Directive", "Quoted", "QuotingError", "bare", "bsub", "checked", "cobalt", "condor",
-           "condor_path", "condor_string", "condor_word", "expanding_word", "expanding_words", "flux", "flux_path",
-           "lines", "nqsv", "pbs", "sbatch", "sge", "slurm_path", "word", "words"]
+__all__ = ["ELEMENT_MARKS", "FILTERS", "TAG_MARK", "WIDEST_INDEX", "Directive", "Quoted", "QuotingError", "bare",
+           "bsub", "checked", "cobalt", "condor", "condor_path", "condor_string", "condor_word", "element_words",
+           "expanding_word", "flux", "flux_path", "index_mark", "lines", "nqsv", "pbs", "sbatch", "sge", "slurm_path",
+           "word", "words"]
+
+#: The greatest width to which an index can be filled up with zeros.
+WIDEST_INDEX: Final = 9
+#: Marks in texts, by width: the index of an element, as it is (0) or filled up with zeros. Unicode keeps these for such
+#: uses within a program: they are no characters.
+ELEMENT_MARKS: Final = tuple(chr(0xFDD0 + width) for width in range(WIDEST_INDEX + 1))
+#: The mark for the tag of an element.
+TAG_MARK: Final = chr(0xFDD0 + WIDEST_INDEX + 1)
+_MARK = re.compile(f"([{ELEMENT_MARKS[0]}-{TAG_MARK}])")
+_VARIABLES = {ELEMENT_MARKS[0]: "_psij_index", TAG_MARK: "_psij_tag",
+              **{mark: f"_psij_index_{width}" for width, mark in enumerate(ELEMENT_MARKS) if width}}
+_of_element: ContextVar[bool] = ContextVar("of_element", default=False)
 
 _PLAIN = re.compile(r"[A-Za-z0-9_@%+=:,./-]+", re.ASCII)
 bare = _PLAIN.fullmatch        # no function around it: writers of scripts ask it of each of their options
 _ASCII = re.compile(r"[ -~]*", re.ASCII)
-_REFERENCE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}", re.ASCII)
 _DIRECTIONS = frozenset("\u200e\u200f\u061c\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
 _SGE_UNFIT = re.compile(r"[\"'#\\]")
 _SGE_TWO = re.compile(r"pe \S+ [\d,:-]+|binding (?:env|pe|set) \S+", re.ASCII)     # options of two words
@@ -100,9 +116,28 @@ def _ansi(text: str) -> str:
     return "$'" + "".join(out) + "'"
 
 
+def index_mark(width: int = 0) -> str:
+    """The mark for an index that is filled up with zeros to a width, of WIDEST_INDEX at most."""
+    return ELEMENT_MARKS[width]
+
+
+@contextmanager
+def element_words() -> Iterator[None]:
+    """Meanwhile, in this thread, marks in words of the shell become the variables of the element that runs the script;
+    otherwise they are characters as any others."""
+    token = _of_element.set(True)
+    try:
+        yield
+    finally:
+        _of_element.reset(token)
+
+
 def _quoted(text: str) -> str:
     if _PLAIN.fullmatch(text):
         return text
+    if not text.isascii() and _of_element.get() and _MARK.search(text):
+        return "".join(f'"${{{_VARIABLES[part]}}}"' if n % 2 else (_quoted(part) if part else "")
+                       for n, part in enumerate(_MARK.split(text)))
     if _clean(text):
         return "'" + text.replace("'", "'\"'\"'") + "'"
     return _ansi(text)
@@ -113,14 +148,20 @@ def word(value: object) -> Quoted:
     return Quoted(_quoted(value if type(value) is str else str(value)))
 
 
-def expanding_word(value: object) -> Quoted:
-    """One word in which the shell replaces each ``${NAME}`` and nothing else."""
-    text = str(value)
-    if "${" not in text:
-        return word(text)
-    parts = _REFERENCE.split(text)      # literal, name, literal, name, ... literal
-    return Quoted("".join(f'"${{{part}-}}"' if index % 2 else (_quoted(part) if part else "")
-                          for index, part in enumerate(parts)))
+def expanding_word(pieces: Sequence[str], kept: bool = False) -> Quoted:
+    """One word of a shell script in which the shell puts the values of variables.
+
+    pieces: literal, name, literal, name, ..., literal. kept: a variable that is not set is ``${NAME}`` then, else
+    nothing.
+    """
+    if len(pieces) == 1:
+        return word(pieces[0])
+    return Quoted("".join(_variable(part, kept) if index % 2 else (_quoted(part) if part else "")
+                          for index, part in enumerate(pieces)))
+
+
+def _variable(name: str, kept: bool) -> str:
+    return f'"${{{name}-\\${{{name}\\}}}}"' if kept else f'"${{{name}-}}"'
 
 
 def lines(text: object) -> Quoted:
@@ -131,11 +172,6 @@ def lines(text: object) -> Quoted:
 def words(values: Iterable[object]) -> Quoted:
     """Words, parted by blanks."""
     return Quoted(" ".join([_quoted(str(value)) for value in values]))
-
-
-def expanding_words(values: Iterable[object]) -> Quoted:
-    """Words in which the shell replaces each ``${NAME}``, parted by blanks."""
-    return Quoted(" ".join(map(expanding_word, values)))
 
 
 def checked(directive: Directive, plain: bool = False) -> str:
@@ -329,7 +365,7 @@ def cobalt(directive: Directive) -> Quoted:
 
 
 FILTERS: dict[str, Callable[..., Quoted]] = {
-    "lines": lines, "word": word, "words": words, "expanding_word": expanding_word, "expanding_words": expanding_words,
+    "lines": lines, "word": word, "words": words,
     "sbatch": sbatch, "condor": condor, "condor_path": condor_path, "condor_word": condor_word,
     "flux": flux, "cobalt": cobalt, "sge": sge,
     "pbs": pbs, "bsub": bsub, "nqsv": nqsv}

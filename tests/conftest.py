@@ -1,20 +1,23 @@
-"""Settings for all tests: in CI the property tests draw the same examples every time, elsewhere new ones. The journal
-and the ledger of each test are its own."""
+"""Settings for all tests: in CI the property tests draw the same examples every time, elsewhere new ones;
+SSSJOB_EXAMPLES says how many. The journal and the ledger of each test are its own."""
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import sys
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
+from itertools import count
 from pathlib import Path
 
 import pytest
 from hypothesis import settings
 
-settings.register_profile("ci", derandomize=True, deadline=None, print_blob=True)
-settings.register_profile("explore", deadline=None)
+EXAMPLES = int(os.environ.get("SSSJOB_EXAMPLES") or 50)
+settings.register_profile("ci", max_examples=EXAMPLES, derandomize=True, deadline=None, print_blob=True)
+settings.register_profile("explore", max_examples=EXAMPLES, deadline=None)
 settings.load_profile("ci" if os.environ.get("CI") else "explore")
 
 # In the background of a script SIGINT is ignored, and would be in every command that a test starts and interrupts.
@@ -27,12 +30,57 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 TIME_LIMITS = {"lab": 900, "soak": 7200}
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Collect without looking for garbage among 23,000 tests that stay; nor is it looked for among them later."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.enable()
+        gc.collect()
+        gc.freeze()
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Give tests of another kind a time limit of their own, unless they state one."""
+    """Give tests of another kind a time limit of their own, unless they state one; begin with the longest tests."""
     for item in items:
         longer = [limit for name, limit in TIME_LIMITS.items() if item.get_closest_marker(name)]
         if longer and not item.get_closest_marker("timeout"):
             item.add_marker(pytest.mark.timeout(max(longer)))
+    workers = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", 1))
+    items[:] = _longest_first(items, workers)
+
+
+def _longest_first(items: list[pytest.Item], workers: int) -> list[pytest.Item]:
+    """The tests in an order in which each worker, which begins with an equal share of them, has some of the slow ones
+    first: the last seconds are those of small tests, which the workers take from each other."""
+    slow = [item for item in items if item.get_closest_marker("slow")]
+    others = [item for item in items if not item.get_closest_marker("slow")]
+    ordered: list[pytest.Item] = []
+    for worker in range(workers):
+        ordered += slow[worker::workers]
+        until = len(items) * (worker + 1) // workers - len(ordered)
+        ordered += others[:until]
+        del others[:until]
+    return ordered + others
+
+
+#: A quiet run of more tests than ``MANY`` shows one of so many that end well: it fits on a screen.
+MANY, ONE_OF = 2000, 40
+_ended_well = count(1)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_report_teststatus(report: pytest.TestReport | pytest.CollectReport, config: pytest.Config) -> Generator[
+        None, tuple[str, str, str], tuple[str, str, str]]:
+    """Leave most dots out where there are many; a test that fails is shown always."""
+    category, letter, word = yield
+    session = getattr(config.pluginmanager.get_plugin("terminalreporter"), "_session", None)
+    if letter and category in ("passed", "skipped") and config.get_verbosity() < 0 and (
+            session is not None and session.testscollected > MANY and next(_ended_well) % ONE_OF):
+        letter = ""
+    return category, letter, word
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
@@ -42,8 +90,8 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
     reasons = Counter(_reason(report) for report in terminalreporter.stats.get("skipped", ()))
     if reasons:
         terminalreporter.section("skipped (-rs lists the places)", sep="-")
-        for reason, count in reasons.most_common():
-            terminalreporter.write_line(f"{count:5}  {reason}")
+        for reason, times in reasons.most_common():
+            terminalreporter.write_line(f"{times:5}  {reason}")
 
 
 def _reason(report: pytest.TestReport | pytest.CollectReport) -> str:
@@ -65,6 +113,8 @@ def built_in_formats() -> Iterator[None]:
 def journal(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Where the journal of this test is; nothing is made there unless a command does."""
     path = tmp_path_factory.getbasetemp() / f"{os.urandom(8).hex()}.db"
+    monkeypatch.setenv("SSSJOB_CONFIG", os.devnull)
+    monkeypatch.setenv("XDG_CONFIG_DIRS", os.devnull)
     monkeypatch.setenv("SSSJOB_JOURNAL", str(path))
     monkeypatch.setenv("SSSJOB_LEDGER", str(path.with_suffix(".ledger")))
     return path

@@ -3,13 +3,15 @@
 It has imported what the commands import. What it forks is a process of its own all the same, with the caller's
 arguments, environment, directory, umask and standard streams: it can be sent signals, it may be killed, and it ends
 as an interpreter ends. What the start itself shows (which modules a command imports, options of the interpreter, the
-limit of a shell on all it starts) needs a real one. Two kinds of programs are known: ``sssjob``, and the commands of
-the stand-ins (``tests.fakes``), whose files (``program``) ask the server and become what it answers.
+limit of a shell on all it starts) needs a real one. Three kinds of programs are known: ``sssjob``; the commands of
+the stand-ins (``tests.fakes``), whose files (``program``) ask the server and become what it answers; and the ``main``
+of any module, which the server imports when it is first asked for it.
 
 A request is the three streams and a length (``sendmsg``), then as many bytes of ``marshal``: the words of the program
-(``sssjob``, or ``stand-in``, module, command, state directory; then its arguments), the directory, the environment, the
-umask, the process that the caller stands for, and limits (``RLIMIT_*`` -> value). The answers are the process id, and
-when it has ended its status as ``os.waitpid`` gives it. Who closes the connection before that has it killed.
+(``sssjob``, or ``stand-in``, module, command, state directory, or ``module`` and its name; then its arguments) and the
+directory, as texts or as bytes, the environment, the umask, the process that the caller stands for, and limits
+(``RLIMIT_*`` -> value). The answers are the process id, and when it has ended its status as ``os.waitpid`` gives it.
+Who closes the connection before that has it killed.
 """
 
 from __future__ import annotations
@@ -34,12 +36,16 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
+from typing import TYPE_CHECKING, Any
 
-__all__ = ["Command", "address", "program"]
+if TYPE_CHECKING:
+    from sssjob.query._worker import Worker
+
+__all__ = ["Child", "Command", "address", "fork_queries", "program"]
 
 _ROOT = Path(__file__).parents[1]
 _NUMBER = 8                     # bytes of a number on the wire
-_STREAMS = 3 * 4                # bytes of three descriptors
+_INTERPRETER_LINE = 120         # bytes that every system reads of one
 #: What the commands import when they are used.
 _IMPORTED = ("psij.executors.batch.sge", "psij.executors.batch.slurm", "psij.executors.local", "sssjob.cli._app",
              "sssjob.cli._dry_run", "sssjob.cli._journal", "sssjob.cli._recognised", "sssjob.cli._tables",
@@ -47,13 +53,20 @@ _IMPORTED = ("psij.executors.batch.sge", "psij.executors.batch.slurm", "psij.exe
                                                  "status", "submit", "wait")),
              "sssjob.run.client", "sssjob.run.engine", "sssjob.run.keeper", "tests.fakes.lab", "tests.fakes.sge",
              "tests.fakes.slurm")
+#: What the ``main`` of a module imports.
+_OF_MAIN = {"sssjob.query._child": ("elementpath.xpath31", "sssjob.document.nodeset")}
 
 
 # --- who asks ------------------------------------------------------------------------------------------------------
 
-@functools.cache
 def address() -> str:
     """The socket of the server of this process and of those that it forks; the server ends with the last of them."""
+    return _served()[0]
+
+
+@functools.cache
+def _served() -> tuple[str, str | None]:
+    """The socket of the server, and ``forks.c`` as a program, where it can be compiled and run."""
     folder = tempfile.mkdtemp(prefix="sssjob-")
     path = f"{folder}/forks"
     with socket.socket(socket.AF_UNIX) as listening:
@@ -72,31 +85,38 @@ def address() -> str:
             shutil.rmtree(folder, ignore_errors=True)
 
     atexit.register(close)
-    return path
+    return path, _compiled(f"{folder}/ask")
 
 
-class Command:
-    """A command ``sssjob`` in a process that the server forks, to be used as a ``subprocess.Popen`` with text pipes.
+def _compiled(asks: str) -> str | None:
+    """``forks.c`` as a program of that name, which starts in a millisecond, an interpreter in ten; None without a
+    compiler, in a folder in which nothing can be executed, or where the name is too long for an interpreter line."""
+    compiler = shutil.which("cc")
+    if compiler is None or len(asks) > _INTERPRETER_LINE:
+        return None
+    try:
+        subprocess.run([compiler, "-O1", "-o", asks, Path(__file__).with_suffix(".c")], check=True,
+                       stderr=subprocess.DEVNULL)
+        subprocess.run([asks], check=True)
+    except (OSError, subprocess.CalledProcessError):
+        return None
+    return asks
 
-    limits: ``RLIMIT_*`` -> the most that the process may use of it.
-    """
 
-    def __init__(self, arguments: Sequence[str], cwd: Path, env: Mapping[str, str],
+class _Forked:
+    """A process that the server forks."""
+
+    def __init__(self, words: Sequence[str], cwd: str | Path, env: Mapping[str, str], streams: Sequence[int],
                  limits: Mapping[int, int] | None = None) -> None:
-        (out, theirs_out), (err, theirs_err) = os.pipe(), os.pipe()
-        self._streams = {out: bytearray(), err: bytearray()}
+        self.returncode: int | None = None
         self._connection = socket.socket(socket.AF_UNIX)
         self._connection.connect(address())
-        with open(os.devnull, "rb") as null:
-            request = marshal.dumps((
-                ["sssjob", *arguments], os.fspath(cwd), {os.fsencode(k): os.fsencode(v) for k, v in env.items()},
-                _umask(), os.getpid(), dict(limits or {})))
-            socket.send_fds(self._connection, [len(request).to_bytes(_NUMBER)], [null.fileno(), theirs_out, theirs_err])
-        os.close(theirs_out)
-        os.close(theirs_err)
+        request = marshal.dumps((
+            list(words), os.fspath(cwd), {os.fsencode(k): os.fsencode(v) for k, v in env.items()}, _umask(),
+            os.getpid(), dict(limits or {})))
+        socket.send_fds(self._connection, [len(request).to_bytes(_NUMBER)], streams)
         self._connection.sendall(request)
         self.pid = _number(self._connection)
-        self.returncode: int | None = None
 
     def wait(self, timeout: float | None = None) -> int:
         """Its exit code, or the negative number of the signal that ended it. timeout: seconds."""
@@ -108,6 +128,31 @@ class Command:
                 raise subprocess.TimeoutExpired("sssjob", timeout or 0) from None
             self._connection.close()
         return self.returncode
+
+    def send_signal(self, number: int) -> None:
+        """Send it a signal, unless its end is known."""
+        if self.returncode is None:
+            os.kill(self.pid, number)
+
+    def kill(self) -> None:
+        """End it at once."""
+        self.send_signal(signal.SIGKILL)
+
+
+class Command(_Forked):
+    """A command ``sssjob`` in a process that the server forks, to be used as a ``subprocess.Popen`` with text pipes.
+
+    limits: ``RLIMIT_*`` -> the most that the process may use of it. words: what it is, if something else.
+    """
+
+    def __init__(self, arguments: Sequence[str], cwd: Path, env: Mapping[str, str],
+                 limits: Mapping[int, int] | None = None, words: Sequence[str] = ("sssjob",)) -> None:
+        (out, theirs_out), (err, theirs_err) = os.pipe(), os.pipe()
+        self._streams = {out: bytearray(), err: bytearray()}
+        with open(os.devnull, "rb") as null:
+            super().__init__([*words, *arguments], cwd, env, [null.fileno(), theirs_out, theirs_err], limits)
+        os.close(theirs_out)
+        os.close(theirs_err)
 
     def communicate(self, timeout: float | None = None) -> tuple[str, str]:
         """What it writes until it ends. timeout: seconds, each time that it is silent."""
@@ -128,21 +173,37 @@ class Command:
         out, err = (bytes(text).decode() for text in self._streams.values())
         return out, err
 
-    def send_signal(self, number: int) -> None:
-        """Send it a signal, unless its end is known."""
-        if self.returncode is None:
-            os.kill(self.pid, number)
-
-    def kill(self) -> None:
-        """End it at once."""
-        self.send_signal(signal.SIGKILL)
-
     def __enter__(self) -> Command:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None,
                  trace: TracebackType | None) -> None:
         self._connection.close()
+
+
+class Child(_Forked):
+    """The ``main`` of a module, to be used as a ``subprocess.Popen`` with two pipes of bytes."""
+
+    def __init__(self, module: str) -> None:
+        (theirs_in, into), (out, theirs_out) = os.pipe(), os.pipe()
+        with open(os.devnull, "wb") as null:
+            super().__init__(["module", module], _ROOT, {}, [theirs_in, theirs_out, null.fileno()])
+        os.close(theirs_in)
+        os.close(theirs_out)
+        self.stdin, self.stdout = os.fdopen(into, "wb"), os.fdopen(out, "rb")
+
+
+def fork_queries(patch: Any) -> None:
+    """Have the processes that evaluate queries forked. patch: a pytest.MonkeyPatch."""
+    from sssjob.query import _worker
+
+    def start(worker: Worker) -> Child:
+        child = Child("sssjob.query._child")
+        worker._process = child         # type: ignore[assignment]
+        worker._line(_worker._START_SECONDS)
+        return child
+
+    patch.setattr(_worker.Worker, "_start", start)
 
 
 _PROGRAM = """\
@@ -172,11 +233,14 @@ os._exit(os.waitstatus_to_exitcode(asked(8)) & 255)
 
 
 def program(*words: str) -> str:
-    """A shell script that has the server run what these words and its own arguments say.
+    """A program, as the text of its file, that has the server run what these words and its own arguments say.
 
-    It imports next to nothing, without the site's packages.
+    Where nothing can be compiled it is a shell script, which imports next to nothing, without the site's packages.
     """
-    text = _PROGRAM.replace("ADDRESS", repr(address()))
+    socket_path, asks = _served()
+    if asks is not None and not any("\n" in word or not word for word in words):
+        return "\n".join([f"#!{asks}", socket_path, *words]) + "\n"
+    text = _PROGRAM.replace("ADDRESS", repr(socket_path))
     return f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -ISc {shlex.quote(text)} {shlex.join(words)} "$@"\n'
 
 
@@ -249,9 +313,13 @@ class _Server:
             length, streams, *_ = socket.recv_fds(connection, _NUMBER, 3)
             words, cwd, environment, umask, caller, limits = marshal.loads(
                 _exactly(connection, int.from_bytes(length)))
-        except (OSError, ValueError):
+        except (OSError, ValueError, EOFError):         # a caller that was killed meanwhile
             connection.close()
             return None
+        if words[0] == "module":
+            with suppress(ImportError):         # told where it is called
+                for name in (words[1], *_OF_MAIN.get(words[1], ())):
+                    importlib.import_module(name)
         pid = os.fork()
         if pid:
             for stream in streams:
@@ -262,13 +330,14 @@ class _Server:
                 connection.sendall(pid.to_bytes(_NUMBER))
             return None
         self._become(connection, streams, cwd, environment, umask, limits)
+        words = [os.fsdecode(word) for word in words]
         if words[0] == "stand-in":
             words.insert(1, str(caller))
         result: list[str] = words
         return result
 
-    def _become(self, connection: socket.socket, streams: Sequence[int], cwd: str, environment: Mapping[bytes, bytes],
-                umask: int, limits: Mapping[int, int]) -> None:
+    def _become(self, connection: socket.socket, streams: Sequence[int], cwd: str | bytes,
+                environment: Mapping[bytes, bytes], umask: int, limits: Mapping[int, int]) -> None:
         signal.set_wakeup_fd(-1)
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         self.waiting.close()
@@ -306,6 +375,10 @@ def _main(words: list[str]) -> int:
 
         sys.argv = words
         return main()
+    if words[0] == "module":
+        sys.argv = words[1:]
+        importlib.import_module(words[1]).main()
+        return 0
     from tests.fakes.lab import Lab
 
     _, caller, module, name, state, *arguments = words

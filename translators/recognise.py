@@ -1,14 +1,15 @@
 """Which format a text is in: every format says what it sees of itself in there, and why.
 
-A format's ``recognise`` gets a ``Sample`` and gives a ``Fit`` or None; nothing here knows any format. Where two fit,
-nothing is guessed: the caller is told of both.
+A format's ``recognise`` gets a ``Sample`` and gives a ``Fit`` or None; nothing here knows any format. One that its own
+reader would take is before one that it would not. Of relatives that would take the same lines the first one counts, and
+that is said; where others fit beside each other nothing is guessed: the caller is told of both.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Final
 
@@ -134,8 +135,13 @@ def recognise(data: bytes, path: str = "-") -> list[tuple[Translator, Fit]]:
         fit = translator.recognise(sample) if translator.recognise is not None else None
         if fit is not None:
             found.append((translator, fit))
-    clean = {fit.claims for _, fit in found if fit.claims and not fit.against}
-    return [(t, fit) for t, fit in found if not (fit.against and fit.claims in clean)]
+    clean = [(t, fit) for t, fit in found if fit.claims and not fit.against]
+    if clean:
+        found = [(t, fit) for t, fit in found if not (fit.against and fit.claims)]
+    first = clean[0][0] if clean else None
+    same = [t.name for t, fit in clean[1:] if fit.claims == clean[0][1].claims]
+    return [(t, replace(fit, why=f"{fit.why}; {' and '.join(same)} would read it too") if t is first and same else fit)
+            for t, fit in found if t.name not in same]
 
 
 def _possible(data: bytes) -> Iterator[str]:

@@ -6,7 +6,6 @@ same name. Modules are imported when a format is asked for, so a broken third-pa
 
 from __future__ import annotations
 
-import difflib
 from importlib import import_module
 from typing import TYPE_CHECKING, Final
 
@@ -84,6 +83,8 @@ def get(name: str) -> Translator:
 
 
 def _unknown(name: str) -> str:
+    import difflib
+
     known = names()
     close = difflib.get_close_matches(name, known, 1)
     hint = f"; did you mean {close[0]}?" if close else ""

@@ -26,7 +26,7 @@ from functools import partial
 from typing import Any, NamedTuple, Protocol
 
 from psij.executors import _local_proc as proc
-from psij.executors._local_starter import Report, Starter
+from psij.executors._local_starter import Report, Starter, end_of
 
 __all__ = ["GRACE_S", "Engine", "Outcome", "Watched", "engine"]
 
@@ -64,7 +64,8 @@ class Watched:
     starter: which reports its end. child: it is ours to reap. own_session: it leads a session of its own. tag: the
     value of proc.TAG in its environment. started: by the monotonic clock. limit: seconds from the start, or None.
     begun: the engine looks after it. empty: the last look found no member. known: processes seen to belong to it, by
-    id and start. watching: those that it waits for.
+    id and start. watching: those that it waits for. teller: a
+    descriptor that brings the report of another client's starter (``_local_starter.ask_end``).
     """
 
     owner: Owner
@@ -85,6 +86,7 @@ class Watched:
     peak: int | None = None
     done: bool = False
     fd: int | None = None
+    teller: int | None = None
     known: set[tuple[int, int]] = field(default_factory=set)
     watching: set[int] = field(default_factory=set)
     timer: list[Any] | None = None
@@ -251,8 +253,23 @@ class Engine:
         watched.wait_status, watched.cpu_s, watched.peak = report.wait_status, report.cpu_s, report.peak
         self._exited(watched, report.when)
 
+    def _told(self, watched: Watched, teller: int) -> None:
+        """Another client's starter says how a process ended, or says nothing any more."""
+        self._selector.unregister(teller)
+        report = end_of(teller)
+        os.close(teller)
+        watched.teller = None
+        if report is None or report.pid != watched.pid:
+            self._open(watched)
+        else:
+            self._reported(watched, report)
+
     def _open(self, watched: Watched) -> None:
-        """Look after a process that no starter looks after."""
+        """Look after a process that no starter of ours looks after."""
+        if watched.teller is not None:
+            self._selector.register(watched.teller, selectors.EVENT_READ,
+                                    partial(self._told, watched, watched.teller))
+            return
         try:
             watched.fd = proc.open_pidfd(watched.pid)
             if watched.fd is None or self._gone(watched):

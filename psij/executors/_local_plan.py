@@ -18,11 +18,11 @@ from pathlib import Path
 
 from psij.exceptions import InvalidJobException
 from psij.job_spec import JobSpec
+from psij.references import expand
 from psij.resource_spec import ResourceSpecV1
 
-__all__ = ["Options", "Plan", "expand", "for_launcher", "make_plan", "options", "processors"]
+__all__ = ["Options", "Plan", "for_launcher", "make_plan", "options", "processors"]
 
-_REFERENCE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}", re.ASCII)
 _LIMIT = re.compile(r"(\d{1,19}|unlimited)(?::(\d{1,19}|unlimited))?", re.ASCII)
 _MODES = ("truncate", "append")
 _OURS: Mapping[bytes, bytes] = getattr(os.environb, "_data", os.environb)    # the dict inside: it copies much faster
@@ -110,13 +110,6 @@ def _limit(option: str, value: object) -> tuple[int, int]:
     return soft, hard
 
 
-def expand(text: str, environment: Mapping[bytes, bytes]) -> str:
-    """Replace each ``${NAME}`` by the variable's value, by nothing when it is not set. No other form is touched."""
-    if "${" not in text:
-        return text
-    return _REFERENCE.sub(lambda match: os.fsdecode(environment.get(match[1].encode(), b"")), text)
-
-
 def _home(path: str) -> str:
     """The path with ``~/`` (or ``~`` alone) at its start replaced by the user's home directory."""
     return os.path.expanduser("~") + path[1:] if path == "~" or path.startswith("~/") else path
@@ -151,7 +144,7 @@ def make_plan(spec: JobSpec, extra: Mapping[str, str]) -> Plan:
     chosen = options(spec)
     directory = _directory(spec)
     environment = _environment(spec, extra)
-    arguments = [os.fsencode(expand(argument, environment)) for argument in spec.arguments or ()]
+    arguments = [os.fsencode(expand(argument, environment, kept=True)) for argument in spec.arguments or ()]
     stdin, stdout, stderr = (_absolute(spec, name, directory) for name in ("stdin_path", "stdout_path", "stderr_path"))
     if chosen.merge == "stderr-to-stdout":
         stderr, chosen.append_stderr = stdout, chosen.append_stdout

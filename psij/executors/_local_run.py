@@ -23,14 +23,21 @@ from psij.executors._local_engine import Outcome, Watched, engine
 from psij.executors._local_plan import Plan, for_launcher, make_plan, processors
 from psij.executors._local_records import head, read
 from psij.executors._local_spawn import Begun, LaunchError, Spawned, begin, check_directory, end_marked, spawn
-from psij.executors._local_staging import Staging, StagingError, StagingStopped, in_background, staging
+from psij.executors._local_staging import (
+    ENDS,
+    Staging,
+    StagingError,
+    StagingStopped,
+    in_background,
+    spoil,
+    staging,
+)
 from psij.job import Job
 from psij.job_launcher import Launcher
 from psij.job_spec import JobSpec
 from psij.job_state import JobState
 from psij.job_status import JobStatus
 from psij.resource_spec import ResourceSpecV1
-from psij.staging import StageOutFlags
 
 if TYPE_CHECKING:
     from psij.executors.local import LocalJobExecutor
@@ -40,8 +47,6 @@ __all__ = ["Run"]
 
 _LIMIT_SIGNALS = {int(signal.SIGXCPU): "cpu-limit", int(signal.SIGXFSZ): "disk-limit"}
 _WORDS = {"cancel": "canceled on request", "timeout": "the time limit was reached"}
-_ENDS = {JobState.COMPLETED: StageOutFlags.ON_SUCCESS, JobState.FAILED: StageOutFlags.ON_ERROR,
-         JobState.CANCELED: StageOutFlags.ON_CANCEL}
 _RECORD_TRIES, _RECORD_S = 100, 0.01    # patience with the process that writes how a job ended
 _log = logging.getLogger("psij")
 
@@ -196,7 +201,7 @@ class Run:
     def _never_ran(self, state: JobState, reason: str, message: str) -> None:
         assert self.staging is not None
         try:
-            self.staging.remove(_ENDS[state])
+            self.staging.remove(ENDS[state])
         except StagingError as e:
             message += f"; {e}"
         self.fail(reason, message, state)
@@ -265,7 +270,7 @@ class Run:
 
     def _stage_out(self, staging: Staging, status: JobStatus) -> None:
         """In a staging thread: what has to be done after the end of the process."""
-        end, canceled = _ENDS[status.state], status.state is JobState.CANCELED
+        end, canceled = ENDS[status.state], status.state is JobState.CANCELED
         try:
             if staging.stage_out:
                 self._set(JobState.STAGE_OUT, time.time())
@@ -274,12 +279,12 @@ class Run:
                 self._set(JobState.CLEANUP, time.time())
                 staging.remove(end)
         except StagingStopped:
-            _change(status, JobState.CANCELED, "cancel", _WORDS["cancel"])
+            spoil(status, JobState.CANCELED, "cancel", _WORDS["cancel"])
         except StagingError as e:
-            _change(status, JobState.FAILED, e.reason, str(e))
+            spoil(status, JobState.FAILED, e.reason, str(e))
         except Exception as e:
             _log.exception("Error while staging for a local job")
-            _change(status, JobState.FAILED, "stage-out", str(e))
+            spoil(status, JobState.FAILED, "stage-out", str(e))
         status.time = time.time()
         self._close(status)
 
@@ -345,15 +350,6 @@ def _user() -> str:
         return getpass.getuser()
     except (OSError, KeyError):
         return str(os.geteuid())
-
-
-def _change(status: JobStatus, state: JobState, reason: str, message: str) -> None:
-    """Let trouble with staging make the end of a job that was a good one a bad one; else it is only told."""
-    if status.state is JobState.COMPLETED:
-        status.state, status.message = state, message
-        status.metadata = {**(status.metadata or {}), "reason": reason}
-    else:
-        status.message = f"{status.message}; {message}" if status.message else message
 
 
 def _exit_code(wait_status: int | None, metadata: dict[str, Any]) -> int | None:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import errno
 import os
 import queue
+import re
 import shutil
 import stat
 import tempfile
@@ -22,21 +23,35 @@ from urllib.parse import unquote
 
 from psij.exceptions import InvalidJobException, InvalidJobTypeException
 from psij.job_spec import JobSpec
+from psij.job_state import JobState
+from psij.job_status import JobStatus
 from psij.staging import URI, StageOutFlags, StagingMode
 
-__all__ = ["Item", "Staging", "StagingError", "StagingStopped", "in_background", "staging"]
+__all__ = ["ENDS", "Item", "Staging", "StagingError", "StagingStopped", "in_background", "is_moved", "spoil", "staging"]
+
+#: Final state -> the flag of what is staged out and removed after it.
+ENDS = {JobState.COMPLETED: StageOutFlags.ON_SUCCESS, JobState.FAILED: StageOutFlags.ON_ERROR,
+        JobState.CANCELED: StageOutFlags.ON_CANCEL}
 
 _THREADS = 4        # that stage at the same time
 _CHUNK = 1 << 20    # bytes copied between two looks whether to go on
+#: Errors that say nothing about the files themselves and may be gone at a later try. Source: errno(3).
+_PASSING = frozenset((
+    errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.ESTALE, errno.EAGAIN, errno.EBUSY, errno.ENFILE, errno.EMFILE,
+    errno.ENOMEM, errno.ETIMEDOUT, errno.ETXTBSY, errno.ENETDOWN, errno.ENETUNREACH, errno.EHOSTDOWN,
+    errno.EHOSTUNREACH, errno.ENOTCONN, errno.ECONNRESET, errno.ENOLCK, errno.EREMOTEIO))
+_NUMBERED = re.compile(r"\[Errno (\d{1,4})\]")
+_PART = ".psij-"    # the names of files that are not whole yet begin so
+_own = threading.local()    # mark: of the staging that this thread does
 _Stop = Callable[[], bool]
 
 
 class StagingError(Exception):
-    """A file could not be staged or removed. reason: as in metadata."""
+    """A file could not be staged or removed. reason: as in metadata. transient: a later try may succeed."""
 
-    def __init__(self, reason: str, message: str) -> None:
+    def __init__(self, reason: str, message: str, transient: bool = False) -> None:
         super().__init__(f"{reason.replace('-', '_')}: {message}")
-        self.reason = reason
+        self.reason, self.transient = reason, transient
 
 
 class StagingStopped(Exception):
@@ -55,21 +70,40 @@ class Item:
 
 @dataclass(frozen=True, slots=True)
 class Staging:
-    """What a job has to have staged and removed. directory: the job's."""
+    """What a job has to have staged and removed. directory: the job's. mark: of this job alone, a part of the names of
+    files that are not whole yet, by which those of a process that was killed are found."""
 
     directory: str
     stage_in: tuple[Item, ...]
     stage_out: tuple[Item, ...]
     cleanup: tuple[str, ...]
     cleanup_flags: StageOutFlags
+    mark: str = ""
 
     def bring(self, stop: _Stop) -> None:
         """Stage in. Raises StagingError, StagingStopped."""
+        _own.mark = self.mark
         _stage("stage-in", self.stage_in, stop)
 
-    def fetch(self, end: StageOutFlags, stop: _Stop) -> None:
-        """Stage out; end: ON_SUCCESS, ON_ERROR or ON_CANCEL. Raises StagingError, StagingStopped."""
-        _stage("stage-out", (item for item in self.stage_out if item.flags & end), stop)
+    def fetch(self, end: StageOutFlags, stop: _Stop, done: int = 0, again: bool = False,
+              reached: Callable[[int, bool], None] = lambda count, certain: None) -> None:
+        """Stage out; end: ON_SUCCESS, ON_ERROR or ON_CANCEL. Raises StagingError, StagingStopped.
+
+        For who goes on with what another process has begun: done is how many items that one had finished, which are
+        left out, and again says that there was one, which may have moved a file without having said so. reached is
+        called with the number of items that are done; certain: what comes next takes a source away, so that this number
+        has to be known to others before it returns.
+        """
+        items = [item for item in self.stage_out if item.flags & end]
+        _own.mark = self.mark
+        for item in items[done:] if again and self.mark else ():
+            _remove_parts(item.target, self.mark)
+        for number, item in enumerate(items[done:], done):
+            if number and item.mode is StagingMode.MOVE:
+                reached(number, True)
+            if not (again and is_moved(item)):
+                _stage("stage-out", (item,), stop)
+            reached(number + 1, False)
 
     def remove(self, end: StageOutFlags) -> None:
         """Clean up. Raises StagingError."""
@@ -79,20 +113,38 @@ class Staging:
             try:
                 _remove(path, self.directory)
             except OSError as e:
-                raise StagingError("cleanup", f"cannot remove {path}: {e.strerror or e}") from e
+                raise StagingError("cleanup", f"cannot remove {path}: {e.strerror or e}", _may_pass(e)) from e
 
 
-def staging(spec: JobSpec, directory: str) -> Staging | None:
-    """What is to be staged; None for a job that neither stages nor cleans up. Raises InvalidJobException."""
+def spoil(status: JobStatus, state: JobState, reason: str, message: str) -> None:
+    """Let trouble with staging make the end of a job that was a good one a bad one; else it is only told."""
+    if status.state is JobState.COMPLETED:
+        status.state, status.message = state, message
+        status.metadata = {**(status.metadata or {}), "reason": reason}
+    else:
+        status.message = f"{status.message}; {message}" if status.message else message
+
+
+def is_moved(item: Item) -> bool:
+    """Whether a file that was to be moved is not at its old place any more, but at the new one."""
+    return (item.mode is StagingMode.MOVE and not os.path.lexists(item.source) and os.path.lexists(item.target))
+
+
+def staging(spec: JobSpec, directory: str, base: str | None = None) -> Staging | None:
+    """What is to be staged; None for a job that neither stages nor cleans up. Raises InvalidJobException.
+
+    base: what relative paths on the client's side refer to, the current directory unless stated.
+    """
     if not (spec.stage_in or spec.stage_out or spec.cleanup):
         return None
     flags = spec.cleanup_flags
     return Staging(
         directory,
-        tuple(Item(_of_uri("stage_in: source", item.source), _of_job("stage_in: target", item.target, directory),
+        tuple(Item(_of_uri("stage_in: source", item.source, base), _of_job("stage_in: target", item.target, directory),
                    _mode("stage_in", item.mode)) for item in spec.stage_in or ()),
-        tuple(Item(_of_job("stage_out: source", item.source, directory), _of_uri("stage_out: target", item.target),
-                   _mode("stage_out", item.mode), _flags(item.flags)) for item in spec.stage_out or ()),
+        tuple(Item(_of_job("stage_out: source", item.source, directory),
+                   _of_uri("stage_out: target", item.target, base), _mode("stage_out", item.mode), _flags(item.flags))
+              for item in spec.stage_out or ()),
         tuple(_of_cleanup(path, directory) for path in spec.cleanup or ()),
         flags if flags & StageOutFlags.ALWAYS else flags | StageOutFlags.ALWAYS)
 
@@ -111,7 +163,7 @@ def _flags(flags: object) -> StageOutFlags:
     return flags
 
 
-def _of_uri(field: str, uri: object) -> str:
+def _of_uri(field: str, uri: object, base: str | None) -> str:
     """The path that a URI means on this machine."""
     if not isinstance(uri, URI):
         raise InvalidJobTypeException(f"{field} must be text, a Path or a URI, not {type(uri).__name__}")
@@ -124,7 +176,7 @@ def _of_uri(field: str, uri: object) -> str:
         raise InvalidJobException(f"{field} {str(uri)!r}: a query or a fragment has no meaning for a file (in a file "
                                   "URI, write %3F for ? and %23 for #; a Path may have any character)")
     path = uri.path + (f";{uri.params}" if uri.params else "")
-    return _checked(field, unquote(path, errors="surrogateescape") if uri.scheme else path, os.getcwd())
+    return _checked(field, unquote(path, errors="surrogateescape") if uri.scheme else path, base or os.getcwd())
 
 
 def _of_job(field: str, path: object, directory: str) -> str:
@@ -169,7 +221,16 @@ def _stage(reason: str, items: Iterable[Item], stop: _Stop) -> None:
             _stage_one(item, stop)
         except (OSError, shutil.Error) as e:
             what = getattr(e, "strerror", None) or e
-            raise StagingError(reason, f"cannot {item.mode.name.lower()} {item.source} to {item.target}: {what}") from e
+            raise StagingError(reason, f"cannot {item.mode.name.lower()} {item.source} to {item.target}: {what}",
+                               _may_pass(e)) from e
+
+
+def _may_pass(error: OSError | shutil.Error) -> bool:
+    """Whether what went wrong may be gone at a later try; of a folder, for all of its files that went wrong."""
+    if isinstance(error, shutil.Error):     # which has the errors of the files as text only
+        numbers = [_NUMBERED.search(str(why)) for _, _, why in error.args[0]] if error.args else []
+        return bool(numbers) and all(n is not None and int(n[1]) in _PASSING for n in numbers)
+    return error.errno in _PASSING
 
 
 def _stage_one(item: Item, stop: _Stop) -> None:
@@ -247,7 +308,7 @@ class _fresh:
     """A name beside the target that is not in use; what is left under it goes in the end."""
 
     def __init__(self, target: str) -> None:
-        self._name = tempfile.mktemp(prefix=".psij-", dir=os.path.dirname(target))
+        self._name = tempfile.mktemp(prefix=f"{_PART}{getattr(_own, 'mark', '')}", dir=os.path.dirname(target))
 
     def __enter__(self) -> str:
         return self._name
@@ -255,6 +316,20 @@ class _fresh:
     def __exit__(self, *_: object) -> None:
         with suppress(OSError):         # it has got its name, or was never made
             os.unlink(self._name)
+
+
+def _remove_parts(target: str, mark: str) -> None:
+    """Remove what a process that was killed has not finished of a target: beside it, and within a folder."""
+    prefix = f"{_PART}{mark}"
+    with suppress(OSError):             # there is no such folder yet
+        for name in os.listdir(os.path.dirname(target)):
+            if name.startswith(prefix):
+                os.unlink(os.path.join(os.path.dirname(target), name))
+    for folder, _, names in os.walk(target):
+        for name in names:
+            if name.startswith(prefix):
+                with suppress(OSError):     # it is only in the way of nobody
+                    os.unlink(os.path.join(folder, name))
 
 
 def _delete(path: str) -> None:

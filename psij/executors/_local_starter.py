@@ -14,7 +14,8 @@ directly or not; not their sum.
 
 The jobs inherit from the starter. So it is replaced when what processes inherit (umask, limits, user, affinity, ...) is
 no longer what it was at its start; the mask of signals is handed over with each job. A replaced starter ends with its
-last job. If a starter is killed, its jobs live on; how they end is then not known.
+last job, as one does whose client has gone: other processes that attach to a job are told by it how the job ends. If a
+starter is killed, its jobs live on; how they end is then not known.
 
 Where this cannot be done (not Linux, no Python to run, a sandbox), ``start`` returns None: start it directly.
 """
@@ -28,6 +29,7 @@ import re
 import resource
 import signal
 import socket
+import struct
 import subprocess
 import sys
 import threading
@@ -39,7 +41,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
-__all__ = ["Asked", "Report", "StartError", "Starter", "candidates", "request_of", "send", "settle", "start"]
+__all__ = ["Asked", "Report", "StartError", "Starter", "ask_end", "candidates", "end_of", "request_of", "send",
+           "settle", "start"]
 
 _MAIN = Path(__file__).with_name("_local_starter_main.py")
 _HEADER, _PACKET = 8, 1 << 16       # as in _local_starter_main
@@ -218,6 +221,34 @@ class Starter:
         os.close(self.reports)
         with suppress(OSError):         # somebody else waited for it
             os.waitpid(self.pid, 0)
+
+
+def ask_end(pid: int, parent: int) -> int | None:
+    """A descriptor that brings the Report of a process, to be read by ``end_of``, from the starter of whichever process
+    has started it; None where its parent is no starter of our user. It brings nothing when the starter ends before."""
+    if sys.platform != "linux":
+        return None
+    asking = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    try:
+        asking.settimeout(_CHECK_S)
+        asking.connect(b"\0psij-starter-%d" % parent)
+        peer, user, _ = struct.unpack("3i", asking.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))
+        if (peer, user) != (parent, os.geteuid()):      # anybody may have taken the name
+            return None
+        asking.send(b"%d" % pid)
+        asking.setblocking(False)
+        return asking.detach()
+    except OSError:         # no such door
+        return None
+    finally:
+        asking.close()
+
+
+def end_of(asked: int) -> Report | None:
+    """What the descriptor of ``ask_end`` brings; None when nothing will come."""
+    with suppress(OSError, ValueError, EOFError, TypeError):
+        return Report(*marshal.loads(os.read(asked, _PACKET)))
+    return None
 
 
 class _Status:

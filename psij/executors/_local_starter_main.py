@@ -13,8 +13,10 @@ ru_maxrss (0: no more than ours), and the time by the monotonic clock.
 
 A request may name a file for a record of the job (see ``_local_records``); one that is there already bars the start.
 
-It ends when CHANNEL is closed and all its processes have ended. When nobody listens to REPORTS any more it waits only
-for those that have records.
+The door: a socket in the abstract namespace, named by our process id, at which other processes of the same user ask for
+the end of one of ours by its id, in digits. They get what goes to REPORTS; nothing, when it is none of ours.
+
+It ends when CHANNEL is closed and all its processes have ended.
 """
 
 import _signal  # type: ignore[import-not-found]
@@ -36,7 +38,10 @@ _ENOENT, _ENOTDIR, _EMFILE = 2, 20, 24
 _HEADER = 8             # bytes of the length
 _PACKET = 1 << 16       # bytes of the longest packet
 _THREE = 12             # bytes of three descriptors
+_ASKERS = 64            # at the door, at most
 _records: "dict[int, bytes]" = {}       # by process id
+_running: "set[int]" = set()
+_askers: "dict[int, list[_socket.socket]]" = {}     # by process id
 _floor = [0]            # the last answer of own_peak, which only grows
 _RESET = (_signal.SIGPIPE, _signal.SIGXFSZ)     # Python ignores them; jobs do not
 
@@ -226,15 +231,18 @@ def take_one(channel: _socket.socket, number: int) -> bool:
             return False
         body += more
     request, began = marshal.loads(body), time.monotonic()
-    channel.send(marshal.dumps((number, *serve(request, given), began)))
+    answer = serve(request, given)
+    if answer[0]:
+        _running.add(answer[0])
+    channel.send(marshal.dumps((number, *answer, began)))
     for fd in given:
         posix.close(fd)
     posix.chdir("/")
     return True
 
 
-def reap(reports: _socket.socket) -> bool:
-    """Report the processes that have ended; whether there are others."""
+def reap(reports: _socket.socket, door: "_socket.socket | None") -> bool:
+    """Report the processes that have ended, to all who have asked before; whether there are others."""
     while True:
         try:
             pid, status, usage = posix.wait4(-1, posix.WNOHANG)
@@ -243,12 +251,51 @@ def reap(reports: _socket.socket) -> bool:
         if pid == 0:
             return True
         write_end(pid, status, usage)
+        if door is not None:        # who asked before the end has come by now
+            let_all_in(door)
+        _running.discard(pid)
+        report = marshal.dumps((pid, status, usage.ru_utime + usage.ru_stime, peak_of(usage), time.monotonic()))
+        for listener in (reports, *_askers.pop(pid, ())):
+            try:
+                listener.send(report, _socket.MSG_NOSIGNAL | _socket.MSG_DONTWAIT * (listener is not reports))
+            except OSError:     # it does not listen any more
+                continue
+
+
+def open_door() -> "_socket.socket | None":
+    """Where others ask; None where there can be none."""
+    try:
+        door = _socket.socket(_socket.AF_UNIX, _socket.SOCK_SEQPACKET)
+        door.bind(b"\0psij-starter-%d" % posix.getpid())
+        door.listen(_ASKERS)
+        door.setblocking(False)
+        return door
+    except OSError:         # no such sockets, or somebody else has the name
+        return None
+
+
+def let_all_in(door: _socket.socket) -> None:
+    """Take the questions of all who ask at the door."""
+    while True:
         try:
-            reports.send(marshal.dumps((pid, status, usage.ru_utime + usage.ru_stime, peak_of(usage),
-                                        time.monotonic())))
-        except OSError:     # nobody listens
-            if not _records:
-                raise
+            asker = _socket.socket(fileno=vars(_socket.socket)["_accept"](door)[0])
+        except OSError:         # nobody else
+            return
+        let_in(asker)
+
+
+def let_in(asker: _socket.socket) -> None:
+    """Take the question of one who asks."""
+    try:
+        user = int.from_bytes(asker.getsockopt(_socket.SOL_SOCKET, _socket.SO_PEERCRED, 12)[4:8], sys.byteorder)
+        if user != posix.geteuid() or sum(map(len, _askers.values())) >= _ASKERS:
+            return
+        asker.settimeout(1)
+        pid = int(asker.recv(16))
+    except (OSError, ValueError):       # it has gone, or it asks nothing
+        return
+    if pid in _running:
+        _askers.setdefault(pid, []).append(asker)
 
 
 def main() -> None:
@@ -267,18 +314,22 @@ def main() -> None:
     poll.register(channel, select.POLLIN)
     poll.register(woken, select.POLLIN)
     poll.register(reports, 0)           # only its end
-    serving = busy = listened = True
+    door = open_door()
+    if door is not None:
+        poll.register(door, select.POLLIN)
+    serving = busy = True
     number = 1
     gc.disable()            # nothing here refers to itself
     channel.send(b"ready")
-    while (serving or busy) and (listened or _records):
+    while serving or busy:
         for fd, _ in poll.poll():
             if fd == woken:
                 posix.read(woken, 4096)
-                busy = reap(reports)
+                busy = reap(reports, door)
             elif fd == reports.fileno():
                 poll.unregister(reports)
-                listened = False
+            elif door is not None and fd == door.fileno():
+                let_all_in(door)
             elif take(channel, number):
                 busy = True
                 number += 1
@@ -286,7 +337,7 @@ def main() -> None:
                 serving = False
                 poll.unregister(channel)
                 channel.close()
-                busy = reap(reports)
+                busy = reap(reports, door)
 
 
 try:

@@ -35,6 +35,7 @@ from psij.executors._local_plan import make_plan, options
 from psij.executors._local_records import Record, bar, read
 from psij.executors._local_run import Run
 from psij.executors._local_spawn import LaunchError
+from psij.executors._local_starter import ask_end
 from psij.job import Job
 from psij.job_executor import JobExecutor
 from psij.job_executor_config import JobExecutorConfig
@@ -190,10 +191,11 @@ class LocalJobExecutor(JobExecutor):
     def attach(self, job: Job, native_id: str) -> None:
         """Follow a running process.
 
-        native_id: a process id, or what ``reference`` gave. The process of a job of this executor object gives the
-        job's own result; of any other process the exit status cannot be known: FAILED with reason ``unknown-exit``
-        when it ends. A process that does not exist (any more) makes the job FAILED with reason ``lost``. Raises
-        InvalidStateException; SubmitException (transient) when the system is out of memory or descriptors.
+        native_id: a process id, or what ``reference`` gave. The process of a job gives the job's own result, whichever
+        process of our user on this machine has submitted it, also when that has gone; of any other process the exit
+        status cannot be known: FAILED with reason ``unknown-exit`` when it ends. A process that does not exist (any
+        more) makes the job FAILED with reason ``lost``. Raises InvalidStateException; SubmitException (transient) when
+        the system is out of memory or descriptors.
         """
         job._attach(self)
         try:
@@ -254,6 +256,7 @@ class LocalJobExecutor(JobExecutor):
         run.watched = Watched(run, found.pid, own_session=found.session == found.pid,
                               started=time.monotonic() - (time.time() - run.started))
         run.watched.known.add((found.pid, found.start))
+        run.watched.teller = ask_end(found.pid, found.parent)
         with self._lock:
             self._runs[job.id] = run
         run.announce(run.started)

@@ -19,7 +19,7 @@ from psij.job_launcher import Launcher
 from psij.job_spec import JobSpec
 from psij.resource_spec import ResourceSpecV1
 
-__all__ = ["ParallelLauncher", "ScriptBasedLauncher", "process_count"]
+__all__ = ["ParallelLauncher", "ScriptBasedLauncher", "process_count", "script_and_config"]
 
 _MARKERS = ("_PSI_J_LAUNCHER_DONE", "_PSIJ_SCRIPT_DONE")     # psij-python 0.9.11 and its head
 _HERE = Path(__file__).resolve().parent
@@ -54,7 +54,7 @@ class ScriptBasedLauncher(Launcher):
             raise ValueError(f"Job {job.id} has no executable")
         log = log_file if log_file is not None else _text(self.config.launcher_log_file)
         return ["/bin/bash", str(self._deploy()), job.id, log, *_launch_paths(spec), *self.get_additional_args(job),
-                os.fspath(spec.executable), *(spec.arguments or ())]
+                os.fspath(spec.executable), *(spec._argument_texts() or ())]
 
     def is_launcher_failure(self, output: str) -> bool:
         """Whether the end marker is missing from the end of what the script printed."""
@@ -77,16 +77,29 @@ class ScriptBasedLauncher(Launcher):
 
 
 class ParallelLauncher(ScriptBasedLauncher):
-    """A launcher whose script gets the total number of processes after the fixed arguments. script: its name here."""
+    """A launcher whose script gets the total number of processes after the fixed arguments. script: its name here.
+
+    script_path: the script of a subclass; its own where none is given.
+    """
 
     script = ""
 
-    def __init__(self, config: JobExecutorConfig | None = None) -> None:
-        super().__init__(_HERE / self.script, config)
+    def __init__(self, script_path: Path | JobExecutorConfig | None = None,
+                 config: JobExecutorConfig | None = None) -> None:
+        super().__init__(*script_and_config(script_path, config, _HERE / self.script))
 
     def get_additional_args(self, job: Job) -> list[str]:
         """The total number of processes."""
         return [str(process_count(job))]
+
+
+def script_and_config(script_path: Path | str | JobExecutorConfig | None, config: JobExecutorConfig | None,
+                       own: Path) -> tuple[Path, JobExecutorConfig | None]:
+    """What a launcher class with a script of its own was given: ``(script_path, config)`` by a subclass with another
+    script, ``(config)`` or nothing by everybody else."""
+    if isinstance(script_path, JobExecutorConfig):
+        script_path, config = None, script_path
+    return own if script_path is None else Path(script_path), config
 
 
 def _text(path: Path | None) -> str:

@@ -22,11 +22,11 @@ from sssjob.accounting._sacct_shapes import Shapes
 from sssjob.accounting.coefficients import Coefficients
 from sssjob.accounting.pricing import Uncharged
 from sssjob.accounting.rates import RateSet
-from sssjob.accounting.sources import Pieces
 from sssjob.accounting.table import COLUMNS, DIGITS, Batch, Tally, batch, charge_table, row, schema
 from sssjob.document.model import Job
 from sssjob.translators.base import ReadContext
 from sssjob.translators.records._lines import Line, lines, numbered
+from sssjob.translators.records._packed import Pieces
 from sssjob.translators.records.base import Counts
 from sssjob.translators.records.sacct import TRANSLATOR, Rows
 

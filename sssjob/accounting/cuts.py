@@ -16,8 +16,8 @@ from dataclasses import dataclass, replace
 from typing import BinaryIO, Final
 from zlib import crc32
 
-from sssjob.accounting.sources import Pieces
 from sssjob.findings import Finding
+from sssjob.translators.records._packed import LONGEST, Pieces, packing
 from sssjob.translators.records.base import Parting, RecordTranslator
 from sssjob.translators.registry import get
 
@@ -52,7 +52,7 @@ def cut(path: str, source: str, options: Mapping[str, str], most: int) -> list[P
     if parting is None or most < 2:
         return []
     with open(path, "rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
-        if data[:2] in (b"\xff\xfe", b"\xfe\xff"):
+        if data[:2] in (b"\xff\xfe", b"\xfe\xff") or packing(data[:LONGEST]) is not None:
             return []
         if parting.job is not None:
             return [Part(0, size, job=parting.job, number=n, count=most) for n in range(most)]

@@ -137,9 +137,10 @@ class Statement:
 @dataclass(frozen=True, slots=True)
 class Posted:
     """What became of a job. outcome: charged, superseded (another charge before it was reversed), unchanged (charged
-    already), other-rates (charged by other rates, and left so) or not (see reason)."""
+    already), other-rates (charged by other rates, and left so), contradicts (another charge says something else of the
+    run, and was left; see detail) or not (see reason)."""
 
-    outcome: Literal["charged", "superseded", "unchanged", "other-rates", "not"]
+    outcome: Literal["charged", "superseded", "unchanged", "other-rates", "contradicts", "not"]
     entry: Entry | None = None
     made: Charge | Uncharged | None = None
     reason: str = ""

@@ -13,19 +13,18 @@ SSS job object 3.1.0, sections 5.1 (Charge, Quote) and 7; Gold's objects Quotati
 
 from __future__ import annotations
 
-import re
-import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterator
 from decimal import Decimal, localcontext
+from difflib import get_close_matches
 from typing import Final, Self
 
 from sssjob.accounting.arithmetic import plain
+from sssjob.accounting.charging import Charging, Read
 from sssjob.accounting.entries import (
     COLUMNS,
     EXACT,
     KINDS,
     NAMES,
-    NUMBERS,
     Account,
     Entry,
     Kind,
@@ -34,40 +33,29 @@ from sssjob.accounting.entries import (
     Statement,
     account_of,
     bounded,
-    changed,
-    content_of,
     document_of,
     entry_of,
     job_of,
     key_of,
     named,
     positive,
-    row_of,
-    stated,
 )
-from sssjob.accounting.facts import Reason
-from sssjob.accounting.pricing import Charge, Uncharged, charge, quote
-from sssjob.accounting.rates import RateSet, read_rates
-from sssjob.accounting.store import Store
-from sssjob.accounting.times import seconds
+from sssjob.accounting.postings import whole_of
+from sssjob.accounting.pricing import Charge, Uncharged, quote
+from sssjob.accounting.rates import RateSet
 from sssjob.document.element import new_property
-from sssjob.document.inherit import effective
 from sssjob.document.model import Job, JobDefaults
 from sssjob.findings import escape
 
-__all__ = ["KINDS", "Account", "Entry", "Ledger", "LedgerError", "Posted", "Statement", "key_of"]
-
-#: Properties of a job that an account can be named by.
-OWNERS: Final = ("Project", "User", "Group", "Queue", "Machine")
+__all__ = ["KINDS", "Account", "Entry", "Ledger", "LedgerError", "Posted", "Read", "Statement", "key_of"]
 
 
-class Ledger:
+
+_CLOSE: Final = 0.75        # how alike names are, from 0 to 1, of which one may be a slip for the other
+
+
+class Ledger(Charging):
     """A ledger in a store. clock: epoch seconds, of the entries to come."""
-
-    def __init__(self, store: Store, clock: Callable[[], float] = time.time) -> None:
-        self.store = store
-        self._clock = clock
-        self._rates: dict[str, RateSet] = {}
 
     def __enter__(self) -> Self:
         return self
@@ -77,25 +65,26 @@ class Ledger:
 
     # -- money in and out
     def deposit(self, account: str, amount: Decimal, currency: str = "", *, reason: str = "",
-                token: str | None = None) -> Entry:
-        """Put money into an account. token: posted once, however often it is asked. Raises LedgerError."""
-        return self._manual("deposit", account, currency, positive(amount), reason, token)
+                token: str | None = None, new: bool = False) -> Entry:
+        """Put money into an account. token: posted once, however often it is asked; new: the account may be a new one
+        though another one has almost its name. Raises LedgerError."""
+        return self._manual("deposit", account, currency, positive(amount), reason, token, new)
 
     def credit(self, account: str, limit: Decimal, currency: str = "", *, reason: str = "",
-               token: str | None = None) -> Entry:
+               token: str | None = None, new: bool = False) -> Entry:
         """Set how far below 0 an account may go."""
         if limit < 0:
             raise LedgerError("a credit limit is not below 0")
-        return self._manual("credit", account, currency, bounded(limit), reason, token)
+        return self._manual("credit", account, currency, bounded(limit), reason, token, new)
 
     def adjust(self, account: str, amount: Decimal, currency: str = "", *, reason: str,
-               token: str | None = None) -> Entry:
+               token: str | None = None, new: bool = False) -> Entry:
         """Correct a balance, up or down; the reason has to be said."""
         if not reason.strip():
             raise LedgerError("an adjustment needs a reason")
         if not amount:
             raise LedgerError("an adjustment by 0 adjusts nothing")
-        return self._manual("adjustment", account, currency, bounded(amount), reason, token)
+        return self._manual("adjustment", account, currency, bounded(amount), reason, token, new)
 
     def refund(self, number: int, amount: Decimal | None = None, *, reason: str = "",
                token: str | None = None) -> Entry:
@@ -119,20 +108,31 @@ class Ledger:
             raise LedgerError(f"entry {number} is no charge but a {entry.kind}")
         return entry
 
-    def _given_back(self, number: int) -> Decimal:
-        """Refunded or reversed of a charge."""
-        rows = self.store.execute("SELECT amount FROM entries WHERE refers = ? AND kind IN ('refund', 'reversal')",
-                                  (number,))
-        with localcontext(EXACT):
-            return sum((Decimal(amount) for amount, in rows), Decimal(0))
-
     def _manual(self, kind: Kind, account: str, currency: str, amount: Decimal, reason: str,
-                token: str | None) -> Entry:
+                token: str | None, new: bool) -> Entry:
         named(account, "account")
         document = {"reason": reason} if reason else {}
         with self.store.transaction():
-            return self._again(token, kind, account, currency, amount) or self._post(
-                Entry(0, 0, kind, account, currency, amount, token=token, document=document))
+            again = self._again(token, kind, account, currency, amount)
+            if again is not None:
+                return again
+            if not new:
+                self._slip(account, currency)
+            return self._post(Entry(0, 0, kind, account, currency, amount, token=token, document=document))
+
+    def _slip(self, account: str, currency: str) -> None:
+        """Refuse an account that is not there yet where one is whose name is almost this one, or that is kept in
+        another currency: it may be a slip."""
+        if self.store.one("SELECT 1 FROM accounts WHERE account = ? AND currency = ?", (account, currency)):
+            return
+        there: dict[str, list[str]] = {}
+        for name, kept in self.store.execute("SELECT account, currency FROM accounts ORDER BY account, currency"):
+            there.setdefault(str(name), []).append(str(kept) or "credits")
+        names = [account] if account in there else get_close_matches(account, there, 3, _CLOSE)
+        if names:
+            known = ", ".join(f"{escape(name, 60)} ({', '.join(there[name])})" for name in names)
+            raise LedgerError(f"there is no account {escape(account, 60)} in {escape(currency, 20) or 'credits'}; did "
+                              f"you mean {known}? --new opens another one")
 
     def _again(self, token: str | None, kind: str, account: str, currency: str,
                amount: Decimal | None) -> Entry | None:
@@ -156,12 +156,12 @@ class Ledger:
         quoted = quote(job, rates, defaults, start=start)
         if isinstance(quoted, Uncharged):
             raise LedgerError(f"no quote: {quoted.reason} ({quoted.detail})")
-        account = self._owner(_whole(job, defaults), owner)
+        account = self._owner(whole_of(job, defaults), owner)
         with self.store.transaction():
             self._keep(rates)
             entry = self._post(Entry(0, 0, "quote", account, quoted.currency, bounded(quoted.amount), document={
                 "rates": rates.digest, "expires": expires, "charge": quoted.record(),
-                "job": document_of(_whole(job, defaults))}))
+                "job": document_of(whole_of(job, defaults))}))
         return entry, quoted
 
     def hold(self, job: Job, defaults: JobDefaults | None, rates: RateSet, *, owner: str = "Project",
@@ -170,7 +170,7 @@ class Ledger:
 
         Raises LedgerError when the account does not have it (force: hold it all the same) or when there is a hold.
         """
-        whole = _whole(job, defaults)
+        whole = whole_of(job, defaults)
         machine, ident, _ = key_of(whole)
         quoted = quote(job, self._guaranteed(whole, rates), defaults, start=start)
         if isinstance(quoted, Uncharged):
@@ -194,143 +194,11 @@ class Ledger:
         with self.store.transaction():
             return self._release(number)
 
-    def _release(self, number: int) -> Entry:
-        held = self.entry(number)
-        if held.kind != "hold":
-            raise LedgerError(f"entry {number} is no hold but a {held.kind}")
-        if self.store.execute("DELETE FROM holds WHERE entry = ?", (number,)).rowcount != 1:
-            raise LedgerError(f"entry {number} holds nothing any more")
-        return self._post(Entry(0, 0, "release", held.account, held.currency, held.amount, held.machine, held.job,
-                                refers=number))
-
-    def charge(self, job: Job, defaults: JobDefaults | None, rates: RateSet, *, owner: str = "Project",
-               recharge: bool = False) -> Posted:
-        """Charge a job in a transaction of its own."""
-        return self.charges([(job, defaults)], rates, owner=owner, recharge=recharge)[0]
-
-    def charges(self, jobs: Iterable[tuple[Job, JobDefaults | None]], rates: RateSet, *, owner: str = "Project",
-                recharge: bool = False) -> list[Posted]:
-        """Charge jobs in one transaction. recharge: those charged by other rates are charged anew, else they stay."""
-        with self.store.transaction():
-            self._keep(rates)
-            return [self._charge(job, defaults, rates, owner, recharge) for job, defaults in jobs]
-
-    def _charge(self, job: Job, defaults: JobDefaults | None, rates: RateSet, owner: str, recharge: bool) -> Posted:
-        whole = _whole(job, defaults)
-        try:
-            key = key_of(whole)
-            account = self._owner(whole, owner)
-        except LedgerError as error:
-            return Posted("not", reason="no-key", detail=str(error))
-        used = self._guaranteed(whole, rates)
-        text = document_of(whole)
-        content = content_of(account, text)
-        old = self.store.one("SELECT entry, content, rates FROM charges WHERE machine = ? AND job = ? AND start = ?",
-                             key)
-        if old is not None and old[1] == content:
-            if old[2] == used.digest:
-                return Posted("unchanged", self.entry(old[0]))
-            if not recharge:
-                return Posted("other-rates", self.entry(old[0]))
-        priced = charge(job, used, defaults)
-        if rates.attempts == "last" and self.store.one(
-                "SELECT 1 FROM charges WHERE machine = ? AND job = ? AND start > ?", key):
-            priced = Uncharged(Reason.EARLIER_ATTEMPT, "a later attempt of the job is charged")
-        if isinstance(priced, Uncharged):
-            if old is not None:
-                self._reverse(old[0], key, f"not chargeable any more: {priced.reason}")
-            elif priced.reason == "not-started" and stated(whole, "State").casefold() == "completed":
-                self._end_hold(key, stated(whole, "Id"))
-            return Posted("not", made=priced, reason=str(priced.reason), detail=priced.detail)
-        if old is not None:
-            self._reverse(old[0], key, f"superseded by another {'record' if old[1] != content else 'set of rates'}")
-        if rates.attempts == "last":
-            self._reverse_earlier(key)
-        self._end_hold(key, stated(whole, "Id"))
-        entry = self._post(Entry(0, 0, "charge", account, priced.currency, bounded(priced.amount), *key, document={
-            "rates": used.digest, "charge": priced.record(), "job": text}))
-        self.store.execute("INSERT INTO charges VALUES (?, ?, ?, ?, ?, ?)", (*key, entry.number, content, used.digest))
-        return Posted("charged" if old is None else "superseded", entry, priced,
-                      account=self.account(account, priced.currency))
-
-    def _owner(self, job: Job, owner: str) -> str:
-        names = stated(job, owner)
-        if not names:
-            raise LedgerError(f"it has no {owner}, which names the account (--account-by)")
-        return names
-
-    def _guaranteed(self, job: Job, rates: RateSet) -> RateSet:
-        """The rates that the job's Quote promises, if it is one of ours and holds; else those given."""
-        number = re.fullmatch(r"quote-([0-9]{1,18})", stated(job, "Quote"))
-        row = number and self.store.one(f"SELECT {COLUMNS} FROM entries WHERE number = ? AND kind = 'quote'",
-                                        (int(number[1]),))
-        if not row:
-            return rates
-        entry = entry_of(row)
-        if entry.account not in {stated(job, owner) for owner in OWNERS}:
-            return rates
-        start, expires = job.value("StartTime"), entry.document.get("expires")
-        at = seconds(start) if isinstance(start, int) else int(self._clock())
-        return rates if expires is not None and at >= expires else self.rates(str(entry.document["rates"]))
-
-    def _end_hold(self, key: tuple[str, str, int], ident: str) -> None:
-        """End the hold of a job. ident: its Id, under which it was held before it had a native id."""
-        for number, in self.store.execute("SELECT entry FROM holds WHERE machine = ? AND job IN (?, ?)",
-                                          (*key[:2], ident)).fetchall():
-            self._release(number)
-
-    def _reverse(self, number: int, key: tuple[str, str, int], why: str) -> None:
-        """Take a charge back, less what was refunded of it."""
-        old = self.entry(number)
-        refunded = self._given_back(number)
-        document = {"reason": why} | ({"refunded": plain(refunded)} if refunded else {})
-        self._post(Entry(0, 0, "reversal", old.account, old.currency, old.amount - refunded, *key, number,
-                         document=document))
-        self.store.execute("DELETE FROM charges WHERE machine = ? AND job = ? AND start = ?", key)
-
-    def _reverse_earlier(self, key: tuple[str, str, int]) -> None:
-        """Only the last attempt of a job is charged."""
-        rows = self.store.execute("SELECT entry, start FROM charges WHERE machine = ? AND job = ? AND start < ?", key)
-        for number, start in rows.fetchall():
-            self._reverse(number, (*key[:2], start), "an earlier attempt; the rates charge the last one")
-
-    # -- rates
-    def _keep(self, rates: RateSet) -> None:
-        if rates.digest not in self._rates:
-            if self.store.one("SELECT 1 FROM rates WHERE digest = ?", (rates.digest,)) is None:
-                self.store.execute("INSERT INTO rates VALUES (?, ?, ?, ?)",
-                                   (rates.digest, rates.name, rates.version, rates.text))
-            self._rates[rates.digest] = rates
-
-    def rates(self, digest: str) -> RateSet:
-        """Rates that were used once. Raises LedgerError."""
-        if digest not in self._rates:
-            row = self.store.one("SELECT text FROM rates WHERE digest = ?", (digest,))
-            if row is None:
-                raise LedgerError(f"no rates sha256:{escape(digest, 64)} were kept")
-            self._rates[digest] = read_rates(row[0], f"sha256:{digest[:16]}")
-        return self._rates[digest]
-
-    # -- what there is
-    def account(self, account: str, currency: str = "") -> Account:
-        """An account as it stands; one that nobody has used has nothing."""
-        row = self.store.one("SELECT balance, held, credit FROM accounts WHERE account = ? AND currency = ?",
-                             (account, currency))
-        return Account(account, currency) if row is None else account_of(account, currency, row)
-
     def accounts(self) -> list[Account]:
         """All accounts, by name."""
         rows = self.store.execute("SELECT account, currency, balance, held, credit FROM accounts "
                                   "ORDER BY account, currency")
         return [account_of(name, currency, amounts) for name, currency, *amounts in rows]
-
-    def entry(self, number: int) -> Entry:
-        """Raises LedgerError for a number that is none."""
-        row = None if not 0 < number < NUMBERS else \
-            self.store.one(f"SELECT {COLUMNS} FROM entries WHERE number = ?", (number,))
-        if row is None:
-            raise LedgerError(f"there is no entry {number}")
-        return entry_of(row)
 
     def entries(self, account: str | None = None, currency: str | None = None, *, job: str | None = None,
                 since: int | None = None, until: int | None = None) -> Iterator[Entry]:
@@ -368,33 +236,6 @@ class Ledger:
             job.set_as_is("Charge", new_property("Charge", entry.amount, units))
             yield job
 
-    def source(self, name: str) -> str | None:
-        """What was kept of a source of records, so that reading goes on where it ended."""
-        row = self.store.one("SELECT state FROM sources WHERE name = ?", (name,))
-        return None if row is None else str(row[0])
-
-    def keep_source(self, name: str, state: str) -> None:
-        """Note what is known of a source, when all that was read of it is charged."""
-        with self.store.transaction():
-            self.store.execute("DELETE FROM sources WHERE name = ?", (name,))
-            self.store.execute("INSERT INTO sources VALUES (?, ?)", (name, state))
-
-    # -- posting
-    def _post(self, entry: Entry) -> Entry:
-        number, previous = self.store.one("SELECT number, hash FROM head")
-        posted = changed(entry, number=number + 1, time=int(self._clock()))
-        posted = changed(posted, hash=posted.digest(previous))
-        self.store.execute(f"INSERT INTO entries ({COLUMNS}) VALUES ({', '.join('?' * 13)})", row_of(posted))
-        self.store.execute("UPDATE head SET number = ?, hash = ?", (posted.number, posted.hash))
-        account = self.account(posted.account, posted.currency)
-        account.take(posted)
-        values = (str(account.balance), str(account.held), str(account.credit), posted.account, posted.currency)
-        sql = "UPDATE accounts SET balance = ?, held = ?, credit = ? WHERE account = ? AND currency = ?"
-        if self.store.execute(sql, values).rowcount == 0:
-            self.store.execute("INSERT INTO accounts (balance, held, credit, account, currency) VALUES (?, ?, ?, ?, ?)",
-                               values)
-        return posted
-
     def verify(self, *, recharge: bool = True) -> Iterator[str]:
         """Replay all entries: what is wrong with hashes, balances, charges in force, and printed arithmetic.
 
@@ -403,8 +244,3 @@ class Ledger:
         from sssjob.accounting.replay import replay
 
         return replay(self, recharge=recharge)
-
-
-def _whole(job: Job, defaults: JobDefaults | None) -> Job:
-    """The job with the defaults beside it folded in."""
-    return job if defaults is None else effective(job, defaults).fold()

@@ -41,6 +41,7 @@ from pydantic import (
 from sssjob.accounting.arithmetic import Rounding, Term, number, plain
 from sssjob.document.vocabulary import ELEMENTS
 from sssjob.errors import SSSJobError
+from sssjob.lrm.clocks import UNITS
 from sssjob.xml._toml import TOMLError, read_toml
 
 __all__ = [
@@ -50,7 +51,7 @@ __all__ = [
 
 Type = Literal["VBR", "NBR", "VBU", "NBU", "VBM", "NBM", "VBF", "NBF"]
 #: Seconds in what a rate is for.
-PER: Final = {"second": 1, "minute": 60, "hour": 3600, "day": 86400}
+PER: Final = {word: UNITS[word[0]] for word in ("second", "minute", "hour", "day")}
 _DAYS: Final = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 #: 3.1.0's name of a property that rates may call by an older one.
 _ALIASES: Final = {alias: e.name for e in ELEMENTS for alias in e.aliases} | {"Nodes": "NodeCount"}
@@ -324,7 +325,7 @@ class RateSet(_Table):
 
     @property
     def digest(self) -> str:
-        """SHA-256 of the text."""
+        """SHA-256 of what the text means: comments and the layout of the file do not count."""
         return self._digest
 
     @property
@@ -347,7 +348,8 @@ def read_rates(data: bytes | str, path: str = "-") -> RateSet:
     except TOMLError as error:
         raise RatesError(path, [str(error)]) from None
     text = data.decode("utf-8") if isinstance(data, bytes) else data
-    made._text, made._digest = text, hashlib.sha256(text.encode()).hexdigest()
+    meaning = made.model_dump_json(exclude_defaults=True)
+    made._text, made._digest = text, hashlib.sha256(meaning.encode()).hexdigest()
     return made
 
 

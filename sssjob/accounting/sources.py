@@ -1,9 +1,10 @@
-"""Reading a log a second time where the first time ended, through rotation and half-written lines.
+"""Reading a log a second time where the first time ended, through rotation, compression and half-written lines.
 
-What is known of a source is a text (``Source.state``): which file, how many bytes of it, a digest of its beginning, and
-the lines of jobs that had not ended, which come again before what is new. A log that was rotated is found by its
-beginning among the files beside it, whatever its name, and read to its end first. A folder is one log in files that
-follow each other by name (PBS: one a day). The last line counts when it has an end.
+What is known of a source is a text (``Source.state``): which file, how many bytes of it (unpacked, where it is
+compressed), a digest of its beginning, and the lines that come again before what is new: those of jobs that had not
+ended, and headers. A log that was rotated is found by its beginning among the files beside it, whatever its name and
+however it was compressed, and read to its end first; then what was rotated after it, and then the log. A folder is one
+log in files that follow each other by name (PBS: one a day). The last line counts when it has an end.
 """
 
 from __future__ import annotations
@@ -12,28 +13,32 @@ import hashlib
 import io
 import json
 import os
+import re
 import stat
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, BinaryIO, Final
+from typing import BinaryIO, Final
 
 from sssjob.errors import AccessError
 from sssjob.findings import escape
+from sssjob.translators.records._packed import PackedError, Pieces, packing, unpacked
 
-__all__ = ["Pieces", "Source"]
+__all__ = ["Source", "whole_lines"]
 
 _HEAD: Final = 4096         # bytes that a log is known by
 _PIECE: Final = 1 << 20
 _FILES: Final = 100_000     # of a folder
 _LONGEST: Final = 64 << 20  # bytes of a line that is held until it has an end
+#: Endings of the names of compressed files, which do not count where names are compared.
+_PACKED: Final = re.compile(r"\.(?:gz|bz2|xz|zst|Z)$")
 
 
 @dataclass(slots=True)
 class _Known:
-    """What was read before. name: of the file in its folder; offset: bytes read of it; head: digest of its beginning;
-    carried: lines to come again."""
+    """What was read before. name: of the file in its folder; offset: bytes read of it, unpacked; head: digest of its
+    beginning; carried: lines to come again."""
 
     name: str = ""
     offset: int = 0
@@ -53,7 +58,8 @@ class _Known:
 
 
 class Source:
-    """A log, or a folder of logs. state: what ``state`` gave the last time. notes: what was odd, after ``open``.
+    """A log, or a folder of logs. state: what ``state`` gave the last time. notes: what was odd, after ``open``; lost:
+    what cannot be read any more; half: bytes of a last line without an end, after the last byte was read.
 
     Raises AccessError where it cannot be read.
     """
@@ -62,6 +68,8 @@ class Source:
         self.path = Path(os.path.abspath(path))
         self.name = str(self.path)
         self.notes: list[str] = []
+        self.lost: list[str] = []
+        self.half = 0
         self._known = _Known.of(state)
         self._end: _Known | None = None
 
@@ -86,22 +94,33 @@ class Source:
             return [(self.path, 0)]
         if _is(self.path, known):
             return [(self.path, known.offset)]
-        old = next((p for p in _files(self.path.parent) if p != self.path and _is(p, known)), None)
+        beside = [p for p in _files(self.path.parent) if p != self.path]
+        old = next((p for p in beside if _is(p, known)), None)
         if old is None:
-            self.notes.append(f"{escape(self.name)} is another file than the last time, and the old one is not beside "
-                              "it: what was added to that is not read")
+            self.lost.append(f"{escape(self.name)} is another file than the last time, and the old one is not beside "
+                             "it: what was added to that is not read; charge it where it is, without --resume")
             return [(self.path, 0)]
-        return [(old, known.offset), (self.path, 0)]
+        return [(old, known.offset), *((p, 0) for p in self._between(old, beside)), (self.path, 0)]
+
+    def _between(self, old: Path, beside: Iterable[Path]) -> list[Path]:
+        """The files that were rotated after the old one: their names begin with that of the log, and they were
+        written last not before it."""
+        began = old.stat().st_mtime_ns
+        later = [(p.stat().st_mtime_ns, p.name, p) for p in beside
+                 if p != old and _stem(p.name).startswith(_stem(self.path.name))]
+        return [p for time, _, p in sorted(later) if time >= began]
 
     def _folder(self) -> list[tuple[Path, int]]:
         known = self._known
-        files = [p for p in _files(self.path) if p.name >= known.name]
-        if files and files[0].name == known.name:
+        stem = _stem(known.name)
+        files = [p for p in _files(self.path) if _stem(p.name) >= stem]
+        if files and known.name and _stem(files[0].name) == stem:
             if _is(files[0], known):
                 return [(files[0], known.offset), *((p, 0) for p in files[1:])]
             self.notes.append(f"{escape(str(files[0]))} is another file than the last time: it is read from its start")
         elif known.name:
-            self.notes.append(f"{escape(str(self.path / known.name))} is gone: what was added to it is not read")
+            self.lost.append(f"{escape(str(self.path / known.name))} is gone: what was added to it is not read; charge "
+                             "it where it is, without --resume")
         return [(p, 0) for p in files]
 
     # -- their bytes
@@ -114,26 +133,79 @@ class Source:
     def _lines(self, path: Path, offset: int, *, last: bool) -> Iterator[bytes]:
         """The bytes of a file up to its last line end; a line without one counts where the file has a successor."""
         try:
-            with open(path, "rb") as file:
-                head = file.read(_HEAD)
-                file.seek(offset)
+            with open(path, "rb") as raw:
+                file, head, start = _opened(raw, offset)
                 half = b""
-                while piece := file.read(_PIECE):
+                for piece in _again(head[start:], file):
                     whole, end, rest = (half + piece).rpartition(b"\n")
                     if end:
-                        offset += len(whole) + 1
+                        start += len(whole) + 1
                         yield whole + b"\n"
                     half = rest
                     if len(half) > _LONGEST:        # whoever reads lines refuses it
-                        offset += len(half)
+                        start += len(half)
                         yield half
                         half = b""
                 if half and not last:
-                    offset += len(half)
+                    start += len(half)
                     yield half + b"\n"
+                self.half = len(half) if last else 0
+        except PackedError:
+            raise                       # a reader of lines rejects it, and the mark stays
         except OSError as error:
             raise AccessError(escape(str(path)), error.strerror or str(error)) from None
-        self._end = _Known(path.name, offset, _digest(head, offset))
+        self._end = _Known(path.name, start, _digest(head, start))
+
+
+def _opened(raw: BinaryIO, offset: int) -> tuple[BinaryIO, bytes, int]:
+    """(a file of which so much, unpacked, was read, or its beginning where that is longer; the beginning; how much)."""
+    head = raw.read(_HEAD)
+    packed = packing(head) is not None
+    raw.seek(0 if packed else max(offset, len(head)))
+    file = unpacked(raw) if packed else raw
+    if packed:
+        head = file.read(_HEAD)
+        _skipped(file, len(head), offset)
+    return file, head, offset
+
+
+def _again(first: bytes, file: BinaryIO) -> Iterator[bytes]:
+    """Bytes that were read already, if there are some, and the rest of a file."""
+    if first:
+        yield first
+    while piece := file.read(_PIECE):
+        yield piece
+
+
+def _skipped(file: BinaryIO, at: int, offset: int) -> int:
+    """Read on to an offset; gives where that ended."""
+    while at < offset and (piece := file.read(min(_PIECE, offset - at))):
+        at += len(piece)
+    return at
+
+
+def whole_lines(file: BinaryIO) -> tuple[BinaryIO, list[int]]:
+    """A stream up to its last line end, and a list that then holds how many bytes stand behind that."""
+    half: list[int] = []
+
+    def pieces() -> Iterator[bytes]:
+        rest = b""
+        for piece in _again(b"", file):
+            whole, end, rest = (rest + piece).rpartition(b"\n")
+            if end:
+                yield whole + b"\n"
+            if len(rest) > _LONGEST:
+                yield rest
+                rest = b""
+        if rest:
+            half.append(len(rest))
+
+    return io.BufferedReader(Pieces(pieces()), _PIECE), half
+
+
+def _stem(name: str) -> str:
+    """The name of a file as it was before it was compressed."""
+    return _PACKED.sub("", name)
 
 
 def _digest(head: bytes, offset: int) -> str:
@@ -143,8 +215,16 @@ def _digest(head: bytes, offset: int) -> str:
 
 def _is(path: Path, known: _Known) -> bool:
     """Whether this is the file of which so much was read."""
-    with suppress(OSError), open(path, "rb") as file:
-        return os.fstat(file.fileno()).st_size >= known.offset and _digest(file.read(_HEAD), known.offset) == known.head
+    with suppress(OSError), open(path, "rb") as raw:
+        if packing(raw.read(_HEAD)) is None:
+            size = os.fstat(raw.fileno()).st_size
+            raw.seek(0)
+            return size >= known.offset and _digest(raw.read(_HEAD), known.offset) == known.head
+        raw.seek(0)
+        file = unpacked(raw)
+        head = file.read(_HEAD)
+        return _digest(head, known.offset) == known.head and (
+            max(len(head), _skipped(file, len(head), known.offset)) >= known.offset)
     return False
 
 
@@ -158,27 +238,3 @@ def _files(folder: Path) -> list[Path]:
             if len(found) > _FILES:
                 raise OSError(0, f"more than {_FILES} files")
     return sorted(found)
-
-
-class Pieces(io.RawIOBase):
-    """Pieces of bytes as a raw stream."""
-
-    def __init__(self, pieces: Iterable[bytes]) -> None:
-        self._pieces = iter(pieces)
-        self._rest = memoryview(b"")
-
-    def readable(self) -> bool:
-        """Always."""
-        return True
-
-    def readinto(self, buffer: Any) -> int:
-        """Fill a buffer as far as one piece goes; gives the number of bytes, 0 at the end."""
-        while not self._rest:
-            piece = next(self._pieces, None)
-            if piece is None:
-                return 0
-            self._rest = memoryview(piece)
-        size = min(len(buffer), len(self._rest))
-        buffer[:size] = self._rest[:size]
-        self._rest = self._rest[size:]
-        return size

@@ -31,7 +31,7 @@ PERIODS: Final = ("hour", "day", "week", "month", "year")
 #: Figure of a group -> what it is.
 FIGURES: Final = {
     "jobs": "jobs that ended, or started where they have not ended",
-    "failed": "of them, those that ended with a code above 0 or by a signal",
+    "failed": "of them, those that failed: a code above 0, a signal, a limit, a fault of the system",
     "wall_h": "hours that they ran",
     "processor_h": "processors x hours",
     "cpu_h": "hours of CPU time",
@@ -44,6 +44,11 @@ FIGURES: Final = {
     "wait_h": "hours from submission to start, the mean",
     "charge": "Charge, where one stands in the jobs",
 }
+#: Words of StatusMessage (docs/facts.md) of jobs that failed, whatever their code says; and of those that did not: they
+#: were cancelled, or are to run again.
+_FAILURE: Final = frozenset(("timeout", "cpu-limit", "memory", "node-failure", "deadline", "boot", "launch", "signal",
+                             "failed"))
+_NO_FAILURE: Final = frozenset(("cancel", "preempted", "requeued"))
 _GROUPS: Final = 100_000            # that are kept apart
 _LONGEST: Final = 50 * 366 * 86400  # seconds of a job that are spread
 _LAST: Final = 253_402_214_400      # 9999-12-31T00:00Z, from which on no calendar goes in every zone
@@ -385,7 +390,10 @@ def _resource(job: Job, name: str) -> Fraction:
 
 
 def _failed(job: Job) -> bool:
+    """Whether a job ended otherwise than well, and neither because somebody wanted it to nor to be run again."""
+    word = str(job.value("StatusMessage") or "").partition(":")[0].strip()
+    if word in _NO_FAILURE:
+        return False
     code = job.value("ExitCode")
-    if isinstance(code, int):
-        return code != 0
-    return any(p.get("name") == "ExitSignal" for p in job.all("Extension"))
+    return (isinstance(code, int) and code != 0) or word in _FAILURE or any(
+        p.get("name") == "ExitSignal" for p in job.all("Extension"))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import importlib
 import os
 import sys
@@ -11,7 +10,7 @@ from typing import Any, Final
 import click
 
 from sssjob.cli._findings import problem, say, swallow
-from sssjob.errors import QueryError, QueryTimeout, SSSJobError, UsageError
+from sssjob.errors import QueryError, QueryTimeout, SSSJobError, UnknownJobError, UsageError
 from sssjob.version import __version__
 
 __all__ = ["COMMANDS", "COMPLETE", "cli", "run", "status_of"]
@@ -27,11 +26,14 @@ COMMANDS: Final = {
     "charge": "Charge jobs for what was delivered to them.",
     "check": "Read documents and report what is wrong or doubtful.",
     "completion": "Print the completion script for a shell.",
+    "config": "Settings, and where each is from.",
     "convert": "Write a document in another format.",
     "diff": "Compare two documents or scripts by what they mean.",
     "executors": "List what jobs can be run with.",
     "explain": "Explain a rule (SSS123), or what a document or script asks for.",
     "flux-exec": "Run jobs for a Flux job manager.",
+    "hold": "Keep jobs that wait from starting.",
+    "journal": "Take what has ended out of the journal, or write it as documents.",
     "ledger": "Accounts, quotes, holds, charges, refunds and statements.",
     "lint": "Say what is doubtful in batch scripts for their own resource manager.",
     "list": "List the jobs of the journal.",
@@ -40,10 +42,13 @@ COMMANDS: Final = {
     "mjf": "Machine/Job Features: read, check, write and serve them.",
     "query": "Evaluate an XPath expression over documents.",
     "quote": "Say what jobs would be charged for what they request.",
+    "release": "Let jobs start that are held.",
+    "rerun": "Run jobs again.",
     "run": "Run a document and write it back with its results.",
     "show": "Show a document as tables.",
     "status": "Print documents as they stand, with the facts so far.",
     "submit": "Submit documents and return.",
+    "top": "Show how groups and jobs go on.",
     "wait": "Wait for the end of jobs.",
 }
 _MODULES: Final = {"flux-exec": "flux_exec", "list": "list_"}
@@ -70,6 +75,8 @@ class Commands(click.Group):
         """The command of a line; an unknown name lists the known ones, or the one that was meant."""
         name = args[0]
         if not name.startswith("-") and name not in COMMANDS and not ctx.resilient_parsing:
+            import difflib
+
             close = difflib.get_close_matches(name, COMMANDS, 1)
             hint = f"did you mean {close[0]!r}?" if close else f"known: {', '.join(COMMANDS)}"
             raise click.UsageError(f"no such command {name!r} ({hint})", ctx)
@@ -102,6 +109,8 @@ def status_of(error: BaseException) -> tuple[int, str]:
             return error.exit_code, ""
         case QueryTimeout():
             return 1, str(error)
+        case UnknownJobError():
+            return 5, str(error)
         case UsageError() | QueryError():
             return 2, str(error)
         case OSError():

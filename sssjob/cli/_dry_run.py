@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from sssjob.cli._options import Session
+    from sssjob.conversion.settings import Settings
     from sssjob.document.model import Document
 
 __all__ = ["dry_run_option", "print_rehearsal"]
@@ -23,14 +24,18 @@ dry_run_option = click.option("--dry-run", is_flag=True,
                               help="Print the scripts and commands that would go out; start and note nothing.")
 
 
-def print_rehearsal(session: Session, document: Document, name: str, executor: str, resume: bool = False) -> int:
-    """Print what a run of a document would hand to an executor; the exit status. name: of the file, for findings."""
+def print_rehearsal(session: Session, document: Document, name: str, settings: Settings, resume: bool = False) -> int:
+    """Print what a run of a document would hand to an executor; the exit status. name: of the file, for findings.
+    settings: that hold, the executor among them."""
     from psij import InvalidJobException
+    from sssjob.run.configuring import complete, config_of
     from sssjob.run.plan import make_plan
     from sssjob.run.rehearsal import rehearse
     from sssjob.run.running import executor_of
 
-    findings, backend = Findings(name), executor_of(executor)
+    executor = str(settings.get("executor").value)
+    findings, backend = Findings(name), executor_of(executor, config_of(executor, settings.stated(executor)))
+    complete(document, executor, settings, findings)
     plan = make_plan(document, findings, executor=executor.lower(), policy=session.policy or Policy.REJECT,
                      resume=resume, backend=backend, known=_known)
     try:
@@ -48,16 +53,17 @@ def print_rehearsal(session: Session, document: Document, name: str, executor: s
     return 0
 
 
-def _known(name: str) -> Sequence[str]:
-    """Keys of the jobs in the journal that an id means; where there is no journal none is made."""
+def _known(name: str, by_name: bool) -> Sequence[str]:
+    """Keys of the jobs in the journal that an id means, or a Name; where there is no journal none is made."""
     from sssjob.errors import UsageError
-    from sssjob.run.journal import default_path, open_journal
+    from sssjob.run.journal import open_journal
+    from sssjob.run.storage import default_path
 
     if not default_path().exists():
         return []
     with open_journal() as journal:
         try:
-            return [row.key for row in journal.find(name)]
+            return [row.key for row in (journal.named(name) if by_name else journal.find(name))]
         except UsageError as error:
             if "several jobs" in str(error):
                 raise

@@ -8,7 +8,6 @@ import os
 import select
 import stat
 import sys
-import tempfile
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -112,6 +111,8 @@ class Source:
 
     def _spooled(self, limits: Limits) -> BinaryIO:
         """All of a pipe, on the disk until nobody needs it any more."""
+        import tempfile
+
         made = tempfile.TemporaryFile(prefix=".sssjob-")     # noqa: SIM115
         weakref.finalize(self, made.close)
         stream = self.stream()
@@ -181,6 +182,8 @@ class Results:
     """What a command writes when all of it is there; until then it is kept, on the disk where it is much."""
 
     def __init__(self) -> None:
+        import tempfile
+
         self._file = tempfile.SpooledTemporaryFile(max_size=_KEPT, prefix=".sssjob-")     # noqa: SIM115
         weakref.finalize(self, self._file.close)
 
@@ -254,6 +257,8 @@ def write_file(name: str, data: bytes | Iterable[bytes], *, mode: int = 0o600, d
 
     Devices and pipes are written to as they are. durable: wait until the disk has it.
     """
+    import tempfile
+
     if "\0" in name:
         raise AccessError(escape(name), "no file can have this name")
     path = Path(os.path.abspath(name))

@@ -3,7 +3,6 @@ one JSON object a line."""
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import sys
@@ -54,6 +53,8 @@ def swallow(stream: IO[str]) -> None:
 
 def record(data: dict[str, Any]) -> None:
     """One JSON object on standard error."""
+    import json
+
     say(json.dumps(data))
 
 
@@ -76,7 +77,8 @@ def show(finding: Finding, *, as_json: bool = False, brief: bool = False) -> Non
         return
     line = str(finding)
     if finding.path and not finding.line:
-        line = f"{finding.place}:{escape(finding.path)}{line.removeprefix(finding.place)}"
+        place = f"{finding.place}:{escape(finding.path)}" if finding.file else escape(finding.path)
+        line = f"{place}{line.removeprefix(finding.place)}"
     if coloured(stream):
         word = f" {finding.severity} "
         line = line.replace(word, f" \x1b[{_COLOURS[finding.severity]}m{finding.severity}\x1b[0m ", 1)

@@ -14,43 +14,73 @@ import click
 
 from sssjob.cli._findings import problem, show
 from sssjob.cli._seconds import MORE_THAN_NONE
+from sssjob.cli._settings import settings_for
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    from sssjob.conversion.settings import Settings
     from sssjob.document.model import Document
     from sssjob.findings import Findings
     from sssjob.run.client import Client
+    from sssjob.run.on_end import Hook
     from sssjob.run.standing import JobOutcome, Running, Submission
 
-__all__ = ["SILENT", "ended_badly", "expanded", "facts", "instant", "lines", "names", "on_journal", "opened",
-           "patience", "stopped", "submitting", "tell_causes", "told"]
+__all__ = ["SILENT", "capped", "ended_badly", "expanded", "facts", "failing_fast", "heard", "hooks", "instant",
+           "lines", "names", "on_end_option", "on_jobs", "on_journal", "opened", "patience", "stopped", "submitting",
+           "tell_causes", "tell_held_back", "told"]
 
 #: What is said when a resource manager does not answer.
 SILENT: Final = "a resource manager does not answer, or not for all jobs; this is what was known before"
 _MOST_RETRIES: Final = 1000
+_STILL: Final = 7               # exit status: in the journal, and still to be submitted
+_CAUSED: Final = ("failed", "canceled", "skipped")
 _REFUSED: Final = ("never-ran", "lost", "launch")
 
 
 def on_journal(function: Callable[..., int]) -> Callable[..., int]:
-    """Give a command ``--json`` and a client of the journal; its function gets the client and as_json first."""
+    """Give a command ``--json`` and a client of the journal; its function gets the client and as_json first. Where
+    ``--site`` stands above, it says how executors work."""
 
     @click.option("--json", "as_json", is_flag=True, help="Results and findings as JSON.")
     @functools.wraps(function)
-    def command(as_json: bool, **rest: Any) -> int:
-        with opened() as client:
+    def command(as_json: bool, site_name: str | None = None, **rest: Any) -> int:
+        with opened(settings=settings_for(site_name)) as client:
             return stopped(client, function(client, as_json, **rest))
 
     return command
 
 
 def submitting(function: Callable[..., Any]) -> Callable[..., Any]:
-    """``--retries`` and ``--expand-arrays``: what all commands that submit documents have."""
+    """``--retries``, ``--fail-fast``, ``--max-queued``, ``--expand-arrays`` and ``--on-end``: what all commands that
+    submit documents have."""
     expand = click.option("--expand-arrays", is_flag=True,
                           help="Make every array a group of jobs, one for each of its elements.")
     retries = click.option("--retries", type=click.IntRange(0, _MOST_RETRIES), metavar="N",
                            help="Try a submission N more times that fails for a reason that may pass (default: 5).")
-    return retries(expand(function))
+    fail_fast = click.option("--fail-fast", is_flag=True, help="Let the first job that fails for good end the rest of "
+                             "its group, whatever OnFailure says.")
+    return retries(fail_fast(capped(expand(on_end_option(function)))))
+
+
+def capped(function: Callable[..., Any]) -> Callable[..., Any]:
+    """``--max-queued``: how many jobs of a submission may be in flight."""
+    return click.option("--max-queued", type=click.IntRange(1), metavar="N",
+                        help="Have at most N jobs of the document submitted and not ended at any time.")(function)
+
+
+def on_end_option(function: Callable[..., Any]) -> Callable[..., Any]:
+    """``--on-end``: what is done for each job when it has ended."""
+    return click.option("--on-end", metavar="COMMAND|URL", multiple=True,
+                        help="Run this, or post the document there, once for each job that has ended (repeatable).")(
+                            function)
+
+
+def hooks(texts: Sequence[str]) -> list[Hook]:
+    """What ``--on-end`` says. Raises UsageError."""
+    from sssjob.run.on_end import hook_of
+
+    return [hook_of(text) for text in texts]
 
 
 def expanded(document: Document, findings: Findings) -> Document:
@@ -58,6 +88,13 @@ def expanded(document: Document, findings: Findings) -> Document:
     from sssjob.document.arrays import expand
 
     return expand(document, findings)
+
+
+def failing_fast(document: Document) -> None:
+    """Have a failure end the rest of its group, in the document, so that every client keeps to it."""
+    from sssjob.document.failures import with_fail_fast
+
+    with_fail_fast(document)
 
 
 def stopped(client: Client, status: int) -> int:
@@ -68,14 +105,17 @@ def stopped(client: Client, status: int) -> int:
 
 
 @contextmanager
-def opened(progress: bool = False, retries: int | None = None) -> Iterator[Client]:
-    """A client of the journal. progress: on a terminal, show how jobs go on. retries: as ``--retries`` says."""
+def opened(progress: bool = False, retries: int | None = None, max_queued: int | None = None,
+           settings: Settings | None = None) -> Iterator[Client]:
+    """A client of the journal. progress: on a terminal, show how jobs go on. retries, max_queued: as ``--retries`` and
+    ``--max-queued`` say. settings: how executors work."""
     from sssjob.run.client import Client
     from sssjob.run.journal import open_journal
     from sssjob.run.progress import Progress
 
     with open_journal() as journal:
-        client = Client(journal, progress=Progress(shown=None if progress else False))
+        client = Client(journal, progress=Progress(shown=None if progress else False), max_queued=max_queued,
+                        settings=settings)
         if retries is not None:
             client.retries = retries
         yield client
@@ -91,12 +131,35 @@ def names(function: Callable[..., int]) -> Callable[..., int]:
     return click.argument("ids", metavar="ID...", nargs=-1, required=True)(function)
 
 
+def on_jobs(name: str, waits_for: str) -> Callable[[Callable[..., int]], click.Command]:
+    """A command about jobs of the journal, with ``ID...``, ``--json`` and ``--timeout``. waits_for: what the time is
+    for."""
+
+    def command(function: Callable[..., int]) -> click.Command:
+        return click.command(name)(names(patience(waits_for)(on_journal(function))))
+
+    return command
+
+
 def told(client: Client, as_json: bool) -> int:
     """Print the findings; how many there were."""
     found = list(client.findings)
     for finding in found:
         show(finding, as_json=as_json)
     return len(found)
+
+
+def heard(submissions: Iterable[Submission], answered: bool, as_json: bool) -> int:
+    """Exit status of who asked how submissions stand: 4, told, where a resource manager does not answer, this client or
+    the one that looks after the jobs."""
+    from sssjob.run.silence import told as silence
+
+    lost = [text for one in submissions if not one.owned and (text := silence(one)) is not None]
+    for text in lost:
+        problem(f"{text}; this is what was known before", as_json=as_json, status=4)
+    if not answered:
+        problem(SILENT, as_json=as_json, status=4)
+    return 4 if lost or not answered else 0
 
 
 def lines(records: Sequence[dict[str, Any]]) -> str:
@@ -117,24 +180,42 @@ def facts(job: Running) -> list[dict[str, Any]]:
 
 
 def tell_causes(jobs: Iterable[JobOutcome]) -> None:
-    """Why jobs failed that ended with neither a code nor a signal, a line each."""
+    """Why jobs ended badly with neither a code nor a signal, or never began, a line each."""
     for job in jobs:
-        if job.word == "failed" and job.exit_code is None and job.signal is None:
+        if job.word in _CAUSED and job.exit_code is None and job.signal is None:
             problem(f"{job.label}: {job.message or 'it is not known how it ended'}", status=job.code)
 
 
-def ended_badly(submissions: Sequence[Submission], as_json: bool) -> int:
-    """Exit status for jobs that a resource manager did not take: 5, or 4 where trying again may help; told."""
-    worst = 0
-    for submission in submissions:
-        for job in submission.jobs:
-            refused = next((s for s in job.seen if s.known.get("reason") in _REFUSED), None)
-            if job.word == "failed" and refused is not None and refused.status is not None:
-                code = 4 if refused.known.get("transient") else 5
-                problem(f"{job.plan.label}: {refused.status.message}", as_json=as_json, status=code)
-                worst = max(worst, code)
-            elif job.word == "running" and job.asked and None in job.references:
-                problem(f"{job.plan.label}: nobody knows yet whether it was submitted; `sssjob status` asks again",
-                        as_json=as_json, status=4)
-                worst = max(worst, 4)
-    return worst
+def ended_badly(submissions: Sequence[Submission], as_json: bool, again: bool = False) -> int:
+    """Exit status for jobs that a resource manager did not take, which is told: 5, or 4 where trying again may help.
+    7 where none was refused, and some are in the journal and still to be submitted. again: they may have been submitted
+    by an earlier client, so that nobody was asked about them now."""
+    codes = set()
+    for job in (job for submission in submissions for job in submission.jobs):
+        refused = next((s for s in job.seen if s.known.get("reason") in _REFUSED), None)
+        if job.word == "failed" and refused is not None and refused.status is not None:
+            codes.add(code := 4 if refused.known.get("transient") else 5)
+            problem(f"{job.plan.label}: {refused.status.message}", as_json=as_json, status=code)
+        elif job.word == "running" and (job.asked or (again and job.of.owned)) and None in job.references:
+            codes.add(_STILL)
+            problem(f"{job.plan.label}: nobody knows yet whether it was submitted; it is in the journal as "
+                    f"{job.row.key}, and the next client asks again and goes on: do not submit it once more",
+                    as_json=as_json, status=_STILL)
+    codes |= {_STILL} if tell_held_back(submissions, as_json) else set()
+    return max(codes - {_STILL}, default=max(codes, default=0))
+
+
+def tell_held_back(submissions: Sequence[Submission], as_json: bool) -> bool:
+    """Tell which jobs there is no room for, a line for each reason; whether a resource manager says so of any."""
+    from sssjob.run.standing import FULL
+
+    reasons: dict[str, list[Running]] = {}
+    for job in (job for submission in submissions for job in submission.jobs):
+        if job.word == "waiting" and job.held_for is not None:
+            reasons.setdefault(job.held_for, []).append(job)
+    for reason, jobs in reasons.items():
+        many = f"{jobs[0].row.key} is" if len(jobs) == 1 else f"{jobs[0].row.key} and {len(jobs) - 1} more are"
+        full = reason.startswith(FULL)
+        problem(f"{many} held back: {reason}; submitted when there is room, by any client (`sssjob wait`)",
+                as_json=as_json, status=_STILL if full else 0)
+    return any(reason.startswith(FULL) for reason in reasons)

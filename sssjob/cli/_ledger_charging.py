@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from decimal import Decimal
 from itertools import islice
@@ -25,7 +25,7 @@ from sssjob.findings import Findings, escape
 
 if TYPE_CHECKING:
     from sssjob.accounting import RateSet
-    from sssjob.accounting.ledger import Ledger, Posted
+    from sssjob.accounting.ledger import Ledger, Posted, Read
     from sssjob.document.model import Job, JobDefaults
     from sssjob.translators.records.base import Counts
 
@@ -33,6 +33,10 @@ __all__ = ["charge"]
 
 _BATCH: Final = 1000            # jobs charged in one transaction
 _TOLD: Final = 10               # jobs that are told one by one, of each reason
+_FIRST: Final = 1 << 16         # bytes of a log that are looked at to know it again
+_BEGINNING: Final = 2           # lines of it: a header, and a record
+#: Why a record is rejected that is none of a job, or of a job that another record tells of.
+_NO_JOBS: Final = ("no-job", "part")
 
 
 @dataclass(slots=True)
@@ -49,6 +53,8 @@ class _Tally:
         self.outcomes[posted.outcome] += 1
         if posted.outcome == "not":
             self.reasons[posted.reason] += 1
+        elif posted.outcome == "contradicts":
+            pass
         elif posted.entry is not None and posted.account is not None:
             entry = posted.entry
             self.totals[entry.currency] = self.totals.get(entry.currency, Decimal(0)) + entry.amount
@@ -64,7 +70,7 @@ class _Tally:
 
     def __str__(self) -> str:
         parts = []
-        for word in ("charged", "superseded", "unchanged", "other-rates", "not"):
+        for word in ("charged", "superseded", "unchanged", "other-rates", "contradicts", "not"):
             if n := self.outcomes[word]:
                 reasons = ", ".join(f"{reason} {m}" for reason, m in sorted(self.reasons.items()))
                 parts.append(f"{n} {word}" + (f" ({reasons})" if word == "not" else ""))
@@ -79,17 +85,21 @@ class _Tally:
 @format_option
 @click.option("--resume", is_flag=True, help="Read a log on from where the last time ended, through its rotation.")
 @click.option("--recharge", is_flag=True, help="Charge anew what was charged by other rates.")
+@click.option("--supersede", is_flag=True, help="Charge records that contradict charged ones, in their place.")
+@click.option("--skip-rejected", is_flag=True, help="With --resume: go on behind records that could not be taken.")
 @click.option("--itemise", is_flag=True, help="Print every charge.")
 @owner
 @place
 @common
 @reading
 def charge(session: Session, names: tuple[str, ...], rates_file: str, options: tuple[str, ...], resume: bool,
-           recharge: bool, itemise: bool, owner: str, place: str | None) -> int:
-    """Charge the jobs of documents (of any format) or accounting logs. Reading the same again changes nothing.
+           recharge: bool, supersede: bool, skip_rejected: bool, itemise: bool, owner: str, place: str | None) -> int:
+    """Charge the jobs of documents (of any format) or accounting logs. Reading the same again, or older logs, or parts
+    of logs in any order, changes nothing.
 
-    A job is charged once for each run: by Machine, native id (else Id) and StartTime. Where another record says
-    something else of a run, the old charge is reversed and a new one made.
+    A job is charged once for each run: by Machine, native id (else Id) and StartTime. A record that says more of a run
+    replaces its charge, one that says less does not. Of records that contradict each other the first stays charged, and
+    the status is 1, as where a record could not be taken.
     """
     once([*names, rates_file])
     with closing(Looked()) as looked:
@@ -98,14 +108,27 @@ def charge(session: Session, names: tuple[str, ...], rates_file: str, options: t
             if resume:
                 raise UsageError("--resume needs the format of the log: name it with --from")
             source = looked.format(session, names)
-        return _charge(session, names, rates_file, source, options, resume, recharge, itemise, owner, place, looked)
+        how = _How(owner, recharge, supersede, resume, skip_rejected, itemise)
+        return _charge(session, names, rates_file, source, options, how, place, looked)
+
+
+@dataclass(frozen=True, slots=True)
+class _How:
+    """How the jobs are charged, as the options say."""
+
+    owner: str
+    recharge: bool
+    supersede: bool
+    resume: bool
+    skip_rejected: bool
+    itemise: bool
 
 
 def _charge(session: Session, names: tuple[str, ...], rates_file: str, source: str, options: tuple[str, ...],
-            resume: bool, recharge: bool, itemise: bool, owner: str, place: str | None, looked: Looked) -> int:
-    from sssjob.cli._prices import hinted, load, nothing_taken, options_of
+            how: _How, place: str | None, looked: Looked) -> int:
+    from sssjob.cli._prices import hinted, load, options_of
     from sssjob.translators.base import ReadContext
-    from sssjob.translators.records.base import Counts, RecordTranslator
+    from sssjob.translators.records.base import RecordTranslator
     from sssjob.translators.registry import get
 
     reader = get(source)
@@ -113,23 +136,24 @@ def _charge(session: Session, names: tuple[str, ...], rates_file: str, source: s
     rates = load(session, rates_file)
     if rates is None:
         return 1
-    if resume and not (isinstance(reader, RecordTranslator) and reader.stream):
+    if how.resume and not (isinstance(reader, RecordTranslator) and reader.stream):
         raise UsageError(f"--resume is for logs, not for {source}")
-    tally, read = _Tally(), list[Counts]()
+    if how.skip_rejected and not how.resume:
+        raise UsageError("--skip-rejected is for --resume")
+    tally = _Tally()
     with opened_ledger(place) as ledger:
         for name in names:
             with session.tolerant(name), bounded(name), hinted(session, name, source):
                 context = ReadContext(name, Findings(name), session.profile, session.policy,
                                       options=given.view(session.defaults(reader)))
-                work = _Charging(session, ledger, rates, owner, recharge, itemise, tally)
+                work = _Charging(session, ledger, rates, how, tally)
                 if isinstance(reader, RecordTranslator) and reader.stream:
-                    read.append(_records(work, reader.stream, context, source, looked, resume))
+                    _records(work, reader.stream, context, source, looked)
                 else:
                     before = session.errors
                     document = session.read(name, looked.whole(name), source=source, options=given, facts=True)
                     if session.errors == before:
                         work.post(document.jobs(), name)
-    session.errors += not resume and nothing_taken(read)
     _closing(session, tally)
     return session.status()
 
@@ -156,22 +180,28 @@ class _Charging:
     session: Session
     ledger: Ledger
     rates: RateSet
-    owner: str
-    recharge: bool
-    itemise: bool
+    how: _How
     tally: _Tally
 
-    def post(self, jobs: Iterable[tuple[Job, JobDefaults | None]], name: str) -> None:
-        """Charge jobs, so many in a transaction, and tell what became of them when it is done."""
-        pending = iter(jobs)
+    def post(self, jobs: Iterable[tuple[Job, JobDefaults | None]], name: str, read: Read | None = None) -> None:
+        """Charge jobs, so many in a transaction, and tell what became of them when it is done. read: how their log
+        is."""
+        pending, how = iter(jobs), self.how
         while batch := list(islice(pending, _BATCH)):
-            done = self.ledger.charges(batch, self.rates, owner=self.owner, recharge=self.recharge)
+            done = self.ledger.charges(batch, self.rates, owner=how.owner, recharge=how.recharge,
+                                       supersede=how.supersede, read=read)
             for (job, _), posted in zip(batch, done, strict=True):
                 self._tell(job, posted, name)
 
     def _tell(self, job: Job, posted: Posted, name: str) -> None:
         self.tally.add(posted)
         ident = escape(str(job.value("Id") or job.value("Name") or "-"), 100)
+        if posted.outcome == "contradicts" and posted.entry is not None:
+            self.session.errors += 1
+            if self.tally.outcomes["contradicts"] <= _TOLD and not self.session.as_json:
+                where = f"{escape(name)}:{job.line}" if job.line else escape(name)
+                problem(f"{where}: {ident}: not charged: another record of the run is (entry {posted.entry.number}): "
+                        f"{escape(posted.detail, 400)}; --supersede charges this one instead")
         if posted.outcome == "not" and posted.reason not in ("not-started", "not-ended"):
             self.session.warnings += 1
             if not (self.session.as_json or self.session.quiet) and self.tally.reasons[posted.reason] <= _TOLD:
@@ -179,7 +209,7 @@ class _Charging:
                 say(f"{where}: {ident}: not charged: {posted.reason} ({escape(posted.detail, 400)})")
         if self.session.as_json:
             emit(json.dumps(_posted(ident, posted)) + "\n")
-        elif self.itemise and posted.entry is not None:
+        elif self.how.itemise and posted.entry is not None:
             emit(f"{posted.outcome} {line(posted.entry)}\n")
 
 
@@ -192,32 +222,78 @@ def _posted(ident: str, posted: Posted) -> dict[str, Any]:
     return made
 
 
-def _records(work: _Charging, stream: Callable[..., Any], context: Any, source: str, looked: Looked,
-             resume: bool) -> Counts:
+def _records(work: _Charging, stream: Callable[..., Any], context: Any, source: str, looked: Looked) -> None:
     """Charge the jobs of a log; with resume only what is new, and what was read is noted when all is charged."""
-    from sssjob.accounting.sources import Source
+    from sssjob.accounting.ledger import Read
+    from sssjob.accounting.sources import Source, whole_lines
+    from sssjob.translators.records._packed import unpacked
 
-    name: str = context.path
-    if not resume:
+    name, session = str(context.path), work.session
+    read = Read(source, context.options.get("timezone", ""))
+    _same_machine(work.ledger, name, read, context.options.get("machine", "").strip())
+    if not work.how.resume:
         with looked.opened(name) as file:
-            jobs = stream(file, context)
-            work.post(((job, None) for job in _reported(jobs, work.session, context)), name)
-            return _counted(work.session, jobs, context)
+            lines, half = whole_lines(unpacked(file))
+            jobs = stream(lines, context)
+            work.post(((job, None) for job in _reported(jobs, session, context)), name, read)
+            _counted(session, jobs, context)
+        if half:
+            session.errors += 1
+            problem(f"{escape(name)}: the last line has no end and may be cut: it is not charged; charge the log again "
+                    "when it is whole, or end the line", as_json=session.as_json)
+        _taken(work, name, jobs.counts)
+        return
     if name == "-":
         raise UsageError("--resume needs the name of a log, not standard input")
     log = Source(name)
     key = f"{source}:{log.name}"
     log = Source(name, work.ledger.source(key))
     with closing(log.open()) as file:
-        for note in log.notes:
-            work.session.warnings += 1
-            problem(note, as_json=work.session.as_json)
+        session.warnings += len(log.notes)
+        session.errors += len(log.lost)
+        for note in (*log.notes, *log.lost):
+            problem(note, as_json=session.as_json)
         jobs = stream(file, context)
         jobs.keep()
-        work.post(((job, None) for job in _reported(jobs, work.session, context)), name)
-        counts = _counted(work.session, jobs, context)
-    work.ledger.keep_source(key, log.state(jobs.kept))
-    return counts
+        before = work.tally.outcomes["contradicts"]
+        work.post(((job, None) for job in _reported(jobs, session, context)), name, read)
+        _counted(session, jobs, context)
+    contradicts = work.tally.outcomes["contradicts"] > before
+    if (_taken(work, name, jobs.counts) and not contradicts) or work.how.skip_rejected:
+        work.ledger.keep_source(key, log.state(jobs.kept))
+
+
+def _same_machine(ledger: Ledger, name: str, read: Read, machine: str) -> None:
+    """Remember for which machine a log was read, by its name and its first records; LedgerError for another one."""
+    import hashlib
+    import os
+
+    from sssjob.translators.records._packed import unpacked
+
+    if not machine or name == "-":
+        return
+    known = [os.path.abspath(name)]
+    if os.path.isfile(name):
+        with suppress(OSError), open(name, "rb") as raw:
+            first = unpacked(raw).read(_FIRST).split(b"\n")
+            if len(first) > _BEGINNING:
+                known.append("sha256:" + hashlib.sha256(b"\n".join(first[:_BEGINNING])).hexdigest())
+    ledger.same_machine(known, read, machine)
+
+
+def _taken(work: _Charging, name: str, counts: Counts) -> bool:
+    """Whether all records of a log were taken; told, and the status is 1, where not."""
+    lost = {reason: n for reason, n in sorted(counts.reasons.items()) if reason not in _NO_JOBS}
+    if not lost:
+        return True
+    work.session.errors += 1
+    reasons = ", ".join(f"{reason} {n}" for reason, n in lost.items())
+    how = "mend the log or the options and charge it again" + (
+        "; the next --resume reads it from where this one began, --skip-rejected goes on behind it"
+        if work.how.resume and not work.how.skip_rejected else "")
+    problem(f"{escape(name)}: {sum(lost.values())} records were not taken ({reasons}): {how}",
+            as_json=work.session.as_json)
+    return False
 
 
 def _reported(jobs: Iterable[Job], session: Session, context: Any) -> Iterator[Job]:
@@ -227,11 +303,9 @@ def _reported(jobs: Iterable[Job], session: Session, context: Any) -> Iterator[J
     session.report(context.findings)
 
 
-def _counted(session: Session, jobs: Any, context: Any) -> Counts:
+def _counted(session: Session, jobs: Any, context: Any) -> None:
     session.report(context.findings)
     if session.as_json:
         emit(json.dumps({"type": "records", "file": context.path, **jobs.counts.record()}) + "\n")
     elif not session.quiet:
         say(f"{escape(context.path)}: {jobs.counts}")
-    counts: Counts = jobs.counts
-    return counts

@@ -60,15 +60,17 @@ def _by_hand(name: str, amount: str, help: str, reason: Callable[..., Any] = rea
     @click.argument("account")
     @click.argument("amount", metavar=amount)
     @currency
+    @click.option("--new", is_flag=True, help="Open the account, though another one has almost its name.")
     @reason
     @token
     @place
     @plain
-    def command(account: str, amount: str, currency: str, reason: str, token: str | None, place: str | None,
-                as_json: bool) -> int:
+    def command(account: str, amount: str, currency: str, new: bool, reason: str, token: str | None,
+                place: str | None, as_json: bool) -> int:
         with opened_ledger(place) as ledger:
             post = getattr(ledger, name)
-            return told(post(account, amount_of(amount), currency, reason=reason, token=token), as_json)
+            return told(post(account, amount_of(amount), currency, reason=reason, token=token, new=new),
+                        as_json)
 
     return command
 
@@ -95,6 +97,27 @@ def release(entry: int, place: str | None, as_json: bool) -> int:
     """End the hold ENTRY."""
     with opened_ledger(place, create=False) as ledger:
         return told(ledger.release(entry), as_json)
+
+
+@click.command("rezone")
+@click.argument("machine")
+@click.argument("zone")
+@click.option("-f", "--from", "source", required=True, metavar="FORMAT", help="Format of the logs, as sacct.")
+@place
+@plain
+def rezone(machine: str, zone: str, source: str, place: str | None, as_json: bool) -> int:
+    """Have the times of MACHINE's records read in ZONE from now on. Charges of records that were read in another zone
+    are reversed, and --resume reads the logs from their start: charge them again."""
+    from sssjob.accounting.ledger import Read
+    from sssjob.translators.base import ReadContext
+    from sssjob.translators.records.base import Reading
+
+    Reading(ReadContext("-", Findings("-"), options={"timezone": zone}))        # refuses a zone that is none
+    with opened_ledger(place, create=False) as ledger:
+        count = ledger.rezone(machine, Read(source, zone))
+    emit(json.dumps({"type": "rezoned", "machine": machine, "format": source, "zone": zone, "reversed": count}) + "\n"
+         if as_json else f"{count} charges reversed; charge the {escape(source)} logs of {escape(machine)} again\n")
+    return 0
 
 
 def _only(document: Document, file: str) -> tuple[Job, JobDefaults | None]:
@@ -201,5 +224,5 @@ COMMANDS = (
     _by_hand("deposit", "AMOUNT", "Put AMOUNT into ACCOUNT."),
     _by_hand("credit", "LIMIT", "Let ACCOUNT go LIMIT below 0."),
     _by_hand("adjust", "AMOUNT", "Correct the balance of ACCOUNT by AMOUNT, up or (-5) down.", _why),
-    refund, release, quote, hold,
+    refund, release, quote, hold, rezone,
 )

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
@@ -15,6 +15,7 @@ from sssjob.cli._app import status_of
 from sssjob.cli._complete import files, formats
 from sssjob.cli._files import Source, opened, read_bytes
 from sssjob.cli._findings import problem, record, say, show
+from sssjob.cli._together import together
 from sssjob.conversion.converting import AUTO
 from sssjob.errors import FormatError, RejectedError, SSSJobError, UsageError
 from sssjob.findings import Finding, Findings, Policy, escape
@@ -31,6 +32,9 @@ if TYPE_CHECKING:
 
 __all__ = ["Session", "bounded", "common", "format_option", "output_option", "pairs", "reading"]
 
+#: The rule that the gate and whoever lays out a job tell alike.
+_TWICE: Final = "SSS414"
+
 
 @dataclass(slots=True)
 class Session:
@@ -45,28 +49,55 @@ class Session:
     brief: bool = False                                 # a line each, on a terminal too
     dead: bool = True                                   # directives that count for nothing are told too
     source: str = AUTO                                  # the format to read
-    site: Site | None = None                            # what only the site knows
+    site: Site | None = None                            # what only the site knows,
+    site_path: str = ""                                 # and the file that says so
     warnings: int = 0
     errors: int = 0
     failures: int = 0                                   # files that could not be read
     unknown: int = 0                                    # files whose format is not known
     _seen: dict[int, Finding] = field(default_factory=dict)
+    _gate: set[tuple[str, int, int, str]] = field(default_factory=set)
     _unshown: dict[int, int] = field(default_factory=dict)
+
+    def report_together(self, findings: Findings, document: Document) -> None:
+        """The same for the findings of a plan, of which those that many jobs share are shown once. JSON has them all.
+        """
+        if self.as_json:
+            self.report(findings)
+            return
+        fresh = [finding for finding in findings if not self._told_before(finding)]
+        for shown, stands_for in together(fresh, document):
+            self.report([shown], again=False)
+            self.errors += (len(stands_for) - 1) * shown.rejects
+            self.warnings += (len(stands_for) - 1) * (shown.severity == "warning")
+            self._seen |= {id(finding): finding for finding in stands_for}
+        self._overflow(findings)
 
     def report(self, findings: Iterable[Finding] | None, *, again: bool = True) -> None:
         """Print the findings that were not printed before, and count them. again: they may come another time, so that
         they are remembered."""
         for finding in findings or ():
-            if id(finding) in self._seen:
+            if self._told_before(finding):
                 continue
             if again:
                 self._seen[id(finding)] = finding
+            if finding.rule == _TWICE:
+                self._gate.add((finding.file, finding.line, finding.column, finding.message))
             warning = finding.severity == "warning"
             self.errors += finding.rejects
             self.warnings += warning
             counts = finding.rejects or (warning and self.strict)
             if counts or not (self.quiet or (finding.kind == "exact" and not self.explain)):
                 show(finding, as_json=self.as_json, brief=self.brief)
+        self._overflow(findings)
+
+    def _told_before(self, finding: Finding) -> bool:
+        """Whether this finding was shown, or one that says the same of the same place."""
+        return id(finding) in self._seen or (finding.rule == _TWICE and (
+            finding.file, finding.line, finding.column, finding.message) in self._gate)
+
+    def _overflow(self, findings: object) -> None:
+        """Tell of findings that are too many to be kept, once."""
         overflow = getattr(findings, "overflow", 0)
         if overflow > self._unshown.get(id(findings), 0) and not self.quiet:
             problem(f"{overflow} more findings are not shown", as_json=self.as_json)
@@ -96,6 +127,17 @@ class Session:
         if not (facts and taken.reader.kind == "record"):
             self.report(gate(taken.document, self.profile))
         return taken
+
+    def swept(self, document: Document) -> Document:
+        """A document with every sweep as the jobs that it makes; what is wrong with one is reported."""
+        from sssjob.document.sweeps import expand
+
+        if self.errors:                 # they are told already
+            return document
+        findings = Findings(document.path)
+        made = expand(document, findings)
+        self.report(findings)
+        return made
 
     @contextmanager
     def opened(self, name: str) -> Iterator[Document | Large]:
@@ -254,7 +296,8 @@ def reading(function: Callable[..., int]) -> Callable[..., int]:
     @site_option
     @functools.wraps(function)
     def command(session: Session, source: str, site_file: str | None, **rest: Any) -> int:
-        session.source, session.site = source, load_site(site_file)
+        session.source = source
+        session.site, session.site_path = load_site(site_file)
         return function(session, **rest)
 
     return command

@@ -31,17 +31,20 @@ class IdMapError(SSSJobError, ValueError):
 def site_option(function: Callable[..., int]) -> Callable[..., int]:
     """``--site FILE``."""
     return click.option("--site", "site_file", metavar="FILE", shell_complete=files,
-                        help="What only the site knows (TOML): names, time zone, units, parallel environments ...")(
-                            function)
+                        help="What only the site knows, a TOML file, or its name in the configuration: names, "
+                             "time zone, units, parallel environments ...")(function)
 
 
-def load_site(name: str | None) -> Site | None:
-    """The site of a file, None without one. Raises SiteError, AccessError."""
+def load_site(name: str | None) -> tuple[Site | None, str]:
+    """The site of a file, or of a name in the folder of the configuration, with its path; None without one. Raises
+    SiteError, AccessError."""
     if name is None:
-        return None
+        return None, ""
+    from sssjob.conversion.settings import site_file
     from sssjob.conversion.site import read_site
 
-    return read_site(read_bytes(name), escape(name))
+    path = site_file(name)
+    return read_site(read_bytes(path), escape(path)), escape(path)
 
 
 def load_ids(name: str | None) -> Mapping[str, str]:

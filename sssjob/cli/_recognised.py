@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, BinaryIO
 from sssjob.cli._files import Source, opened
 from sssjob.cli._options import Session
 from sssjob.conversion.converting import AUTO
-from sssjob.errors import UsageError
+from sssjob.errors import AccessError, UsageError
 from sssjob.findings import escape
 from sssjob.limits import LIMITS
 
@@ -27,13 +27,20 @@ def recognised(session: Session, found: Source, source: str, told: bool = True) 
 
     told False: the format of a document, and of what is taken for one, is not told.
     Raises UsageError where none or several fit."""
-    from sssjob.conversion.intake import format_of
-    from sssjob.translators.recognise import begun, guess
     from sssjob.translators.registry import get
 
     if source != AUTO:
         return get(source), found
-    head = found.head(LIMITS.recognise_bytes)
+    from sssjob.conversion.intake import format_of
+    from sssjob.translators.recognise import begun, guess
+    from sssjob.translators.records._packed import LONGEST, PackedError, packing, unpacked
+
+    if packing(found.head(LONGEST)) is not None:
+        found = Source(unpacked(found.stream()), found.name)
+    try:
+        head = found.head(LIMITS.recognise_bytes)
+    except PackedError as error:
+        raise AccessError(escape(found.name), str(error)) from None
     fit = None
     if len(head) == LIMITS.recognise_bytes:
         fit = begun(head, found.name) or _group(head, found.name)

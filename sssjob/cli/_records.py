@@ -39,16 +39,21 @@ Values = dict[str, list[str]]
 
 
 def records(document: Document | Large, *, origins: bool, secrets: bool, inherited: bool) -> Iterator[dict[str, Any]]:
-    """What is shown of a document, in order: what is around its bodies, its groups and jobs, whatever stands there by
-    itself, and the files beside it.
+    """What is shown of a document, in order: what is around its bodies, its groups and jobs (of a sweep all of them),
+    whatever stands there by itself, and the files beside it.
 
     origins: with effective values; secrets: nothing is masked; inherited: Requested of jobs with Defaults folded in.
     """
     from sssjob.document.model import Document, Job, JobGroup
+    from sssjob.document.sweeps import expand, jobs_of
+    from sssjob.findings import Findings
 
+    findings = Findings()               # what is wrong with a sweep was told when the document was read
     if not isinstance(document, Document):
-        yield from _group(document.group, document.group_jobs(), origins=origins, secrets=secrets, inherited=inherited)
+        jobs = (one for number, job in enumerate(document.group_jobs()) for one in jobs_of(job, number, {}, findings))
+        yield from _group(document.group, jobs, origins=origins, secrets=secrets, inherited=inherited)
         return
+    document = expand(document, findings)
     if isinstance(document.root, Raw):
         yield {"type": "envelope", "properties": _around(document.root, secrets)}
     for body in document.bodies():

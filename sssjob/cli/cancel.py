@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import click
-
 from sssjob.cli._files import emit
 from sssjob.cli._findings import problem
-from sssjob.cli._journal import lines, names, on_journal, patience, told
+from sssjob.cli._journal import lines, on_jobs, told
 
 if TYPE_CHECKING:
     from sssjob.run.client import Client
@@ -16,10 +14,7 @@ if TYPE_CHECKING:
 __all__ = ["command"]
 
 
-@click.command("cancel")
-@names
-@patience("The longest to wait for their ends")
-@on_journal
+@on_jobs("cancel", "The longest to wait for their ends")
 def command(client: Client, as_json: bool, ids: tuple[str, ...], timeout: float | None) -> int:
     """Ask for the end of these jobs, and wait a little for it.
 

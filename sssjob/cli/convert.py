@@ -68,7 +68,8 @@ def command(session: Session, file: str, source: str, target: str, to_profile: s
         raise UsageError("--out and --output exclude each other")
     given = pairs(options, "--option") | ({"set": " ".join(overrides)} if overrides else {}) | (
         {"body": body} if body else {}) | ({"comments": "yes"} if comments else {})
-    how = Conversion(source, target, session.policy, session.profile, to_profile, Options(given), load_site(site_file),
+    how = Conversion(source, target, session.policy, session.profile, to_profile, Options(given),
+                     load_site(site_file)[0],
                      load_ids(id_map))
     _ = how.writer                                      # an unknown name is told first
     session.explain = explain

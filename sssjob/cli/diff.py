@@ -44,7 +44,7 @@ def command(session: Session, one: str, other: str, sources: tuple[str, ...], no
     from sssjob.conversion.compare import differences
 
     first, *rest = sources or (AUTO,)
-    session.site = load_site(site_file)
+    session.site = load_site(site_file)[0]
     a, b = (session.read(name, source=source, facts=True)
             for name, source in ((one, first), (other, rest[0] if rest else first)))
     if session.errors:

@@ -50,7 +50,7 @@ def command(session: Session, subject: str) -> int:
     session.dead = False                # they stand in the table of a script
     taken = session.admit(subject)
     if getattr(taken.document, "origins", None) is None:
-        return _document(session, taken.document)
+        return _document(session, session.swept(taken.document))
     return 1 if session.errors else _script(session, taken.reader.title, taken.document)
 
 

@@ -2,53 +2,140 @@
 
 from __future__ import annotations
 
+import re
 import sys
-from typing import TYPE_CHECKING
+import time
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Final
 
 import click
 
+from sssjob.cli._complete import executors
 from sssjob.cli._files import emit
-from sssjob.cli._findings import problem, width
-from sssjob.cli._journal import SILENT, lines, on_journal, patience, told
+from sssjob.cli._findings import width
+from sssjob.cli._journal import heard, lines, on_journal, patience, tell_held_back, told
 from sssjob.cli._tables import table
 from sssjob.errors import UsageError
+from sssjob.findings import escape
+from sssjob.lrm.clocks import UNITS, clock
 
 if TYPE_CHECKING:
     from sssjob.run.client import Client
-    from sssjob.run.journal import Row
+    from sssjob.run.listing import Filter, Listed
+    from sssjob.run.standing import Submission
 
-__all__ = ["command"]
+__all__ = ["TITLES", "choosing", "command", "job_cells", "list_text", "moment", "spell"]
+
+TITLES: Final = ("id", "key", "native id", "name", "executor", "queue", "state", "submitted", "time", "nodes", "why")
+_ALWAYS: Final = (0, 1, 4, 6)   # columns that are there in any case
+_LONGEST_WHY: Final = 60        # characters of why a job waits or how it ended
+_AGO: Final = re.compile(r"(\d{1,6})([smhdw])")
+_WATCH_S: Final = 2.0
 
 
 @click.command("list")
 @click.option("--all", "ended", is_flag=True, help="Those too that have ended.")
+@click.option("--state", "states", multiple=True, metavar="STATE",
+              help="Only those that are Idle, Hold, Running, Suspended, Completed, or done, failed, canceled, skipped, "
+                   "kept; may repeat.")
+@click.option("--executor", metavar="NAME", shell_complete=executors, help="Only those of this executor.")
+@click.option("--name", metavar="PATTERN", help="Only those whose id or name fits, with * and ?.")
+@click.option("--since", metavar="TIME",
+              help="Only those submitted since 2026-11-22, 2026-11-22T10:00 (UTC), or 3d ago.")
+@click.option("--group", metavar="ID", help="Only those of this group, or of this submission: @3.")
+@click.option("--sort", metavar="COLUMN", default="key",
+              help="By id, key, name, executor, state, queue, submitted, elapsed or nodes; -COLUMN: backwards.")
 @click.option("--offline", is_flag=True, help="What the journal knows; no resource manager is asked.")
+@click.option("--watch", is_flag=True, help="List again every two seconds, until Ctrl-C.")
 @patience("The longest to wait for answers of the resource managers")
 @on_journal
-def command(client: Client, as_json: bool, ended: bool, offline: bool, timeout: float | None) -> int:
+def command(client: Client, as_json: bool, ended: bool, states: tuple[str, ...], executor: str | None, name: str | None,
+            since: str | None, group: str | None, sort: str, offline: bool, watch: bool, timeout: float | None) -> int:
     """List the jobs of the journal that have not ended, the oldest first.
 
     The resource managers are asked once. Exit status 4: one of them does not answer.
     """
     if offline and timeout is not None:
         raise UsageError("--offline waits for nobody: it goes without --timeout")
+    if watch and as_json:
+        raise UsageError("--watch is for people: it goes without --json")
+    chosen = choosing(ended, states, executor, name, since, group, sort)
+    status = _listed(client, as_json, chosen, offline, timeout)
+    while watch:
+        time.sleep(_WATCH_S)
+        emit("\x1b[H\x1b[2J" if sys.stdout.isatty() else "\n")
+        status = _listed(client, as_json, chosen, offline, timeout)
+    return status
+
+
+def choosing(ended: bool, states: tuple[str, ...], executor: str | None, name: str | None, since: str | None,
+             group: str | None, sort: str) -> Filter:
+    """The filter of these options. Raises UsageError."""
+    from sssjob.run.listing import Filter
+
+    chosen = Filter(ended, states, executor, name, None if since is None else moment(since), group, sort)
+    chosen.question()           # what is wrong is told before anybody is asked
+    return chosen
+
+
+def moment(text: str) -> float:
+    """Seconds since the epoch of a date, a date with a time (UTC where no zone is named), or ``3d``: so long ago.
+
+    Raises UsageError.
+    """
+    ago = _AGO.fullmatch(text)
+    if ago is not None:
+        return time.time() - int(ago[1]) * UNITS[ago[2]]
+    try:
+        when = datetime.fromisoformat(text)
+        return (when if when.tzinfo is not None else when.replace(tzinfo=UTC)).timestamp()
+    except (ValueError, OverflowError):
+        raise UsageError(f"{escape(text, 80)!r} is no time, as 2026-11-22, 2026-11-22T10:00 or 3d (ago)") from None
+
+
+def _listed(client: Client, as_json: bool, chosen: Filter, offline: bool, timeout: float | None) -> int:
+    from sssjob.run.listing import listed
+
     answered = True
+    submissions: list[Submission] = []
     if not offline:
-        open_ones = dict.fromkeys(row.submission for row in client.journal.rows(ended=False))
-        _, answered = client.look([client.journal.entry(number) for number in open_ones], timeout)
+        numbers = client.journal.unclosed()
+        submissions, answered = client.look([client.journal.entry(number) for number in numbers], timeout)
     told(client, as_json)
-    rows = client.journal.rows(ended=ended)
+    found = listed(client.journal, chosen)
+    now = time.time()
     if as_json:
-        emit(lines([row.record() for row in rows]))
-    elif rows:
-        titles = ["id", "key", "native id", "name", "executor", "state"]
-        emit("\n".join([*table([_cells(row) for row in rows], titles, width(sys.stdout)), ""]))
-    if not answered:
-        problem(SILENT, as_json=as_json, status=4)
-    return 0 if answered else 4
+        emit(lines([one.record(now) for one in found]))
+    elif found:
+        emit(list_text(found, now))
+    tell_held_back(submissions, as_json)
+    return heard(submissions, answered, as_json)
 
 
-def _cells(row: Row) -> list[str]:
+def list_text(found: list[Listed], now: float) -> str:
+    """The table, without columns in which nothing stands, and its totals. now: seconds since the epoch."""
+    from sssjob.run.listing import totals
+
+    rows = [job_cells(one, now) for one in found]
+    used = [n for n, _ in enumerate(TITLES) if n in _ALWAYS or any(row[n] for row in rows)]
+    shown = table([[row[n] for n in used] for row in rows], [TITLES[n] for n in used], width(sys.stdout))
+    return "\n".join([*shown, totals(found), ""])
+
+
+def job_cells(one: Listed, now: float) -> list[str]:
+    """A line of the table, for TITLES."""
+    row, details = one.row, one.details
     code = "" if row.exit_code is None else f" {row.exit_code}"
-    return [row.id or row.label, row.key, row.native_id or "", row.name or "", row.executor,
-            row.state if row.outcome is None else f"{row.state} ({row.outcome}{code})"]
+    submitted = "" if details.submitted is None else \
+        datetime.fromtimestamp(details.submitted, UTC).strftime("%m-%d %H:%M:%S")
+    elapsed, waited = one.elapsed(now), one.waited(now)
+    shown = spell(elapsed) if elapsed is not None else "" if waited is None else f"waits {spell(waited)}"
+    return [row.id or row.label, row.key, row.native_id or "", row.name or "", row.executor, details.queue or "",
+            row.state if row.outcome is None else f"{row.outcome}{code}", submitted, shown,
+            "" if details.nodes is None else str(details.nodes), escape(row.message or "", _LONGEST_WHY)]
+
+
+def spell(seconds: float) -> str:
+    """``1-02:03:04``: days, hours, minutes and seconds."""
+    days, rest = divmod(int(seconds), UNITS["d"])
+    return f"{days}-{clock(rest)}" if days else clock(rest, 1)

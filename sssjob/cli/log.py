@@ -9,6 +9,7 @@ import click
 from sssjob.cli._files import emit
 from sssjob.cli._journal import instant, lines, names, on_journal
 from sssjob.findings import escape
+from sssjob.run.on_end import shown
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -32,10 +33,11 @@ def command(client: Client, as_json: bool, ids: tuple[str, ...]) -> int:
         for row in client.journal.find(name):
             found.setdefault(row.submission, {})[row.job] = row.id or row.key
     for number, labels in found.items():
-        events = [e for e in client.journal.entry(number).events() if e.job in labels]
+        events = [e for e in client.journal.entry(number).events() if e.job in labels or e.kind in _OF_ALL]
+        labels |= {e.job: f"@{number}" for e in events if e.job not in labels}
         if as_json:
             emit(lines([{"time": e.time, "id": labels[e.job], "kind": e.kind, "part": e.part, "source": e.source,
-                         "data": e.data} for e in events]))
+                         "data": shown(e.data) if e.kind == "on-end" else e.data} for e in events]))
         else:
             emit("".join(f"{instant(e.time)}  {escape(labels[e.job])}  {escape(e.source)}  {escape(said(e))}\n"
                          for e in events))
@@ -51,9 +53,13 @@ def said(event: Event) -> str:
 
 def _status(data: dict[str, Any]) -> str:
     metadata = data.get("metadata") or {}
-    more = [str(x) for x in (metadata.get("reason"), data.get("message")) if x]
+    again = bool(metadata.get("requeued"))
+    waits = metadata.get("waits") if again or data["state"] == "QUEUED" else None
+    more = [str(x) for x in (metadata.get("reason"), waits, data.get("message")) if x]
     code = f", exit code {data['exit_code']}" if "exit_code" in data else ""
-    return f"{data['state']}{code}{': ' if more else ''}{': '.join(more)}"
+    what = "put back into the queue" if again else data["state"]
+    phase = ", suspended" if metadata.get("phase") == "SUSPENDED" else ""
+    return f"{what}{phase}{code}{': ' if more else ''}{': '.join(more)}"
 
 
 def _ended(data: dict[str, Any]) -> str:
@@ -61,12 +67,48 @@ def _ended(data: dict[str, Any]) -> str:
     return f"ended: {data['word']}{code}{': ' + data['message'] if data['message'] else ''}"
 
 
+#: Kinds of events that concern all jobs of a submission.
+_OF_ALL: Final = ("cap", "silent", "answers", "unplaced")
+
+
+def _answer(data: dict[str, Any]) -> str:
+    if data.get("begun"):
+        return "the resource manager is about to be told to run it again"
+    done = {"hold": "held", "release": "released", "rerun": "put back into the queue"}
+    return f"{data['wish']} refused: {data['refusal']}" if data["refusal"] else done[data["wish"]]
+
+
+def _staging(data: dict[str, Any]) -> str:
+    words = {"begun": "files: to be staged out after " + str(data.get("status", {}).get("state")),
+             "items": f"files: {data.get('items')} staged out", "fetched": "files: all staged out",
+             "failed": f"files: {data.get('text')}", "done": "files: done"}
+    return words.get(data["step"], str(data["step"]))
+
+
 _WORDS: Final[dict[str, Callable[[dict[str, Any]], str]]] = {
     "intent": lambda data: f"about to be submitted by process {data['pid']} on {data['host']}, tag {data['tag']}",
-    "unsent": lambda data: "not submitted: the client was told to end",
+    "unplaced": lambda data: "the resource manager did not say which cluster it is",
+    "after": lambda data: f"waits for {', '.join(data['keys'])}",
+    "held": lambda data: "it waits for its user to release it",
+    "unsent": lambda data: f"not submitted: {data.get('text', 'the client was told to end')}",
+    "full": lambda data: f"held back: {data['reason']}",
+    "cap": lambda data: f"no more than {data['most']} jobs may be in flight from now on",
+    "on-end": lambda data: f"when it has ended: {shown(data).get('url') or ' '.join(data['command'])}",
+    "hook": lambda data: "what was wanted at its end: " + {"failed": "failed, to be tried again", "over": "failed"}.get(
+        data["step"], "done"),
     "native": lambda data: f"submitted: native id {data['native_id']}",
-    "status": _status, "ended": _ended,
+    "status": _status, "ended": _ended, "staging": _staging,
+    "late": lambda data: f"accounting after the end: {_status(data)}",
     "cancel": lambda data: "its end is asked for",
-    "release": lambda data: "released",
+    "hold": lambda data: "it is to be held",
+    "release": lambda data: "it is to be released",
+    "rerun": lambda data: "it is to be run again",
+    "answer": _answer,
+    "retry": lambda data: f"tried again, by {data['clause']}: {data['text']}",
+    "group": lambda data: f"its end is asked for: {data['text']}",
+    "try": lambda data: str(data["text"]),
+    "silent": lambda data: f"the resource manager has not answered since {instant(data['since'])} (process "
+                           f"{data['pid']} on {data['host']})",
+    "answers": lambda data: "the resource manager answers again",
     "note": lambda data: str(data["text"]),
 }

@@ -38,14 +38,14 @@ def command(session: Session, file: str, offers: tuple[str, ...], explain: bool,
     0: one of them meets, 1: none does, and why.
     """
     once([file, *offers])
-    wanted = session.read(file)
+    wanted = session.swept(session.read(file))
     if session.errors:
         return 1
     meeting = []
     for name in offers:
         errors = session.errors
         with session.tolerant(name):
-            given = session.read(name, source=AUTO)
+            given = session.swept(session.read(name, source=AUTO))
             for offer in _offered(given, name, len(offers) > 1) if session.errors == errors else ():
                 answer = _verdict(wanted, offer.given, delivered)
                 session.report([f if f.file else replace(f, file=file) for f in answer.findings

@@ -38,6 +38,7 @@ def command(session: Session, file: str, rates_file: str, itemise: bool, start: 
     once([file, rates_file])
     from sssjob.accounting import Uncharged, quote
     from sssjob.accounting.facts import Reason
+    from sssjob.document.sweeps import jobs_in
 
     at = None if start is None else _moment(start, timezone)
     rates = load(session, rates_file)
@@ -50,7 +51,7 @@ def command(session: Session, file: str, rates_file: str, itemise: bool, start: 
     with session.opened(file) as document:
         if session.errors:
             return 1
-        for job, defaults in document.jobs():
+        for job, defaults in jobs_in(document, findings):
             price = quote(job, rates, defaults, start=at)
             if isinstance(price, Uncharged) and price.reason == Reason.NO_START:
                 price = quote(job, rates, defaults, start=now)

@@ -11,18 +11,20 @@ from typing import IO, TYPE_CHECKING, Any
 import click
 
 from sssjob.cli._app import status_of
-from sssjob.cli._complete import executors, files
+from sssjob.cli._complete import files
 from sssjob.cli._dry_run import dry_run_option, print_rehearsal
 from sssjob.cli._files import emit
 from sssjob.cli._findings import problem, record
-from sssjob.cli._journal import expanded, submitting, tell_causes
+from sssjob.cli._journal import expanded, failing_fast, hooks, submitting, tell_causes
 from sssjob.cli._mjf import mjf_options
 from sssjob.cli._options import Session, common, output_option, reading
 from sssjob.cli._seconds import MORE_THAN_NONE
+from sssjob.cli._settings import executor_option, settings_of
 from sssjob.errors import AccessError, RejectedError, SSSJobError
 from sssjob.findings import Findings, Policy, escape
 
 if TYPE_CHECKING:
+    from sssjob.conversion.settings import Settings
     from sssjob.document.model import Document
     from sssjob.run import Outcome, Progress
     from sssjob.run.journal import Journal
@@ -32,8 +34,7 @@ __all__ = ["command"]
 
 @click.command("run")
 @click.argument("file", metavar="FILE", shell_complete=files)
-@click.option("--executor", default="local", metavar="NAME", shell_complete=executors,
-              help="What to run with; see `executors` (default: local).")
+@executor_option
 @click.option("--timeout", type=MORE_THAN_NONE, metavar="SECONDS",
               help="Cancel everything after so many seconds; exit status 6.")
 @click.option("--resume", is_flag=True, help="Do not run again what is Completed with exit code 0.")
@@ -44,16 +45,17 @@ __all__ = ["command"]
 @output_option
 @common
 @reading
-def command(session: Session, file: str, executor: str, timeout: float | None, resume: bool, no_job_code: bool,
-            dry_run: bool, retries: int | None, expand_arrays: bool, output: str) -> int:
+def command(session: Session, file: str, executor: str | None, timeout: float | None, resume: bool, no_job_code: bool,
+            dry_run: bool, retries: int | None, fail_fast: bool, max_queued: int | None, expand_arrays: bool,
+            output: str, on_end: tuple[str, ...]) -> int:
     """Run the jobs of FILE (- is standard input) and write the document with what was delivered.
 
     The exit status is the job's own once it has ended (128 + n for signal n; for a group that of the first failure
     that no other job answered). With --json the last record on standard error says whose it is.
     """
     try:
-        return _run(session, file, executor, timeout, resume, no_job_code, retries, expand_arrays, output,
-                    dry_run)
+        return _run(session, file, executor, timeout, resume, no_job_code, retries, fail_fast, max_queued,
+                    expand_arrays, output, dry_run, on_end)
     except RejectedError as error:
         session.report(error.findings)
         return _own(session, 1)
@@ -66,9 +68,17 @@ def command(session: Session, file: str, executor: str, timeout: float | None, r
         return _own(session, status)
 
 
-def _run(session: Session, file: str, executor: str, timeout: float | None, resume: bool, no_job_code: bool,
-         retries: int | None, expand_arrays: bool, output: str, dry_run: bool) -> int:
-    document = session.read(file)
+def _run(session: Session, file: str, stated_executor: str | None, timeout: float | None, resume: bool,
+         no_job_code: bool, retries: int | None, fail_fast: bool, max_queued: int | None, expand_arrays: bool,
+         output: str, dry_run: bool, on_end: tuple[str, ...]) -> int:
+    from sssjob.run.configuring import complete
+
+    wanted = hooks(on_end)
+    settings = settings_of(session, stated_executor)
+    executor = str(settings.get("executor").value)
+    document = session.swept(session.read(file))
+    if fail_fast:
+        failing_fast(document)
     if expand_arrays:
         findings = Findings(file)
         document = expanded(document, findings)
@@ -76,20 +86,22 @@ def _run(session: Session, file: str, executor: str, timeout: float | None, resu
     if session.status():
         return _own(session, 1)
     if dry_run:
-        return print_rehearsal(session, document, file, executor, resume)
+        return print_rehearsal(session, document, file, settings, resume)
     _writable(output)
     from sssjob.run import Progress
     from sssjob.xml.writer import write_document
 
     def planned(findings: Findings) -> bool:
-        session.report(findings)
+        session.report_together(findings, document)
         return session.status() == 0
 
     progress = Progress(shown=False if session.quiet or session.as_json else None)
-    outcome = _ran(document, executor, _journal(executor, session), findings=Findings(file), progress=progress,
-                   retries=retries, timeout=timeout, resume=resume, policy=session.policy or Policy.REJECT,
-                   planned=planned)
-    session.report(outcome.findings)
+    findings = Findings(file)
+    complete(document, executor, settings, findings)
+    outcome = _ran(document, executor, _journal(executor, session), findings=findings, progress=progress,
+                   retries=retries, max_queued=max_queued, settings=settings, timeout=timeout, resume=resume,
+                   policy=session.policy or Policy.REJECT, planned=planned, on_end=wanted)
+    session.report_together(outcome.findings, document)
     if not outcome.jobs and outcome.origin == "sssjob" and outcome.exit_code == 1:
         return _own(session, 1)
     if outcome.stopped:
@@ -122,17 +134,18 @@ def _journal(executor: str, session: Session) -> Journal | None:
 
 
 def _ran(document: Document, executor: str, journal: Journal | None, *, findings: Findings, progress: Progress,
-         retries: int | None, **options: Any) -> Outcome:
+         retries: int | None, max_queued: int | None, settings: Settings, **options: Any) -> Outcome:
     """Run a document, written down in the journal if there is one."""
     from sssjob.run import run
     from sssjob.run.client import Client
     from sssjob.run.submitting import RETRIES
 
+    retries = RETRIES if retries is None else retries
     if journal is None:
-        return run(document, executor, findings=findings, progress=progress,
-                   retries=RETRIES if retries is None else retries, **options)
+        return run(document, executor, findings=findings, progress=progress, retries=retries, max_queued=max_queued,
+                   **options)
     with journal:
-        client = Client(journal, findings, progress, retries=RETRIES if retries is None else retries)
+        client = Client(journal, findings, progress, settings=settings, retries=retries, max_queued=max_queued)
         return client.run(document, executor, **options)
 
 

@@ -10,7 +10,8 @@ import click
 
 from sssjob.cli._files import emit
 from sssjob.cli._findings import problem, width
-from sssjob.cli._journal import SILENT, facts, lines, names, on_journal, patience, told
+from sssjob.cli._journal import facts, heard, lines, on_journal, patience, told
+from sssjob.cli._settings import following_site_option
 from sssjob.cli._tables import table
 from sssjob.errors import UsageError
 from sssjob.findings import escape
@@ -23,24 +24,33 @@ __all__ = ["command"]
 
 
 @click.command("status")
-@names
+@click.argument("ids", metavar="ID...", nargs=-1)
+@click.option("--refresh", is_flag=True,
+              help="First ask accounting for what it had not told of jobs when they ended; without IDs for all jobs.")
+@click.option("--since", metavar="TIME", help="With --refresh: ends from this time on (UTC unless it says its zone).")
 @click.option("--sources", is_flag=True, help="Instead of the document every fact with its source and age.")
 @click.option("--annotate", is_flag=True, help="Write the source of each fact into the document (Extension SSSJob).")
+@following_site_option
 @patience("The longest to wait for an answer of the resource manager")
 @on_journal
-def command(client: Client, as_json: bool, ids: tuple[str, ...], sources: bool, annotate: bool,
-            timeout: float | None) -> int:
+def command(client: Client, as_json: bool, ids: tuple[str, ...], refresh: bool, since: str | None, sources: bool,
+            annotate: bool, timeout: float | None) -> int:
     """Print the documents of these jobs as they stand, with the facts so far.
 
     ID: the document's Id, the native id, executor:native id, the Id of a group, or @3.1 as `list` shows it. The
     resource manager is asked once, and jobs whose turn has come are submitted. Exit status 4: it does not answer, and
     what was known before is printed.
     """
+    if not refresh and (since is not None or not ids):
+        raise UsageError("--since goes with --refresh" if since is not None else "Missing argument 'ID...'.")
     if annotate and (sources or as_json):
         other = "--json" if as_json else "--sources"
         raise UsageError(f"--annotate is about the document, which {other} does not print")
     from sssjob.run.evidence import annotate as write_sources
 
+    silent = refresh and _refreshed(client, as_json, ids, since)
+    if not ids:
+        return 4 if silent else 0
     found = [client.journal.find(name) for name in ids]
     numbers = dict.fromkeys(row.submission for rows in found for row in rows)
     entries = [client.journal.entry(number) for number in numbers]
@@ -51,8 +61,8 @@ def command(client: Client, as_json: bool, ids: tuple[str, ...], sources: bool, 
         job.refresh()
     told(client, as_json)
     if as_json:
-        emit(lines([job.row.record() | {"message": str(job.plan.job.value("StatusMessage") or "") or None,
-                                        "facts": facts(job), "disagreements": [d.record() for d in job.disagreements]}
+        emit(lines([job.row.record() | {"facts": facts(job), "disagreements": [d.record() for d in job.disagreements],
+                                        "left_out": job.not_its_own}
                     for several in jobs for job in several]))
     elif sources:
         emit("\n".join("\n".join([*_sources(job), ""]) for several in jobs for job in several))
@@ -60,9 +70,30 @@ def command(client: Client, as_json: bool, ids: tuple[str, ...], sources: bool, 
         for job in [job for several in jobs for job in several] if annotate else ():
             write_sources(job.plan.job, job.sources())
         emit("".join(_text(several) for several in jobs))
-    if not answered:
-        problem(SILENT, as_json=as_json, status=4)
-    return 0 if answered else 4
+    unheard = heard(submissions, answered, as_json)
+    elsewhere = any(number in client.elsewhere for number in numbers)
+    return 4 if unheard or silent or elsewhere else 0
+
+
+def _refreshed(client: Client, as_json: bool, ids: tuple[str, ...], since: str | None) -> bool:
+    """Ask accounting; of the whole journal print what it told. Whether some of it gave no answer."""
+    from sssjob.cli._ledger import moment_of
+
+    found = client.refresh(ids, moment_of(since, "UTC", "--since"))
+    if not ids:
+        told(client, as_json)
+        if as_json:
+            emit(lines([found.jobs[key].row.record() | {"added": added} for key, added in found.facts.items()]))
+        else:
+            emit("".join(f"{key} {escape(found.jobs[key].plan.label)}: {escape(_listed(added), 1000)}\n"
+                         for key, added in found.facts.items()))
+    for name in found.silent:
+        problem(f"accounting of {name} does not answer, or not for all jobs", as_json=as_json, status=4)
+    return bool(found.silent)
+
+
+def _listed(added: dict[str, str]) -> str:
+    return ", ".join(f"{fact}={value}" for fact, value in added.items()) or "the sources of its facts"
 
 
 def _text(jobs: list[Running]) -> str:
@@ -78,8 +109,11 @@ def _text(jobs: list[Running]) -> str:
 
 
 def _sources(job: Running) -> list[str]:
+    from sssjob.run.evidence import LEFT_OUT
+
     now = time.time()
     rows = [[name, value, str(source), f"{round(max(now - source.time, 0.0), 1):g} s"]
             for name, value, source in job.sources()]
     return [f"{job.plan.label} ({job.row.key})", *table(rows, ["fact", "value", "source", "age"], width(sys.stdout)),
-            *(f"{d.rule} {escape(d.text)}" for d in job.disagreements)]
+            *(f"{d.rule} {escape(d.text)}" for d in job.disagreements),
+            *(f"{LEFT_OUT} {escape(why)}" for why in job.not_its_own)]

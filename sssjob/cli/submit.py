@@ -2,41 +2,59 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import click
 
-from sssjob.cli._complete import executors, files
+from sssjob.cli._complete import files
 from sssjob.cli._dry_run import dry_run_option, print_rehearsal
 from sssjob.cli._files import emit, once
 from sssjob.cli._findings import problem
-from sssjob.cli._journal import ended_badly, expanded, lines, opened, stopped, submitting
+from sssjob.cli._journal import ended_badly, expanded, failing_fast, hooks, lines, opened, stopped, submitting
 from sssjob.cli._mjf import mjf_options
 from sssjob.cli._options import Session, common, reading
+from sssjob.cli._settings import executor_option, settings_of
+from sssjob.errors import UsageError
 from sssjob.findings import Findings, Policy
+
+if TYPE_CHECKING:
+    from sssjob.document.model import Document
 
 __all__ = ["command"]
 
 
 @click.command("submit")
 @click.argument("names", metavar="FILE...", nargs=-1, required=True, shell_complete=files)
-@click.option("--executor", default="local", metavar="NAME", shell_complete=executors,
-              help="What to run with; see `executors` (default: local).")
+@executor_option
+@click.option("--token", metavar="TEXT", help="Name of the request: asked again, it submits nothing new.")
 @dry_run_option
 @mjf_options
 @submitting
 @common
 @reading
-def command(session: Session, names: tuple[str, ...], executor: str, retries: int | None, expand_arrays: bool,
-            dry_run: bool) -> int:
+def command(session: Session, names: tuple[str, ...], executor: str | None, token: str | None, retries: int | None,
+            fail_fast: bool, max_queued: int | None, expand_arrays: bool, dry_run: bool,
+            on_end: tuple[str, ...]) -> int:
     """Submit the jobs of every FILE (- is standard input) and print their ids, one a line.
 
     Jobs that wait for others are started by whichever client next asks for them (`status`, `wait`, `submit`); on this
     machine (`local`) by a process that stays. Exit status 4 or 5: a resource manager did not take a job, and trying
-    again may help or will not.
+    again may help or will not. 7: all is in the journal and some of it still to be submitted, which the next client
+    does: submitting it again would run it twice.
     """
+    from sssjob.run.configuring import complete
+
     once(names)
+    if token is not None and (len(names) > 1 or not token or dry_run):
+        raise UsageError("--token names the submission of one FILE: it has to be a text, and goes without --dry-run")
+    wanted = hooks(on_end)
+    settings = settings_of(session, executor)
+    executor = str(settings.get("executor").value)
     documents = []
     for name in names:
-        document = session.read(name)
+        document = session.swept(session.read(name))
+        if fail_fast:
+            failing_fast(document)
         if expand_arrays:
             findings = Findings(name)
             document = expanded(document, findings)
@@ -45,25 +63,27 @@ def command(session: Session, names: tuple[str, ...], executor: str, retries: in
     if session.status():
         return 1
     if dry_run:
-        return max(print_rehearsal(session, document, name, executor) for name, document in documents)
+        return max(print_rehearsal(session, document, name, settings) for name, document in documents)
     worst = 0
-    with opened(retries=retries) as client:
+    with opened(retries=retries, max_queued=max_queued, settings=settings) as client:
         for name, document in documents:
             client.findings = Findings(name)
+            complete(document, executor, settings, client.findings)
 
-            def planned(findings: Findings) -> bool:
-                session.report(findings)
+            def planned(findings: Findings, document: Document = document) -> bool:
+                session.report_together(findings, document)
                 return session.status() == 0
 
-            made = client.submit(document, executor, policy=session.policy or Policy.REJECT, planned=planned)
-            session.report(client.findings)
+            made = client.submit(document, executor, policy=session.policy or Policy.REJECT, planned=planned,
+                                 request=token, on_end=wanted)
+            session.report_together(client.findings, document)
             if made is None:
                 return 1
             assert made.entry is not None
             rows = client.journal.rows_of(made.entry.number)
             emit(lines([r.record() for r in rows]) if session.as_json
                  else "".join(f"{client.journal.name_of(r)}\n" for r in rows))
-            worst = stopped(client, max(worst, ended_badly([made], session.as_json)))
+            worst = stopped(client, max(worst, ended_badly([made], session.as_json, token is not None)))
             if client.stopped:
                 problem(f"{client.stopped}: what was not submitted yet is by the next client, unless it is cancelled",
                         as_json=session.as_json, status=worst)

@@ -94,6 +94,7 @@ class Conversion:
     def read(self, reader: Translator, data: bytes, context: ReadContext) -> Document:
         """The document of a text, in the names of the site. Raises RejectedError."""
         document = reader.read(data, context)
+        document.facts = reader.kind == "record"
         if self.site is not None:
             self.site.rename(document)
         return document

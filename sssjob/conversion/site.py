@@ -42,6 +42,7 @@ from pydantic import (
     ValidationError,
 )
 
+from sssjob.conversion.settings import checked
 from sssjob.document.element import Container, Property
 from sssjob.document.vocabulary import ELEMENTS
 from sssjob.errors import SSSJobError
@@ -99,6 +100,12 @@ Replaced = Annotated[str, StringConstraints(max_length=200), AfterValidator(_pri
 Count = Annotated[int, Field(strict=True, ge=1, le=1_000_000)]
 
 
+def _settings(table: dict[str, Any]) -> dict[str, Any]:
+    """The settings of a run, checked."""
+    checked(table, lambda keys: "run")
+    return table
+
+
 class _Table(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, arbitrary_types_allowed=True)
 
@@ -137,7 +144,8 @@ class SGE(_Table):
 
 class Site(_Table):
     """What one site knows. map: property -> name there -> name here, an empty one leaves it out; modules: likewise of
-    environment modules; options: format -> its options; all others: see docs/profiles.md."""
+    environment modules; options: format -> its options; run: settings of executors; all others: see
+    docs/profiles.md."""
 
     name: Name
     machine: Name | None = None
@@ -148,6 +156,7 @@ class Site(_Table):
     lsf: LSF = Field(default_factory=LSF)
     sge: SGE = Field(default_factory=SGE)
     options: dict[Name, dict[Name, Replaced]] = Field(default_factory=dict)
+    run: Annotated[dict[str, Any], AfterValidator(_settings)] = Field(default_factory=dict)
 
     def stamp(self, local: int) -> int | None:
         """Epoch seconds of what the clock of the site shows, given as if it were UTC; None: the zone is not known."""

@@ -19,7 +19,7 @@ from sssjob.findings import Findings
 from sssjob.limits import LIMITS, Limits
 from sssjob.lrm.idset import ranges
 
-__all__ = ["Array", "array_of", "element", "expand", "label_of", "read", "variables",
+__all__ = ["Array", "array_of", "element", "expand", "label_of", "read", "repeated", "variables",
            "without_array"]
 
 _THROTTLE: Final = re.compile(r"\d{1,9}", re.ASCII)
@@ -167,7 +167,7 @@ def _expanded(group: JobGroup, findings: Findings, limits: Limits) -> JobGroup:
     items = [_without_array(i) if isinstance(i, JobDefaults) else i for i in items]
     for item in items:
         if isinstance(item, Job | JobDefaults) and item.reference is None:
-            item.items = [new for i in item.items for new in _repeated(i, made, findings)]
+            item.items = [new for i in item.items for new in repeated(i, made, findings)]
     return JobGroup(items, group.attributes, None, group.line)
 
 
@@ -202,7 +202,7 @@ def read(stated: Property, findings: Findings, limits: Limits = LIMITS, path: st
     return array
 
 
-def _repeated(item: Item, made: dict[str, list[str]], findings: Findings) -> Iterable[Item]:
+def repeated(item: Item, made: dict[str, list[str]], findings: Findings) -> Iterable[Item]:
     """A Dependency on an array as one on each element; anything else as it is."""
     if not isinstance(item, Property) or item.tag != "Dependency" or item.text.strip() not in made:
         return [item]

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import datetime, timedelta
 from decimal import Decimal
-from operator import eq, ge, gt, le, lt
+from operator import attrgetter, eq, ge, gt, le, lt
 from os import PathLike
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, Self, TypeVar, overload
 
@@ -347,6 +347,9 @@ class Container:
     def set_as_is(self, tag: str, value: Value | Property | None, /) -> None:
         """Put one property in place of all of that name, unchecked; None takes them away."""
         new = value if isinstance(value, Property) or value is None else new_property(tag, value)
+        if new is not None and tag not in map(_TAG, self.items):
+            self._take([*self.items, new])
+            return
         self._replace(tag, () if new is None else (new,))
 
     def put_as_is(self, tag: str, values: Iterable[Property], /) -> None:
@@ -389,6 +392,7 @@ class Container:
 
 
 Item = Property | Container | Raw
+_TAG: Final = attrgetter("tag")
 
 
 def new_property(tag: str, value: Value, attributes: dict[str, str] | None = None) -> Property:

@@ -15,6 +15,7 @@ from typing import TypeVar
 
 from sssjob.errors import LexicalError, LimitError
 from sssjob.limits import LIMITS, Limits
+from sssjob.lrm.clocks import total
 
 __all__ = [
     "INFINITY",
@@ -31,7 +32,6 @@ __all__ = [
     "read_duration",
     "read_float",
     "read_integer",
-    "read_string",
     "write_boolean",
     "write_datetime",
     "write_duration",
@@ -100,16 +100,6 @@ def _whole(text: str, limits: Limits) -> tuple[int, str] | None:
         return None
     value = _integer(found[1], limits)
     return None if value is None else (value, "a decimal point in an integer dropped")
-
-
-# String ---------------------------------------------------------------------------------------------------------------
-
-def read_string(text: str) -> str:
-    """The text without outer XML white space: identifiers and words of a list.
-
-    Text that is kept verbatim (Variable, Arguments, Extension, StatusMessage) does not pass through here.
-    """
-    return text.strip(XML_SPACE)
 
 
 # Integer --------------------------------------------------------------------------------------------------------------
@@ -323,7 +313,7 @@ def liberal_duration(text: str, limits: Limits = LIMITS) -> tuple[int, str | Non
     found = _ISO_DURATION.fullmatch(word)
     if found is None:
         raise LexicalError(text, _DURATION_FORM)
-    value = sum(int(n or 0) * s for n, s in zip(found.groups(), (604800, 86400, 3600, 60, 1), strict=True))
+    value = total([int(n or 0) for n in found.groups()])
     return _bounded(text, value, limits), "an ISO 8601 duration turned into seconds"
 
 
@@ -332,7 +322,7 @@ def _clock(text: str, word: str, limits: Limits) -> int:
     for field, top in zip(fields[:0:-1], (59, 59, 23), strict=False):
         if field > top:
             raise LexicalError(text, _DURATION_FORM, f"{field} is above {top}")
-    return _bounded(text, sum(n * s for n, s in zip(reversed(fields), (1, 60, 3600, 86400), strict=False)), limits)
+    return _bounded(text, total(fields), limits)
 
 
 def _bounded(text: str, value: int, limits: Limits) -> int:

@@ -287,7 +287,8 @@ class Document:
 
     root: a JobGroup, Job, TaskGroup, Requested or Delivered, or the Raw envelope (SSSRMAP Request, Response, Envelope,
     UsageRecord ...) around the ``bodies``. policy: the outermost awarenessPolicy that it was read with, if it was;
-    places: where in the text its items stand, where it was read from XML or from a script.
+    places: where in the text its items stand, where it was read from XML or from a script; facts: it was read from
+    records, which nobody is to carry out.
     """
 
     root: Container | Raw
@@ -297,6 +298,7 @@ class Document:
     findings: Findings | None = field(default=None, compare=False)
     policy: Policy | None = field(default=None, compare=False, kw_only=True)
     places: Locator | None = field(default=None, compare=False, repr=False, kw_only=True)
+    facts: bool = field(default=False, compare=False, repr=False, kw_only=True)
 
     def to_dict(self) -> dict[str, Any]:
         """The JSON twin of the document in dicts and lists (its shape: ``sssjob.xml.twin``)."""

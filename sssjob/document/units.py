@@ -6,7 +6,6 @@ Source: SSS job object 3.1.0, section 11 (appendix A of the published text).
 
 from __future__ import annotations
 
-import difflib
 from decimal import Context, Decimal, Inexact, Overflow
 from typing import NamedTuple
 
@@ -55,6 +54,8 @@ class UnknownUnit(LexicalError, LookupError):
     """A unit that is not one of bytes; ``known`` lists the spellings written, ``close`` the similar ones."""
 
     def __init__(self, unit: str) -> None:
+        import difflib
+
         self.known = tuple(_POWERS)[: len(UNITS)]
         self.close = tuple(difflib.get_close_matches(unit.upper(), self.known, 3, 0.5)) if len(unit) <= 32 else ()
         hint = f"perhaps {', '.join(self.close)}" if self.close else None

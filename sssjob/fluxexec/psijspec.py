@@ -14,7 +14,7 @@ from functools import lru_cache
 from typing import Any, Final
 
 from psij import InvalidJobException, JobAttributes, JobSpec, ResourceSpecV1
-from psij.executors._local_plan import expand
+from psij.references import expand
 from sssjob.lrm.flux.jobspec import Jobspec
 
 __all__ = ["jobspec_of", "spec_of"]
@@ -39,7 +39,7 @@ def jobspec_of(spec: JobSpec, inherited: Mapping[str, str] | None = None) -> dic
     command, stated = [os.fspath(spec.executable or ""), *(spec.arguments or ())], dict(spec.environment or {})
     if any("${" in text for text in (*command[1:], *stated.values())):
         environment = _environment(spec)
-        command[1:] = [expand(text, environment) for text in command[1:]]
+        command[1:] = [expand(text, environment, kept=True) for text in command[1:]]
         stated = {name: os.fsdecode(environment[name.encode()]) for name in stated}
     if not spec.inherit_environment:
         command = _alone(command, stated)

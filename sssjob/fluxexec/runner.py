@@ -23,6 +23,7 @@ from pathlib import Path
 from signal import SIGTERM
 
 from psij import InvalidJobException, Job, JobExecutor, JobSpec, JobState, JobStatus, SubmitException
+from psij.references import literal
 from sssjob.document.lexical import LexicalError
 from sssjob.fluxexec.loop import Loop
 from sssjob.fluxexec.psijspec import spec_of
@@ -37,7 +38,6 @@ __all__ = ["PsijRunner", "what_ended"]
 
 log = logging.getLogger("sssjob.fluxexec")
 _LOST = ("lost", "unknown-exit")
-_DOLLAR = "SSSJOB_DOLLAR"       # a variable of jobs whose texts have ${ in them
 
 
 class _Shell(Job):
@@ -356,14 +356,10 @@ def _tell_limit(job: Jobspec, specs: Sequence[JobSpec]) -> None:
 
 def _literal(spec: JobSpec) -> None:
     """Keep ``${``, which a jobspec means to the letter, from being expanded."""
-    arguments, environment = spec.arguments or [], dict(spec.environment or {})
+    arguments, environment = spec.arguments or [], spec.environment or {}
     if any("${" in text for text in (*arguments, *environment.values())):
-        environment = {_DOLLAR: "$"} | {name: _kept(text) for name, text in environment.items()}
-        spec.environment, spec.arguments = environment, [_kept(text) for text in arguments]
-
-
-def _kept(text: str) -> str:
-    return text.replace("${", f"${{{_DOLLAR}}}{{")
+        spec.environment = {name: literal(text) for name, text in environment.items()}
+        spec.arguments = [literal(text) for text in arguments]
 
 
 def _share_streams(specs: Sequence[JobSpec]) -> None:

@@ -13,13 +13,15 @@ class SubmitAnswers:
     """The answers of one submit command.
 
     command: its name. native_id: the form of ids of jobs, also of elements of arrays. submitted: the line that names
-    the new job, whose first group is its id. later: words of a failure that may pass, without a job. unknown: words of
-    a failure after which there may be a job all the same.
+    the new job, whose first group is its id. full: words of a failure, without a job, because there are as many as a
+    limit allows; one job alone never reaches it. later: words of one that may pass for another reason. unknown: words
+    of a failure after which there may be a job all the same.
     """
 
     command: str
     native_id: re.Pattern[str]
     submitted: re.Pattern[str]
+    full: re.Pattern[str]
     later: re.Pattern[str]
     unknown: re.Pattern[str]
 
@@ -36,4 +38,4 @@ class SubmitAnswers:
 
     def passes(self, out: str) -> bool:
         """Whether a failure with these words may pass."""
-        return bool(self.later.search(out) or self.unknown.search(out))
+        return bool(self.full.search(out) or self.later.search(out) or self.unknown.search(out))

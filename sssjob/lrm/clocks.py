@@ -12,15 +12,16 @@ import time
 from collections.abc import Sequence
 from typing import Final
 
-__all__ = ["clock", "microseconds", "seconds", "total", "utc"]
+__all__ = ["UNITS", "clock", "microseconds", "seconds", "total", "utc"]
 
 _CLOCK: Final = re.compile(r"(?:(\d{1,9})-)?(?:(?:(\d{1,12}):)?(\d{1,12}):)?(\d{1,18})(?:\.(\d{1,12}))?", re.ASCII)
-_FACTORS: Final = (1, 60, 3600, 86_400)
+#: Letter of a unit -> seconds, from the smallest on.
+UNITS: Final = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800}
 
 
 def total(fields: Sequence[int]) -> int:
-    """Seconds of ``[days, hours, minutes, seconds]``, of which the first ones may be missing."""
-    return sum(number * factor for number, factor in zip(reversed(fields), _FACTORS, strict=False))
+    """Seconds of ``[weeks, days, hours, minutes, seconds]``, of which the first ones may be missing."""
+    return sum(number * factor for number, factor in zip(reversed(fields), UNITS.values(), strict=False))
 
 
 def clock(seconds: int, width: int = 2) -> str:
@@ -31,10 +32,10 @@ def clock(seconds: int, width: int = 2) -> str:
 
 def microseconds(text: str) -> int | None:
     """Microseconds of ``[[D-]HH:]MM:SS[.mmm]`` or of plain seconds; None for anything else."""
-    found = _CLOCK.fullmatch(text)
-    if not found:
+    clock = _CLOCK.fullmatch(text)
+    if not clock:
         return None
-    *fields, part = found.groups()
+    *fields, part = clock.groups()
     return total([int(field or 0) for field in fields]) * 1_000_000 + (int((part + "00000")[:6]) if part else 0)
 
 

@@ -1,4 +1,4 @@
-"""Cobalt: states, times. Sources: cqm.py and qsub(1) of Cobalt; recorded output of 1.0."""
+"""Cobalt: states, times, what qstat tells. Sources: cqm.py and qsub(1) of Cobalt; recorded output of 1.0."""
 
 from __future__ import annotations
 
@@ -6,19 +6,21 @@ import re
 from collections.abc import Mapping
 from typing import Final
 
+from sssjob.lrm import waits
 from sssjob.lrm.answers import SubmitAnswers
 from sssjob.lrm.clocks import total, utc
 from sssjob.lrm.states import NativeState, Stage, by_word
+from sssjob.lrm.usage import Usage, quantity
 
-__all__ = ["ANSWERS", "STATES", "limit", "moment"]
+__all__ = ["ANSWERS", "STATES", "limit", "moment", "recorded"]
 
 STATES: Final[Mapping[str, NativeState]] = by_word(
     NativeState("queued", Stage.WAITING),
-    NativeState("maxrun_hold", Stage.WAITING),
+    NativeState("maxrun_hold", Stage.WAITING, waits=waits.LIMIT),
     NativeState("user_hold", Stage.HELD, phase="HELD"),
     NativeState("admin_hold", Stage.HELD, phase="HELD"),
-    NativeState("dep_hold", Stage.WAITING),
-    NativeState("dep_fail", Stage.HELD, phase="HELD"),
+    NativeState("dep_hold", Stage.WAITING, waits=waits.DEPENDENCY),
+    NativeState("dep_fail", Stage.HELD, phase="HELD", waits=waits.NEVER),      # what it waits for has failed
     NativeState("starting", Stage.WAITING, phase="STARTING"),
     NativeState("running", Stage.RUNNING),
     NativeState("killing", Stage.RUNNING, phase="KILLING"),     # by a user or at the time limit
@@ -39,6 +41,15 @@ def moment(text: str) -> float | None:
     return None if local is None else local - offset if match[2] == "+" else local + offset
 
 
+def recorded(row: Mapping[str, str]) -> Usage:
+    """What ``qstat -l`` says of a job, by the names of its columns. Its places are numbers of nodes or a block."""
+    native = STATES.get(row["State"])
+    return Usage(
+        native_state=row["State"], queue=row.get("Queue"), submit_time=moment(row.get("SubmitTime", "")),
+        ran=native is not None and native.stage is Stage.RUNNING, start_time=moment(row.get("StartTime", "")),
+        node_count=quantity(row.get("Nodes", "")))
+
+
 def limit(text: str) -> int:
     """Seconds of ``M``, ``H:M``, ``H:M:S``, ``D:H:M:S``; Cobalt keeps whole minutes. ValueError for another form."""
     if not re.fullmatch(r"\d{1,9}(?::\d{1,9}){0,3}", text, re.ASCII):
@@ -51,5 +62,6 @@ def limit(text: str) -> int:
 ANSWERS: Final = SubmitAnswers(
     "qsub", re.compile(r"\d{1,10}", re.ASCII),
     submitted=re.compile(r"(\d{1,10})", re.ASCII),
+    full=re.compile(r"the limit of \d+ jobs per user", re.IGNORECASE),      # maxqueued of a queue
     later=re.compile(r"failed to connect|draining|try again|is not (accepting|running)", re.IGNORECASE),
     unknown=re.compile(r"timed out|timeout|connection reset|broken pipe|error submitting job", re.IGNORECASE))

@@ -107,11 +107,11 @@ def _numbers(text: str, start: int, end: int, grammar: HostGrammar, limits: Limi
     """The numbers between two brackets."""
     numbers: Numbers = []
     for part in text[start:end].split(","):
-        found = _RANGE.fullmatch(part.strip(_SPACE) if grammar.blanks else part)
-        if found is None:
+        span = _RANGE.fullmatch(part.strip(_SPACE) if grammar.blanks else part)
+        if span is None:
             what = "brackets inside brackets" if "[" in part else "a number or a range expected"
             raise _malformed(text, what, start)
-        low, high = found[1], found[2] or found[1]
+        low, high = span[1], span[2] or span[1]
         longest = min(grammar.digits, limits.digits)
         if max(len(low), len(high)) > longest:
             raise LimitError(text, f"numbers of at most {longest} digits", "digits")

@@ -14,7 +14,8 @@ from sssjob.lrm.answers import SubmitAnswers
 from sssjob.lrm.states import NativeState, Stage
 from sssjob.lrm.usage import Usage
 
-__all__ = ["ANSWERS", "CPU", "NUMBERS", "STATES", "cpu", "in_use", "peak", "recorded", "state_of"]
+__all__ = ["ANSWERS", "CPU", "NUMBERS", "STATES", "cpu", "ended_at", "host_of", "in_use", "peak", "recorded",
+           "started_at", "state_of"]
 
 _N = TypeVar("_N", int, float, Decimal)
 _Number = Callable[[str], _N | None]
@@ -41,7 +42,7 @@ CPU: Final = (("CumulativeRemoteUserCpu", "CumulativeRemoteSysCpu"), ("RemoteUse
 def state_of(ad: Mapping[str, Any]) -> NativeState | None:
     """The state of an ad in JSON; None for a number that is not known."""
     number = ad.get("JobStatus")
-    return NUMBERS.get(number) if isinstance(number, int) else None
+    return NUMBERS.get(number) if isinstance(number, int) and not isinstance(number, bool) else None
 
 
 # -- of an ad, of which ``number`` gives an attribute as a number, None where it has none
@@ -61,6 +62,24 @@ def peak(number: _Number[_N]) -> _N | None:
     return number("ResidentSetSize_RAW") or number("ResidentSetSize") or None
 
 
+def started_at(number: _Number[_N]) -> _N | None:
+    """The time of the first start, else of the last one, in seconds since the epoch."""
+    return number("JobStartDate") or number("JobCurrentStartDate") or None
+
+
+def ended_at(number: _Number[_N], state: NativeState | None) -> _N | None:
+    """When a job came to its end, in seconds since the epoch: of one that was removed CompletionDate is that of an
+    earlier run."""
+    return (None if state is NUMBERS[3] else number("CompletionDate")) or number("EnteredCurrentStatus") or None
+
+
+def host_of(text: Callable[[str], Any]) -> str | None:
+    """The host on which a job runs, else on which it ran, of ``slot1@host``. text: gives an attribute, None where there
+    is none."""
+    slot = text("RemoteHost") or text("LastRemoteHost")
+    return (slot.rpartition("@")[2] or None) if isinstance(slot, str) else None
+
+
 def recorded(ad: Mapping[str, Any]) -> Usage:
     """What an ad in JSON says of a job; of one in the queue the place is RemoteHost. Dates of 0 were not set."""
     def number(name: str) -> float | None:
@@ -68,26 +87,25 @@ def recorded(ad: Mapping[str, Any]) -> Usage:
         usable = isinstance(value, int | float) and not isinstance(value, bool) and value >= 0
         return value if usable and (value or not name.endswith("Date")) else None
 
-    slot = ad.get("RemoteHost") or ad.get("LastRemoteHost")
-    host = slot.rpartition("@")[2] if isinstance(slot, str) and slot else None
-    native, started, wall = state_of(ad), number("JobStartDate"), number("RemoteWallClockTime")
-    removed, away, size = native is NUMBERS[3], number("CumulativeSuspensionTime") or None, peak(number)
+    native, host, started, wall = state_of(ad), host_of(ad.get), started_at(number), number("RemoteWallClockTime")
+    away, size = number("CumulativeSuspensionTime") or None, peak(number)
     starts, account = number("NumJobStarts") or 0, ad.get("AcctGroup")
     return Usage(
         native_state=None if native is None else native.word, submit_time=number("QDate"),
         account=account if isinstance(account, str) else None, ran=started is not None, start_time=started,
         nodes=None if host is None else [host], node_count=None if host is None else 1,
         processors=number("CpusProvisioned"), gpus=number("GPUsProvisioned"), starts=starts if starts > 1 else None,
-        end_time=(None if removed else number("CompletionDate")) or number("EnteredCurrentStatus"),
+        end_time=ended_at(number, native),
         wall_seconds=None if wall is None else in_use(wall, away), suspend_seconds=away, cpu_seconds=cpu(number),
         memory_max_bytes=None if size is None else int(size * 1024))
 
 
-#: Answers of condor_submit.
+#: Answers of condor_submit, by its source.
 ANSWERS: Final = SubmitAnswers(
     "condor_submit", re.compile(r"(\d{1,10})\.(\d{1,10})", re.ASCII),
     submitted=re.compile(r"(\d+\.\d+) - \1", re.ASCII),
-    later=re.compile(r"can't find address|failed to connect|unable to connect|would exceed MAX_JOBS|try again|"
+    full=re.compile(r"would exceed MAX_JOBS_(?:SUBMITTED|PER_OWNER)", re.IGNORECASE),
+    later=re.compile(r"can't find address|failed to connect|unable to connect|try again|"
                      r"submits are disabled", re.IGNORECASE),
     unknown=re.compile(r"failed to commit|timed out|timeout|connection (reset|closed)|failed submission",
                        re.IGNORECASE))

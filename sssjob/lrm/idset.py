@@ -30,16 +30,16 @@ def ranges(text: str) -> list[range] | None:
     A range that runs backwards or whose step is 0 is empty; white space may surround a range. Sources: sbatch(1),
     --array; qsub(1) of PBS Pro and of Grid Engine.
     """
-    found = [_RANGE.fullmatch(part.strip()) for part in text.split(",")]
-    read = [_range(*one.groups()) for one in found if one is not None]
-    return read if len(read) == len(found) else None
+    spans = [_RANGE.fullmatch(part.strip()) for part in text.split(",")]
+    read = [_range(*one.groups()) for one in spans if one is not None]
+    return read if len(read) == len(spans) else None
 
 
 def one_range(text: str) -> tuple[int, int, int] | None:
     """(first, last, step) of ``4`` or ``3-9:2``, as they stand there: it may run backwards, and its step be 0; None for
     another form."""
-    found = _RANGE.fullmatch(text)
-    return None if found is None else (int(found[1]), int(found[2] or found[1]), int(found[3] or 1))
+    span = _RANGE.fullmatch(text)
+    return None if span is None else (int(span[1]), int(span[2] or span[1]), int(span[3] or 1))
 
 
 def _range(first: str, last: str | None, step: str | None) -> range:

@@ -1,4 +1,4 @@
-"""LSF: states, and why jobs were ended.
+"""LSF: states, why jobs were ended, what bjobs tells.
 
 Sources: bjobs(1), STAT; bhist(1), table of job termination reasons; lsbatch.h, TERM_*.
 """
@@ -9,10 +9,15 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Final
 
+from sssjob.lrm import waits
 from sssjob.lrm.answers import SubmitAnswers
+from sssjob.lrm.clocks import seconds, utc
+from sssjob.lrm.sizes import in_bytes
 from sssjob.lrm.states import NativeState, Stage, by_word
+from sssjob.lrm.usage import Usage, quantity, whole
 
-__all__ = ["ANSWERS", "STATES", "TERMINATIONS", "reason_of", "slots"]
+__all__ = ["ANSWERS", "STATES", "TERMINATIONS", "WAITS", "moment", "reason_of", "recorded", "slots", "state_of",
+           "waits_for"]
 
 STATES: Final[Mapping[str, NativeState]] = by_word(
     NativeState("PEND", Stage.WAITING),
@@ -31,6 +36,36 @@ STATES: Final[Mapping[str, NativeState]] = by_word(
     NativeState("UNKWN", Stage.SILENT),
     NativeState("ZOMBI", Stage.SILENT),
 )
+#: Bits of jStatus of a job that has ended. Source: lsbatch.h, JOB_STAT_*.
+_ENDED: Final = ((0x40, STATES["DONE"]), (0x20, STATES["EXIT"]))
+
+
+def state_of(status: int) -> NativeState | None:
+    """The state of a jStatus of lsb.acct; None for that of a job that has not ended."""
+    return next((state for bit, state in _ENDED if status & bit), None)
+
+
+#: Why a job waits, by LSF's pending reasons, the first that fits. Sources: bjobs(1), -p; lsbatch.h, PEND_*; the texts
+#: are those of the documents, none was seen on a cluster.
+WAITS: Final = (
+    (waits.NEVER, re.compile(r"never satisfied|dependency condition (?:is )?invalid|can(?:not)? never|"
+                             r"invalid (?:queue|project|resource)|not a valid|exceeds the (?:maximum|limit)",
+                             re.IGNORECASE)),
+    (waits.HELD, re.compile(r"suspended by (?:the )?(?:user|owner|administrator|lsf)|while pending|PSUSP",
+                            re.IGNORECASE)),
+    (waits.DEPENDENCY, re.compile(r"dependency", re.IGNORECASE)),
+    (waits.BEGIN, re.compile(r"start time|begin time|dispatch time|reservation (?:is )?not active", re.IGNORECASE)),
+    (waits.LIMIT, re.compile(r"limit|threshold|quota", re.IGNORECASE)),
+    (waits.UNAVAILABLE, re.compile(r"queue.*(?:clos|inactiv)|window|\bdown\b|unavail|unreach|no suitable hosts",
+                                   re.IGNORECASE)),
+)
+
+
+def waits_for(reason: str | None) -> str | None:
+    """The kind of a pending reason; of one that is in no table its turn, None where there is none."""
+    return (waits.first_kind(reason, WAITS) or waits.TURN) if reason and reason != "-" else None
+
+
 #: exitInfo of lsb.acct -> (word of the manager, reason); an empty reason: none of those in docs/facts.md.
 TERMINATIONS: Final[Mapping[int, tuple[str, str]]] = {
     1: ("TERM_PREEMPT", "preempted"), 2: ("TERM_WINDOW", "deadline"), 3: ("TERM_LOAD", "preempted"),
@@ -66,11 +101,47 @@ def slots(listed: Iterable[str]) -> tuple[int, list[str]]:
     return count, list(names)
 
 
+_TIME: Final = re.compile(r"([A-Z][a-z]{2}) +(\d{1,2}) (\d\d:\d\d:\d\d) (\d{4})", re.ASCII)
+_SPAN: Final = re.compile(r"\d+:\d\d:\d\d", re.ASCII)
+_SECONDS: Final = re.compile(r"(\d+(?:\.\d+)?) second", re.ASCII)
+
+
+def moment(text: str | None) -> float | None:
+    """Seconds since the epoch of a time with seconds and a year, such as ``Dec 28 19:56:01 2025 L``; the letter says
+    what it is a limit of."""
+    day = _TIME.match(text or "")
+    return None if day is None else utc(" ".join(day.groups()), "%b %d %H:%M:%S %Y")
+
+
+def _duration(text: str) -> float | None:
+    """Seconds of ``16038 second(s)`` or ``hours:minutes:seconds``."""
+    if span := _SPAN.match(text):
+        return seconds(span[0])
+    number = _SECONDS.match(text)
+    return None if number is None else quantity(number[1])
+
+
+def recorded(row: Mapping[str, str]) -> Usage:
+    """What ``bjobs -json`` says of a job, by the names of its columns; places are as in ``4*hostA:2*hostB``."""
+    place, project = row.get("EXEC_HOST", ""), row.get("PROJ_NAME", "")
+    count, names = slots(place.split(":") if place.strip("- ") else ())
+    return Usage(
+        native_state=row.get("STAT"), queue=row.get("QUEUE") or None, account=project if project.strip("-") else None,
+        submit_time=moment(row.get("SUBMIT_TIME")), ran=place != "", start_time=moment(row.get("START_TIME")),
+        nodes=names or None, node_count=len(names) or None, processors=count or None,
+        end_time=moment(row.get("FINISH_TIME")), wall_seconds=_duration(row.get("RUN_TIME", "")),
+        cpu_seconds=_duration(row.get("CPU_USED", "")),
+        memory_max_bytes=in_bytes(row.get("MAX_MEM", "").strip()) or None, exit_code=whole(row.get("EXIT_CODE")))
+
+
 #: Answers of bsub.
 ANSWERS: Final = SubmitAnswers(
     "bsub", re.compile(r"\d{1,18}(?:\[\d{1,10}\])?", re.ASCII),
     submitted=re.compile(r"Job <(\d{1,18})> is submitted to (?:default )?queue <[^>]*>\.?.*", re.ASCII),
+    # MAX_PEND_JOBS and MAX_PEND_SLOTS of lsb.params(5) and lsb.users(5); bsub tries again by itself, see LSB_NTRIES
+    full=re.compile(r"pending (?:job|slot)s? (?:threshold|slot limit|limit)|"
+                    r"job (?:slot )?limit (?:has been |is )?(?:reached|exceeded)|too many jobs", re.IGNORECASE),
     later=re.compile(r"cannot connect|please wait|not responding|(lim|mbatchd|daemon).* (is )?down|reconfigur|"
-                     r"try.* later|pending job (threshold|slot limit)|job limit|too many", re.IGNORECASE),
+                     r"try.* later|too many (?:requests|connections|open)", re.IGNORECASE),
     unknown=re.compile(r"timed? ?out|socket operation|failed in (sending|receiving)|communication|"
                        r"connection (reset|lost|closed)|broken pipe", re.IGNORECASE))

@@ -7,6 +7,7 @@ import re
 from collections.abc import Mapping
 from typing import Final
 
+from sssjob.lrm import waits
 from sssjob.lrm.answers import SubmitAnswers
 from sssjob.lrm.states import NativeState, Stage, by_word
 
@@ -14,7 +15,7 @@ __all__ = ["ANSWERS", "STATES"]
 
 STATES: Final[Mapping[str, NativeState]] = by_word(
     NativeState("QUE", Stage.WAITING),
-    NativeState("WAT", Stage.WAITING),
+    NativeState("WAT", Stage.WAITING, waits=waits.BEGIN),
     NativeState("HLD", Stage.HELD, phase="HELD"),
     NativeState("ARI", Stage.WAITING),
     NativeState("TRS", Stage.WAITING),
@@ -32,5 +33,7 @@ STATES: Final[Mapping[str, NativeState]] = by_word(
 ANSWERS: Final = SubmitAnswers(
     "qsub", re.compile(r"\d{1,15}", re.ASCII),
     submitted=re.compile(r"Request (\d{1,15})\.[\w.-]+ submitted to queue: .*", re.ASCII),
+    # the submit limits of a queue, by user, by group and in all; the words are a guess, for no manual gives them
+    full=re.compile(r"exceed.*submit.*limit|submit.*limit.*(?:exceed|reach)", re.IGNORECASE),
     later=re.compile(r"(cannot|could not|unable to|can't) connect|connection refused|try again", re.IGNORECASE),
     unknown=re.compile(r"timed? ?out|connection (reset|lost|closed)|broken pipe", re.IGNORECASE))

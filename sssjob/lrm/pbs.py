@@ -1,4 +1,4 @@
-"""PBS (OpenPBS, PBS Pro, Torque): states, exit statuses, hosts of a job, times and sizes of options.
+"""PBS (OpenPBS, PBS Pro, Torque): states, exit statuses, hosts of a job, what qstat tells, times and sizes of options.
 
 Sources: qstat(1B), job states; pbs_job.h; job.h of Torque; pbs_resources(7); qsub(1B).
 """
@@ -11,18 +11,21 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import Final
 
+from sssjob.lrm import clocks, waits
 from sssjob.lrm.answers import SubmitAnswers
 from sssjob.lrm.clocks import total
-from sssjob.lrm.sizes import Size, suffixes
+from sssjob.lrm.sizes import Size, in_bytes, suffixes
 from sssjob.lrm.states import NativeState, Stage, by_word
+from sssjob.lrm.usage import Usage, quantity, whole
 
-__all__ = ["ANSWERS", "FAILURES", "SIGNALED", "SIZE", "STATES", "TORQUE_ANSWERS", "exec_host", "seconds"]
+__all__ = ["ANSWERS", "FAILURES", "SIZE", "STATES", "TORQUE_ANSWERS", "WAITS",
+           "ended", "exec_host", "exit_status", "moment", "recorded", "seconds", "waits_for"]
 
 #: Letters of job_state, some with a substate that says more.
 STATES: Final[Mapping[str, NativeState]] = by_word(
     NativeState("Q", Stage.WAITING),
     NativeState("H", Stage.HELD, phase="HELD"),
-    NativeState("W", Stage.WAITING),
+    NativeState("W", Stage.WAITING, waits=waits.BEGIN),
     NativeState("T", Stage.WAITING),
     NativeState("M", Stage.WAITING, phase="MOVED"),
     NativeState("R", Stage.RUNNING),
@@ -35,12 +38,12 @@ STATES: Final[Mapping[str, NativeState]] = by_word(
     NativeState("C", Stage.ENDED),
     NativeState("0", Stage.SILENT),
     NativeState("R 41", Stage.WAITING, phase="PRERUN"),
-    NativeState("H 22", Stage.WAITING),                         # waits for another job
+    NativeState("H 22", Stage.WAITING, waits=waits.DEPENDENCY),
     NativeState("E 51", Stage.RUNNING, phase="STAGE_OUT"),
     NativeState("F 94", Stage.WAITING, phase="MOVED"),          # another server has it, of which nothing is seen here
 )
-#: An Exit_status from here on is this and the number of a signal.
-SIGNALED: Final = 256
+#: An Exit_status above this is this and the number of a signal.
+_SIGNALED: Final = 256
 #: Exit_status below zero -> reason with Torque, and with OpenPBS and PBS Pro.
 FAILURES: Final[Mapping[int, tuple[str, str]]] = {
     -1: ("launch", "launch"), -2: ("launch", "launch"), -3: ("launch", "launch"), -8: ("launch", "launch"),
@@ -48,10 +51,33 @@ FAILURES: Final[Mapping[int, tuple[str, str]]] = {
     -24: ("", "cpu-limit"), -25: ("", "cpu-limit"), -26: ("", "memory"), -27: ("", "memory"), -28: ("", "cpu-limit"),
     -29: ("", "timeout"),
 }
+#: Fields of the times of a job, of which the first that is there counts; with Torque, and with OpenPBS and PBS Pro.
+_TIMES_OF: Final[tuple[Mapping[str, tuple[str, ...]], ...]] = (
+    {"submit": ("qtime",), "start": ("start_time",), "end": ("comp_time",)},
+    {"submit": ("ctime",), "start": ("stime",), "end": ("obittime", "history_timestamp", "mtime")})
 #: Bytes where no suffix stands; words have eight bytes.
 SIZE: Final = Size({"": 1, "b": 1, "w": 8} | suffixes("kmgtp", ("", "b", "w")))
 _HOSTS: Final = 100_000
 _COUNT: Final = re.compile(r"\d{1,9}", re.ASCII)
+
+
+#: Why a job waits, by the scheduler's comment, the first that fits. Source: sched_cmds and error codes of OpenPBS'
+#: pbs_sched (misc.cpp, prev_job_info.cpp); "Can Never Run" seen with OpenPBS 23.06, the others from the documents.
+WAITS: Final = (
+    (waits.NEVER, re.compile(r"can never run|will never run|never be satisfied", re.IGNORECASE)),
+    (waits.HELD, re.compile(r"\bheld\b|too many failed attempts", re.IGNORECASE)),
+    (waits.DEPENDENCY, re.compile(r"depend", re.IGNORECASE)),
+    (waits.BEGIN, re.compile(r"execution time|eligible time|waiting for (?:its )?reservation|dedicated time|"
+                             r"prime.?time", re.IGNORECASE)),
+    (waits.LIMIT, re.compile(r"\blimit\b|reached .*(?:maximum|limit)|max_run", re.IGNORECASE)),
+    (waits.UNAVAILABLE, re.compile(r"queue not started|queue .*(?:disabled|stopped)|offline|\bdown\b|"
+                                   r"ineligible state|server (?:is )?not", re.IGNORECASE)),
+)
+
+
+def waits_for(comment: str | None) -> str | None:
+    """The kind of a comment on a job that waits; of one that is in no table its turn, None where there is none."""
+    return (waits.first_kind(comment, WAITS) or waits.TURN) if comment else None
 
 
 @lru_cache(maxsize=1 << 12)
@@ -76,6 +102,53 @@ def exec_host(text: str) -> tuple[tuple[str, ...], int, str]:
     return tuple(hosts), slots, ""
 
 
+# -- the fields of a job in an answer of ``qstat -f``, by their names in the plain form; column: as of FAILURES
+def moment(fields: Mapping[str, str], name: str, column: int) -> float | None:
+    """When a job was submitted (submit), started or ended, in seconds since the epoch; None where that is not said.
+
+    A time is one of the epoch, or of the day in UTC: ``Sat Nov 21 08:24:31 2026``.
+    """
+    for field in _TIMES_OF[column][name]:
+        text = fields.get(field, "")
+        value = clocks.utc(text, "%a %b %d %H:%M:%S %Y")
+        if (value := quantity(text) if value is None else value) is not None:
+            return value
+    return None
+
+
+def exit_status(fields: Mapping[str, str]) -> int | None:
+    """The exit status, which may be below zero."""
+    text = fields.get("Exit_status") or fields.get("exit_status") or ""
+    status = whole(text.removeprefix("-"))
+    return -status if status is not None and text.startswith("-") else status
+
+
+def ended(status: int, column: int) -> tuple[int | None, int | None, str]:
+    """(exit code, signal, reason) of an exit status: one of the first two, or a reason, or nothing that is known."""
+    if 0 <= status < _SIGNALED:
+        return status, None, ""
+    if _SIGNALED < status < 2 * _SIGNALED:
+        return None, status - _SIGNALED, "signal"
+    return None, None, FAILURES.get(status, ("", ""))[column]
+
+
+def recorded(fields: Mapping[str, str], column: int) -> Usage:
+    """What qstat says of a job; hosts that are malformed are none."""
+    code, started = exit_status(fields), moment(fields, "start", column)
+    names, processors, _ = exec_host(fields.get("exec_host", ""))
+    starts = whole(fields.get("run_count") or fields.get("start_count")) or 0
+    return Usage(
+        submit_time=moment(fields, "submit", column), queue=fields.get("queue"), account=fields.get("Account_Name"),
+        machine=fields.get("server"), ran=code is not None or started is not None or "exec_host" in fields,
+        start_time=started, nodes=list(names) or None, node_count=len(names) or None,
+        processors=processors if names else None, starts=starts if starts > 1 else None,
+        end_time=moment(fields, "end", column),
+        wall_seconds=clocks.seconds(fields.get("resources_used.walltime", "")),
+        cpu_seconds=clocks.seconds(fields.get("resources_used.cput", "")),
+        memory_max_bytes=in_bytes(fields.get("resources_used.mem", "")) or None,
+        exit_code=code, signal=None if code is None else ended(code, column)[1])
+
+
 def seconds(text: str, fields: int = 3) -> int:
     """Seconds of ``S``, ``M:S``, ``H:M:S``; a fraction of .5 or more is one second. ValueError for another form.
 
@@ -95,8 +168,12 @@ _TIMES: Final = {fields: re.compile(rf"\d{{1,12}}(?::\d{{1,9}}){{0,{fields - 1}}
 ANSWERS: Final = SubmitAnswers(
     "qsub", re.compile(r"\d{1,15}(?:\[\d*\])?\.[\w.-]{1,255}", re.ASCII),
     submitted=re.compile(r"(\d{1,15}(?:\[\d*\])?\.[\w.-]{1,255})", re.ASCII),
+    # max_queued, queued_jobs_threshold and their kin of PBS Pro ("would exceed complex's per-user limit of jobs in 'Q'
+    # state"), max_queuable and max_user_queuable of Torque
+    full=re.compile(r"would exceed .*\blimit\b|maximum number of jobs|jobs exceeds? the|exceed.*limit of.*jobs",
+                    re.IGNORECASE),
     later=re.compile(r"(cannot|could not|unable to) (connect|communicate)|connection refused|no route to host|"
-                     r"try again|would exceed|maximum number of jobs|exceed.*jobs|server (is )?(too )?busy|"
+                     r"try again|server (is )?(too )?busy|"
                      r"shutting down|temporarily", re.IGNORECASE),
     unknown=re.compile(r"timed? ?out|end of file|protocol error|system error|connection (reset|lost|closed)|"
                        r"broken pipe|premature|expired", re.IGNORECASE))

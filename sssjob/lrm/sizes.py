@@ -38,9 +38,9 @@ def unit(word: str) -> tuple[str, int] | None:
 
 def amount(text: str) -> Decimal | None:
     """Bytes of a size as managers print it, with the fraction that it has; None for anything else."""
-    found = _AMOUNT.fullmatch(text) if len(text) <= _LONGEST else None
-    known = None if found is None else unit(found[2])
-    return None if found is None or known is None else Decimal(found[1]) * (POWERS[known[0]] * known[1])
+    size = _AMOUNT.fullmatch(text) if len(text) <= _LONGEST else None
+    known = None if size is None else unit(size[2])
+    return None if size is None or known is None else Decimal(size[1]) * (POWERS[known[0]] * known[1])
 
 
 def in_bytes(text: str) -> int | None:
@@ -64,13 +64,13 @@ class Size:
 
     def read(self, text: str) -> int:
         """Bytes of ``16gb``, rounded up. Raises ValueError."""
-        found = (_FRACTION if self.fractions else _WHOLE).fullmatch(text)
-        if found is None or found[2].lower() not in self.suffixes:
+        size = (_FRACTION if self.fractions else _WHOLE).fullmatch(text)
+        if size is None or size[2].lower() not in self.suffixes:
             raise ValueError("is no size")
-        factor = self.suffixes[found[2].lower()]
+        factor = self.suffixes[size[2].lower()]
         if not self.fractions:
-            return int(found[1]) * factor
-        return int((Decimal(found[1]) * factor).to_integral_value(ROUND_CEILING))
+            return int(size[1]) * factor
+        return int((Decimal(size[1]) * factor).to_integral_value(ROUND_CEILING))
 
 
 _WHOLE: Final = re.compile(r"(\d{1,18})([A-Za-z]*)", re.ASCII)

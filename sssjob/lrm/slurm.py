@@ -9,17 +9,19 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from decimal import Decimal
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
+from sssjob.lrm import waits
 from sssjob.lrm.answers import SubmitAnswers
 from sssjob.lrm.clocks import seconds, total
-from sssjob.lrm.hostlist import hosts
 from sssjob.lrm.sizes import POWERS, Size, in_bytes, suffixes
 from sssjob.lrm.states import NativeState, Stage, by_word
-from sssjob.lrm.usage import Usage, quantity, whole
 
-__all__ = ["ANSWERS", "CODED", "HELD", "NEVER", "NOWHERE", "SIZE", "STATES", "exit_of", "gpus", "job_id", "limit",
-           "member", "number", "recorded", "shown", "state_of", "stated", "tres"]
+if TYPE_CHECKING:       # what tells of runs is needed by those who ask for them: a dialect takes sizes and times alone
+    from sssjob.lrm.usage import Usage
+
+__all__ = ["ANSWERS", "CODED", "HELD", "NEVER", "NOWHERE", "SIZE", "STATES", "UNSET", "WAITS", "exit_of", "gpus",
+           "job_id", "limit", "member", "number", "recorded", "shown", "state_of", "stated", "tres", "waits_for"]
 
 #: Base states, then the flags that squeue shows instead of them.
 STATES: Final[Mapping[str, NativeState]] = by_word(
@@ -44,11 +46,36 @@ STATES: Final[Mapping[str, NativeState]] = by_word(
     NativeState("STOPPED", Stage.SUSPENDED, phase="SUSPENDED"),
     NativeState("REQUEUED", Stage.AGAIN),
     NativeState("REQUEUE_FED", Stage.AGAIN),
-    NativeState("REQUEUE_HOLD", Stage.HELD),
-    NativeState("SPECIAL_EXIT", Stage.HELD),
-    NativeState("RESV_DEL_HOLD", Stage.HELD),
+    NativeState("REQUEUE_HOLD", Stage.HELD, phase="HELD"),
+    NativeState("SPECIAL_EXIT", Stage.HELD, phase="HELD"),
+    NativeState("RESV_DEL_HOLD", Stage.HELD, phase="HELD"),
     NativeState("REVOKED", Stage.SILENT, "never-ran"),      # another cluster of the federation runs it
 )
+#: Why a pending job waits, by the words of its reason, the first that fits. A limit on one job, or on what it has on
+#: one node, cannot be kept by waiting; the others are limits on what runs at once, or on what was used up.
+#: Sources: squeue(1), JOB REASON CODES; job_state_reason_string() of slurm_protocol_defs.c; words seen with 22.05.8.
+WAITS: Final = (
+    (waits.HELD, re.compile(r"JobHeld|held state|requeued held|JobHoldMaxRequeue|ReservationDeleted|"
+                            r"BurstBufferOperation")),
+    (waits.NEVER, re.compile(r"PartitionTimeLimit|PartitionNodeLimit|PartitionConfig|BadConstraints|DeadLine|"
+                             r"DependencyNeverSatisfied|InvalidAccount|InvalidBankAccount|InvalidQOS|QOSNotAllowed|"
+                             r"AccountNotAllowed|MaxMemPerLimit|(?:Assoc|QOS)M(?:ax|in)\w*Per(?:Job|Node)|QOSMin|"
+                             r"QOSMaxWallDuration|AssocMaxWallDuration")),
+    (waits.DEPENDENCY, re.compile(r"^Dependency$")),
+    (waits.BEGIN, re.compile(r"^(?:BeginTime|Reservation)$")),
+    (waits.LIMIT, re.compile(r"^(?:Assoc|QOS|JobArrayTaskLimit|MaxPoweredUpNodes)")),
+    (waits.UNAVAILABLE, re.compile(r"PartitionDown|PartitionInactive|ReqNodeNotAvail|NodeDown|FrontEndDown|"
+                                   r"SystemFailure|^Nodes.required", re.IGNORECASE)),
+)
+
+
+def waits_for(reason: str) -> str | None:
+    """The kind of a pending job's reason; of one that is in no table its turn, None where there is none."""
+    if reason in ("", "None", "(null)", "N/A"):
+        return None
+    return waits.first_kind(reason, WAITS) or waits.TURN
+
+
 #: States in which a code of 0 is the job's own.
 CODED: Final = ("COMPLETED", "FAILED")
 #: Reason of a pending job whose dependency cannot come true any more.
@@ -76,11 +103,11 @@ def exit_of(text: str) -> tuple[int | None, int | None]:
 
 def _count(text: str) -> int | None:
     value = int(text) if text.isdecimal() and text.isascii() and len(text) <= 20 else None
-    return None if value in _UNSET else value
+    return None if value in UNSET else value
 
 
-#: NO_VAL and INFINITE of slurm.h.
-_UNSET: Final = (2**32 - 2, 2**32 - 1)
+#: What a counter holds that was never set: NO_VAL and INFINITE of slurm.h, with 32 and with 64 bits.
+UNSET: Final = frozenset({2**32 - 2, 2**32 - 1, 2**64 - 2, 2**64 - 1})
 
 
 def tres(text: str) -> list[tuple[str, str]]:
@@ -118,6 +145,9 @@ def recorded(row: Mapping[str, str]) -> Usage:
 
     It has no nodes while it names fewer than it counts, as it does for a moment after the end (seen in 22.05).
     """
+    from sssjob.lrm.hostlist import hosts
+    from sssjob.lrm.usage import Usage, quantity, whole
+
     ran, count, (code, signal) = row["NodeList"] not in NOWHERE, whole(row["NNodes"]), exit_of(row["ExitCode"])
     names = hosts(row["NodeList"]) if ran else []
     return Usage(
@@ -133,6 +163,9 @@ def recorded(row: Mapping[str, str]) -> Usage:
 
 def shown(fields: Mapping[str, str]) -> Usage:
     """The fields of ``scontrol -o show job``, which say nothing of what was used."""
+    from sssjob.lrm.hostlist import hosts
+    from sssjob.lrm.usage import Usage, quantity, whole
+
     names, state = fields.get("NodeList", ""), state_of(fields.get("JobState", ""))
     ran, (code, signal) = names not in NOWHERE, exit_of(fields.get("ExitCode", ""))
     return Usage(
@@ -211,13 +244,20 @@ def job_id(job: Any) -> str:
     return str(number(member(job, "job_id")))
 
 
+# The reasons that sbatch prints before "Job violates accounting/QOS policy" where a limit on the number of submitted
+# jobs was reached (seen with 22.05.8), those of other releases (squeue(1), JOB REASON CODES), and what it says while it
+# tries again by itself because of MaxJobCount (slurm.conf(5)). That a job alone asks for too much
+# (QOSMaxCpuPerJobLimit, QOSMaxWallDurationPerJobLimit) never passes.
+_FULL: Final = re.compile(r"(?:QOS|Assoc)?(?:Max|Grp)SubmitJobs?(?:Per(?:User|Account))?(?:Limit)?\b|"
+                         r"unable to accept job, sleeping and retrying|failed: resource temporarily unavailable|"
+                         r"MaxJobCount|maximum.*jobs", re.IGNORECASE)
 #: Answers of sbatch.
 ANSWERS: Final = SubmitAnswers(
     "sbatch", re.compile(r"\d{1,10}(?:_\d{1,10}|\+\d{1,10})?", re.ASCII),
     submitted=re.compile(r"(\d{1,10})(?:;([\w.-]+))?", re.ASCII),
-    later=re.compile(r"temporarily|try again|unable to contact|connection refused|QOSMax|QOSGrp|AssocMax|AssocGrp|"
-                     r"job violates accounting/QOS policy|in standby mode|maximum.*jobs|"
-                     r"slurm backup controller|unable to resolve", re.IGNORECASE),
+    full=_FULL, later=re.compile(r"temporarily|try again|unable to contact|connection refused|(?:QOS|Assoc)Grp|"
+                                r"\A(?![\s\S]*(?:QOS|Assoc)M(?:ax|in))[\s\S]*job violates accounting/QOS policy|"
+                                r"in standby mode|slurm backup controller|unable to resolve", re.IGNORECASE),
     unknown=re.compile(r"timed out|zero bytes|unexpected message|transport endpoint|connection reset|"
                        r"broken pipe|communication (connection|shutdown) failure|unspecified error",
                        re.IGNORECASE))

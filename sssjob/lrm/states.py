@@ -27,12 +27,19 @@ class Stage(Enum):
 @dataclass(frozen=True, slots=True)
 class NativeState:
     """word: as the manager writes it; reason: why a job in it has ended, as in docs/facts.md; phase: what the manager
-    is doing with the job, where the stage alone does not tell."""
+    is doing with the job, where the stage alone does not tell; waits: why a job in it waits (``waits``), where the
+    state alone tells."""
 
     word: str
     stage: Stage
     reason: str | None = None
     phase: str | None = None
+    waits: str | None = None
+
+    @property
+    def cause(self) -> str:
+        """Why a job in it has ended, as a StatusMessage begins; empty where the state does not say it."""
+        return "cancel" if self.stage is Stage.CANCELED else self.reason or ""
 
 
 def by_word(*states: NativeState) -> dict[str, NativeState]:

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-__all__ = ["Usage", "of_runs", "present", "quantity", "whole"]
+__all__ = ["Usage", "end_of", "of_runs", "present", "quantity", "whole"]
 
 _NUMBER: Final = re.compile(r"\d{1,18}(?:\.\d{0,18})?", re.ASCII)
 _WHOLE: Final = re.compile(r"\d{1,18}", re.ASCII)
@@ -89,14 +89,15 @@ def present(facts: Mapping[str, Any]) -> dict[str, Any]:
 def of_runs(runs: Sequence[Usage], parts: Iterable[Usage] = ()) -> Usage:
     """The job whose runs these are, in order. parts: steps and tasks of them, which tell of memory only.
 
-    It was submitted before the first run, ended with the last one, and stands where it was last given a place. Use adds
-    up; of memory it is the most that one run or part had.
+    It was submitted before the first run, by the first one that says when, ended with the last one, and stands where it
+    was last given a place. Use adds up; of memory it is the most that one run or part had.
     """
     began = [run for run in runs if run.ran]
     last, place, all_parts = runs[-1], (began or runs)[-1], (*began, *parts)
     return replace(
-        last, submit_time=runs[0].submit_time, ran=place.ran, start_time=place.start_time, nodes=place.nodes,
-        node_count=place.node_count, processors=place.processors, gpus=place.gpus, gpu_types=place.gpu_types,
+        last, submit_time=next((run.submit_time for run in runs if run.submit_time), None), ran=place.ran,
+        start_time=place.start_time, nodes=place.nodes, node_count=place.node_count, processors=place.processors,
+        gpus=place.gpus, gpu_types=place.gpu_types,
         starts=len(began) or None, wall_seconds=_sum(run.wall_seconds for run in began),
         suspend_seconds=_sum(run.suspend_seconds for run in began),
         cpu_seconds=_sum(run.cpu_seconds for run in began), energy_joules=_sum(run.energy_joules for run in began),
@@ -108,6 +109,12 @@ def _sum(values: Iterable[float | None]) -> float | None:
     """The sum of what is known; None where nothing is."""
     amounts = [value for value in values if value is not None]
     return sum(amounts) if amounts else None
+
+
+def end_of(status: int) -> tuple[int | None, int | None]:
+    """(exit code, signal) of a wait status, wait(2): one of them, the other is None."""
+    signal = status & 0x7F
+    return (None, signal) if signal else (status >> 8, None)
 
 
 def quantity(text: str) -> float | None:

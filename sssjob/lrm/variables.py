@@ -48,7 +48,8 @@ class Facts:
     every job. asked: meanings that are set only where the job asks for them. commands: command, or its first two
     words -> what it does; words: what is done -> command. hosts, slots: a command that prints a line a node, and one
     a task or slot. counts: what a line of slots is. unique: whether each element of an array has an id of its own.
-    phrases: what is said to other programs, and holds only here -> what it does.
+    phrases: what is said to other programs, and holds only here -> what it does. codes: exit codes of a script that say
+    more than that it failed -> what they do.
     """
 
     name: str
@@ -67,6 +68,7 @@ class Facts:
     counts: Literal["tasks", "slots"] = "slots"
     unique: bool = False
     phrases: Mapping[str, str] = field(default_factory=dict)
+    codes: Mapping[str, str] = field(default_factory=dict)
 
     @cached_property
     def names(self) -> tuple[str, ...]:
@@ -163,7 +165,8 @@ _PBS_HOSTS: Final = "awk '!seen[$0]++' \"$PBS_NODEFILE\""
 _PBSPRO: Final = Facts(
     "pbspro", "PBS Pro", ("PBS_",),
     _PBS_VARIABLES | {"PBS_ARRAY_INDEX": "array_index", "PBS_ARRAY_ID": "array_id", "PBS_JOBDIR": "",
-                      "PBS_ACCOUNT": "account", "PBS_TMPDIR": "", "NCPUS": "cpus_on_node"},
+                      "PBS_ACCOUNT": "account", "PBS_TMPDIR": "", "NCPUS": "cpus_on_node",
+                      "TMPDIR": "scratch"},
     _PBS_COMMANDS, _Q_WORDS,
     {"job_id": _PBS_ID, "user": _USER, "array_id": Given(_PBS_NUMBER, "PBS_ARRAY_INDEX"), "scratch": _SCRATCH},
     constants={"PBS_ENVIRONMENT": "PBS_BATCH"}, hosts=_PBS_HOSTS, slots='cat "$PBS_NODEFILE"',
@@ -174,7 +177,7 @@ _TORQUE: Final = Facts(
     "torque", "Torque", ("PBS_",),
     _PBS_VARIABLES | {"PBS_ARRAYID": "array_index", "PBS_NUM_NODES": "nodes", "PBS_NP": "tasks",
                       "PBS_NUM_PPN": "tasks_per_node", "PBS_WALLTIME": "walltime", "PBS_VNODENUM": "",
-                      "PBS_GPUFILE": "", "PBS_O_INITDIR": ""},
+                      "PBS_GPUFILE": "", "PBS_O_INITDIR": "", "TMPDIR": "scratch"},
     _PBS_COMMANDS | _MOAB, _Q_WORDS,
     {"job_id": _PBS_ID, "user": _USER, "array_id": Given(_PBS_NUMBER, "PBS_ARRAYID"), "scratch": _SCRATCH,
      "cpus_on_node": Given("${PBS_NUM_PPN}", "PBS_NUM_PPN")},
@@ -208,7 +211,7 @@ _SGE: Final = Facts(
      "SGE_O_HOME": "home", "SGE_O_LOGNAME": "user", "QUEUE": "queue", "SGE_ACCOUNT": "account",
      "PE_HOSTFILE": "pe_file", "NHOSTS": "nodes", "NSLOTS": "tasks", "SGE_TASK_ID": "array_index",
      "SGE_TASK_FIRST": "array_first", "SGE_TASK_LAST": "array_last", "SGE_TASK_STEPSIZE": "array_step",
-     "REQUEST": "job_name", "NQUEUES": "", "RESTARTED": "restarts", "PE": ""},
+     "REQUEST": "job_name", "NQUEUES": "", "RESTARTED": "restarts", "PE": "", "TMPDIR": "scratch", "TMP": "scratch"},
     _commands("qalter qacct qconf qhost qlogin qmod qmon qping qquota qresub qrsh qselect qsh qstat qtcsh",
               qsub="submit", qdel="cancel", qhold="hold", qrls="release", ibrun="launch"),
     _Q_WORDS, {"user": _USER, "array_id": Given("${JOB_ID}", "SGE_TASK_ID", "undefined"), "scratch": _SCRATCH,
@@ -221,7 +224,8 @@ _SGE: Final = Facts(
     slots="if [ -n \"${PE_HOSTFILE:-}\" ]; then "
           "awk '{ for (i = 0; i < $2; i++) print $1 }' \"$PE_HOSTFILE\"; else hostname; fi",
     hosts_need="JOB_ID", phrases=_phrases("sge", "gridengine") | dict.fromkeys(
-        ("$TMPDIR/machines", "${TMPDIR}/machines"), "is the list of hosts that a parallel environment for MPI makes"))
+        ("$TMPDIR/machines", "${TMPDIR}/machines"), "is the list of hosts that a parallel environment for MPI makes"),
+    codes={"99": "has the job run again", "100": "puts the job into the error state"})      # sge_diagnostics(1)
 
 _UNSAID: Final = "scripts use it, but the manual does not name it"
 #: qsub(1) of Cobalt. A job starts in the directory where it was submitted. Name, project and queue are seen in public

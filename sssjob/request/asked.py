@@ -6,17 +6,20 @@ Requested (decisions 5 and 12); where it was not asked for just so, a finding sa
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import TYPE_CHECKING, Final
 
 from sssjob.document.element import Container, Property, Raw, Value
+from sssjob.document.lexical import LexicalError
 from sssjob.document.model import Job, TaskGroup
 from sssjob.findings import Findings, Policy, Severity
 
 if TYPE_CHECKING:       # imported when an expression takes thought: most take none
     from sssjob.request import Expression, LeastRequest, Node, Single
+    from sssjob.request.layout import Layout
 
 __all__ = ["AMOUNTS", "FACTS", "GROUP", "GROUPS", "JOB", "JSON", "MARKERS", "NEAREST", "TASK", "Asked", "Entry",
            "Target", "policy_of"]
@@ -40,6 +43,7 @@ _CHOICE: Final = frozenset(("op", "conj", "group", "preference"))
 _SLOTS: Final = ("", "Requested")
 _SETS: Final = ("Node", "Feature")      # several of them are no contradiction
 _WHOLE: Final = Decimal(1)
+_NOTHING: Final[frozenset[str]] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +62,6 @@ class Target:
     launcher: str = "mpirun"
     word: str = "a JobSpec has no place for it"
     side_by_side: bool = False      # one of several task groups: amounts of the job are not the group's
-    dollar: str = ""                # variable whose value is "$", written where the target would expand a literal "$"
 
 
 JSON: Final = Target()
@@ -79,7 +82,7 @@ class Entry:
         self.tag: str = item.tag            # asked for again and again: a property of this class would cost a call
         self.attributes: Mapping[str, str] = item.attributes
         self.used = False
-        self.understood: set[str] = set()
+        self.understood: Set[str] = _NOTHING
         self.taken: Property | None = None
         self._above = above
 
@@ -97,7 +100,9 @@ class Entry:
     @property
     def text(self) -> str:
         """The same as text."""
-        return (self.taken or self.item).text  # type: ignore[union-attr]     # no container is asked for
+        item: Property = self.taken or self.item  # type: ignore[assignment]     # no container is asked for
+        value = item.value
+        return value if type(value) is str else item.text
 
 
 def policy_of(item: Property | Raw | Container, inherited: Policy) -> Policy:
@@ -129,7 +134,7 @@ class Asked:
         self.groups: list[TaskGroup] = []       # the task groups of the job, also those that are not looked at
         self.listed = 0                         # how many tasks are listed one by one
         self.entries: list[Entry] = []
-        self._tagged: dict[str, list[Entry]] = {}       # those that can be asked for, by name
+        self._tagged: defaultdict[str, list[Entry]] = defaultdict(list)     # those that can be asked for, by name
         self._requested: dict[str, list[Entry]] = {}    # by level
         self._blocks: dict[str, _Block] = {}
         self._plain: dict[str, bool] = {}
@@ -139,29 +144,28 @@ class Asked:
 
     def _enter(self, scope: Container, level: str, slot: str, path: str, policy: Policy) -> None:
         """An entry for each leaf and unknown item below a scope; of the task groups only for the one asked for."""
-        tagged = self._tagged if slot in _SLOTS else {}
-        requested = self._requested.setdefault(level, []) if slot == "Requested" else []
+        tagged = self._tagged if slot in _SLOTS else defaultdict(list)
+        entries = self.entries
+        told = not slot and level in (TASK[0], f"{TASK[0]}+")      # bare in a task a Node tells where it ran
+        before = len(entries)
         if scope.attributes:
             policy = policy_of(scope, policy)
-            more = [Entry(Raw(f"@{name}"), level, slot, path, policy) for name in scope.attributes
-                    if name not in ("awarenessPolicy", "export")]
-            self.entries += more
-            requested += more
+            for name in scope.attributes:
+                if name not in ("awarenessPolicy", "export"):
+                    entries.append(Entry(Raw(f"@{name}"), level, slot, path, policy))
         numbers: dict[str, int] = {}
         for item in scope.items:
             if isinstance(item, Container):
                 numbers[item.tag] = number = numbers.get(item.tag, 0) + 1
                 self._enter_inner(item, level, path, number, policy)
                 continue
-            entry = Entry(item, level, slot, path, policy_of(item, policy) if "awarenessPolicy" in item.attributes
-                          else policy)
-            self.entries.append(entry)
-            requested.append(entry)
-            if isinstance(item, Property):
-                if item.tag in tagged:
-                    tagged[item.tag].append(entry)
-                else:
-                    tagged[item.tag] = [entry]
+            entry = Entry(item, level, slot, path, policy if "awarenessPolicy" not in item.attributes
+                          else policy_of(item, policy))
+            entries.append(entry)
+            if isinstance(item, Property) and not (told and entry.tag == "Node"):
+                tagged[entry.tag].append(entry)
+        if slot == "Requested":
+            self._requested.setdefault(level, []).extend(entries[before:])
 
     def _enter_inner(self, scope: Container, level: str, path: str, number: int, policy: Policy) -> None:
         """The same of a container inside another. number: among those of its name; level, path: of the outer one."""
@@ -211,6 +215,28 @@ class Asked:
             return
         self.note(self.target.rule, entry, f"{name}: {why or self.target.word}", severity, name)
 
+    def misfit(self, entry: Entry, why: str) -> None:
+        """The finding for what cannot hold beside the counts of the job, which win over it: that of ``check``."""
+        self.findings.add("SSS414", entry.tag, f"{entry.tag}: {why}", path=entry.path, item=entry.item, within=self.job,
+                          once=True)
+
+    def spread(self, entry: Entry, layout: Layout) -> None:
+        """Take the TaskDistribution of an entry into a layout, with a finding where it does not fit or is none that
+        says numbers."""
+        from sssjob.request.geometry import distribution_of
+        from sssjob.request.totals import spread
+
+        assert isinstance(entry.item, Property)
+        try:
+            why = spread(layout, entry.item)
+        except LexicalError as error:
+            self.dropped(entry, str(error))
+            return
+        if why is None:
+            self.dropped(entry, f"a distribution by {distribution_of(entry.item)[0]} is not carried")
+        elif why:
+            self.misfit(entry, why)
+
     def leave_out(self, items: Collection[object]) -> None:
         """Take items away from what can be asked for; they count as carried, for something was told or made of them."""
         out = set(map(id, items))
@@ -218,8 +244,8 @@ class Asked:
             if id(e.item) in out:
                 e.used = True
                 e.understood |= e.attributes.keys()
-        self._tagged = {tag: kept for tag, there in self._tagged.items()
-                        if (kept := [e for e in there if id(e.item) not in out])}
+        self._tagged = defaultdict(list, {tag: kept for tag, there in self._tagged.items()
+                                          if (kept := [e for e in there if id(e.item) not in out])})
 
     # -- asking
     def said(self, tag: str) -> Sequence[Entry]:
@@ -236,7 +262,7 @@ class Asked:
             if wanted:
                 if not wanted <= e.attributes.items():
                     continue
-                e.understood.update(attributes)
+                e.understood |= attributes.keys()
             if e.slot and e.attributes:
                 e.understood |= _CHOICE
             e.used = True
@@ -262,7 +288,7 @@ class Asked:
             return None
         if carried:
             for e in found:
-                e.understood.update(carried)
+                e.understood |= set(carried)
         if found[0].slot:
             return self._least(found, attributes)
         if len(found) > 1 and any(e.item != found[0].item for e in found):
@@ -276,11 +302,9 @@ class Asked:
             return None
         entry.used = True
         if entry.attributes:
-            entry.understood.update(attributes, carried)
+            entry.understood = {*entry.understood, *attributes, *carried, *(_CHOICE if entry.slot else ())}
         if not entry.slot:
             return entry
-        if entry.attributes:
-            entry.understood |= _CHOICE
         return entry if self._is_plain(entry.level) else self._least([entry], attributes)
 
     def _least(self, found: list[Entry], attributes: Mapping[str, str]) -> Entry | None:

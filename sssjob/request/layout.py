@@ -92,7 +92,8 @@ class Layout:
 
     # -- what follows
     def misfit(self, *, geometry: tuple[int, ...] = (), per_node: int | None = None) -> str:
-        """Why a distribution cannot be that of the counts that are stated, which win over it; empty where it can."""
+        """Why a distribution cannot be that of the counts that are stated, which win over it at every door; empty where
+        it can. Section 6.4 leaves it to components."""
         if geometry and self.tasks not in (None, sum(geometry)):
             return f"the geometry lists {sum(geometry)} tasks, there are {self.tasks}"
         if geometry and self.nodes not in (None, len(geometry)):
@@ -100,6 +101,35 @@ class Layout:
         if per_node and self.nodes and self.tasks is not None and self.tasks > per_node * self.nodes:
             return f"{self.tasks} tasks on {self.nodes} nodes are more than {per_node} on each"
         return ""
+
+    def doubt(self, kind: str) -> str:
+        """What is odd about a distribution that can hold: it leaves nodes empty, or asks for more processors than are
+        stated. Empty where nothing is. kind: that of the TaskDistribution."""
+        if kind == "TasksPerNode" and self.per_node and self.nodes and self.tasks is not None and (
+                self.per_node * self.nodes - self.tasks >= self.per_node):
+            return f"{self.tasks} tasks leave some of {self.nodes} nodes empty, with {self.per_node} on each"
+        if self.geometry and self.processors is not None and self.processors < sum(self.geometry):
+            return f"{self.processors} processors are too few for the {sum(self.geometry)} tasks of the geometry"
+        if kind == "ProcessorsPerTask" and self.cpus and self.processors is not None and (
+                self.cpus * (self.tasks or 1) > self.processors):
+            return f"{self.processors} processors are too few for {self.tasks or 1} tasks of {self.cpus} each"
+        return ""
+
+    @property
+    def crowded(self) -> str:
+        """For how many tasks the processors that are stated are too few, where each has at least one, or those that a
+        task asks for; empty where they are enough."""
+        each = self.cpus or 1
+        if self.processors is None or self.tasks is None or self.processors >= self.tasks * each:
+            return ""
+        return f"{self.processors} processors are too few for {self.tasks} tasks: each has at least {each}"
+
+    @property
+    def sparse(self) -> str:
+        """How many nodes the tasks that are stated leave empty; empty where they leave none."""
+        if self.tasks is None or self.nodes is None or self.tasks >= self.nodes:
+            return ""
+        return f"{self.tasks} task{'s' * (self.tasks != 1)} leave {self.nodes - self.tasks} of {self.nodes} nodes empty"
 
     @property
     def node_chunks(self) -> bool:
@@ -137,9 +167,12 @@ class Layout:
 
     @property
     def slots(self) -> int | None:
-        """How many tasks a target that has to be told a number is told: the tasks, else one for each processor."""
+        """How many tasks a target that has to be told a number is told: the tasks, else one for each processor, of
+        which each node has one."""
         total = self.task_total
-        return self.processors if total is None else total
+        if total is None and self.processors is not None:
+            return max(self.processors, self.node_stated or 0)
+        return total
 
     @property
     def processors_each(self) -> int | None:

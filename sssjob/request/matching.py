@@ -217,7 +217,7 @@ class Matcher:
         if not found and p.tag == "NodeCount" and (nodes := self.offer.total("nodes")) is not None:
             found = (Property("NodeCount", int(nodes)),)
         if not found:
-            if implied and p.tag in _CREDENTIALS:
+            if (implied or not self.literal) and p.tag in _CREDENTIALS and p.op == "EQ":
                 return "met", "", "the offer names nobody"
             if not self.literal and p.tag in _ONE_AT_LEAST and p.value in (0, 1) and self.offer.properties:
                 return "met", "", "every offer has one"

@@ -9,6 +9,7 @@ Source: SSS job object 3.1.0, sections 3.0, 5.1, 6 and 7.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import partial
@@ -18,19 +19,22 @@ from sssjob.document.element import Property
 from sssjob.document.inherit import TaskGroupView
 from sssjob.document.lexical import LexicalError
 from sssjob.document.units import UnknownUnit, byte_factor
+from sssjob.limits import LIMITS
 from sssjob.request.geometry import Geometry, distribution_of
 from sssjob.request.layout import Layout
 from sssjob.request.levels import Request
 from sssjob.request.tree import ROWS, identity_of, number_of, per_of
 
-__all__ = ["COUNTED", "GPU", "Identity", "Part", "Total", "Totals", "base_amount", "is_gpu", "totals_from",
-           "totals_of"]
+__all__ = ["COUNTED", "GPU", "Identity", "Misfit", "Part", "Total", "Totals", "base_amount", "is_gpu", "spread",
+           "totals_from", "totals_of"]
 
 #: (tag, name, type): what tells one resource from another.
 Identity = tuple[str, str | None, str | None]
 #: Amounts that add up over task groups and tasks.
 COUNTED: Final = ("Memory", "Disk", "Swap", "Network", "Resource")
 GPU: Final = ("gpu", "gpus")
+#: A property and what is odd about it beside the counts of its task group.
+Misfit = tuple[Property, str]
 _PROCESSORS: Final[Identity] = ("Processors", None, None)
 _NODES: Final[Identity] = ("NodeCount", None, None)
 
@@ -60,12 +64,13 @@ class Total:
 @dataclass(slots=True)
 class Part:
     """One task group of a request (of a job without any: the job itself). group: which one, counted from 0; amounts: of
-    all of the group, by identity."""
+    all of the group, by identity; misfits: properties that cannot hold beside the others, or hardly, and why."""
 
     group: int
     layout: Layout
     amounts: dict[Identity, Total] = field(default_factory=dict)
     known: bool = True
+    misfits: Sequence[Misfit] = ()
 
     @property
     def processors(self) -> Total | None:
@@ -95,7 +100,7 @@ class Part:
         if layout.nodes == count:
             origin = f"NodeCount {count}"
         else:
-            tasks = f"{layout.slots} tasks, {layout.per_node} on a node"
+            tasks = f"{layout.slots} tasks, {layout.per_node} on a node" if layout.per_node else "a single chunk"
             origin = "the nodes of the geometry" if layout.geometry else tasks
         return Total(_NODES, Fraction(count), None, origin)
 
@@ -162,12 +167,18 @@ def totals_from(request: Request, values: Values) -> Totals:
         own = values.get((number, None), ())
         tasks = [values.get((number, n), ()) for n in range(len(group))]
         tags = {p.tag for p in own}
-        layout, known = _layout(group, [*own, *(p for p in of_job if alone and p.tag not in tags)], tasks)
+        stated = [*own, *(p for p in of_job if alone and p.tag not in tags)]
+        misfits: list[Misfit] = []
+        layout, known = _layout(group, stated, tasks, misfits)
         if alone and tags & {"NodeCount", "Processors"}:        # the job may ask for more than its one group
             layout.nodes = _greatest(layout.nodes, _count(of_job, "NodeCount"))
             layout.processors = _greatest(layout.processors, _count(of_job, "Processors"))
+        if not misfits and (why := layout.crowded):
+            misfits += [(p, why) for p in stated if p.tag == "Processors"][:1]
+        if not misfits and (why := layout.sparse):
+            misfits += [(p, why) for p in group.get("TaskCount")][:1]
         amounts = _amounts(own, tasks, layout, partial(_gpus, of_job, (), layout) if alone else None)
-        parts.append(Part(number, layout, amounts, known))
+        parts.append(Part(number, layout, amounts, known, misfits))
     whole = _whole(of_job, parts)
     of_all = _amounts(of_job, (), whole, partial(_gpus_of, parts))
     own_totals = dict(of_all)
@@ -224,10 +235,10 @@ def _stated(properties: Iterable[Property], tag: str, layout: Layout) -> tuple[i
     return None, True
 
 
-def _layout(group: TaskGroupView, properties: Sequence[Property], tasks: Sequence[Sequence[Property]]
-            ) -> tuple[Layout, bool]:
+def _layout(group: TaskGroupView, properties: Sequence[Property], tasks: Sequence[Sequence[Property]],
+            misfits: list[Misfit]) -> tuple[Layout, bool]:
     """The layout of a group: its own counts, in a job with one group those of the job too; False where its processors
-    are per something that is not said."""
+    are per something that is not said. misfits: gets what does not fit."""
     layout = Layout(nodes=_count(properties, "NodeCount"))
     count = number_of(group.value("TaskCount") or 0)
     layout.tasks = int(count) if count and count > 0 else group.described or None
@@ -235,7 +246,9 @@ def _layout(group: TaskGroupView, properties: Sequence[Property], tasks: Sequenc
     if each and each[0] and all(one == each[0] for one in each):
         layout.cpus = each[0]
     uneven = any(each) and not layout.cpus
-    _distribution(layout, group.first("TaskDistribution"))
+    distribution, why = group.first("TaskDistribution"), None
+    with suppress(LexicalError):            # ``check`` tells of it
+        why = None if distribution is None else spread(layout, distribution)
     for extension in group.get("Extension"):
         said = extension.attributes
         if said.get("name") == "ChunkCount" and said.get("type") == "Scheduler" and extension.text.isdigit():
@@ -243,26 +256,35 @@ def _layout(group: TaskGroupView, properties: Sequence[Property], tasks: Sequenc
     layout.processors, known = _stated(properties, "Processors", layout)
     if layout.processors is None and uneven:
         layout.processors = sum(one or 1 for one in each)
+    if distribution is not None and (why := why or layout.doubt(distribution_of(distribution)[0])):
+        misfits.append((distribution, why))
     return layout, known
 
 
-def _distribution(layout: Layout, p: Property | None) -> None:
-    """What a TaskDistribution says in numbers (section 6.4); a rule says none."""
-    if p is None:
-        return
+def spread(layout: Layout, p: Property) -> str | None:
+    """Take what a TaskDistribution says in numbers into a layout (section 6.4): why it cannot hold beside the counts
+    that are stated, which win over it, else an empty text; None for a rule, which says no numbers.
+
+    Raises LexicalError for a geometry that is malformed.
+    """
     kind, text = distribution_of(p)
     if kind == "Geometry":
-        try:
-            geometry = tuple(map(len, Geometry.parse(text).nodes))
-        except LexicalError:
-            return          # ``check`` tells of it
-        if not layout.misfit(geometry=geometry):
-            layout.geometry = geometry
-    elif text.isascii() and text.isdigit() and int(text):
-        if kind == "TasksPerNode" and not layout.misfit(per_node=int(text)):
-            layout.per_node = int(text)
-        elif kind == "ProcessorsPerTask":
-            layout.cpus = layout.cpus or int(text)
+        geometry = tuple(map(len, Geometry.parse(text).nodes))
+        why = layout.misfit(geometry=geometry)
+        layout.geometry = () if why else geometry
+        return why
+    if kind not in ("TasksPerNode", "ProcessorsPerTask") or not (
+            text.isascii() and text.isdigit() and len(text) <= LIMITS.digits):
+        return None
+    number = int(text)
+    if not number:
+        return f"{kind} is 0"
+    if kind == "ProcessorsPerTask":
+        layout.cpus = layout.cpus or number
+        return ""
+    why = layout.misfit(per_node=number)
+    layout.per_node = None if why else number
+    return why
 
 
 def _whole(of_job: Sequence[Property], parts: Sequence[Part]) -> Layout:

@@ -7,15 +7,22 @@ command must have done its work by now, was not submitted and is begun anew.
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 import psij
+from psij.executors.batch._terms import Search
+from psij.executors.batch.batch_scheduler_executor import BatchSchedulerExecutor
 from sssjob.errors import AccessError
 from sssjob.findings import Findings, Policy
+from sssjob.run.abilities import SubmitsArrays, SubmitsTogether
+from sssjob.run.attempts import changes_of
 from sssjob.run.journal import since
-from sssjob.run.plan import make_plan
+from sssjob.run.plan import Plan, make_plan
+from sssjob.run.seeking import Seeker, can_search
 from sssjob.run.standing import Running, Submission
-from sssjob.run.submitting import LOOK_AGAIN_S, finder
+from sssjob.run.submitting import LOOK_AGAIN_S
 
 if TYPE_CHECKING:
     from sssjob.run.engine import Engine
@@ -31,26 +38,44 @@ class Adopting:
     def __init__(self, engine: Engine) -> None:
         self.engine = engine
         self.unsure: list[tuple[float, Running, int]] = []      # when to look for a part that may have been submitted
+        self._seeker = Seeker(engine.events.put)
+        self._sought: dict[str, list[tuple[Running, int]]] = {}     # by tag: parts that nobody was asked for yet
 
     def fill(self, submission: Submission) -> None:
         """Plan the jobs of a submission that another client has begun, as that client did."""
-        from sssjob.xml.reader import read_document
-
-        entry = submission.entry
-        if entry is None or not any(job.word == "waiting" and not job.plan.parts for job in submission.jobs):
+        if submission.entry is None or not any(
+                job.word == "waiting" and not job.plan.parts for job in submission.jobs):
             return
-        plan = make_plan(read_document(entry.document), Findings(), executor=entry.executor, cwd=entry.directory,
-                         policy=Policy.of(entry.policy) or Policy.REJECT, scripts=entry.folder / "scripts",
-                         backend=submission.executor())
+        plan = self.planned(submission)
         for job, planned in zip(submission.jobs, plan.jobs, strict=True):
             job.plan.parts, job.plan.together, job.plan.eligible = planned.parts, planned.together, planned.eligible
             job.plan.held, job.plan.held_there = planned.held, planned.held_there
+            if job.attempts:
+                changes = changes_of(job.plan.retry, (attempt.clause for attempt in job.attempts))
+                job.plan.parts = plan.again(job.number, changes, len(job.attempts) + 1)
+                job.plan.held_there = False
+
+    def planned(self, submission: Submission) -> Plan:
+        """The plan of a submission; made once, of one that another client has begun."""
+        from sssjob.xml.reader import read_document
+
+        if submission.planned is None:
+            entry = submission.entry
+            assert entry is not None        # else it was begun here, with its plan
+            submission.planned = make_plan(
+                read_document(entry.document), Findings(), executor=entry.executor, cwd=entry.directory,
+                policy=Policy.of(entry.policy) or Policy.REJECT, scripts=entry.folder / "scripts",
+                backend=submission.executor())
+        return submission.planned
 
     def adopt(self, submission: Submission) -> None:
         """Follow what another client has submitted; look for what it may have submitted; go on with the rest."""
         self.fill(submission)
+        self.engine.failing.look_at(submission)
         for job in submission.jobs:
             self.engine.pend(job)
+            if job.ended:
+                self.engine.on_end.resume(job)
             if job.word != "running" or job.ended:
                 continue
             self.engine.starting.took_over(job)
@@ -59,7 +84,9 @@ class Adopting:
                 continue
             for part, seen in enumerate(job.seen):
                 reference = job.references[part]
-                if not seen.final and reference is not None:
+                if part in job.leaving and not seen.final:
+                    self.engine.promised.resume(job, part)
+                elif not seen.final and reference is not None:
                     self._attach(job, part, reference)
                 elif not seen.final:
                     self.look_for(job, part)
@@ -83,7 +110,10 @@ class Adopting:
         self.engine.listen(job, part, made)
         job.parts[part] = made
         try:
-            job.of.executor().attach(made, reference)
+            backend = job.of.executor()
+            if isinstance(backend, BatchSchedulerExecutor):
+                backend.expect(made, job.identity(part))
+            backend.attach(made, reference)
         except psij.SubmitException as error:
             job.parts[part] = None
             self.engine.tell(job, f"cannot be followed: {error}")
@@ -95,45 +125,72 @@ class Adopting:
             self.engine.end_natively(job)
 
     def look_for(self, job: Running, part: int) -> None:
-        """Ask for a part by its tag: it is there and followed, or certainly is not and starts anew, or the question
-        comes again."""
-        reference, tag, find = job.references[part], job.tags[part], finder(job)
-        job.asked = True
-        if job.together and part and reference is None:
-            return                      # known as soon as the first one is
+        """Have a part asked for by its tag, unless it is known: it is there and followed, or certainly is not and
+        starts anew, or the question comes again."""
+        reference, tag = job.references[part], job.sought(part)
         if reference is not None:
             self._attach(job, part, reference)
-            return
-        if find is None or tag is None:
+        elif job.together and part:
+            return                      # known as soon as the first one is
+        elif tag is None or not can_search(job.of.executor()):
+            job.asked = True
             self._lost(job, part, f"{job.of.executor().name} cannot say whether it was submitted")
-            return
-        try:
-            found = find(tag)
-        except psij.SubmitException as error:
-            self.engine.tell(job, str(error))
-            if not error.transient and self._grace_over(job, part):
-                self._lost(job, part, f"{error}, and nothing that it writes was found")
-                return
         else:
-            if found is not None:
-                job.of.note(job, "note", {"text": f"found by its tag {tag}"}, part, job.of.executor().name)
-                self._found(job, part, found)
+            self._sought.setdefault(tag, []).append((job, part))
+
+    def ask(self) -> None:
+        """Ask for all parts that are to be looked for: each executor once for all of its own, and for those that come
+        meanwhile when it has answered. A step of the engine's loop, in which nothing waits for the answers."""
+        asked: dict[int, tuple[psij.JobExecutor, dict[str, bool]]] = {}
+        for tag, parts in self._sought.items():
+            backend = parts[0][0].of.executor()
+            if not self._seeker.is_asking(backend):
+                asked.setdefault(id(backend), (backend, {}))[1][tag] = all(self._grace_over(*one) for one in parts)
+        for backend, over in asked.values():
+            sought = {tag: self._sought.pop(tag) for tag in over}
+            self._seeker.ask(backend, list(over), partial(self._answered, sought, over))
+
+    def _answered(self, sought: Mapping[str, Sequence[tuple[Running, int]]], over: Mapping[str, bool], tag: str,
+                  answer: Search) -> None:
+        """What an executor knows of a tag. over: whether the jobs must have been there when it was asked for."""
+        for job, part in sought[tag]:
+            settled = job.ended or job.word != "running" or part >= len(job.tags) or job.sought(part) != tag
+            if not settled and job.references[part] is None:
+                self._take_answer(job, part, over, tag, answer)
+
+    def _take_answer(self, job: Running, part: int, over: Mapping[str, bool], tag: str, answer: Search) -> None:
+        job.asked = True
+        found, silence = answer.found.get(tag), answer.silence
+        if found is not None:
+            job.of.note(job, "note", {"text": f"found by its tag {tag}"}, part, job.of.executor().name)
+            self._found(job, part, found)
+            return
+        if silence is not None:
+            self.engine.tell(job, str(silence))
+            if not silence.transient and over[tag]:
+                self._lost(job, part, f"{silence}, and nothing that it writes was found")
                 return
-            if getattr(job.of.executor(), "records", None) is not None and since(job.intents[part]) is None:
-                self._lost(job, part, "the machine was started anew, and nobody knows whether it had begun")
-                return
-            if self._grace_over(job, part):
-                self._anew(job, part)
-                return
+        elif getattr(job.of.executor(), "records", None) is not None and since(job.intents[part]) is None:
+            self._lost(job, part, "the machine was started anew, and nobody knows whether it had begun")
+            return
+        elif over[tag]:
+            self._anew(job, part)
+            return
         job.parts[part] = None
         self.doubt(job, part)
 
     def _found(self, job: Running, part: int, reference: str) -> None:
         """A part, and with the first of several that are one native job all of them."""
         parts = [(part, reference)]
+        array = job.intents[part].get("array")
+        if array is not None:
+            backend = job.of.executor()
+            assert isinstance(backend, SubmitsArrays)
+            parts = [(part, backend.element_id(reference, int(array["number"])))]
         if job.together:
-            part_id = job.of.executor().part_id  # type: ignore[attr-defined]
-            parts = [(n, part_id(reference, n)) for n in range(len(job.seen))]
+            backend = job.of.executor()
+            assert isinstance(backend, SubmitsTogether)
+            parts = [(n, backend.part_id(reference, n)) for n in range(len(job.seen))]
         for n, one in parts:
             self.engine.submitting.known(job, n, one.partition("@")[0], one)
             self._attach(job, n, one)
@@ -149,7 +206,7 @@ class Adopting:
 
     def _anew(self, job: Running, part: int) -> None:
         """A part that another client meant to submit and did not."""
-        text = f"nothing bears the tag {job.tags[part]}: it was not submitted"
+        text = f"nothing bears the tag {job.sought(part)}: it was not submitted"
         if job.cancel:
             job.of.note(job, "note", {"text": text}, part, job.of.executor().name)
             status = psij.JobStatus(psij.JobState.CANCELED, message="on request before it was started",
@@ -157,9 +214,9 @@ class Adopting:
             self.engine.tell_status(job, part, status)
             return
         if len(job.seen) == 1 or job.together:
-            job.of.note(job, "unsent", {"text": text}, part, job.of.executor().name)
             self.engine.starting.left(job)
             job.forget()
+            job.of.note(job, "unsent", {"text": text}, part, job.of.executor().name)
             self.fill(job.of)
             self.engine.pend(job)
             return

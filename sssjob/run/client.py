@@ -7,30 +7,45 @@ and starts what has waited for them. For the executor ``local`` it is a process 
 
 from __future__ import annotations
 
+import math
 import shutil
 import socket
-from collections.abc import Callable, Iterable, Sequence
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field
+from functools import cache, partial
 from pathlib import Path
 from secrets import token_hex
+from typing import TYPE_CHECKING, Any
 
 import psij
 from psij.executors.batch.batch_scheduler_executor import BatchSchedulerExecutor
 from psij.executors.local import LocalJobExecutor
+from sssjob.conversion.settings import Settings
 from sssjob.document.element import new_property
 from sssjob.document.model import Document, Job
-from sssjob.errors import UsageError
+from sssjob.document.sweeps import expand
+from sssjob.errors import AccessError, UsageError
 from sssjob.findings import Findings, Policy
+from sssjob.run.caps import Caps, caps_of
+from sssjob.run.configuring import config_of, following, load_settings, pin
 from sssjob.run.engine import Engine
-from sssjob.run.journal import Entry, Event, Journal, Row, make_folder
+from sssjob.run.journal import Entry, Event, Journal, Row
 from sssjob.run.keeper import keep
+from sssjob.run.listing import details_of
+from sssjob.run.on_end import Hook, promise_all
+from sssjob.run.placing import ASK_AGAIN_S, cluster_of, place, unplaced, way_of
 from sssjob.run.plan import Plan, make_plan
 from sssjob.run.progress import Progress
 from sssjob.run.running import executor_of, run
 from sssjob.run.standing import JobOutcome, Outcome, Running, Submission, ended_record, load
+from sssjob.run.storage import is_full, make_folder
 from sssjob.run.submitting import RETRIES
 from sssjob.xml.writer import write_document
+
+if TYPE_CHECKING:
+    from sssjob.run.refreshing import Refreshed
 
 __all__ = ["LOOK_S", "Client", "backend_of"]
 
@@ -58,62 +73,95 @@ def _durable(executor: psij.JobExecutor, folder: Path) -> psij.JobExecutor:
 
 @dataclass(slots=True)
 class Client:
-    """One client. config: of executors, the default ones when None. findings: what is to be told. retries: further
-    tries of a submission that failed for a reason that may pass."""
+    """One client. config: of all executors; without it that of the settings, for each executor. findings: what is
+    to be told. retries: further tries of a submission that failed for a reason that may pass. max_queued: the most jobs
+    of each submission in flight, from now on; None: as it was said before, or as many as there are."""
 
     journal: Journal
     findings: Findings = field(default_factory=Findings)
     progress: Progress = field(default_factory=lambda: Progress(shown=False))
     config: psij.JobExecutorConfig | None = None
+    settings: Settings | None = None
     retries: int = RETRIES
+    max_queued: int | None = None
     stopped: str | None = None      # the signal that ended a wait
+    elsewhere: dict[int, str] = field(default_factory=dict)     # submissions on another cluster: number -> which
+    unsaid: set[int] = field(default_factory=set)               # those of which nobody says whether they are
+    _clusters: dict[str, tuple[float, str | None]] = field(default_factory=dict)    # by executor: until when, which
     _backends: dict[str, psij.JobExecutor] = field(default_factory=dict)
+    _looked: dict[int, float] = field(default_factory=dict)     # by number: until when tags are not sought again
 
     def submit(self, document: Document, executor: str, *, policy: Policy = Policy.REJECT, cwd: Path | None = None,
-               planned: Callable[[Findings], bool] | None = None) -> Submission | None:
+               planned: Callable[[Findings], bool] | None = None, request: str | None = None,
+               on_end: Sequence[Hook] = ()) -> Submission | None:
         """Write a document into the journal and submit what can be submitted; None where findings reject it.
 
-        Parts that are refused have failed when this returns. Raises UsageError, AccessError; then nothing was
-        submitted.
+        Parts that are refused have failed when this returns. request: what its user calls this; the same once more
+        gives the submission that was made first, and goes on with it. on_end: what any client does for each job when it
+        has ended. Raises UsageError, also for another document under a request that was made, and AccessError; then
+        nothing was submitted.
         """
-        backend = executor_of(executor, copy(self.config))
+        document = expand(document, self.findings)
+        text = "" if request is None else write_document(document, findings=Findings())
+        if request is not None and (made := self.journal.requested(request)) is not None:
+            return self._once_more(made, text, executor)
+        backend = executor_of(executor, self._config(executor))
         token = token_hex(8)
         folder = self.journal.folder(token)
         make_folder(folder)
         try:
+            pin(folder, self._stated(executor))
             plan = make_plan(document, self.findings, executor=executor.lower(), cwd=cwd, policy=policy,
                              scripts=folder / "scripts", follower=_WAITER, backend=backend, known=self._known)
             if self.findings.rejected or not (planned is None or planned(self.findings)):
                 shutil.rmtree(folder, ignore_errors=True)
                 return None
-            entry = self._enter(token, document, plan, executor, cwd, policy)
+            entry = self._enter(token, document, plan, executor, cwd, policy, backend, on_end, request)
         except BaseException:
             shutil.rmtree(folder, ignore_errors=True)
             raise
+        if entry.token != token:        # another process was quicker with the same request
+            shutil.rmtree(folder, ignore_errors=True)
+            return self._once_more(entry, text, executor)
         if entry.executor in _KEPT:
+            entry.flush()
             keep(entry)
             return self._load(entry)
-        submission = Submission(document, lambda: self._backend(entry), entry, time=entry.time)
+        submission = Submission(document, cache(lambda: self._backend(entry)), entry, time=entry.time)
         submission.take_plan(plan)
+        submission.promise(on_end)
         submission.begin()
+        submission.cap = self.max_queued
         submission.owned = entry.take()
         mine = [submission, *self._stalled(entry)]
         connected = self._connected(mine)
         others = connected[len(mine):]          # a resource manager is told to wait only for what is known to be alive
-        self._follow(connected, lambda engine: engine.answered_for(others), LOOK_S if others else None,
-                     pace=_PACE_S if others else None)
+        self._follow(connected, lambda engine: engine.answered(others), LOOK_S if others else None,
+                      pace=_PACE_S if others else None, brief=False)
+        return submission
+
+    def _once_more(self, entry: Entry, text: str, executor: str) -> Submission:
+        """A submission that was made by an earlier request of the same name, as it stands; what is still to be
+        submitted of it is. Raises UsageError where that request was for something else."""
+        if (entry.document, entry.executor) != (text, executor.lower()):
+            raise UsageError(f"the token is that of @{entry.number}, which is another document or for another executor")
+        submission = self._load(entry)
+        self._set_cap(submission)
+        if self.own(submission):
+            self._follow(self._connected([submission]), Engine.answered, LOOK_S, pace=_PACE_S, brief=False)
         return submission
 
     def run(self, document: Document, executor: str = _LOCAL, *, timeout: float | None = None, resume: bool = False,
             policy: Policy = Policy.REJECT, cwd: Path | None = None,
-            planned: Callable[[Findings], bool] | None = None) -> Outcome:
+            planned: Callable[[Findings], bool] | None = None, on_end: Sequence[Hook] = ()) -> Outcome:
         """Run a document to its end, written into the journal; as ``sssjob.run.run`` otherwise."""
         token = token_hex(8)
-        backend = _durable(executor_of(executor, copy(self.config)), self.journal.folder(token))
+        backend = _durable(executor_of(executor, self._config(executor)), self.journal.folder(token))
         make_folder(self.journal.folder(token))
+        pin(self.journal.folder(token), self._stated(executor))
 
         def enter(document: Document, plan: Plan) -> Entry:
-            entry = self._enter(token, document, plan, executor, cwd, policy)
+            entry = self._enter(token, document, plan, executor, cwd, policy, backend, on_end)
             entry.take()
             return entry
 
@@ -121,7 +169,8 @@ class Client:
             return run(document, executor, findings=self.findings, progress=self.progress, timeout=timeout,
                        resume=resume, cwd=cwd, policy=policy, planned=planned, enter=enter, backend=backend,
                        scripts=self.journal.folder(token) / "scripts", retries=self.retries, known=self._known,
-                       beside=lambda submission: self._connected([submission])[1:])
+                       beside=lambda submission: self._connected([submission])[1:], max_queued=self.max_queued,
+                       caps=self.caps(), on_end=on_end)
         finally:
             folder = self.journal.folder(token)
             if not (folder / "lease").exists():         # it was never begun
@@ -129,8 +178,10 @@ class Client:
 
     def attach(self, executor: str, native_id: str) -> Submission:
         """Take a job that was submitted elsewhere into the journal, and look how it stands."""
-        executor_of(executor, copy(self.config))
-        known = [r for r in self.journal.rows() if r.executor == executor.lower() and r.native_id == native_id]
+        backend = executor_of(executor, self._config(executor))
+        cluster = cluster_of(backend)
+        known = [r for r in self.journal.rows() if r.executor == executor.lower() and r.native_id == native_id
+                 and r.cluster == cluster]
         if known and known[-1].outcome is None:
             return self.look([self.journal.entry(known[-1].submission)])[0][0]
         job = Job()
@@ -139,7 +190,7 @@ class Client:
         row = Row(0, 0, native_id, None, native_id, executor=executor.lower())
         data = {"native_id": native_id.partition("@")[0], "reference": native_id}
         entry = self.journal.add(token_hex(8), executor.lower(), write_document(document), Path.cwd(), "Reject", None,
-                                 [row], [Event(0, "native", "user", data)])
+                                 [row], [Event(0, "native", "user", data), *unplaced(backend, cluster)], cluster)
         return self.look([entry])[0][0]
 
     def standing(self, entry: Entry) -> Submission:
@@ -152,20 +203,35 @@ class Client:
         submissions = [self._load(entry) for entry in entries]
         for submission in submissions:
             self.own(submission)
-        return submissions, self._follow(self._connected(submissions), Engine.answered,
-                                         LOOK_S if seconds is None else seconds, pace=_PACE_S)
+        answered = self._follow(self._connected(submissions), Engine.answered, LOOK_S if seconds is None else seconds,
+                                pace=_PACE_S)
+        return submissions, answered and not self.unsaid
 
-    def wait(self, names: Sequence[str], seconds: float | None = None) -> tuple[list[Running], bool]:
+    def wait(self, names: Sequence[str], seconds: float | None = None,
+             on_end: Sequence[Hook] = ()) -> tuple[list[Running], bool]:
         """The jobs of these names, and whether all of them have ended; the submissions that they belong to are run on.
 
-        seconds: the longest to wait.
+        seconds: the longest to wait. on_end: what is done for each of them when it has ended, if that was not promised
+        before; by any client.
         """
         submissions, jobs = self._named(names)
+        for job in jobs if on_end else ():
+            self._promise(job, on_end)
         for submission in submissions:
+            self._set_cap(submission)
             self.own(submission)
-        done = self._follow(self._connected(submissions), lambda engine: all(job.ended for job in jobs), seconds,
-                            take_over=True)
-        return jobs, done
+        self._follow(self._connected(submissions), lambda engine: all(
+            self._is_left(job) or (job.ended and (not on_end or all(hook.waits for hook in job.hooks.values())))
+            for job in jobs), seconds, take_over=True)
+        return jobs, all(job.ended for job in jobs)
+
+    def _promise(self, job: Running, hooks: Sequence[Hook]) -> None:
+        entry = job.of.entry
+        assert entry is not None
+        fresh = [hook for hook in hooks if hook.id not in job.hooks]
+        if fresh and not job.plan.keep:
+            entry.reopen([Event(job.number, "on-end", "user", hook.promise()) for hook in fresh])
+            promise_all([job], fresh)
 
     def cancel(self, names: Sequence[str], seconds: float | None = None) -> tuple[list[Running], bool]:
         """Ask for the end of jobs, whoever looks after them. Returns them, and whether all have ended meanwhile.
@@ -178,6 +244,64 @@ class Client:
             entry.flush(*(Event(row.job, "cancel", "user", {}) for row in rows
                           if row.submission == number and row.outcome is None))
         return self.wait(names, LOOK_S if seconds is None else seconds)
+
+    def ask(self, wish: str, names: Sequence[str], seconds: float | None = None) -> list[Running]:
+        """Ask that jobs be held, released or run again, whoever looks after them. wish: hold, release or rerun.
+
+        Returns them, with what became of it in their ``answers``, as far as that was known in time. Of jobs that had
+        ended nothing was asked. seconds: the longest to wait for the answers (20).
+        """
+        rows = [row for name in names for row in self.journal.find(name)]
+        for number in dict.fromkeys(row.submission for row in rows):
+            self.journal.entry(number).flush(*(Event(row.job, wish, "user", {}) for row in rows
+                                               if row.submission == number and row.outcome is None))
+        submissions, jobs = self._named(names)
+        had_ended = {row.key for row in rows if row.outcome is not None}
+        for job in jobs:
+            if job.row.key in had_ended:
+                job.answers.pop(wish, None)     # of an earlier wish
+        for submission in submissions:
+            self.own(submission)
+        self._follow(self._connected(submissions),
+                     lambda engine: all(not job.wishes or self._is_left(job) for job in jobs),
+                     LOOK_S if seconds is None else seconds, take_over=True)
+        return jobs
+
+    def again(self, number: int, jobs: Sequence[int], on_end: Sequence[Hook] = ()) -> list[Submission]:
+        """Submit jobs of a submission once more that have ended, as ``submit`` does; the new submissions.
+
+        jobs: their places. on_end: what is done for each job when it has ended, besides what was promised for the end
+        of each of the earlier ones. What a rejecting finding keeps back is not among them. Raises UsageError,
+        AccessError.
+        """
+        from sssjob.run.again import again
+
+        entry = self.journal.entry(number)
+        earlier = self._load(entry)
+        chosen = [earlier.jobs[n] for n in jobs]
+        promised = [hook for hook in chosen[0].hooks.values() if all(hook.id in job.hooks for job in chosen)]
+        hooks = list({hook.id: hook for hook in (*promised, *on_end)}.values())
+        submissions = []
+        for document in again(earlier, chosen):
+            submission = self.submit(document, entry.executor, policy=Policy.of(entry.policy) or Policy.REJECT,
+                                     cwd=entry.directory, on_end=hooks)
+            if submission is not None:
+                submissions.append(submission)
+        return submissions
+
+    def refresh(self, names: Sequence[str], since: float | None = None) -> Refreshed:
+        """Ask accounting for what it had not told of jobs when they ended; of all jobs where there are no names.
+
+        since: seconds since the epoch; ends that were learnt before it are left alone.
+        """
+        from sssjob.run.refreshing import refresh
+
+        rows = [row for name in names for row in self.journal.find(name)] if names else self.journal.ended_since(since)
+        return refresh(self, rows, since, every=bool(names))
+
+    def key(self, entry: Entry) -> str:
+        """Names the executor of a submission: that of another one with the same key is the same."""
+        return _key(entry)
 
     def kept(self, entry: Entry) -> list[Submission]:
         """A submission of which we hold the lease, and those whose jobs its jobs depend on."""
@@ -193,17 +317,32 @@ class Client:
         return list(loaded.values()), [loaded[number].jobs[job] for number, job in places]
 
     def _load(self, entry: Entry) -> Submission:
-        return load(entry, lambda: self._backend(entry))
+        return load(entry, cache(lambda: self._backend(entry)))
 
     def _backend(self, entry: Entry) -> psij.JobExecutor:
-        key = _key(entry)
+        key = f"{_key(entry)} {sorted(following(entry.folder, self._stated(entry.executor)).items())}"
         if key not in self._backends:
-            self._backends[key] = backend_of(entry, self.config)
+            self._backends[key] = backend_of(entry, self._config(entry.executor, entry.folder))
         return self._backends[key]
 
-    def _enter(self, token: str, document: Document, plan: Plan, executor: str, cwd: Path | None,
-               policy: Policy) -> Entry:
-        """Write a plan down."""
+    def caps(self) -> Caps:
+        """How many jobs of an executor, or of all, may be in flight."""
+        return caps_of(load_settings() if self.settings is None else self.settings)
+
+    def _stated(self, executor: str) -> dict[str, Any]:
+        return {} if self.settings is None else self.settings.stated(executor)
+
+    def _config(self, executor: str, folder: Path | None = None) -> psij.JobExecutorConfig | None:
+        """The configuration of an executor. folder: of a submission that is followed."""
+        if self.config is not None:
+            return copy(self.config)
+        stated = self._stated(executor)
+        return config_of(executor, stated if folder is None else following(folder, stated))
+
+    def _enter(self, token: str, document: Document, plan: Plan, executor: str, cwd: Path | None, policy: Policy,
+               backend: psij.JobExecutor, on_end: Sequence[Hook], request: str | None = None) -> Entry:
+        """Write a plan down. backend: to which its jobs will be submitted."""
+        cluster = cluster_of(backend)
         jobs = Submission(document, lambda: executor_of(executor))
         jobs.take_plan(plan)
         rows = []
@@ -216,12 +355,36 @@ class Client:
         first += [Event(job.number, "held", "sssjob", {}) for job in jobs.jobs if job.plan.held and not job.plan.keep]
         first += [Event(job.number, "after", "sssjob", {"need": need, "keys": keys})
                   for job in jobs.jobs for need, keys in job.outside.items()]
+        first += unplaced(backend, cluster)
+        first += [self._cap()] if self.max_queued is not None else []
+        first += [Event(job.number, "on-end", "user", hook.promise()) for job in jobs.jobs for hook in on_end
+                  if not job.plan.keep]
         group = next((str(g.value("Id")) for g in document.groups() if g.value("Id") is not None), None)
         text = write_document(document, findings=Findings())
-        return self.journal.add(token, executor.lower(), text, cwd or Path.cwd(), policy.value, group, rows, first)
+        entry = self.journal.add(token, executor.lower(), text, cwd or Path.cwd(), policy.value, group, rows, first,
+                                 cluster, request)
+        entry.asked_until = time.monotonic() + ASK_AGAIN_S
+        if entry.token == token:
+            entry.way = None if cluster is not None else way_of(backend)
+            for job in jobs.jobs:
+                entry.detail(job.number, partial(details_of, job))
+        return entry
 
-    def _known(self, name: str) -> list[str]:
-        """Keys of the jobs in the journal that an id in a document means."""
+    def _cap(self) -> Event:
+        """What keeps the cap of a submission."""
+        return Event(0, "cap", "user", {"most": self.max_queued})
+
+    def _set_cap(self, submission: Submission) -> None:
+        """Have the cap that is stated now hold for a submission that an earlier client made."""
+        stated = self.max_queued is not None and self.max_queued != submission.cap
+        if stated and submission.entry is not None and not submission.ended:
+            submission.entry.flush(self._cap())
+            submission.cap = self.max_queued
+
+    def _known(self, name: str, by_name: bool = False) -> list[str]:
+        """Keys of the jobs in the journal that an id in a document means, or a Name."""
+        if by_name:
+            return [row.key for row in self.journal.named(name)]
         if name.startswith("@"):
             return []
         try:
@@ -245,13 +408,30 @@ class Client:
                     self.own(other)
                     rest.append(other)
                 submission.outside[key] = found[int(number)].jobs[int(job) - 1]
+        rest += self._rivals(found)
         return rest
 
+    def _rivals(self, found: Mapping[int, Submission]) -> list[Submission]:
+        """Submissions, beside those that were found, whose jobs count against the user's own caps and that nobody looks
+        after, so that nobody would know when they end."""
+        caps = self.caps()
+        waiting = {s.entry.executor for s in found.values() if s.entry is not None
+                   and any(job.word == "waiting" for job in s.jobs)}
+        if not waiting or (caps.of_all is None and all(caps.of(name) is None for name in waiting)):
+            return []
+        numbers = dict.fromkeys(row.submission for row in self.journal.rows(ended=False)
+                                if row.submission not in found and row.native_id is not None
+                                and (caps.of_all is not None or row.executor in waiting))
+        rivals = [self._load(self.journal.entry(number)) for number in numbers]
+        return [submission for submission in rivals if self.own(submission)]
+
     def _stalled(self, but: Entry) -> list[Submission]:
-        """Other submissions of which jobs wait to be submitted and nobody looks after."""
+        """Other submissions that nobody looks after: of this executor those of which jobs wait to be submitted, of all
+        those for whose ends something is still to be done, which needs no resource manager."""
         numbers = dict.fromkeys(r.submission for r in self.journal.rows(ended=False)
                                 if r.submission != but.number and r.executor == but.executor and r.native_id is None)
-        found = [self._load(self.journal.entry(number)) for number in numbers]
+        here = [entry for number in numbers if (entry := self.journal.entry(number)).cluster == but.cluster]
+        found = [self._load(entry) for entry in (*here, *map(self.journal.entry, self.journal.unkept()))]
         for submission in found:
             self.own(submission)
         return [submission for submission in found if submission.owned]
@@ -260,14 +440,20 @@ class Client:
         """Look after a submission, unless another client does; see that one does, on this machine."""
         entry = submission.entry
         assert entry is not None
-        if submission.ended or not self._can_run(submission, entry):
+        if submission.kept or not (submission.ended or self._can_run(submission, entry)):
             return False
-        if entry.executor in _KEPT:
+        if entry.executor in _KEPT and not submission.ended:
             if not entry.held() and entry.ended is None:
                 keep(entry)
             submission.catch_up()
             return False
-        submission.owned = entry.take()
+        try:
+            submission.owned = entry.take()
+        except AccessError as error:
+            if not is_full(error):
+                raise
+            self.findings.add("SSS602", f"@{entry.number}", f"{error}; nothing is done for its jobs meanwhile",
+                              severity="warning")
         if submission.owned:
             submission.owned = False
             submission.catch_up()       # what the one before us wrote last
@@ -283,12 +469,82 @@ class Client:
         except UsageError as error:
             self.findings.add("SSS602", f"@{entry.number}", f"@{entry.number}: {error}", severity="warning")
             return False
-        return True
+        return self.is_here(entry)
+
+    def is_here(self, entry: Entry) -> bool:
+        """Whether the jobs of a submission are on the cluster that this client talks to, as far as that is known."""
+        if entry.executor in _KEPT:
+            return True
+        if entry.cluster is None and entry.way is not None:
+            entry.cluster = self.journal.entry(entry.number).cluster        # another client may know it by now
+            return self._is_here(entry) if entry.cluster is not None else self._is_unplaced_here(entry)
+        return entry.cluster is None or self._is_here(entry)
+
+    def _is_here(self, entry: Entry) -> bool:
+        """Whether the jobs of a submission are on the cluster that this client talks to; told where they are not."""
+        here = self._here(entry)
+        if here is None:
+            self.unsaid.add(entry.number)
+            return False
+        self.unsaid.discard(entry.number)
+        if here == entry.cluster:
+            self.elsewhere.pop(entry.number, None)
+            return True
+        self._leave(entry, f"is on the cluster {entry.cluster}; this is {here}. Its jobs are left alone here, and "
+                           "shown as they were last")
+        return False
+
+    def _is_unplaced_here(self, entry: Entry) -> bool:
+        """The same of a submission whose cluster did not say which one it is: reached by the same way it is the same
+        one, and where a job bears a tag of it, it is there. That none does is no evidence of anything."""
+        backend = self._backend(entry)
+        if entry.way == way_of(backend):
+            place(entry, backend)
+            return True
+        if self._looked.get(entry.number, -math.inf) > time.monotonic():
+            return False
+        tags = [event.data["tag"] for event in entry.events() if event.kind == "intent"]
+        try:
+            found = bool(tags) and isinstance(backend, BatchSchedulerExecutor) and backend.shows_any(tags)
+        except psij.SubmitException:
+            self.unsaid.add(entry.number)
+            return False
+        self.unsaid.discard(entry.number)
+        if found:
+            place(entry, backend)
+            self.elsewhere.pop(entry.number, None)
+            return True
+        self._looked[entry.number] = time.monotonic() + ASK_AGAIN_S
+        self._leave(entry, f"was submitted on {entry.host} while its resource manager did not say which cluster it is, "
+                           "and no job of it is known here. Its jobs are left alone until a client there looks")
+        return False
+
+    def _here(self, entry: Entry) -> str | None:
+        """The cluster that this client talks to; None where nobody says it now."""
+        until, here = self._clusters.get(entry.executor, (0.0, None))
+        if until <= time.monotonic():
+            here = cluster_of(self._backend(entry))
+            until = math.inf if here is not None else time.monotonic() + ASK_AGAIN_S
+            self._clusters[entry.executor] = until, here
+        return here
+
+    def _leave(self, entry: Entry, why: str) -> None:
+        """Tell, once, that the jobs of a submission are not here."""
+        if entry.number not in self.elsewhere:
+            self.elsewhere[entry.number] = entry.cluster or ""
+            self.findings.add("SSS602", f"@{entry.number}", f"@{entry.number} {why}", severity="warning")
+
+    def _is_left(self, job: Running) -> bool:
+        """Whether a job is on another cluster, and no client looks after it there."""
+        entry = job.of.entry
+        return entry is not None and entry.number in self.elsewhere and not entry.held()
 
     def _follow(self, submissions: list[Submission], done: Callable[[Engine], bool], seconds: float | None = None,
-                take_over: bool = False, pace: float | None = None) -> bool:
+                take_over: bool = False, pace: float | None = None, brief: bool = True) -> bool:
+        """Have an engine follow submissions until all is done or the time is up. brief: then nothing more is submitted
+        either, and the next client goes on; all jobs of a document that is being submitted are."""
         engine = Engine(submissions, self.findings, self.progress, seconds, self.own if take_over else None,
-                        self.retries)
+                        self.retries, brief, self.caps())
         engine.pace = engine.pace if pace is None else pace
         try:
             return engine.follow(lambda: done(engine))

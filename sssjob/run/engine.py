@@ -5,8 +5,8 @@ thread only. Nothing is polled: the thread sleeps until an event, the start time
 there is a journal, what is done and learnt is written there, intents before anything is submitted, and once a second
 the thread looks for what other clients have written.
 
-What may start is decided in ``starting`` and submitted in ``submitting``, jobs that another client has begun are taken
-over in ``adopting``.
+What may start is decided in ``starting`` and submitted in ``submitting``, elements of arrays together (``arrays``);
+jobs that another client has begun are taken over in ``adopting``.
 """
 
 from __future__ import annotations
@@ -18,18 +18,29 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 import psij
+from psij.job import JobNewsCallback
 from sssjob.errors import AccessError
 from sssjob.findings import Findings
 from sssjob.run import facts
+from sssjob.run.abilities import Tidies
 from sssjob.run.adopting import Adopting
-from sssjob.run.evidence import tell
+from sssjob.run.arrays import Arrays
+from sssjob.run.caps import Caps
+from sssjob.run.ending import Ending
+from sssjob.run.evidence import LEFT_OUT, tell
+from sssjob.run.failing import Failing
 from sssjob.run.gates import Gates
+from sssjob.run.on_end import Done, OnEnd
 from sssjob.run.plan import Need
 from sssjob.run.progress import Progress
+from sssjob.run.room import Room
 from sssjob.run.signals import RELEASE, STOPS, interrupts
-from sssjob.run.standing import JobOutcome, Outcome, Running, Submission, Word, exit_code
+from sssjob.run.silence import listen
+from sssjob.run.staging import Promised, Step
+from sssjob.run.standing import JobOutcome, Outcome, Running, Submission, exit_code
 from sssjob.run.starting import MOST_NATIVE, Starting
 from sssjob.run.submitting import RETRIES, Submitting
+from sssjob.run.wishes import Wishes
 
 __all__ = ["Engine"]
 
@@ -38,8 +49,11 @@ _WRITE_S: Final = 0.05          # between two writings while jobs are submitted
 _TICK_S: Final = 1.0            # between looks at what other clients have written
 _GRACE: Final = 10.0            # seconds for cancelled jobs to end before we stop waiting for them
 _NEVER_RAN: Final = frozenset(("dependency", "launch"))     # reasons of a job that its dependency may have ended
-#: Place of the job, its part, the status, and the tag of what it was submitted as (None: it never was).
-Event = tuple[int, int, psij.JobStatus, str | None]
+#: Place of the job, its part, the status or what was done with its files or for its end, and the tag of what it was
+#: submitted as (None: no executor says so).
+Event = tuple[int, int, psij.JobStatus | Step | Done, str | None]
+#: What may come: news of a job, a signal, or what is to be done with an answer that was waited for.
+AnyEvent = Event | str | Callable[[], None]
 
 
 class Engine:
@@ -47,25 +61,33 @@ class Engine:
 
     Those that are not owned belong to other clients: what these write is taken over, and when one is gone so are its
     submissions, if ``take_over`` allows that. retries: how often a submission is tried again that failed for reasons
-    that may pass.
+    that may pass. brief: when the time is up nothing more is submitted.
     """
 
     def __init__(self, submissions: Sequence[Submission], findings: Findings, progress: Progress,
                  timeout: float | None = None, take_over: Callable[[Submission], bool] | None = None,
-                 retries: int = RETRIES) -> None:
+                 retries: int = RETRIES, brief: bool = False, caps: Caps | None = None) -> None:
         self.submissions, self.findings, self.progress = submissions, findings, progress
-        self.take_over = take_over
+        self.take_over, self.brief = take_over, brief
         self.jobs = [job for s in submissions for job in s.jobs]
         self.place = {id(job): n for n, job in enumerate(self.jobs)}
         self.open = {id(s): sum(not job.ended for job in s.jobs) for s in submissions}
         self.gates = Gates(self.jobs)
         self.pending = deque(range(len(self.jobs)))     # jobs for which something may have been decided
+        self.events: queue.SimpleQueue[AnyEvent] = queue.SimpleQueue()
+        self.room = Room(self, self._elsewhere, Caps() if caps is None else caps)
+        self.arrays = Arrays(self)
         self.starting = Starting(self)
         self.submitting = Submitting(self, retries)
         self.adopting = Adopting(self)
-        self.events: queue.SimpleQueue[Event | str] = queue.SimpleQueue()
+        self.wishes = Wishes(self)
+        self.failing = Failing(self)
+        self.promised = Promised(self)
+        self.ending = Ending(self)
+        self.on_end = OnEnd(self)
         self.deadline = None if timeout is None else time.monotonic() + timeout
         self.unclean: list[Running] = []        # ended, and perhaps not in the journal yet
+        self.aside: list[tuple[Running, psij.Job]] = []     # of attempts that are over; the same
         self.shared = any(s.entry is not None for s in submissions)
         self.looked = self.written = time.monotonic()
         self.stopped: str | None = None         # why everything was cancelled
@@ -73,13 +95,16 @@ class Engine:
         self.leaves = False                     # jobs go on when a signal comes
         self.pace = _LONGEST_WAIT               # seconds between two looks at whether all is done
         self.told: set[str] = set()             # what cannot be written, told once
-        self.looked_again = False
+        self.came: dict[tuple[int, int], psij.JobStatus] = {}   # by place and part, the last one that a callback told
         progress.total = len(self.jobs)
+        several = len(submissions) > 1      # two of their jobs may have one label
+        self.names = {id(job): f"{job.row.key} {job.plan.label}" if several else job.plan.label for job in self.jobs}
 
     # -- to the end, or for a while
     def run(self) -> Outcome:
         """The jobs of the first submission, to their ends; the others are those that they depend on."""
         main = self.submissions[0]
+        self._show_all()
         self._begin(main)
         try:
             self._follow(main)
@@ -87,7 +112,8 @@ class Engine:
             self._stop(main, "internal error")
             raise
         finally:
-            self.write()
+            self._warn_all()
+            self._leave()
             self.progress.close()
             document = main.result()
         code, origin = exit_code(main.jobs)
@@ -99,19 +125,26 @@ class Engine:
         """Start what can be started and follow what runs until all is done, the time is up or a signal comes, which
         ``stopped`` tells; nothing is cancelled. Returns whether it is done."""
         self.leaves = True
+        self._show_all()
         try:
             for submission in self.submissions:
                 if submission.owned:
                     self.adopting.adopt(submission)
+                    self._take_wishes(submission)
             with interrupts(self.events, self.signals, release=True, once=True):
                 while True:
+                    self.wishes.carry_out()
                     self.starting.start_ready()
+                    self.adopting.ask()
+                    self.ending.carry_out()
                     self._take_all()
-                    if done() or self.stopped is not None:
+                    if (done() and self.on_end.idle) or self.stopped is not None:
                         return self.stopped is None
                     event = self._next()
                     if isinstance(event, tuple):
                         self._take(*event)
+                    elif callable(event):
+                        event()
                     elif event == RELEASE:
                         self._release_all()
                     elif event is not None:
@@ -119,43 +152,57 @@ class Engine:
                     elif self.deadline is not None and time.monotonic() >= self.deadline:
                         return done()
         finally:
-            self.write()
+            self._warn_all()
+            self._leave()
             self.progress.close()
+
+    def _leave(self) -> None:
+        """Have nothing go on behind the back of the next client, and write down what was done."""
+        self.promised.leave()
+        self.on_end.leave()
+        kept: list[AnyEvent] = []
+        while not self.events.empty():
+            event = self.events.get()
+            if isinstance(event, tuple) and isinstance(event[2], Step | Done):
+                self._take(*event)
+            else:
+                kept.append(event)
+        for event in kept:
+            self.events.put(event)
+        self.write()
+
+    @property
+    def in_time(self) -> bool:
+        """Whether more jobs may be submitted."""
+        return not self.brief or self.deadline is None or time.monotonic() < self.deadline
 
     @property
     def idle(self) -> bool:
         """Whether nothing is to be done or taken in just now."""
-        return not self.pending and not self.submitting.later and self.events.empty()
+        return not (self.pending or self.submitting.later or self.wishes.due) and self.events.empty() and (
+            self.on_end.idle)
 
     def answered(self, of: Sequence[Submission] | None = None) -> bool:
         """Whether the executors have said how all jobs stand that this process follows. of: those of these only."""
         jobs = self.jobs if of is None else [job for submission in of for job in submission.jobs]
-        return self.idle and all(self._heard(job, part) for job in jobs
+        return self.idle and all(self.heard(job, part) for job in jobs
                                  if job.of.owned and job.word == "running" and not job.ended
                                  for part in range(len(job.seen)))
 
-    def answered_for(self, of: Sequence[Submission]) -> bool:
-        """The same of these, and what waits has been looked at since.
-
-        An executor knows how a job stands a moment before its callback is here.
-        """
-        if not self.answered(of):
-            return False
-        if of and not self.looked_again:
-            self.looked_again = True
-            for job in self.jobs:
-                if job.word == "waiting":
-                    self.pend(job)
-        return self.idle
-
-    def _heard(self, job: Running, part: int) -> bool:
+    def heard(self, job: Running, part: int) -> bool:
+        """Whether the executor has said how a part stands since this process follows it, and its callback has come."""
+        if part in job.leaving and not job.seen[part].final:
+            return self.promised.waits(job, part)
         made, status = job.parts[part], job.seen[part].status
         if made is None:
             return job.seen[part].final or (job.references[part] is None and job.asked)
         if status is not None and status.final:
             return True
         settled = getattr(job.of.executor(), "is_settled", lambda made: made.status.state is not psij.JobState.NEW)
-        return bool(settled(made)) and status is not None and not made.status.state.is_greater_than(status.state)
+        if not settled(made) or status is None:
+            return False
+        last = made.status
+        return last.state is psij.JobState.NEW or self.came.get((self.place[id(job)], part)) is last
 
     def _begin(self, main: Submission) -> None:
         for job in main.jobs:
@@ -168,13 +215,18 @@ class Engine:
     def _follow(self, main: Submission) -> None:
         with interrupts(self.events, self.signals, release=any(j.plan.held or j.plan.held_there for j in main.jobs)):
             while True:
+                self.wishes.carry_out()
                 self.starting.start_ready()
+                self.adopting.ask()
+                self.ending.carry_out()
                 self._take_all()
-                if not self.open[id(main)]:
+                if not self.open[id(main)] and self.on_end.idle:
                     return
                 event = self._next()
                 if isinstance(event, tuple):
                     self._take(*event)
+                elif callable(event):
+                    event()
                 elif event == RELEASE:
                     self._release_all()
                 elif event is not None or (self.deadline is not None and time.monotonic() >= self.deadline):
@@ -185,26 +237,31 @@ class Engine:
 
     def _take_all(self) -> None:
         """Take in what is there already, and write it down at once."""
+        self.promised.begin_due()
         while not self.events.empty() and not self.pending:
             event = self.events.get()
-            if not isinstance(event, tuple):
+            if isinstance(event, str):
                 self.events.put(event)
                 break
-            self._take(*event)
+            if callable(event):
+                event()
+            else:
+                self._take(*event)
         if not self.pending:
             self.write()
+        self.on_end.begin()
 
-    def _next(self) -> Event | str | None:
+    def _next(self) -> AnyEvent | None:
         """The next event, or why to stop; None when a held job may be due, others may have written or the time is up.
         """
         if self.shared and time.monotonic() >= self.looked + _TICK_S:
             self._look_around()
-        if self.pending:
+        if self.pending or self.wishes.due:
             return None
         waits = [self.pace]
         if self.deadline is not None:
             waits.append(self.deadline - time.monotonic())
-        waits += [self.starting.next_due(), self.submitting.next_due()]
+        waits += [part.next_due() for part in (self.starting, self.submitting, self.promised, self.room, self.on_end)]
         if self.shared:
             waits.append(self.looked + _TICK_S - time.monotonic())
         try:
@@ -213,20 +270,29 @@ class Engine:
             return None
 
     # -- what others have done
+    def _elsewhere(self, executor: str | None, cluster: str | None) -> int:
+        """How many jobs of an executor on a cluster, or of all, are in flight that other clients look after, or nobody.
+        """
+        entry = self.submissions[0].entry
+        mine = [s.entry.number for s in self.submissions if s.owned and s.entry is not None]
+        return 0 if entry is None else entry.journal.in_flight(executor, cluster, mine)
+
     def _look_around(self) -> None:
         """What other clients have written, and whether one of them is gone."""
         self.looked = time.monotonic()
         for submission in self.submissions:
             entry = submission.entry
-            if entry is None or (submission.ended and not submission.owned):
+            if entry is None or (submission.kept and not submission.owned):
                 continue
             self._take_news(submission)
-            if not submission.owned and not submission.ended and self.take_over is not None \
+            if not submission.owned and not submission.kept and self.take_over is not None \
                     and self.take_over(submission):
                 self._take_news(submission)
                 submission.owned = True
                 self.adopting.adopt(submission)
+                self._take_wishes(submission)
         self.adopting.look_again(self.looked)
+        listen(self.submissions)
 
     def _take_news(self, submission: Submission) -> None:
         before = {id(job) for job in submission.jobs if job.ended} if not submission.owned else set()
@@ -236,11 +302,16 @@ class Engine:
                 self._has_ended(job)
             elif submission.owned and job.cancel:
                 self._wanted(job)
-            if self.starting.unhold(job):
-                self.pend(job)
-            elif submission.owned and job.released and job.hold:
-                self.submitting.release(job)
+            self.wishes.take(job)
+            if submission.owned and job.ended:
+                self.on_end.resume(job)
+            if not submission.owned and not job.ended:
+                self.show(job)
         self._count(submission)
+
+    def _take_wishes(self, submission: Submission) -> None:
+        for job in submission.jobs:
+            self.wishes.take(job)
 
     def _count(self, submission: Submission) -> None:
         self.open[id(submission)] = sum(not job.ended for job in submission.jobs)
@@ -250,27 +321,21 @@ class Engine:
         assert job.outcome is not None
         for other in self.gates.ended(job):
             self.pend(other)
-        if self.progress.states.get(job.plan.label) != job.outcome.word:
-            self.progress.changed(job.plan.label, job.outcome.word, job.outcome.message)
+        self.show(job)
 
     def _wanted(self, job: Running) -> None:
         """Somebody wants the end of a job of ours."""
         if job.word == "running" and not job.ended:
             self.cancel(job)
         elif job.word == "waiting":
+            self.starting.unhold(job)
             self.pend(job)
 
     def _release_all(self) -> None:
         """End the holds: ours, and through the journal those of jobs that other clients look after."""
         for job in self.jobs:
-            if not job.ended and not job.released:
-                job.release()
-                if job.plan.held or not job.of.owned:
-                    job.of.note(job, "release", {})
-                if self.starting.unhold(job):
-                    self.pend(job)
-                elif job.of.owned and job.hold:
-                    self.submitting.release(job)
+            self.wishes.release(job)
+        self.wishes.carry_out()
         self.write(everything=True)
 
     # -- following
@@ -291,17 +356,44 @@ class Engine:
         """Have what an executor tells of a part taken in."""
         made.set_job_status_callback(_Callback(self.events, self.place[id(job)], part))
 
-    def _take(self, place: int, part: int, status: psij.JobStatus, tag: str | None) -> None:
+    def _take(self, place: int, part: int, status: psij.JobStatus | Step | Done, tag: str | None) -> None:
         job = self.jobs[place]
+        if isinstance(status, Done):
+            self.on_end.take(job, status)
+            return
         stale = tag is not None and (part >= len(job.tags) or job.tags[part] != tag)   # of an earlier submission
         if stale or job.ended:
+            return
+        if isinstance(status, Step):
+            self.promised.take_step(job, part, status)
+            return
+        if tag is not None:
+            self.came[place, part] = status
+        if self.promised.takes(job, part, status, tag):
             return
         if tag is not None and not status.final:        # the resource manager knows it: others can be told to wait
             self.pend_after(job)
         if job.take(part, status, time.time()):
             job.of.note_status(job, part, status)
+            self.show(job)
             if all(s.final for s in job.seen):
                 self.settle(job)
+
+    def show(self, job: Running, message: str = "") -> None:
+        """Show how a job stands now, and why; message: that of its end without one."""
+        message = message or ("" if job.outcome is None else job.outcome.message)
+        self.progress.changed(self.names[id(job)], _shown(job), message)
+
+    def _show_all(self) -> None:
+        self.progress.begin({self.names[id(job)]: _shown(job) for job in self.jobs})
+
+    def _warn_all(self) -> None:
+        """Tell of the jobs that can never start as they are, as it is known in the end, whoever looks after them."""
+        for job in self.jobs:
+            text = None if job.ended else facts.hopeless(job.seen)
+            if text is not None:
+                self.findings.add("SSS610", job.plan.label, f"{job.plan.label} can never start as it is: {text}",
+                                  severity="warning", path=_place(job))
 
     def settle(self, job: Running) -> None:
         """All parts have ended: so has the job, unless it only came to no start."""
@@ -315,14 +407,19 @@ class Engine:
                 if verdict:
                     self.submitting.once_more(job)
                 return
-        states = {s.status.state for s in job.seen if s.status is not None}
-        word: Word = "failed" if psij.JobState.FAILED in states else "done"
-        if psij.JobState.CANCELED in states and word == "done":
-            word = "canceled"
-        code, signal = facts.outcome_of(job.seen)
+        outcome = job.verdict()
+        if outcome.word == "failed" and self.failing.begins_anew(job):
+            return
+        if outcome.word == "canceled" and job.why is not None:
+            if not (job.started or job.attempts):
+                self.starting.skip(job, job.why)
+                return
+            job.plan.job.set_as_is("StatusMessage", job.why)
+            outcome = job.verdict()
         tell(self.findings, job.plan.label, job.disagreements)
-        self.end(job, JobOutcome(job.plan.job, job.plan.label, word, code, signal,
-                                 str(job.plan.job.value("StatusMessage") or ""), "job" if job.started else "sssjob"))
+        for why in job.not_its_own:
+            self.findings.add(LEFT_OUT, job.plan.label, f"{job.plan.label}: {why}")
+        self.end(job, outcome)
 
     def end(self, job: Running, outcome: JobOutcome) -> None:
         """A job has ended, or will never start."""
@@ -330,8 +427,10 @@ class Engine:
         self.open[id(job.of)] -= 1
         for other in (*self.gates.ended(job), *self.starting.has_ended(job)):
             self.pend(other)
-        self.progress.changed(outcome.label, outcome.word, outcome.message)
+        self.show(job)
         job.of.note_outcome(job)
+        self.failing.has_ended(job)
+        self.on_end.has_ended(job)
         if job.of.entry is not None:
             self.unclean.append(job)
 
@@ -350,12 +449,17 @@ class Engine:
             if entry is None or not (submission.owned or everything):
                 continue
             try:
-                entry.flush(ended=submission.owned and entry.ended is None and not self.open[id(submission)])
+                entry.flush(ended=submission.owned and entry.ended is None and not self.open[id(submission)]
+                            and submission.kept)
+                self.promised.written(submission)
+                self.on_end.written(submission)
                 self._clean(submission)
                 if entry.journal.reserve_spent:
                     self._complain(f"{entry.journal.path}: the disk is full; what had been kept free for that is used")
             except AccessError as error:
                 self._complain(str(error))
+                self.on_end.written(submission)
+                self.promised.written(submission)       # files that a job has left are not kept from its user by that
 
     def _complain(self, text: str) -> None:
         """Tell what is wrong with the journal, once."""
@@ -365,22 +469,30 @@ class Engine:
 
     def _clean(self, submission: Submission) -> None:
         """Remove files of jobs whose ends are in the journal now."""
-        if not self.unclean:
+        if not (self.unclean or self.aside):
             return
+        over = [followed for job, followed in self.aside if job.of is submission]
+        self.aside = [item for item in self.aside if item[0].of is not submission]
         ended = [job for job in self.unclean if job.of is submission]
         self.unclean = [job for job in self.unclean if job.of is not submission]
-        for job in ended:
-            backend = job.of.executor()
-            for made in job.parts:
-                if made is not None and getattr(backend, "files_removable", False):
-                    backend.remove_files(made)  # type: ignore[attr-defined]
+        over += [one for job in ended for part in range(len(job.parts)) if (one := job.followed(part)) is not None]
+        backend = submission.executor() if over else None
+        if isinstance(backend, Tidies) and backend.files_removable:
+            for followed in over:
+                backend.remove_files(followed)
+
+    def put_aside(self, job: Running) -> None:
+        """Have the files of an attempt removed that is over, once that is in the journal."""
+        if job.of.entry is not None:
+            followed = (job.followed(part) for part in range(len(job.parts)))
+            self.aside += [(job, one) for one in followed if one is not None]
 
     def tell(self, job: Running, message: str) -> None:
         """Tell something of a job, once."""
         text = f"{job.plan.label}: {message}"
         if text not in self.told:
             self.told.add(text)
-            self.findings.add("SSS602", job.plan.label, text, severity="warning")
+            self.findings.add("SSS602", job.plan.label, text, severity="warning", path=_place(job))
             job.of.note(job, "note", {"text": message})
 
     # -- stopping
@@ -393,25 +505,17 @@ class Engine:
                 self.starting.skip(job, f"cancel: {why} before it was started")
             elif job.word == "running":
                 self.cancel(job)
+        self.ending.carry_out()
 
     def cancel(self, job: Running) -> None:
-        """Ask for the end of a job."""
-        job.cancel = True
+        """Ask for the end of a job, with the next step of the loop."""
+        job.want_end()
         self.submitting.give_up(job)
-        self.end_natively(job)
+        self.ending.want(job)
 
     def end_natively(self, job: Running) -> bool:
-        """Ask for the end of what runs for a job; whether that could be done."""
-        done = True
-        for started in job.parts:
-            try:
-                if started is not None:
-                    started.cancel()
-            except psij.SubmitException as error:
-                done = False
-                self.findings.add("SSS602", job.plan.label, f"{job.plan.label} could not be cancelled: {error}",
-                                  severity="warning")
-        return done
+        """Ask for the end of what runs for a job at once; whether that could be done."""
+        return self.ending.end([job])
 
     def _give_up(self, main: Submission) -> None:
         """Stop waiting for jobs that did not end when told to; in a journal they stay as they are."""
@@ -422,17 +526,33 @@ class Engine:
                 job.plan.job.set_as_is("StatusMessage", message)
                 job.word = "failed"
                 job.outcome = JobOutcome(job.plan.job, job.plan.label, "failed", message=message, origin="sssjob")
-                self.progress.changed(job.plan.label, "failed", message)
+                self.show(job)
                 if job.of.entry is not None:
                     job.of.owned = False        # so that the entry is not taken for one that has ended
 
 
-class _Callback(psij.JobStatusCallback):
-    """Puts every status of one part on the queue."""
+def _place(job: Running) -> str:
+    """Where a finding about a job stands: its key in the journal, else its place in the document."""
+    return job.plan.path if job.of.entry is None else job.row.key
 
-    def __init__(self, events: queue.SimpleQueue[Event | str], number: int, part: int) -> None:
+
+def _shown(job: Running) -> str:
+    """The word of ``Progress`` for how a job stands."""
+    if job.word != "running":
+        return job.word
+    return "running" if job.plan.job.value("State") in ("Running", "Suspended") else "queued"
+
+
+class _Callback(JobNewsCallback):
+    """Puts every status of one part on the queue, and what changes while its state stays."""
+
+    def __init__(self, events: queue.SimpleQueue[AnyEvent], number: int, part: int) -> None:
         self.events, self.number, self.part = events, number, part
 
     def job_status_changed(self, job: psij.Job, job_status: psij.JobStatus) -> None:
         """Called by psij's delivery thread."""
+        self.events.put((self.number, self.part, job_status, job.id))
+
+    def job_news(self, job: psij.Job, job_status: psij.JobStatus) -> None:
+        """The same: a job was suspended, held, put back into the queue, or waits for another reason."""
         self.events.put((self.number, self.part, job_status, job.id))

@@ -16,7 +16,8 @@ from sssjob.document.element import Property, new_property
 from sssjob.document.model import Job
 from sssjob.findings import Findings
 
-__all__ = ["FACTS", "Disagreement", "Source", "annotate", "disagreements", "is_annotation", "kind_of", "tell"]
+__all__ = ["FACTS", "LEFT_OUT", "Disagreement", "Source", "annotate", "disagreements", "is_annotation", "kind_of",
+           "not_its_own", "tell"]
 
 #: Key of a status' metadata -> the fact of the document that it becomes.
 FACTS: Final[Mapping[str, str]] = {
@@ -35,9 +36,11 @@ _SHARE: Final = 0.01        # of the greater one, within which two amounts agree
 _TIMES: Final = frozenset(("submit_time", "start_time", "end_time"))
 _SPANS: Final = frozenset(("wall_seconds", "cpu_seconds", "suspend_seconds"))
 _AMOUNTS: Final = frozenset(("memory_max_bytes", "memory_average_bytes", "energy_joules"))
-_ENDS: Final = frozenset(("exit_code", "signal"))
+_ENDS: Final = frozenset(("state", "exit_code", "signal"))
 _TYPE: Final = "SSSJob"     # of the Extensions that annotate writes
 _SOURCE: Final = "Source."
+#: The rule of what was left out because it is about another job.
+LEFT_OUT: Final = "SSS622"
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +72,7 @@ class Disagreement:
     @property
     def fact(self) -> str:
         """The fact's name in the document."""
-        return FACTS.get(self.key, self.key)
+        return "State" if self.key == "state" else FACTS.get(self.key, self.key)
 
     @property
     def rule(self) -> str:
@@ -99,10 +102,15 @@ def disagreements(status: JobStatus) -> Iterator[Disagreement]:
     known = status.metadata or {}
     sources: Mapping[str, str] = known.get("sources", {})
     for key, others in known.get("others", {}).items():
-        value = status.exit_code if key == "exit_code" else known.get(key)
+        value = {"exit_code": status.exit_code, "state": status.state.name}.get(key, known.get(key))
         for source, other in others.items():
             if value is not None and not _agree(key, value, other, known):
                 yield Disagreement(key, value, str(sources.get(key, "status")), other, str(source))
+
+
+def not_its_own(status: JobStatus) -> list[str]:
+    """Why answers about the native id of a job did not count, a text each."""
+    return [f"left out, as about another job: {why}" for why in (status.metadata or {}).get("left_out", ())]
 
 
 def _agree(key: str, one: Any, other: Any, known: Mapping[str, Any]) -> bool:

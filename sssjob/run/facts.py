@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 import os
+import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import ROUND_HALF_UP, Decimal
@@ -19,10 +20,11 @@ from psij import JobState, JobStatus
 from sssjob.document.element import Container, Property, new_property
 from sssjob.document.model import Delivered, Job, Requested, Task, TaskGroup
 from sssjob.document.units import from_bytes
-from sssjob.run.evidence import is_annotation
+from sssjob.lrm.waits import NEVER, TURN
+from sssjob.run.evidence import is_annotation, kind_of
 
-__all__ = ["RESULTS", "Origin", "Seen", "clear", "outcome_of", "record", "record_unstarted", "same_host",
-           "says_more", "stated"]
+__all__ = ["RESULTS", "Origin", "Seen", "clear", "hopeless", "is_bare", "is_old_start", "is_put_back", "keep_put_back",
+           "outcome_of", "record", "record_unstarted", "same_host", "standing", "stated"]
 
 #: Results of one life of a job, taken away before another one (decisions 19).
 RESULTS = ("State", "StatusMessage", "SubmitTime", "StartTime", "EndTime", "ExitCode", "StartCount", "SuspendDuration",
@@ -31,9 +33,10 @@ RESULTS = ("State", "StatusMessage", "SubmitTime", "StartTime", "EndTime", "Exit
 _KEYS: Final[Mapping[str, tuple[str, ...]]] = {
     "SubmitTime": ("submit_time",), "StartTime": ("start_time",), "EndTime": ("end_time",), "ExitCode": ("exit_code",),
     "CpuDuration": ("cpu_seconds",), "SuspendDuration": ("suspend_seconds",), "StartCount": ("starts", "start_time"),
-    "StatusMessage": ("reason",), "NativeId": ("native_id",), "ExitSignal": ("signal",), "LRM/State": ("native_state",),
-    "Attempt": ("attempts",), "Duration": ("wall_seconds", "end_time"), "Processors": ("processors",),
-    "NodeCount": ("node_count", "nodes"), "Node": ("nodes",), "Memory Max": ("memory_max_bytes",),
+    "StatusMessage": ("reason", "waits"), "NativeId": ("native_id",), "ExitSignal": ("signal",),
+    "LRM/State": ("native_state",), "Attempt": ("attempts",), "Duration": ("wall_seconds", "end_time"),
+    "Processors": ("processors",), "NodeCount": ("node_count", "nodes"), "Node": ("nodes",),
+    "Memory Max": ("memory_max_bytes",),
     "Memory Average": ("memory_average_bytes",), "Resource GPU": ("gpus",), "Resource Energy": ("energy_joules",),
     "Queue": ("queue",), "Project": ("account",), "QualityOfService": ("qos",), "Machine": ("machine",),
     "User": ("user",)}
@@ -42,6 +45,9 @@ _PLACES: Final = {"User": "user", "Machine": "machine", "Queue": "queue", "Proje
                   "QualityOfService": "qos"}
 _STATES: Final = {JobState.NEW: "Idle", JobState.QUEUED: "Idle", JobState.STAGE_IN: "Idle"}
 _NOTHING: Final[Mapping[str, Any]] = {}
+START_RECORD: Final = "start-record"    # the source of a start that the submit script wrote down
+_BEHIND_S: Final = 60.0         # no list of a resource manager is further behind
+_LATER_S: Final = 2.0           # two starts that are further apart than this are two
 _PHASES: Final = {"SUSPENDED": "Suspended", "HELD": "Hold", "ERROR": "Hold"}
 
 
@@ -54,18 +60,30 @@ class Seen:
     submitted: float | None = None
     started: float | None = None
     status: JobStatus | None = None
+    put_back: bool = False          # it had begun, and waits again, or did until its end
 
     def take(self, status: JobStatus) -> None:
         """Take over a new status."""
         known = status.metadata or {}
         self.native_id = known.get("native_id", self.native_id)
+        if known.get("requeued") or "start_time" in known:
+            self.put_back = bool(known.get("requeued"))
         submitted = known.get("submit_time")
-        if submitted is not None and (self.submitted is None or self.started is None or submitted <= self.started):
-            self.submitted = submitted      # else it is the time at which it was put back into the queue
+        if submitted is not None and not self._is_put_back(known, submitted):
+            self.submitted = submitted
         self.started = known.get("start_time", self.started)
         if status.state is JobState.ACTIVE and self.started is None:
             self.started = status.time
         self.status = status
+
+    def _is_put_back(self, known: Mapping[str, Any], submitted: float) -> bool:
+        """Whether a time of submission is the one at which a job was put back into the queue, in which it may have
+        started anew within the same second: queue and controller, unlike accounting, have only the last one."""
+        source = known.get("sources", {}).get("submit_time")
+        has_all = source is not None and kind_of(str(source)) == "accounting"
+        started_anew = int(known.get("starts", 1)) > 1 and source is not None and not has_all
+        later = self.started is not None and submitted > self.started
+        return started_anew or (later and not (has_all and self.submitted is None))
 
     @property
     def final(self) -> bool:
@@ -142,6 +160,7 @@ def record(job: Job, parts: Sequence[Seen], asked: Job | None = None, origin: Or
     if any(p.started is not None for p in parts):
         job.set_as_is("StartCount", max([int(p.known.get("starts", 1)) for p in parts if p.started is not None]))
     _tasks(parts)
+    job.set_as_is("StatusMessage", _waiting(parts))
     if all(p.final for p in parts):
         _ended(job, parts, asked or job, origin)
 
@@ -156,17 +175,76 @@ def _state(parts: Sequence[Seen]) -> str:
     return states.pop() if len(states) == 1 else "Idle"
 
 
-def says_more(status: JobStatus, before: JobStatus) -> bool:
-    """Whether a status of the same state tells of something that the other does not: suspended, put back, released."""
-    known, old = status.metadata or {}, before.metadata or {}
-    return status.state is before.state and not status.final and any(
-        known.get(key) != old.get(key) for key in ("phase", "requeued"))
+def standing(status: JobStatus) -> tuple[object, ...]:
+    """What of a status is news when it changes: the state, whether the job was put back into the queue, what the
+    resource manager does with it, and why it waits: that its turn has not come is not worth telling."""
+    known = status.metadata or {}
+    again = bool(known.get("requeued")) and not status.final
+    waits = known.get("waits") if again or status.state is JobState.QUEUED else None
+    why = None if waits is None or waits == TURN else (waits, status.message)
+    return JobState.QUEUED if again else status.state, again, known.get("phase"), why
+
+
+def is_put_back(seen: Seen, status: JobStatus) -> bool:
+    """Whether a status says that a job that had begun waits again; it is marked so then.
+
+    One that has only just begun may still be shown as waiting by a list that is behind. A status that is no answer of
+    the queue, but only what must have come before another one, says nothing of the kind.
+    """
+    if status.state is not JobState.QUEUED or seen.status is None or seen.status.state is not JobState.ACTIVE:
+        return False
+    known = status.metadata
+    if not known:
+        return False
+    submitted = known.get("submit_time")
+    if not (known.get("requeued") or seen.started is None or time.time() - seen.started > _BEHIND_S
+            or (submitted is not None and submitted > seen.started)):
+        return False
+    known["requeued"] = True
+    return True
+
+
+def is_bare(status: JobStatus) -> bool:
+    """Whether a status says that a job waits and nothing else: psij filled it in, as what comes before another one."""
+    return status.state is JobState.QUEUED and not status.metadata
+
+
+def keep_put_back(seen: Seen, status: JobStatus) -> None:
+    """Mark a status of a job that still waits as the last one was. Who sees the job for the first time does not know
+    that it has begun before and was put back since."""
+    if status.state is JobState.QUEUED and status.metadata and seen.status is not None \
+            and seen.status.state is JobState.QUEUED and seen.known.get("requeued"):
+        status.metadata["requeued"] = True
+
+
+def is_old_start(seen: Seen, status: JobStatus) -> bool:
+    """Whether a status only says that a job has begun, by the record of a start that is known already."""
+    known = status.metadata or {}
+    return (status.state is JobState.ACTIVE and known.get("sources", {}).get("start_time") == START_RECORD
+            and seen.started is not None and known["start_time"] - seen.started <= _LATER_S)
+
+
+def hopeless(parts: Sequence[Seen]) -> str | None:
+    """The resource manager's words for why a job can never start; None where it does not say so."""
+    return next((str(p.status.message or "the resource manager gives no reason") for p in parts
+                 if p.status is not None and p.status.state is JobState.QUEUED and p.known.get("waits") == NEVER), None)
 
 
 def _state_of(part: Seen) -> str:
-    if part.status is None or part.known.get("requeued"):
+    if part.status is None:
         return "Idle"
-    return _PHASES.get(str(part.known.get("phase"))) or _STATES.get(part.status.state, "Running")
+    state = _PHASES.get(str(part.known.get("phase"))) or _STATES.get(part.status.state, "Running")
+    return "Idle" if part.known.get("requeued") and state != "Hold" else state
+
+
+def _waiting(parts: Sequence[Seen]) -> str | None:
+    """Why a job that has not ended waits: of the first part that does, the kind of reason and the resource manager's
+    words."""
+    for p in parts:
+        if p.status is not None and not p.final and _state_of(p) in ("Idle", "Hold"):
+            told = [str(x) for x in (p.known.get("waits"), p.status.message) if x]
+            return ": ".join(told) or ("put back into the queue" if p.known.get("requeued") else None)
+    return None
 
 
 def _time(job: Job, tag: str, choose: Callable[[list[float]], float], values: Iterable[float | None]) -> None:
@@ -226,7 +304,7 @@ def _is_single(group: TaskGroup) -> bool:
 
 def _ended(job: Job, parts: Sequence[Seen], asked: Job, origin: Origin | None) -> None:
     ran = [p for p in parts if p.started is not None]
-    _time(job, "EndTime", max, (p.known.get("end_time", p.status.time if p.status else None) for p in ran or parts))
+    _time(job, "EndTime", max, (_end_of(p) for p in ran or parts))
     code, signal = outcome_of(parts)
     job.set_as_is("ExitCode", code)
     _extensions(job, "ExitSignal", [] if signal is None else [str(signal)])
@@ -279,14 +357,18 @@ def _message(parts: Sequence[Seen]) -> str | None:
 
 def _attempt(known: Mapping[str, Any]) -> str:
     """One run in words: ``start=1795282977 end=1795282980 exit=0 state=REQUEUED nodes=node1,node2``; signal=N in place
-    of exit where a signal ended it. Only what is known is in it."""
+    of exit where a signal ended it. Of several submissions of one job ``native=17`` stands before, and ``retry=CLAUSE``
+    after it, where that clause began the next one. Only what is known is in it."""
     said = {"start": known.get("start_time"), "end": known.get("end_time"), "exit": known.get("exit_code"),
             "signal": known.get("signal")}
     words = [f"{name}={math.floor(value)}" for name, value in said.items() if value is not None]
     state = str(known.get("native_state") or "").split(" ")[0]
     words += [f"state={state}"] if state else []
     nodes = ",".join(map(str, known.get("nodes", ())))
-    return " ".join(words + ([f"nodes={nodes}"] if nodes else []))
+    words += [f"nodes={nodes}"] if nodes else []
+    before, after = ([f"{word}={known[key]}"] if known.get(key) is not None else []
+                     for word, key in (("native", "native_id"), ("retry", "retry")))
+    return " ".join([*before, *words, *after])
 
 
 def _half_up(seconds: Decimal | int) -> int:
@@ -303,10 +385,19 @@ def _values(parts: Sequence[Seen], key: str) -> list[Decimal]:
     return [Decimal(str(p.known[key])) for p in parts if key in p.known]
 
 
+def _end_of(part: Seen) -> float | None:
+    """When a part has ended, seconds since the epoch; None where nobody knows: of a job that was lost after its start,
+    or had gone when it was to be cancelled, only the time is known at which that was found out."""
+    end: float | None = part.known.get("end_time", part.status.time if part.status else None)
+    unknown = part.started is not None and "end_time" not in part.known and part.known.get("end_unknown")
+    return None if unknown else end
+
+
 def _deliver(scope: Job | TaskGroup, parts: Sequence[Seen]) -> None:
     """Write the Delivered block of a job or a task group."""
     block = Delivered()
-    block.add_as_is("Duration", _half_up(_duration(parts)))
+    if all(_end_of(p) is not None and not p.put_back for p in parts):
+        block.add_as_is("Duration", _half_up(_duration(parts)))
     processors = _values(parts, "processors")
     if any("spans" in p.known for p in parts):
         for seconds, count in sorted(_spans(parts).items(), reverse=True):
@@ -346,7 +437,8 @@ def _duration(parts: Sequence[Seen]) -> Decimal:
     start = min(p.started for p in parts if p.started is not None)
     end = max(p.known.get("end_time", p.status.time if p.status else start) for p in parts)
     suspended = max(_values(parts, "suspend_seconds"), default=Decimal(0))
-    return max(Decimal(str(end - start)) - suspended, Decimal(0))
+    earlier = max(_values(parts, "earlier_seconds"), default=Decimal(0))
+    return earlier + max(Decimal(str(end - start)) - suspended, Decimal(0))
 
 
 def _nodes(block: Delivered, parts: Sequence[Seen]) -> None:

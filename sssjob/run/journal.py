@@ -11,71 +11,55 @@ Beside the file, ``<file>.d/<token>/`` holds the lease and the scripts of an unf
 
 from __future__ import annotations
 
-import errno
 import fcntl
 import json
+import math
 import os
 import shutil
 import socket
 import sqlite3
-import stat
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, Self
 
-import platformdirs
-
 from psij import JobState, JobStatus
-from sssjob.errors import AccessError, UsageError
+from sssjob.errors import AccessError, UnknownJobError, UsageError
+from sssjob.run.listing import Details, write_details
+from sssjob.run.storage import (
+    VERSION,
+    connected,
+    default_path,
+    has_no_room,
+    is_full,
+    make_folder,
+    make_private,
+    private,
+    told,
+)
 
-__all__ = ["Entry", "Event", "Journal", "Row", "default_path", "make_folder", "open_journal", "since", "stamp",
-           "status_of", "status_record"]
+__all__ = ["Entry", "Event", "Journal", "Row", "open_journal", "since", "stamp", "status_of", "status_record"]
 
-_MARK: Final = 0x5353534A       # application_id: "SSSJ"
-_VERSION: Final = 2             # user_version
-_BUSY_S: Final = 30.0           # another client's transaction takes no longer
 _TRIES: Final = 100             # to find a folder that other clients remove
 _RESERVE: Final = 1 << 18       # bytes that are given back to a full disk when native ids need them
-#: Where shared memory between hosts cannot be had, which a write-ahead log needs. Source: sqlite.org/wal.html, 1.
-_NETWORK: Final = ("nfs", "cifs", "smb", "lustre", "gpfs", "beegfs", "ceph", "afs", "glusterfs", "fuse", "9p",
-                   "orangefs")
-_CHANGES: Final = {     # version -> what makes the next one of it
-    1: "ALTER TABLE jobs ADD COLUMN array TEXT;\nCREATE INDEX jobs_array ON jobs (array)",
-}
-_SCHEMA: Final = """
-CREATE TABLE submissions (
-    number INTEGER PRIMARY KEY AUTOINCREMENT, token TEXT NOT NULL, executor TEXT NOT NULL, document TEXT NOT NULL,
-    directory TEXT NOT NULL, policy TEXT NOT NULL, name TEXT, time REAL NOT NULL, client TEXT NOT NULL, ended REAL);
-CREATE TABLE jobs (
-    submission INTEGER NOT NULL REFERENCES submissions, job INTEGER NOT NULL, id TEXT, name TEXT, label TEXT NOT NULL,
-    native_id TEXT, state TEXT NOT NULL, outcome TEXT, exit_code INTEGER, array TEXT, PRIMARY KEY (submission, job));
-CREATE INDEX jobs_id ON jobs (id);
-CREATE INDEX jobs_native_id ON jobs (native_id);
-CREATE INDEX jobs_array ON jobs (array);
-CREATE TABLE events (
-    number INTEGER PRIMARY KEY AUTOINCREMENT, submission INTEGER NOT NULL REFERENCES submissions, job INTEGER NOT NULL,
-    part INTEGER NOT NULL, time REAL NOT NULL, kind TEXT NOT NULL, source TEXT NOT NULL, data TEXT NOT NULL);
-CREATE INDEX events_submission ON events (submission, number);
-"""
-
-
-def default_path(environment: Mapping[str, str] = os.environ) -> Path:
-    """SSSJOB_JOURNAL, else ``sssjob/journal.db`` where state belongs (XDG_STATE_HOME, ~/.local/state)."""
-    stated = environment.get("SSSJOB_JOURNAL")
-    return Path(os.path.abspath(stated)) if stated else Path(platformdirs.user_state_dir("sssjob")) / "journal.db"
 
 
 @dataclass(frozen=True, slots=True)
 class Event:
     """One thing that was done or learnt.
 
-    kind: after (what a dependency means that is not of the document; need, keys), held (it waits for its user), intent
-    (about to be submitted; tag), unsent (that was not done), native (native_id, reference), status (a psij status),
-    ended (an outcome), cancel (somebody wants its end), release (somebody ends its hold), note (text). source: who said
-    it. time: seconds since the epoch. number: 0 before it is written.
+    kind: after (what a dependency means that is not of the document; need, keys), held (it waits for its user),
+    intent (about to be submitted; tag), unsent (that was not done), try (it failed, and is tried again; tries),
+    full (not submitted, as there is no room; reason), cap (how many jobs of the submission may be in flight; most),
+    native (native_id, reference), status (a psij status), staging (what is done with its files after its end;
+    step), ended (an outcome), late (a psij status that accounting told after the end), on-end (what is done then;
+    hook), hook (that was done, or failed; step), retry (another attempt follows; clause, text), group (its end is
+    wanted as another job of its group has failed; text), cancel (somebody wants its end), hold, release, rerun
+    (somebody wants that), answer (what became of such a wish; wish, refusal; begun, before it is carried out),
+    silent and answers (the resource manager, to who follows the submission; of its first job), note (text). source:
+    who said it. time: seconds since the epoch. number: 0 before it is written.
     """
 
     job: int
@@ -92,7 +76,8 @@ class Row:
     """A job as it stands.
 
     id: the document's, else the native one. outcome: as in JobOutcome.word, None before its end. array: what the array
-    is called that it is an element of.
+    is called that it is an element of. message: its StatusMessage: why it waits, or how it ended. cluster: where it is,
+    None where that is not known.
     """
 
     submission: int
@@ -106,6 +91,8 @@ class Row:
     outcome: str | None = None
     exit_code: int | None = None
     array: str | None = None
+    message: str | None = None
+    cluster: str | None = None
 
     @property
     def key(self) -> str:
@@ -115,126 +102,25 @@ class Row:
     def record(self) -> dict[str, Any]:
         """As a JSON object."""
         return {"id": self.id or self.key, "key": self.key, "native_id": self.native_id, "name": self.name,
-                "executor": self.executor, "state": self.state, "outcome": self.outcome, "exit_code": self.exit_code,
+                "executor": self.executor, "cluster": self.cluster, "state": self.state, "outcome": self.outcome,
+                "exit_code": self.exit_code, "message": self.message,
                 **({"array": self.array} if self.array is not None else {})}
 
 
 def open_journal(path: Path | None = None) -> Journal:
     """The journal of that file, made where there is none. Raises AccessError."""
     path = default_path() if path is None else path
-    with _told(path):
-        _make_private(path)
-        connection = sqlite3.connect(path, timeout=_BUSY_S, isolation_level=None, check_same_thread=False)
+    with told(path):
+        make_private(path)
         try:
-            _prepare(connection, path)
-        except BaseException:
-            connection.close()
-            raise
+            connection = connected(path)
+        except sqlite3.OperationalError:
+            if not has_no_room(path):
+                raise
+            connection = connected(path, alone=True)
     journal = Journal(path, connection)
     journal.have_reserve()
     return journal
-
-
-def _make_private(path: Path) -> None:
-    """The file and its folder; what others could write is refused or closed to them."""
-    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    with suppress(FileExistsError):     # of an earlier client, or of one that was quicker
-        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
-    found = path.stat()
-    if not stat.S_ISREG(found.st_mode):
-        raise AccessError(str(path), "is no file, and cannot be the journal")
-    if found.st_uid != os.geteuid():
-        raise AccessError(str(path), "belongs to another user, and cannot be your journal")
-    if stat.S_IMODE(found.st_mode) & 0o077:
-        path.chmod(0o600)
-
-
-def make_folder(folder: Path) -> None:
-    """The folder of a submission, and the one of all of them: nobody else enters."""
-    for path in (folder.parent, folder):
-        path.mkdir(exist_ok=True, mode=0o700)
-
-
-def _prepare(connection: sqlite3.Connection, path: Path) -> None:
-    """Check what the file is and bring it to use; a file of nobody's becomes a journal."""
-    connection.execute("BEGIN")         # one look, or another client makes it between two questions
-    mark, version, tables = (connection.execute(question).fetchone()[0] for question in (
-        "PRAGMA application_id", "PRAGMA user_version", "SELECT count(*) FROM sqlite_master"))
-    connection.execute("COMMIT")
-    if mark != _MARK and (mark or tables):
-        raise AccessError(str(path), "is an SQLite file, but no journal of sssjob")
-    if mark == _MARK and version != _VERSION and version not in _CHANGES:
-        raise AccessError(str(path), f"is a journal of version {version}; this sssjob knows version {_VERSION}")
-    _set_mode(connection, "delete" if _on_network(path) else "wal")
-    connection.execute("PRAGMA synchronous = FULL")
-    if mark == _MARK and version == _VERSION:
-        return
-    connection.execute("BEGIN IMMEDIATE")
-    try:
-        version = connection.execute("PRAGMA user_version").fetchone()[0]     # another client may have been first
-        while version in _CHANGES:
-            for statement in _CHANGES[version].split(";\n"):
-                connection.execute(statement)
-            version += 1
-            connection.execute(f"PRAGMA user_version = {version}")
-        if not connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:  # else another client was first
-            for statement in _SCHEMA.split(";\n"):
-                connection.execute(statement)
-            connection.execute(f"PRAGMA application_id = {_MARK}")
-            connection.execute(f"PRAGMA user_version = {_VERSION}")
-        connection.execute("COMMIT")
-    except BaseException:
-        connection.execute("ROLLBACK")
-        raise
-
-
-def _set_mode(connection: sqlite3.Connection, mode: str) -> None:
-    """Have that journal mode. SQLite does not wait for its lock here: others may do the same, or end just now."""
-    until = time.monotonic() + _BUSY_S
-    while connection.execute("PRAGMA journal_mode").fetchone()[0] != mode:
-        try:
-            connection.execute(f"PRAGMA journal_mode = {mode}")
-        except sqlite3.OperationalError as error:
-            if "locked" not in str(error) or time.monotonic() > until:
-                raise
-            time.sleep(0.01)
-
-
-def _on_network(path: Path, mounts: str = "/proc/self/mounts") -> bool:
-    """Whether a file is on a file system that other hosts share."""
-    with suppress(OSError), open(mounts, encoding="utf-8", errors="replace") as table:
-        found = [(line.split()[1], line.split()[2]) for line in table]
-        inside = [(len(point), kind) for point, kind in found if path.is_relative_to(point.replace("\\040", " "))]
-        return bool(inside) and max(inside)[1].startswith(_NETWORK)
-    return False
-
-
-@contextmanager
-def _told(path: Path) -> Iterator[None]:
-    """Have what SQLite and the system complain of be told as an AccessError that names the journal."""
-    try:
-        yield
-    except sqlite3.Error as error:
-        said = str(error)
-        damaged = "not a database" in said or "malformed" in said
-        hint = "; it is damaged or no journal: move it away to begin a new one" if damaged else ""
-        raise AccessError(str(path), f"the journal cannot be used: {said}{hint}") from error
-    except AccessError:
-        raise
-    except OSError as error:
-        raise AccessError(str(path), f"the journal cannot be used: {error.strerror or error}") from error
-    except (KeyError, TypeError, ValueError) as error:
-        raise AccessError(str(path), f"the journal cannot be used: it is damaged ({error})") from error
-
-
-def _private(path: str, flags: int) -> int:
-    return os.open(path, flags | os.O_NOFOLLOW, 0o600)
-
-
-def _is_full(error: AccessError) -> bool:
-    cause = error.__cause__
-    return (isinstance(cause, sqlite3.OperationalError) and "full" in str(cause)) or (
-        isinstance(cause, OSError) and cause.errno in (errno.ENOSPC, errno.EDQUOT))
 
 
 def since(mark: Mapping[str, Any]) -> float | None:
@@ -279,7 +165,7 @@ class Journal:
     def have_reserve(self) -> None:
         """Have the file beside the journal that takes up room until the disk is full. None where there is no room."""
         # a journal without one is one all the same
-        with suppress(OSError), open(self._reserve, "ab", opener=_private) as file:
+        with suppress(OSError), open(self._reserve, "ab", opener=private) as file:
             if file.tell() < _RESERVE:
                 os.posix_fallocate(file.fileno(), 0, _RESERVE)
 
@@ -312,37 +198,87 @@ class Journal:
         return self.path.with_name(self.path.name + ".d") / token
 
     def add(self, token: str, executor: str, document: str, directory: Path, policy: str, name: str | None,
-            rows: Sequence[Row], events: Sequence[Event] = ()) -> Entry:
-        """Write down a submission with its jobs and the first events. name: the group's id."""
+            rows: Sequence[Row], events: Sequence[Event] = (), cluster: str | None = None,
+            request: str | None = None) -> Entry:
+        """Write down a submission with its jobs and the first events. name: the group's id. cluster: where its jobs
+        are, None where that is not known. request: what its user calls it; that of a submission which is there already
+        gives that one, and nothing is written."""
         client = stamp()
         with self._transaction():
+            if request is not None and (made := self.requested(request)) is not None:
+                return made
             number = self._connection.execute(
-                "INSERT INTO submissions (token, executor, document, directory, policy, name, time, client) VALUES "
-                "(?, ?, ?, ?, ?, ?, ?, ?)", (token, executor, document, os.fspath(directory), policy, name, time.time(),
-                                          f"{client['host']}:{client['pid']}")).lastrowid
+                "INSERT INTO submissions (token, executor, document, directory, policy, name, time, client, cluster, "
+                "request) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                (token, executor, document, os.fspath(directory), policy, name, time.time(),
+                 f"{client['host']}:{client['pid']}", cluster, request)).lastrowid
             assert number is not None
+            self._check_keys(events)
             for row in rows:
                 row.submission, row.executor = number, executor
             self._connection.executemany(
-                "INSERT INTO jobs (submission, job, id, name, label, state, outcome, array) "
-                "VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-                [(number, r.job, r.id, r.name, r.label, r.state, r.outcome, r.array) for r in rows])
+                "INSERT INTO jobs (submission, job, id, name, label, state, outcome, array, message) "
+                "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                [(number, r.job, r.id, r.name, r.label, r.state, r.outcome, r.array, r.message) for r in rows])
             self._write_events(number, events)
         return self.entry(number)
 
+    def requested(self, request: str) -> Entry | None:
+        """The submission that its user calls so; None where there is none."""
+        found = self._ask("SELECT number FROM submissions WHERE request = ?", request)
+        return self.entry(found[0][0]) if found else None
+
+    def _check_keys(self, events: Sequence[Event]) -> None:
+        """Refuse a submission that depends on another one which was taken out since that was looked up."""
+        keys = {key for event in events if event.kind == "after" for key in event.data["keys"] if key.startswith("@")}
+        for key in sorted(keys):
+            if not self._connection.execute("SELECT 1 FROM submissions WHERE number = ?",
+                                            (int(key[1:].partition(".")[0]),)).fetchone():
+                raise UsageError(f"{key} was taken out of {self.path} just now")
+
     def entry(self, number: int) -> Entry:
         """A submission. Raises UsageError."""
-        found = self._ask("SELECT token, executor, document, directory, policy, name, time, ended, client FROM "
-                          "submissions WHERE number = ?", number)
+        found = self._ask("SELECT token, executor, document, directory, policy, name, time, ended, client, "
+                          "cluster FROM submissions WHERE number = ?", number)
         if not found:
             raise UsageError(f"there is no submission @{number} in {self.path}")
-        token, executor, document, directory, policy, name, when, ended, client = found[0]
+        token, executor, document, directory, policy, name, when, ended, client, cluster = found[0]
         return Entry(self, number, token, executor, document, Path(directory), policy, name, when, ended,
-                     client.rpartition(":")[0])
+                     client.rpartition(":")[0], cluster)
 
     def rows(self, *, ended: bool = True) -> list[Row]:
         """All jobs, the oldest first. ended: those too that have."""
         return self._rows("" if ended else "WHERE s.ended IS NULL AND j.outcome IS NULL")
+
+    def ended_since(self, since: float | None) -> list[Row]:
+        """Jobs that have ended in the resource manager, of submissions that had not ended before a time.
+
+        since: seconds since the epoch, None for all.
+        """
+        return self._rows("WHERE j.outcome IN ('done', 'failed', 'canceled') AND j.native_id IS NOT NULL AND "
+                          "(s.ended IS NULL OR s.ended >= ?)", 0.0 if since is None else since)
+
+    def in_flight(self, executor: str | None, cluster: str | None, but: Sequence[int]) -> int:
+        """How many jobs are submitted and have not ended, outside of the submissions ``but``.
+
+        executor, cluster: of these only, None of any. Jobs of which nobody knows the cluster may be on any.
+        """
+        counts = self._ask("SELECT j.submission, s.executor, s.cluster, count(*) FROM jobs j JOIN submissions s "
+                           "ON s.number = j.submission WHERE s.ended IS NULL AND j.outcome IS NULL "
+                           "AND j.native_id IS NOT NULL GROUP BY j.submission")
+        return sum(count for number, name, where, count in counts if number not in but
+                   and executor in (None, name) and (where is None or cluster in (None, where)))
+
+    def unkept(self) -> list[int]:
+        """Submissions of which all jobs have ended, while something is still to be done for that."""
+        return [number for (number,) in self._ask(
+            "SELECT number FROM submissions s WHERE ended IS NULL AND NOT EXISTS (SELECT 1 FROM jobs j WHERE "
+            "j.submission = s.number AND j.outcome IS NULL) ORDER BY number")]
+
+    def unclosed(self) -> list[int]:
+        """Submissions for which something is still to be done: a job of theirs has not ended, or what was promised for
+        an end is not done yet."""
+        return [number for (number,) in self._ask("SELECT number FROM submissions WHERE ended IS NULL ORDER BY number")]
 
     def rows_of(self, number: int) -> list[Row]:
         """The jobs of a submission."""
@@ -353,12 +289,12 @@ class Journal:
 
         ``@3`` (a submission), ``@3.1``, an id of a document, a native id, ``executor:native id``, an id of an array
         (all of its elements) or of a group.
-        Of several jobs of one name that has not ended is meant, else the newest. Raises UsageError for a name that is
-        not known or means several jobs.
+        Of several jobs of one name that has not ended is meant, else the newest. Raises UnknownJobError for a name that
+        is not known, UsageError for one that means several jobs.
         """
         found = self._named(name)
         if not found:
-            raise UsageError(f"there is no job {name!r} in {self.path} (`sssjob list --all` shows all)")
+            raise UnknownJobError(f"there is no job {name!r} in {self.path} (`sssjob list --all` shows all)")
         several = {r.submission for r in found}
         if len(several) > 1:
             going = {r.submission for r in found if r.outcome is None}
@@ -368,6 +304,12 @@ class Journal:
             newest = going.pop() if going else max(several)
             found = [r for r in found if r.submission == newest]
         return found
+
+    def named(self, name: str) -> list[Row]:
+        """The jobs of this Name that have not ended; where all have, those of the newest submission."""
+        found = self._rows("WHERE j.name = ?", name)
+        going = [row for row in found if row.outcome is None]
+        return going or [row for row in found if row.submission == found[-1].submission]
 
     def name_of(self, row: Row) -> str:
         """The shortest name that means this job and no other one that has not ended."""
@@ -387,8 +329,9 @@ class Journal:
 
     def _rows(self, where: str, *values: object) -> list[Row]:
         found = self._ask("SELECT j.submission, j.job, j.id, j.name, j.label, j.native_id, s.executor, j.state, "
-                          "j.outcome, j.exit_code, j.array FROM jobs j JOIN submissions s ON s.number = j.submission "
-                          f"{where} ORDER BY j.submission, j.job", *values)
+                          "j.outcome, j.exit_code, j.array, j.message, s.cluster FROM jobs j "
+                          f"JOIN submissions s ON s.number = j.submission {where} "
+                          "ORDER BY j.submission, j.job", *values)
         return [Row(*values) for values in found]
 
     def _write_events(self, number: int, events: Sequence[Event]) -> None:
@@ -402,16 +345,43 @@ class Journal:
         """Another number whenever another client has written something."""
         return int(self._ask("PRAGMA data_version")[0][0])
 
+    @contextmanager
+    def changing(self) -> Iterator[sqlite3.Connection]:
+        """A transaction of whoever changes more than one submission. Raises AccessError."""
+        with self._transaction():
+            yield self._connection
+
+    def compact(self) -> None:
+        """Give back the room of what was removed. Raises AccessError where other clients are busy for too long, or the
+        disk has no room for a second file meanwhile; then the journal is as it was."""
+        with told(self.path):
+            self._connection.execute("VACUUM")
+            self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+
+    def unfinished(self) -> list[int]:
+        """Numbers of the submissions of which a job has not ended."""
+        return [number for number, in self._ask("SELECT number FROM submissions WHERE ended IS NULL AND EXISTS (SELECT "
+                                                "1 FROM jobs WHERE submission = number AND outcome IS NULL)")]
+
+    def ask(self, question: str, values: Mapping[str, Any]) -> list[tuple[Any, ...]]:
+        """The rows of a question with named values. Raises AccessError."""
+        with told(self.path):
+            return self._connection.execute(question, values).fetchall()
+
     def _ask(self, question: str, *values: object) -> list[tuple[Any, ...]]:
-        with _told(self.path):
+        with told(self.path):
             return self._connection.execute(question, values).fetchall()
 
     @contextmanager
     def _transaction(self) -> Iterator[None]:
         """All or nothing, and on the disk."""
-        with _told(self.path):
+        with told(self.path):
             self._connection.execute("BEGIN IMMEDIATE")
             try:
+                version = self._connection.execute("PRAGMA user_version").fetchone()[0]
+                if version != VERSION:
+                    raise AccessError(str(self.path), f"a newer sssjob has made it a journal of version {version}; "
+                                                      f"this one knows version {VERSION} and writes nothing more")
                 yield
                 self._connection.execute("COMMIT")
             except BaseException:
@@ -422,7 +392,8 @@ class Journal:
 
 @dataclass(slots=True)
 class Entry:
-    """A submission in a journal. time: when it was made, seconds since the epoch, on host."""
+    """A submission in a journal. time: when it was made, seconds since the epoch, on host. cluster: where its jobs are,
+    None where that is not known."""
 
     journal: Journal
     number: int
@@ -435,9 +406,14 @@ class Entry:
     time: float
     ended: float | None
     host: str
+    cluster: str | None = None
+    way: str | None = None          # by which its cluster was reached while that did not say which it is (``placing``)
+    asked_until: float = -math.inf  # by the monotonic clock: until when it is not asked again
+    stays_held: bool = False        # until this process ends: something here still works for it, and does not stop
     _lease: int | None = None
     _unwritten: list[Event] = field(default_factory=list)
     _changed: dict[int, Row] = field(default_factory=dict)
+    _details: dict[int, Callable[[], Details]] = field(default_factory=dict)
 
     @property
     def folder(self) -> Path:
@@ -448,7 +424,7 @@ class Entry:
     def take(self) -> bool:
         """Become the one client that starts and follows its jobs; False while another one is."""
         while self._lease is None:
-            with _told(self.journal.path):
+            with told(self.journal.path):
                 lease = self.open_file("lease", os.O_RDWR | os.O_CREAT)
             try:
                 fcntl.flock(lease, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -481,6 +457,8 @@ class Entry:
 
     def release(self) -> None:
         """Let other clients take over; after the end of its last job the folder goes too."""
+        if self.stays_held:
+            return
         lease, self._lease = self._lease, None
         if lease is not None:
             if self.ended is not None:
@@ -490,16 +468,22 @@ class Entry:
     # -- the history
     def events(self, after: int = 0, wishes: bool = False) -> list[Event]:
         """The history after an event, the oldest first. wishes: only what others want of who looks after the jobs."""
-        some = "AND kind IN ('cancel', 'release') " if wishes else ""
+        some = "AND kind IN ('cancel', 'hold', 'release', 'rerun', 'cap', 'on-end') " if wishes else ""
         found = self.journal._ask("SELECT job, kind, source, data, part, time, number FROM events WHERE submission = ? "
                                   f"AND number > ? {some}ORDER BY number", self.number, after)
-        with _told(self.journal.path):
+        with told(self.journal.path):
             return [Event(job, kind, source, json.loads(data), part, when, number)
                     for job, kind, source, data, part, when, number in found]
 
-    def note(self, event: Event, row: Row | None = None) -> None:
-        """Remember an event, and how a job stands after it, for the next ``flush``."""
+    def detail(self, job: int, details: Callable[[], Details]) -> None:
+        """Remember where to learn the details of a job at the next ``flush``."""
+        self._details[job] = details
+
+    def note(self, event: Event, row: Row | None = None, details: Callable[[], Details] | None = None) -> None:
+        """Remember an event, and how a job stands after it, for the next ``flush``. details: gives its details then."""
         self._unwritten.append(event)
+        if details is not None:
+            self._details[event.job] = details
         if row is not None:
             self._changed[row.job] = row
 
@@ -507,13 +491,13 @@ class Entry:
         """Write what was noted, and these events, in one transaction. Raises AccessError; then nothing was written and
         what was noted is kept. ended: all jobs have. For native ids, which cannot be refused any more, a full disk is
         given back the room that is kept for that."""
-        if not (self._unwritten or self._changed or events or ended):
+        if not (self._unwritten or self._changed or self._details or events or ended):
             return
         try:
             self._write(events, ended)
         except AccessError as error:
             needed = any(event.kind == "native" for event in self._unwritten)
-            if not (needed and _is_full(error) and self.journal._spend_reserve()):
+            if not (needed and is_full(error) and self.journal._spend_reserve()):
                 raise
             self._write(events, ended)
 
@@ -523,16 +507,49 @@ class Entry:
         with journal._transaction():
             journal._write_events(self.number, [*self._unwritten, *events])
             journal._connection.executemany(
-                "UPDATE jobs SET id = ?, native_id = ?, state = ?, outcome = ?, exit_code = ? WHERE submission = ? AND "
-                "job = ?", [(r.id, r.native_id, r.state, r.outcome, r.exit_code, self.number, r.job)
-                            for r in self._changed.values()])
+                "UPDATE jobs SET id = ?, native_id = ?, state = ?, outcome = ?, exit_code = ?, message = ? "
+                "WHERE submission = ? AND job = ?",
+                [(r.id, r.native_id, r.state, r.outcome, r.exit_code, r.message, self.number, r.job)
+                 for r in self._changed.values()])
+            ended = ended and not self._has_promises()
+            if self._details:
+                write_details(journal._connection, self.number, [(job, of()) for job, of in self._details.items()])
             if ended:
                 journal._connection.execute("UPDATE submissions SET ended = ? WHERE number = ? AND ended IS NULL",
                                             (when, self.number))
         self._unwritten.clear()
         self._changed.clear()
+        self._details.clear()
         if ended:
             self.ended = when
+
+    def place(self, cluster: str) -> None:
+        """Note on which cluster its jobs are, where that was not known."""
+        with self.journal._transaction():
+            self.journal._connection.execute("UPDATE submissions SET cluster = ? WHERE number = ? AND cluster IS NULL",
+                                             (cluster, self.number))
+        self.cluster = self.journal.entry(self.number).cluster
+
+    def _has_promises(self) -> bool:
+        """Whether another client has promised something for an end that nobody has taken in, and done, yet."""
+        events = self.journal._connection.execute(
+            "SELECT job, kind, data FROM events WHERE submission = ? AND kind IN ('on-end', 'hook') ORDER BY number",
+            (self.number,)).fetchall()
+        open_ones: set[tuple[int, str]] = set()
+        for job, kind, text in events:
+            data = json.loads(text)
+            if kind == "on-end":
+                open_ones.add((job, data["hook"]))
+            elif data["step"] != "failed":
+                open_ones.discard((job, data["hook"]))
+        return bool(open_ones)
+
+    def reopen(self, events: Sequence[Event]) -> None:
+        """Write events after which something is to be done although all jobs may have ended. Raises AccessError."""
+        with self.journal._transaction():
+            self.journal._write_events(self.number, events)
+            self.journal._connection.execute("UPDATE submissions SET ended = NULL WHERE number = ?", (self.number,))
+        self.ended = None
 
     def forget(self, kind: str) -> None:
         """Drop what was noted of a kind and could not be written."""

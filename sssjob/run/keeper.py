@@ -83,7 +83,8 @@ def main() -> None:
             return
         client = Client(journal)
         submission, *others = client.kept(entry)
-        engine = Engine([submission, *others], client.findings, client.progress, take_over=client.own)
+        engine = Engine([submission, *others], client.findings, client.progress, take_over=client.own,
+                        caps=client.caps())
         engine.follow(done)
         started()
         for one in (submission, *others):

@@ -146,7 +146,8 @@ class Native:
         reason = self._refusals[option, value]
         if value is not None and value.startswith(_ANY_ENVIRONMENT):
             reason = ("a job of several slots needs a parallel environment, whose name only the site knows: Extension "
-                      "pe of type sge names one (qconf -spl lists them)")
+                      "pe of type sge names one, or the setting parallel_environment, or a site profile (qconf "
+                      "-spl lists them)")
         if reason is not None:
             findings.add("SSS602", option, f"{self.dialect.title}'s option {option} cannot be given to the executor "
                          f"{self.backend.name}: {reason}", path="/Job", policy=policy)

@@ -9,24 +9,29 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final, Literal
 
 from psij import JobExecutor, JobSpec
 from sssjob.document import arrays
 from sssjob.document.arrays import Array
+from sssjob.document.failures import Change, FailurePolicyError, Retry, ends_all, retry_of, without_policy
 from sssjob.document.graph import Dependencies, Link
 from sssjob.document.inherit import Shared, effective
 from sssjob.document.model import Container, Document, Job, JobDefaults, JobGroup, TaskGroup
 from sssjob.document.states import job_state
 from sssjob.findings import Findings, Policy
+from sssjob.lrm.reasons import reasons_of
+from sssjob.request.growing import amounts_of, grown
 from sssjob.run.facts import IDENTITY
 from sssjob.run.specs import Specs, policy_of
 from sssjob.translators.specs.psij import FACTS
 
-__all__ = ["KINDS", "Member", "Need", "Part", "Plan", "PlannedJob", "make_plan", "outline"]
+__all__ = ["ATTEMPT", "KINDS", "Member", "Need", "Part", "Plan", "PlannedJob", "make_plan", "outline"]
 
+#: Variable in which a job that may be tried again finds which attempt it is, from 1.
+ATTEMPT: Final = "SSSJOB_ATTEMPT"
 #: Condition of a Dependency -> what resource managers call it; none of them compares exit codes.
 KINDS: Final = {"OnSuccess": "ok", "OnFailure": "notok", "OnExit": "any"}
 
@@ -70,7 +75,8 @@ class PlannedJob:
     job: the document's own object, or the element's, which the facts are written into. folded: with JobDefaults. label:
     Id, else Name, else ``job-N``. together: its parts are one native job. eligible: epoch seconds before which it must
     not start. held: not to be started before the user releases it; held_there: the resource manager sees to that. keep:
-    it has succeeded before (--resume).
+    it has succeeded before (--resume). retry: after which failures it is submitted once more; fail_fast: its failure
+    ends the rest of its group.
     """
 
     job: Job
@@ -87,18 +93,28 @@ class PlannedJob:
     held: bool = False
     held_there: bool = False
     keep: bool = False
+    retry: Retry | None = None
+    fail_fast: bool = False
 
 
 @dataclass(slots=True)
 class Plan:
     """Jobs in document order, and the private directory with their scripts (None: there are none).
 
-    keep: the scripts outlive the plan.
+    keep: the scripts outlive the plan. planning: what made it, where jobs of it can be planned once more.
     """
 
     jobs: list[PlannedJob]
     scripts: Path | None = None
     keep: bool = False
+    planning: _Planning | None = None
+
+    def again(self, number: int, changes: Sequence[Change], attempt: int) -> list[Part]:
+        """What is to be started for another attempt of a job, which asks for more; nothing where it cannot be planned.
+
+        number: its place; changes: one after the other; attempt: from 1.
+        """
+        return [] if self.planning is None else self.planning.again(self.jobs[number], changes, attempt)
 
     def close(self) -> None:
         """Remove the scripts."""
@@ -110,7 +126,7 @@ class Plan:
 def make_plan(document: Document, findings: Findings, *, executor: str = "local", cwd: Path | None = None,
               policy: Policy = Policy.REJECT, resume: bool = False, scripts: Path | None = None,
               follower: str | None = None, backend: JobExecutor | None = None,
-              known: Callable[[str], Sequence[str]] | None = None) -> Plan:
+              known: Callable[[str, bool], Sequence[str]] | None = None) -> Plan:
     """The plan of a document. cwd: what relative directories and default output files refer to.
 
     scripts: a directory of the caller's for scripts that came with the document. follower: who looks after jobs that
@@ -124,6 +140,7 @@ def make_plan(document: Document, findings: Findings, *, executor: str = "local"
     made.follower = follower or f"process {os.getpid()}"
     made.known = known
     made.plan.jobs = made.jobs(resume)
+    made.plan.planning = made
     if findings.rejected:
         made.plan.close()
     return made.plan
@@ -139,12 +156,12 @@ class _Planning:
 
     def __init__(self, document: Document, findings: Findings, executor: str, cwd: Path, policy: Policy,
                  backend: JobExecutor | None) -> None:
-        self.document, self.findings, self.executor = document, findings, executor
+        self.document, self.findings, self.executor, self.cwd = document, findings, executor, cwd
         self.policy, self.backend = policy, backend
         self.plan = Plan([])
         self.specs = Specs(document, findings, executor, cwd, self.plan, backend)
         self.follower = ""
-        self.known: Callable[[str], Sequence[str]] | None = None
+        self.known: Callable[[str, bool], Sequence[str]] | None = None
 
     def jobs(self, resume: bool) -> list[PlannedJob]:
         """All jobs of the document."""
@@ -189,14 +206,53 @@ class _Planning:
         folded = effective(job, defaults, policy=policy.value, shared=shared).fold()
         policy = policy_of(folded, policy)
         label, said = arrays.label_of(job, number), arrays.array_of(folded)
+        retry, fail_fast = self._on_failure(folded, path, policy, label)
+        folded = without_policy(folded)
         if said is None:
-            yield PlannedJob(job, folded, label, group, path, policy)
+            yield PlannedJob(job, folded, label, group, path, policy, retry=retry, fail_fast=fail_fast)
             return
         array = arrays.read(said, self.findings, self.findings.limits, f"{path}/Extension")
         folded = arrays.without_array(folded)
         for index in array.indices if array is not None else ():
             member = Member(label, index, array, job) if array is not None else None
-            yield PlannedJob(arrays.element(job, index, label), folded, f"{label}_{index}", group, path, policy, member)
+            yield PlannedJob(arrays.element(job, index, label), folded, f"{label}_{index}", group, path, policy, member,
+                             retry=retry, fail_fast=fail_fast)
+
+    # -- what becomes of failures
+    def _on_failure(self, job: Job, path: str, policy: Policy, label: str) -> tuple[Retry | None, bool]:
+        """After which failures a job is tried again, and whether its failure ends the rest of its group."""
+        try:
+            retry, fail_fast = retry_of(job), ends_all(job)
+        except FailurePolicyError as error:
+            self._add("SSS426", "Extension", f"{label}: {error}", f"{path}/Extension")
+            return None, False
+        if retry is not None and self.executor:
+            self._check_retry(retry, job, path, policy, label)
+        return retry, fail_fast
+
+    def _check_retry(self, retry: Retry, job: Job, path: str, policy: Policy, label: str) -> None:
+        """Tell which clauses can never count, and which changes have nothing to change."""
+        told = reasons_of(self.executor)
+        for word in retry.unknown_to(told) if told is not None else ():
+            self._add("SSS602", "Extension", f"{label}: Retry names {word}, which the executor {self.executor} cannot "
+                      "tell from other failures", f"{path}/Extension", policy)
+        for name in retry.changed:
+            if not amounts_of(job, name):
+                self._add("SSS605", name, f"{label}: Retry changes {name}, which the job does not ask for",
+                          f"{path}/Extension")
+
+    def again(self, job: PlannedJob, changes: Sequence[Change], attempt: int) -> list[Part]:
+        """What is to be started for another attempt of a job that was planned."""
+        findings, specs = self.findings, self.specs
+        self.findings = Findings()
+        self.specs = Specs(self.document, self.findings, self.executor, self.cwd, self.plan, self.backend)
+        self.specs.paths = specs.paths
+        try:
+            grown_job = replace(job, folded=grown(job.folded, changes), parts=[], held_there=False)
+            self._parts(grown_job, attempt)
+            return [] if self.findings.rejected else grown_job.parts
+        finally:
+            self.findings, self.specs = findings, specs
 
     def _add(self, rule: str, subject: str, message: str, path: str, policy: Policy = Policy.REJECT,
              severity: Literal["error", "warning", "info"] | None = None) -> None:
@@ -221,8 +277,8 @@ class _Planning:
                     planned[n].needs = needs
         for job in planned:
             if job.group is None:
-                job.needs = tuple(self._outside(job, p.get("condition") or "OnSuccess", p.get("code"), p.text.strip())
-                                  for p in job.folded.all("Dependency"))
+                job.needs = tuple(self._outside(job, p.get("condition") or "OnSuccess", p.get("code"), p.text.strip(),
+                                                p.get("designator") == "JobName") for p in job.folded.all("Dependency"))
 
     def _need(self, job: PlannedJob, link: Link, graph: Dependencies, places: Mapping[int, list[int]],
               made: dict[tuple[int, str, int | None, str], Need]) -> Need:
@@ -238,13 +294,13 @@ class _Planning:
         """A dependency on a job that is not in the document: one of the journal, else the resource manager's own."""
         found: Sequence[str] = ()
         code = code if condition == "OnExit" else None
-        if self.known is not None and not by_name:
+        if self.known is not None:
             native = target.partition(":")[2] if target.lower().startswith(f"{self.executor}:") else target
-            found = self.known(target)
+            found = self.known(target, by_name)
             if found:
                 self._add("SSS504", "Dependency", f"{job.label} depends on {target}, which is {', '.join(found)} in "
                           "the journal", f"{job.path}/Dependency", severity="info")
-            elif code is None and self._can_wait_for(KINDS.get(condition, ""), native):
+            elif code is None and not by_name and self._can_wait_for(KINDS.get(condition, ""), native):
                 found = (native,)
                 self._add("SSS504", "Dependency", f"{job.label} depends on {target}, which is left to {self.executor}: "
                           "it must be one of its job ids", f"{job.path}/Dependency")
@@ -266,10 +322,17 @@ class _Planning:
             self._facts(job)
         self._eligible(job)
         self._hold(job, again)
+        self._parts(job)
+
+    def _parts(self, job: PlannedJob, attempt: int = 1) -> None:
+        """The JobSpecs of a job. attempt: the job finds it in its environment, where there may be several."""
         groups = self._groups(job)
         job.together = len(groups) > 1 and self.executor != "local"
         for n, group in enumerate(groups):
-            job.parts.append(Part(self.specs.of(job, group, n, len(groups)), group))
+            spec = self.specs.of(job, group, n, len(groups))
+            if job.retry is not None:
+                spec.environment = {ATTEMPT: str(attempt), **(spec.environment or {})}
+            job.parts.append(Part(spec, group))
 
     def _groups(self, job: PlannedJob) -> Sequence[TaskGroup | None]:
         """The task groups that are JobSpecs of their own (decisions 11): side by side on this machine, as one native
@@ -304,8 +367,9 @@ class _Planning:
                 job.held_there = True
             elif not job.held:
                 job.held = True
-                self._add("SSS502", "Hold", f"{job.label} is held by the user: it waits until {self.follower} "
-                          "gets the signal USR1 or the time limit is over", f"{job.path}/Hold")
+                self._add("SSS502", "Hold", f"{job.label} is held by the user: it waits until it is released (`sssjob "
+                          f"release`, or the signal USR1 to {self.follower}) or the time limit is over",
+                          f"{job.path}/Hold")
 
 
 def _said(condition: str, code: str | None, target: str) -> str:

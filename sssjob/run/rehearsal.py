@@ -5,12 +5,15 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
 import psij
+from psij.executors.batch._array_jobs import numbers_text
 from psij.rendered import Rendered
 from sssjob.errors import UsageError
+from sssjob.run.arrays import arrays_for
 from sssjob.run.plan import Plan, PlannedJob
 from sssjob.run.submitting import begin_attributes, with_attributes
 
@@ -19,7 +22,8 @@ __all__ = ["Rehearsed", "rehearse"]
 
 @dataclass(frozen=True, slots=True)
 class Rehearsed:
-    """One submission. label: of the job; part: number of the task group where each is a submission of its own, else 0.
+    """One submission. label: of the job, or of an array with its indices; part: number of the task group where each is
+    a submission of its own, else 0.
 
     waits: what comes before it: dependencies, an EligibleTime or a hold that the executor is not told of at this time.
     """
@@ -63,17 +67,38 @@ def rehearse(plan: Plan, backend: psij.JobExecutor) -> Iterator[Rehearsed]:
 
     Raises UsageError for an executor that cannot show them, InvalidJobException for a job that it would refuse.
     """
-    render = getattr(backend, "render", None)
-    if render is None:
+    if not hasattr(backend, "render"):
         raise UsageError(f"the executor {backend.name} cannot show what it would submit")
-    for job in plan.jobs:
-        begin = begin_attributes(job, backend)
-        specs = [with_attributes(part.spec, begin) if begin else part.spec for part in job.parts]
-        together: Sequence[Sequence[psij.JobSpec]] = [specs] if job.together else [[spec] for spec in specs]
-        for number, some in enumerate(together, 1):
-            made: Rendered = render([psij.Job(spec) for spec in some])
-            made = replace(made, files={**made.files, **_scripts(plan, some)})
-            yield Rehearsed(job.label, number if len(together) > 1 else 0, made, tuple(_waits(job, begin is None)))
+    for _, elements in groupby(plan.jobs, lambda job: id(job if job.member is None else job.member.job)):
+        jobs = [job for job in elements if job.parts]
+        arrays = list(_as_arrays(plan, jobs, backend)) if len(jobs) > 1 else []
+        yield from arrays or (one for job in jobs for one in _alone(plan, job, backend))
+
+
+def _alone(plan: Plan, job: PlannedJob, backend: Any) -> Iterator[Rehearsed]:
+    """The submissions of a job."""
+    begin = begin_attributes(job, backend)
+    specs = [with_attributes(part.spec, begin) if begin else part.spec for part in job.parts]
+    together: Sequence[Sequence[psij.JobSpec]] = [specs] if job.together else [[spec] for spec in specs]
+    for number, some in enumerate(together, 1):
+        made: Rendered = backend.render([psij.Job(spec) for spec in some])
+        made = replace(made, files={**made.files, **_scripts(plan, some)})
+        yield Rehearsed(job.label, number if len(together) > 1 else 0, made, tuple(_waits(job, begin is None)))
+
+
+def _as_arrays(plan: Plan, jobs: Sequence[PlannedJob], backend: Any) -> Iterator[Rehearsed]:
+    """The native arrays of elements; nothing where they are submitted one by one."""
+    first, member = jobs[0], jobs[0].member
+    assert member is not None
+    begin = begin_attributes(first, backend)
+    specs = [with_attributes(job.parts[0].spec, begin) if begin else job.parts[0].spec for job in jobs]
+    if len(first.parts) == 1:
+        for array in arrays_for(backend, specs, [job.member.index for job in jobs if job.member is not None],
+                                member.array.throttle):
+            made: Rendered = backend.render_array(array)
+            made = replace(made, files={**made.files, **_scripts(plan, specs[:1])})
+            numbers = numbers_text(list(array.indices.values()))
+            yield Rehearsed(f"{member.id}[{numbers}]", 0, made, tuple(_waits(first, begin is None)))
 
 
 def _scripts(plan: Plan, specs: Sequence[psij.JobSpec]) -> dict[str, str]:

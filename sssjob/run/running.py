@@ -10,10 +10,13 @@ from pathlib import Path
 
 import psij
 from sssjob.document.model import Document
+from sssjob.document.sweeps import expand
 from sssjob.errors import UsageError
 from sssjob.findings import Findings, Policy
+from sssjob.run.caps import Caps
 from sssjob.run.engine import Engine
 from sssjob.run.journal import Entry
+from sssjob.run.on_end import Hook
 from sssjob.run.plan import Plan, make_plan
 from sssjob.run.progress import Progress
 from sssjob.run.standing import Outcome, Submission
@@ -28,22 +31,26 @@ def run(document: Document, executor: str = "local", *, findings: Findings | Non
         policy: Policy = Policy.REJECT, planned: Callable[[Findings], bool] | None = None,
         enter: Callable[[Document, Plan], Entry | None] | None = None, scripts: Path | None = None,
         backend: psij.JobExecutor | None = None, retries: int = RETRIES,
-        known: Callable[[str], Sequence[str]] | None = None,
-        beside: Callable[[Submission], Sequence[Submission]] | None = None) -> Outcome:
-    """Run every job of a document and write the results into it.
+        known: Callable[[str, bool], Sequence[str]] | None = None,
+        beside: Callable[[Submission], Sequence[Submission]] | None = None, max_queued: int | None = None,
+        caps: Caps | None = None, on_end: Sequence[Hook] = ()) -> Outcome:
+    """Run every job of a document, of a sweep all of its jobs, and write the results into it.
 
     timeout: seconds for all of it; then everything is cancelled and the exit code is 6. resume: jobs that are Completed
     with ExitCode 0 are not run again. cwd: what relative directories refer to. policy: the outermost default.
     planned: asked with the findings before anything starts, which nothing does where it says False. enter: writes what
     is to be run into a journal, if there is one. scripts: where scripts of the document go, else a temporary directory.
     backend: the executor itself, where there is one already. retries: further tries of a submission that failed for a
-    reason that may pass. known: keys of the jobs in a journal that an id means; beside: the submissions of those that
-    jobs depend on.
+    reason that may pass. known: keys of the jobs in a journal that an id means, or a Name where its second argument
+    says so; beside: the submissions of those that jobs depend on. max_queued: the most jobs that may be submitted and
+    not have ended; None: as many as there are. caps: of executors. on_end: what is done for each job when it has ended.
     Ctrl-C, SIGTERM and SIGHUP cancel everything and the document still gets its facts. With a rejecting finding
     nothing is started and the document is left as it is: exit code 1. Raises UsageError for an executor that is not
     known.
     """
     findings = Findings(document.path) if findings is None else findings
+    if not findings.rejected:
+        document = expand(document, findings)
     if findings.rejected:
         return Outcome(document, [], 1, "sssjob", findings)
     made = executor_of(executor, executor_config) if backend is None else backend
@@ -54,11 +61,13 @@ def run(document: Document, executor: str = "local", *, findings: Findings | Non
             return Outcome(document, [], 1, "sssjob", findings)
         entry = None if enter is None else enter(document, plan)
         seconds = timeout.total_seconds() if isinstance(timeout, timedelta) else timeout
-        submission = Submission(document, lambda: made, entry, owned=True)
+        submission = Submission(document, lambda: made, entry, owned=True, cap=max_queued)
         submission.take_plan(plan)
+        submission.promise(on_end)
         submission.begin()
         others = () if beside is None else beside(submission)
-        engine = Engine([submission, *others], findings, progress or Progress(shown=False), seconds, retries=retries)
+        engine = Engine([submission, *others], findings, progress or Progress(shown=False), seconds, retries=retries,
+                        caps=caps)
         try:
             return engine.run()
         finally:

@@ -8,6 +8,7 @@ row of the decisions.
 from __future__ import annotations
 
 import copy
+import functools
 import getpass
 import os
 import re
@@ -18,6 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from psij import JobAttributes, JobExecutor, JobSpec, ResourceSpecV1
+from psij.references import literal
 from sssjob.document import arrays
 from sssjob.document.element import Item, Property
 from sssjob.document.model import Container, Document, File, Job, TaskGroup
@@ -51,13 +53,16 @@ _LIMITS: Final = {      # ResourceLimit name in lower case -> setrlimit's (job o
     "corefilesize": "core", "cputime": "cpu", "datasegsize": "data", "filesize": "fsize", "maxmemorysize": "rss",
     "maxprocesses": "nproc", "maxswap": "as", "maxmemlock": "memlock", "openfiles": "nofile", "stacksize": "stack",
 }
-_DOLLAR: Final = "SSSJOB_DOLLAR"
 #: What starts several tasks where the job does not say (decisions 10); mpirun everywhere else.
 _LAUNCHERS: Final = {"local": "multiple", "fluxexec": "multiple", "slurm": "srun"}
 #: Keys of Machine/Job Features that only the resource manager knows.
 _GRANTED: Final = dict.fromkeys(("allocated_cpu", "total_cpu", "job_id", "jobstart_secs"))
 _LOCAL: Final = "local"
 _MERGE: Final = "local.merge"
+_UNFIT: Final = re.compile(r"[^\w.+=@-]+", re.ASCII)      # what of an Id is no part of a name that managers take
+_LONGEST_ID: Final = 60         # characters of an Id that become a name
+#: Options that name a job: Slurm, Grid Engine, PBS and NQSV, LSF, Cobalt, HTCondor.
+_NAME_OPTIONS: Final = frozenset(("job-name", "N", "J", "jobname", "JobBatchName"))
 
 
 class Specs:
@@ -162,8 +167,13 @@ class Specs:
         local = self.executor == _LOCAL
         handled = self._handled | self._given(job.folded)
         return Target(rule="SSS602", irrelevant=_NOT_CRITICAL if local else _DESCRIBES, handled=handled,
-                      executor=self.executor, launcher=_LAUNCHERS.get(self.executor, "mpirun"),
-                      word=f"the executor {self.executor} does not honour it", side_by_side=several, dollar=_DOLLAR)
+                      executor=self.executor, launcher=self._launcher(),
+                      word=f"the executor {self.executor} does not honour it", side_by_side=several)
+
+    def _launcher(self) -> str:
+        """What starts the tasks of jobs that do not say it."""
+        preferred: str | None = getattr(getattr(self.backend, "config", None), "launcher", None)
+        return preferred or _LAUNCHERS.get(self.executor, "mpirun")
 
     def _given(self, job: Job) -> frozenset[str]:
         """What the job states of where it runs and for whom that holds anyway."""
@@ -229,12 +239,16 @@ class Specs:
         names = [name for p in self.stated(job.folded, "Extension") if _is_export(p) for name in p.text.split(",")]
         if names:
             spec.inherit_environment = bool(spec.inherit_environment) and _exports(job.folded)
-            here = {name: os.environ[name] for name in names if name in os.environ}
+            here = {name: literal(os.environ[name]) for name in names if name in os.environ}
             spec.environment = {**here, **(spec.environment or {})} or None
 
     def _name(self, job: PlannedJob, spec: JobSpec, again: bool) -> None:
-        """The name as the resource manager takes it; the document keeps its own."""
-        name = job.folded.value("Name")
+        """The name as the resource manager takes it, of a job without one its Id, by which its user knows it; the
+        document keeps its own."""
+        name, identifier = job.folded.value("Name"), job.folded.value("Id")
+        if self.fit_name is not None and name is None and identifier is not None and not _is_named_itself(spec):
+            spec.name = self.fit_name(_UNFIT.sub("_", str(identifier))[:_LONGEST_ID])
+            return
         if self.fit_name is None or not isinstance(name, str) or spec.name != name:
             return
         spec.name = self.fit_name(name)
@@ -382,6 +396,12 @@ def _exports(job: Job) -> bool:
     return any(child.attributes.get("export") == "true" for child in job.containers("Environment"))
 
 
+def _is_named_itself(spec: JobSpec) -> bool:
+    """Whether an option of the manager's own names a job."""
+    custom = (spec.attributes.custom_attributes if spec.attributes is not None else None) or {}
+    return any(name.rpartition(".")[2] in _NAME_OPTIONS for name in custom)
+
+
 def _is_settled(finding: Finding, settled: Collection[str]) -> bool:
     """Whether a finding of the translation to PSI/J is about sizes that the options of the manager's own say."""
     name = finding.subject.partition("/")[0].partition(" ")[0]
@@ -413,10 +433,16 @@ def _hard_limit(name: str) -> str:
 
 def user_name() -> str:
     """The name of the user of this process; its number where it has none."""
+    return _user_name(os.getuid(), tuple(map(os.environ.get, ("LOGNAME", "USER", "LNAME", "USERNAME"))))
+
+
+@functools.cache
+def _user_name(number: int, stated: tuple[str | None, ...]) -> str:
+    """The same, remembered: the system may have to ask another machine. stated: what getpass looks at before that."""
     try:
         return getpass.getuser()
     except (OSError, KeyError):
-        return str(os.getuid())
+        return str(number)
 
 
 def _safe(text: str) -> str:

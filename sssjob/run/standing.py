@@ -7,26 +7,37 @@ where every fact is from.
 from __future__ import annotations
 
 import socket
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
 import psij
+from psij.executors.batch._array_jobs import JobArray
+from psij.executors.batch._identity import Identity
 from sssjob.document.graph import derived_state
 from sssjob.document.model import Document, Job
 from sssjob.findings import Findings
 from sssjob.run import facts
+from sssjob.run.attempts import Attempt, together
 from sssjob.run.elements import gather
-from sssjob.run.evidence import Disagreement, Source, disagreements
+from sssjob.run.evidence import LEFT_OUT, Disagreement, Source, disagreements, not_its_own
 from sssjob.run.journal import Entry, Event, Row, stamp, status_of, status_record
+from sssjob.run.listing import details_of
+from sssjob.run.on_end import Hook, promise_all, take_promise
+from sssjob.run.on_end import take_event as take_hook
+from sssjob.run.placing import UNPLACED
 from sssjob.run.plan import Need, Plan, PlannedJob, outline
 from sssjob.run.specs import user_name
+from sssjob.run.staging import Leaving, take_event
 
-__all__ = ["JobOutcome", "Outcome", "Running", "Submission", "Word", "ended_record", "exit_code", "intent", "load"]
+__all__ = ["FULL", "JobOutcome", "Outcome", "Running", "Submission", "Word", "ended_record", "exit_code", "intent",
+           "load"]
 
 Word = Literal["waiting", "running", "done", "failed", "canceled", "skipped", "kept"]
 Origin = Literal["job", "sssjob"]
 _STREAM: Final = "status"       # the source of what a status says without naming one
+#: How the reason begins for which a job is held back, where a resource manager has no room.
+FULL: Final = "the queue is full"
 _HOLD: Final = "Hold"           # State of a job that waits for its user
 
 
@@ -84,7 +95,8 @@ class Running:
 
     number: its place in the plan. tags, references: of its parts, in the resource manager and for attaching; intents:
     where and when each was about to be submitted. parts: those that this process follows. outside: what its
-    dependencies mean that are not of the document, by their places.
+    dependencies mean that are not of the document, by their places. attempts: those that are over, after which it was
+    tried again; all else is of the last one. why: a failure that ends its group, because of which its end is wanted.
     """
 
     plan: PlannedJob
@@ -98,15 +110,28 @@ class Running:
     intents: list[dict[str, Any]] = field(default_factory=list)
     evidence: dict[str, Source] = field(default_factory=dict)
     cancel: bool = False            # somebody wants its end
-    released: bool = False          # somebody has ended its Hold
+    wants_hold: bool | None = None  # whether the last of the wishes to hold and to release it was to hold it
+    wishes: list[str] = field(default_factory=list)     # to hold, release or run it again, that have no answer
+    answers: dict[str, str] = field(default_factory=dict)   # to the others: why they were refused, or ""
+    rerun_begun: bool = False       # to run it again is about to be asked for, or was
     asked: bool = False             # by tag, at least once
     waits: bool = False             # the resource manager knows its dependencies, and starts it when they allow it
     together: bool = False          # its parts are one native job
+    array: JobArray | None = None   # the native array of which this process submits it, with this element only
+    alone: bool = False             # it is not to be submitted as an element of one
     hold: bool = False              # the resource manager holds it until it is released
     apart: bool = False             # it does not, after it has refused them or come to an end of its own
     doomed: Need | None = None      # its end was asked for, because this can no longer hold
+    held_for: str | None = None     # why it is held back although its turn has come: there is no room for it
     outside: dict[int, tuple[str, ...]] = field(default_factory=dict)
     outcome: JobOutcome | None = None
+    attempts: list[Attempt] = field(default_factory=list)
+    why: str | None = None
+    staging: dict[int, dict[str, Any]] = field(default_factory=dict)    # by part: what is staged out and removed
+    leaving: dict[int, Leaving] = field(default_factory=dict)           # by part: that is being done
+    begun: bool = False             # some client was about to submit it
+    tries: int = 0                  # submissions of this attempt that failed for a reason that may pass, by all clients
+    hooks: dict[str, Hook] = field(default_factory=dict)                # what is done when it has ended
 
     @property
     def succeeded(self) -> bool:
@@ -117,6 +142,11 @@ class Running:
     def ended(self) -> bool:
         """Whether its outcome is known."""
         return self.outcome is not None
+
+    @property
+    def on_hold(self) -> bool:
+        """Whether it is not to be submitted before its user releases it."""
+        return self.plan.held if self.wants_hold is None else self.wants_hold
 
     @property
     def known_code(self) -> int | None:
@@ -134,12 +164,12 @@ class Running:
             native = list(dict.fromkeys(one.partition("+")[0] for one in native))
         member = self.plan.member
         entry = self.of.entry
-        number, executor = (0, "") if entry is None else (entry.number, entry.executor)
+        number, executor, cluster = (0, "", None) if entry is None else (entry.number, entry.executor, entry.cluster)
         return Row(number, self.number, _text(job.value("Id")), _text(job.value("Name")), self.plan.label,
                    "+".join(native) or None, executor, str(job.value("State") or "Idle"),
                    None if outcome is None else outcome.word,
                    None if outcome is None or outcome.word == "skipped" else outcome.exit_code,
-                   None if member is None else member.id)
+                    None if member is None else member.id, _text(job.value("StatusMessage")), cluster)
 
     @property
     def started(self) -> bool:
@@ -158,11 +188,72 @@ class Running:
         for n, seen in enumerate(self.seen):
             seen.group = own[n] if len(own) == len(self.seen) > 1 else None
 
-    def release(self) -> None:
-        """Somebody ends its hold."""
-        self.released = True
-        if self.plan.job.value("State") == _HOLD and self.word == "waiting":
-            self.plan.job.set_as_is("State", "Idle")
+    def wish(self, wish: str) -> None:
+        """Somebody wants that it is held, released or run again."""
+        self.wishes.append(wish)
+        self.answers.pop(wish, None)
+        if wish == "rerun":
+            self.rerun_begun = False
+        elif self.word == "waiting" and not self.ended:
+            self._show_hold(wish == "hold")
+        if wish != "rerun":
+            self.wants_hold = wish == "hold"
+
+    def answer(self, wish: str, refusal: str = "") -> None:
+        """What became of a wish. refusal: why it was not carried out."""
+        if wish in self.wishes:
+            self.wishes.remove(wish)
+        self.answers[wish] = refusal
+        if wish == "hold" and refusal:
+            self.wants_hold = False
+            return
+        if wish == "rerun" or refusal:
+            return
+        if not {"hold", "release"} & set(self.wishes):
+            self.wants_hold = wish == "hold"        # a signal releases a job without an event of its own
+        if not self.ended and not self.started:
+            self.hold = wish == "hold" and self.word == "running"
+            self._show_hold(wish == "hold")
+
+    def _show_hold(self, held: bool) -> None:
+        """Show a hold, or none, in the State of a job that waits. It then waits for its user, and not for room."""
+        if held:
+            self.go()
+        if held or self.plan.job.value("State") == _HOLD:
+            self.plan.job.set_as_is("State", _HOLD if held else "Idle")
+
+    def identity(self, part: int) -> Identity:
+        """By what a part is told from others of its native id: its tag, and when it was submitted. Of a job that was
+        submitted elsewhere only what was learnt of it since."""
+        noted = self.intents[part]
+        tags = {noted["tag"]} if noted else set()
+        if noted and "array" in noted:
+            tags.add(noted["array"]["tag"])
+        if noted and self.together:
+            tags |= {intent["tag"] for intent in self.intents if intent}
+        return Identity(frozenset(tags) or None, user_name() if noted else None, noted.get("name"),
+                        since=noted.get("since"), until=noted.get("until"),
+                        submit_time=self.seen[part].known.get("submit_time"))
+
+    def followed(self, part: int) -> psij.Job | None:
+        """The job of the executor for a part, or one by which the executor finds its files where another client has
+        followed it."""
+        made, tag, native_id = self.parts[part], self.tags[part], self.seen[part].native_id
+        if made is None and tag is not None and native_id is not None:
+            made = psij.Job()
+            made._id, made._native_id = tag, native_id
+        return made
+
+    def hold_back(self, reason: str) -> None:
+        """There is no room for it. reason: in words."""
+        self.held_for = reason
+        self.plan.job.set_as_is("StatusMessage", f"held back: {reason}")
+
+    def go(self) -> None:
+        """It is held back no more."""
+        if self.held_for is not None:
+            self.held_for = None
+            self.plan.job.set_as_is("StatusMessage", None)
 
     def left_out(self, message: str) -> None:
         """It was not started and never will be; that a resource manager knew of it for a while is no end."""
@@ -174,26 +265,100 @@ class Running:
         self.word, self.waits, self.doomed = "waiting", False, None
         for of_part in (self.seen, self.parts, self.tags, self.references, self.intents):
             of_part.clear()
+        self.staging.clear()
+        self.leaving.clear()
+        self.array = None
+
+    def sought(self, part: int) -> str | None:
+        """The tag by which a part is looked for in the resource manager: its own, or that of its array."""
+        found = self.intents[part].get("array")
+        return self.tags[part] if found is None else str(found["tag"])
+
+    def want_end(self) -> None:
+        """Somebody wants its end; that of files that are being staged out is the end of that."""
+        self.cancel = True
+        for leaving in self.leaving.values():
+            leaving.canceled = True
+
+    def begin_anew(self, data: Mapping[str, Any]) -> None:
+        """Its attempt is over, and another one follows. data: of the event ``retry``."""
+        self.attempts.append(Attempt(str(data["clause"]), tuple(self.seen), tuple(self.tags), tuple(self.references),
+                                     tuple(self.intents)))
+        self.forget()
+        self.asked = self.hold = self.wants_hold = False        # what has begun was released
+        self.tries = 0
+        facts.clear(self.plan.job)
+        self.plan.job.set_as_is("StatusMessage", f"retry: {data['text']}")
+
+    def restore(self, message: str) -> None:
+        """No other attempt follows after all: its end is that of the last one, and the message says why."""
+        last = self.attempts.pop()
+        self.prepare(len(last.seen))
+        self.seen, self.tags = list(last.seen), list(last.tags)
+        self.references, self.intents = list(last.references), list(last.intents)
+        self.record()
+        said = self.plan.job.value("StatusMessage")
+        self.plan.job.set_as_is("StatusMessage", f"{said}; {message}" if said else message)
+
+    def end_with_group(self, data: Mapping[str, Any]) -> None:
+        """Its end is wanted, because another job of its group has failed. data: of the event ``group``."""
+        self.cancel, self.why = True, str(data["text"])
 
     def take(self, part: int, status: psij.JobStatus, when: float) -> bool:
         """Take over a status of a part; False if it is none that follows the last one."""
         self.prepare(part + 1)
         seen = self.seen[part]
         before = seen.status
-        if before is not None and not status.state.is_greater_than(before.state):
-            if status.state is not before.state or status.final:
-                return False
-            if not facts.says_more(status, before):
-                seen.take(status)       # it is the one that is kept up to date from now on
-                return False
+        if before is not None and not self._follows(seen, before, status):
+            return False
+        facts.keep_put_back(seen, status)
         seen.take(status)
+        if before is not None and facts.standing(status) == facts.standing(before):
+            return False                # it is the one that is kept up to date from now on
         self.record()
+        self._learn(status, when)
+        return True
+
+    def take_late(self, part: int, status: psij.JobStatus, when: float) -> None:
+        """Take over what accounting has told of a part after the end of the job; that may be another end than had been
+        thought, where nobody could tell it."""
+        self.seen[part].take(status)
+        self.record()
+        self._learn(status, when)
+        if self.outcome is not None and all(seen.final for seen in self.seen):
+            self.outcome = self.verdict()
+            self.word = self.outcome.word
+            if self.word == "canceled" and not self.started:
+                facts.record_unstarted(self.plan.job, self.outcome.message)
+
+    def verdict(self) -> JobOutcome:
+        """How it has ended, by how its parts have."""
+        states = {seen.status.state for seen in self.seen if seen.status is not None}
+        word: Word = "failed" if psij.JobState.FAILED in states else "done"
+        if psij.JobState.CANCELED in states and word == "done":
+            word = "canceled"
+        code, signal = facts.outcome_of(self.seen)
+        return JobOutcome(self.plan.job, self.plan.label, word, code, signal,
+                          str(self.plan.job.value("StatusMessage") or ""), "job" if self.started else "sssjob")
+
+    def _learn(self, status: psij.JobStatus, when: float) -> None:
+        """Note where the facts of a status are from."""
         metadata = status.metadata or {}
         sources = metadata.get("sources", {})
         self.evidence["state"] = Source(str(sources.get("state", _STREAM)), when)
         for key in [*metadata, *(["exit_code"] if status.exit_code is not None else [])]:
             self.evidence[key] = Source(str(sources.get(key, _STREAM)), when)
-        return True
+
+    @staticmethod
+    def _follows(seen: facts.Seen, before: psij.JobStatus, status: psij.JobStatus) -> bool:
+        """Whether a status can come after the last one: of a later state, or of the same, or waiting once more."""
+        if before.final or facts.is_old_start(seen, status):
+            return False
+        if status.state is before.state:
+            return not facts.is_bare(status)
+        if status.state.is_greater_than(before.state):
+            return True
+        return facts.is_put_back(seen, status)
 
     def refresh(self) -> None:
         """Write anew what is known of a job that has not ended: while its state stays the same, psij only changes the
@@ -203,19 +368,19 @@ class Running:
 
     def record(self) -> None:
         """Write what is known into the job."""
-        facts.record(self.plan.job, self.seen, self.plan.folded, self._origin)
+        facts.record(self.plan.job, together(self.attempts, self.seen), self.plan.folded, self._origin)
 
     @property
     def _origin(self) -> facts.Origin | None:
         """Who has submitted it and where; None of a job that was submitted elsewhere and taken over by its id."""
         entry = self.of.entry
-        if entry is not None and not any(self.intents):
+        if entry is not None and not any(self.intents) and not self.attempts:
             return None
         return facts.Origin(user_name(), socket.gethostname() if entry is None else entry.host)
 
     def sources(self) -> list[tuple[str, str, Source]]:
         """(fact, value, source) of every fact in the document."""
-        known = {key: value for seen in self.seen for key, value in seen.known.items()}
+        known = {key: value for seen in together(self.attempts, self.seen) for key, value in seen.known.items()}
         return [(name, value, Source("sssjob", self.of.time) if name in facts.IDENTITY else self._source(keys))
                 for name, value, keys in facts.stated(self.plan.job, known)]
 
@@ -224,16 +389,23 @@ class Running:
         return found or Source("sssjob", self.of.time)
 
     @property
+    def not_its_own(self) -> list[str]:
+        """Why answers about its native ids did not count."""
+        return [why for seen in self.seen if seen.status is not None for why in not_its_own(seen.status)]
+
+    @property
     def disagreements(self) -> list[Disagreement]:
         """Where sources of its facts disagree."""
-        return [one for seen in self.seen if seen.status is not None for one in disagreements(seen.status)]
+        before = [seen for attempt in self.attempts for seen in attempt.seen]
+        return [one for seen in (*before, *self.seen) if seen.status is not None for one in disagreements(seen.status)]
 
 
 @dataclass(slots=True, eq=False)
 class Submission:
     """A document, its jobs, and its entry in the journal (None: it is not written down).
 
-    owned: this process holds the lease, starts the jobs and follows them. last: the number of the last event taken in.
+    owned: this process holds the lease, starts the jobs and follows them. silent: since when the resource manager has
+    not answered who follows them (since, host, pid); None while it does. last: the number of the last event taken in.
     outside: jobs of other submissions that jobs of this one depend on, by their keys.
     """
 
@@ -242,14 +414,22 @@ class Submission:
     entry: Entry | None = None
     jobs: list[Running] = field(default_factory=list)
     owned: bool = False
+    cap: int | None = None          # the most of its jobs that may be in flight
+    silent: dict[str, Any] | None = None
     last: int = 0
     time: float = 0.0
     outside: dict[str, Running] = field(default_factory=dict)
+    planned: Plan | None = None     # by which its jobs can be planned once more
 
     def take_plan(self, plan: Plan) -> None:
         """Set out with the jobs of a plan."""
+        self.planned = plan if plan.planning is not None else None
         self.jobs = [Running(p, n, self, outside={i: need.outside for i, need in enumerate(p.needs) if need.outside})
                      for n, p in enumerate(plan.jobs)]
+
+    def promise(self, hooks: Iterable[Hook]) -> None:
+        """Have hooks done for each job when it ends."""
+        promise_all(self.jobs, hooks)
 
     def begin(self) -> None:
         """Take away what an earlier run of the document found out."""
@@ -260,9 +440,19 @@ class Submission:
                     job.plan.job.set_as_is("State", _HOLD)
 
     @property
+    def cluster(self) -> str | None:
+        """Where its jobs are; None where that is not known."""
+        return None if self.entry is None else self.entry.cluster
+
+    @property
     def ended(self) -> bool:
         """Whether all of its jobs have ended."""
         return all(job.ended for job in self.jobs)
+
+    @property
+    def kept(self) -> bool:
+        """Whether all of its jobs have ended, and all is done that was promised for that."""
+        return all(job.ended and all(hook.over for hook in job.hooks.values()) for job in self.jobs)
 
     def result(self) -> Document:
         """The document as it stands, with every array as one job."""
@@ -280,7 +470,7 @@ class Submission:
     # -- reading the history
     def catch_up(self) -> list[Running]:
         """Read what was written to the journal since the last time; gives the jobs concerned. The owning process knows
-        everything about its jobs except the cancel and release requests of other clients, so it reads only those."""
+        everything about its jobs except what other clients want of them, so it reads only that."""
         if self.entry is None:
             return []
         concerned = []
@@ -296,7 +486,11 @@ class Submission:
              when: float = 0.0) -> None:
         """Remember an event for the next flush."""
         if self.entry is not None:
-            self.entry.note(Event(job.number, kind, source, data, part, when), job.row if self.owned else None)
+            event = Event(job.number, kind, source, data, part, when)
+            if self.owned:
+                self.entry.note(event, job.row, lambda: details_of(job))
+            else:
+                self.entry.note(event)
 
     def note_status(self, job: Running, part: int, status: psij.JobStatus) -> None:
         """The same for a status."""
@@ -304,6 +498,8 @@ class Submission:
         self.note(job, "status", status_record(status), part, "+".join(map(str, sources)) or _STREAM)
         for one in disagreements(status):
             self.note(job, "note", {"text": f"{one.rule}: {one.text}", **one.record()}, part)
+        for why in not_its_own(status):
+            self.note(job, "note", {"text": f"{LEFT_OUT}: {why}"}, part)
 
     def note_outcome(self, job: Running) -> None:
         """The same for an end."""
@@ -322,9 +518,12 @@ def _text(value: object) -> str | None:
 
 
 def _intent(job: Running, event: Event) -> None:
+    job.go()
     job.prepare(int(event.data.get("parts", event.part + 1)))
-    job.word = "running"
-    job.tags[event.part], job.intents[event.part] = event.data["tag"], event.data
+    job.word, job.begun = "running", True
+    job.tags[event.part], job.intents[event.part] = event.data["tag"], {**event.data, "since": event.time}
+    if "staging" in event.data:
+        job.staging[event.part] = event.data["staging"]
     job.references[event.part] = None
     job.waits, job.hold = bool(event.data.get("after")), bool(event.data.get("hold"))
     job.together = bool(event.data.get("together"))
@@ -334,6 +533,8 @@ def _native(job: Running, event: Event) -> None:
     job.prepare(event.part + 1)
     job.word = "running"
     job.references[event.part] = event.data["reference"]
+    if job.intents[event.part]:
+        job.intents[event.part]["until"] = event.time
     job.seen[event.part].native_id = event.data["native_id"]
     job.record()
     job.evidence["native_id"] = Source(event.source, event.time)
@@ -343,11 +544,24 @@ def _status(job: Running, event: Event) -> None:
     job.take(event.part, status_of(event.data), event.time)
 
 
+def _try(job: Running, event: Event) -> None:
+    job.tries = int(event.data["tries"])
+
+
+def _late(job: Running, event: Event) -> None:
+    job.take_late(event.part, status_of(event.data), event.time)
+
+
 def _ended(job: Running, event: Event) -> None:
     known = event.data
     if known["word"] == "skipped":
         job.left_out(known["message"])
-    elif known["word"] == "canceled" and not job.started:
+    elif job.attempts and not job.seen:
+        job.restore("")
+        job.plan.job.set_as_is("StatusMessage", known["message"])
+    elif job.why is not None and known["word"] == "canceled":
+        job.plan.job.set_as_is("StatusMessage", known["message"])
+    elif known["word"] == "canceled" and not job.started and not job.attempts:
         facts.record_unstarted(job.plan.job, known["message"])
     job.outcome = JobOutcome(job.plan.job, job.plan.label, known["word"], known["exit_code"], known["signal"],
                              known["message"], known["origin"])
@@ -358,19 +572,40 @@ def _unsent(job: Running, event: Event) -> None:
     job.forget()
 
 
+def _retry(job: Running, event: Event) -> None:
+    job.begin_anew(event.data)
+
+
+def _group(job: Running, event: Event) -> None:
+    job.end_with_group(event.data)
+
+
+def _full(job: Running, event: Event) -> None:
+    job.forget()
+    job.hold_back(str(event.data["reason"]))
+
+
+def _cap(job: Running, event: Event) -> None:
+    job.of.cap = int(event.data["most"])
+
+
 def _after(job: Running, event: Event) -> None:
     job.outside[int(event.data["need"])] = tuple(event.data["keys"])
 
 
 def _cancel(job: Running, event: Event) -> None:
-    job.cancel = True
+    job.want_end()
 
 
-def _release(job: Running, event: Event) -> None:
-    first = not job.released
-    job.release()
-    if first and job.of.owned:
-        job.of.note(job, "note", {"text": "its hold is ended"})
+def _wish(job: Running, event: Event) -> None:
+    job.wish(event.kind)
+
+
+def _answer(job: Running, event: Event) -> None:
+    if event.data.get("begun"):
+        job.rerun_begun = True
+    else:
+        job.answer(event.data["wish"], event.data["refusal"])
 
 
 def _held(job: Running, event: Event) -> None:
@@ -378,13 +613,29 @@ def _held(job: Running, event: Event) -> None:
     job.plan.job.set_as_is("State", _HOLD)
 
 
+def _silent(job: Running, event: Event) -> None:
+    job.of.silent = event.data
+
+
+def _unplaced(job: Running, event: Event) -> None:
+    if job.of.entry is not None:
+        job.of.entry.way = event.data["way"]
+
+
+def _answers(job: Running, event: Event) -> None:
+    job.of.silent = None
+
+
 def _ignore(job: Running, event: Event) -> None:
     """Events that are for readers of the log."""
 
 
 _TAKEN: Final[dict[str, Callable[[Running, Event], None]]] = {
-    "after": _after, "intent": _intent, "unsent": _unsent, "native": _native, "status": _status, "ended": _ended,
-    "cancel": _cancel, "release": _release, "held": _held}
+    "after": _after, "intent": _intent, "unsent": _unsent, "try": _try, "native": _native, "status": _status,
+    "ended": _ended, "cancel": _cancel, "staging": take_event, "on-end": take_promise, "hook": take_hook, "late": _late,
+    "hold": _wish, "release": _wish, "rerun": _wish, "answer": _answer, "held": _held, "retry": _retry, "group": _group,
+    "full": _full, "cap": _cap, "silent": _silent, "answers": _answers,
+    UNPLACED: _unplaced}
 
 
 def load(entry: Entry, executor: Callable[[], psij.JobExecutor]) -> Submission:
@@ -402,17 +653,23 @@ def load(entry: Entry, executor: Callable[[], psij.JobExecutor]) -> Submission:
     return found
 
 
-def intent(tag: str, parts: int, after: Mapping[str, object] | None = None, **said: bool) -> dict[str, Any]:
-    """The data of an event ``intent``. after: with what the resource manager is told to wait. said: ``hold`` (it holds
-    it), ``together`` (all parts are one native job)."""
+def intent(tag: str, parts: int, after: Mapping[str, object] | None = None,
+           staging: Mapping[str, Any] | None = None, array: Mapping[str, Any] | None = None, name: str | None = None,
+           **said: bool) -> dict[str, Any]:
+    """The data of an event ``intent``. after: with what the resource manager is told to wait. staging: what is done
+    after its end. array: of which it is an element: ``tag``, and its ``number`` there. name: under which accounting
+    knows it, where that tells no tag. said: ``hold`` (it holds it), ``together`` (all parts are one native job)."""
     return {"tag": tag, "parts": parts, **({"after": dict(after)} if after else {}),
-            **{name: True for name, true in said.items() if true}, **stamp()}
+            **({"staging": dict(staging)} if staging else {}), **({"array": dict(array)} if array else {}),
+            **({"name": name} if name is not None else {}),
+            **{word: True for word, true in said.items() if true}, **stamp()}
 
 
 def exit_code(jobs: Sequence[Running]) -> tuple[int, Origin]:
-    """The exit code for these jobs: of the first that failed and that no other one answered (decisions 51)."""
+    """The exit code for these jobs: of the first that failed and that no other one answered (decisions 51). Those that
+    were ended because of it do not count."""
     for job in jobs:
-        if job.word in ("failed", "canceled") and not _answered(job):
+        if job.word in ("failed", "canceled") and job.why is None and not _answered(job):
             assert job.outcome is not None
             return job.outcome.code, job.outcome.origin
     return 0, "job"

@@ -37,10 +37,13 @@ class Starting:
     # -- deciding
     def start_ready(self) -> None:
         """Start or skip every job whose dependencies have decided; a skipped one may decide others."""
+        self.engine.failing.end_groups()
+        self.engine.arrays.look_anew()
         now, pending = time.time(), self.engine.pending
         for job in [j for j in self.held.values() if _due(j) <= now]:
             self.unhold(job)
             self.engine.pend(job)
+        self.engine.room.offer_due()
         ready: dict[int, tuple[Running, Mapping[str, object] | None]] = {}
         while pending:
             job = self.engine.jobs[pending.popleft()]
@@ -84,30 +87,50 @@ class Starting:
             job.doomed = verdict if self.engine.end_natively(job) else None
 
     def _has_room(self, job: Running) -> bool:
-        """Whether one more element of its array may run; else it is kept until another one has ended."""
+        """Whether one more job may be in flight, and one more element of its array, unless the resource manager sees to
+        that; else it is kept until another one has ended."""
         member = job.plan.member
         if member is None:
-            return True
+            return self.engine.room.admits(job)
         key, limit = id(member.job), member.array.throttle
-        if limit is not None and self._running.get(key, 0) >= limit:
+        if limit is not None and self._running.get(key, 0) >= limit and not self.engine.arrays.is_limited(job):
             self._queued.setdefault(key, {})[id(job)] = job
+            return False
+        if not self.engine.room.admits(job):
             return False
         self._running[key] = self._running.get(key, 0) + 1
         return True
 
+    def within_limit(self, jobs: list[Running]) -> list[Running]:
+        """Those of some prepared elements of one array that may run beside the others of it; the rest waits for their
+        ends, as if it had not been prepared."""
+        member = jobs[0].plan.member
+        assert member is not None
+        key = id(member.job)
+        over = max(self._running.get(key, 0) - (member.array.throttle or 0), 0)
+        kept = len(jobs) - min(over, len(jobs))
+        for job in jobs[kept:]:
+            self.left(job)
+            job.forget()
+            self._queued.setdefault(key, {})[id(job)] = job
+        return jobs[:kept]
+
     def left(self, job: Running) -> None:
-        """Give back the place among running elements of an array, for an element whose submission did not happen."""
+        """Give back the place of a job whose submission did not happen, also among running elements of its array."""
+        self.engine.room.left(job)
         if job.plan.member is not None:
             self._running[id(job.plan.member.job)] -= 1
 
     def took_over(self, job: Running) -> None:
-        """Count an element that another client has started."""
+        """Count a job that another client has started."""
+        self.engine.room.took(job)
         if job.plan.member is not None:
             key = id(job.plan.member.job)
             self._running[key] = self._running.get(key, 0) + 1
 
     def has_ended(self, job: Running) -> Iterable[Running]:
-        """Jobs for which the end of another one has made room."""
+        """Jobs for which the end of another one has made room among the elements of its array."""
+        self.engine.room.has_ended(job)
         member = job.plan.member
         if member is None or not job.seen:      # it never took any
             return ()
@@ -116,7 +139,7 @@ class Starting:
         waiting = self._queued.get(key, {})
         while waiting:
             first = waiting.pop(next(iter(waiting)))
-            if first.word == "waiting":
+            if first.word == "waiting" and not first.on_hold:     # one that is held comes again when it is released
                 return (first,)
         return ()
 
@@ -129,8 +152,11 @@ class Starting:
         return self.held.pop(id(job), None) is not None
 
     def skip(self, job: Running, message: str, word: Word = "skipped") -> None:
-        """A job that was not started and never will be."""
+        """A job that was not started and never will be; one that has had an attempt ends as that did."""
         self.unhold(job)
+        if job.attempts:
+            self.engine.failing.conclude(job, message)
+            return
         job.left_out(message)
         self.engine.end(job, JobOutcome(job.plan.job, job.plan.label, word, message=message, origin="sssjob"))
 
@@ -165,7 +191,7 @@ class Starting:
 
 def _due(job: Running) -> float:
     """Epoch seconds before which it must not be submitted; without end while it is held."""
-    if job.plan.held and not job.released:
+    if job.on_hold:
         return float("inf")
     return 0 if begin_of(job) is not None else job.plan.eligible or 0
 
@@ -175,25 +201,28 @@ def _can_be_waited_for(jobs: list[Running], need: Need, job: Running) -> bool:
 
     It must be one of its own that was alive just now; of an older one it may know nothing, and start the other at once.
     One that may still be left out would count as failed or ended there. What is staged out after its end does not
-    count there, and of several native jobs it knows no failure of one.
+    count there, of several native jobs it knows no failure of one, and of a job that may be tried again only its first
+    attempt.
     """
     native = [other for other in jobs for _ in other.references[:1 if other.together else None]]
     if need.condition == "OnFailure" and len(native) != 1:
         return False
     return all(other.word == "running" and other.of.executor().name == job.of.executor().name and _alive(other)
+               and other.of.cluster == job.of.cluster
                and (need.condition == "OnSuccess" or other.started or not other.waits)
-               and not any(p.spec.stage_out or p.spec.cleanup for p in other.plan.parts)
+               and not other.staging and other.plan.retry is None
                for other in jobs if not other.ended) and (need.condition == "OnSuccess" or not any(
                    other.ended for other in jobs))
 
 
 def _alive(job: Running) -> bool:
-    """Whether all parts have native ids and the resource manager has spoken of them just now."""
+    """Whether all parts have native ids and the resource manager has just now these very jobs under them."""
+    there = getattr(job.of.executor(), "is_there", lambda made: True)
     for made, reference in zip(job.parts, job.references, strict=True):
         if made is None or reference is None or made.status.final:
             return False
         seen = (made.status.metadata or {}).get("confirmed_at")
-        if seen is None or time.time() - float(seen) > _FRESH_S:
+        if seen is None or time.time() - float(seen) > _FRESH_S or not there(made):
             return False
     return bool(job.parts)
 

@@ -10,15 +10,20 @@ from __future__ import annotations
 import copy
 import heapq
 import random
+import re
 import time
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
-from itertools import count
+from itertools import chain, count
 from typing import TYPE_CHECKING, Final
 
 import psij
 from sssjob.errors import AccessError
+from sssjob.run.abilities import Doubts, Holds, PreparesAhead, Refers, SubmitsArrays, SubmitsTogether
+from sssjob.run.arrays import whole_of
+from sssjob.run.placing import native_name, place
+from sssjob.run.seeking import can_search, search
 from sssjob.run.signals import STOPS
 from sssjob.run.standing import Running, intent
 
@@ -26,19 +31,14 @@ if TYPE_CHECKING:
     from sssjob.run.engine import Engine
     from sssjob.run.plan import PlannedJob
 
-__all__ = ["LOOK_AGAIN_S", "RETRIES", "Submitting", "begin_attributes", "begin_of", "custom_of", "finder",
+__all__ = ["LOOK_AGAIN_S", "RETRIES", "Submitting", "begin_attributes", "begin_of", "custom_of",
            "with_attributes"]
 
 RETRIES: Final = 5              # further tries of a submission that failed for a reason that may pass
 LOOK_AGAIN_S: Final = 5.0       # between two questions for a job of which nobody knows whether it was submitted
+_OF_ARRAYS: Final = re.compile(r"\barray|\btasks\b", re.IGNORECASE)     # in the words of who refuses one
 _PAUSE_S: Final = (1.0, 60.0)   # before the first further try, and before any
 _LATEST: Final = (1 << 31) - 1  # seconds since the epoch that every manager knows; Slurm takes later ones for no time
-
-
-def finder(job: Running) -> Callable[[str | None], str | None] | None:
-    """How to find a native job by its tag; None where the executor knows no way."""
-    found: Callable[[str | None], str | None] | None = getattr(job.of.executor(), "native_id_of", None)
-    return found
 
 
 def begin_of(job: Running) -> Mapping[str, object] | None:
@@ -73,40 +73,59 @@ class Submitting:
         self.engine, self.retries = engine, retries
         self.later: list[tuple[float, int, Running, int]] = []      # when to try again; a heap
         self._order = count()
-        self._tries: dict[int, int] = {}                    # by identity of the job
         self._taken: deque[tuple[Running, int, psij.Job, psij.JobExecutor]] = deque()   # submitted, not noted yet
         self._more = False                                  # another job is submitted after this one,
         self._next: Running | None = None                   # and it is this one, not prepared yet
         self._prepared: Running | None = None               # whose script is there
+        self._doubted: set[str] = set()                     # tags of arrays of which that was told
         self._trouble: list[Exception] = []                 # what went wrong while a submit command ran
 
     def launch(self, ready: list[tuple[Running, Mapping[str, object] | None]]) -> None:
         """Submit jobs. What is about to be submitted is on the disk before the first of them is."""
-        prepared = [job for job, after in ready if self._prepare(job, after)]
-        for submission in {id(j.of): j.of for j in prepared}.values():
-            jobs = [job for job in prepared if job.of is submission]
+        afters = {id(job): after for job, after in ready}
+        consignments = self.engine.arrays.gathered([job for job, after in ready if self._prepare(job, after)])
+        for jobs in consignments:
+            for job in jobs:
+                for part in range(len(job.parts)):
+                    self._note_intent(job, part, afters[id(job)])
+        for submission in {id(jobs[0].of): jobs[0].of for jobs in consignments}.values():
+            mine = [jobs for jobs in consignments if jobs[0].of is submission]
             try:
                 if submission.entry is not None:
+                    place(submission.entry, submission.executor())
                     submission.entry.flush()
             except AccessError as error:
                 assert submission.entry is not None
                 submission.entry.forget("intent")
-                for job in jobs:
+                for job in chain(*mine):
                     self.refused(job, 0, error)
                 continue
-            self._submit_each(jobs)
+            self._submit_each(mine)
 
-    def _submit_each(self, jobs: Sequence[Running]) -> None:
-        """Submit jobs one after the other, until a signal tells to leave."""
+    def _submit_each(self, consignments: Sequence[Sequence[Running]]) -> None:
+        """Submit jobs one after the other, and elements of an array together, until a signal tells to leave or the time
+        is up."""
         try:
-            for n, job in enumerate(jobs, 1):
+            for n, jobs in enumerate(consignments, 1):
+                rest = consignments[n - 1:]
                 if self.engine.leaves and self._told_to_leave():
-                    self._leave(jobs[n - 1:])
+                    self._leave(list(chain(*rest)))
                     break
-                self.engine.progress.changed(job.plan.label, "running")
-                self._more = n < len(jobs)
-                self._next = jobs[n] if self._more else None
-                self._submit_all(job)
+                if not self.engine.in_time:
+                    self._leave(list(chain(*rest)))
+                    break
+                if self.engine.room.is_closed(jobs[0]):
+                    for job in jobs:
+                        self._hold_back(job)
+                    continue
+                for job in jobs:
+                    self.engine.show(job)
+                self._more = n < len(consignments)
+                self._next = consignments[n][0] if self._more and consignments[n][0].array is None else None
+                if jobs[0].array is not None:
+                    self._submit_array(jobs)
+                else:
+                    self._submit_all(jobs[0])
         finally:
             self._next, self._more = None, False
             self._note_taken()
@@ -114,12 +133,21 @@ class Submitting:
     def _leave(self, jobs: Sequence[Running]) -> None:
         """Do not submit jobs that are prepared."""
         for job in jobs:
-            for made in job.parts:
-                if made is not None and hasattr(backend := job.of.executor(), "withdraw"):
-                    backend.withdraw(made)
-            job.of.note(job, "unsent", {})
+            self._withdraw(job)
             self.engine.starting.left(job)
             job.forget()
+            job.of.note(job, "unsent", {"text": "the client was told to end, or its time was up"})
+
+    def _hold_back(self, job: Running) -> None:
+        """Do not submit a job that is prepared, for its queue is full."""
+        self._withdraw(job)
+        self.engine.room.held_back(job)
+
+    @staticmethod
+    def _withdraw(job: Running) -> None:
+        for made in job.parts:
+            if made is not None and isinstance(backend := job.of.executor(), PreparesAhead):
+                backend.withdraw(made)
 
     def _meanwhile(self) -> None:
         """While a submit command runs: note what the one before it has done, and prepare the next."""
@@ -129,7 +157,9 @@ class Submitting:
             if job is not None and len(job.parts) == 1 and job.parts[0] is not None:
                 if not job.plan.parts[0].spec.stage_in:     # that takes its time: what was done is noted before it
                     self._prepared = job
-                job.of.executor().prepare(job.parts[0])  # type: ignore[attr-defined]
+                backend = job.of.executor()
+                assert isinstance(backend, PreparesAhead)
+                backend.prepare(job.parts[0])
         except Exception as error:      # it must not end the command; told after it
             self._trouble.append(error)
 
@@ -146,30 +176,42 @@ class Submitting:
         kept = []
         while not events.empty():
             kept.append(events.get())
-        for event in sorted(kept, key=lambda event: isinstance(event, tuple)):
+        for event in sorted(kept, key=lambda event: not isinstance(event, str)):
             events.put(event)
         return True
 
     def _prepare(self, job: Running, after: Mapping[str, object] | None) -> bool:
-        """Make psij's jobs for the parts of a job, and note that they are about to be submitted."""
+        """Make psij's jobs for the parts of a job."""
         parts = job.plan.parts
         job.prepare(max(len(parts), 1))
-        job.waits, job.hold, job.together = after is not None, job.plan.held_there, job.plan.together
+        job.waits, job.together = after is not None, job.plan.together
+        job.hold = job.plan.held_there and job.wants_hold is not False
         if not parts:
             self.refused(job, 0, ValueError("it can no longer be planned"))
             return False
         for part in range(len(parts)):
-            self.prepare_part(job, part, after)
+            self._make_part(job, part, after)
         return True
 
-    def prepare_part(self, job: Running, part: int, after: Mapping[str, object] | None = None) -> None:
-        """The same for one part."""
-        spec = job.plan.parts[part].spec
-        further = {**(after or {}), **(begin_of(job) or {})}
+    def prepare_part(self, job: Running, part: int) -> None:
+        """Make psij's job for one part, and note that it is about to be submitted."""
+        self._make_part(job, part, None)
+        self._note_intent(job, part, None)
+
+    def _make_part(self, job: Running, part: int, after: Mapping[str, object] | None) -> None:
+        spec = self.engine.promised.take_out(job, part, job.plan.parts[part].spec)
+        unheld = job.plan.held_there and not job.hold       # it was released before it was submitted
+        further = {**(after or {}), **(begin_of(job) or {}), **(_no_hold(job) if unheld else {})}
         made = psij.Job(with_attributes(spec, further) if further else spec)
         job.parts[part], job.tags[part], job.references[part] = made, made.id, None
-        if job.of.entry is not None:
-            job.intents[part] = intent(made.id, len(job.plan.parts), after, hold=job.hold, together=job.together)
+
+    def _note_intent(self, job: Running, part: int, after: Mapping[str, object] | None) -> None:
+        job.begun = True
+        made = job.parts[part]
+        if job.of.entry is not None and made is not None:
+            array = None if job.array is None else {"tag": job.array.tag, "number": next(iter(job.array.indices))}
+            job.intents[part] = intent(made.id, len(job.plan.parts), after, job.staging.get(part), array,
+                                       native_name(job.of.executor(), made), hold=job.hold, together=job.together)
             job.of.note(job, "intent", job.intents[part], part)
 
     def _submit_all(self, job: Running) -> None:
@@ -186,9 +228,9 @@ class Submitting:
         if self._prepared is not job:
             self._note_taken()
         self.engine.listen(job, part, made)
-        aside = getattr(backend, "meanwhile", lambda work: nullcontext())
+        aside = backend.meanwhile(self._meanwhile) if isinstance(backend, PreparesAhead) else nullcontext()
         try:
-            with aside(self._meanwhile):
+            with aside:
                 backend.submit(made)
         except psij.SubmitException as error:
             self._failed(job, part, error)
@@ -196,6 +238,7 @@ class Submitting:
             self.refused(job, part, error)
         else:
             self._taken.append((job, part, made, backend))
+            self.engine.room.taken(job)
         if self._trouble:
             raise self._trouble.pop()
         if not self._more:
@@ -207,8 +250,9 @@ class Submitting:
         backend, made = job.of.executor(), [one for one in job.parts if one is not None]
         for part, one in enumerate(made):
             self.engine.listen(job, part, one)
+        assert isinstance(backend, SubmitsTogether)
         try:
-            backend.submit_together(made)  # type: ignore[attr-defined]
+            backend.submit_together(made)
         except psij.SubmitException as error:
             self._failed(job, 0, error)
         except psij.InvalidJobException as error:
@@ -216,12 +260,32 @@ class Submitting:
         else:
             for part, one in enumerate(made):
                 self._submitted(job, part, one, backend)
+            self.engine.room.taken(job)
+
+    def _submit_array(self, jobs: Sequence[Running]) -> None:
+        """Submit elements of an array by one command."""
+        self._note_taken()
+        backend, made = jobs[0].of.executor(), [one for job in jobs for one in job.parts if one is not None]
+        for job, one in zip(jobs, made, strict=True):
+            self.engine.listen(job, 0, one)
+        assert isinstance(backend, SubmitsArrays)
+        try:
+            backend.submit_array(made, whole_of(jobs))
+        except psij.SubmitException as error:
+            self._array_failed(jobs, error)
+        except psij.InvalidJobException as error:
+            for job in jobs:
+                self.refused(job, 0, error)
+        else:
+            for job, one in zip(jobs, made, strict=True):
+                self._submitted(job, 0, one, backend)
+                self.engine.room.taken(job)
 
     def _submitted(self, job: Running, part: int, made: psij.Job, backend: psij.JobExecutor) -> None:
         """Have the native id on the disk."""
         if job.of.entry is None or made.native_id is None:
             return
-        reference = backend.reference(made) if hasattr(backend, "reference") else made.native_id
+        reference = backend.reference(made) if isinstance(backend, Refers) else made.native_id
         self.known(job, part, made.native_id, reference or made.native_id)
 
     def known(self, job: Running, part: int, native_id: str, reference: str) -> None:
@@ -229,48 +293,105 @@ class Submitting:
         job.references[part], job.seen[part].native_id = reference, native_id
         job.record()
         job.of.note(job, "native", {"native_id": native_id, "reference": reference}, part, job.of.executor().name)
+        place(job.of.entry, job.of.executor())
         self.engine.write_soon()
         self.engine.pend_after(job)
 
     # -- what was not submitted
-    def _failed(self, job: Running, part: int, error: psij.SubmitException) -> None:
-        """A submission that failed: it may be there all the same, may be tried again, or was refused."""
+    def _array_failed(self, jobs: Sequence[Running], error: psij.SubmitException) -> None:
+        """The submission of elements together failed: they are in the same case. Where it was refused because of the
+        array, each is a job of its own."""
+        unsure = self._is_unsure(jobs[0], 0, error)
+        if not (unsure or error.transient or isinstance(error, psij.QueueFullException)) and _OF_ARRAYS.search(
+                str(error)):
+            for job in jobs:
+                self._anew(job, f"not taken as an array: {error}")
+                job.alone = True
+            return
+        pause = self._pause_of(jobs[0])
+        due = time.monotonic() + pause          # one time for all of them, so that they go out together again
+        for job in jobs:
+            self._failed(job, 0, error, unsure, (pause, due))
+
+    def _is_unsure(self, job: Running, part: int, error: psij.SubmitException) -> bool:
+        """Whether a submission that failed may have made a job all the same."""
         backend, made = job.of.executor(), job.parts[part]
-        unknown = made is not None and hasattr(backend, "may_have_made") and backend.may_have_made(made)
-        if job.of.entry is not None and (unknown or (error.transient and self._may_be_there(job, part))):
+        unknown = made is not None and isinstance(backend, Doubts) and backend.may_have_made(made)
+        return job.of.entry is not None and (unknown or (error.transient and bool(self._perhaps_there([(job, part)]))))
+
+    @staticmethod
+    def _pause_of(job: Running) -> float:
+        """Seconds before a job is submitted again."""
+        longest: float = min(_PAUSE_S[0] * 2 ** job.tries, _PAUSE_S[1])
+        return longest * random.uniform(0.5, 1.0)
+
+    def _failed(self, job: Running, part: int, error: psij.SubmitException, unsure: bool | None = None,
+                again: tuple[float, float] | None = None) -> None:
+        """A submission that failed: it may be there all the same, may be tried again, or was refused. unsure: as of
+        ``_is_unsure``, where that is known. again: the pause before the next try and its end by the monotonic clock."""
+        if self._is_unsure(job, part, error) if unsure is None else unsure:
             for one in range(part, len(job.parts) if job.together else part + 1):
                 job.parts[one] = None
                 self.engine.adopting.doubt(job, one)
             job.asked = True
-            self.engine.tell(job, f"nobody knows yet whether it was submitted: {error}")
-        elif error.transient and self._tries.get(id(job), 0) < self.retries and not job.cancel:
-            self._tries[id(job)] = tries = self._tries.get(id(job), 0) + 1
-            pause = min(_PAUSE_S[0] * 2 ** (tries - 1), _PAUSE_S[1]) * random.uniform(0.5, 1.0)
-            heapq.heappush(self.later, (time.monotonic() + pause, next(self._order), job, part))
-            job.of.note(job, "note", {"text": f"try {tries + 1} of {self.retries + 1} in {pause:.1f} s: {error}"}, part)
+            if job.array is None or job.array.tag not in self._doubted:
+                self._doubted.add("" if job.array is None else job.array.tag)
+                self.engine.tell(job, f"nobody knows yet whether it was submitted: {error}")
+        elif isinstance(error, psij.QueueFullException) and not job.cancel:
+            self._no_room(job, part, error)
+        elif error.transient and job.tries < self.retries and not job.cancel:
+            pause, due = again or ((pause := self._pause_of(job)), time.monotonic() + pause)
+            job.tries = tries = job.tries + 1       # those of other clients count as well
+            heapq.heappush(self.later, (due, next(self._order), job, part))
+            job.of.note(job, "try", {"tries": tries, "pause": pause, "text": f"try {tries + 1} of {self.retries + 1} "
+                                     f"in {pause:.1f} s: {error}"}, part)
+            self.engine.write_soon()
         elif not error.transient and job.waits:
             self.once_more(job, f"not taken with its dependencies: {error}")
         else:
             self.refused(job, part, error)
 
-    def _may_be_there(self, job: Running, part: int) -> bool:
-        """Whether a submission that failed may have made a job all the same."""
-        find = finder(job)
-        if find is None:
-            return False
-        try:
-            return find(job.tags[part]) is not None
-        except psij.SubmitException:
-            return True
+    def _no_room(self, job: Running, part: int, error: psij.QueueFullException) -> None:
+        """The queue is full: the job waits for room. One of which parts have been submitted waits as it is."""
+        if part and not job.together:
+            heapq.heappush(self.later, (time.monotonic() + _PAUSE_S[1], next(self._order), job, part))
+            job.of.note(job, "note", {"text": f"again in {_PAUSE_S[1]:g} s: {error}"}, part)
+            return
+        self._withdraw(job)
+        if self.engine.room.is_closed(job):         # said of another element of its array, by the same command
+            self.engine.room.held_back(job)
+        else:
+            self.engine.room.full(job, str(error))
+        self.engine.show(job, job.held_for or "")
+
+    def _perhaps_there(self, parts: Sequence[tuple[Running, int]]) -> set[str]:
+        """Tags of those of these parts whose submission may have made a job although it failed: each executor is asked
+        once for all of them."""
+        tags: dict[int, tuple[psij.JobExecutor, list[str]]] = {}
+        for job, part in parts:
+            tag, backend = job.sought(part), job.of.executor()
+            if job.of.entry is not None and tag is not None and can_search(backend):
+                tags.setdefault(id(backend), (backend, []))[1].append(tag)
+        found: set[str] = set()
+        for backend, asked in tags.values():
+            answer = search(backend, asked)
+            found |= set(asked) if answer.silence is not None else answer.found.keys()
+        return found
 
     def try_again(self) -> None:
         """Submit again what is due, unless it is there after all."""
+        due = []
         while self.later and self.later[0][0] <= time.monotonic():
             _, _, job, part = heapq.heappop(self.later)
-            if job.ended or job.word != "running":
-                continue
-            if job.of.entry is not None and self._may_be_there(job, part):
+            if not job.ended and job.word == "running":
+                due.append((job, part))
+        perhaps = self._perhaps_there(due)
+        arrays: dict[str, list[Running]] = {}
+        for job, part in due:
+            if job.sought(part) in perhaps:
                 self.engine.adopting.look_for(job, part)
+            elif job.array is not None:
+                arrays.setdefault(job.array.tag, []).append(job)
             elif job.together:
                 self._submit_together(job)
             else:
@@ -278,13 +399,19 @@ class Submitting:
                 for other in range(part + 1, len(job.parts)):
                     if job.references[other] is None and job.of.entry is not None:
                         self.submit(job, other)
+        for jobs in arrays.values():
+            self._submit_array(jobs)
 
     def once_more(self, job: Running, why: str = "ended by its dependencies, which hold") -> None:
         """What certainly never ran is submitted again when we know that its dependencies hold."""
-        job.of.note(job, "unsent", {"text": why})
+        self._anew(job, why)
+        job.apart = True
+
+    def _anew(self, job: Running, why: str) -> None:
+        """Have a job that certainly was not made start anew."""
         self.engine.starting.left(job)
         job.forget()
-        job.apart = True
+        job.of.note(job, "unsent", {"text": why})
         self.engine.adopting.fill(job.of)
         self.engine.pend(job)
 
@@ -315,14 +442,12 @@ class Submitting:
             for one in range(part, len(job.parts)):
                 self.engine.tell_status(job, one, status)
 
-    def release(self, job: Running) -> None:
-        """End a hold that the resource manager keeps."""
-        for made in job.parts:
-            try:
-                if made is not None:
-                    job.of.executor().release(made)  # type: ignore[attr-defined]
-            except psij.SubmitException as error:
-                self.engine.tell(job, str(error))
+
+def _no_hold(job: Running) -> dict[str, object]:
+    """The custom attributes that take back those with which a job would be submitted with a hold."""
+    backend = job.of.executor()
+    held = backend.hold_attributes() if isinstance(backend, Holds) else None
+    return dict.fromkeys(held or {}, False)
 
 
 def with_attributes(spec: psij.JobSpec, attributes: Mapping[str, object]) -> psij.JobSpec:

@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple
 
 from sssjob.document.element import Container, Item, Property, Value
 from sssjob.document.lexical import LexicalError, LimitError
-from sssjob.document.model import Document, Job, JobGroup
+from sssjob.document.model import Document, Job, JobDefaults, JobGroup
 from sssjob.document.states import job_state
 from sssjob.document.vocabulary import CONSUMABLE, SCOPES, element, in_scope
 from sssjob.findings import Findings, Severity
@@ -38,16 +38,23 @@ _TIMES: Final = (("SubmitTime", "StartTime"), ("StagedTime", "StartTime"), ("Sta
 _TELLING: Final = frozenset((
     "Id", "State", "SubmitTime", "StagedTime", "StartTime", "EndTime", "Executable", "InputFile", "OutputFile",
     "ErrorFile", "DeadlineTime", "TaskDistribution", "TaskCount", "NodeCount", "Dependency", "Node", "Feature",
-    "Network", "NotificationList",
+    "Network", "NotificationList", "Extension",
 ))
+#: Extensions of which more is asked than that they stand there (``failures.NAMES`` and ``sweeps.NAME``).
+_LOOKED_AT: Final = frozenset(("Retry", "OnFailure", "Sweep"))
+_VARIABLES: Final = frozenset(("Variable", "Extension"))
 #: Items of a container from which on those of one name are not numbered: there may be a thousand findings.
 _NUMBERED: Final = 1_000
 #: States and properties of a job that is over or runs: what it asks for is history.
 _OVER: Final = ("Running", "Suspended", "Completed")
 _FACTS: Final = frozenset(("StartTime", "EndTime", "ExitCode", "Delivered"))
 _ASKED: Final = AMOUNTS | {"TaskDistribution", "Node"}
+_SPREADS: Final = frozenset(("TaskDistribution", "TaskGroup", "TaskGroupDefaults"))
+_COUNTS: Final = frozenset(("Processors", "NodeCount", "TaskCount", "Duration"))
 _LARGE: Final = 10**6           # amounts above are held against the limits, and such of these units
 _HUGE: Final = tuple("EZYND")
+#: Kind of scope -> the kind of those inside it, which have defaults beside them.
+_BELOW: Final = {"JobGroup": "Job", "Job": "TaskGroup", "TaskGroup": "Task"}
 _STATES: Final = {tag: element(tag, "State").values for tag in ("Job", "JobGroup")}
 _Found = dict[str, list[Property]]
 
@@ -122,21 +129,17 @@ class _Checker:
         """Check every outermost container with all that is inside."""
         self.findings.places = self.document.places
         bodies = list(self.document.bodies())
-        counts: dict[str, int] = {}
-        for body in bodies:
-            counts[body.tag] = counts.get(body.tag, 0) + 1
-        seen: dict[str, int] = {}
-        for body in bodies:
-            seen[body.tag] = seen.get(body.tag, 0) + 1
+        for body, place in _placed(bodies, None):
             self._job = None
             self._beside.clear()
-            self.walk(body, _Place(None, body.tag, seen[body.tag] if counts[body.tag] > 1 else 0))
+            self.walk(body, place)
         self.loose([b for b in bodies if isinstance(b, Job) and b.reference is None])
 
     def loose(self, jobs: list[Job]) -> None:
         """Jobs that are in no group and wait for each other, or one for itself (SSS410); most wait for jobs that are
         not here."""
-        if any(p.text.strip() in self.known() for job in jobs for p in job.all("Dependency")):
+        if any(p.text.strip() in self.known() for job in jobs for p in job.items
+               if p.tag == "Dependency" and isinstance(p, Property)):
             from sssjob.document.graph import Dependencies
 
             Dependencies.of(JobGroup(jobs)).check_cycle(self.findings, "")
@@ -166,10 +169,15 @@ class _Checker:
         tag = container.tag
         found: _Found = {}
         inside: list[Container] = []
+        telling = _TELLING if tag != "Environment" else _VARIABLES
         for item in container.items:
-            if isinstance(item, Property):
-                if item.tag in _TELLING or tag == "Environment":
-                    found.setdefault(item.tag, []).append(item)
+            if item.tag in telling:
+                if not isinstance(item, Property):
+                    continue
+                if item.tag in found:
+                    found[item.tag].append(item)
+                else:
+                    found[item.tag] = [item]
             elif isinstance(item, Container):
                 inside.append(item)
         if tag in _SCOPES:
@@ -180,7 +188,25 @@ class _Checker:
             self.delivered(container, place, found)
         elif tag == "Environment":
             self.variables(container, place, found.get("Variable", []))
+        if "Extension" in found:
+            for_us = [p for p in found["Extension"] if p.attributes.get("name") in _LOOKED_AT]
+            if for_us:
+                self.extensions(container, place, for_us)
         return _placed(inside, place) if inside else []
+
+    def extensions(self, container: Container, place: _Place, stated: list[Property]) -> None:
+        """What a job says of failures, and its sweep (SSS426): the grammar of it, and that it stands at a job."""
+        from sssjob.document.failures import fault_of
+        from sssjob.document.sweeps import check as check_sweep
+        from sssjob.document.sweeps import is_sweep
+
+        for p in stated:
+            if is_sweep(p):
+                fault = check_sweep(p, container, self.document.files, self.limits)
+            else:
+                fault = fault_of(p, container.tag, self.limits)
+            if fault is not None:
+                self.tell("SSS426", "Extension", fault, container, place, p)
 
     def scope(self, container: Container, place: _Place, found: _Found, inside: list[Container]) -> None:
         """A job, group, task group, task or defaults: its children, then what its properties give reason to."""
@@ -190,6 +216,8 @@ class _Checker:
             self.results(container, place, inside)
         if container.tag != "JobGroup":
             self.amounts(container, place, inside)
+            if container.tag == "Job" or place.parent is None:
+                self.spread(container, place, inside)
         self.beside(container, inside)
         if not found and container.tag != "JobGroup":
             return
@@ -383,10 +411,32 @@ class _Checker:
             at = place if where is container else _Place(place, where.tag, 0)
             self.tell(rule, subject, message, where, at, p, severity=severity)
 
-        groups = [c for c in inside if c.tag == "TaskGroup"]
-        tasks = groups[0].value("TaskCount") if len(groups) == 1 else None
-        tasks = tasks if isinstance(tasks, int) else None
-        check_level(Level(container, defaults, self.pending, tell, self.limits, tasks, self._sound))
+        check_level(Level(container, defaults, self.pending, tell, self.limits, self._sound))
+
+    def spread(self, container: Container, place: _Place, inside: list[Container]) -> None:
+        """How the tasks of a job, or of a task group that stands by itself, are spread over its nodes (SSS414)."""
+        beside = self._beside.get("Job", ()) if container.tag == "Job" else ()
+        if not beside and not any(i.tag in _SPREADS for i in container.items):
+            return
+        from sssjob.validation._contradictions import spread_over, unfit
+
+        if not spread_over((container, *beside)):
+            return
+        job = container if isinstance(container, Job) else Job([container])
+        defaults = next((c for c in beside if isinstance(c, JobDefaults)), None)
+        for p, why in unfit(job, defaults, self.limits):
+            self.tell_inside(container, place, p, f"{p.tag}: {why}")
+
+    def tell_inside(self, container: Container, place: _Place, p: Property, message: str) -> None:
+        """The finding about a property anywhere inside a job; about the job where its defaults say it."""
+        scopes = [(container, place)]
+        while scopes:
+            scope, here = scopes.pop()
+            if any(i is p for i in scope.items):
+                self.tell("SSS414", p.tag, message, scope, here, p)
+                return
+            scopes += _placed([i for i in scope.items if isinstance(i, Container)], here)
+        self.tell("SSS414", p.tag, message, container, place)
 
     def pending(self) -> bool:
         """Whether the job that is looked at is not over."""
@@ -396,7 +446,7 @@ class _Checker:
 
     def beside(self, container: Container, inside: list[Container]) -> None:
         """Remember the defaults that hold for the scopes inside a container, where they ask for amounts."""
-        below = {"JobGroup": "Job", "Job": "TaskGroup", "TaskGroup": "Task"}.get(container.tag)
+        below = _BELOW.get(container.tag)
         if below is not None:
             name = f"{below}Defaults"
             self._beside[below] = tuple([c for c in inside if c.tag == name and _asks(c)])
@@ -488,7 +538,7 @@ def _path(container: Container, place: _Place, item: Item | None) -> str:
     return f"{place}/{item.tag}[{number}]" if len(like) > 1 and number else f"{place}/{item.tag}"
 
 
-def _placed(inside: list[Container], place: _Place) -> list[tuple[Container, _Place]]:
+def _placed(inside: list[Container], place: _Place | None) -> list[tuple[Container, _Place]]:
     """The containers with their places; those that stand alone have no number."""
     if len(inside) == 1:
         return [(inside[0], _Place(place, inside[0].tag, 0))]
@@ -511,13 +561,14 @@ def _queued(found: _Found) -> bool:
 
 
 def _takes_a_look(asked: list[Item]) -> bool:
-    """Whether amounts may exclude each other: a name twice, counts that have to fit together, or one that is huge."""
+    """Whether amounts may exclude each other: a name twice, counts that have to fit together, or one that is huge or
+    nothing."""
     by_name = {p.tag: p for p in asked}
-    if len(by_name) < len(asked) or ("TaskDistribution" in by_name and not _just_spread(by_name)):
+    if len(by_name) < len(asked):
         return True
     for p in asked:
         value = getattr(p, "value", "")
-        if not isinstance(value, str) and (value > _LARGE or (p.attributes and (
+        if not isinstance(value, str) and (value > _LARGE or (value < 1 and p.tag in _COUNTS) or (p.attributes and (
                 p.attributes.get("op") == "LT" or p.attributes.get("units", "B")[:1].upper() in _HUGE))):
             return True
     nodes, processors = by_name.get("NodeCount"), by_name.get("Processors")
@@ -525,14 +576,6 @@ def _takes_a_look(asked: list[Item]) -> bool:
         return False
     return "Node" in by_name or bool(nodes.attributes or (processors is not None and processors.attributes)) or (
         getattr(nodes, "value", 0) > getattr(processors, "value", 0))
-
-
-def _just_spread(by_name: dict[str, Item]) -> bool:
-    """Whether nothing but a number of tasks is asked for, spread by a number that fits any: not 0, no Geometry."""
-    if len(by_name) > ("TaskCount" in by_name) + 1:
-        return False
-    kind, text = distribution_of(p) if isinstance(p := by_name["TaskDistribution"], Property) else ("", "")
-    return kind != "Geometry" and bool(text.strip("0"))
 
 
 def _asks(scope: Container) -> bool:

@@ -9,23 +9,30 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Final
 
 from sssjob.document.element import Container, Property
 from sssjob.document.lexical import LexicalError
+from sssjob.document.model import Job, JobDefaults
 from sssjob.document.nodeset import NodeSet
 from sssjob.findings import Findings, Severity
 from sssjob.limits import Limits
-from sssjob.request.bounds import Bounds, Key, amount_of, bounds_of, key_of
-from sssjob.request.geometry import Geometry, distribution_of
+from sssjob.request.bounds import Bounds, Exact, Key, amount_of, bounds_of, key_of
+from sssjob.request.levels import request_of
+from sssjob.request.totals import Misfit
 from sssjob.request.tree import AMOUNTS, AllOf, Expression, Node, Predicate, names_of, parse
 
-__all__ = ["Level", "check_level"]
+__all__ = ["Level", "check_level", "spread_over", "unfit"]
 
 _LEVEL: Final = ("NodeCount", "Processors")
-#: What is looked at where it stands bare.
-_BARE: Final = AMOUNTS | {"TaskDistribution"}
+#: What is said of tasks and how they are spread, and what it stands in.
+_SPREAD: Final = frozenset(("NodeCount", "Processors", "TaskCount", "TaskDistribution", "Task"))
+_INNER: Final = frozenset(("Requested", "TaskGroup", "Task", "TaskDefaults", "TaskGroupDefaults"))
 _BOTH: Final = frozenset(_LEVEL)
+_PROCESSORS: Final[Key] = ("Processors", None, None, None, None, None)
+#: Amounts of which a job takes at least one.
+_AT_LEAST_ONE: Final = ("Processors", "NodeCount", "TaskCount", "Duration")
 #: Amounts that a machine has only so much of -> the limit that says how much.
 _LIMITED: Final = {**dict.fromkeys(("Processors", "NodeCount", "TaskCount"), "count"),
                    **dict.fromkeys(("Memory", "Disk", "Swap"), "amount_bytes"), "Duration": "seconds"}
@@ -35,15 +42,14 @@ Tell = Callable[[str, str, str, Container, Property | None, Severity | None], No
 
 @dataclass(slots=True)
 class Level:
-    """One scope with the defaults beside it, the one nearest first. pending: whether its job is not over; tasks: of the
-    one task group of a job; sound: blocks (by identity) whose expression was read whole without a finding."""
+    """One scope with the defaults beside it, the one nearest first. pending: whether its job is not over; sound:
+    blocks (by identity) whose expression was read whole without a finding."""
 
     scope: Container
     defaults: tuple[Container, ...]
     pending: Callable[[], bool]
     tell: Tell
     limits: Limits
-    tasks: int | None = None
     sound: set[int] = field(default_factory=set)
 
     def blocks(self) -> list[Container]:
@@ -62,13 +68,40 @@ class Level:
         for scope in scopes:
             taken = {_named(p) for p, _ in found}
             found += [(p, scope) for p in scope.items
-                      if p.tag in _BARE and isinstance(p, Property) and _named(p) not in taken]
+                      if p.tag in AMOUNTS and isinstance(p, Property) and _named(p) not in taken]
         return found
 
     @property
     def severity(self) -> Severity | None:
         """Of what cannot be met: no more than a doubt where the job is over."""
         return None if self.pending() else "warning"
+
+
+def unfit(job: Job, defaults: JobDefaults | None, limits: Limits) -> list[Misfit]:
+    """What of a job cannot hold, or hardly, beside the other counts of its task group, whatever level says them
+    (SSS414). The counts win, at every door (``Layout.misfit``)."""
+    totals = request_of(job, defaults, bare=True, limits=limits).totals
+    return [misfit for part in totals.parts for misfit in part.misfits]
+
+
+def spread_over(scopes: Iterable[Container]) -> bool:
+    """Whether scopes say enough of tasks and how they are spread that something may not fit."""
+    counts: dict[str, list[object]] = {}
+    stack = list(scopes)
+    while stack:
+        for item in stack.pop().items:
+            if item.tag in _SPREAD:
+                counts.setdefault(item.tag, []).append(
+                    item.value if isinstance(item, Property) and not item.attributes else None)
+            if isinstance(item, Container) and item.tag in _INNER:
+                stack.append(item)
+    if len(counts) < 2 or counts.keys() == _BOTH:
+        return False
+    if counts.keys() & {"TaskDistribution", "Task"}:
+        return True
+    rising = [counts[tag] for tag in ("NodeCount", "TaskCount", "Processors") if tag in counts]
+    return any(len(found) > 1 or not isinstance(found[0], int) for found in rising) or any(
+        one[0] > other[0] for one, other in pairwise(rising))  # type: ignore[operator]   # whole numbers, as just seen
 
 
 def _named(p: Property) -> tuple[str, str | None, str | None]:
@@ -93,10 +126,22 @@ def check_level(level: Level) -> None:
         level.tell("SSS423", blamed.tag if blamed else "Requested", "Requested: nothing can meet "
                    f"{_shown(inside, blamed)}", where[id(blamed or inside[0])], blamed, level.severity)
         return
+    for tag in _AT_LEAST_ONE:
+        bounds = alone.get((tag, None, None, None, None, None))
+        if (bounds is not None and bounds.most == 0) or (tag == "TaskCount" and any(
+                p.tag == tag and p.value == 0 for p, _ in stated)):
+            p = _last(stated, tag)
+            level.tell("SSS423", tag, f"{tag} {p.text}: a job takes at least one{' second' * (tag == 'Duration')}",
+                       where[id(p)], p, level.severity)
     if {p.tag for p, _ in stated} >= _BOTH and bounds_of(nodes, _nodes_have_processors) is None:
         p = _last(stated, "NodeCount")
         level.tell("SSS423", p.tag, f"{p.text} nodes cannot share {_last(stated, 'Processors').text} processors: each "
                    "has at least one", where[id(p)], p, level.severity)
+    held, wanted = _held(alone), alone.get(_PROCESSORS)
+    if held is not None and wanted is not None and wanted.least is not None and held < wanted.least:
+        p = _last(stated, "Processors")
+        level.tell("SSS423", p.tag, f"the nodes hold {held} processors, and {wanted.least} are asked for",
+                   where[id(p)], p, level.severity)
     _fits(level, stated, alone)
 
 
@@ -120,6 +165,15 @@ def _nodes_have_processors(found: dict[Key, Bounds]) -> bool:
     if nodes is None or processors is None or nodes.least is None or processors.most is None:
         return True
     return processors.most >= nodes.least
+
+
+def _held(found: dict[Key, Bounds]) -> Exact | None:
+    """How many processors all nodes have at most, where each has so many (metric PerNode); None: not said."""
+    each, nodes = (found.get(key) for key in (("Processors", None, None, "PerNode", None, None),
+                                              ("NodeCount", None, None, None, None, None)))
+    if each is None or nodes is None or each.most is None or nodes.most is None:
+        return None
+    return each.most * nodes.most
 
 
 def _blamed(inside: list[Property]) -> Property | None:
@@ -167,13 +221,8 @@ def _exact(found: dict[Key, Bounds], tag: str) -> int | None:
 
 
 def _fits(level: Level, stated: list[tuple[Property, Container]], found: dict[Key, Bounds]) -> None:
-    """TaskDistribution and names of nodes against the counts beside them (SSS414)."""
-    nodes, processors = _exact(found, "NodeCount"), _exact(found, "Processors")
-    tasks = next((p.value for p, _ in stated if p.tag == "TaskCount" and isinstance(p.value, int)), level.tasks)
-    distributions = [(p, c) for p, c in stated if p.tag == "TaskDistribution"]
-    for p, container in distributions[:1]:
-        for why in _misfits(p, level.limits, tasks, nodes, processors):
-            level.tell("SSS414", p.tag, why, container, p, None)
+    """Names of nodes against the number of nodes beside them (SSS414)."""
+    nodes = _exact(found, "NodeCount")
     names = [(p, c) for p, c in stated if p.tag == "Node" and c.tag == "Requested"]
     if nodes is None or not names or any(p.conj != "And" or p.op != "EQ" or p.preference for p, _ in names):
         return
@@ -188,31 +237,6 @@ def _fits(level: Level, stated: list[tuple[Property, Container]], found: dict[Ke
     elif len(names) > nodes and not listed:
         level.tell("SSS414", "Node", f"{nodes} nodes are asked for, and {len(names)} are demanded by name", container,
                    p, None)
-
-
-def _misfits(p: Property, limits: Limits, tasks: int | None, nodes: int | None, processors: int | None
-             ) -> Iterable[str]:
-    """Why a TaskDistribution does not fit the counts beside it."""
-    kind, text = distribution_of(p)
-    if kind == "Geometry":
-        try:
-            geometry = Geometry.parse(text, limits)
-        except LexicalError:
-            return
-        for tag, asked, drawn in (("TaskCount", tasks, geometry.task_count), ("NodeCount", nodes, geometry.node_count)):
-            if asked is not None and asked != drawn:
-                yield f"{tag} is {asked}, the Geometry has {drawn}"
-        if processors is not None and processors < geometry.task_count:
-            yield f"{processors} processors are too few for the {geometry.task_count} tasks of the Geometry"
-    elif text.isascii() and text.isdigit() and len(text) <= limits.digits:
-        each = int(text)
-        if kind == "TasksPerNode" and tasks is not None and nodes and (
-                tasks > each * nodes or each * nodes - tasks >= each > 0):
-            yield f"{tasks} tasks cannot be {each} on each of {nodes} nodes"
-        elif kind == "ProcessorsPerTask" and processors is not None and each * (tasks or 1) > processors:
-            yield f"{processors} processors are too few for {tasks or 1} tasks of {each} each"
-        elif not each:
-            yield f"{kind} is 0"
 
 
 def _names(p: Property, limits: Limits) -> int | None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import difflib
 import gc
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache, partial
 from typing import Any, Final
 
@@ -422,9 +422,15 @@ class ElementReader:
             if local in ("op", "conj", "group", "preference", "performanceFactor"):
                 hint = "it belongs to properties inside Requested"
         else:
-            close = difflib.get_close_matches(local, allowed, 1)
+            close = difflib.get_close_matches(local, allowed, 1) or _within(local, allowed)
             message, hint = f"{owner}: unknown attribute {local}", f"did you mean {close[0]}?" if close else ""
         self.tell("SSS302", element, local, message, hint)
+
+
+def _within(name: str, allowed: Iterable[str]) -> list[str]:
+    """The longest of these names that a name has in it, where it is short: ``code`` in ``exitCode``."""
+    found = [one for one in allowed if len(one) > 2 and one.lower() in name.lower()]
+    return sorted(found, key=len)[-1:]
 
 
 def _second(element: Any, found: list[Property]) -> Any:

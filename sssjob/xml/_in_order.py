@@ -13,7 +13,7 @@ from decimal import Decimal
 from functools import cache, lru_cache
 from typing import Final
 
-from sssjob.document.element import Container, Property, Raw
+from sssjob.document.element import Container, Property, Value
 from sssjob.document.lexical import LexicalError
 from sssjob.document.model import Document
 from sssjob.document.values import attribute_text, invisible, known_unit, writable
@@ -21,7 +21,7 @@ from sssjob.document.vocabulary import AWARENESS, CONTAINERS, Element
 from sssjob.errors import RejectedError
 from sssjob.findings import Finding, Findings, Policy
 from sssjob.limits import LIMITS
-from sssjob.xml._scopes import scope_of
+from sssjob.xml._scopes import Scope, scope_of
 
 __all__ = ["attributes_fit", "classes_of", "in_order", "reread", "tell_made"]
 
@@ -70,8 +70,8 @@ def attributes_fit(container: str, tag: str, attributes: tuple[tuple[str, str], 
 class _Form:
     """What the values of a property have to be, from its row: looked at for every property of every document.
 
-    kinds: their classes; longest: characters of a text; least: of a number, None for any; demanding: it has to have an
-    attribute.
+    kinds: their classes; longest: characters of a text, 0 where they are no texts; least: of a number, None for any;
+    demanding: it has to have an attribute.
     """
 
     kinds: frozenset[type]
@@ -85,8 +85,9 @@ class _Form:
 
 def _form(row: Element) -> _Form:
     kinds = {_CLASSES[row.type], *([int] if row.type == "Float" else []), *([str] if row.name == "Network" else [])}
-    return _Form(frozenset(kinds), LIMITS.identifier if row.identifier else LIMITS.text, row.identifier, row.verbatim,
-                 row.may_be_empty, row.minimum if row.type not in ("DateTime", "Duration") else 0,
+    longest = 0 if str not in kinds else LIMITS.identifier if row.identifier else LIMITS.text
+    least = row.minimum if row.type not in ("DateTime", "Duration") else 0
+    return _Form(frozenset(kinds), longest, row.identifier, row.verbatim, row.may_be_empty, least,
                  any(a.required for a in row.attributes))
 
 
@@ -96,13 +97,31 @@ def _forms(container: str) -> dict[str, _Form]:
     return {name: _form(row) for name, (row, _) in scope_of(container, False).rows.items()}
 
 
+@dataclass(frozen=True, slots=True)
+class _Room:
+    """What may stand in one kind of container: the forms of its properties and the names of its containers, by name."""
+
+    scope: Scope
+    forms: dict[str, _Form]
+    containers: frozenset[str]
+
+
+@cache
+def _room(tag: str) -> _Room:
+    scope = scope_of(tag, False)
+    return _Room(scope, _forms(tag), frozenset(scope.containers))
+
+
 def in_order(document: Document) -> bool:
     """Whether the reader would say nothing about any container of a document."""
     stack = list(document.bodies())
     seen: dict[str, set[int]] = {}      # by kind of container: properties are shared by all places with the same text
     while stack:
         container = stack.pop()
-        if not _container_fits(container, seen.setdefault(container.tag, set()), stack):
+        tag = container.tag
+        if tag not in seen:
+            seen[tag] = set()
+        if not _container_fits(container, seen[tag], stack):
             return False
     return True
 
@@ -111,9 +130,9 @@ def _container_fits(container: Container, seen: set[int], inside: list[Container
     """Whether all of one container is in order, but for what is inside its children, which are put with those that are
     still to be looked at. seen: properties that are in order."""
     tag, items = container.tag, container.items
-    scope = scope_of(tag, False)
+    room = _room(tag)
     for name, text in container.attributes.items() if container.attributes else ():
-        own = scope.own.get(name)
+        own = room.scope.own.get(name)
         if own is None or (own.values and text not in own.values) or (
                 own.type == "Boolean" and text not in ("true", "false")):
             return False
@@ -121,35 +140,36 @@ def _container_fits(container: Container, seen: set[int], inside: list[Container
         return CONTAINERS[tag].reference and not items and bool(container.reference.strip())
     if not items:
         return tag == "Environment" and bool(container.attributes)
-    forms = _forms(tag)
+    forms = room.forms
     for item in items:
-        if isinstance(item, Property):
-            known = id(item)
-            if known in seen:
-                continue
-            form = forms.get(item.tag)
-            if form is None or not _property_fits(tag, item, form):
+        form = forms.get(item.tag)
+        if form is None or not isinstance(item, Property):
+            if item.tag not in room.containers or not isinstance(item, Container):
                 return False
-            seen.add(known)
-        elif isinstance(item, Raw) or item.tag not in scope.containers:
-            return False
-        else:
             inside.append(item)
-    return not (scope.single and scope.repeats(items))
+            continue
+        value = item.value
+        if not (type(value) is str and value.isprintable() and 0 < len(value) <= form.longest
+                and value[0] != " " != value[-1]) and not _value_fits(value, form):
+            return False
+        if not item.attributes:
+            if form.demanding:
+                return False
+        elif id(item) not in seen:
+            if not attributes_fit(tag, item.tag, tuple(item.attributes.items())):
+                return False
+            seen.add(id(item))
+    return not room.scope.single or not room.scope.repeats(items)
 
 
-def _property_fits(container: str, p: Property, form: _Form) -> bool:
-    value = p.value
+def _value_fits(value: Value, form: _Form) -> bool:
     if value.__class__ not in form.kinds:
         return False
     if isinstance(value, str):
-        plain = value.isprintable() and 0 < len(value) <= form.longest and " " not in (value[0], value[-1])
-        if not plain and not _text_fits(value, form):
-            return False
-    elif (isinstance(value, Decimal) and not _digits_fit(value)) or (
-            form.least is not None and value < form.least) or not -_HIGHEST < value < _HIGHEST:
+        return _text_fits(value, form)
+    if isinstance(value, Decimal) and not _digits_fit(value):
         return False
-    return attributes_fit(container, p.tag, tuple(p.attributes.items())) if p.attributes else not form.demanding
+    return (form.least is None or value >= form.least) and -_HIGHEST < value < _HIGHEST
 
 
 def _text_fits(text: str, form: _Form) -> bool:

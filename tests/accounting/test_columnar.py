@@ -28,6 +28,7 @@ from sssjob.translators import ReadContext, WriteContext, get
 from sssjob.translators.records.base import RecordTranslator
 from sssjob.xml.reader import read_document
 from tests.accounting.support import rate_set
+from tests.strategies import examples
 
 pytest.importorskip("pyarrow")
 
@@ -294,7 +295,7 @@ def by_document(data: bytes, rates: RateSet) -> list[tuple[object, ...]]:
             for job, made in charges]
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(seed=st.integers(0, 1 << 30))
 def test_a_log_is_charged_as_its_document(seed: int) -> None:
     """Odd columns, blanks, missing columns, rates of every type: by columns, by rows and by the document each job comes

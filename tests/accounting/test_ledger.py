@@ -84,6 +84,9 @@ def test_a_job_is_charged_once(ledger: Ledger) -> None:
 def test_another_record_supersedes(ledger: Ledger) -> None:
     ledger.charge(job(), None, rates())
     posted = ledger.charge(job(seconds=60), None, rates())
+    assert posted.outcome == "contradicts" and posted.detail == "Delivered/Duration 100 and 60"
+    assert kinds(ledger) == ["charge 100.000"]
+    posted = ledger.charge(job(seconds=60), None, rates(), supersede=True)
     assert posted.outcome == "superseded"
     assert kinds(ledger) == ["charge 100.000", "reversal 100.000", "charge 60.000"]
     assert [e.refers for e in ledger.entries()] == [0, 1, 0]
@@ -184,8 +187,8 @@ def test_refunds_add_up_to_the_charge(ledger: Ledger) -> None:
         ledger.refund(1, D(71))
     with pytest.raises(LedgerError, match="entry 2 is no charge but a refund"):
         ledger.refund(2)
-    posted = ledger.charge(job(seconds=60), None, rates())
-    assert posted.outcome == "superseded" and ledger.account("chem").balance == -60
+    posted = ledger.charge(job(seconds=60), None, rates(), supersede=True)
+    assert posted.outcome == "superseded" and ledger.account("chem").balance == -30
     assert ledger.entry(3).document == {"reason": "superseded by another record", "refunded": "30"}
 
 
@@ -372,15 +375,18 @@ class Money(RuleBasedStateMachine):
 
     @rule(account=accounts, ident=idents, start=st.integers(1, 2), seconds=st.integers(1, 3))
     def charge(self, account: str, ident: str, start: int, seconds: int) -> None:
-        self.ledger.charge(job(ident, start=start, seconds=seconds, project=account), None, rates())
+        self.ledger.charge(job(ident, start=start, seconds=seconds, project=account), None, rates(), supersede=True)
         before = self.charged.get((ident, start))
         self.held = {k: v for k, v in self.held.items() if k[0] != ident or before == (account, seconds)}
         if before == (account, seconds):        # the same again: what was refunded stays refunded
             return
-        if before is not None:
-            self.balance[before[0]] += before[1] - self.refunded[ident, start]
-        self.charged[ident, start], self.refunded[ident, start] = (account, seconds), D(0)
-        self.balance[account] -= seconds
+        kept = D(0)
+        if before is not None:                  # what was refunded is kept, all of it where all was
+            refunded = self.refunded[ident, start]
+            self.balance[before[0]] += before[1] - refunded
+            kept = D(seconds) if refunded == before[1] else min(refunded, D(seconds))
+        self.charged[ident, start], self.refunded[ident, start] = (account, seconds), kept
+        self.balance[account] -= seconds - kept
 
     @rule(account=accounts, ident=idents)
     def hold(self, account: str, ident: str) -> None:

@@ -154,7 +154,7 @@ def test_the_currency_of_a_statement(ledger: Command) -> None:
     """It had to be named even where there is only one."""
     ledger("deposit chem 5 --currency EUR")
     assert ledger("statement chem").out.splitlines()[0].split()[-1] == "EUR"
-    ledger("deposit chem 7")
+    ledger("deposit chem 7 --new")
     assert ledger("statement chem").err == \
         "sssjob: account 'chem' is kept in credits, EUR; name one with --currency\n"
     assert ledger("statement", "chem", "--currency", "").out.splitlines()[-1].split() == ["closing", "7"]
@@ -162,18 +162,154 @@ def test_the_currency_of_a_statement(ledger: Command) -> None:
 
 
 def test_a_log_of_which_nothing_is_taken(ledger: Command, tmp_path: Path) -> None:
-    """As with convert; with --resume what is new may well be of other kinds."""
-    (tmp_path / "torn").write_text("nothing of it\nis a record\n")
-    assert ledger("charge -f pbs-acct torn --rates rates.toml").code == 1
-    assert ledger("charge -f pbs-acct torn --rates rates.toml --resume").code == 0
-    assert ledger("charge -f pbs-acct torn log --rates rates.toml").code == 0
+    """A record that is not taken is money that may be lost: the status says so, and the mark stays before it until
+    somebody decides."""
+    (tmp_path / "torn").write_text("nothing of it\nis a record\n" + PBS.format(8))
+    line = "charge -q -f pbs-acct torn --rates rates.toml"
+    assert ledger(line).code == 1
+    for _ in range(2):
+        answer = ledger(f"{line} --resume")
+        assert (answer.code, answer.err) == (
+            1, "sssjob: torn: 2 records were not taken (columns 2): mend the log or the options and charge it again; "
+            "the next --resume reads it from where this one began, --skip-rejected goes on behind it\n")
+    assert ledger(f"{line} --resume --skip-rejected").code == 1
+    assert ledger(f"{line} --resume").code == 0
+    assert ledger(f"{line} --skip-rejected").code == 2
+
+
+SACCT = "JobID|Cluster|Account|User|Start|End|ElapsedRaw|State|AllocTRES\n"
+ROW = "{0}|colony|chem|ann|2025-01-31T22:00:00|2025-01-31T23:00:00|3600|COMPLETED|cpu=2\n"
+READ = "charge -f sacct --rates rates.toml --option timezone=UTC"
+
+
+def test_an_older_log_takes_nothing_back(ledger: Command, tmp_path: Path) -> None:
+    """A record of a job that runs says less than the one of its end, in whatever order they are read."""
+    (tmp_path / "end").write_text(SACCT + ROW.format(9))
+    (tmp_path / "run").write_text(SACCT + ROW.format(9).replace("COMPLETED", "RUNNING").replace(
+        "2025-01-31T23:00:00", "Unknown"))
+    (tmp_path / "start").write_text(PBS.format(8).splitlines(keepends=True)[0])
+    assert ledger(f"{READ} end").err.splitlines()[-1] == "1 job: 1 charged; 1.00 EUR"
+    assert ledger(f"{READ} run").err.splitlines()[-1] == "1 job: 1 unchanged"
+    assert ledger("charge -f pbs-acct log start log --rates rates.toml").err.splitlines()[-1] == \
+        "3 jobs: 1 charged, 2 unchanged; 0.50 EUR"
+    assert ledger("balance chem").out.splitlines()[-1].split()[1] == "-1.50"
+
+
+def test_a_sacct_file_that_grows(ledger: Command, tmp_path: Path) -> None:
+    """Its header is read again, and the rows of its last job, of which steps may follow."""
+    log, line = tmp_path / "g.txt", f"{READ} --resume g.txt"
+    log.write_text(SACCT + ROW.format(1) + ROW.format(2))
+    assert ledger(line).err.splitlines()[-1] == "2 jobs: 2 charged; 2.00 EUR"
+    with open(log, "a") as file:
+        file.write(ROW.format("2.batch") + ROW.format(3))
+    assert ledger(line).err.splitlines()[0] == "g.txt: 3 records read: 3 given as 2 jobs, 0 rejected"
+    assert ledger("balance chem").out.splitlines()[-1].split()[1] == "-3.00"
+
+
+def test_a_row_without_a_header_waits_for_one(ledger: Command, tmp_path: Path) -> None:
+    """The repair that the message names: with the option columns the same rows are charged."""
+    (tmp_path / "g.txt").write_text(ROW.format(1))
+    assert ledger(f"{READ} --resume g.txt").code == 1
+    columns = SACCT.strip().replace("|", ",")
+    assert ledger(f"{READ} --resume g.txt --option columns={columns}").err.splitlines()[-1] == \
+        "1 job: 1 charged; 1.00 EUR"
+
+
+def test_a_line_without_an_end_is_not_charged(ledger: Command, tmp_path: Path) -> None:
+    """It may be cut: 3600 s of which only 360 are there yet."""
+    (tmp_path / "g.txt").write_text(SACCT + ROW.format(1) + ROW.format(2).partition("0|COMPLETED")[0])
+    answer = ledger(f"{READ} -q g.txt")
+    assert (answer.code, answer.err) == (
+        1, "sssjob: g.txt: the last line has no end and may be cut: it is not charged; charge the log again when it is "
+        "whole, or end the line\n")
+
+
+def test_a_log_is_read_in_one_zone(ledger: Command, tmp_path: Path) -> None:
+    """In another zone every job would be another run, charged again, whatever the file is called."""
+    (tmp_path / "g.txt").write_text(SACCT + ROW.format(1))
+    ledger(f"{READ} g.txt")
+    (tmp_path / "g.txt").rename(tmp_path / "h.txt")
+    other = READ.replace("UTC", "Europe/Berlin")
+    answer = ledger(f"{other} -q h.txt")
+    assert (answer.code, answer.err) == (
+        1, "sssjob: h.txt: the sacct times of colony were read in the zone UTC until now, not in Europe/Berlin: name "
+        "that one; where it was wrong, sssjob ledger rezone takes back what was charged by it\n")
+    assert ledger("rezone colony Europe/Berlin -f sacct").out == \
+        "1 charges reversed; charge the sacct logs of colony again\n"
+    assert ledger(f"{other} h.txt").code == 0
+    assert [entry.split()[1] for entry in ledger("list").out.splitlines()] == ["charge", "reversal", "charge"]
+    assert ledger("rezone colony Nowhere -f sacct").code == 2
+    assert ledger("rezone sun UTC -f sacct").err == "sssjob: no sacct times of sun were read in a zone\n"
+
+
+def test_a_log_is_of_one_machine(ledger: Command, tmp_path: Path) -> None:
+    """By its name and by its first records."""
+    text = (SACCT + ROW.format(1)).replace("Cluster|", "").replace("colony|", "")
+    (tmp_path / "g.txt").write_text(text)
+    assert ledger(f"{READ} -q g.txt --option machine=sun").code == 0
+    (tmp_path / "g.txt").rename(tmp_path / "h.txt")
+    answer = ledger(f"{READ} -q h.txt --option machine=moon")
+    assert (answer.code, answer.err) == (
+        1, "sssjob: h.txt: this log was charged as one of the machine sun, not of moon: its jobs would be charged "
+        "twice\n")
+
+
+def test_records_that_contradict_each_other(ledger: Command, tmp_path: Path) -> None:
+    """Nobody can tell which is right: the first stays, and --supersede charges the other."""
+    (tmp_path / "one").write_text(SACCT + ROW.format(1))
+    (tmp_path / "two").write_text(SACCT + ROW.format(1).replace("cpu=2", "cpu=4"))
+    ledger(f"{READ} one")
+    answer = ledger(f"{READ} -q two")
+    assert (answer.code, answer.err) == (1, "sssjob: two:2: 1: not charged: another record of the run is (entry 1): "
+                                         "Delivered/Processors 2 and 4; --supersede charges this one instead\n")
+    assert ledger(f"{READ} two --supersede").err.splitlines()[-1] == "1 job: 1 superseded; 2.00 EUR"
+    assert ledger(f"{READ} one").err.splitlines()[-1] == "1 job: 1 unchanged"
+    assert ledger(f"{READ} two").err.splitlines()[-1] == "1 job: 1 unchanged"
+
+
+def test_a_job_runs_once_at_a_time(ledger: Command, tmp_path: Path) -> None:
+    """Times that are shifted, here by a header without a zone, make no second run of a job."""
+    (tmp_path / "one").write_text(SACCT + ROW.format(1))
+    (tmp_path / "two").write_text(SACCT + ROW.format(1).replace("T22:00:00", "T22:30:00").replace("T23:00", "T23:30"))
+    ledger(f"{READ} one")
+    answer = ledger(f"{READ} -q two")
+    assert answer.code == 1 and "it is charged for a run that starts 2025-01-31T22:00:00Z, and this one starts " \
+        "2025-01-31T22:30:00Z" in answer.err
+    ledger(f"{READ} two --supersede")
+    assert ledger("balance chem").out.splitlines()[-1].split()[1] == "-1.00"
+
+
+def test_a_slip_opens_no_account(ledger: Command) -> None:
+    ledger("deposit prj001 10 --currency EUR")
+    assert ledger("deposit prj01 500 --currency EUR").err == (
+        "sssjob: there is no account prj01 in EUR; did you mean prj001 (EUR)? --new opens another one\n")
+    assert ledger("adjust prj001 -5 --reason slip").code == ledger("credit prj001 5 --currency eur").code == 1
+    assert ledger("deposit prj001 500").err == (
+        "sssjob: there is no account prj001 in credits; did you mean prj001 (EUR)? --new opens another one\n")
+    assert ledger("deposit prj002 500 --currency EUR --new").code == 0
+    assert ledger("deposit physics 5 --currency EUR").code == 0
+
+
+def test_refunds_stay(ledger: Command, tmp_path: Path) -> None:
+    """A job that was given back for a broken node is not charged again because the rates changed."""
+    ledger("charge job.xml --rates rates.toml")
+    ledger("refund 1 0.25")
+    (tmp_path / "rates.toml").write_text("# a comment\n" + RATES)
+    assert ledger("charge job.xml --rates rates.toml --recharge").err.splitlines()[-1] == "1 job: 1 unchanged"
+    (tmp_path / "rates.toml").write_text(RATES.replace("0.5", "0.7"))
+    ledger("charge job.xml --rates rates.toml --recharge")
+    assert ledger("balance chem").out.splitlines()[-1].split()[1] == "-1.15"
+    ledger("refund 4")
+    (tmp_path / "rates.toml").write_text(RATES.replace("0.5", "0.9"))
+    ledger("charge job.xml --rates rates.toml --recharge")
+    assert ledger("balance chem").out.splitlines()[-1].split()[1] == "0.00"
 
 
 def test_export(ledger: Command, tmp_path: Path) -> None:
     """The charges in force as a table: one that was superseded is not there."""
     ledger("charge job.xml --rates rates.toml")
     (tmp_path / "job.xml").write_text(JOB.replace("3600", "7200"))
-    ledger("charge job.xml --rates rates.toml")
+    ledger("charge job.xml --rates rates.toml --supersede")
     ledger("charge -f pbs-acct log --rates rates.toml")
     table = ledger("export --option fields=machine,id,start,charge")
     assert table.out == "machine,id,start,charge\ncolony,1.head,1000,2\nhead,8.head,5,0.5\n"
@@ -285,7 +421,7 @@ def test_adjust_and_credit(ledger: Command) -> None:
 
 def test_what_commands_offer_is_what_there_is() -> None:
     """Choices stand in the command line, so that it starts without what it does not need."""
-    from sssjob.accounting.ledger import OWNERS
+    from sssjob.accounting.postings import OWNERS
     from sssjob.accounting.totals import PERIODS
     from sssjob.cli import account as totals
     from sssjob.cli import ledger as group

@@ -17,9 +17,12 @@ def test_numbers_are_exact() -> None:
     assert (made.rate[0].canonical, made.rate[0].label) == ("NodeCount", "VBR Nodes")
 
 
-def test_digest_is_of_the_text() -> None:
+def test_digest_is_of_the_meaning() -> None:
+    """A comment makes no other rates; another rate does."""
     first, second = read_rates(HEAD), read_rates(HEAD + "# later\n")
-    assert first.digest != second.digest and first.identity.startswith("r 1 sha256:")
+    assert first.digest == second.digest and first.identity.startswith("r 1 sha256:")
+    rate = '[[rate]]\ntype = "VBR"\nname = "Nodes"\nrate = {}\n'
+    assert len({first.digest, *(read_rates(HEAD + rate.format(n)).digest for n in (1, 2))}) == 3
 
 
 RATE = '[[rate]]\ntype = "{}"\nname = "Queue"\n{}\n'

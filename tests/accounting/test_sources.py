@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import bz2
 import gzip
+import lzma
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -112,13 +114,28 @@ def test_rotation(how: str, halves: tuple[Path, str, bytes], tmp_path: Path) -> 
     assert read(Source(str(path), state))[0] == []
 
 
-def test_a_log_that_is_gone_is_told(halves: tuple[Path, str, bytes], tmp_path: Path) -> None:
+@pytest.mark.parametrize("pack", [gzip.compress, bz2.compress, lzma.compress])
+def test_rotation_with_compression(pack: Callable[[bytes], bytes], halves: tuple[Path, str, bytes],
+                                   tmp_path: Path) -> None:
+    """What was added before the log was compressed is read, and what was rotated in between."""
+    path, state, rest = halves
+    (tmp_path / "log.2.gz").write_bytes(pack(path.read_bytes() + rest))
+    (tmp_path / "log.1").write_bytes(NEW)
+    (tmp_path / "other").write_bytes(NEW.replace(b"4.head", b"5.head"))
+    path.write_bytes(NEW.replace(b"4.head", b"6.head"))
+    source = Source(str(path), state)
+    jobs, state = read(source)
+    assert [job.partition(".head")[0][-1] for job in jobs[-2:]] == ["4", "6"] and len(jobs) == 5
+    assert (source.notes, source.lost) == ([], [])
+    assert read(Source(str(path), state))[0] == []
+
+
+def test_a_log_that_is_gone_is_told(halves: tuple[Path, str, bytes]) -> None:
     path, state, _ = halves
-    (tmp_path / "log.1.gz").write_bytes(gzip.compress(path.read_bytes()))
     path.write_bytes(NEW)
     source = Source(str(path), state)
     assert len(read(source)[0]) == 1
-    assert len(source.notes) == 1 and "is another file than the last time" in source.notes[0]
+    assert len(source.lost) == 1 and "is another file than the last time" in source.lost[0]
 
 
 def test_a_folder_of_days(tmp_path: Path) -> None:
@@ -145,7 +162,7 @@ def test_files_of_a_folder_that_are_gone_are_told(tmp_path: Path) -> None:
     (folder / "1").rename(tmp_path / "away")
     (folder / "2").write_bytes(NEW)
     source = Source(str(folder), state)
-    assert len(read(source)[0]) == 1 and "is gone" in source.notes[0]
+    assert len(read(source)[0]) == 1 and "is gone" in source.lost[0]
     (folder / "1").write_bytes(NEW)
     source = Source(str(folder), state)
     assert len(read(source)[0]) == 2 and "read from its start" in source.notes[0]

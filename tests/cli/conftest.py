@@ -9,6 +9,7 @@ from typing import NamedTuple
 import pytest
 
 from sssjob.cli import main
+from tests.forks import fork_queries
 
 
 class Answer(NamedTuple):
@@ -48,8 +49,9 @@ UNKNOWN = "<Job>\n  <Id>x</Id>\n  <Colour>red</Colour>\n</Job>\n"
 
 
 @pytest.fixture
-def sssjob(capsys: pytest.CaptureFixture[str]) -> Command:
-    """Run a command line; gives (code, out, err)."""
+def sssjob(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Command:
+    """Run a command line; gives (code, out, err). The process that evaluates queries is forked, not started."""
+    fork_queries(monkeypatch)
 
     def call(*arguments: object) -> Answer:
         code = main([str(a) for a in arguments])

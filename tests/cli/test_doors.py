@@ -9,14 +9,16 @@ import io
 import json
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Final
 
 import pytest
 
-from sssjob.findings import Policy
+from sssjob import front
+from sssjob.errors import RejectedError
+from sssjob.findings import Findings, Policy
 from sssjob.translators import ReadContext, WriteContext
 from sssjob.translators.registry import BUILT_IN, get
 from sssjob.xml.reader import read_document
@@ -34,15 +36,16 @@ FORMATS: Final = tuple(name for name in BUILT_IN if get(name).kind != "record")
 DOORS: Final = {
     "check": "check FILE", "show": "show FILE", "explain": "explain FILE", "query": "query //Executable FILE",
     "diff": "diff FILE FILE2", "match": "match FILE offer.xml", "offered": "match small.xml FILE",
-    "convert": "convert -t sss FILE", "run": "run --policy ignore FILE -o made.xml",
+    "convert": "convert -t sss FILE", "to a script": "convert -t slurm --policy warn FILE",
+    "run": "run --policy ignore FILE -o made.xml",
     "submit": "submit --policy ignore FILE", "quote": "quote --rates rates.toml FILE",
     "charge": "charge --rates rates.toml FILE", "ledger quote": "ledger quote --rates rates.toml FILE",
     "ledger hold": "ledger hold --force --rates rates.toml FILE",
     "ledger charge": "ledger charge --rates rates.toml FILE",
 }
 #: Doors that make something of a document or promise something for it: they do nothing with one that is rejected.
-MAKING: Final = ("convert", "run", "submit", "quote", "charge", "ledger quote", "ledger hold", "ledger charge", "match",
-                 "offered")
+MAKING: Final = ("convert", "to a script", "run", "submit", "quote", "charge", "ledger quote", "ledger hold",
+                 "ledger charge", "match", "offered")
 #: What ends a door that has read the document: the format is not to blame.
 _NOT_READ: Final = re.compile(r"SSS1\d\d|no format|unknown format|is for documents|internal error|Traceback")
 
@@ -82,9 +85,7 @@ def spelt(name: str) -> str:
 def test_every_door_reads_every_format(sssjob: Command, desk: Path, door: str, name: str) -> None:
     """What it answers is the door's own matter (a script has no Machine, and nothing was delivered); that it was read
     shows in that nothing is said against the format and that no finding is about the text."""
-    named = () if door == "offered" and name not in ("pbspro", "torque") else ("-f", name)
-    if door == "offered" and named:
-        pytest.skip("both kinds of PBS fit, and what an offer is in has to be recognised")
+    named = () if door == "offered" else ("-f", name)       # what an offer is in is recognised
     answer = sssjob(*at(door, put(spelt(name)), *named))
     assert answer.code in (0, 1) and not _NOT_READ.search(answer.err), answer.err
     if door in ("check", "show", "explain", "query", "convert", "run", "submit", "diff"):
@@ -134,34 +135,130 @@ def job(text: str) -> str:
 
 
 RUN: Final = "<Executable>/bin/true</Executable>"
-#: Document that ``check`` rejects -> rule.
+
+
+def asking(text: str) -> str:
+    """A job that asks for just this, beside a Duration."""
+    return job(RUN).replace("    <Processors>1</Processors>", f"    {text}")
+
+
+def tasks(text: str) -> str:
+    """A job with one task group."""
+    return job(f"{RUN}<TaskGroup>\n    {text}\n  </TaskGroup>").replace("    <Processors>1</Processors>\n", "")
+
+
+#: Document that ``check`` rejects -> rule, line.
 BAD: Final = {
-    "a script that is not there": (job("<Executable>#Script</Executable>"), "SSS311"),
-    "a range that goes down": (job(f'{RUN}<Node aggregation="Range">n[9-3]</Node>'), "SSS407"),
-    "a range of a million million": (job(f'{RUN}<Node aggregation="Range">n[1-1000000000000]</Node>'), "SSS110"),
-    "a cycle": (f"<JobGroup><Id>g</Id><Job><Id>a</Id>{RUN}<Dependency>b</Dependency></Job>"
-                f"<Job><Id>b</Id>{RUN}<Dependency>a</Dependency></Job></JobGroup>", "SSS410"),
-    "a group without Id": (f"<JobGroup><Job><Id>a</Id>{RUN}</Job></JobGroup>", "SSS305"),
-    "one Id twice": (f"<JobGroup><Id>g</Id><Job><Id>a</Id>{RUN}</Job><Job><Id>a</Id>{RUN}</Job></JobGroup>", "SSS308"),
+    "a script that is not there": (job("<Executable>#Script</Executable>"), "SSS311", 4),
+    "a range that goes down": (job(f'{RUN}<Node aggregation="Range">n[9-3]</Node>'), "SSS407", 4),
+    "a range of a million million": (job(f'{RUN}<Node aggregation="Range">n[1-1000000000000]</Node>'), "SSS110", 4),
+    "a cycle": (f"<JobGroup><Id>g</Id><Job><Id>a</Id>{RUN}\n<Dependency>b</Dependency></Job>"
+                f"<Job><Id>b</Id>{RUN}<Dependency>a</Dependency></Job></JobGroup>", "SSS410", 2),
+    "a job that waits for itself": (job(f"{RUN}<Dependency>a</Dependency>"), "SSS410", 4),
+    "a group without Id": (f"<JobGroup><Job><Id>a</Id>{RUN}</Job></JobGroup>", "SSS305", 1),
+    "one Id twice": (f"<JobGroup><Id>g</Id><Job><Id>a</Id>{RUN}</Job><Job><Id>a</Id>{RUN}</Job></JobGroup>", "SSS308",
+                     1),
+    "at least 16 and at most 8": (asking("<Processors op='GE'>16</Processors><Processors op='LE'>8</Processors>"),
+                                  "SSS423", 7),
+    "more nodes than processors": (asking("<Processors>16</Processors><NodeCount>20</NodeCount>"), "SSS423", 7),
+    "nodes that hold fewer": (asking("<NodeCount>2</NodeCount><Processors metric='PerNode'>4</Processors>"
+                                     "<Processors>16</Processors>"), "SSS423", 7),
+    "no processors": (asking("<Processors>0</Processors>"), "SSS423", 7),
+    "no nodes": (asking("<NodeCount op='LE'>0</NodeCount>"), "SSS423", 7),
+    "no time": (job(RUN).replace(">60<", ">0<"), "SSS423", 6),
+    "no tasks": (tasks("<TaskCount>0</TaskCount>"), "SSS423", 5),
+    "less than nothing": (asking("<Memory>-1</Memory>"), "SSS205", 7),
+    "processors of no machine": (asking("<Processors>999999999999</Processors>"), "SSS110", 7),
+    "memory of no machine": (asking("<Memory units='YB'>999</Memory>"), "SSS110", 7),
+    "an end before the start": (job(f"{RUN}<EligibleTime>2000</EligibleTime><DeadlineTime>1000</DeadlineTime>"),
+                                "SSS423", 4),
+    "a job that is over without Id": (f"<Job><State>Completed</State>{RUN}</Job>", "SSS305", 1),
+}
+#: Document that ``check`` warns of -> rule, line.
+DOUBTFUL: Final = {
+    "three tasks drawn, four counted": (tasks("<TaskCount>4</TaskCount>\n<TaskDistribution type='Geometry'>{1}{2}{3}"
+                                              "</TaskDistribution>"), "SSS414", 6),
+    "three nodes drawn, two counted": (tasks("<NodeCount>2</NodeCount>\n<TaskDistribution>{1}{2}{3}"
+                                             "</TaskDistribution>"), "SSS414", 6),
+    "counts of two levels": (tasks("<TaskCount>9</TaskCount>\n<TaskDistribution>2</TaskDistribution>").replace(
+        "</Duration>", "</Duration><NodeCount>2</NodeCount>"), "SSS414", 6),
+    "two tasks on a processor": (tasks("<TaskCount>2</TaskCount>").replace(
+        "</Duration>", "</Duration>\n<Processors>1</Processors>"), "SSS414", 9),
+    "more nodes than tasks": (tasks("<TaskCount>2</TaskCount>").replace(
+        "</Duration>", "</Duration><NodeCount>4</NodeCount>"), "SSS414", 5),
+    "two names for four nodes": (asking('<Processors>4</Processors><NodeCount>4</NodeCount>\n'
+                                        '<Node op="EQ" aggregation="List">n1,n2</Node>'), "SSS414", 8),
+    "two names for one node": (asking("<NodeCount>1</NodeCount><Processors>1</Processors><Node>n1</Node>\n"
+                                      "<Node>n2</Node>"), "SSS414", 8),
+    "an executable to be fetched": (job("<Executable>http://a/b.sh</Executable>"), "SSS425", 4),
+    "a state that nobody knows": (job(f"{RUN}<State>Wibble</State>"), "SSS424", 4),
+}
+#: Door in Python -> what it does with a text, and the findings that it gives.
+PYTHON: Final[dict[str, Callable[[str, Findings], object]]] = {
+    "check": lambda text, found: found.extend(front.check(text)),
+    "write": lambda text, found: front.write(front.read(text), findings=found),
+    "convert": lambda text, found: found.extend(front.convert(text, "sss").findings),
+    "match": lambda text, found: front.match(text, OFFER), "offered": lambda text, found: front.match(OFFER, text),
+    "explain": lambda text, found: front.explain(text, findings=found),
+    "quote": lambda text, found: front.quote(text, RATES),
+    "query": lambda text, found: front.query("//Job", text, policy="Reject"),
+    "run": lambda text, found: found.extend(front.run(text, policy="Ignore").findings),
+    "submit": lambda text, found: front.submit(text, policy="Ignore"),
 }
 
 
-def rejections(answer: Answer) -> set[tuple[str, ...]]:
-    """(place, rule) of every finding that rejects."""
-    return {(found[1], found[2]) for found in re.finditer(r"^(\S+): (SSS\d+) error ", answer.err, re.MULTILINE)}
+def told(answer: Answer, severity: str) -> set[tuple[str, ...]]:
+    """(place, rule) of every finding of a severity."""
+    return {(found[1], found[2]) for found in re.finditer(rf"^(\S+): (SSS\d+) {severity} ", answer.err, re.MULTILINE)}
 
 
 @pytest.mark.parametrize("door", DOORS)
-@pytest.mark.parametrize(("text", "rule"), BAD.values(), ids=BAD)
-def test_what_check_rejects_every_door_rejects(sssjob: Command, desk: Path, door: str, text: str, rule: str) -> None:
+@pytest.mark.parametrize(("text", "rule", "line"), BAD.values(), ids=BAD)
+def test_what_check_rejects_every_door_rejects(sssjob: Command, desk: Path, door: str, text: str, rule: str, line: int
+                                               ) -> None:
     """With the same findings; what looks only may still show it, and nothing is written, run or promised."""
     file = put(text)
-    told = rejections(sssjob("check", file))
-    assert rule in {r for _, r in told}
-    answer = sssjob(*at(door, file), *(["--policy", "reject"] if door == "query" else []))
-    assert (answer.code, rejections(answer) >= told) == (1, True), answer.err
+    policy = ["--policy", "reject"] if door in ("query", "run", "submit") else []
+    wrong = told(sssjob("check", file), "error")
+    assert (f"job:{line}", rule) in {(place.rsplit(":", 1)[0], r) for place, r in wrong}
+    answer = sssjob(*at(door, file), *policy)
+    assert (answer.code, told(answer, "error") >= wrong) == (1, True), answer.err
     if door in MAKING:
         assert answer.out == "" and not Path("made.xml").exists()
+
+
+@pytest.mark.parametrize("door", DOORS)
+@pytest.mark.parametrize(("text", "rule", "line"), DOUBTFUL.values(), ids=DOUBTFUL)
+def test_what_check_doubts_every_door_doubts(sssjob: Command, desk: Path, door: str, text: str, rule: str, line: int
+                                             ) -> None:
+    """With the same findings, and none of them an error for it."""
+    file = put(text)
+    doubts = told(sssjob("check", file), "warning")
+    assert (f"job:{line}", rule) in {(place.rsplit(":", 1)[0], r) for place, r in doubts}
+    answer = sssjob(*at(door, file), *(["--policy", "reject"] if door == "query" else []))
+    assert told(answer, "warning") >= doubts, answer.err
+    assert {r for _, r in told(answer, "error")} <= {"SSS603"}, answer.err
+    assert answer.err.count(rule) == (2 if door == "diff" else 1), answer.err
+
+
+@pytest.mark.parametrize("door", PYTHON)
+@pytest.mark.parametrize(("text", "rule", "line"), (BAD | DOUBTFUL).values(), ids=BAD | DOUBTFUL)
+def test_every_door_in_python_has_the_same_gate(sssjob: Command, desk: Path, door: str, text: str, rule: str, line: int
+                                                ) -> None:
+    """As the commands: RejectedError with the same findings, or none; what gives findings gives the doubts too."""
+    bad = any(text == one for one, _, _ in BAD.values())
+    found = Findings()
+    try:
+        PYTHON[door](text, found)
+        all_found = list(found)
+    except RejectedError as error:
+        all_found = list(error.findings)
+        assert bad or any(f.rule == "SSS603" for f in all_found)
+    else:
+        assert not bad or door in ("check", "explain")
+    places = {(f.rule, f.line, f.severity) for f in all_found}
+    if bad or door in ("check", "write", "convert", "explain"):
+        assert (rule, line, "error" if bad else "warning") in places, places
 
 
 def test_a_tree_has_the_same_gate(sssjob: Command, desk: Path) -> None:

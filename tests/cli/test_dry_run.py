@@ -95,3 +95,15 @@ def test_it_is_what_goes_out(tmp_path: Path) -> None:
     backend._submissions.prepare(job)
     written = backend._script_path(job).read_text()
     assert written == text.replace(Path(path).stem, job.id)
+
+
+@pytest.mark.parametrize(("executor", "option"), [("slurm", "#SBATCH --array=2-10:2%3"), ("sge", "#$ -t 2-10:2")])
+def test_an_array_is_one_command(home: Path, executor: str, option: str) -> None:
+    """With the one script for all elements, whose index stands in it where each of them differs."""
+    array = "<Extension type='Scheduler' name='Array'>2-10:2%3</Extension><OutputFile>o-{index:3}</OutputFile>"
+    (home / "f.xml").write_text(JOB.format(array))
+    made = sssjob(home, "submit", "--dry-run", "-q", "--json", "--executor", executor, "f.xml")
+    (record,) = map(json.loads, made.stdout.splitlines())
+    assert record["job"] == "a[2-10:2]"
+    ((script,),) = [record["files"]]
+    assert f"\n{option}\n" in script["text"] and 'o-"${_psij_index_3}"' in script["text"]

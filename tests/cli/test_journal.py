@@ -135,9 +135,11 @@ def test_submitted_by_one_followed_by_others(site: Site) -> None:
     assert site.submit(shell(f"{GATE}; echo hi; exit 3")) == ["a"]
     eventually(lambda: site.records("list")[0]["state"] == "Running")
     listed = site.records("list")[0]
-    assert listed | {"native_id": None} == {
-        "id": "a", "key": "@1.1", "native_id": None, "name": None, "executor": site.executor, "state": "Running",
-        "outcome": None, "exit_code": None}
+    cluster = listed["cluster"]         # that of a lab is its own
+    assert site.lab is None or cluster == ("fake (head:6817)" if site.executor == "slurm" else None)
+    assert {name: listed[name] for name in list(listed)[:10]} | {"native_id": None} == {
+        "id": "a", "key": "@1.1", "native_id": None, "name": None, "executor": site.executor, "cluster": cluster,
+        "state": "Running", "outcome": None, "exit_code": None, "message": None}
     assert listed["native_id"]
     code, out, err = site("status", "a")
     assert (code, err, "<State>Running</State>" in out, "<StartTime>" in out) == (0, "", True, True)
@@ -189,6 +191,13 @@ def test_sources_and_log(site: Site) -> None:
     events = site.records("log", "a")
     assert [e["kind"] for e in events if e["kind"] != "status"] == ["intent", "native", "ended"]
     assert events[0]["time"] <= events[-1]["time"]
+
+
+def test_the_log_has_words_for_every_event() -> None:
+    from sssjob.cli.log import _WORDS
+    from sssjob.run.standing import _TAKEN
+
+    assert _WORDS.keys() == {*_TAKEN, "note"}
 
 
 def test_cancel(site: Site) -> None:
@@ -268,10 +277,83 @@ def test_held_by_the_user(site: Site) -> None:
     eventually(lambda: follows(waiting))
     shown = site.records("list")[0]["state"]
     assert shown == "Hold" or (shown == "Idle" and site.executor != "local")     # the stand-ins do not tell
-    assert f"<State>{shown}</State>" in site("status", "a").out
+    out = site("status", "a").out       # by then the queue may have told that it is held
+    assert f"<State>{shown}</State>" in out or "<State>Hold</State>" in out
     waiting.send_signal(signal.SIGUSR1)
     waiting.communicate(timeout=120)
     assert waiting.returncode == 2
+
+
+def test_holds_by_id(site: Site) -> None:
+    """One of two jobs is released; a job that waits in the queue, or in the journal, is held."""
+    hold = "<Hold>User</Hold>"
+    site.submit(group(shell("exit 2", hold), shell("exit 3", hold, name="b")))
+    assert site("release", "a") == (0, "", "")
+    assert site("wait", "a").code == 2
+    assert site("hold", "a") == (5, "", "sssjob: a: it has ended\n")
+    assert [row["state"] for row in site.records("list")] in (["Hold"], ["Idle"])
+    assert site.records("release", "b")[0]["answer"] == "done"
+    assert site("wait", "b").code == 3
+    said = site("log", "b").out
+    assert said.index("it is to be released") < said.index("  released\n") < said.index("ended: failed")
+    site.submit(group(shell(GATE, name="c"), shell("exit 4", hold, after("c"), name="d")))
+    assert site("hold", "d") == (0, "", "") and site("release", "d") == (0, "", "")
+    (site.folder / "go").touch()
+    assert site("wait", "d").code == 4
+
+
+def test_run_again(site: Site) -> None:
+    """A job that runs goes on as another attempt, where the manager can do that; one that has ended is another job."""
+    requeued = "<Extension type='Scheduler' name='Requeue'>true</Extension>"
+    site.submit(shell(f"echo run >> runs; {GATE}; exit 3", requeued))
+    eventually(lambda: site.records("list")[0]["state"] == "Running" and (site.folder / "runs").exists())
+    answer = site("rerun", "a")
+    if site.executor == "local":
+        assert answer == (5, "", "sssjob: a: the executor local has no means by which a job that was submitted could "
+                                 "be run again\n")
+    elif answer.code == 5:
+        refusal = r"sssjob: a: Job \d+ cannot be run again: The job \d+ .*not re(run+|start)able\.?\n"
+        assert re.fullmatch(refusal, answer.err)
+    else:
+        assert answer == (0, "", "")
+        eventually(lambda: (site.folder / "runs").read_text() == "run\nrun\n")
+    (site.folder / "go").touch()
+    assert site("wait", "a").code == 3
+    assert site("rerun", "@1.1") == (0, "a\n", "")
+    assert site("wait", "a").code == 3
+    assert [row["key"] for row in site.records("list", "--all")] == ["@1.1", "@2.1"]
+
+
+def test_what_was_promised_is_promised_again(site: Site) -> None:
+    """A job that runs again has the hooks of the first one, and those that are asked for."""
+    site.submit(shell("exit 3"), "--on-end", "sh -c 'echo $SSSJOB_KEY first >> ends'")
+    assert site("wait", "a").code == 3
+    assert site("rerun", "--on-end", "sh -c 'echo $SSSJOB_KEY second >> ends'", "a") == (0, "a\n", "")
+    assert site("wait", "@2.1").code == 3
+    eventually(lambda: sorted((site.folder / "ends").read_text().splitlines()) == [
+        "@1.1 first", "@2.1 first", "@2.1 second"])
+    site.submit(shell("true", "<Hold>User</Hold>", name="held"))
+    answer = site("rerun", "--on-end", "true", "held")
+    assert (answer.code, answer.out) == (2, "") and "@3.1 has not" in answer.err
+    site("cancel", "held")
+
+
+def test_list(site: Site) -> None:
+    """What is listed, in words and as JSON; the filters are options."""
+    site.submit(group(shell("exit 3", name="x"), shell("true", after("x"), name="y")))
+    assert site("wait", "g").code == 3
+    assert site("list") == (0, "", "")
+    titles, _, *jobs, last = site("list", "--all").out.splitlines()
+    assert {"id", "key", "executor", "state", "submitted", "time", "why"} <= set(titles.split())
+    assert [line.split()[:2] for line in jobs if not line.startswith(" ")] == [["x", "@1.1"], ["y", "@1.2"]]
+    assert last == "2 jobs: 1 failed, 1 skipped"
+    assert [row["id"] for row in site.records("list", "--state", "skipped", "--offline")] == ["y"]
+    record = site.records("list", "--all", "--name", "x", "--since", "1h", "--executor", site.executor, "--group", "g",
+                          "--sort=-elapsed")[0]
+    assert record["elapsed"] == record["end_time"] - record["start_time"]
+    assert site("list", "--since", "soon") == (
+        2, "", "sssjob: 'soon' is no time, as 2026-11-22, 2026-11-22T10:00 or 3d (ago)\n")
+    assert site("list", "--watch", "--json").code == 2
 
 
 def test_files_are_submitted_together_or_not_at_all(site: Site) -> None:
@@ -531,6 +613,63 @@ def test_a_refused_job(site: Site, fault: dict[str, Any], code: int | None) -> N
 
 
 @pytest.mark.parametrize("site", ["slurm"], indirect=True)
+def test_a_full_queue_is_told_and_is_no_failure(site: Site) -> None:
+    """Another status than that of a job that was refused: who submits this again runs it twice."""
+    assert site.lab is not None
+    site.lab.set(most=1)
+    (site.folder / "job.xml").write_text(group(*(shell("sleep 600", name=name) for name in "abc")))
+    code, out, err = site("submit", "job.xml", "--executor", "slurm", "-q")
+    held = "sssjob: @1.2 and 1 more are held back: the queue is full: "
+    assert (code, out) == (7, "a\nb\nc\n") and err.startswith(held) and "`sssjob wait`" in err
+    assert site("list").err.startswith(held)
+    assert site("cancel", "g").code == 0 and len(site.lab.jobs()) == 1
+
+
+@pytest.mark.parametrize("site", ["slurm", "local"], indirect=True)
+def test_a_request_that_is_made_twice_is_one(site: Site) -> None:
+    """The ids and the status of the first time; another document or executor under the same token is refused."""
+    (site.folder / "job.xml").write_text(group(shell("echo a >> ran"), shell("echo b >> ran", after("a"), name="b")))
+    first = site("submit", "job.xml", "--executor", site.executor, "-q", "--token", "nightly 7")
+    assert (first.code, first.out) == (0, "a\nb\n")
+    assert site("wait", "g", "-q").code == 0
+    again = site("submit", "job.xml", "--executor", site.executor, "-q", "--token", "nightly 7")
+    assert (again.code, len(again.out.splitlines())) == (0, 2)
+    assert (site.folder / "ran").read_text() == "a\nb\n"
+    assert len(site.records("list", "--all")) == 2
+    (site.folder / "other.xml").write_text(shell("echo c >> ran"))
+    code, _, err = site("submit", "other.xml", "--executor", site.executor, "-q", "--token", "nightly 7")
+    assert code == 2 and "the token is that of @1" in err
+    assert site("submit", "job.xml", "--executor", "fluxexec", "-q", "--token", "nightly 7").code == 2
+    assert site("submit", "job.xml", "other.xml", "-q", "--token", "x").code == 2
+    assert site("submit", "job.xml", "--dry-run", "--token", "x").code == 2
+    assert len(site.records("list", "--all")) == 2
+
+
+@pytest.mark.parametrize("site", ["slurm"], indirect=True)
+def test_a_request_goes_on_with_what_is_still_to_be_submitted(site: Site) -> None:
+    """As a script does that takes 7 for a reason to ask again."""
+    assert site.lab is not None
+    site.lab.set(most=0)
+    (site.folder / "job.xml").write_text(shell("exit 3"))
+    words = ("submit", "job.xml", "--executor", "slurm", "-q", "--token", "x")
+    assert site(*words)[:2] == (7, "a\n") and site(*words)[:2] == (7, "a\n") and not site.lab.jobs()
+    site.lab.set(most=5)
+    assert site(*words)[:2] == (0, "a\n") and len(site.lab.jobs()) == 1
+    assert site("wait", "a", "-q").code == 3
+
+
+@pytest.mark.parametrize("site", ["slurm"], indirect=True)
+def test_a_cap_is_told_and_fine(site: Site) -> None:
+    assert site.lab is not None
+    (site.folder / "job.xml").write_text(group(*(shell("sleep 1", name=name) for name in "ab")))
+    code, _, err = site("submit", "job.xml", "--executor", "slurm", "-q", "--max-queued", "1")
+    assert (code, err) == (0, "sssjob: @1.2 is held back: of its submission no more than 1 may be in flight; submitted "
+                              "when there is room, by any client (`sssjob wait`)\n")
+    assert site("wait", "g", "-q", "--max-queued", "2").code == 0
+    assert site("submit", "job.xml", "--max-queued", "0").code == 2
+
+
+@pytest.mark.parametrize("site", ["slurm"], indirect=True)
 def test_silence(site: Site) -> None:
     """What was known before is printed when the time for an answer is over."""
     assert site.lab is not None
@@ -544,7 +683,7 @@ def test_silence(site: Site) -> None:
     assert site("list", "--offline").code == 0
     assert site("list", "--offline", "--timeout", "1").code == 2
     code, out, err = site("cancel", "a", "--timeout", "0.5")
-    assert (code, "not ended yet: a" in err) == (0, True)
+    assert (code, "not ended yet: a" in err) == (4, True)
     site.lab.heal("squeue")
     site.lab.heal("sacct")
     assert site("wait", "a").code in BY_CANCEL
@@ -564,7 +703,7 @@ def test_silence_while_submitting(site: Site, monkeypatch: pytest.MonkeyPatch) -
     with open_journal(site.journal) as journal:
         client = Client(journal, config=config)
         made = client.submit(read_document(shell("exit 5").encode()), "slurm", policy=Policy.IGNORE)
-        assert made is not None and ended_badly([made], False) == 4
+        assert made is not None and ended_badly([made], False) == 7
         assert (made.jobs[0].word, made.jobs[0].row.outcome) == ("running", None)
         _, done = client.wait(["a"], 3)
         assert not done
@@ -614,6 +753,13 @@ def test_full_disk_submits_nothing(site: Site) -> None:
     assert len(site.lab.jobs()) == 1 and site("wait", "before").code == 0
 
 
+@pytest.mark.parametrize("site", ["local"], indirect=True)
+@pytest.mark.parametrize("words", [["status", "nope"], ["wait", "@7"], ["log", "@7.1"], ["cancel", "slurm:7"]])
+def test_a_job_that_nobody_knows(site: Site, words: list[str]) -> None:
+    code, out, err = site(*words)
+    assert (code, out, f"there is no job {words[1]!r}" in err) == (5, "", True)
+
+
 @pytest.mark.parametrize("site", ["slurm"], indirect=True)
 @pytest.mark.parametrize("shift", [-7200.0, 7200.0])
 def test_clocks_that_are_set(site: Site, shift: float) -> None:
@@ -629,7 +775,6 @@ def test_clocks_that_are_set(site: Site, shift: float) -> None:
 
 @pytest.mark.parametrize("site", ["local"], indirect=True)
 @pytest.mark.parametrize(("words", "said"), [
-    (["status", "nope"], "there is no job 'nope'"), (["wait", "@7"], "there is no job '@7'"),
     (["submit", "job.xml", "--executor", "nope"], "nope"), (["attach", "12"], "whose job is it?"), (["status"], "ID"),
     (["wait", "a", "--timeout", "inf"], "no number of seconds"),
 ])

@@ -24,7 +24,8 @@ def test_formats(text: bytes, name: str) -> None:
     assert format_of(text)[0].name == name
 
 
-@pytest.mark.parametrize("text", [b"hello", b"#!/bin/sh\ndate\n", b"#PBS -N x\n", "gr\u00fc\u00df".encode() * 400])
+@pytest.mark.parametrize("text", [b"hello", b"#!/bin/sh\ndate\n", b"#PBS -N x\n#SBATCH -n 2\n",
+                                  "gr\u00fc\u00df".encode() * 400])
 def test_a_text_of_no_format_or_of_two(text: bytes) -> None:
     with pytest.raises(FormatError, match="name one with --from"):
         take(text)

@@ -19,6 +19,7 @@ import pytest
 
 from sssjob import findings
 from sssjob.cli import main
+from sssjob.derive.coverage import PROBES, cell
 from sssjob.derive.options import KEPT, read_as
 from sssjob.document.model import Document
 from sssjob.findings import Findings, Policy
@@ -62,6 +63,9 @@ def plugin(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         (folder / name).write_text(text)
     project = tomllib.loads(FILES["pyproject.toml"])["project"]
     entries = project["entry-points"][registry.GROUP]
+    modules = tomllib.loads(FILES["pyproject.toml"])["tool"]["setuptools"]["py-modules"]
+    # else setuptools refuses to build it
+    assert sorted(modules) == sorted({place.partition(":")[0] for place in entries.values()})
     info = folder / f"sssjob_oar-{project['version']}.dist-info"
     info.mkdir()
     (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {project['name']}\nVersion: {project['version']}\n")
@@ -168,6 +172,11 @@ def test_no_value_is_written_that_reads_as_another(name: str) -> None:
     assert lines == [] and ([f.subject for f in findings if f.kind == "dropped"] == ["Name"] or not name)
 
 
+def test_nothing_is_lost_in_silence() -> None:
+    """As the coverage page shows it of a dialect that is built in."""
+    assert not {label for label, inside in PROBES.items() if cell(get("oar"), inside) == "silent"}
+
+
 # --- the reader of records ----------------------------------------------------------------------------------------
 
 def records(data: bytes) -> tuple[Document, Findings]:
@@ -211,7 +220,7 @@ def test_the_rule_of_the_book(monkeypatch: pytest.MonkeyPatch, directives: tuple
     blocks = dict[str, Any]()
     exec("\n".join(text for _, text in BLOCK.findall((BOOK / "rule.md").read_text())), blocks)
     monkeypatch.setitem(RULES, "SSS599", Rule(*blocks["ROW"]))
-    monkeypatch.setitem(findings._BY_RULE, "SSS599", "warning")
+    monkeypatch.setitem(findings._BY_RULE, "SSS599", ("warning", "meaning"))
     monkeypatch.setattr(lint_module, "CHECKS", (*lint_module.CHECKS, Check("SSS599", blocks["says_nothing"])))
     found = lint("slurm", script("#SBATCH", *directives))
     assert [(f.rule, f.severity, f.line, f.column, f.message) for f in found] == expected

@@ -166,10 +166,6 @@ def test_negative_times_are_not_written() -> None:
         lexical.write_integer(-(10**64))
 
 
-def test_strings_lose_outer_xml_space_only() -> None:
-    assert lexical.read_string("\n a  b\t\u00a0 ") == "a  b\t\u00a0"
-
-
 @given(st.integers(-(10**64) + 1, 10**64 - 1))
 def test_integers_round_trip(value: int) -> None:
     assert lexical.read_integer(lexical.write_integer(value)) == value

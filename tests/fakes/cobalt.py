@@ -7,7 +7,7 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 
-from tests.fakes.lab import Command, Lab, Record
+from tests.fakes.lab import Command, Lab, Record, each, holding
 
 
 def directives(script: Path) -> dict[str, str]:
@@ -84,6 +84,7 @@ def qstat(lab: Lab, arguments: list[str]) -> int:
     return 0
 
 
+@each
 def qdel(lab: Lab, arguments: list[str]) -> int:
     job = lab.job(arguments[-1])
     if job is None or job["end"] is not None:
@@ -94,4 +95,6 @@ def qdel(lab: Lab, arguments: list[str]) -> int:
     return 0
 
 
-COMMANDS: dict[str, Command] = {"qsub": qsub, "qstat": qstat, "qdel": qdel}
+COMMANDS: dict[str, Command] = {"qsub": qsub, "qstat": qstat, "qdel": qdel,
+                                "qhold": holding(True, "qhold: Job not found\n"),
+                                "qrls": holding(False, "qrls: Job not found\n")}

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from tests.fakes.lab import Command, Group, Lab, Record
+from tests.fakes.lab import Command, Group, Lab, Record, each, holding
 
 _BASE58 = "123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz"
 
@@ -105,6 +105,8 @@ def job(lab: Lab, arguments: list[str]) -> int:
     if arguments[0] == "id":
         print(arguments[1])
         return 0
+    if arguments[0] == "urgency":
+        return holding(arguments[2] == "hold", "flux-job: unknown job\n")(lab, arguments[:2])
     found = lab.job(arguments[1])
     if found is None:
         sys.stderr.write(f"flux-job: job {arguments[1]} not found\n")
@@ -126,6 +128,7 @@ def run(lab: Lab, arguments: list[str]) -> int:
     return 0
 
 
+@each
 def cancel(lab: Lab, arguments: list[str]) -> int:
     found = lab.job(arguments[-1])
     if found is None or found["end"] is not None:

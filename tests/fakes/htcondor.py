@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from tests.fakes.lab import Command, Lab, Record
+from tests.fakes.lab import Command, Lab, Record, each, holding, rerunning
 
 _WORD = re.compile(r"'((?:[^']|'')*)'|(\S+)")
 
@@ -78,8 +78,9 @@ def _ad(job: Record) -> Mapping[str, Any]:
 def _show(jobs: list[Record], arguments: list[str]) -> int:
     ads = [_ad(job) for job in jobs]
     if "-constraint" in arguments:
-        tag = json.loads(arguments[arguments.index("-constraint") + 1].removeprefix("SssjobId == "))
-        ads = [ad for ad in ads if ad["SssjobId"] == tag]
+        said = arguments[arguments.index("-constraint") + 1]
+        tags = [json.loads(one.removeprefix("SssjobId == ")) for one in said.split(" || ") if "==" in one]
+        ads = [ad for ad in ads if ad["SssjobId"] in tags or said == "SssjobId isnt undefined"]
     names = arguments[arguments.index("-attributes") + 1].split(",")
     if ads:     # nothing is printed for none
         print(json.dumps([{name: ad[name] for name in names if name in ad} for ad in ads]))
@@ -99,6 +100,7 @@ def condor_history(lab: Lab, arguments: list[str]) -> int:
     return _show(jobs, arguments)
 
 
+@each
 def condor_rm(lab: Lab, arguments: list[str]) -> int:
     job = lab.job(arguments[-1])
     if job is None or job["end"] is not None:
@@ -110,4 +112,7 @@ def condor_rm(lab: Lab, arguments: list[str]) -> int:
 
 
 COMMANDS: dict[str, Command] = {"condor_submit": condor_submit, "condor_q": condor_q, "condor_history": condor_history,
-                                "condor_rm": condor_rm}
+                                "condor_rm": condor_rm,
+                                "condor_hold": holding(True, "Couldn't find/hold all jobs\n"),
+                                "condor_release": holding(False, "Couldn't find/release all jobs\n"),
+                                "condor_vacate_job": rerunning("Job not running to be vacated\n")}

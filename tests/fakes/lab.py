@@ -28,7 +28,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stderr, redirect_stdout, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -44,9 +44,13 @@ _SETTINGS: Record = {
     "accounting": True,     # whether there is accounting
     "lag": 0.0,             # seconds after its end until accounting knows a job
     "release": "22.05.8",   # of a manager whose answers differ from one to the next
+    "cluster": "fake",      # its name
     "virtual": False,       # jobs are no processes
     "clock": 0.0,           # seconds by which the manager's clock is ahead of ours
     "node_clock": 0.0,      # the same for the clock of the nodes of virtual jobs
+    "hold_again": False,    # whether a job that is to run again is held
+    "array_size": 1001,     # one more than the greatest number of an element
+    "most": None,           # jobs that may be in the queue at once
     "late": 0.0,            # seconds after its end until the exit record of a virtual job appears
 }
 _LIKE_THE_TRUTH = ("edit", "cut", "flood")
@@ -77,6 +81,14 @@ class Group:
         return lab.call(*self.named(arguments))
 
 
+def each(command: Command) -> Command:
+    """A command that takes several ids, each as if it were alone; the worst status counts."""
+    def command_of_all(lab: Lab, arguments: list[str]) -> int:
+        return max([command(lab, [one]) for one in arguments])
+
+    return command_of_all
+
+
 class Lab:
     """The state directory of a stand-in. caller: the process that called a command, unless it is the parent."""
 
@@ -103,9 +115,12 @@ class Lab:
 
     def calls(self, command: str) -> list[list[str]]:
         """Arguments of all calls of a command so far."""
+        return [words[1:] for words in self.all_calls() if words[0] == command]
+
+    def all_calls(self) -> list[list[str]]:
+        """Names and arguments of all calls of any command so far."""
         log = self.root / "calls.jsonl"
-        lines = log.read_text().splitlines() if log.exists() else []
-        return [words[1:] for words in map(json.loads, lines) if words[0] == command]
+        return [json.loads(line) for line in log.read_text().splitlines()] if log.exists() else []
 
     def jobs(self) -> list[Record]:
         """All jobs, the oldest first."""
@@ -124,6 +139,27 @@ class Lab:
         if job is not None:
             self.kill(job)
         return job
+
+    def begin_anew(self, number: int = 1) -> None:
+        """Have the manager count from a number again, and forget its queue; accounting has what was called so before.
+        """
+        with self._locked():
+            for job in self.jobs():
+                _write(self.root / f"past-{job['number']}-{time.monotonic_ns()}.json", job)
+                (self.root / f"{job['number']}.json").unlink()
+            _write(self.root / "last", number - 1)
+
+    def stranger(self, **values: Any) -> Record:
+        """A job that somebody has submitted by hand, and that runs until it is ended; it has the next id."""
+        with self._locked():
+            number, now = self._next_number(), self.now()
+            job: Record = {"number": number, "id": str(number), "script": "", "command": "/home/x/other.sh",
+                           "name": "stranger", "comment": "(null)", "context": "NONE", "output": "/dev/null",
+                           "submit": now, "start": now, "end": None, "exit": None, "signal": 0, "held": False,
+                           "canceled": False, "pid": None, "pe": "NONE", "slots": 1, "lasts": 1e6, "gives": 0,
+                           "due": None, "tag": "", **values}
+            _write(self.root / f"{number}.json", job)
+            return job
 
     def close(self) -> None:
         """End everything that still runs."""
@@ -150,7 +186,7 @@ class Lab:
         now, settings = self.now(), self.settings
         for job in self.jobs():
             if job["end"] is None and job["start"] is None and not job["held"] and (
-                    now >= job["submit"] + settings["wait"]) and self._turn(job):
+                    now >= job["submit"] + settings["wait"]) and self._turn(job) and self._has_place(job):
                 job = self._change(job["number"], start=now if job.get("after") else job["submit"] + settings["wait"])
                 self._record(job, ".start", f"{job['tag']} {int(self._node_time(job['start']))}\n")
             if job["end"] is None and job["start"] is not None and now >= job["start"] + job["lasts"]:
@@ -170,13 +206,23 @@ class Lab:
     def _record(self, job: Record, suffix: str, text: str) -> None:
         folder = Path(job["command"]).parent
         with suppress(OSError):
-            fresh = folder / f"{job['id']}{suffix}.new"
-            before = folder / f"{job['id']}{suffix}"
+            fresh = folder / f"{job['id']}.{job['tag']}{suffix}.new"
+            before = folder / f"{job['id']}.{job['tag']}{suffix}"
             fresh.write_text((before.read_text() if suffix == ".start" and before.exists() else "") + text)
             fresh.chmod(0o600)
             fresh.replace(before)
 
     # --- what commands use -----------------------------------------------------------------------------------------
+
+    @property
+    def is_full(self) -> bool:
+        """Whether there are as many jobs as may be."""
+        return not self.takes(1)
+
+    def takes(self, more: int) -> bool:
+        """Whether there is room for so many jobs more."""
+        most = self.settings["most"]
+        return most is None or sum(job["end"] is None for job in self.jobs()) + more <= most
 
     @property
     def settings(self) -> Record:
@@ -213,7 +259,8 @@ class Lab:
     def accounted(self) -> Iterator[Record]:
         """Jobs that accounting knows by now."""
         lag = self.settings["lag"]
-        for job in self.jobs():
+        past = [self._read(path) for path in sorted(self.root.glob("past-*.json"))]
+        for job in [*past, *self.jobs()]:
             if job["end"] is None or self.now() >= job["end"] + lag:
                 yield job
 
@@ -230,7 +277,7 @@ class Lab:
                            "submit": self.now(), "start": None, "end": None, "exit": None, "signal": 0, "held": False,
                            "canceled": False, "pid": None, "output": "/dev/null", **values}
             if self.settings["virtual"]:
-                job |= _virtual(played or script)
+                job = {**_virtual(played or script), **job}
                 _write(self.root / f"{number}.json", job)
                 self._tick()
                 return job
@@ -242,6 +289,20 @@ class Lab:
             os._exit(0)
         os.wait()
         return job
+
+    def submit_array(self, script: Path, elements: Sequence[int], form: str,
+                     environment: Callable[[Record], Mapping[str, str]], **values: Any) -> int:
+        """Make a job of each element of an array; the number of the array. form: of their ids, as ``{}_{}``."""
+        with self._locked():
+            whole = self._next_number()
+        for n in elements:
+            def make_id(number: int, n: int = n) -> str:
+                return form.format(whole, n)
+
+            own = {name: value.format(whole=whole, n=n) if name == "output" else value
+                   for name, value in values.items()}
+            self.submit(script, make_id, environment, **own, array=whole, element=n, tag=f"{script.stem[:28]}{n:08d}")
+        return whole
 
     def _next_number(self) -> int:
         """No number comes twice, not even that of a job that was dropped."""
@@ -256,6 +317,14 @@ class Lab:
         if not ended:
             self.update(job["number"], canceled=True, **({} if job["start"] else {"end": self.now()}))
             self.kill(job)
+
+    def rerun(self, job: Record) -> None:
+        """End the run of a job and have it wait for another one, under the same id."""
+        if job["pid"] is None:          # a virtual one
+            self.update(job["number"], start=None, held=self.settings["hold_again"])
+        else:
+            self.update(job["number"], again=True)
+            self.kill(job, signal.SIGKILL)
 
     def kill(self, job: Record, number: int = signal.SIGTERM) -> None:
         """Send a signal to all processes of a job."""
@@ -274,7 +343,8 @@ class Lab:
             os.dup2(null, fd)
         number = job["number"]
         begin = max(job["submit"] + self.settings["wait"], job.get("begin", 0.0))
-        while self.now() < begin or self._read(self.root / f"{number}.json")["held"] or not self._turn(job):
+        while self.now() < begin or self._read(self.root / f"{number}.json")["held"] or not (
+                self._turn(job) and self._takes_place(job)):
             time.sleep(0.02)
             if self._read(self.root / f"{number}.json")["end"] is not None:
                 return
@@ -286,6 +356,10 @@ class Lab:
         self.update(number, start=self.now(), pid=process.pid)
         code = process.wait()
         with suppress(FileNotFoundError):           # dropped
+            if self._read(self.root / f"{number}.json").get("again"):
+                again = self.update(number, start=None, pid=None, again=False, held=self.settings["hold_again"])
+                self._run_job(again, environment)
+                return
             self.update(number, end=self.now(), exit=max(code, 0), signal=max(-code, 0))
 
     def _turn(self, job: Record) -> bool:
@@ -304,6 +378,22 @@ class Lab:
                 self._change(job["number"], canceled=True, end=self.now(), never=True)
                 return False
         return True
+
+    def _takes_place(self, job: Record) -> bool:
+        """Whether an element of an array may run beside those that do; it then is one of them."""
+        if job.get("beside") is None:
+            return True
+        with self._locked():
+            if not self._has_place(job):
+                return False
+            self._change(job["number"], placed=True)
+            return True
+
+    def _has_place(self, job: Record) -> bool:
+        most = job.get("beside")
+        return most is None or most > sum(
+            (one.get("placed", False) or one["start"] is not None) and one["end"] is None and one["id"] != job["id"]
+            for one in self.jobs() if one.get("array") == job["array"])
 
     @contextmanager
     def _locked(self) -> Iterator[None]:
@@ -378,6 +468,55 @@ def _write(path: Path, value: Any) -> None:
     fresh = path.with_name(f".{path.name}.{os.getpid()}.{threading.get_ident()}")
     fresh.write_text(json.dumps(value))
     fresh.replace(path)
+
+
+def numbers(text: str) -> list[int]:
+    """The numbers that ``1-9:2,12`` names."""
+    found: list[int] = []
+    for part in text.split(","):
+        span, _, step = part.partition(":")
+        first, _, last = span.partition("-")
+        found += range(int(first), int(last or first) + 1, int(step or 1))
+    return found
+
+
+def condensed(jobs: Iterable[Record], waits: Callable[[Record], bool]) -> list[tuple[Record, list[int]]]:
+    """Jobs, each with the numbers of the elements that it stands for: the first of an array that wait for all."""
+    found: list[tuple[Record, list[int]]] = []
+    shown: dict[int, list[int]] = {}
+    for job in jobs:
+        if "array" not in job or not waits(job):
+            found.append((job, [job["element"]] if "array" in job else []))
+        elif job["array"] in shown:
+            shown[job["array"]].append(job["element"])
+        else:
+            shown[job["array"]] = [job["element"]]
+            found.append((job, shown[job["array"]]))
+    return found
+
+
+def holding(held: bool, gone: str) -> Command:
+    """A command that holds or releases the job of its last argument. gone: what it says of a job that is not there."""
+    def command(lab: Lab, arguments: list[str]) -> int:
+        job = lab.job(arguments[-1])
+        if job is None or job["end"] is not None:
+            sys.stderr.write(gone)
+            return 1
+        lab.update(job["number"], held=held)
+        return 0
+    return command
+
+
+def rerunning(waits: str) -> Command:
+    """A command that has the job of its last argument run again. waits: what it says of one that does not run."""
+    def command(lab: Lab, arguments: list[str]) -> int:
+        job = lab.job(arguments[-1])
+        if job is None or job["start"] is None or job["end"] is not None:
+            sys.stderr.write(waits)
+            return 1
+        lab.rerun(job)
+        return 0
+    return command
 
 
 def install(module: str, commands: Mapping[str, Command], state: Path, bin_directory: Path, forked: bool = True) -> Lab:

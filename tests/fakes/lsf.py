@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+import os
+import pwd
 import shlex
 import sys
 import time
 from collections.abc import Mapping
 from pathlib import Path
 
-from tests.fakes.lab import Command, Lab, Record
+from tests.fakes.lab import Command, Lab, Record, each, holding, rerunning
 
 
 def directives(script: Path) -> list[list[str]]:
@@ -90,7 +92,8 @@ def bhist(lab: Lab, arguments: list[str]) -> int:
         def event(when: float, text: str) -> None:
             line = time.strftime("%a %b %e %H:%M:%S: ", time.gmtime(when)) + text
             print("\n                     ".join(line[n:n + 79] for n in range(0, len(line), 79)))
-        print(f"Job <{job['id']}>, Job Name <{job['name']}>, User <alice>, Project <default>, Command <script>")
+        user = pwd.getpwuid(os.geteuid()).pw_name
+        print(f"Job <{job['id']}>, Job Name <{job['name']}>, User <{user}>, Project <default>, Command <script>")
         event(job["submit"], "Submitted from host <head>, to Queue <normal>, CWD <$HOME>;")
         if job["start"]:
             event(job["start"], "Dispatched 1 Task(s) on Host(s) <hostA>, Allocated 1 Slot(s) on Host(s) <hostA>, "
@@ -107,6 +110,7 @@ def bhist(lab: Lab, arguments: list[str]) -> int:
     return 0
 
 
+@each
 def bkill(lab: Lab, arguments: list[str]) -> int:
     job = lab.job(arguments[-1])
     if job is None:
@@ -121,4 +125,7 @@ def bkill(lab: Lab, arguments: list[str]) -> int:
     return 0
 
 
-COMMANDS: dict[str, Command] = {"bsub": bsub, "bjobs": bjobs, "bhist": bhist, "bkill": bkill}
+COMMANDS: dict[str, Command] = {"bsub": bsub, "bjobs": bjobs, "bhist": bhist, "bkill": bkill,
+                                "bstop": holding(True, "Job has already finished\n"),
+                                "bresume": holding(False, "Job has already finished\n"),
+                                "brequeue": rerunning("Job is not running\n")}

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-from tests.fakes.lab import Command, Lab, Record
+from tests.fakes.lab import Command, Lab, Record, each, holding, rerunning
 
 SERVER = "nqsv"
 
@@ -53,6 +53,7 @@ def qstat(lab: Lab, arguments: list[str]) -> int:
     return 0
 
 
+@each
 def qdel(lab: Lab, arguments: list[str]) -> int:
     job = lab.job(arguments[-1])
     if job is None or job["end"] is not None:
@@ -64,4 +65,7 @@ def qdel(lab: Lab, arguments: list[str]) -> int:
     return 0
 
 
-COMMANDS: dict[str, Command] = {"qsub": qsub, "qstat": qstat, "qdel": qdel}
+COMMANDS: dict[str, Command] = {"qsub": qsub, "qstat": qstat, "qdel": qdel,
+                                "qhold": holding(True, "qhold: Unknown Job Id\n"),
+                                "qrls": holding(False, "qrls: Unknown Job Id\n"),
+                                "qrerun": rerunning("qrerun: Request invalid for state of job\n")}

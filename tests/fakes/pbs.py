@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from tests.fakes.lab import Command, Lab, Record
+from tests.fakes.lab import Command, Lab, Record, each, holding, rerunning
 
 SERVER = "head"
 _WORD = re.compile(r"""-([A-Za-z])(?: (?:"([^"]*)"|'([^']*)'|(\S+)))?$""")
@@ -144,6 +144,7 @@ def qselect(lab: Lab, arguments: list[str]) -> int:
     return 0
 
 
+@each
 def qdel(lab: Lab, arguments: list[str]) -> int:
     job = lab.job(arguments[-1])
     if job is None:
@@ -157,4 +158,7 @@ def qdel(lab: Lab, arguments: list[str]) -> int:
     return 0
 
 
-COMMANDS: dict[str, Command] = {"qsub": qsub, "qstat": qstat, "qselect": qselect, "qdel": qdel}
+COMMANDS: dict[str, Command] = {"qsub": qsub, "qstat": qstat, "qselect": qselect, "qdel": qdel,
+                                "qhold": holding(True, "qhold: Unknown Job Id\n"),
+                                "qrls": holding(False, "qrls: Unknown Job Id\n"),
+                                "qrerun": rerunning("qrerun: Request invalid for state of job\n")}

@@ -13,7 +13,7 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-from tests.fakes.lab import Command, Lab, Record
+from tests.fakes.lab import Command, Lab, Record, each, holding, rerunning
 from tests.fakes.pbs import directives, plain, resource_list
 
 SERVER = "head.example.org"
@@ -87,6 +87,7 @@ def _element(value: Any) -> str:
     return escape(str(value), quote=False)
 
 
+@each
 def qdel(lab: Lab, arguments: list[str]) -> int:
     job = lab.job(arguments[-1])
     if job is None:
@@ -100,4 +101,7 @@ def qdel(lab: Lab, arguments: list[str]) -> int:
     return 0
 
 
-COMMANDS: dict[str, Command] = {"qsub": qsub, "qstat": qstat, "qdel": qdel}
+COMMANDS: dict[str, Command] = {"qsub": qsub, "qstat": qstat, "qdel": qdel,
+                                "qhold": holding(True, "qhold: Unknown Job Id\n"),
+                                "qrls": holding(False, "qrls: Unknown Job Id\n"),
+                                "qrerun": rerunning("qrerun: Request invalid for state of job\n")}

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from html import escape
 from pathlib import Path
 
-from tests.fakes.lab import Command, Lab, Record
+from tests.fakes.lab import Command, Lab, Record, condensed, each, holding, numbers, rerunning
 
 _RULES = {"smp": "$pe_slots", "mpi": "$fill_up", "pairs": "2"}
 
@@ -30,20 +30,38 @@ def qsub(lab: Lab, arguments: list[str]) -> int:
     if values.get("-q") == "nosuch":
         sys.stderr.write('Unable to run job: Job was rejected because job requests unknown queue "nosuch"\nExiting.\n')
         return 1
-    job = lab.submit(script, str, _environment, name=values["-N"], options=options, context=values["-ac"],
-                     held="-h" in values, after=[("any", one) for one in values.get("-hold_jid", "").split(",") if one],
-                     slots=int(values.get("-pe", "x 1").split()[-1]),
-                     pe=values.get("-pe", "NONE").split()[0])
-    print(job["id"])
+    if lab.is_full:
+        sys.stderr.write("Unable to run job: job rejected: only 2 jobs are allowed per user (current job count: 2)\n"
+                         "Exiting.\n")
+        return 1
+    about: Record = {"name": values["-N"], "options": options, "context": values["-ac"], "held": "-h" in values,
+             "after": [("any", one) for one in values.get("-hold_jid", "").split(",") if one],
+             "slots": int(values.get("-pe", "x 1").split()[-1]), "pe": values.get("-pe", "NONE").split()[0]}
+    if "-t" not in values:
+        print(lab.submit(script, str, _environment, **about)["id"])
+        return 0
+    elements = numbers(values["-t"])
+    most = int(values["-tc"]) if "-tc" in values else None
+    whole = lab.submit_array(script, elements, "{}.{}", _environment, beside=most, **about)
+    print(f"{whole}.{elements[0]}-{elements[-1]}:{elements[1] - elements[0] if len(elements) > 1 else 1}")
     return 0
 
 
 def _environment(job: Record) -> Mapping[str, str]:
-    environment = {"JOB_ID": str(job["number"]), "HOSTNAME": "head"}
+    environment = {"JOB_ID": _number(job), "HOSTNAME": "head", "SGE_TASK_ID": str(job.get("element", "undefined"))}
     if job["pe"] != "NONE":
         environment["PE_HOSTFILE"] = job["script"] + ".hosts"
         Path(environment["PE_HOSTFILE"]).write_text(f"head {job['slots']} all.q@head UNDEFINED\n")
     return environment
+
+
+def _number(job: Record) -> str:
+    """The job number, which the tasks of an array have in common."""
+    return str(job.get("array", job["id"]))
+
+
+def _waits(job: Record) -> bool:
+    return job["start"] is None and job["end"] is None and job["held"] == (["-h", ""] in job["options"])
 
 
 def _state(job: Record) -> str:
@@ -60,21 +78,26 @@ def _xml_time(value: float) -> str:
 
 def qstat(lab: Lab, arguments: list[str]) -> int:
     jobs = [job for job in lab.jobs() if job["end"] is None]
-    if arguments == ["-j", "*"]:
+    if arguments[0] == "-j":
+        wanted = arguments[1].split(",")
+        jobs = list({_number(job): job for job in jobs if arguments[1] == "*" or _number(job) in wanted}.values())
         if not jobs:
-            sys.stderr.write("Following jobs do not exist: \n*\n")
+            sys.stderr.write(f"Following jobs do not exist: \n{arguments[1]}\n")
             return 1
         for job in jobs:
-            print(f"{'=' * 62}\njob_number:                 {job['id']}\ncontext:                    {job['context']}")
+            print(f"{'=' * 62}\njob_number:                 {_number(job)}\n"
+                  f"context:                    {job['context']}")
         return 0
     print("<?xml version='1.0'?>\n<job_info>\n  <queue_info>")
-    for job in jobs:
+    for job, elements in condensed(jobs, _waits):
+        tasks = f"<tasks>{','.join(map(str, elements))}</tasks>" if elements else ""
         when = f"<JAT_start_time>{_xml_time(job['start'])}</JAT_start_time>" if job["start"] else \
             f"<JB_submission_time>{_xml_time(job['submit'])}</JB_submission_time>"
         queue = "all.q@head" if job["start"] else ""
-        print(f"    <job_list state=\"{'running' if job['start'] else 'pending'}\"><JB_job_number>{job['id']}"
-              f"</JB_job_number><JB_name>{escape(job['name'], quote=False)}</JB_name><state>{_state(job)}</state>{when}"
-              f"<queue_name>{queue}</queue_name><slots>{job['slots']}</slots></job_list>")
+        print(f"    <job_list state=\"{'running' if job['start'] else 'pending'}\"><JB_job_number>{_number(job)}"
+              f"</JB_job_number><JB_name>{escape(job['name'], quote=False)}</JB_name>"
+              f"<JB_owner>root</JB_owner><state>{_state(job)}</state>{when}"
+              f"<queue_name>{queue}</queue_name><slots>{job['slots']}</slots>{tasks}</job_list>")
     print("  </queue_info>\n  <job_info>\n  </job_info>\n</job_info>")
     return 0
 
@@ -84,29 +107,30 @@ def _acct_time(value: float | None) -> str:
 
 
 def qacct(lab: Lab, arguments: list[str]) -> int:
-    job = next((job for job in lab.accounted() if job["id"] == arguments[-1]), None)
-    if job is None or job["end"] is None or job["start"] is None or not lab.settings["accounting"]:
+    jobs = [job for job in lab.accounted() if _number(job) == arguments[-1] and job["end"] is not None
+            and job["start"] is not None]
+    if not jobs or not lab.settings["accounting"]:
         sys.stderr.write(f"error: job id {arguments[-1]} not found\n")
         return 1
+    for job in jobs:
+        _print_record(job)
+    return 0
+
+
+def _print_record(job: Record) -> None:
     failed = job.get("failed", "100 : assumedly after job" if job["signal"] else "0")
-    values = {"qname": "all.q", "hostname": "head", "owner": "root", "jobname": job["name"], "jobnumber": job["id"],
-              "taskid": "undefined", "qsub_time": _acct_time(job["submit"]), "start_time": _acct_time(job["start"]),
+    values = {"qname": "all.q", "hostname": "head", "owner": job.get("owner", "root"), "jobname": job["name"],
+              "jobnumber": _number(job), "taskid": str(job.get("element", "undefined")),
+              "qsub_time": _acct_time(job["submit"]), "start_time": _acct_time(job["start"]),
               "end_time": _acct_time(job["end"]), "granted_pe": job["pe"], "slots": str(job["slots"]),
               "failed": failed, "exit_status": str(128 + job["signal"] if job["signal"] else job["exit"]),
               "ru_wallclock": f"{int(job['end'] - job['start'])}s", "cpu": "1.500s", "maxvmem": "51.184MB"}
     print("=" * 62)
     for name, value in values.items():
         print(f"{name:<12} {value:<20}")
-    return 0
 
 
-def qrls(lab: Lab, arguments: list[str]) -> int:
-    job = lab.job(arguments[-1])
-    if job is not None:
-        lab.update(job["number"], held=False)
-    return 0 if job is not None else 1
-
-
+@each
 def qdel(lab: Lab, arguments: list[str]) -> int:
     job = lab.job(arguments[-1])
     if job is None or job["end"] is not None:
@@ -118,7 +142,21 @@ def qdel(lab: Lab, arguments: list[str]) -> int:
     return 0
 
 
+def qmod(lab: Lab, arguments: list[str]) -> int:
+    if ["-r", "n"] in (lab.job(arguments[-1]) or {"options": []})["options"]:
+        print(f"The job {arguments[-1]} is not restartable")
+    elif rerunning("")(lab, arguments) == 0:
+        print(f"Pushed rescheduling of job {arguments[-1]} on host head")
+    else:
+        print(f'invalid queue or job "{arguments[-1]}"')
+        return 1
+    return 0
+
+
 def qconf(lab: Lab, arguments: list[str]) -> int:
+    if arguments == ["-sconf"]:
+        print("#global:\nmax_aj_instances             2000\nmax_aj_tasks                 75000")
+        return 0
     if arguments[-1] not in _RULES:
         sys.stderr.write(f'parallel environment "{arguments[-1]}" does not exist\n')
         return 1
@@ -126,5 +164,7 @@ def qconf(lab: Lab, arguments: list[str]) -> int:
     return 0
 
 
-COMMANDS: dict[str, Command] = {"qsub": qsub, "qstat": qstat, "qacct": qacct, "qdel": qdel, "qrls": qrls,
-                                "qconf": qconf}
+COMMANDS: dict[str, Command] = {"qsub": qsub, "qstat": qstat, "qacct": qacct, "qdel": qdel, "qconf": qconf,
+                                "qhold": holding(True, "denied: job does not exist\n"),
+                                "qrls": holding(False, "denied: job does not exist\n"),
+                                "qmod": qmod}

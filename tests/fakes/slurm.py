@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import pwd
 import re
 import shlex
 import sys
@@ -10,8 +12,10 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 
-from tests.fakes.lab import Command, Lab, Record
+from tests.fakes.lab import Command, Lab, Record, condensed, each, holding, numbers, rerunning
 
+_FULL = ("sbatch: error: QOSMaxSubmitJobPerUserLimit\nsbatch: error: Batch job submission failed: Job violates "
+         "accounting/QOS policy (job submit limit, user's size and/or time limits)\n")
 _HEADERS = {"%A": "JOBID", "%T": "STATE", "%r": "REASON", "%V": "SUBMIT_TIME", "%S": "START_TIME", "%e": "END_TIME",
             "%C": "CPUS", "%D": "NODES", "%N": "NODELIST", "%P": "PARTITION", "%k": "COMMENT", "%o": "COMMAND",
             "%i": "JOBID", "%j": "NAME", "%q": "QOS"}
@@ -35,11 +39,29 @@ def sbatch(lab: Lab, arguments: list[str]) -> int:
     if options.get("partition") == "nosuch":
         sys.stderr.write("sbatch: error: Batch job submission failed: Invalid partition name specified\n")
         return 1
-    job = lab.submit(script, str, _environment, name=options.get("job-name", script.name), options=options,
-                     comment=options.get("comment", "(null)"), output=options.get("output", "/dev/null"),
-                     held="hold" in options, after=_after(options.get("dependency", "")),
-                     begin=float(options.get("begin", "uts0").removeprefix("uts")))
-    print(job["id"])
+    if lab.is_full:
+        sys.stderr.write(_FULL)
+        return 1
+    output = options.get("output", "/dev/null")
+    about: Record = {"name": options.get("job-name", script.name), "options": options,
+             "comment": options.get("comment", "(null)"), "held": "hold" in options,
+             "after": _after(options.get("dependency", "")),
+             "begin": float(options.get("begin", "uts0").removeprefix("uts"))}
+    if "array" not in options:
+        print(lab.submit(script, str, _environment, output=output, **about)["id"])
+        return 0
+    listed, _, most = options["array"].partition("%")
+    elements = numbers(listed)
+    if elements[-1] >= lab.settings["array_size"]:
+        sys.stderr.write("sbatch: error: Batch job submission failed: Invalid job array specification\n")
+        return 1
+    if not lab.takes(len(elements)):
+        sys.stderr.write(_FULL)
+        return 1
+    for word, known in (("{", "{{"), ("}", "}}"), ("%A", "{whole}"), ("%a", "{n}"), ("%8a", "{n:08d}")):
+        output = output.replace(word, known)
+    print(lab.submit_array(script, elements, "{}_{}", _environment, output=output,
+                           beside=int(most) if most else None, **about))
     return 0
 
 
@@ -53,8 +75,22 @@ def _environment(job: Record) -> Mapping[str, str]:
     options = job["options"]
     nodes, tasks = int(options.get("nodes", 1)), int(options.get("ntasks", 1))
     names = ",".join(f"node{n + 1}" for n in range(nodes))
+    of_array = {} if "array" not in job else {
+        "SLURM_ARRAY_JOB_ID": str(job["array"]), "SLURM_ARRAY_TASK_ID": str(job["element"])}
     return {"SLURM_JOB_ID": str(job["number"]), "SLURM_JOB_NODELIST": names,
-            "SLURM_TASKS_PER_NODE": f"{tasks // nodes}(x{nodes})"}
+            "SLURM_TASKS_PER_NODE": f"{tasks // nodes}(x{nodes})", **of_array}
+
+
+def _waits(job: Record) -> bool:
+    """Whether an element has no record of its own yet."""
+    return job["start"] is None and job["end"] is None and job["held"] == ("hold" in job["options"])
+
+
+def _shown(job: Record, elements: list[int]) -> str:
+    """The id of a row: ``12_[3,4%2]`` stands for the elements that wait."""
+    if "array" not in job or not _waits(job) or len(elements) < 2:
+        return str(job["id"])
+    return f"{job['array']}_[{','.join(map(str, elements))}{'' if job['beside'] is None else '%' + str(job['beside'])}]"
 
 
 def state(job: Record) -> str:
@@ -75,13 +111,13 @@ def squeue(lab: Lab, arguments: list[str]) -> int:
     form = arguments[arguments.index("-o") + 1]
     if "-h" not in arguments:
         print(re.sub("%[A-Za-z]", lambda match: _HEADERS[match[0]], form))
-    for job in lab.queued():
+    for job, elements in condensed(lab.queued(), lambda one: "-r" not in arguments and _waits(one)):
         if job["end"] is not None and "-t" not in arguments:
             continue
         ran = job["start"] is not None
-        reason = "DependencyNeverSatisfied" if job.get("never") else "None"
-        values = {"%A": job["id"], "%i": job["id"], "%T": state(job), "%r": reason, "%V": _time(job["submit"]),
-                  "%S": _time(job["start"]), "%e": _time(job["end"]), "%C": "1", "%D": "1",
+        reason = job.get("reason") or ("DependencyNeverSatisfied" if job.get("never") else "None")
+        values = {"%A": str(job["number"]), "%i": _shown(job, elements), "%T": state(job), "%r": reason,
+                  "%V": _time(job["submit"]), "%S": _time(job["start"]), "%e": _time(job["end"]), "%C": "1", "%D": "1",
                   "%N": "node1" if ran else "", "%P": "batch", "%k": job["comment"], "%o": job["command"],
                   "%j": job["name"], "%q": "normal"}
         print(re.sub("%[A-Za-z]", lambda match, values=values: values[match[0]], form))  # type: ignore[misc]
@@ -103,19 +139,19 @@ def sacct(lab: Lab, arguments: list[str]) -> int:
     ids = arguments[arguments.index("-j") + 1].split(",") if "-j" in arguments else None
     if "-n" not in arguments:
         print("|".join(fields))
-    for job in lab.accounted():
-        if ids is not None and job["id"] not in ids:
-            continue
+    asked = [job for job in lab.accounted() if ids is None or {job["id"], str(job.get("array"))} & set(ids)]
+    for job, elements in condensed(asked, _waits):
         ran = job["start"] is not None
         end = job["end"]
-        known = {"JobID": job["id"], "State": "CANCELLED by 0" if state(job) == "CANCELLED" else state(job),
+        known = {"JobID": _shown(job, elements), "State": "CANCELLED by 0" if state(job) == "CANCELLED" else state(job),
                  "ExitCode": f"{_code_of_sacct(job['exit'] or 0)}:{job['signal']}", "Submit": _time(job["submit"]),
                  "Start": _time(job["start"]) if ran else "None", "End": _time(end) if end else "Unknown",
                  "ElapsedRaw": str(int((end or time.time()) - job["start"])) if ran else "0", "Suspended": "00:00:00",
                  "TotalCPU": "00:01.500", "NCPUS": "1", "NNodes": "1", "NodeList": "node1" if ran else "None assigned",
                  "MaxRSS": "", "AveRSS": "", "Partition": "batch", "AllocTRES": "cpu=1,mem=100M,node=1,billing=1",
                  "ConsumedEnergyRaw": "0", "Account": "physics", "QOS": "normal", "Cluster": "lab", "Comment": "",
-                 "SubmitLine": f"sbatch --parsable {job['command']}"}
+                 "SubmitLine": f"sbatch --parsable {job['command']}",
+                 "User": pwd.getpwuid(os.geteuid()).pw_name}
         print("|".join(known[field] for field in fields))
         if "MaxRSS" in fields and end is not None and ran:
             step = {**known, "JobID": f"{job['id']}.batch", "MaxRSS": "52424K", "AveRSS": "52424K"}
@@ -151,26 +187,31 @@ def scontrol(lab: Lab, arguments: list[str]) -> int:
         print("\n".join(arguments[2].split(",")))
         return 0
     if arguments == ["show", "config"]:
-        print("Configuration data as of 2026-11-21T20:41:47\nClusterName             = fake")
+        print("Configuration data as of 2026-11-21T20:41:47\nClusterName             = " + str(lab.settings["cluster"])
+              + f"\nMaxArraySize            = {lab.settings['array_size']}"
+                "\nSlurmctldHost[0]        = head\nSlurmctldPort           = 6817")
         return 0
     job = next((job for job in lab.queued() if job["id"] == arguments[-1]), None)
-    if job is not None and arguments[0] == "release":
-        lab.update(job["number"], held=False)
-        return 0
+    if arguments[0] in ("release", "uhold"):
+        return holding(arguments[0] == "uhold", "Invalid job id specified\n")(lab, arguments)
+    if arguments[0] == "requeue":
+        return rerunning("Job is pending execution\n")(lab, arguments)
     if job is None:
         sys.stderr.write("slurm_load_jobs error: Invalid job id specified\n")
         return 1
-    print(f"JobId={job['id']} JobName={job['name']} JobState={state(job)} Reason=None Restarts=0 "
+    of_array = f"ArrayJobId={job['array']} ArrayTaskId={job['element']} " if "array" in job else ""
+    print(f"JobId={job['number']} {of_array}JobName={job['name']} JobState={state(job)} Reason=None Restarts=0 "
           f"ExitCode={job['exit'] or 0}:{job['signal']} SubmitTime={_time(job['submit'])} "
           f"StartTime={_time(job['start'])} EndTime={_time(job['end'])} Partition=batch NodeList=node1 NumNodes=1 "
-          f"NumCPUs=1 ")
+          f"NumCPUs=1 Command={job['command']} ")
     return 0
 
 
+@each
 def scancel(lab: Lab, arguments: list[str]) -> int:
-    job = lab.job(arguments[-1])
-    if job is not None:
-        lab.cancel(job)
+    for job in lab.jobs():
+        if arguments[-1] in (job["id"], str(job.get("array"))):
+            lab.cancel(job)
     return 0
 
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
+import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.forks import Command
 from tests.psij.batch_support import Stand, quick_stand
 from tests.psij.managers import MANAGERS, Manager
 
@@ -47,8 +47,10 @@ def carried_out(tmp_path: Path) -> Callable[..., dict[str, Any]]:
     """Carries out the steps of a plan (``plans``) on Slurm; what was wrong, the jobs, and the native jobs."""
     def act(*steps: dict[str, Any], manager: str = "slurm", **settings: Any) -> dict[str, Any]:
         (tmp_path / "plan").write_text(json.dumps({"manager": manager, "settings": settings, "steps": steps}))
-        done = subprocess.run([sys.executable, "-m", "tests.faults.plans", "--plan", tmp_path / "plan",
-                               tmp_path / "place"], cwd=Path(__file__).parents[2], stdout=subprocess.PIPE, check=True)
-        found: dict[str, Any] = json.loads(done.stdout)
+        with Command(["--plan", str(tmp_path / "plan"), str(tmp_path / "place")], tmp_path, os.environ,
+                     words=("module", "tests.faults.plans")) as running:
+            out, err = running.communicate(timeout=200)
+        assert running.returncode == 0, err
+        found: dict[str, Any] = json.loads(out)
         return found
     return act

@@ -43,7 +43,7 @@ from tests.psij.batch_support import FASTEST, hurried
 
 __all__ = ["MANAGERS", "carry_out", "make_plan"]
 
-_LANES = 8
+_LANES = 8 if os.environ.get("SSSJOB_SOAK") == "1" else 3      # a few plans run beside other tests
 _LIMIT_S = 60.0         # for the last client, and for any step
 _LONG = "sleep 600"     # a job that only a cancel ends
 
@@ -401,7 +401,8 @@ def _told(folder: Path) -> list[list[Any]]:
     return [[row.id, row.native_id, row.outcome, row.exit_code] for row in rows]
 
 
-if __name__ == "__main__":
+def main() -> None:
+    """Do what the arguments say."""
     if sys.argv[1] == "--plan":         # one that stands in a file; what was wrong, the jobs, and the native jobs
         place = Path(sys.argv[3])
         wrong = carry_out(json.loads(Path(sys.argv[2]).read_text()), place)
@@ -413,3 +414,7 @@ if __name__ == "__main__":
     else:
         first, count = int(sys.argv[1]), int(sys.argv[2])
         sweep(iter(range(first, first + count)), Path(sys.argv[3]))
+
+
+if __name__ == "__main__":
+    main()

@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from psij import Job, JobState, JobStatus, SubmitException
-from psij.executors.batch._watch import Followed, Watcher
+from psij.executors.batch._followed import Followed
+from psij.executors.batch._watch import Watcher
 from psij.executors.batch.batch_scheduler_executor import BatchSchedulerExecutorConfig
 from sssjob.findings import Policy
 from sssjob.run.client import Client
@@ -116,7 +117,7 @@ def test_who_is_lost_without_a_wait(stand: Stand, monkeypatch: pytest.MonkeyPatc
                                     listed: bool, lost: bool) -> None:
     """E34, E19: what others made, nobody has ever listed, and all who would know have answered twice."""
     stand.executor.config.lost_after = 600
-    monkeypatch.setattr(stand.executor, "_ask_sources", lambda ids, late: ({}, silent))
+    monkeypatch.setattr(stand.executor, "_ask_sources", lambda ids, late, whose: ({}, silent))
     job, watcher = Job(), Watcher(("slurm",))
     item = Followed(stand.executor, job, "999", own)
     item.missed, item.ended_at, item.asked_s = missed, time.monotonic(), time.monotonic()

@@ -27,7 +27,7 @@ def test_exit_files_of_nobody(stand: Stand, record: str) -> None:
     stand.executor.config.lost_after = 1.0
     stand.lab.set(accounting=False, late=600)
     job = runs(stand)
-    (stand.executor.work_directory / "1.ec").write_text(record)
+    (stand.executor.work_directory / f"1.{job.id}.ec").write_text(record)
     rest(0.3)
     assert job.status.state is A
     stand.lab.drop("1")

@@ -51,6 +51,16 @@ def test_the_job_is_there(each: Stand, kind: Manager, fault: dict[str, Any]) -> 
     assert ended(job).exit_code == 3
 
 
+def test_a_part_of_an_id(stand: Stand) -> None:
+    """E03: the answer ends within the id, which is then another job's."""
+    (stand.lab.root / "last").write_text("41")
+    stand.lab.fault("sbatch", cut=1)
+    job = a_job("sleep 0.3; exit 3")
+    stand.executor.submit(job)
+    assert job.native_id == "42"
+    assert ended(job).exit_code == 3
+
+
 @pytest.mark.parametrize("said", ["12;north\n", "Welcome to north!\n\n12;north\n"])
 def test_id_and_cluster(stand: Stand, said: str) -> None:
     """E05."""

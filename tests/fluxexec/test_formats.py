@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from sssjob.document.lexical import LexicalError, LimitError
 from sssjob.errors import UsageError
-from sssjob.lrm.flux.durations import read_fsd, write_fsd
+from sssjob.lrm.flux.durations import read_fsd
 from sssjob.lrm.flux.errors import EXEC_LIMITS, ExecLimitError, JobspecError
 from sssjob.lrm.flux.ids import FORMS, GREATEST, Ids, read_id, write_id
 from sssjob.lrm.flux.jobspec import write_r
@@ -67,15 +67,10 @@ def test_hostlists_are_not_expanded() -> None:
 @pytest.mark.parametrize("vector", vectors("fsd-parse"), ids=lambda v: v["input"])
 def test_durations(vector: dict[str, Any]) -> None:
     if vector["valid"]:
-        assert read_fsd(vector["input"]) == float(vector["seconds"])
+        assert float(read_fsd(vector["input"])) == float(vector["seconds"])
     else:
         with pytest.raises(LexicalError):
             read_fsd(vector["input"])
-
-
-@pytest.mark.parametrize("vector", vectors("fsd-format"), ids=lambda v: v["fsd"])
-def test_durations_as_flux_prints_them(vector: dict[str, Any]) -> None:
-    assert write_fsd(vector["seconds"]) == vector["fsd"]
 
 
 @pytest.mark.parametrize("text", ["", "nan", "1e400", "1_000", "5 m", "5M", "1h30m", "-0", "+1", "٣", " 1", "1\n", ".",
@@ -86,11 +81,8 @@ def test_what_is_no_duration(text: str) -> None:
 
 
 def test_more_durations() -> None:
-    assert [read_fsd(t) for t in ("100ms", ".5h", "1e3", "2.s", "inf")] == [0.1, 1800.0, 1000.0, 2.0, math.inf]
-    assert [write_fsd(s) for s in (0, 0.0001, 5, math.inf)] == ["0s", "0s", "5s", "inf"]
-    for odd in (-1.0, math.nan):
-        with pytest.raises(LexicalError):
-            write_fsd(odd)
+    assert [float(read_fsd(t)) for t in ("100ms", ".5h", "1e3", "2.s", "inf")] == [0.1, 1800.0, 1000.0, 2.0, math.inf]
+    assert read_fsd("5", 60) == 300 and read_fsd("5s", 60) == 5
 
 
 @pytest.mark.parametrize("vector", vectors("jobid-encodings"), ids=lambda v: v["f58plain"])

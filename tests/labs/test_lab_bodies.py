@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from sssjob.findings import Findings
+from sssjob.document.model import Document, Job
+from sssjob.findings import Findings, Policy
 from sssjob.translators import ReadContext, WriteContext, get
 
 pytestmark = pytest.mark.lab
@@ -48,7 +49,7 @@ def printed(folder: str, command: str, text: str, place: Path) -> str:
     """What the elements of a job print, one after another."""
     (place / "job.sh").write_text(text)
     subprocess.run(["/bin/bash", "-c", f'. "$0/env.sh" && {command} job.sh', folder], cwd=place, check=True,
-                   timeout=120, stdout=subprocess.DEVNULL)
+                   timeout=300, stdout=subprocess.DEVNULL)     # sbatch may wait a minute for the environment of a login
     found = sorted(place.glob("out*"))
     made = "".join(file.read_text() for file in found)
     for file in found:
@@ -72,3 +73,24 @@ def test_the_job_prints_the_same(more: str, body: str, tmp_path: Path) -> None:
     assert printed(sge, "qsub -sync y", made.replace("@PE@", "smp"), tmp_path) == original
     assert original.startswith(f"{tmp_path}\na number\nbodies ") and original.endswith(
         "document bodies\nquoted $SLURM_JOB_NAME\n")
+
+
+#: By name of the variable.
+VALUES = {"A": "0,1", "B": 'say "hi"', "C": "it's", "D": r"a\b\\c", "E": " two  blanks ", "F": "$HOME `id` $(id)",
+          "G": "a=b;c&d|e", "H": "'quoted'", "I": '"quoted"', "J": "1,'2,3',4", "K": "# no comment", "L": "two\nlines",
+          "M": "%j {x} *?[a]", "N": "é✓"}
+
+
+@pytest.mark.parametrize(("name", "command"), [("slurm", "sbatch --wait"), ("sge", "qsub -sync y")])
+@pytest.mark.parametrize("export", ["true", "false"])
+def test_variables_arrive_byte_for_byte(name: str, command: str, export: str, tmp_path: Path) -> None:
+    """Whether a directive says them or the script exports them."""
+    folder = lab(name)
+    job = Job(executable="/usr/bin/env", arguments="-0", output_file=str(tmp_path / "out"), environment=VALUES)
+    assert job.environment is not None
+    job.environment.attributes = {"export": export}
+    findings = Findings("job.xml")
+    text = get(name).write(Document(job), WriteContext(findings, policy=Policy.WARN))
+    assert {f.rule for f in findings} <= {"SSS502"}
+    out = dict(line.split("=", 1) for line in printed(folder, command, text, tmp_path).split("\0") if "=" in line)
+    assert {key: out.get(key) for key in VALUES} == VALUES

@@ -26,6 +26,7 @@ from sssjob.lrm.hostlist import hosts
 from sssjob.translators import ReadContext, get
 from sssjob.translators.records.base import RecordTranslator
 from sssjob.xml.reader import read_document
+from tests.gate import until_there
 from tests.psij.test_batch_labs import enter_lab
 
 pytestmark = pytest.mark.lab
@@ -84,10 +85,12 @@ class Lab:
 
 
 def accounted(native_id: str) -> list[bytes]:
-    """The lines of Grid Engine's accounting file of a job: one a run, of an array one an element."""
+    """The lines of Grid Engine's accounting file of a job, or of one element: one a run, of an array one an element."""
     file = Path(os.environ["SGE_ROOT"], os.environ.get("SGE_CELL", "default"), "common", "accounting")
-    return [line for line in file.read_bytes().splitlines(True)
-            if line.split(b":")[_NUMBER:_NUMBER + 1] == [native_id.encode()]]
+    number, _, element = native_id.encode().partition(b".")
+    lines = [(line, line.split(b":")) for line in file.read_bytes().splitlines(True)]
+    return [line for line, fields in lines if fields[_NUMBER:_NUMBER + 1] == [number]
+            and (not element or fields[_TASK:_TASK + 1] == [element])]
 
 
 def average_as_printed(lines: list[bytes]) -> float | None:
@@ -320,6 +323,12 @@ def started(lab: Lab, text: str) -> str:
     raise AssertionError(listed)
 
 
+def has_lines(path: Path, count: int) -> None:
+    """Wait until there are so many lines in a file; the limit of the test ends it."""
+    while not path.exists() or path.read_text().count("\n") < count:
+        time.sleep(0.2)
+
+
 def ended(lab: Lab, status: int | None = 0) -> Job:
     lab("wait", "a", "--timeout", "100", status=status)
     return next(job for job, _ in read_document(lab("status", "a").encode()).jobs())
@@ -327,9 +336,13 @@ def ended(lab: Lab, status: int | None = 0) -> Job:
 
 def test_a_requeued_job_shows_every_attempt(lab: Lab) -> None:
     again = ["scontrol", "requeue"] if lab.name == "slurm" else ["qmod", "-rj"]
-    native = started(lab, shell("sleep 4", '<Extension type="sge" name="r">y</Extension>'))
-    time.sleep(1.5)
+    begun, go = lab.folder / "begun", lab.folder / "go"
+    native = started(lab, shell(f"echo >> {begun}; {until_there(go)}", '<Extension type="sge" name="r">y</Extension>'))
+    has_lines(begun, 1)
+    time.sleep(1.5)     # the second attempt starts in another second than the first
     subprocess.run([*again, native], check=True, stdout=subprocess.DEVNULL)
+    has_lines(begun, 2)
+    go.touch()
     job = ended(lab)
     records = lab.records(native)
     assert job.value("StartCount") == len(records) == len(facts(job, "Attempt")) == 2
@@ -346,11 +359,13 @@ def test_a_requeued_job_shows_every_attempt(lab: Lab) -> None:
 
 def test_suspended_time(lab: Lab) -> None:
     only(lab, "slurm", "qacct does not tell how long a job was suspended")
-    native = started(lab, shell("sleep 3"))
+    go = lab.folder / "go"
+    native = started(lab, shell(until_there(go)))
     subprocess.run(["scontrol", "suspend", native], check=True)
     time.sleep(3)
     assert 'State>Suspended</' in lab("status", "a")
     subprocess.run(["scontrol", "resume", native], check=True)
+    go.touch()
     job = ended(lab)
     assert int(str(job.value("SuspendDuration"))) >= 2
     agrees(lab, job)

@@ -1,6 +1,9 @@
-"""Documents with a geometry: amounts at every level, what they are per, tasks and how they are spread."""
+"""Documents with a geometry: amounts at every level, what they are per, tasks and how they are spread; conditions,
+alternatives, and names of nodes and features."""
 
 from __future__ import annotations
+
+import re
 
 from hypothesis import strategies as st
 
@@ -11,7 +14,12 @@ from sssjob.xml.reader import read_document
 __all__ = ["geometries", "job_of", "read"]
 
 UNITS = st.sampled_from([("B", 1 << 20), ("KB", 4096), ("MB", 3000), ("GB", 9), ("GB", 9), ("GB", 9)])
-METRICS = st.sampled_from(["", "", "Total", "PerNode", "PerProcessor", "PerGPU"])
+METRICS = st.sampled_from(["", "", "Total", "PerNode", "PerProcessor", "PerSlot", "PerGPU"])
+#: Nodes by name: one, lists and ranges of them, and a pattern.
+NODES = ("<Node>n1</Node>", "<Node op='NE'>n9</Node>", "<Node aggregation='List'>n1,n2</Node>",
+         "<Node aggregation='List' delimiter=';'>n1;n2</Node>", "<Node aggregation='Range'>n[1-3]</Node>",
+         "<Node aggregation='Pattern'>n[0-9]+</Node>")
+FEATURES = ("<Feature>fast</Feature>", "<Feature>big</Feature>", "<Feature op='NE'>slow</Feature>")
 
 
 def read(text: str) -> Document:
@@ -25,11 +33,13 @@ def job_of(document: Document) -> Job:
 
 
 @st.composite
-def _amount(draw: st.DrawFn, tag: str, *, metrics: bool) -> str:
+def _amount(draw: st.DrawFn, tag: str, *, metrics: bool, ops: bool = False) -> str:
     unit, most = draw(UNITS)
     metric = draw(METRICS) if metrics else ""
     metric = "" if tag == "Disk" and metric == "PerGPU" else metric
     more = f" metric='{metric}'" if metric else ""
+    op = draw(st.sampled_from(["", "", "", "", "GE", "LE"])) if ops else ""
+    more += f" op='{op}'" if op else ""
     return f"<{tag} units='{unit}'{more}>{draw(st.integers(1, most))}</{tag}>"
 
 
@@ -74,11 +84,24 @@ def _some(draw: st.DrawFn, parts: list[st.SearchStrategy[str]], chance: int = 3)
 
 
 @st.composite
-def _names(draw: st.DrawFn) -> list[str]:
+def _alternatives(draw: st.DrawFn) -> list[str]:
+    """Two conditions of one name in brackets, of which one is enough, or which are preferred to different degrees."""
+    tag, values = draw(st.sampled_from([
+        ("Processors", st.integers(1, 16).map(str)), ("NodeCount", st.integers(1, 4).map(str)),
+        ("Memory units='MB'", st.integers(1, 3000).map(str)), ("Feature", st.sampled_from(["fast", "big", "ib"])),
+        ("Duration", st.integers(60, 100_000).map(str))]))
+    first, second = draw(st.lists(values, min_size=2, max_size=2, unique=True))
+    name = tag.partition(" ")[0]
+    if draw(st.booleans()):
+        return [f"<{tag} group='1'>{first}</{name}>", f"<{tag} conj='Or' group='-1'>{second}</{name}>"]
+    return [f"<{tag} preference='1'>{first}</{name}>", f"<{tag} preference='3'>{second}</{name}>"]
+
+
+@st.composite
+def _names(draw: st.DrawFn, chance: int = 5) -> list[str]:
     """Features, nodes by name, and a resource that is none of those which every manager knows."""
-    lines = draw(_some([st.sampled_from(["fast", "big"]).map(lambda n: f"<Feature>{n}</Feature>"),
-                        st.just("<Feature>ib</Feature>"), st.just("<Node>n1</Node>")], 5))
-    if draw(st.integers(0, 5)) == 0:
+    lines = draw(_some([st.sampled_from(FEATURES), st.just("<Feature>ib</Feature>"), st.sampled_from(NODES)], chance))
+    if draw(st.integers(0, chance)) == 0:
         metric = draw(st.sampled_from(["", " metric='PerNode'"]))
         lines.append(f"<Resource name='fpga'{metric}>{draw(st.integers(1, 6))}</Resource>")
     return lines
@@ -98,10 +121,12 @@ def _group(draw: st.DrawFn, *, alone: bool) -> list[str]:
     inner = draw(_some([_amount("Memory", metrics=True), _gpus(metrics=True)], 5))
     if draw(st.integers(0, 2 if not alone else 7)) == 0:
         inner += draw(_counts())
+    inner += draw(_names(chance=11))
     if inner:
         lines += ["<Requested>", *inner, "</Requested>"]
     each = draw(_some([st.integers(1, 4).map(lambda n: f"<Processors>{n}</Processors>"),
                        _amount("Memory", metrics=False), _gpus(metrics=False)]))
+    each += ["<Feature>ib</Feature>"] if draw(st.integers(0, 15)) == 0 else []
     if each:
         lines += ["<TaskDefaults>", "<Requested>", *each, "</Requested>", "</TaskDefaults>"]
     return ["<TaskGroup>", *lines, "</TaskGroup>"] if lines else []
@@ -111,11 +136,13 @@ def _group(draw: st.DrawFn, *, alone: bool) -> list[str]:
 def _texts(draw: st.DrawFn) -> str:
     """A property a line, so that the line of a finding tells which one it is about."""
     job = draw(_counts())
-    job += draw(_some([_amount("Memory", metrics=True), _gpus(metrics=True), _amount("Disk", metrics=True),
+    job += draw(_some([_amount("Memory", metrics=True, ops=True), _gpus(metrics=True), _amount("Disk", metrics=True),
                        st.integers(1, 9).map(lambda n: f"<Resource name='License' type='lic'>{n}</Resource>"),
                        _durations()]))
     job += draw(_names())
-    if any("op=" in line for line in job) or (job and draw(st.booleans())):
+    job += draw(_alternatives()) if draw(st.integers(0, 5)) == 0 else []
+    conditional = any(re.search(" (op|conj|group|preference|aggregation)=", line) for line in job)
+    if conditional or (job and draw(st.booleans())):
         job = ["<Requested>", *job, "</Requested>"]
     groups = draw(st.sampled_from([0, 1, 1, 1, 1, 2, 2, 3]))
     for _ in range(groups):

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 from sssjob.document.model import Document, Job, Property, new_property
+from sssjob.document.vocabulary import in_scope
 from sssjob.findings import Policy
 from sssjob.request import Offer, Total, match, request_of
 from sssjob.translators import ReadContext, get
@@ -101,3 +102,60 @@ def test_the_same_offers_meet_what_is_read_again(name: str, text: str) -> None:
 @given(geometries())
 def test_as_many_copies_start_again(name: str, text: str) -> None:
     assert not copies_lost(name, text)
+
+
+#: Where a property can be said; {} is its place.
+PLACES = {
+    "bare": "{}", "requested": "<Requested>{}</Requested>",
+    "task group": "<TaskGroup><TaskCount>2</TaskCount>{}</TaskGroup>",
+    "task group, requested": "<TaskGroup><TaskCount>2</TaskCount><Requested>{}</Requested></TaskGroup>",
+    "defaults": "<TaskGroupDefaults><Requested>{}</Requested></TaskGroupDefaults>"
+                "<TaskGroup><TaskCount>2</TaskCount></TaskGroup>",
+    "task": "<TaskGroup><TaskCount>2</TaskCount><TaskDefaults><Requested>{}</Requested></TaskDefaults></TaskGroup>",
+}
+VALUES: dict[str, int | Decimal] = {"Integer": 4, "Float": Decimal("2.5"), "Duration": 3600}
+#: Which resource, or which Extension.
+WHICH: dict[str, dict[str, str]] = {"Resource": {"name": "fpga"}, "Extension": {"name": "x", "type": "Scheduler"}}
+#: A custom attribute says no more than that it is there, so that an Extension comes back bare and asks for nothing.
+SAYS_LESS = {("psij", "Extension")}
+
+
+@pytest.mark.parametrize("name", FORMATS)
+@pytest.mark.parametrize("place", PLACES)
+def test_every_property_that_can_be_requested_keeps_its_meaning(name: str, place: str) -> None:
+    """Whatever of the vocabulary is asked for, at whatever level: an offer that has it and one that says nothing of it
+    get the same answers from what is read again, unless a finding names it."""
+    counts = [new_property("Processors", 80), new_property("NodeCount", 80)]
+    for tag, row in in_scope("Requested").items():
+        value: str | int | Decimal = VALUES.get(row.type, row.values[0] if row.values else "alpha")
+        which = WHICH.get(tag, {})
+        if (name, tag) in SAYS_LESS or (tag in ("Processors", "NodeCount") and place not in ("bare", "requested")):
+            continue
+        said = "".join(f" {k}='{v}'" for k, v in which.items())
+        document = read(f"<Job>\n<Executable>/bin/step</Executable>\n"
+                        f"{PLACES[place].format(f'<{tag}{said}>{value}</{tag}>')}\n</Job>")
+        back, told = there_and_back(name, document)
+        if not told.isdisjoint({tag, "TaskGroup"}):
+            continue
+        full = new_property(tag, value if isinstance(value, str) else value * 20, which)
+        for offer in (Offer.of([*(c for c in counts if c.tag != tag), full]),
+                      Offer.of([c for c in counts if c.tag != tag])):
+            before, after = match(job_of(document), offer), match(job_of(back), offer)
+            assert before.met == after.met, "\n".join((tag, *before.lines(), *after.lines()))
+
+
+def test_an_offer_that_names_nobody_is_for_everybody() -> None:
+    """Credentials (section 5.1, table 3) are no capacity; one that names somebody else does not meet."""
+    job = job_of(read("<Job><Requested><Project>chem</Project><User>ann</User></Requested></Job>"))
+    assert match(job, Offer.of([new_property("Processors", 1)])).met
+    assert not match(job, Offer.of([new_property("Processors", 1), new_property("Project", "bio")])).met
+
+
+def test_the_node_of_a_task_tells_where_it_ran() -> None:
+    """Bare in a Task a Node asks for nothing, at any door; below Requested it does."""
+    text = ("<Job><Executable>/bin/step</Executable><TaskGroup><TaskCount>1</TaskCount><Task>{}</Task></TaskGroup>"
+            "</Job>")
+    output, findings = written("slurm", read(text.format("<Node>n1</Node>")))
+    assert "n1" not in output and "results of a run are no part of a request" in {f.message for f in findings}
+    output, findings = written("slurm", read(text.format("<Requested><Node>n1</Node></Requested>")))
+    assert "--nodelist=n1" in output and "Node" not in {f.subject for f in findings}

@@ -89,11 +89,36 @@ CASES = {
                                          "<Resource name='GPU'>1</Resource>"),
     "a range without a least": document(in_requested('<Processors op="LE">15</Processors>')),
     "a resource counted by the site": document("<Resource name='fpga'>1</Resource>"),
+    "an upper bound of the job's memory beside the memory of a group": document(
+        in_requested("<Memory units='MB' op='LE'>2</Memory>"), group(in_requested("<Memory units='B'>1</Memory>"))),
+    "an upper bound of the job's memory beside the memory of two groups": document(
+        in_requested("<Memory units='MB' op='LE'>2</Memory>"),
+        *[group(TASKS.format(2), in_requested("<NodeCount>1</NodeCount>", f"<Memory units='KB'>{size}</Memory>"))
+          for size in (700, 900)]),
+    "an upper bound of the job's memory beside the memory of each GPU": document(
+        in_requested("<Memory units='KB' op='LE'>1</Memory>"), group(
+            in_requested("<Memory units='B' metric='PerGPU'>1</Memory>"), each("<Resource name='GPU'>1</Resource>"))),
     "one start on several nodes": document("<Processors>3</Processors>", group(
         in_requested("<NodeCount>4</NodeCount>", "<Processors>12</Processors>"), each("<Processors>3</Processors>"))),
+    "names at every level": document(
+        in_requested("<Feature>fast</Feature>", "<Node>n1</Node>"),
+        group(TASKS.format(2), in_requested("<Feature>big</Feature>", "<Node op='NE'>n9</Node>"),
+              each("<Feature>ib</Feature>", "<Memory units='GB'>2</Memory>"))),
+    "the same feature at every level": document(
+        in_requested("<Feature>ib</Feature>"),
+        group(TASKS.format(2), in_requested("<Feature>ib</Feature>"), each("<Feature>ib</Feature>"))),
+    "a host and one that is excluded, at two levels": document(
+        in_requested("<Node>n1</Node>"), group(in_requested("<Node op='NE'>n9</Node>"))),
     "an uneven geometry with more processors than tasks": document(
         "<Processors>12</Processors>",
         group('<TaskDistribution type="Geometry">{1,2}{3,4,5,6}{7}{8,9,10}</TaskDistribution>')),
+    "fewer processors than nodes, and a GPU of each task": document(
+        in_requested("<NodeCount>2</NodeCount>", '<Processors op="GE">1</Processors>', "<Node>n1</Node>"),
+        group(each("<Resource name='GPU'>1</Resource>"))),
+    "fewer processors than nodes, and memory of each task": document(
+        "<NodeCount>2</NodeCount>", group(in_requested("<Processors>1</Processors>"), each("<Memory>1</Memory>"))),
+    "a group with less than the tasks of a node beside another one": document(
+        "<Node>n1</Node>", group(TASKS.format(1), PER_NODE.format(2)), group(TASKS.format(2), PER_NODE.format(1))),
 }
 
 
@@ -124,6 +149,17 @@ def test_the_laws_hold(case: str, name: str) -> None:
     ("a range of processors for several tasks", "lsf", "#BSUB -n 2,3\n"),
     ("a range of processors beside GPUs of the job", "lsf", "#BSUB -n 1\n"),
     ("a range of processors on two nodes", "lsf", "#BSUB -n 4\n"),
+    ("fewer processors than nodes, and a GPU of each task", "pbspro", "#PBS -l select=2:ncpus=1:ngpus=1:host=n1"),
+    ("a group with less than the tasks of a node beside another one", "lsf",
+     '#BSUB -R "1*{span[hosts=1]}+2*{span[ptile=1]}"'),
+    ("names at every level", "slurm", '#SBATCH --constraint="fast&big&ib"'),
+    ("names at every level", "pbspro", ":fast=true:big=true:ib=true"),
+    ("names at every level", "lsf", "select[fast && big && ib"),
+    ("names at every level", "sge", "#$ -l h=n1\n"),
+    ("names at every level", "htcondor",
+     'requirements = fast == True && Machine == "n1" && big == True && Machine != "n9" && ib == True\n'),
+    ("the same feature at every level", "slurm", "#SBATCH --constraint=ib\n"),
+    ("the same feature at every level", "flux", "#FLUX: --requires=ib\n"),
     ("an uneven geometry with more processors than tasks", "pbspro",
      "#PBS -l select=1:ncpus=3:mpiprocs=2+1:ncpus=5:mpiprocs=4+1:ncpus=1:mpiprocs=1+1:ncpus=3:mpiprocs=3"),
 ])

@@ -265,7 +265,7 @@ def test_the_parts_of_a_heterogeneous_job(tmp_path: Path, inherit: bool) -> None
     executor = SlurmJobExecutor(config=BatchSchedulerExecutorConfig(work_directory=tmp_path / "work"))
     executor.config.surroundings = Provider(root=str(tmp_path))
     texts: list[str] = []
-    executor._run_submit = lambda command: texts.append(Path(command[-1]).read_text()) or "12"  # type: ignore[method-assign, func-returns-value]
+    executor._run_submit = lambda command: texts.append(Path(command[-1]).read_text()) or "12\n"  # type: ignore[method-assign, func-returns-value]
     executor._submitted = lambda *_: None           # type: ignore[method-assign]
     path = f"{tmp_path}/bin:{os.environ['PATH']}"
     (tmp_path / "show").write_text(f'echo "$(cat "${{JOBFEATURES-none}}/job_id" 2>&1)" >>{tmp_path}/said')

@@ -29,7 +29,7 @@ from tests.psij.managers import Manager
 __all__ = ["FAST", "FASTEST", "Stand", "a_job", "ended", "hurried", "known", "quick_stand", "refusal", "run_script",
            "runs", "script_text", "stand_in"]
 
-FAST: Mapping[str, Any] = {"queue_polling_interval": 0.3, "initial_queue_polling_delay": 0.1, "command_timeout": 5,
+FAST: Mapping[str, Any] = {"queue_polling_interval": 0.3, "initial_queue_polling_delay": 0.1, "command_timeout": 20,
                            "accounting_delay": 1.0, "lost_after": 2.0}
 #: For commands that run in this process.
 FASTEST: Mapping[str, Any] = {"queue_polling_interval": 0.05, "initial_queue_polling_delay": 0.02,
@@ -73,7 +73,7 @@ class Stand:
     def states(self, job: Job) -> list[JobState]:
         """States of a job that its callback was told, once the last of them has been."""
         with self._told:
-            self._told.wait_for(lambda: any(s is job.status for s in self.seen.get(job.id, ())), 5)
+            self._told.wait_for(lambda: any(s is job.status for s in self.seen.get(job.id, ())), 60)
             return [status.state for status in self.seen.get(job.id, ())]
 
     def files(self) -> list[str]:
@@ -117,7 +117,7 @@ def a_job(script: str, **members: Any) -> Job:
     return Job(JobSpec("/bin/bash", ["-c", script], **members))
 
 
-def ended(job: Job, seconds: float = 15) -> JobStatus:
+def ended(job: Job, seconds: float = 60) -> JobStatus:
     """The final status. Fails when the job does not end."""
     status = job.wait(timedelta(seconds=seconds))
     assert status is not None, f"still {job.status} after {seconds} s"
@@ -133,7 +133,7 @@ def runs(stand: Stand, script: str = "sleep 600", **members: Any) -> Job:
     """A job that runs, and the queue has said so."""
     job = a_job(script, **members)
     stand.executor.submit(job)
-    assert job.wait(timedelta(seconds=5), JobState.ACTIVE) is not None
+    assert job.wait(timedelta(seconds=60), JobState.ACTIVE) is not None
     until = time.monotonic() + 60
     while "native_state" not in known(job):
         assert time.monotonic() < until

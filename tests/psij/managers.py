@@ -43,14 +43,15 @@ class Submitting:
     """A submit command.
 
     unknown: the stand-in's own refusal of the attributes ``bad``. refused: what is said to a job that will never be
-    taken; later: to one that may be when it is tried again; unsaid: when it is not known whether it was. ids: answers
-    and the id in each; no_ids: answers in which there is none.
+    taken; later: to one that may be when it is tried again; full: to one for which there is no room; unsaid: when it is
+    not known whether it was. ids: answers and the id in each; no_ids: answers in which there is none.
     """
 
     command: str
     unknown: str
     refused: tuple[str, ...]
     later: tuple[str, ...]
+    full: tuple[str, ...]
     unsaid: str
     ids: Mapping[str, str]
     no_ids: tuple[str, ...]
@@ -173,15 +174,21 @@ _SBATCH = "sbatch: error: Batch job submission failed:"
 _NO_SERVER = "cannot connect to server head (errno=111)"
 _BY_POLICY = "The job attribute PeriodicRemove expression '{}' evaluated to TRUE"
 
+_POLICY = "Job violates accounting/QOS policy (job submit limit, user's size and/or time limits)"
 _SLURM = Manager(
     fake_slurm, SlurmJobExecutor, ("slurm", "Slurm"), "squeue", ("sacct", "scontrol"), {"slurm.hold": True},
     odd=("TELEPORTING", "Slurm's job state 'TELEPORTING' is not known; jobs in it keep their last state"),
     foreign=("all", "1_x"), empty=((r"^\d+\|.*\n", ""),), cut=110,
     submitting=Submitting(
         "sbatch", "Invalid partition name",
-        refused=(f"{_SBATCH} Invalid account or account/partition combination specified",),
-        later=(f"{_SBATCH} Job violates accounting/QOS policy (job submit limit, ...)",
-               f"{_SBATCH} Unable to contact slurm controller (connect failure)"),
+        refused=(f"{_SBATCH} Invalid account or account/partition combination specified",
+                 f"sbatch: error: QOSMaxCpuPerJobLimit\n{_SBATCH} {_POLICY}",
+                 f"sbatch: error: AssocMaxWallDurationPerJobLimit\n{_SBATCH} {_POLICY}"),
+        later=(f"{_SBATCH} {_POLICY}", f"{_SBATCH} Unable to contact slurm controller (connect failure)",
+               f"sbatch: error: AssocGrpCPUMinutesLimit\n{_SBATCH} {_POLICY}"),
+        full=(*(f"sbatch: error: {reason}\n{_SBATCH} {_POLICY}" for reason in (
+            "QOSMaxSubmitJobPerUserLimit", "AssocMaxSubmitJobLimit", "AssocGrpSubmitJobsLimit", "QOSGrpSubmitJobsLimit",
+            "MaxSubmitJobsPerAccount")), f"{_SBATCH} Resource temporarily unavailable"),
         unsaid=f"{_SBATCH} Socket timed out on send/recv operation",
         ids={"12\n": "12", "welcome\n12;north\n": "12"},
         no_ids=("", "12 13", "Submitted batch job 7", "12\n13\n", "-1")),
@@ -204,8 +211,9 @@ _SGE = Manager(
         "qsub", "unknown queue",
         refused=('Unable to run job: Job was rejected because job requests unknown queue "nosuch"\nExiting.',),
         later=("Unable to run job: unable to send message to qmaster using port 1 on host \"h\": got send error\n"
-               "Exiting.",
-               "Unable to run job: job rejected: only 5 jobs are allowed per user (current job count: 5)\nExiting."),
+               "Exiting.",),
+        full=("Unable to run job: job rejected: only 5 jobs are allowed per user (current job count: 5)\nExiting.",
+              "Unable to run job: job rejected: Only 9 jobs are allowed per cluster (current job count: 9)\nExiting."),
         unsaid="Unable to run job: Error reading answer list from qmaster",
         ids={"12\n": "12"}, no_ids=("", "Your job 1 (\"x\") has been submitted\n", "3.1-4:1\n", "1\n2\n")),
     canceling=Canceling(
@@ -226,8 +234,10 @@ _PBS = Manager(
     slow=True,
     submitting=Submitting(
         "qsub", "Unknown queue", refused=("qsub: Unauthorized Request",),
-        later=("qsub: would exceed complex's per-user limit of jobs in 'Q' state", f"qsub: {_NO_SERVER}",
-               "qsub: Maximum number of jobs in 'Q' state for user alice already in complex"),
+        later=(f"qsub: {_NO_SERVER}",),
+        full=("qsub: would exceed complex's per-user limit of jobs in 'Q' state",
+              "qsub: would exceed queue generic's per-user limit", "qsub: would exceed complex's limit of jobs",
+              "qsub: Maximum number of jobs in 'Q' state for user alice already in complex"),
         unsaid="qsub: End of File", ids={"welcome\n12.pbs.example.org\n": "12.pbs.example.org"},
         no_ids=("", "12", "12.a 13.b", "12.a\n13.a\n", "-1.a", "qsub: 12.a")),
     canceling=Canceling(
@@ -245,7 +255,11 @@ _PBS_CLASSIC = Manager(
     empty=((r"(?s)<Job>.*</Job>", ""), (r"(?s)^Job Id.*", "")), cut=600,
     submitting=Submitting(
         "qsub", "Unknown queue", refused=("qsub: submit error (Unauthorized Request  MSG=...)",),
-        later=(f"qsub: {_NO_SERVER}", "qsub: submit error (Maximum number of jobs already in queue MSG=...)"),
+        later=(f"qsub: {_NO_SERVER}",), full=(
+            "qsub: submit error (Maximum number of jobs already in queue MSG=total number of jobs in queue exceeds the "
+            "queue limit: user a@b, queue batch)",
+            "qsub: submit error (Maximum number of jobs already in queue for user MSG=total number of current user's "
+            "jobs exceeds the queue limit: user a@b, queue batch)"),
         unsaid="qsub: End of File", ids={"2\n": "2", "welcome\n2.head.example.org\n": "2.head.example.org"},
         no_ids=("", "2 3", "2\n3\n", "-1", "qsub: 2")),
     canceling=Canceling(
@@ -263,8 +277,9 @@ _LSF = Manager(
     empty=((r"(?s).*", '{"COMMAND":"bjobs","JOBS":0,"RECORDS":[]}'),), cut=600, tells_signals=False,
     submitting=Submitting(
         "bsub", "No such queue", refused=("User permission denied. Job not submitted.",),
-        later=("Cannot connect to LSF. Please wait ...",
-               "User <u>: Pending job threshold reached. Retrying in 60 seconds..."),
+        later=("Cannot connect to LSF. Please wait ...",),
+        full=("User <u>: Pending job threshold reached. Retrying in 60 seconds...",
+              "Pending job slot limit of queue <q> is reached. Job not submitted."),
         unsaid="Failed in sending/receiving a message",
         ids=dict.fromkeys(("Job <12> is submitted to queue <normal>.\n",
                            "welcome\nJob <12> is submitted to default queue <a>.",
@@ -288,6 +303,7 @@ _COBALT = Manager(
     submitting=Submitting(
         "qsub", "Queue 'nosuch' does not exist", refused=("QueueError: Queue 'nosuch' does not exist",),
         later=("Failed to connect to queue manager", "System draining. Try again later"),
+        full=("The limit of 5 jobs per user in the 'prod' queue has been reached",),
         unsaid="Error submitting job", ids={"Job routed to queue \"prod\".\n603816\n": "603816"},
         no_ids=("", "job 603816", "1\n2\n", "failed to create the job.  Maybe a queue isn't there?")),
     canceling=Canceling("qdel", gone=("qdel: Job 9 not found",),
@@ -306,8 +322,9 @@ _HTCONDOR = Manager(
     foreign=("-all", "1.0 2.0", "alice"), empty=((r"(?s).*", "[]"),), silent_is_none=True,
     submitting=Submitting(
         "condor_submit", "Invalid accounting_group", refused=("ERROR: Invalid accounting_group: nosuch",),
-        later=("ERROR: Can't find address of local schedd",
-               "ERROR: Number of submitted jobs would exceed MAX_JOBS_PER_OWNER"),
+        later=("ERROR: Can't find address of local schedd",),
+        full=tuple(f"ERROR: Number of submitted jobs would exceed {limit}" for limit in (
+            "MAX_JOBS_PER_OWNER", "MAX_JOBS_SUBMITTED")),
         unsaid="ERROR: Failed to commit job submission into the queue", ids={"WARNING: x\n12.0 - 12.0\n": "12.0"},
         no_ids=("", "12.0", "12.0 - 12.4\n", "1 job(s) submitted to cluster 5.\n", "1.0 - 1.0\n2.0 - 2.0\n"),
         bad=JobAttributes(account="nosuch")),
@@ -331,6 +348,9 @@ _FLUX = Manager(
         refused=("flux-batch: error: unrecognized arguments: --nosuch",),
         later=("flux-batch: ERROR: job submission is disabled: upgrade",
                "flux-batch: ERROR: Unable to connect to Flux: ECONNREFUSED"),
+        full=("flux-batch: ERROR: user/bank has max active jobs",
+              "flux-batch: ERROR: [Errno 22] user has max active jobs",
+              "flux-batch: ERROR: user has reached the maximum number of active jobs"),
         unsaid="flux-batch: ERROR: timed out", ids={"ƒS8Lq1y\n": "16492003328"},
         no_ids=("", "f1 f2", "ƒS8Lq1y\nƒS8Lq1y\n", "flux-batch: x")),
     canceling=Canceling(
@@ -351,7 +371,8 @@ _NQSV = Manager(
     remembers=False, asked_by_tag=False,
     submitting=Submitting(
         "qsub", "No such queue", refused=("qsub: Permission denied.",),
-        later=("qsub: Cannot connect to the batch server.",), unsaid="qsub: timed out",
+        later=("qsub: Cannot connect to the batch server.",),
+        full=("qsub: Request exceeds the submit number limit of the queue.",), unsaid="qsub: timed out",
         ids={"Request 996644.nqsv submitted to queue: gen_S.\n": "996644"},
         no_ids=("", "996644", "Request 1.a submitted to queue: q.\nRequest 2.a submitted to queue: q.", "Request x")),
     canceling=Canceling("qdel", gone=("Batch Request: 9.nqsv does not exist on nqsv.",),

@@ -39,8 +39,9 @@ from psij.executors.batch import template_function_library
 from psij.executors.batch._command import OutputLimitError, run
 from psij.executors.batch._evidence import Evidence, decide
 from psij.executors.batch._files import ExitFile, clear_old, exit_file, make_private, output_tail, starts, write_script
+from psij.executors.batch._followed import Followed
 from psij.executors.batch._lookout import Lookout
-from psij.executors.batch._watch import Followed, Watcher, watcher_of
+from psij.executors.batch._watch import Watcher, watcher_of
 from psij.executors.batch.batch_scheduler_executor import (
     UNKNOWN_ERROR,
     BatchSchedulerExecutor,
@@ -51,6 +52,7 @@ from psij.executors.batch.batch_scheduler_executor import (
 from psij.executors.batch.escape_functions import bash_escape
 from psij.executors.batch.script_generator import TemplatedScriptGenerator
 from psij.executors.batch.slurm import SlurmJobExecutor
+from psij.references import pieces
 from psij.staging import StageIn, StageOut, StageOutFlags, StagingMode
 from sssjob.lrm.hostlist import hosts
 from sssjob.templates import UnquotedError, environment
@@ -188,7 +190,7 @@ def test_theirs_missing_without_exit_file(theirs: Stand) -> None:
     """P3: where psij-python says COMPLETED, nothing is known."""
     job = a_job("sleep 30")
     theirs.executor.submit(job)
-    job.wait(timedelta(seconds=5), A)
+    job.wait(timedelta(seconds=60), A)
     theirs.lab.drop(job.native_id or "")
     status = ended(job)
     assert (status.state, status.exit_code, (status.metadata or {})["reason"]) == (F, None, "lost")
@@ -358,7 +360,7 @@ def test_staging_of_a_canceled_job(either: Stand, tmp_path: Path) -> None:
     either.executor.submit(job)
     while not (tmp_path / "job/out").exists():
         time.sleep(0.05)
-    job.wait(timedelta(seconds=5), A)
+    job.wait(timedelta(seconds=60), A)
     job.cancel()
     assert ended(job).state is X and either.states(job) == [Q, IN, A, OUT, CLEAN, X]
     assert (tmp_path / "got").read_text() == "x\n"
@@ -406,7 +408,7 @@ def test_staging_of_a_lost_job(theirs: Stand, tmp_path: Path) -> None:
     """It may be running: its files are left alone."""
     job = a_staging_job(tmp_path, "sleep 30")
     theirs.executor.submit(job)
-    job.wait(timedelta(seconds=5), A)
+    job.wait(timedelta(seconds=60), A)
     theirs.lab.drop(job.native_id or "")
     assert (ended(job).metadata or {})["reason"] == "lost"
     assert (tmp_path / "job/in").exists() and not (tmp_path / "got").exists()
@@ -622,7 +624,7 @@ def test_an_exit_record_is_no_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         stand.executor.submit(job)
         stand.lab.tick()                # its start record
         assert job.wait(timedelta(seconds=4), A) is not None and not stand.lab.calls("squeue")
-        (stand.executor.work_directory / "1.ec").write_text(f"0\n{job.id}\n1\n2\n")
+        (stand.executor.work_directory / f"1.{job.id}.ec").write_text(f"0\n{job.id}\n1\n2\n")
         until = time.monotonic() + 10       # a look that was slow, on a busy machine, makes the next one late
         while len(stand.lab.calls("squeue")) < 2 and time.monotonic() < until:
             time.sleep(0.05)
@@ -674,7 +676,7 @@ def test_start_record_of_an_attached_job(tmp_path: Path, monkeypatch: pytest.Mon
         stand.executor.attach(second, "1")
         assert second.wait(timedelta(seconds=5), Q) is not None
         before, until = len(stand.lab.calls("squeue")), time.monotonic() + 10
-        (stand.executor.work_directory / "1.start").write_text("older 1\n")
+        (stand.executor.work_directory / f"1.{first.id}.start").write_text("older 1\n")
         while len(stand.lab.calls("squeue")) == before:
             assert time.monotonic() < until
             time.sleep(0.05)
@@ -687,7 +689,7 @@ def test_every_start_is_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
         stand.lab.set(wait=1)
         job = a_job("exit 3")
         stand.executor.submit(job)
-        (stand.executor.work_directory / "1.start").write_text(f"{job.id} 5\n")
+        (stand.executor.work_directory / f"1.{job.id}.start").write_text(f"{job.id} 5\n")
         status = ended(job)
         assert (status.metadata or {})["starts"] == 2 and stand.states(job) == [Q, A, F]
 
@@ -721,12 +723,12 @@ def test_a_directory_that_cannot_be_listed_is_listed_later(tmp_path: Path, monke
     item = Followed(SlurmJobExecutor(config=BatchSchedulerExecutorConfig(work_directory=tmp_path)), Job(), "1", True)
     item.directory = str(tmp_path)
     lookout.want(item)
-    (tmp_path / "1.ec").touch()
+    (tmp_path / f"1.{item.job.id}.ec").touch()
     with monkeypatch.context() as patch:
         patch.setattr(os, "listdir", _out_of_descriptors)
         assert list(lookout.listings()) == []
     lookout._folders[str(tmp_path)].again = lookout._due = 0.0       # it has been so for a long time
-    assert list(lookout.listings()) == [(str(tmp_path), ["1.ec"])]
+    assert list(lookout.listings()) == [(str(tmp_path), [f"1.{item.job.id}.ec"])]
 
 
 def _out_of_descriptors(_: object) -> list[str]:
@@ -978,6 +980,13 @@ def test_decide(known: Evidence, state: JobState | None, code: int | None, sourc
         assert (status.metadata or {})["sources"].get("exit_code") == source
 
 
+def test_a_job_ends_when_its_cancel_was_accepted_where_nothing_else_tells() -> None:
+    """And not when that was found out: a simulated world charged the time between."""
+    known = replace(NOTHING, canceled=True, canceled_at=1_760_000_145.0, missed=2, waited_s=60, silent_s=60)
+    status = decide(known, 10, 60)
+    assert status is not None and (status.state, status.time) == (X, 1_760_000_145.0)
+
+
 def test_decide_joins_sources() -> None:
     record = JobStatus(C, metadata={"end_time": 9.0, "cpu_seconds": 2.0})
     status = decide(replace(NOTHING, records={"acct": record}, exit=ExitFile(0, "j", 2.0, 8.0)), 10, 60)
@@ -999,11 +1008,12 @@ def test_word(value: str) -> None:
         assert out == os.fsencode(value)
 
 
-def test_expanding_word() -> None:
-    text = expanding_word("a'${X} $Y ${Z}${no_such} `id` ${1} ${X\n}")
+@pytest.mark.parametrize(("kept", "unset"), [(False, b""), (True, b"${no_such}")])
+def test_expanding_word(kept: bool, unset: bytes) -> None:
+    text = expanding_word(pieces("a'${X} $Y ${Z}${no_such} `id` ${1} ${X\n} $${X} \\${X}"), kept)
     out = subprocess.run(["/bin/bash", "-c", f"printf %s {text}"], env={"X": "1  2", "Z": "*"}, stdout=subprocess.PIPE,
                          check=True).stdout
-    assert out == b"a'1  2 $Y * `id` ${1} ${X\n}"
+    assert out == b"a'1  2 $Y *" + unset + b" `id` ${1} ${X\n} ${X} ${X}"
 
 
 @pytest.mark.parametrize(("directive", "text"), [
@@ -1084,7 +1094,7 @@ def test_a_job_sees_exactly_what_was_said(tmp_path: Path, value: str) -> None:
                    stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     assert (folder / "out").read_bytes().split(b"\0") == [
         os.fsencode(part) for part in (str(folder), value, value, value, "yes", "f", "77", "input")]
-    assert exit_file(executor.work_directory / "5.ec", job.id) is not None
+    assert exit_file(executor.work_directory / f"5.{job.id}.ec", job.id) is not None
 
 
 def test_environment_that_is_not_inherited(tmp_path: Path) -> None:

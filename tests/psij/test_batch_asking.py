@@ -11,7 +11,9 @@ import pytest
 
 from psij import Job, JobExecutorConfig, JobState, JobStatus
 from psij.executors.batch._asking import reason
-from psij.executors.batch._watch import Followed, Watcher
+from psij.executors.batch._followed import Followed
+from psij.executors.batch._identity import Whose
+from psij.executors.batch._watch import Watcher
 from psij.executors.batch.batch_scheduler_executor import BatchSchedulerExecutorConfig
 from psij.executors.batch.slurm import SlurmJobExecutor
 
@@ -78,7 +80,7 @@ def test_accounting_that_is_silent_is_one_line(tmp_path: Path, monkeypatch: pyte
         raise subprocess.CalledProcessError(1, ["sacct"], "Problem talking to the database:\nConnection refused\n")
 
     monkeypatch.setattr(executor, "_run_command", sacct)
-    assert [executor._ask_sources(["1"], set()) for _ in range(5)] == [({}, silent) for silent in (
+    assert [executor._ask_sources(["1"], set(), Whose()) for _ in range(5)] == [({}, silent) for silent in (
         True, True, False, True, True)]
     said = "sacct failed with exit code 1: Problem talking to the database:; Connection refused"
     assert caplog.messages == [f"{executor.name}: sacct gives no records: {said}"] * 2

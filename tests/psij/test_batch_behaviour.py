@@ -7,11 +7,13 @@ them: ``tests/faults``.
 from __future__ import annotations
 
 import stat
+import threading
 from pathlib import Path
+from uuid import uuid4
 
 import pytest
 
-from psij import Job, JobAttributes, JobExecutor, JobState, SubmitException
+from psij import Job, JobAttributes, JobExecutor, JobState, QueueFullException, SubmitException
 from psij.executors.batch._files import exit_file
 from psij.executors.batch.batch_scheduler_executor import InvalidJobStateError
 from sssjob.templates.quoting import QuotingError
@@ -78,7 +80,7 @@ def test_exit_codes(manager: Manager, tmp_path: Path, script: str, code: int) ->
     """E58: the script notes how the program ended, and ends like it."""
     executor, job = manager.executor(), a_job(script)
     assert run_script(manager, executor, job, tmp_path) == code
-    noted = exit_file(executor.work_directory / "5.ec", job.id)
+    noted = exit_file(executor.work_directory / f"5.{job.id}.ec", job.id)
     assert noted is not None and noted.code == code
 
 
@@ -119,6 +121,21 @@ def test_refused_for_now(manager: Manager, quick: Stand) -> None:
         with pytest.raises(SubmitException) as raised:
             quick.executor.submit(a_job("true"))
         assert (raised.value.transient, raised.value.message) == (True, text)
+    assert quick.files() == [] and quick.lab.jobs() == []
+
+
+def test_refused_for_want_of_room(manager: Manager, quick: Stand) -> None:
+    """As many jobs as may be: of another kind than what is refused for now, whatever the manager calls it."""
+    for text in manager.submitting.full:
+        quick.lab.fault(manager.submit, exit=1, stderr=text)
+        with pytest.raises(QueueFullException) as raised:
+            quick.executor.submit(a_job("true"))
+        assert (raised.value.transient, raised.value.message) == (True, text)
+    for text in (*manager.submitting.later, *manager.submitting.refused):
+        quick.lab.fault(manager.submit, exit=1, stderr=text)
+        with pytest.raises(SubmitException) as other:
+            quick.executor.submit(a_job("true"))
+        assert not isinstance(other.value, QueueFullException)
     assert quick.files() == [] and quick.lab.jobs() == []
 
 
@@ -170,6 +187,28 @@ def test_nobody_knows(manager: Manager, quick: Stand, answers: bool) -> None:
     assert ended(job).exit_code == 3
 
 
+@pytest.mark.parametrize("many", [0, 997])
+def test_many_tags_are_one_question(manager: Manager, quick: Stand, many: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each command of the search runs once, however many jobs are looked for, and answers for each of them. The queue
+    is asked by another thread meanwhile."""
+    jobs = [held(manager, "exit 3") for _ in range(2)]
+    for job in jobs:
+        quick.executor.submit(job)
+    others = [str(uuid4()) for _ in range(1 + many)]
+    commands, run = [], quick.executor._run_command
+
+    def counted(command: list[str]) -> str:
+        if threading.current_thread() is threading.main_thread():
+            commands.append(command)
+        return run(command)
+
+    monkeypatch.setattr(quick.executor, "_run_command", counted)
+    searched = quick.executor.native_ids_of([*(job.id for job in jobs), *others])
+    known_ones = {job.id: job.native_id for job in jobs} if manager.asked_by_tag else {}
+    assert searched.found == known_ones and (searched.silence is None) is manager.asked_by_tag
+    assert len(commands) == len(quick.executor._lookup_commands(others) or ()) <= 2
+
+
 # --- ends ----------------------------------------------------------------------------------------------------------
 
 def test_cancel(manager: Manager, quick: Stand) -> None:
@@ -182,6 +221,34 @@ def test_cancel(manager: Manager, quick: Stand) -> None:
     assert (quick.states(running), quick.states(queued)) == ([Q, A, X], [Q, X])
     running.cancel()
     assert len(quick.lab.calls(manager.cancel)) == 2
+
+
+def test_many_cancels_are_one_command(manager: Manager, quick: Stand) -> None:
+    """All of them end as ours, and one that has ended meanwhile is no trouble for the others."""
+    jobs = [held(manager, "sleep 600") for _ in range(5)]
+    for job in jobs:
+        quick.executor.submit(job)
+    assert quick.executor.cancel_many(jobs[:3]) == {}
+    assert len(quick.lab.calls(manager.canceling.command)) == 1
+    assert {ended(job).state for job in jobs[:3]} == {X}
+    quick.lab.end(str(jobs[3].native_id), 0)
+    assert quick.executor.cancel_many(jobs) == {}
+    assert ended(jobs[4]).state is X
+    assert len(quick.lab.calls(manager.canceling.command)) <= 5
+
+
+def test_many_cancels_that_nobody_takes(manager: Manager, quick: Stand) -> None:
+    """Each of them is told, by two commands at most where the manager is away; nothing is left behind by that."""
+    jobs = [held(manager, "sleep 600") for _ in range(4)]
+    for job in jobs:
+        quick.executor.submit(job)
+    words = next(words for words, passes in manager.canceling.failed.items() if passes)
+    quick.lab.fault(manager.canceling.command, times=-1, exit=1, stderr=words)
+    failed = quick.executor.cancel_many(jobs)
+    assert list(failed) == jobs and all(error.transient for error in failed.values())
+    assert len(quick.lab.calls(manager.canceling.command)) == 1
+    quick.lab.heal(manager.canceling.command)
+    assert quick.executor.cancel_many(jobs) == {} and {ended(job).state for job in jobs} == {X}
 
 
 @pytest.mark.parametrize("accounting", [True, False])

@@ -228,7 +228,8 @@ def test_found_by_tag(executor: BatchSchedulerExecutor) -> None:
     for job in (waits, done := a_job("true")):
         executor.submit(job)
     final(done)
-    assert [executor._look_up(job) for job in (waits, done, a_job("true"))] == [[waits.native_id], [done.native_id], []]
+    assert executor._look_up([waits.id, done.id, "another"]) == (
+        {waits.id: [waits.native_id], done.id: [done.native_id]}, True)
     waits.cancel()
     final(waits)
 

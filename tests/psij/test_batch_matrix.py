@@ -14,6 +14,7 @@ from psij import InvalidJobException, Job, JobAttributes, JobSpec
 from psij.executors.batch._files import exit_file
 from psij.executors.batch.batch_scheduler_executor import BatchSchedulerExecutorConfig
 from psij.executors.batch.nqsv import NQSVJobExecutor
+from psij.references import expand
 from tests.psij.batch_support import run_script, script_text
 from tests.psij.managers import MANAGERS, Manager
 from tests.psij.test_batch import HOSTILE
@@ -77,6 +78,24 @@ def test_no_directive_that_nobody_meant(manager: Manager, value: str, monkeypatc
             assert len(made) == len(executor._directives(job, job.spec)) + manager.script.in_template, name
 
 
+def test_variables_in_arguments(manager: Manager, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The script puts in just what the executor local would: variables of bash's own are not the job's."""
+    for name in ("NONE", "i", "HOSTTYPE", "RANDOM", "EUID", "PPID"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("HERE", "in*herited")
+    environment = {"SET": "a  b", "EMPTY": "", "UID": "5${SET}", "MORE": "${NONE}:${SET}"}
+    texts = ["${SET}", "${EMPTY}", "${MORE}", "${HERE}x", "${NONE}", "x${i}'${NONE}\"", "${UID}${UID}y", "${EUID}", "",
+             "${RANDOM}-${SET}", "${HOSTTYPE}", "$${SET}", "\\${SET}", "\\$${UID}", "$$${SET}", "$SET ${1} ${A:-x} ${"]
+    code = "import os, sys; os.write(1, b'\\0'.join(map(os.fsencode, sys.argv[1:])))"
+    job = Job(JobSpec(sys.executable, ["-SEc", code, *texts], tmp_path, stdout_path="out", environment=environment))
+    known = {**os.environb, b"SET": b"a  b", b"EMPTY": b"", b"UID": b"5a  b", b"MORE": b":a  b"}
+    assert run_script(manager, manager.executor(), job, tmp_path) == 0
+    shown = [os.fsdecode(one) for one in (tmp_path / "out").read_bytes().split(b"\0")]
+    assert shown == [expand(text, known, kept=True) for text in texts]
+    assert shown[4:8] == ["${NONE}", "x${i}'${NONE}\"", "5a  b5a  by", "${EUID}"]
+    assert shown[11:] == ["${SET}", "${SET}", "\\${UID}", "$${SET}", "$SET ${1} ${A:-x} ${"]
+
+
 @pytest.mark.parametrize("value", HOSTILE)
 def test_a_job_sees_exactly_what_was_said(manager: Manager, value: str, tmp_path: Path) -> None:
     folder = tmp_path / f"d{value[:50].replace('/', '_')}"
@@ -90,4 +109,4 @@ def test_a_job_sees_exactly_what_was_said(manager: Manager, value: str, tmp_path
     assert run_script(manager, executor, job, tmp_path) == 0
     assert (folder / "out").read_bytes().split(b"\0") == [
         os.fsencode(part) for part in (str(folder), value, value, value, "f", "77", "input")]
-    assert exit_file(executor.work_directory / "5.ec", job.id) is not None
+    assert exit_file(executor.work_directory / f"5.{job.id}.ec", job.id) is not None

@@ -49,7 +49,8 @@ def test_queue() -> None:
     assert statuses["603816"].time == 1441906558 and statuses["603816"].metadata == {
         "native_state": "running", "queue": "default", "submit_time": 1441906517, "start_time": 1441906558,
         "node_count": 2}
-    assert statuses["603817"].metadata == {"native_state": "dep_hold", "queue": "default", "submit_time": 1441906517}
+    assert statuses["603817"].metadata == {"native_state": "dep_hold", "queue": "default", "submit_time": 1441906517,
+                                           "waits": "dependency"}
 
 
 @pytest.mark.parametrize("native", STATES.values(), ids=list(STATES))
@@ -84,10 +85,10 @@ def test_cut_and_wrong_answers(caplog: pytest.LogCaptureFixture) -> None:
     ("Info: user delete with signal SIGTERM requested by user alice; initiating job cleanup and removal", X, None,
      None)])
 def test_log(said: str, state: JobState, code: int | None, reason: str | None) -> None:
-    out = (f"/w/d:e/603816.cobaltlog:Thu Sep 10 17:35:17 2015 +0000 (UTC) submitted with cwd set to: /home/a b\n"
-           f"/w/d:e/603816.cobaltlog:Thu Sep 10 17:36:56 2015 +0000 (UTC) {said}\n"
-           "/w/d:e/603817.cobaltlog:Thu Sep 10 17:35:17 2015 +0000 (UTC) submitted with cwd set to: /home/a b\n"
-           "/w/d:e/603818.cobaltlog:qsub --jobname task completed normally\n")
+    out = (f"/w/d:e/603816.a-b.cobaltlog:Thu Sep 10 17:35:17 2015 +0000 (UTC) submitted with cwd set to: /home/a b\n"
+           f"/w/d:e/603816.a-b.cobaltlog:Thu Sep 10 17:36:56 2015 +0000 (UTC) {said}\n"
+           "/w/d:e/603817.a-b.cobaltlog:Thu Sep 10 17:35:17 2015 +0000 (UTC) submitted with cwd set to: /home/a b\n"
+           "/w/d:e/603818.a-b.cobaltlog:qsub --jobname task completed normally\n")
     found = parse_log(out)
     assert found.keys() == {"603816"}
     status, metadata = found["603816"], found["603816"].metadata or {}

@@ -76,7 +76,7 @@ def test_recorded_specification() -> None:
     lines = [f"5 {json.dumps(specification)}"]
     specification["attributes"]["user"] = {"sssjob": {"id": job.id}}
     lines += [f"71 {json.dumps(specification)}", f"7 {json.dumps(specification)}", ""]
-    assert executor._parse_lookup(job, "\n".join(lines)) == ["7", "71"]
+    assert executor._parse_lookup("\n".join(lines)) == {job.id: ["7", "71"]}
 
 
 def test_recorded_cancel_of_an_unknown_job() -> None:

@@ -162,8 +162,8 @@ def test_description() -> None:
 executable = /bin/bash
 transfer_executable = false
 arguments = "'/w o$(DOLLAR)rk/it''s/q.job' $(ClusterId).$(ProcId)"
-output = /w o$(DOLLAR)rk/it's/$(ClusterId).$(ProcId).out
-error = /w o$(DOLLAR)rk/it's/$(ClusterId).$(ProcId).out
+output = /w o$(DOLLAR)rk/it's/$(ClusterId).$(ProcId).{job.id}.out
+error = /w o$(DOLLAR)rk/it's/$(ClusterId).$(ProcId).{job.id}.out
 MY.JobBatchName = "true"
 MY.SssjobId = "{job.id}"
 queue 1

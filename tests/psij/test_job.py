@@ -134,7 +134,7 @@ def test_never_submitted() -> None:
 
 def test_status_text() -> None:
     status = JobStatus(JobState.FAILED, time=1.0, message="why", exit_code=3, metadata={"a": 1})
-    assert str(status) == "JobStatus[FAILED, time=1.0, message=why, exit_code=3, meta={'a': 1}]"
+    assert str(status) == "JobStatus[FAILED, time=1.0, message=why, exit_code=3]"
     assert str(JobStatus(JobState.NEW, 0.0)) == "JobStatus[NEW, time=0.0]"
 
 

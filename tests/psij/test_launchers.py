@@ -11,12 +11,20 @@ import tempfile
 import threading
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import psij
 from psij import Job, JobExecutor, JobExecutorConfig, JobSpec, JobState, Launcher, ResourceSpecV1
-from psij.launchers import SingleLauncher
+from psij.launchers import (
+    AprunLauncher,
+    JsrunLauncher,
+    MPILauncher,
+    MultipleLauncher,
+    SingleLauncher,
+    SrunLauncher,
+)
 from psij.launchers.script_based_launcher import ScriptBasedLauncher
 
 SCRIPTS = Path(psij.__file__).resolve().parent / "launchers"
@@ -45,6 +53,22 @@ def script(path: Path, text: str) -> Path:
     path.write_text(text)
     path.chmod(0o755)
     return path
+
+
+@pytest.mark.parametrize("base", [SingleLauncher, MultipleLauncher, MPILauncher, SrunLauncher, AprunLauncher,
+                                  JsrunLauncher])
+def test_a_launcher_of_psij_python(base: Any, config: JobExecutorConfig, tmp_path: Path) -> None:
+    """PSIJ-11: there every class takes the script and the configuration; its own MPILauncher is such a subclass."""
+    own = script(tmp_path / "their_launch.sh", '#!/bin/bash\n. "$(dirname "$0")/launcher_lib.sh"\n')
+
+    theirs = type("Theirs", (base,), {"__init__": lambda self, config=None: base.__init__(self, own, config)})
+    spec = JobSpec("/bin/date", ["-u"], resources=ResourceSpecV1(process_count=2))
+    command = theirs(config=config).get_launch_command(Job(spec))
+    count = [] if base is SingleLauncher else ["2"]
+    assert Path(command[1]).read_text() == own.read_text() and command[9:] == [*count, "/bin/date", "-u"]
+    for made in (base(config), base(config=config)):
+        assert Path(made.get_launch_command(Job(spec))[1]).is_relative_to(config.work_directory)
+    assert base(str(own), config)._script_path == own
 
 
 def test_programs_that_are_not_there(config: JobExecutorConfig, tmp_path: Path) -> None:

@@ -21,7 +21,6 @@ import pytest
 import psij
 from psij import InvalidStateException, Job, JobAttributes, JobExecutorConfig, JobSpec, JobState, JobStatus
 from psij.executors import LocalJobExecutor, _local_starter
-from psij.executors._local_plan import expand
 from psij.executors._local_proc import process
 from tests.psij.local_support import starters_killed
 
@@ -116,11 +115,10 @@ def test_environment_and_expansion(executor: LocalJobExecutor, tmp_path: Path,
     job = Job(JobSpec("/usr/bin/env", ["printf", "%s|%s|%s", "${A}", "$A", "${NONE}."], tmp_path,
                       environment={"A": "${OUTER}/1", "B": 2}, stdout_path="out"))
     assert finish(executor, job)[0].exit_code == 0
-    assert (tmp_path / "out").read_text() == "outer/1|$A|."
+    assert (tmp_path / "out").read_text() == "outer/1|$A|${NONE}."
     job = Job(JobSpec("env", inherit_environment=False, environment={"B": "${OUTER}x"}, stdout_path=tmp_path / "env"))
     finish(executor, job)
     assert (tmp_path / "env").read_text() == "B=x\n"
-    assert expand("${1A} ${A} $${A}", {b"A": b"x"}) == "${1A} x $x"
 
 
 def test_streams_and_directory(executor: LocalJobExecutor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -164,7 +162,7 @@ def test_limits(executor: LocalJobExecutor, tmp_path: Path) -> None:
     custom: dict[str, object] = {"local.rlimit.nofile": "40:50", "local.nice": 4, "slurm.whatever": object()}
     status, _ = finish(executor, make('ulimit -n; nice; echo "${LC_CTYPE-none}"', custom, stdout_path=tmp_path / "out",
                                       inherit_environment=False))
-    assert status.exit_code == 0 and (tmp_path / "out").read_text() == "40\n4\nnone\n"
+    assert status.exit_code == 0 and (tmp_path / "out").read_text() == f"40\n{min(os.nice(0) + 4, 19)}\nnone\n"
     status, metadata = finish(executor, make("while :; do :; done", {"local.rlimit.cpu": "1:2"}))
     assert (status.exit_code, metadata["reason"]) == (128 + signal.SIGXCPU, "cpu-limit")
     job = Job(JobSpec("/no/such", attributes=JobAttributes(custom_attributes={"local.nice": 1})))
@@ -255,8 +253,7 @@ def test_attach(executor: LocalJobExecutor, tmp_path: Path) -> None:
     assert twin.wait(SOON, JobState.ACTIVE) and stranger.status.state is JobState.ACTIVE
     (tmp_path / "fifo").write_text("go\n")
     assert ended(job)[0].exit_code == ended(twin)[0].exit_code == 3
-    status, metadata = ended(stranger)
-    assert (status.state, status.exit_code, metadata["reason"]) == (JobState.FAILED, None, "unknown-exit")
+    assert ended(stranger)[0].exit_code == 3
     late = Job()
     executor.attach(late, reference)
     assert ended(late)[1] == {"reason": "lost"}
@@ -470,7 +467,7 @@ def test_starters_killed_at_any_moment(executor: LocalJobExecutor, tmp_path: Pat
     assert {number for number, state in enumerate(states) if state is JobState.COMPLETED} <= set(lines)
 
 
-def test_starter_goes_and_jobs_stay_when_we_are_killed(tmp_path: Path) -> None:
+def test_jobs_stay_when_we_are_killed_and_the_starter_goes_with_the_last(tmp_path: Path) -> None:
     script = ("import os, psij, signal\n"
               "from psij.executors import _local_starter\n"
               f"job = psij.Job(psij.JobSpec('/bin/sh', ['-c', 'read x < fifo; echo $x > out'], {str(tmp_path)!r}))\n"
@@ -481,10 +478,10 @@ def test_starter_goes_and_jobs_stay_when_we_are_killed(tmp_path: Path) -> None:
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=30)
     starter, job = (int(pid) for pid in done.stdout.split())
     assert done.returncode == -signal.SIGKILL
-    wait_until(lambda: gone(starter))
     assert not gone(job)
     (tmp_path / "fifo").write_text("still here\n")
     assert wait_for(tmp_path / "out") == "still here\n"
+    wait_until(lambda: gone(starter))
 
 
 def test_import_has_no_side_effects() -> None:

@@ -6,6 +6,7 @@ import errno
 import os
 import resource
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -19,6 +20,7 @@ import pytest
 from psij import Job, JobAttributes, JobExecutorConfig, JobSpec, JobState, JobStatus, SubmitException
 from psij.executors import LocalJobExecutor, _local_engine, _local_proc, _local_starter
 from psij.executors._local_proc import boot_id, process
+from psij.executors._local_starter import ask_end
 
 SOON = timedelta(seconds=60)
 DAEMON = ("import os, sys, time\n"
@@ -302,3 +304,51 @@ def test_others_who_wait_take_nothing_away(tmp_path: Path) -> None:
               "assert job.wait().exit_code == 5\n")
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=30)
     assert (done.returncode, done.stderr) == (0, "")
+
+
+_CLIENT = """
+import sys, time
+from psij import Job, JobSpec
+from psij.executors.local import LocalJobExecutor
+job = Job(JobSpec("/bin/sh", ["-c", "read x < fifo; " + sys.argv[1]], directory=sys.argv[2]))
+LocalJobExecutor().submit(job)
+print(job.native_id, flush=True)
+sys.stdin.read()
+"""
+
+
+@pytest.mark.parametrize("client_lives", [True, False])
+@pytest.mark.parametrize(("end", "state", "code", "signal_number"), [
+    ("exit 0", JobState.COMPLETED, 0, None), ("exit 5", JobState.FAILED, 5, None),
+    ("kill -KILL $$", JobState.FAILED, 137, 9)])
+def test_the_end_of_another_clients_job(client_lives: bool, end: str, state: JobState, code: int,
+                                        signal_number: int | None, tmp_path: Path) -> None:
+    """PSIJ-12: a success is told as one, although somebody else has started the job and may have gone since."""
+    os.mkfifo(tmp_path / "fifo")
+    with subprocess.Popen([sys.executable, "-c", _CLIENT, end, str(tmp_path)], stdin=subprocess.PIPE, text=True,
+                          stdout=subprocess.PIPE) as client:
+        assert client.stdout is not None
+        native_id = client.stdout.readline().strip()
+        if not client_lives:
+            client.kill()
+            client.wait()
+        jobs = [Job(), Job()]
+        for job in jobs:
+            LocalJobExecutor().attach(job, native_id)
+        (tmp_path / "fifo").write_text("go\n")
+        for job in jobs:
+            status = job.wait(timedelta(seconds=60))
+            assert status is not None and (status.state, status.exit_code) == (state, code)
+            assert (status.metadata or {}).get("signal") == signal_number
+            assert "cpu_seconds" in (status.metadata or {})
+        client.kill()
+
+
+def test_who_is_no_starter_is_not_believed() -> None:
+    """Anybody may take a name in the abstract namespace."""
+    door = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    with door:
+        door.bind(b"\0psij-starter-%d" % os.getppid())
+        door.listen()
+        assert ask_end(os.getpid(), os.getppid()) is None       # we listen there, and not our parent
+    assert ask_end(os.getpid(), os.getppid()) is None

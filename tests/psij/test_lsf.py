@@ -178,7 +178,7 @@ def test_left_the_queue_at_once(quick: Stand) -> None:
 def test_variables_of_bsub(quick: Stand, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("BSUB_QUIET", "1")
     assert quick.executor.get_submit_command(a_job("true"), Path("f")) == [
-        "env", "-u", "BSUB_QUIET", "/bin/sh", "-c", 'exec bsub <"$1"', "sh", "f"]
+        "env", "-u", "BSUB_QUIET", "LSB_NTRIES=1", "/bin/sh", "-c", 'exec bsub <"$1"', "sh", "f"]
 
 
 # --- directives ----------------------------------------------------------------------------------------------------

@@ -1,20 +1,28 @@
-"""Native arrays, which others have submitted: what is known of an element and of the whole."""
+"""Native arrays: what is known of an element and of the whole, and jobs that are submitted as one."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import time
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from psij import JobState, JobStatus
+from psij import Job, JobSpec, JobState, JobStatus, QueueFullException, SubmitException
+from psij.executors.batch._array_jobs import ArrayLimits, JobArray, arrays_of, numbers_text, pattern_of
 from psij.executors.batch._arrays import MOST_TASKS, of_elements, task_numbers
+from psij.executors.batch._followed import Followed, Known
+from psij.executors.batch._identity import Claim, Identity
 from psij.executors.batch._sge_records import parse_qacct
 from psij.executors.batch._slurm_records import parse_scontrol
+from psij.executors.batch._watch import _MISSING, Watcher
 from psij.executors.batch.sge import SGEJobExecutor
 from psij.executors.batch.slurm import SlurmJobExecutor
+from sssjob.templates.quoting import element_words, word
+from tests.psij.batch_support import Stand, ended, quick_stand, stand_in
+from tests.psij.managers import MANAGERS
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"
 Q, A, C, F, X = JobState.QUEUED, JobState.ACTIVE, JobState.COMPLETED, JobState.FAILED, JobState.CANCELED
@@ -106,3 +114,203 @@ def test_ids_of_tasks(text: str, fits: bool) -> None:
     executor = SGEJobExecutor()
     assert executor.is_native_id(text) is fits
     assert executor.dependency_attributes({"any": ["12.3"]}) is None       # -hold_jid would take it for a name
+
+
+@pytest.mark.parametrize(("comment", "is_listed"), [
+    ("mine", True), ("sssjob:22222222-2222-4222-8222-222222222222", False)])
+def test_an_array_is_there_while_squeue_lists_elements(comment: str, is_listed: bool, tmp_path: Path,
+                                                       monkeypatch: pytest.MonkeyPatch) -> None:
+    """squeue has no line for the whole: it is ended by its id all the same, unless the elements are another one's."""
+    with quick_stand(MANAGERS["slurm"], tmp_path, monkeypatch) as stand:
+        stand.lab.stranger(id="6_1", comment=comment)
+        job = Job()
+        stand.executor.expect(job, Identity(frozenset()))
+        stand.executor.attach(job, "6")
+        assert stand.executor.is_there(job) is is_listed
+        stand.executor.cancel(job)
+        assert [call[-1] for call in stand.lab.calls("scancel")] == ["6"] * is_listed
+
+
+def test_an_array_of_which_elements_are_listed_is_not_missed() -> None:
+    """However long accounting calls it running: that is no record of a job that the controller has lost."""
+    executor, known = SlurmJobExecutor(), Known({"6", "7"})
+    lines = [f"{one}|PENDING|Priority|5|N/A|N/A|1|1||batch|normal|x|/x\n" for one in ("6_[4-9%2]", "6_3", "8_1", "7")]
+    assert set(executor._changed_lines("JOBID|STATE\n" + "".join(lines), known, "|")) == {"7"}
+    assert known.elements == {"6": Claim(frozenset())}
+    watcher, item = Watcher(("slurm",)), Followed(executor, Job(), "6", False)
+    watcher._states = known
+    for listed in (True, False):
+        known.elements = known.elements if listed else {}
+        watcher._take(item, _MISSING, 0.0)
+        assert item.missed == (0 if listed else 1)
+
+
+# --- submitted as one
+
+def specs(indices: Sequence[int], text: str = "exit $(({0} == 3 ? 7 : 0)) # {0:04d}") -> list[JobSpec]:
+    """A line of shell for each index."""
+    return [JobSpec("/bin/sh", ["-c", text.format(n)], environment={"N": str(n)}, stdout_path=f"out-{n:03d}")
+            for n in indices]
+
+
+@given(st.sets(st.integers(0, 3000), min_size=2, max_size=12), st.sampled_from((
+    "{0}", "run{0}", "{0}1", "1{0}", "{0}{0}", "{0:02d}-{0:05d}", "0{0}", "x0{0:03d}/{0}", "same", "a{0:04d}0{0}")))
+def test_one_specification_gives_all(indices: set[int], text: str) -> None:
+    """Where one is found its marks give the texts of all; that none is found costs nothing but commands."""
+    order = sorted(indices)
+    found = pattern_of(specs(order, text), order)
+    if found is not None:
+        from psij.executors.batch._array_jobs import _filled, _texts
+        for n, spec in zip(order, specs(order, text), strict=True):
+            assert [_filled(one, n) for one in _texts(found)] == list(_texts(spec))
+    assert found is not None or text in ("{0}1", "1{0}", "{0}{0}", "0{0}", "x0{0:03d}/{0}", "a{0:04d}0{0}")
+
+
+@pytest.mark.parametrize("others", [
+    {"arguments": ["-c", "2 x"]}, {"environment": {"N": "2", "M": "1"}}, {"name": "n2"}, {"launcher": "mpirun"},
+    {"arguments": ["-c", "2", "more"]}, {"stdout_path": None}, {"arguments": ["-c", "3"]},
+    {"arguments": ["-c", "2\ufdd0"]}])
+def test_what_differs_by_more_is_no_array(others: dict[str, object]) -> None:
+    made = specs([1, 2, 3], "{0}")
+    for name, value in others.items():
+        setattr(made[1], name, value)
+    assert pattern_of(made, [1, 2, 3]) is None
+
+
+@pytest.mark.parametrize(("numbers", "text"), [
+    ([1], "1"), ([1, 2, 3], "1-3"), ([1, 9], "1-9:8"), ([1, 3, 5], "1-5:2"), ([0, 5, 9], "0,5,9"),
+    ([1, 2, 3, 7, 9, 11, 40], "1-3,7-11:2,40"), ([1, 2, 4, 5], "1-2,4-5")])
+def test_numbers(numbers: list[int], text: str) -> None:
+    assert numbers_text(numbers) == text and list(task_numbers(text)) == numbers
+
+
+@pytest.mark.parametrize(("limits", "indices", "most", "arrays"), [
+    (ArrayLimits(0, 9, 10, lists=True), [0, 2, 9], 2, [{0: 0, 2: 2, 9: 9}]),
+    (ArrayLimits(0, 9, 10, lists=True), [2, 10], None, [{0: 2, 1: 10}]),
+    (ArrayLimits(1, 99, 99, lists=False), [0, 1, 2], None, [{1: 0, 2: 1, 3: 2}]),
+    (ArrayLimits(1, 99, 99, lists=False), [1, 2, 4], None, [{1: 1, 2: 2, 3: 4}]),
+    (ArrayLimits(1, 99, 99, lists=False), [3, 5, 7], None, [{3: 3, 5: 5, 7: 7}]),
+    (ArrayLimits(0, 2, 3, lists=True), [1, 2, 3, 4, 5], None, [{0: 1, 1: 2, 2: 3}, {0: 4, 1: 5}]),
+    (ArrayLimits(0, 2, 3, lists=True), [1, 2, 3, 4, 5], 2, []), (ArrayLimits(0, 9, 10, lists=True), [1], None, [])])
+def test_numbers_that_a_manager_takes(limits: ArrayLimits, indices: list[int], most: int | None,
+                                      arrays: list[dict[int, int]]) -> None:
+    """Indices that are no numbers of it come from the place in the array; a limit holds for one array only."""
+    assert [one.indices for one in arrays_of(limits, specs(indices), indices, most)] == arrays
+
+
+@pytest.fixture(params=["slurm", "sge"])
+def stand(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Stand]:
+    manager = MANAGERS[request.param]
+    monkeypatch.chdir(tmp_path)         # streams without a folder are written there
+    with stand_in(manager.fake, manager.executor, tmp_path, monkeypatch) as made:
+        yield made
+
+
+def submitted(stand: Stand, indices: Sequence[int], text: str = "exit $(({0} == 3 ? 7 : 0)) # {0:04d}",
+              most: int | None = None) -> tuple[list[Job], JobArray]:
+    made = specs(indices, text)
+    (array,) = stand.executor.arrays(made, indices, most)
+    jobs = [Job(spec) for spec in made]
+    for job, number in zip(jobs, array.indices, strict=True):
+        job._id = array.element_tag(number)
+    stand.executor.submit_array(jobs, array)
+    return jobs, array
+
+
+@pytest.mark.parametrize("indices", [[1, 2, 3], [0, 3, 4], [3, 5, 7]])
+def test_elements_of_one_command(stand: Stand, indices: list[int], tmp_path: Path) -> None:
+    jobs, array = submitted(stand, indices, "echo $N {0:04d} {0}; exit $(({0} == 3 ? 7 : 0))")
+    assert [ended(job).exit_code for job in jobs] == [7 if n == 3 else 0 for n in indices]
+    assert [(tmp_path / f"out-{n:03d}").read_text() for n in indices] == [f"{n} {n:04d} {n}\n" for n in indices]
+    separator = "_" if stand.executor.name == "slurm" else "."
+    assert [job.native_id for job in jobs] == [f"1{separator}{number}" for number in array.indices]
+    assert len(stand.lab.calls("sbatch" if separator == "_" else "qsub")) == 1
+    facts = [job.status.metadata or {} for job in jobs]
+    assert all(one["end_time"] >= one["start_time"] and one["starts"] == 1 for one in facts)
+    until = time.monotonic() + 5
+    while stand.files() and time.monotonic() < until:
+        time.sleep(0.01)
+    assert stand.files() == []
+
+
+def test_an_element_is_ended_and_held_alone(stand: Stand) -> None:
+    stand.lab.set(wait=600)
+    jobs, _ = submitted(stand, [1, 2, 3], "sleep 600 # {0}")
+    stand.executor.hold(jobs[0])
+    assert [job["held"] for job in stand.lab.jobs()] == [True, False, False]
+    stand.executor.release(jobs[0])
+    stand.executor.cancel(jobs[1])
+    assert ended(jobs[1]).state is X
+    assert [job["held"] or job["canceled"] for job in stand.lab.jobs()] == [False, True, False]
+    assert stand.executor.cancel_many(jobs) == {} and [ended(job).state for job in jobs] == [X, X, X]
+
+
+def test_an_answer_that_was_lost(stand: Stand) -> None:
+    """The array is found by its tag, and its elements by their numbers in it."""
+    stand.lab.fault("sbatch" if stand.executor.name == "slurm" else "qsub", after=True, exit=1,
+                    stderr="sbatch: error: Socket timed out" if stand.executor.name == "slurm" else "answer list")
+    stand.lab.set(wait=1)
+    jobs, array = submitted(stand, [2, 3])
+    assert stand.executor.native_id_of(array.tag) == "1"
+    assert [ended(job).exit_code for job in jobs] == [0, 7]
+
+
+def test_a_full_queue_refuses_all(stand: Stand) -> None:
+    stand.lab.set(most=1)
+    if stand.executor.name == "sge":            # it counts an array as one job
+        submitted(stand, [1, 2])
+    with pytest.raises(QueueFullException):
+        submitted(stand, [1, 2])
+
+
+def test_an_answer_that_names_no_array(stand: Stand) -> None:
+    """An array that is answered as a job, or cut off, is looked for; a job that is answered as an array is refused."""
+    executor = stand.executor
+    if executor.name == "sge":
+        assert executor.array_id_from_submit_output("12.1-9:2\n") == "12"
+        for out in ("12\n", "12.1-9\n", "12.1-9:2\n13.1-9:2\n", ""):
+            with pytest.raises(ValueError, match="no id of an array"):
+                executor.array_id_from_submit_output(out)
+    stand.lab.fault("sbatch" if executor.name == "slurm" else "qsub", exit=0, stdout="what?\n")
+    with pytest.raises(SubmitException, match="was not submitted"):
+        submitted(stand, [1, 2])
+
+
+def test_elements_of_a_process_that_is_gone(stand: Stand) -> None:
+    """They are followed by their native ids, their records count, and their files go with them."""
+    stand.lab.set(wait=1)
+    jobs, array = submitted(stand, [2, 3])
+    other = type(stand.executor)(config=stand.executor.config)
+    again = [Job() for _ in jobs]
+    for job, one in zip(jobs, again, strict=True):
+        one._id = job.id
+        other.expect(one, Identity(frozenset((job.id, array.tag))))
+        other.attach(one, str(job.native_id))
+    assert [ended(one).exit_code for one in again] == [0, 7]
+    assert all((one.status.metadata or {})["starts"] == 1 for one in again)
+
+
+@pytest.mark.parametrize("own", [True, False])
+def test_an_element_of_another_array_of_that_number(stand: Stand, own: bool) -> None:
+    """Ids come again: only an element that bears the tag of its array is ended."""
+    stand.lab.set(wait=600)
+    jobs, array = submitted(stand, [2, 3])
+    if not own:
+        for row in stand.lab.jobs():
+            other = "11111111-2222-4333-8444-5555ffffffff"
+            stand.lab.update(row["number"], comment=f"sssjob:{other}", context=f"sssjob={other}",
+                             command=f"/x/{other}.job")
+    other_client = type(stand.executor)(config=stand.executor.config)
+    again = Job()
+    again._id = jobs[1].id
+    other_client.expect(again, Identity(frozenset((again.id, array.tag))))
+    other_client.attach(again, str(jobs[1].native_id))
+    other_client.cancel(again)
+    assert [row["canceled"] for row in stand.lab.jobs()] == [False, own]
+
+
+def test_marks_mean_something_to_arrays_only() -> None:
+    """The characters that stand for the index are quoted as they are everywhere else."""
+    assert [str(word(f"a{mark}b")) for mark in ("\ufdd0", "\ufdda")] == ["'a\ufdd0b'", "'a\ufddab'"]
+    with element_words():
+        assert str(word("it's \ufdd3!")) == "'it'\"'\"'s '\"${_psij_index_3}\"'!'"

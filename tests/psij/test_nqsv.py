@@ -95,4 +95,4 @@ def test_other_jobs_of_a_request(tmp_path: Path, number: str, runs: bool) -> Non
     subprocess.run(["/bin/bash", "-c", text.getvalue()], env={"PBS_JOBID": f"{number}:7.nqsv", "PATH": "/usr/bin:/bin"},
                    check=True)
     assert (tmp_path / "ran").exists() is runs
-    assert (executor.work_directory / "7.ec").exists() is runs
+    assert (executor.work_directory / f"7.{job.id}.ec").exists() is runs

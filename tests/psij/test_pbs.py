@@ -10,7 +10,11 @@ from pathlib import Path
 import pytest
 
 from psij import Job, JobAttributes, JobSpec, JobState, ResourceSpecV1
-from psij.executors.batch.batch_scheduler_executor import InvalidJobStateError, SourceOffError
+from psij.executors.batch.batch_scheduler_executor import (
+    BatchSchedulerExecutorConfig,
+    InvalidJobStateError,
+    SourceOffError,
+)
 from psij.executors.batch.pbs import PBSJobExecutor
 from sssjob.lrm.pbs import STATES
 from sssjob.templates.quoting import Directive, pbs
@@ -192,7 +196,7 @@ def test_found_in_the_history(quick: Stand) -> None:
     assert quick.executor.native_id_of(job.id) == "1.head"
     assert quick.executor.native_id_of("00000000-0000") is None
     quick.lab.update(1, owner="mary")
-    (quick.executor.work_directory / "1.head.ec").unlink(missing_ok=True)
+    (quick.executor.work_directory / f"1.head.{job.id}.ec").unlink(missing_ok=True)
     assert quick.executor.native_id_of(job.id) is None
 
 
@@ -203,9 +207,12 @@ def test_variables_of_qsub(quick: Stand, monkeypatch: pytest.MonkeyPatch) -> Non
 
 # --- directives ----------------------------------------------------------------------------------------------------
 
+_AS_SAID = BatchSchedulerExecutorConfig(default_resources=False)
+
+
 def directives(spec: JobSpec) -> list[str]:
     job = Job(spec)
-    return [str(pbs(one)) for one in PBSJobExecutor()._directives(job, spec) if one.option not in "Sojv"]
+    return [str(pbs(one)) for one in PBSJobExecutor(config=_AS_SAID)._directives(job, spec) if one.option not in "Sojv"]
 
 
 @pytest.mark.parametrize(("members", "expected"), [

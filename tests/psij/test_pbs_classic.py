@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from psij import Job, JobAttributes, JobSpec, JobState, ResourceSpecV1
+from psij.executors.batch.batch_scheduler_executor import BatchSchedulerExecutorConfig
 from psij.executors.batch.pbs_classic import PBSClassicJobExecutor
 from sssjob.templates.quoting import pbs
 from tests.psij.batch_support import Stand, a_job, ended, known, refusal
@@ -110,9 +111,13 @@ def test_cancel(quick: Stand, forget: int) -> None:
 
 # --- directives ----------------------------------------------------------------------------------------------------
 
+_AS_SAID = BatchSchedulerExecutorConfig(default_resources=False)
+
+
 def directives(spec: JobSpec) -> list[str]:
     job = Job(spec)
-    return [str(pbs(one)) for one in PBSClassicJobExecutor()._directives(job, spec) if one.option not in "Sojv"]
+    found = PBSClassicJobExecutor(config=_AS_SAID)._directives(job, spec)
+    return [str(pbs(one)) for one in found if one.option not in "Sojv"]
 
 
 @pytest.mark.parametrize(("members", "expected"), [

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from contextlib import suppress
 from datetime import timedelta
 from pathlib import Path
@@ -65,8 +66,8 @@ def test_quick_and_careful_reading_agree(spec: JobSpec) -> None:
 
 
 @pytest.mark.parametrize(("members", "place"), [
-    ({"name": 5}, "/name: must be text"), ({"arguments": ["a", 5]}, "/arguments/1: must be text"),
-    ({"environment": {"A": 1.5}}, "/environment/A: must be text"), ({"launcher": b"x"}, "/launcher: must be text"),
+    ({"name": 5}, "/name: must be text"), ({"arguments": ["a", None]}, "/arguments/1: must be text"),
+    ({"environment": {"A": b"x"}}, "/environment/A: must be text"), ({"launcher": b"x"}, "/launcher: must be text"),
     ({"attributes": JobAttributes(queue_name=b"x")}, "/attributes/queue_name: a value of type bytes"),  # type: ignore[arg-type]
     ({"attributes": JobAttributes(-timedelta(1))}, "/attributes/duration: -1 day")])
 def test_what_could_not_be_read_back_is_not_written(members: dict[str, Any], place: str) -> None:
@@ -123,3 +124,30 @@ def test_not_written(value: object) -> None:
     spec = JobSpec("x", attributes=JobAttributes(custom_attributes={"a.b": value}))
     with pytest.raises(ValueError, match=r"/attributes/custom_attributes/a\.b"):
         JSON.dumps(spec)
+
+
+def test_durations_in_seconds() -> None:
+    """As services ask for them that take a duration as a whole number."""
+    spec = JobSpec("/x", attributes=JobAttributes(timedelta(days=1, seconds=3)))
+    text = JSONSerializer(seconds=True).dumps(spec)
+    assert json.loads(text)["attributes"] == {"duration": 86403}
+    assert json.loads(JSON.dumps(spec))["attributes"] == {"duration": "86403 s"}
+    assert JSON.loads(text) == JSON.loads(JSON.dumps(spec)) == spec
+    assert json.loads(JSONSerializer(seconds=True).dumps(JobSpec("/x")))["attributes"] == {"duration": 600}
+    with pytest.raises(ValueError, match=r"/attributes/duration: 0:00:00.500000 is no whole number of seconds"):
+        JSONSerializer(seconds=True).dumps(JobSpec("/x", attributes=JobAttributes(timedelta(seconds=0.5))))
+
+
+@pytest.mark.parametrize(("written", "seconds"), [
+    ("60", 60), ("0.5", 0.5), ('"60"', 3600), ('"60 s"', 60), ("0", None)])
+def test_durations_that_are_read(written: str, seconds: float | None) -> None:
+    attributes = JSON.loads(f'{{"attributes": {{"duration": {written}}}}}').attributes
+    assert attributes is not None
+    assert attributes.duration == (None if seconds is None else timedelta(seconds=seconds))
+
+
+@pytest.mark.parametrize(("written", "problem"), [
+    ("-1", "-1 is below zero"), ("1e300", "1e+300 is too long for a time limit"), ("true", "must be text")])
+def test_durations_that_are_not(written: str, problem: str) -> None:
+    with pytest.raises(ValueError, match=re.escape(f"/attributes/duration: {problem}")):
+        JSON.loads(f'{{"attributes": {{"duration": {written}}}}}')

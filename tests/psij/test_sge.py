@@ -103,6 +103,19 @@ def test_an_array_of_which_a_task_runs_again(failed: str, found: set[str]) -> No
     assert set(parse_qacct(0, text)) == found | {"11.2", "11.3"}
 
 
+def test_recorded_run_that_was_put_back() -> None:
+    """qacct has no times of it; that it ran is what its ``failed`` says, and so both runs are counted."""
+    status = parse_qacct(0, recorded("qacct-rescheduled.txt"))["202"]
+    assert status.metadata is not None and status.metadata.pop("attempts") == [
+        {"native_state": "failed 25  : rescheduling", "exit_code": 0, "wall_seconds": 0.0, "nodes": ["localhost"]},
+        {"native_state": "done", "exit_code": 0, "start_time": 1795438799.0, "end_time": 1795438803.0,
+         "wall_seconds": 4.0, "nodes": ["localhost"]}]
+    assert (status.state, status.exit_code, status.time) == (C, 0, 1795438803) and status.metadata == {
+        "native_state": "done", "start_time": 1795438799, "end_time": 1795438803, "wall_seconds": 4,
+        "cpu_seconds": pytest.approx(0.025), "memory_max_bytes": int(4.633 * (1 << 20)), "processors": 1,
+        "queue": "all.q", "submit_time": 1795438794, "starts": 2, "nodes": ["localhost"], "node_count": 1}
+
+
 def test_recorded_unknown() -> None:
     assert parse_qacct(1, recorded("err-qacct-unknown.txt.stderr")) == {}
     for text in (recorded("err-unknown.xml"), "", "<job_info>", "error: commlib"):
@@ -151,7 +164,7 @@ def test_codes_that_mean_something_else(tmp_path: Path, code: int) -> None:
     """To Grid Engine: the job must not run again or be held; its record has the true code."""
     executor, job = SGEJobExecutor(), a_job(f"exit {code}")
     assert run_script(MANAGER, executor, job, tmp_path) == 1
-    noted = exit_file(executor.work_directory / "5.ec", job.id)
+    noted = exit_file(executor.work_directory / f"5.{job.id}.ec", job.id)
     assert noted is not None and noted.code == code
 
 

@@ -87,7 +87,7 @@ def test_killed_for_its_memory(stand: Stand) -> None:
     job = a_job("sleep 30")
     stand.executor.submit(job)
     assert job.wait(timedelta(seconds=5), A) is not None
-    with open(stand.executor.work_directory / "1.out", "a") as out:
+    with open(stand.executor.work_directory / f"1.{job.id}.out", "a") as out:
         out.write("slurmstepd-node1: error: StepId=1.batch exceeded memory limit (1667829760 > 52428800), being "
                   "killed\n")
     stand.lab.kill(stand.lab.jobs()[0], 9)
@@ -261,9 +261,12 @@ def test_no_command(quick: Stand, monkeypatch: pytest.MonkeyPatch) -> None:
 
 # --- scripts -------------------------------------------------------------------------------------------------------
 
+_AS_SAID = BatchSchedulerExecutorConfig(default_resources=False)
+
+
 def directives(spec: JobSpec) -> dict[str, str | None]:
     job = Job(spec)
-    return {one.option: one.value for one in SlurmJobExecutor()._directives(job, spec)
+    return {one.option: one.value for one in SlurmJobExecutor(config=_AS_SAID)._directives(job, spec)
             if one.option not in ("comment", "open-mode", "export", "output")}
 
 
@@ -319,8 +322,8 @@ def test_keep_files(stand: Stand) -> None:
     stand.executor.submit(job)
     ended(job)
     assert stand.files() == sorted([f"{job.id}.job", *(
-        f"{job.native_id}{suffix}" for suffix in (".ec", ".nodefile", ".out", ".start"))])
-    assert os.stat(stand.executor.work_directory / f"{job.native_id}.ec").st_mode & 0o077 == 0
+        f"{job.native_id}.{job.id}{suffix}" for suffix in (".ec", ".nodefile", ".out", ".start"))])
+    assert os.stat(stand.executor.work_directory / f"{job.native_id}.{job.id}.ec").st_mode & 0o077 == 0
 
 
 @pytest.mark.parametrize(("count", "named", "expected"), [

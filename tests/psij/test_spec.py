@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import pytest
 from packaging.version import Version
@@ -324,7 +324,7 @@ def test_environment(executor: JobExecutor, tmp_path: Path, monkeypatch: pytest.
     spec = shell('printf "%s\\n" "$LIST" "$1"', "sh", "<${LIST}${UNSET}> $BASE", stdout_path=tmp_path / "out",
                  environment={"LIST": "more:${BASE}"})
     assert run(executor, spec).exit_code == 0
-    assert (tmp_path / "out").read_text() == "more:base\n<more:base> $BASE\n"
+    assert (tmp_path / "out").read_text() == "more:base\n<more:base${UNSET}> $BASE\n"
 
 
 @demand("JobSpec.setPreLaunch", "SHALL", "what pre-launch sets is there for the launcher")
@@ -410,9 +410,10 @@ def test_slow_callback(executor: JobExecutor) -> None:
 @demand("InvalidJobException.getMessage", "should", "clear to an end user: what is wrong, where, what was expected")
 @demand("InvalidJobException.getException", "should", "the cause is for debugging and not part of the message")
 def test_invalid_job(executor: JobExecutor) -> None:
+    given: list[Any] = ["a", None]
     with pytest.raises(InvalidJobException) as caught:
-        executor.submit(Job(JobSpec("/bin/true", ["a", 5])))  # type: ignore[list-item]
-    assert caught.value.message == str(caught.value) == "arguments[1] must be a str, not int: 5"
+        executor.submit(Job(JobSpec("/bin/true", given)))
+    assert caught.value.message == str(caught.value) == "arguments[1] must be a str, not NoneType: None"
     cause = InvalidJobException("wrong", ValueError("inside"))
     assert str(cause) == "wrong" and isinstance(cause.exception, ValueError)
 

@@ -17,6 +17,7 @@ from sssjob.limits import LIMITS
 from sssjob.query import Result, Version, query, query_stream
 from sssjob.query._text import candidates, check, linear, spell, tokens
 from sssjob.xml.reader import read_document
+from tests.forks import fork_queries
 
 SHORT = replace(LIMITS, query_seconds=0.5)
 NEW = b"""<JobGroup><Id>g</Id>
@@ -27,6 +28,16 @@ OLD = NEW.replace(b"<Id>g</Id>", b"<JobGroupId>g</JobGroupId>").replace(b"Id>", 
     b"JobGroupJobId", b"JobGroupId").replace(b"User>", b"UserId>").replace(b"Duration", b"WallDuration")
 MIXED = NEW.replace(b"<User>bob</User>", b"<UserId>bob</UserId>")
 ENVELOPE = b'<Envelope xmlns="urn:e"><Body><JobGroup><Job><JobId>1</JobId></Job></JobGroup></Body></Envelope>'
+
+
+#: Tests of the process that evaluates, which is started for them; the others have it forked.
+OF_THE_PROCESS = ("test_hostile", "test_the_child_gives_the_same_as_this_process")
+
+
+@pytest.fixture(autouse=True)
+def warm(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    if getattr(request.node, "originalname", None) not in OF_THE_PROCESS:
+        fork_queries(monkeypatch)
 
 
 def texts(xpath: str, source: bytes = NEW, **more: str) -> list[str]:

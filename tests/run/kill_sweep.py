@@ -1,9 +1,11 @@
 """Kills clients of the journal at one line after another, and looks what the next client makes of it.
 
 ``python -m tests.run.kill_sweep EXECUTOR ACTION STEP FIRST FOLDER``: EXECUTOR is slurm, sge (stand-ins; with a + the
-real ones, whose commands are on the path) or local, ACTION submit or run; every STEP-th line that the client executes
+real ones, whose commands are on the path) or local, ACTION submit, run, retry (submit a job that fails at its first
+attempt) or array (submit one of three elements); every STEP-th line that the client executes
 in sssjob.run and psij.executors is one at which it is killed (SIGKILL). For each a JSON line: the line's number, where
-it is, and what was found afterwards. Forked, not started anew each time, because that takes most of the time.
+it is, and what was found afterwards. Lines of threads count where these stage files or do what is wanted at ends.
+Forked, not started anew each time, because that takes most of the time.
 """
 
 from __future__ import annotations
@@ -12,17 +14,19 @@ import json
 import os
 import signal
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from psij.executors import batch, local
+from psij.executors import _local_staging, batch, local
 from psij.executors.batch import sge as _sge_module
 from psij.executors.batch import slurm as _slurm_module
 from psij.executors.batch.batch_scheduler_executor import BatchSchedulerExecutorConfig
 from sssjob.findings import Policy
+from sssjob.run import on_end, staging
 from sssjob.run.client import Client
 from sssjob.run.engine import Engine
 from sssjob.run.journal import open_journal
@@ -31,20 +35,38 @@ from sssjob.xml.reader import read_document
 from tests import forks
 from tests.fakes import lab, sge, slurm
 
-__all__ = ["CONFIG", "GROUP", "prepared", "sweep", "truth"]
+__all__ = ["ARRAY", "CONFIG", "GROUP", "HOOK", "RETRY", "prepared", "sweep", "truth"]
 
-_LANES = 6
+_LANES = 6 if os.environ.get("SSSJOB_SOAK") == "1" else 2      # the short sweeps run beside each other
 _FAKES = {"slurm": slurm, "sge": sge}
 _TRACED = (os.path.dirname(local.__file__), os.path.dirname(str(sys.modules["sssjob.run"].__file__)))
 _IMPORTED = (batch, _sge_module, _slurm_module)
+_OF_THREADS = (str(_local_staging.__file__), str(staging.__file__), str(on_end.__file__))     # traced in threads too
+#: What is wanted at each end: its key is written down.
+HOOK = "/bin/sh -c 'echo $SSSJOB_IDEMPOTENCY_KEY >> keys'"
 CONFIG: dict[str, Any] = {"queue_polling_interval": 0.3, "initial_queue_polling_delay": 0.1, "command_timeout": 20,
                           "accounting_delay": 1.0, "lost_after": 4.0}
 GROUP = """<JobGroup><Id>g</Id>
 <Job><Id>one</Id><Executable>/bin/sh</Executable><Arguments>-c 'echo one >> ran; exit 3'</Arguments>
   <Environment export='true'/></Job>
 <Job><Id>two</Id><Dependency condition='OnFailure' designator='JobId'>one</Dependency><Executable>/bin/sh</Executable>
-  <Arguments>-c 'echo two >> ran'</Arguments><Environment export='true'/></Job>
+  <Arguments>-c 'echo two >> ran; echo kept > kept; echo moved > moved; echo rest > rest'</Arguments>
+  <Environment export='true'/>
+  <Extension type='PSIJ' name='StageOut'>{"source": "kept", "target": "back/kept"}</Extension>
+  <Extension type='PSIJ' name='StageOut'>{"source": "moved", "target": "back/moved", "mode": "MOVE"}</Extension>
+  <Extension type='PSIJ' name='Cleanup'>rest</Extension>
+  <Extension type='PSIJ' name='Cleanup'>kept</Extension></Job>
 </JobGroup>"""
+#: A job whose second attempt ends well.
+RETRY = """<Job><Id>one</Id><Executable>/bin/sh</Executable>
+<Arguments>-c 'echo $SSSJOB_ATTEMPT >> ran; test $SSSJOB_ATTEMPT = 2 || exit 3'</Arguments><Environment export='true'/>
+<Extension type='Scheduler' name='Retry'>exit(3)=5</Extension></Job>"""
+
+#: An array, of which one element fails.
+ARRAY = """<Job><Id>one</Id><Executable>/bin/sh</Executable>
+<Arguments>-c 'echo $SGE_TASK_ID >> ran; test $SGE_TASK_ID != 2 || exit 3'</Arguments><Environment export='true'/>
+<Extension type='Scheduler' name='Array'>0-4:2</Extension></Job>"""
+_DOCUMENTS = {"retry": RETRY, "array": ARRAY}
 
 
 def prepared(executor: str, folder: Path) -> None:
@@ -64,19 +86,22 @@ def _client(folder: Path) -> Client:
 
 def _act(executor: str, action: str, folder: Path) -> None:
     """What is killed: a client that submits or runs, and does the keeper's work itself."""
-    client, document = _client(folder), read_document(GROUP.encode())
+    client, document = _client(folder), read_document(_DOCUMENTS.get(action, GROUP).encode())
+    wanted = [on_end.hook_of(HOOK)] if action not in _DOCUMENTS else []
     if action == "run":
-        client.run(document, executor, policy=Policy.IGNORE)
+        client.run(document, executor, policy=Policy.IGNORE, on_end=wanted)
         return
     if executor == "local":
         setattr(sys.modules["sssjob.run.client"], "keep", lambda entry: None)  # noqa: B010 (not exported)
-    made: Submission | None = client.submit(document, executor, policy=Policy.IGNORE)
+    made: Submission | None = client.submit(document, executor, policy=Policy.IGNORE, on_end=wanted)
     if executor == "local":
         assert made is not None and made.entry is not None and made.entry.take()
         made = client.standing(made.entry)
         made.owned = True
         engine = Engine([made], client.findings, client.progress)
         engine.follow(lambda: made.ended)
+    elif action == "retry":
+        client.wait(["@1"], 60)
 
 
 def _killed_at(count: int, act: Callable[[], None], report: int) -> None:
@@ -95,11 +120,16 @@ def _killed_at(count: int, act: Callable[[], None], report: int) -> None:
                 os.kill(os.getpid(), signal.SIGKILL)
         return trace
 
+    def trace_thread(frame: FrameType, event: str, argument: Any) -> Any:
+        return trace(frame, event, argument) if frame.f_code.co_filename.startswith(_OF_THREADS) else None
+
     sys.settrace(trace)
+    threading.settrace(trace_thread)
     try:
         act()
     finally:
         sys.settrace(None)
+        threading.settrace(None)
         os.write(report, json.dumps([seen, "end"]).encode())
 
 
@@ -121,7 +151,11 @@ def truth(executor: str, folder: Path) -> dict[str, Any]:
     """What has really happened: which jobs ran, and how many native jobs there are."""
     ran = folder / "ran"
     native = None if executor not in _FAKES else len(lab.Lab(folder / "lab").jobs())
-    return {"ran": ran.read_text().split() if ran.exists() else [], "native": native}
+    keys, back = folder / "keys", folder / "back"
+    return {"ran": ran.read_text().split() if ran.exists() else [], "native": native,
+            "keys": sorted(key.partition(".")[2] for key in set(keys.read_text().split())) if keys.exists() else [],
+            "back": sorted((path.name, path.read_text()) for path in back.iterdir()) if back.exists() else [],
+            "left": [name for name in ("kept", "moved", "rest") if (folder / name).exists()]}
 
 
 def _point(executor: str, action: str, count: int, folder: Path) -> bool:
@@ -135,6 +169,10 @@ def _point(executor: str, action: str, count: int, folder: Path) -> bool:
     ended = True
     if accepted:
         _, ended = client.wait(["@1"], 60)
+        until = time.monotonic() + 30
+        while client.journal.unkept() and time.monotonic() < until:     # by the process that looks after local jobs
+            time.sleep(0.05)
+            client.look([client.journal.entry(1)])
     else:
         time.sleep(1)
     found = {"count": count, "lines": lines, "where": where, "accepted": accepted, "ended": ended,

@@ -128,6 +128,124 @@ def test_elements_run_and_the_document_tells_of_each(desk: Desk) -> None:
     assert read_document(write_document(outcome.document).encode()).root == outcome.document.root
 
 
+def submissions(desk: Desk) -> int:
+    """How many submit commands there were."""
+    assert desk.lab is not None
+    return len(desk.lab.calls("sbatch" if desk.executor == "slurm" else "qsub"))
+
+
+@pytest.fixture(params=["slurm", "sge"])
+def managed(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Desk]:
+    """A desk on the stand-in of a manager that has arrays."""
+    with desk_on(request.param, tmp_path, monkeypatch) as made:
+        yield made
+
+
+@pytest.mark.parametrize(("text", "commands"), [("1-4", 1), ("0-6:2%2", 1), ("3,5,6,20", 1), ("7", 1)])
+def test_one_command_for_all_elements(managed: Desk, text: str, commands: int) -> None:
+    made = managed.submit(shell("echo $SLURM_ARRAY_TASK_ID >> ran", array(text)))
+    indices = [str(n) for n in Array.of(text).indices]
+    assert set(managed.wait("a").values()) == {("done", 0)} and submissions(managed) == commands
+    assert sorted(managed.text("ran").split(), key=int) == indices
+    intents = [data for n in indices for data in managed.events(f"a_{n}", "intent")]
+    natives = [data["native_id"] for n in indices for data in managed.events(f"a_{n}", "native")]
+    assert len(intents) == len(set(natives)) == len({data["tag"] for data in intents}) == len(indices)
+    assert [job.plan.label for job in made.jobs] == [f"a_{n}" for n in indices]
+    if len(indices) > 1:
+        assert len({data["array"]["tag"] for data in intents}) == 1
+        assert [one.replace(".", "_") for one in natives] == [f"1_{data['array']['number']}" for data in intents]
+
+
+def test_elements_that_differ_by_more_go_alone(managed: Desk) -> None:
+    """What is staged is brought for each of them; one that is held already goes when it is released."""
+    (managed.folder / "data").write_text("x")
+    staged = "<Extension type='PSIJ' name='StageIn'>{\"source\": \"data\", \"target\": \"there/data\"}</Extension>"
+    managed.submit(shell("cat there/data >> ran", array("1-3"), staged))
+    assert set(managed.wait("a").values()) == {("done", 0)} and submissions(managed) == 3
+
+
+def test_an_element_that_failed_is_tried_again_alone(managed: Desk) -> None:
+    retry = "<Extension type='Scheduler' name='Retry'>exit(3)=2</Extension>"
+    managed.submit(shell("echo $SLURM_ARRAY_TASK_ID >> ran; [ $SLURM_ARRAY_TASK_ID != 2 -o $SSSJOB_ATTEMPT = 2 ] || "
+                         "exit 3", array("1-3"), retry))
+    assert managed.wait("a") == {f"a_{n}": ("done", 0) for n in (1, 2, 3)} and submissions(managed) == 2
+    assert sorted(managed.text("ran").split()) == ["1", "2", "2", "3"]
+    assert "array" not in managed.events("a_2", "intent")[1]
+
+
+def test_a_cap_parts_an_array(managed: Desk) -> None:
+    """As many as may be in flight go together, the others as there is room; the limit of the array holds."""
+    managed.submit(shell("mkdir in.$SGE_TASK_ID; ls -d in.* | wc -l >> beside; sleep 0.2; rmdir in.$SGE_TASK_ID",
+                         array("1-5%2")), max_queued=3)
+    assert set(managed.wait("a").values()) == {("done", 0)}
+    beside = [int(n) for n in managed.text("beside").split()]
+    assert len(beside) == 5 and max(beside) <= 2
+
+
+def test_a_full_queue_holds_all_elements_back(managed: Desk) -> None:
+    """One answer, and one pause before the queue is offered something again, however many elements there are."""
+    assert managed.lab is not None
+    managed.lab.set(most=0)
+    managed.submit(shell("true", array("1-12")))
+    assert all(managed.job(f"a_{n}").held_for is not None for n in range(1, 13)) and submissions(managed) == 1
+    managed.lab.set(most=None)
+    assert set(managed.wait("a").values()) == {("done", 0)}
+
+
+def test_more_than_fit_into_one_array(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with desk_on("slurm", tmp_path, monkeypatch) as desk:
+        assert desk.lab is not None
+        desk.lab.set(array_size=3)
+        desk.submit(shell("echo $SLURM_ARRAY_TASK_ID >> ran", array("2-6")))
+        assert set(desk.wait("a").values()) == {("done", 0)} and submissions(desk) == 2
+        assert sorted(desk.text("ran").split()) == ["2", "3", "4", "5", "6"]
+        assert [desk.job(f"a_{n}").row.native_id for n in (2, 3, 4, 5)] == ["1_0", "1_1", "1_2", "5_0"]
+
+
+def test_an_array_that_is_refused_as_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The limit was changed since it was asked for: each element is a job of its own."""
+    with desk_on("slurm", tmp_path, monkeypatch) as desk:
+        assert desk.lab is not None
+        desk.lab.fault("sbatch", exit=1, stderr="sbatch: error: Batch job submission failed: Invalid job array "
+                                                "specification\n")
+        desk.submit(shell("true", array("1-3")))
+        assert set(desk.wait("a").values()) == {("done", 0)} and submissions(desk) == 4
+
+
+def test_an_array_is_submitted_again_as_one(managed: Desk) -> None:
+    """After a failure that may pass; an element that is cancelled meanwhile is no part of it."""
+    assert managed.lab is not None
+    slurm = managed.executor == "slurm"
+    said = ("sbatch: error: Batch job submission failed: Unable to contact slurm controller" if slurm
+            else "Unable to run job: unable to contact qmaster")
+    managed.lab.fault("sbatch" if slurm else "qsub", exit=1, stderr=said + "\n")
+    managed.submit(shell("true", array("1-3")))
+    assert set(managed.wait("a").values()) == {("done", 0)} and submissions(managed) == 2
+    assert all(len(managed.events(f"a_{n}", "try")) == 1 for n in (1, 2, 3))
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_a_client_that_is_killed_while_it_submits(managed: Desk, when: str) -> None:
+    """The command goes on without it. All intents are in the journal, and the next client finds the array."""
+    assert managed.lab is not None
+    command = "sbatch" if managed.executor == "slurm" else "qsub"
+    managed.lab.fault(command, kill=when)
+    managed.killed(lambda: managed.submit(shell("echo $SLURM_ARRAY_TASK_ID >> ran", array("0-3"))))
+    assert set(managed.wait("a").values()) == {("done", 0)}
+    assert sorted(managed.text("ran").split()) == ["0", "1", "2", "3"]
+    assert submissions(managed) == 1
+    asked = managed.lab.calls("squeue" if command == "sbatch" else "qstat")
+    looks = [words for words in asked if "%i|%k|%o" in words or words == ["-j", "*"]]
+    assert 1 <= len(looks) <= 6         # for all elements together, however many there are
+
+
+def test_all_elements_are_ended_by_few_commands(managed: Desk) -> None:
+    managed.submit(shell("sleep 60", array("1-30")))
+    managed.client().cancel(["a"], 60)
+    assert {word for word, _ in managed.wait("a").values()} == {"canceled"}
+    assert managed.lab is not None and len(managed.lab.calls("scancel" if managed.executor == "slurm" else "qdel")) <= 3
+
+
 def test_energy_adds_up() -> None:
     """Also where the elements used different amounts, and where one has none."""
     def element(*resources: str) -> Job:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
 from io import StringIO
 from pathlib import Path
 
 import pytest
 
 from psij import Job, JobAttributes, JobSpec, JobStatus
-from psij.executors.batch._watch import Followed, Watcher
+from psij.executors.batch._followed import Followed
+from psij.executors.batch._watch import Watcher
 from psij.executors.batch.batch_scheduler_executor import BatchSchedulerExecutor, BatchSchedulerExecutorConfig
 from sssjob.findings import Findings, Policy
 from sssjob.run.engine import _Callback
@@ -20,18 +20,6 @@ from tests.gate import until_there
 from tests.run.support import Desk, after, desk_on, group, shell
 
 GATE = until_there()
-
-
-@pytest.fixture(params=["local", "slurm", "sge"])
-def desk(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Desk]:
-    with desk_on(request.param, tmp_path, monkeypatch) as made:
-        yield made
-
-
-@pytest.fixture
-def slurm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Desk]:
-    with desk_on("slurm", tmp_path, monkeypatch) as made:
-        yield made
 
 
 def eventually(true: object, seconds: float = 30) -> None:
@@ -158,6 +146,21 @@ def test_a_job_of_the_journal(desk: Desk) -> None:
     assert desk.events("x", "after") == [{"need": 0, "keys": ["@1.1"]}]
 
 
+def test_jobs_of_the_journal_by_their_name(desk: Desk) -> None:
+    """All jobs of that Name that have not ended; where all have, those that were submitted last."""
+    for n, script in enumerate(("exit 5", GATE, GATE)):
+        desk.submit(shell(script, "<Name>prepare</Name>", name=f"p{n}"))
+        if not n:
+            desk.wait("p0")
+    named = after("prepare").replace("<Dependency ", "<Dependency designator='JobName' ")
+    desk.submit(shell("echo x >> ran", named, name="x"))
+    assert desk.events("x", "after") == [{"need": 0, "keys": ["@2.1", "@3.1"]}]
+    (desk.folder / "go").touch()
+    assert desk.wait("p1", "p2", "x") == {"p1": ("done", 0), "p2": ("done", 0), "x": ("done", 0)}
+    desk.submit(shell("true", named, name="y"))
+    assert desk.events("y", "after") == [{"need": 0, "keys": ["@3.1"]}]
+
+
 def test_a_job_of_the_journal_whose_callback_is_late(slurm: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     """psij knows that it is alive a moment before its callback comes, which under load can be the last moment."""
     slurm.submit(shell(GATE, name="first"))
@@ -166,8 +169,9 @@ def test_a_job_of_the_journal_whose_callback_is_late(slurm: Desk, monkeypatch: p
     put = _Callback.job_status_changed
 
     def late(self: _Callback, job: Job, status: JobStatus) -> None:
-        if job.native_id != first:
-            put(self, job, status)
+        if job.native_id == first:
+            time.sleep(1)
+        put(self, job, status)
 
     monkeypatch.setattr(_Callback, "job_status_changed", late)
     slurm.submit(shell("true", after("first"), name="x"))
@@ -262,7 +266,9 @@ def test_words_for_dependencies(name: str, all_: object, ok: object, any_: objec
             executor.generate_submit_script(job, executor._create_script_context(job), out)
             for option, value in said.items():
                 word = "" if value is True else str(value)
-                assert any(option.partition(".")[2] in line and word in line for line in out.getvalue().splitlines())
+                texts = [out.getvalue(), *executor._beside(job, tmp_path / "job.sub").values()]
+                assert any(option.partition(".")[2] in line and word in line for text in texts
+                           for line in text.splitlines())
 
 
 def test_a_job_that_an_answer_spoke_of_before_it_was_followed(tmp_path: Path) -> None:

@@ -17,9 +17,9 @@ import pytest
 from psij import JobState, JobStatus
 from psij.executors.batch._evidence import Evidence, decide
 from psij.executors.batch._files import ExitFile, node_names
+from psij.executors.batch._news import add_nodes, add_starts, kept
 from psij.executors.batch._sge_records import parse_qacct
 from psij.executors.batch._slurm_records import parse_sacct
-from psij.executors.batch._watch import _add_nodes, _add_starts, _kept
 from psij.executors.batch.batch_scheduler_executor import BatchSchedulerExecutor
 from psij.executors.batch.lsf import LsfJobExecutor
 from psij.executors.batch.pbs import PBSJobExecutor
@@ -104,6 +104,39 @@ def test_200_stays_200_although_sacct_says_72() -> None:
         assert list(disagreements(status)) == []        # it is how sacct shows 200
     assert [d.text for d in disagreements(slurm("3", ExitFile(5)))] == [
         "ExitCode: exit-file says 5, sacct 72; the former counts"]
+
+
+def test_a_job_that_starts_anew_at_once_was_submitted_before() -> None:
+    """The queue has the time at which it was put back, in the second of its second start."""
+    seen = facts.Seen()
+    seen.take(JobStatus(JobState.QUEUED, metadata={"submit_time": 1.5}))
+    seen.take(JobStatus(JobState.ACTIVE, metadata={"start_time": 12.0}))
+    seen.take(JobStatus(JobState.CANCELED, metadata={
+        "submit_time": 12.0, "start_time": 12.0, "starts": 2, "sources": {"submit_time": "queue"}}))
+    assert (seen.submitted, seen.started) == (1.5, 12.0)
+
+
+def test_the_time_of_a_requeue_is_no_time_of_submission_where_no_other_is_known() -> None:
+    """The controller's record of a job that a client has seen for the first time after it was put back."""
+    seen = facts.Seen()
+    seen.take(JobStatus(JobState.ACTIVE, metadata={"start_time": 5.0, "sources": {"start_time": "start-record"}}))
+    seen.take(JobStatus(JobState.CANCELED, metadata={
+        "submit_time": 14.0, "start_time": 18.0, "starts": 2, "sources": {"submit_time": "scontrol"}}))
+    assert (seen.submitted, seen.started) == (None, 18.0)
+    seen.take(JobStatus(JobState.CANCELED, metadata={
+        "submit_time": 1.0, "start_time": 18.0, "starts": 2, "sources": {"submit_time": "sacct"}}))
+    assert seen.submitted == 1.0
+
+
+def test_a_job_that_is_cancelled_while_it_waits_again_has_no_known_duration() -> None:
+    """Its run had ended before, and nobody says when."""
+    seen, job = Seen(), job_of()
+    seen.take(JobStatus(JobState.ACTIVE, metadata={"start_time": 1795289570.0}))
+    seen.take(JobStatus(JobState.ACTIVE, metadata={"start_time": 1795289570.0, "requeued": True}))
+    seen.take(JobStatus(JobState.CANCELED, metadata={"end_time": 1795289770.0}))
+    facts.record(job, [seen], job_of())
+    assert lines(job, "StartTime", "EndTime", "Duration") == [
+        "<StartTime>1795289570</StartTime>", "<EndTime>1795289770</EndTime>"]
 
 
 def test_a_signal_is_no_exit_code() -> None:
@@ -345,9 +378,9 @@ def replace_metadata(status: JobStatus, **more: Any) -> JobStatus:
 
 def test_more_starts_than_accounting_tells() -> None:
     known: dict[str, Any] = {"starts": 1, "sources": {"starts": "sacct"}}
-    _add_starts(known, 3, "start-record")
+    add_starts(known, 3, "start-record")
     assert known == {"starts": 3, "sources": {"starts": "start-record"}, "others": {"starts": {"sacct": 1}}}
-    _add_starts(known, 2, "queue")
+    add_starts(known, 2, "queue")
     assert known["starts"] == 3
     status = JobStatus(C, metadata=known)
     assert [d.text for d in disagreements(status)] == ["StartCount: start-record says 3, sacct 1; the former counts"]
@@ -465,9 +498,9 @@ def test_the_node_file(tmp_path: Path, text: str, names: list[str]) -> None:
 
 def test_nodes_from_the_node_file_only_where_nobody_else_names_them() -> None:
     known: dict[str, Any] = {"node_count": 3, "sources": {"node_count": "qacct"}}
-    _add_nodes(known, lambda: ["a", "b"])
+    add_nodes(known, lambda: ["a", "b"])
     assert known == {"node_count": 3, "nodes": ["a", "b"], "sources": {"node_count": "qacct", "nodes": "node-file"}}
-    _add_nodes(known, lambda: ["c"])
+    add_nodes(known, lambda: ["c"])
     assert known["nodes"] == ["a", "b"]
 
 
@@ -479,10 +512,10 @@ def test_a_job_that_is_cleaned_up_keeps_the_nodes_that_it_had() -> None:
     runs = read(0, row.format("RUNNING", 5, 4, 2, "n[1-2]"))["7"]
     ends = read(0, row.format("COMPLETING", 5, 2, 1, "n2"))["7"]
     assert {"nodes", "node_count", "processors"}.isdisjoint(ends.metadata or {})
-    assert _kept(runs, ends) | (ends.metadata or {}) == {**(runs.metadata or {}), "phase": "CLEANUP",
+    assert kept(runs, ends) | (ends.metadata or {}) == {**(runs.metadata or {}), "phase": "CLEANUP",
                                                          "native_state": "COMPLETING"}
-    assert _kept(runs, read(0, row.format("COMPLETING", 6, 2, 1, "n2"))["7"]) == {}     # of another run
-    assert _kept(runs, read(0, row.format("PENDING", "N/A", 2, 1, ""))["7"]) == _kept(None, runs) == {}
+    assert kept(runs, read(0, row.format("COMPLETING", 6, 2, 1, "n2"))["7"]) == {}     # of another run
+    assert kept(runs, read(0, row.format("PENDING", "N/A", 2, 1, ""))["7"]) == kept(None, runs) == {}
 
 
 @pytest.mark.parametrize(("executor", "name", "fit"), [

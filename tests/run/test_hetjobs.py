@@ -51,12 +51,12 @@ def test_groups_as_one(executor: str, tmp_path: Path) -> None:
 
 def script(where: Path, *specs: JobSpec) -> str:
     """The script of jobs that are submitted together, as sbatch gets it."""
-    made = SlurmJobExecutor(config=BatchSchedulerExecutorConfig(work_directory=where / "work"))
+    made = SlurmJobExecutor(config=BatchSchedulerExecutorConfig(work_directory=where / "work", default_resources=False))
     seen: list[str] = []
 
     def submit(command: list[str]) -> str:
         seen.append(Path(command[-1]).read_text())
-        return "12"
+        return "12\n"
 
     made._run_submit = submit  # type: ignore[method-assign]
     made._submitted = lambda *_: None  # type: ignore[method-assign]
@@ -74,15 +74,17 @@ def test_the_script(tmp_path: Path) -> None:
     lines = text.splitlines()
     assert lines[1:lines.index("")] == [
         "#SBATCH --open-mode=append", "#SBATCH --export=ALL", "#SBATCH --job-name=a",
-        "#SBATCH --output=<where>/work/slurm/%j+0.out", "#SBATCH --time=00:10:00", "#SBATCH --comment=sssjob:<id 0>",
-        "#SBATCH hetjob", "#SBATCH --job-name=b", "#SBATCH --output=<where>/work/slurm/%j.out",
+        "#SBATCH --output=<where>/work/slurm/%j+0.<id 0>.out", "#SBATCH --time=00:10:00",
+        "#SBATCH --comment=sssjob:<id 0>",
+        "#SBATCH hetjob", "#SBATCH --job-name=b", "#SBATCH --output=<where>/work/slurm/%j.<id 1>.out",
         "#SBATCH --time=00:10:00", "#SBATCH --ntasks=4", "#SBATCH --cpus-per-task=2", "#SBATCH --comment=sssjob:<id 1>",
-        "# Job <id 0> of psij. Records of start and end, output and node file are named by the native id."]
-    assert '/work/slurm/"$SLURM_JOB_ID"+0' in text
+        "# Job <id 0> of psij. Records of start and end, output and node file are named by both ids."]
+    assert '_psij_native="$SLURM_JOB_ID"+0' in lines
     start = lines.index(": >/d/out")
     assert lines[start:start + 3] == [": >/d/out", ": >'/e f/o%'", (
         "srun --het-group=0 --ntasks=1 --open-mode=append --input=none --output=/d/out --error=/dev/null /bin/bash -c "
-        "$'cd -- /d || exit 126\\012export V=\\'it\\'\"\\'\"\\'s\\'\\012exec /bin/a \\'x y\\' \"${V-}\"\\012' : "
+        "$'cd -- /d || exit 126\\012export V=\\'it\\'\"\\'\"\\'s\\'\\012exec /bin/a \\'x y\\' "
+        "\"${V-\\\\${V\\\\}}\"\\012' : "
         "--het-group=1 --ntasks=4 --cpus-per-task=2 --open-mode=append --input=none '--output=/e f/o%%' "
         "'--error=/e f/o%%' /bin/bash -c $'cd -- \\'/e f\\' || exit 126\\012exec /bin/b\\012'")]
     assert lines[start + 3] == "_PSIJ_JOB_EC=$?"
@@ -112,6 +114,6 @@ def test_managers_without_such_jobs(tmp_path: Path) -> None:
 def test_finding_a_part_by_its_tag(out: str, found: list[str], tmp_path: Path) -> None:
     made = SlurmJobExecutor(config=BatchSchedulerExecutorConfig(work_directory=tmp_path))
     job = Job()
-    assert made._parse_lookup(job, out.replace("ID", job.id)) == found
+    assert made._parse_lookup(out.replace("ID", job.id))[job.id] == found
     assert (made.part_id("12", 1), made.part_id("12+0", 2)) == ("12+1", "12+2")
     assert made.get_cancel_command("12+1") == ["scancel", "12"]

@@ -19,9 +19,11 @@ from pathlib import Path
 import pytest
 
 from sssjob.errors import AccessError, UsageError
-from sssjob.run.journal import Entry, Event, Journal, Row, default_path, make_folder, open_journal, since, stamp
-from sssjob.run.journal import _on_network as on_network
+from sssjob.run import journal, storage
+from sssjob.run.journal import Entry, Event, Journal, Row, open_journal, since, stamp
 from sssjob.run.standing import Submission
+from sssjob.run.storage import _on_network as on_network
+from sssjob.run.storage import connected, default_path, is_full, make_folder
 from tests.gate import until_there
 from tests.run.support import after, desk_on, group, shell
 
@@ -113,7 +115,7 @@ def overwritten(path: Path) -> None:
     (lambda p: p.write_text("this is no database, but a text that is long enough to be looked at" * 20),
      "file is not a database; it is damaged or no journal: move it away to begin a new one"),
     (foreign, "is an SQLite file, but no journal of sssjob"),
-    (newer, "is a journal of version 9; this sssjob knows version 2"),
+    (newer, "is a journal of version 9; this sssjob knows version 6"),
     (cut, "malformed; it is damaged"), (overwritten, "malformed; it is damaged"),
     (lambda p: p.mkdir(), "is no file, and cannot be the journal"),
 ], ids=["text", "foreign", "newer", "cut", "overwritten", "folder"])
@@ -143,6 +145,28 @@ def test_where_nothing_can_be_made(path: str) -> None:
         open_journal(Path(path))
 
 
+def test_two_requests_at_once_are_one(tmp_path: Path) -> None:
+    """Whoever comes second gets the submission of the first, and has written nothing."""
+    with open_journal(tmp_path / "j.db") as one, open_journal(tmp_path / "j.db") as other:
+        first = one.add("t1", "local", "<Job/>", tmp_path, "Reject", None, [Row(0, 0, "a", None, "a")], request="r")
+        second = other.add("t2", "local", "<Job/>", tmp_path, "Reject", None, [Row(0, 0, "a", None, "a")], request="r")
+        assert (second.number, second.token) == (first.number, "t1") and len(other.rows()) == 1
+        assert one.requested("x") is None
+
+
+def test_a_newer_release_has_changed_it_meanwhile(tmp_path: Path) -> None:
+    """Who has it open reads on, and writes nothing that it may not understand."""
+    path = tmp_path / "j.db"
+    with open_journal(path) as journal:
+        made = entry(journal, "a")
+        with sqlite3.connect(path) as connection:
+            connection.execute("PRAGMA user_version = 9")
+        connection.close()
+        with pytest.raises(AccessError, match="a newer sssjob has made it a journal of version 9"):
+            made.flush(Event(0, "note", "test", {"text": "x"}))
+        assert ([row.id for row in journal.rows()], made.events()) == (["a"], [])
+
+
 def test_full_disk(tmp_path: Path) -> None:
     """What cannot be written is told, what was written before is there, and later it can be."""
     path = tmp_path / "j.db"
@@ -152,7 +176,7 @@ def test_full_disk(tmp_path: Path) -> None:
         made.note(Event(0, "note", "test", {"text": "x" * 300000}))
         resource.setrlimit(resource.RLIMIT_FSIZE, (100000, limits[1]))
         try:
-            with pytest.raises(AccessError, match=r"the journal cannot be used: (database or disk is full|disk I/O)"):
+            with pytest.raises(AccessError, match=r"the journal cannot be used: (the disk is full|disk I/O)"):
                 made.flush()
             with pytest.raises(AccessError):
                 entry(journal, "b" * 300000)
@@ -161,6 +185,34 @@ def test_full_disk(tmp_path: Path) -> None:
         assert ([r.id for r in journal.rows()], made.events()) == (["a"], [])
         made.flush()
         assert [e.kind for e in made.events()] == ["note"]
+
+
+def test_a_full_disk_is_told_in_these_words_and_what_is_there_can_be_read(tmp_path: Path,
+                                                                          monkeypatch: pytest.MonkeyPatch) -> None:
+    """SQLite needs room beside the journal for the memory that clients share, and says "disk I/O error" without it."""
+    path = tmp_path / "j.db"
+    with open_journal(path) as made:
+        entry(made, "a")
+    def without_room(path: Path, alone: bool = False) -> sqlite3.Connection:
+        if not alone:
+            raise sqlite3.OperationalError("disk I/O error")
+        return connected(path, alone)
+
+    monkeypatch.setattr(journal, "connected", without_room)
+    with pytest.raises(AccessError, match="the journal cannot be used: disk I/O error"):
+        open_journal(path)
+    for module in (journal, storage):
+        monkeypatch.setattr(module, "has_no_room", lambda _: True)
+    with open_journal(path) as opened:
+        assert [row.id for row in opened.rows()] == ["a"]
+        limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (path.stat().st_size, limits[1]))
+        try:
+            with pytest.raises(AccessError, match="the journal cannot be used: the disk is full") as told:
+                entry(opened, "b" * 300000)
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+        assert is_full(told.value) and [row.id for row in opened.rows()] == ["a"]
 
 
 @pytest.mark.parametrize(("mounts", "network"), [

@@ -66,7 +66,7 @@ def test_what_only_describes_never_rejects(name: str, part: str, subject: str, t
     "<User>me</User>", "<User awarenessPolicy='Reject'> me </User>", "<Machine>head</Machine>",
     "<Machine>HEAD.site.org</Machine>", "<User>me</User><Machine>head</Machine>"])
 def test_what_holds_anyway_is_not_told(name: str, part: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("getpass.getuser", lambda: "me")
+    monkeypatch.setenv("LOGNAME", "me")
     monkeypatch.setattr("socket.gethostname", lambda: "head")
     assert rules(planned(job(part), tmp_path, executor=name)[1]) == set()
 
@@ -76,7 +76,7 @@ def test_what_holds_anyway_is_not_told(name: str, part: str, tmp_path: Path, mon
     ("<Machine>head.other.org</Machine>", "Machine"), ("<Machine>head2</Machine>", "Machine")])
 def test_another_user_or_machine_rejects(part: str, subject: str, tmp_path: Path,
                                          monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("getpass.getuser", lambda: "me")
+    monkeypatch.setenv("LOGNAME", "me")
     monkeypatch.setattr("socket.gethostname", lambda: "head.site.org")
     _, findings = planned(job(part), tmp_path, executor="sge")
     assert {(f.rule, f.subject) for f in findings.rejecting()} == {("SSS602", subject)}

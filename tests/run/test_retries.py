@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -32,8 +35,25 @@ def test_it_is_taken_at_last(desk: Desk) -> None:
     made = desk.submit(shell("echo x >> ran"))
     assert made.jobs[0].row.native_id is not None and tries(desk) == 4
     assert desk.wait("a") == {"a": ("done", 0)} and desk.text("ran") == "x\n"
-    notes = [note["text"].partition(" in ")[0] for note in desk.events("a", "note")]
+    notes = [note["text"].partition(" in ")[0] for note in desk.events("a", "try")]
     assert notes == ["try 2 of 6", "try 3 of 6", "try 4 of 6"]
+
+
+def test_tries_of_a_client_that_was_killed_count(desk: Desk) -> None:
+    assert desk.lab is not None
+    desk.lab.fault("sbatch", times=-1, exit=1, stderr=LATER)
+    pid = os.fork()
+    if pid == 0:
+        desk.submit(shell("true"), retries=1000)
+        os._exit(1)
+    while not desk.client().journal.rows() or len(desk.events("a", "try")) < 3:
+        time.sleep(0.02)
+    os.kill(pid, signal.SIGKILL)
+    os.waitpid(pid, 0)
+    before = len(desk.events("a", "try"))
+    assert desk.client(retries=before + 2).wait(["a"], 60)[1]
+    assert [data["tries"] for data in desk.events("a", "try")] == list(range(1, before + 3))
+    assert desk.job("a").word == "failed"
 
 
 @pytest.mark.parametrize("retries", [0, 2])

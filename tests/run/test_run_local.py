@@ -170,8 +170,8 @@ def test_eligible_time_is_waited_for(tmp_path: Path) -> None:
 
 def test_held_jobs_wait_for_the_user(tmp_path: Path) -> None:
     before = signal.getsignal(signal.SIGUSR1)
-    threading.Timer(1, os.kill, (os.getpid(), signal.SIGUSR1)).start()
     start = time.time()
+    threading.Timer(1, os.kill, (os.getpid(), signal.SIGUSR1)).start()
     out = ran(group(shell("true", "<Hold>User</Hold>", name="h"), shell("true", name="f"),
                     shell("true", after("h"), name="l")), tmp_path, timeout=20)
     assert (out.exit_code, words(out)) == (0, {"h": "done", "f": "done", "l": "done"})
@@ -353,7 +353,7 @@ def test_progress_is_told(tmp_path: Path) -> None:
     progress = Progress(shown=False)
     run(document(group(shell("true", name="x"), shell("exit 1", name="y"))), cwd=tmp_path, progress=progress)
     assert progress.states == {"x": "done", "y": "failed"}
-    assert progress.line() == "2 of 2 jobs ended"
+    assert progress.line() == "2 of 2 jobs ended, 1 failed"
 
 
 def test_pipeline_example(tmp_path: Path) -> None:

@@ -139,3 +139,14 @@ def test_staging_does_not_hold_up_what_is_noted(desk: Desk, monkeypatch: pytest.
                                              name="b")))
     assert seen == ["script a", "command", "answer", "known a", "stage b", "script b", "command", "answer", "known b"]
     assert set(desk.wait("g").values()) == {("done", 0)} and desk.text("in") == "x"
+
+
+@pytest.mark.parametrize(("identifier", "more", "name"), [
+    ("a", "", "a"), ("step 1/7 ü", "", "step_1_7_"), ("a", "<Name>own</Name>", "own"),
+    ("a", "<Extension type='slurm' name='job-name'>theirs</Extension>", "theirs"), ("x" * 99, "", "x" * 60)])
+def test_a_job_without_a_name_has_that_of_its_id(identifier: str, more: str, name: str, desk: Desk) -> None:
+    """What its user knows it by is what squeue shows; a name of its own counts, whoever says it."""
+    desk.submit(shell("true", more, name=identifier))
+    assert desk.lab is not None
+    (job,) = desk.lab.jobs()
+    assert job["name"] == name

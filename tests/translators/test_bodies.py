@@ -24,7 +24,7 @@ from sssjob.translators import ReadContext, WriteContext, get
 from sssjob.translators.bodies import MODES, Mode
 from sssjob.translators.bodies import shell as grammar
 from sssjob.translators.bodies.carry import Body, carried
-from sssjob.translators.bodies.shell import interpreter
+from sssjob.translators.bodies.interpreters import interpreter
 
 Told = list[tuple[str, str, int, int]]
 #: What the job of ``machine`` asks for.
@@ -95,7 +95,7 @@ class Machine:
             "sge": {"JOB_ID": "4242", "JOB_NAME": "fit", "REQUEST": "fit", "SGE_O_WORKDIR": work,
                     "SGE_O_HOST": "login", "SGE_O_HOME": home, "SGE_O_LOGNAME": user,
                     "QUEUE": "long", "SGE_ACCOUNT": "physics", "PE_HOSTFILE": f"{at}/pe",
-                    "NHOSTS": "2", "NSLOTS": "4", "RESTARTED": "0", "ENVIRONMENT": "BATCH"} | dict.fromkeys(
+                    "NHOSTS": "2", "NSLOTS": "4", "RESTARTED": "0", "ENVIRONMENT": "BATCH", "TMP": at} | dict.fromkeys(
                         ("SGE_TASK_ID", "SGE_TASK_FIRST", "SGE_TASK_LAST", "SGE_TASK_STEPSIZE"), "undefined"),
             "cobalt": {"COBALT_JOBID": "4242", "COBALT_NODEFILE": f"{at}/nodes", "COBALT_JOBSIZE": "2",
                        "COBALT_PARTSIZE": "2", "COBALT_JOBNAME": "fit", "COBALT_PROJECT": "physics",
@@ -712,3 +712,35 @@ def test_any_text(text: str, target: str) -> None:
         before, after = (subprocess.run(["bash", "-n"], input=t.encode("utf-8", "surrogateescape"), capture_output=True,
                                         check=False) for t in (text, made))
         assert before.returncode != 0 or after.returncode == 0
+
+
+@pytest.mark.parametrize(("source", "asked", "tasks"), [
+    ("sge", {}, "1"), ("sge", {"processors": "4"}, ""), ("torque", {"nodes": "2"}, "2"), ("torque", {"tasks": "8"}, ""),
+    ("lsf", {}, "1")])
+def test_tasks_that_nobody_asked_for(source: str, asked: dict[str, str], tasks: str) -> None:
+    """The others say how many slots any job has; Slurm says it where the job asks for a number of tasks."""
+    name = {"sge": "NSLOTS", "torque": "PBS_NP", "lsf": "LSB_DJOB_NUMPROC"}[source]
+    out, told = carry(f"echo n-${name}.txt $(({name}*2))\n", source, "slurm", "translate", asked)
+    value, count = (f"${{SLURM_NTASKS:-{tasks}}}",) * 2 if tasks else ("$SLURM_NTASKS", "SLURM_NTASKS")
+    assert out == f"echo n-{value}.txt $(({count}*2))\n" and [rule for rule, *_ in told if rule != "SSS517"] == []
+
+
+def test_words_with_several_variables() -> None:
+    """The grammar of the shell sees the second name of a word for text."""
+    out, _ = carry("cp a $HOME/$JOB_ID.log; tar czf $HOME/run_$JOB_ID.tgz d > $HOME/out-$NSLOTS-cores.txt\n", "sge",
+                   "slurm", "translate", {"processors": "2"})
+    assert out == ("cp a $HOME/$SLURM_JOB_ID.log; tar czf $HOME/run_$SLURM_JOB_ID.tgz d "
+                   "> $HOME/out-$SLURM_NTASKS-cores.txt\n")
+
+
+@pytest.mark.parametrize(("text", "source", "target", "places"), [
+    ("[ -e done ] || exit 99\n", "sge", "slurm", [("exit 99", 16)]),
+    ("f && { exit 100; }\n", "slurm", "sge", [("exit 100", 8)]),
+    ("if x; then exit 99; fi\n", "sge", "pbspro", [("exit 99", 12)]),
+    ("# exit 99\necho exit 99 'exit 99'\nexit 98\n", "sge", "slurm", []), ("exit 99\n", "slurm", "pbspro", []),
+])
+def test_exit_codes_that_are_orders(text: str, source: str, target: str, places: list[tuple[str, int]]) -> None:
+    """Grid Engine runs a job again that ends with 99 (sge_diagnostics(1)): told in both directions (SCRIPTS-53)."""
+    for mode in MODES:
+        made, told = carry(text, source, target, mode)
+        assert made == text and [(subject, column) for rule, subject, _, column in told if rule == "SSS511"] == places

@@ -102,6 +102,9 @@ def test_a_long_directive_is_refused() -> None:
 def test_no_limit_is_kept_for_flux_only() -> None:
     assert flux("#FLUX: -t 0\n") == ["--time-limit=0"]
     assert convert("#FLUX: -t 0\n", "flux", "slurm") == ([], [("dropped", "Extension time-limit")])
+    assert convert("#FLUX: -t inf\n", "flux", "slurm") == ([], [("dropped", "Extension time-limit")])
+    assert convert("#FLUX: -t 1e1\n", "flux", "slurm") == (["#SBATCH --time=00:10:00"], [])
+    assert convert("#FLUX: --signal=USR1@inf\n", "flux", "flux-jobspec")[1][0] == ("dropped", "Extension signal")
 
 
 def test_03_a_prefix_with_two_signs_is_live() -> None:

@@ -291,3 +291,31 @@ def test_recognised() -> None:
     from sssjob.translators.recognise import guess
 
     assert guess(b"Universe = vanilla\nexecutable = a\nQueue 3\n")[0].name == "htcondor"
+
+
+# --- attempts
+
+@pytest.mark.parametrize(("text", "kept"), [
+    ("max_retries = 3", {"Retry": "exit=3 signal=3 total=3"}),
+    ("max_retries = 0", {"max_retries": "0"}),
+    ("max_retries = 101", {"max_retries": "101"}),
+    ("max_retries = 3\nretry_until = 5", {"max_retries": "3", "retry_until": "5"}),
+    ("max_retries = 3\nsuccess_exit_code = 5", {"max_retries": "3", "success_exit_code": "5"}),
+])
+def test_retries_by_count_alone_are_every_systems(text: str, kept: dict[str, str]) -> None:
+    (job,) = jobs(f"executable = /bin/true\n{text}\nqueue 1\n")
+    assert {str(p.get("name")): p.text for p in job.all("Extension") if p.get("name") in (*kept, "Retry")} == kept
+    assert {name: value for name, value in commands(f"executable = /bin/true\n{text}\nqueue 1\n").items()
+            if name in ("max_retries", "retry_until", "success_exit_code")} == dict(
+                line.split(" = ") for line in text.splitlines())
+
+
+@pytest.mark.parametrize("policy", [
+    "exit=3", "exit=3 signal=2 total=3", "exit=3 signal=3", "exit(2)=3 signal=3 total=3",
+    "timeout=3:Duration*2 total=3", "exit=3:Memory+1GB signal=3 total=3", "no policy"])
+def test_other_retries_have_no_command(policy: str) -> None:
+    text = ("<Job><Executable>/bin/true</Executable>"
+            f"<Extension type='Scheduler' name='Retry'>{policy}</Extension></Job>")
+    lines, told = convert(text, "sss", "htcondor")
+    assert not [line for line in lines if line.startswith("max_retries")]
+    assert ("dropped", "Extension Retry") in told

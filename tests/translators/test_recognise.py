@@ -58,15 +58,26 @@ def test_what_is_recognised(text: bytes, name: str, why: str) -> None:
     assert [(t.name, fit.why) for t, fit in recognise(text)] == ([(name, why)] if name else [])
 
 
+def test_of_relatives_the_first_one_counts() -> None:
+    """The old form of nodes is good for both kinds of PBS; that it is read as one of them is said."""
+    reader, fit = guess(NODES, "a.pbs")
+    assert (reader.name, fit.why) == (
+        "pbspro", "2 lines of #PBS that PBS Pro obeys, the first is 2; torque would read it too")
+
+
 def test_two_that_fit_are_both_named() -> None:
-    """The old form of nodes is good for both kinds of PBS; a script for two systems is for both."""
-    with pytest.raises(UsageError) as caught:
-        guess(NODES, "a.pbs")
-    assert str(caught.value) == (
-        "a.pbs: fits 2 formats, name one with --from: pbspro (2 lines of #PBS that PBS Pro obeys, the first is 2); "
-        "torque (2 lines of #PBS that Torque obeys, the first is 2)")
+    """A script for two systems is for both."""
     both = SBATCH.replace(b"#SBATCH -t 5", b"#PBS -l select=1")
     assert [t.name for t, _ in recognise(both)] == ["slurm", "pbspro"]
+    with pytest.raises(UsageError) as caught:
+        guess(both, "a.sh")
+    assert str(caught.value).startswith("a.sh: fits 2 formats, name one with --from: slurm (")
+
+
+def test_lines_that_are_obeyed_count_for_more_than_one_that_would_be_refused() -> None:
+    """A comment that looks like a directive of another manager (SCRIPTS-12, SCRIPTS-61)."""
+    for comment in (b"#$5 is the docker image\n", b"#$SCRATCH/old is where it was\n"):
+        assert guess(SBATCH.replace(b"#SBATCH", comment + b"#SBATCH", 1))[0].name == "slurm"
 
 
 def test_what_speaks_against_a_format_is_said_where_nothing_fits_better() -> None:

@@ -13,6 +13,7 @@ from sssjob.document.model import Job
 from sssjob.translators import get
 from sssjob.translators.base import ReadContext
 from sssjob.translators.recognise import recognise
+from sssjob.translators.records import _json
 from sssjob.translators.records._flux import gpus_of
 from sssjob.translators.records.base import Counts, RecordTranslator
 
@@ -59,7 +60,7 @@ def test_recorded_jobs() -> None:
     assert counts.read == counts.jobs == 16 and findings == []
     assert ends == [
         ("true", None, "cancel", False), ("sleep", 0, "", True), ("inbatch", 0, "", True),
-        ("program", 127, "failed", True), ("true", None, "launch", False), ("sleep", 0, "", True),
+        ("program", 127, "launch", True), ("true", None, "launch", False), ("sleep", 0, "", True),
         ("sleep", 0, "", True), ("sleep", 0, "", True), ("true", None, "cancel", False),
         ("sleep", None, "cancel", False), ("sleep", 142, "timeout", True), ("true", None, "launch", False),
         ("true", 0, "", True), ("python3", 0, "", True), ("sh", 139, "failed", True), ("sh", 3, "failed", True)]
@@ -99,3 +100,28 @@ def test_a_document_that_is_cut_gives_what_is_whole() -> None:
 
 def test_it_is_not_taken_for_sacct() -> None:
     assert [t.name for t, _ in recognise(RECORDED.read_bytes())] == ["flux-jobs"]
+
+
+class _Counting(str):
+    """A text that adds up how many characters were searched for line ends."""
+
+    searched = 0
+
+    def count(self, sub: str, start: Any = 0, end: Any = None) -> int:
+        _Counting.searched += (len(self) if end is None else end) - start
+        return super().count(sub, start, end)
+
+
+def test_a_document_that_is_one_line_is_counted_once() -> None:
+    """``flux jobs --json`` prints one line: the place of its last job must not cost all that stands before."""
+    text = "[" + ",".join(f'{{"jobid": "f{n}"}}' for n in range(1000)) + "\n,\n{}]"
+    window = _json._Window(BytesIO(text.encode()), 1 << 20, lambda *_: None)
+    window.expect("[")
+    window.text = _Counting(window.text)
+    found = []
+    while window.peek() != "]":
+        found.append((window.number(), window.value()))
+        if window.peek() == ",":
+            window.at += 1
+    assert (len(found), found[-2][0], found[-1][0]) == (1001, 1, 3)
+    assert _Counting.searched <= len(text)

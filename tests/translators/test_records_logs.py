@@ -7,8 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from sssjob.document.element import Property
 from sssjob.document.model import Delivered, Job
 from sssjob.errors import UsageError
+from sssjob.lrm import sge
 from sssjob.translators.base import ReadContext, WriteContext
 from sssjob.translators.records import lsf_acct, pbs_acct, sge_acct, swf
 from sssjob.translators.records.base import Counts, RecordTranslator
@@ -255,6 +257,21 @@ def test_a_grid_engine_job_as_it_was_recorded() -> None:
 def test_how_grid_engine_jobs_ended(ident: str, message: str | None, code: int | None, signal: str | None) -> None:
     job = next(j for j in sge_jobs() if j.id == ident)
     assert (job.status_message, job.exit_code, fact(job, "ExitSignal")) == (message, code, signal)
+
+
+def test_a_signal_of_a_run_that_is_run_again() -> None:
+    """The accounting file and qacct say the same of how a run ended."""
+    (job,), _, _ = jobs_of(sge_acct.TRANSLATOR, sge_line(f12="25", f13="137"))
+    row = {"jobnumber": "1", "failed": "25", "exit_status": "137", "end_time": "Thu Sep 10 17:35:17 2015"}
+    assert (fact(job, "ExitSignal"), sge.used_in([row]).signal) == ("9", 9)
+
+
+def test_a_request_that_is_no_time_costs_that_request_only() -> None:
+    (job,), counts, _ = jobs_of(sge_acct.TRANSLATOR, sge_line(f40="-l h_rt=2d,s_rt=30,gpu=2 -pe smp 4"))
+    assert counts.given == 1 and job.requested is not None
+    assert [(p.tag, p.get("name"), p.text) for p in job.requested.items if isinstance(p, Property)] == [
+        ("Extension", "h_rt", "2d"), ("Extension", "s_rt", "30"), ("Resource", "GPU", "2"),
+        ("Processors", None, "4")]
 
 
 def test_runs_and_tasks() -> None:

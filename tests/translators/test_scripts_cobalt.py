@@ -111,7 +111,7 @@ def test_52_53_files() -> None:
 def test_55_values_with_signs() -> None:
     assert cobalt("#COBALT --env A=x\\:y\\=z:B=1\n") == ["--env A=x\\:y\\=z:B=1"]
     assert convert("#SBATCH --export=A=x:y,B='a b'\n", "slurm", "cobalt") == (
-        ["--env A=x\\:y"], [("dropped", "Variable")])
+        ["--env A=x\\:y"], [("approximated", "Variable")])        # the script exports it
     assert refused("#COBALT --env A\n")
 
 

@@ -98,7 +98,7 @@ def test_26_name_and_array() -> None:
     assert refused("#BSUB -J n[0-4]\n") and refused("#BSUB -J n[1-4\n")
     assert convert("#SBATCH -a 0-9:3%2 -J n\n", "slurm", "lsf") == (['-J "n[1-10:3]%2"'], [
         ("approximated", "Extension")])
-    assert convert("#SBATCH -J a[b]\n", "slurm", "lsf") == ([], [("dropped", "Name")])
+    assert convert("#SBATCH -J a[b]\n", "slurm", "lsf") == (["-J a_b_"], [("approximated", "Name")])
 
 
 def test_27_another_dash() -> None:
@@ -123,8 +123,12 @@ def test_31_32_times() -> None:
 
 def test_38_memory_without_a_unit() -> None:
     assert told("#BSUB -M 2000\n#BSUB -R rusage[mem=2000]\n") == [("site-dependent", "-R"), ("site-dependent", "-M")]
-    assert lsf("#BSUB -M 2000\n#BSUB -R rusage[mem=2000,lic=1]\n") == ['-R "rusage[mem=2000,lic=1]"', "-M 2000"]
-    assert convert("#BSUB -M 2000 -R rusage[mem=2000]\n", "lsf", "slurm")[0] == []
+    assert lsf("#BSUB -M 2000\n#BSUB -R rusage[mem=2000,lic=1]\n") == [
+        '-R "rusage[mem=2000]"', '-R "rusage[lic=1]"', "-M 2000"]
+    assert convert("#BSUB -M 2000 -R rusage[mem=2000]\n", "lsf", "slurm")[0] == ["--mem=2000M"]     # LSF's own units
+    assert convert("#BSUB -M 4096000\n", "lsf", "slurm")[0] == ["--mem-per-cpu=4000M"]
+    for text in ("-M 2000", '-R "rusage[mem=2000]"', '-R "rusage[mem=2000/task]"', '-R "rusage[mem=1.5]"'):
+        assert lsf(f"#BSUB {text}\n") == [text]         # as it was said: the site may have another unit
     assert convert("#BSUB -R rusage[mem=2000]\n", "lsf", "slurm", SITE)[0] == ["--mem=2000M"]
     assert convert("#BSUB -M 2GB -n 1\n", "lsf", "slurm")[0] == ["--ntasks=1", "--mem-per-cpu=2G"]
     assert lsf("#BSUB -M 2GB\n") == ["-M 2GB"] and lsf("#BSUB -M 2000\n", SITE) == ["-M 2000"]

@@ -189,6 +189,7 @@ def test_amounts(name: str, nodes: int, tasks: int, cpus: int, minutes: int) -> 
 
 
 @settings(max_examples=60)
+@example("sge", 1, 1, 10**15 + 1)
 @given(SLOTTED, st.integers(1, 50), st.integers(1, 64), st.integers(1, 2**50))
 def test_slots(name: str, nodes: int, tasks: int, size: int) -> None:
     """As many slots as tasks, and no less memory than was asked for; what changes is told."""

@@ -188,7 +188,7 @@ def test_53_joined_streams() -> None:
 
 def test_55_values_with_a_comma() -> None:
     made, told = convert("#SBATCH --export=ALL,A=1,B=\"'x,y'\"\n", "slurm", "sge")
-    assert made == ["-V", "-v A=1"] and told == [("dropped", "Variable")]
+    assert made == ["-V", "-v A=1"] and told == [("approximated", "Variable")]        # the script exports it
     assert sge('#$ -v A="x  y",B\n#$ -v A=2\n') == ["-v A=2,B"]
 
 
@@ -274,7 +274,8 @@ def test_groups_are_added_up_or_told() -> None:
 
 
 def test_names_that_qmaster_refuses_are_not_written() -> None:
-    assert convert("#SBATCH -J 1abc\n", "slurm", "sge") == ([], [("dropped", "Name")])
+    assert convert("#SBATCH -J 1abc\n", "slurm", "sge") == (["-N _1abc"], [("approximated", "Name")])
+    assert convert("#SBATCH -J 'my job'\n", "slurm", "sge") == (["-N my_job"], [("approximated", "Name")])
     assert convert("#SBATCH -C 'a' -w n1 -x n2 -L m:2\n", "slurm", "sge")[0] == ["-l a", "-l h=n1", "-l m=2"]
 
 

@@ -12,6 +12,7 @@ from sssjob.document.model import Document, Job
 from sssjob.errors import RejectedError
 from sssjob.findings import Findings, Policy
 from sssjob.translators import ReadContext, WriteContext, get
+from sssjob.translators.lint import lint
 from sssjob.translators.scripts.raw import shell_words
 
 SH = "#!/bin/sh\n"
@@ -136,6 +137,7 @@ def test_18_tasks_is_tasks_per_node() -> None:
 def test_19_abbreviations() -> None:
     assert options("slurm", "#SBATCH --nod=2\n") == ["refused"]
     assert options("slurm", "#SBATCH --job=x\n") == ["--job-name=x"]
+    assert options("slurm", "#SBATCH --cluster=foo\n") == ["--clusters=foo"]       # no abbreviation: sbatch has both
 
 
 def test_20_glued_values() -> None:
@@ -277,7 +279,7 @@ def test_53_joined_streams() -> None:
 
 
 def test_55_commas_in_variables() -> None:
-    assert header("pbspro", "#PBS -v A=\"'x,y'\",B=1\n", "slurm") == ["--export=\"A='x,y',B=1\""]
+    assert header("pbspro", "#PBS -v A=\"'x,y'\",B=1\n", "slurm") == ["--export=\"'A=x,y',B=1\""]
     assert options("slurm", "#SBATCH --export=ALL,A=\"'x,y'\"\n") == ["--export=\"ALL,A='x,y'\""]
 
 
@@ -460,7 +462,7 @@ def test_a_list_of_groups_is_one_option() -> None:
 
 
 def test_an_error_file_that_is_dropped_does_not_join_the_streams() -> None:
-    text = "#SBATCH -o a.out -e err.%N\n"
+    text = "#SBATCH -o a.out -e %N\n"
     assert options("slurm", text, "pbspro") == options("slurm", text, "torque") == ["-o a.out"]
     assert options("slurm", "#SBATCH -o a.out\n", "pbspro") == ["-j oe", "-o a.out"]
 
@@ -545,3 +547,76 @@ def test_the_mode_of_a_script_is_what_others_do_anyway() -> None:
     context = WriteContext(Findings("x"), policy=Policy.WARN)
     get("slurm").write(document, context)
     assert [f.severity for f in context.findings if "mode" in f.subject] == ["info"]
+
+
+@pytest.mark.parametrize(("said", "written"), [
+    (("BEGIN", "END"), ["--mail-type=BEGIN,END"]), (("NONE", "END"), ["--mail-type=END"]),
+    (("END", "NONE"), ["--mail-type=END"]), (("NONE",), ["--mail-type=NONE"]),
+    (("END,FAIL", "FAIL"), ["--mail-type=END,FAIL"])])
+def test_mail_types_add_up(said: tuple[str, ...], written: list[str]) -> None:
+    """As sbatch 22.05.8 reads them (seen); lint does not call the first one lost."""
+    text = "".join(f"#SBATCH --mail-type={words}\n" for words in said)
+    assert options("slurm", text) == written
+    assert "SSS524" not in {finding.rule for finding in lint("slurm", (SH + text).encode())}
+
+
+def test_memory_of_the_whole_job_goes_into_the_chunks() -> None:
+    """qsub of PBS Pro takes none beside select; lint says so, and a script that has it is refused."""
+    assert header("torque", "#PBS -l nodes=2:ppn=20\n#PBS -l mem=124GB\n", "pbspro") == [
+        "-l select=2:ncpus=20:mpiprocs=20:mem=62gb", "-l place=scatter"]
+    assert header("torque", "#PBS -l nodes=1:ppn=20+2:ppn=3\n#PBS -l mem=96gb\n", "pbspro") == [
+        "-l select=1:ncpus=20:mpiprocs=20:mem=32gb+2:ncpus=3:mpiprocs=3:mem=32gb", "-l place=scatter"]
+    text = "#PBS -l select=2:ncpus=20\n#PBS -l mem=100gb\n"
+    assert options("pbspro", text) == ["refused"]
+    assert [f.rule for f in lint("pbspro", (SH + text).encode()) if f.severity == "error"] == ["SSS505"]
+
+
+def test_gpus_of_the_whole_job() -> None:
+    """The old form of PBS Pro, one amount of each resource (SCRIPTS-38)."""
+    text = "#PBS -l ncpus=4\n#PBS -l mem=20gb\n#PBS -l ngpus=2\n"
+    assert header("pbspro", text) == ["-l ncpus=4", "-l mem=20gb", "-l ngpus=2"]
+    assert "--gpus=2" in header("pbspro", text, "slurm")
+
+
+def test_threads_of_a_chunk() -> None:
+    """Jobs of PBS Pro have OMP_NUM_THREADS from ompthreads (SCRIPTS-6); a script that sets it itself is left alone."""
+    text = "#PBS -l select=1:ncpus=4:ompthreads=4\n{}./a\n"
+    assert text_of("pbspro", text.format(""), "slurm")[-2:] == ["export OMP_NUM_THREADS=4", "./a"]
+    assert text_of("pbspro", text.format("export OMP_NUM_THREADS=2\n"), "slurm")[-2:] == [
+        "export OMP_NUM_THREADS=2", "./a"]
+    assert header("pbspro", text.format("")) == ["-l select=1:ncpus=4:ompthreads=4"]
+
+
+def test_a_folder_of_the_job_s_own() -> None:
+    """Grid Engine and PBS Pro make one and remove it (SCRIPTS-6, SCRIPTS-54); Slurm's jobs share theirs with others."""
+    body = text_of("pbspro", "cp -r $TMPDIR/* .\nrm -rf $TMPDIR/*\n", "slurm")
+    assert body[1:] == ["# >>> sssjob shim: pbspro on slurm, fe7fab82", 'export TMPDIR="$(mktemp -d)"',
+                        "trap 'rm -rf \"$TMPDIR\"' 0", "# <<< sssjob shim", "cp -r $TMPDIR/* .", "rm -rf $TMPDIR/*"]
+    assert text_of("pbspro", "cp -r $TMPDIR/* .\n", "torque")[1:] == ["cp -r $TMPDIR/* ."]
+    assert text_of("slurm", "cp -r $TMPDIR/* .\n", "sge")[-1] == "cp -r $TMPDIR/* ."
+
+
+def test_a_piece_of_a_file_name_that_the_target_lacks() -> None:
+    """The rest of the name is written (SCRIPTS-19), unless the files of several jobs would then be one."""
+    text = "#SBATCH -J a\n#SBATCH -o %x.o%j.%N -e err/%u\n"
+    assert options("slurm", text, "pbspro")[1:] == ['-o "a.o^jobid^"', "-e err/"]
+    assert [kind for kind, subject, *_ in told("slurm", text, "pbspro") if subject == "OutputFile"] == [
+        "approximated", "dropped"]
+    assert options("slurm", "#SBATCH -o a.%a\n#SBATCH -a 1-3\n", "cobalt") == options(
+        "slurm", "#SBATCH -a 1-3\n", "cobalt")
+
+
+def test_a_script_without_a_first_line() -> None:
+    """It stays without one for its own manager; for another one the shell is that of -S, or it is told (SCRIPTS-36)."""
+    def lines(text: str, source: str, to: str) -> tuple[list[str], list[str]]:
+        document = get(source).read(text.encode(), ReadContext("job", Findings("job")))
+        findings = Findings("job")
+        return get(to).write(document, WriteContext(findings)).splitlines(), [
+            f.rule for f in findings if f.subject == "Shell"]
+
+    text = "#PBS -N a\n#PBS -S /bin/bash\nsource ~/x.sh\n"
+    assert lines(text, "pbspro", "pbspro") == (text.splitlines(), [])
+    assert lines(text, "pbspro", "slurm")[0][0] == "#!/bin/bash"
+    assert lines("#$ -N a\nls\n", "sge", "sge") == (["#$ -N a", "ls"], [])
+    told = lines("#PBS -N a\nls\n", "torque", "slurm")
+    assert (told[0][0], told[1]) == ("#!/bin/sh", ["SSS528"])

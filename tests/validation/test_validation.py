@@ -6,6 +6,8 @@ import time
 
 import pytest
 
+from sssjob import validation
+from sssjob.document import failures, sweeps
 from sssjob.document.model import Delivered, Document, File, Job, JobGroup, Requested, new_property
 from sssjob.findings import Findings
 from sssjob.validation import check
@@ -270,3 +272,8 @@ def test_an_expression_with_too_many_ways_is_not_judged() -> None:
     pair = '<Processors group="1">{}</Processors><Processors conj="Or" group="-1">{}</Processors>'
     pairs = "".join(pair.format(2 * n, 2 * n + 1) for n in range(40))
     assert [r for r, _ in found(job(f"<Requested>{pairs}</Requested>"))] in ([], ["SSS423"])
+
+
+def test_extensions_that_are_looked_at_are_those_that_have_a_grammar() -> None:
+    """They are named beside the checks, so that a document without them loads no grammar."""
+    assert {*failures.NAMES, sweeps.NAME} == validation._LOOKED_AT

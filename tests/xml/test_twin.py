@@ -15,10 +15,11 @@ from sssjob.limits import LIMITS
 from sssjob.xml.reader import read_document
 from sssjob.xml.twin import from_json, to_json
 from sssjob.xml.writer import write_document
-from tests.strategies import documents
+from tests.strategies import documents, examples
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@settings(max_examples=examples(75), deadline=None,
+          suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 @given(documents())
 def test_read_of_write_is_the_same(document: Document) -> None:
     text = to_json(document)

@@ -15,7 +15,7 @@ from sssjob.request import parse
 from sssjob.xml.profiles import PROFILES
 from sssjob.xml.reader import read_document
 from sssjob.xml.writer import write_document
-from tests.strategies import documents
+from tests.strategies import documents, examples
 
 SPEC = Path(__file__).parents[1] / "fixtures" / "spec-3.1.0"
 
@@ -104,7 +104,7 @@ def carried(file: File) -> bytes | str:
         return file.text
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(75), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(documents())
 def test_what_is_written_reads_back(document: Document) -> None:
     findings = Findings()

@@ -18,8 +18,9 @@ from sssjob.limits import LIMITS, Limits
 from sssjob.lrm.variables import Facts, Given
 from sssjob.translators.bodies import Mode, shim
 from sssjob.translators.bodies.commands import Edit, act_of, hosts_asked, replaced, same_command
-from sssjob.translators.bodies.shell import SHELLS, Shell, Use
-from sssjob.translators.bodies.values import FILES, given
+from sssjob.translators.bodies.interpreters import SHELLS
+from sssjob.translators.bodies.shell import Shell, Use
+from sssjob.translators.bodies.values import MADE, given
 
 if TYPE_CHECKING:
     from sssjob.translators.bodies.functions import Functions
@@ -109,6 +110,12 @@ def pattern(facts: Facts) -> re.Pattern[bytes]:
     return re.compile(rf"(?<!\w)(?:{'|'.join(names)})(?!\w)".encode(), re.ASCII)
 
 
+#: An exit with a code, at the beginning of a command.
+_EXIT: Final = re.compile(rb"(?<!\w)exit (\d{1,3})(?=[\s;&|)}]|\Z)")
+#: What it is where it is, or may be, run.
+_RUN: Final = ("command", "unknown")
+
+
 class _Work:
     """One body: its uses, and what is made of them."""
 
@@ -130,6 +137,11 @@ class _Work:
     def known(self) -> Mapping[str, str]:
         """What the job asks for."""
         return self.body.asked()
+
+    @cached_property
+    def shell(self) -> Shell:
+        """The body by the grammar of the shell, which is parsed once."""
+        return Shell(self.data, self.limits)
 
     @cached_property
     def functions(self) -> Functions:
@@ -161,13 +173,14 @@ class _Work:
             self._tell(UNREAD, "script", f"the script is kept and not looked at: it is longer than "
                        f"{self.limits.script_bytes} bytes", *self.place(0))
             return
+        self._codes(source)
         if not source.in_text(self.text):
             return
         names = pattern(source)
         if self.body.interpreter not in SHELLS:
             self._foreign(source, names)
             return
-        shell = Shell(self.data, self.limits)
+        shell = self.shell
         uses: list[Use] = []
         for use in shell.uses(names):
             if len(uses) == self.limits.shell_uses:
@@ -205,6 +218,20 @@ class _Work:
                 unseen = True
                 self._tell(UNREAD, "script", f"commands of {source.title} are kept and not looked at: {shell.why}",
                            *self.place(use.start))
+
+    def _codes(self, source: Facts) -> None:
+        """Exit codes that mean more to one of the two."""
+        codes = {**self.target.codes, **source.codes}
+        if source.codes == self.target.codes or "exit" not in self.text or self.body.interpreter not in SHELLS:
+            return
+        seen: set[str] = set()
+        for hit in _EXIT.finditer(self.data):
+            code = hit[1].decode()
+            if code in codes and code not in seen and self.shell.use(hit.start(1) - 5, hit.start(1) - 1).kind in _RUN:
+                seen.add(code)
+                owner, other = (source, self.target) if code in source.codes else (self.target, source)
+                self.tell(LEFT_COMMAND, Use(f"exit {code}", "text", *hit.span()), f"exit {code} {codes[code]} under "
+                          f"{owner.title} and not under {other.title}; the line is kept")
 
     def _foreign(self, source: Facts, names: re.Pattern[bytes]) -> None:
         """A body in another language: names that tell whose they are, found as text."""
@@ -275,8 +302,9 @@ class _Work:
 
     def _define(self, use: Use, source: Facts, value: Given) -> None:
         meaning = source.variables.get(use.name, "")
-        if meaning in FILES and not value.name:
-            made = shim.file_definition(use.name, value, b"trap" not in self.data)
+        if meaning in MADE and not value.name:
+            define = shim.folder_definition if meaning == "scratch" else shim.file_definition
+            made = define(use.name, value, b"trap" not in self.data)
         else:
             made = shim.definition(use.name, value, source.absent.get(use.name, ""))
         self.lines[use.name] = made
@@ -403,7 +431,7 @@ def _fixed(use: Use, source: Facts, value: Given, known: Mapping[str, str]) -> s
         return "this part of the script does not parse"
     if use.kind in ("odd", "command"):
         return "it is not a plain expansion (--body shim defines it)"
-    if value.top or "\n" in value.text or (meaning in FILES and not value.name):
+    if value.top or "\n" in value.text or (meaning in MADE and not value.name):
         return "the target gives it only at the top of the script (--body shim)"
     array = meaning.startswith("array_") and "array" in known
     if (value.none or source.absent.get(use.name, "") != value.none) and not array:

@@ -18,15 +18,13 @@ from sssjob.limits import Limits
 if TYPE_CHECKING:
     from tree_sitter import Node, Parser
 
-__all__ = ["SHELLS", "WRAPPERS", "Kind", "Shell", "Use", "Word", "interpreter"]
+__all__ = ["WRAPPERS", "Kind", "Shell", "Use", "Word"]
 
 _PIECE: Final = 1 << 16
 #: Bytes that take no time to speak of, whatever they are: no clock is asked.
 _SMALL: Final = 2048
 #: Nodes around a name; real scripts have less than 50.
 _DEPTH: Final = 400
-#: Interpreters whose scripts this grammar reads.
-SHELLS: Final = ("sh", "bash", "dash", "ash", "ksh", "ksh93", "mksh", "zsh")
 #: Words that may stand before a command and change nothing about it.
 WRAPPERS: Final = (b"time", b"exec", b"nohup", b"command", b"env", b"nice", b"timeout", b"stdbuf")
 #: simple: $X; braced: ${X}; operated: ${X:-a}; arithmetic: X in $((X)); assigned: X=; text: quoted, or a bare word;
@@ -58,17 +56,6 @@ class Use:
     words: tuple[Word, ...] = ()
     long: bool = False
     before: tuple[bytes, ...] = ()
-
-
-def interpreter(first: str) -> str:
-    """The program of a ``#!`` line without its folder (``bash``), past ``env``; ``sh`` where there is none."""
-    if not first.startswith("#!"):
-        return "sh"
-    words = [w for w in first[2:].split() if "=" not in w]
-    names = [w.rpartition("/")[2] for w in words]
-    if names[:1] == ["env"]:
-        names = [n for n in names[1:] if not n.startswith("-")]
-    return names[0] if names else "sh"
 
 
 @cache
@@ -134,8 +121,8 @@ class Shell:
         if self.root is None:
             return Use(name, "comment" if self._commented(start) else "text", start, end)
         path = self._path(self.root, start, end)
-        return Use(name, "unknown", start, end) if path is None else _classified(name, path, start, end,
-                                                                                 self.limits.shell_words)
+        return Use(name, "unknown", start, end) if path is None else _classified(
+            name, path, self.data, start, end, self.limits.shell_words)
 
     def quoted(self, at: int) -> bool:
         """Whether a place is text of a here-document or of a string, and no line of this script."""
@@ -153,7 +140,7 @@ class Shell:
         return False
 
     def _path(self, root: Node, start: int, end: int) -> list[Node] | None:
-        """The nodes around a place, the innermost first, four at most; None where it does not parse or nests too deep.
+        """The nodes around a place, the innermost first, eight at most; None where it does not parse or nests too deep.
 
         From the root inward: a node looks for its parent from the root each time it is asked.
         """
@@ -170,21 +157,84 @@ class Shell:
                 break
         else:
             return None
-        return around[:-5:-1]
+        return around[:-9:-1]
 
 
-def _classified(name: str, path: list[Node], start: int, end: int, most: int) -> Use:
+def _classified(name: str, path: list[Node], data: bytes, start: int, end: int, most: int) -> Use:
     node = path[0]
     if node.type == "comment":
         return Use(name, "comment", start, end)
+    here = _here(path, data, start)
+    if here == "dead" or (node.type in _RAW and here != "live"):
+        return _held(name, path, start, end) or Use(name, "text", start, end)
     if node.type == "variable_name" and (node.start_byte, node.end_byte) == (start, end):
-        return _variable(name, node, path[1])
+        return _variable(name, node, path[1], data)
     if node.type in ("command", "variable_assignment", "concatenation", "string") and not name.isidentifier():
         return Use(name, "odd", start, end, (start, end))
+    if _is_counted(path, data, start) and not _SETS.match(data[start:start + _BACK]):
+        return Use(name, "arithmetic", start, end, (start, end))
     if node.type == "word" and node.end_byte == end:
         used = _command(name, path, start, most)
-        return used if used.kind == "command" else _held(name, path, start, end) or used
-    return _held(name, path, start, end) or Use(name, "text", start, end)
+        if used.kind == "command":
+            return used
+    return _held(name, path, start, end) or _in_text(name, path, data, start, end)
+
+
+#: Nodes in which the shell expands nothing.
+_RAW: Final = ("raw_string", "ansi_c_string")
+#: What stands right before a name: backslashes, of which each second one is text, dollars, of which each second one
+#: makes the number of the process of the one before it, and perhaps a brace.
+_OPENED: Final = re.compile(rb"(\\*)(\$+)(\{?)\Z")
+_OPERATORS: Final = b":-=+?%#/^,@"
+_BACK: Final = 256      # bytes before a name that are looked at for what they make of it
+
+
+def _in_text(name: str, path: list[Node], data: bytes, start: int, end: int) -> Use:
+    """A name in what the grammar takes for text: it does not see every expansion in words such as ``$A/$B.txt``, nor
+    arithmetic in here-documents. Source: bash(1), Parameter Expansion, Arithmetic Expansion and Here Documents."""
+    sign = _opens(data, start)
+    if sign == b"$":
+        return Use(name, "simple", start, end, (start - 1, end))
+    if sign and (close := data.find(b"}", end)) >= 0:
+        kind: Kind = "braced" if close == end else "operated" if data[end] in _OPERATORS else "odd"
+        return Use(name, kind, start, end, (start - 2, close + 1))
+    return Use(name, "odd" if path[1].type == "subscript" else "text", start, end, (start, end))
+
+
+def _opens(data: bytes, start: int) -> bytes:
+    """The ``$`` or ``${`` with which an expansion of the name at a place begins; nothing where it is text."""
+    before = _OPENED.search(data, max(0, start - _BACK), start)
+    if before is None or (len(before[2]) - len(before[1]) % 2) % 2 == 0:
+        return b""
+    return b"$" + before[3]
+
+
+#: Arithmetic that is still open.
+_COUNTS: Final = re.compile(rb"(?<!\\)(?:\\\\)*\$\(\((?:(?!\)\)).)*\Z", re.DOTALL)
+
+
+def _is_counted(path: list[Node], data: bytes, start: int) -> bool:
+    """Whether a word or text is arithmetic, where the grammar does not say so: what ``let`` is given, and in
+    here-documents, of which it makes text or a subshell."""
+    node = path[0]
+    if node.type.startswith("heredoc"):
+        return _COUNTS.search(data, max(node.start_byte, start - _BACK), start) is not None
+    if node.type != "word":
+        return False
+    around = next((n for n in path if n.type in ("command", "subshell")), None)
+    return (around is not None and (around.text or b"").startswith(b"let ")) or any(
+        n.type == "subshell" and data[n.start_byte - 2:n.start_byte] == b"$(" for n in path)
+
+
+def _here(path: list[Node], data: bytes, start: int) -> str:
+    """Whether a place is in a here-document: live, dead, where nothing is expanded because its delimiter is quoted, or
+    nothing. The grammar may take the first words of one for words of the line before."""
+    for node in path:
+        if node.type == "heredoc_redirect":
+            begins = next((child for child in node.children if child.type == "heredoc_start"), None)
+            if begins is not None and 0 <= data.find(b"\n", begins.end_byte) < start:
+                return "dead" if re.search(rb"[\"'\\]", begins.text or b"") else "live"
+    return ""
 
 
 _PARTS: Final = re.compile(rb"\S+")
@@ -214,14 +264,15 @@ _STEPS: Final = (b"++", b"--")
 _SETS: Final = re.compile(rb"\A\w+\s*(?:[-+*/%&|^]|<<|>>)?=(?!=)")
 
 
-def _variable(name: str, node: Node, above: Node) -> Use:
+def _variable(name: str, node: Node, above: Node, data: bytes) -> Use:
     """A name of a variable. The grammar may count blanks before an expansion to it; they are left out."""
     start, end = node.start_byte, node.end_byte
     text, before = above.text or b"", start - above.start_byte
     if above.type == "simple_expansion" and text[:before].endswith(b"$"):
-        return Use(name, "simple", start, end, (start - 1, end))
+        kind: Kind = "simple" if _opens(data, start) else "text"
+        return Use(name, kind, start, end, (start - 1, end))
     if above.type == "expansion" and text[:before].endswith(b"${"):
-        kind: Kind = "braced" if above.end_byte - end == 1 else "operated"
+        kind = "braced" if above.end_byte - end == 1 else "operated"
         return Use(name, kind, start, end, (start - 2, above.end_byte))
     if above.type in ("variable_assignment", "for_statement", "select_statement"):
         return Use(name, "assigned", start, end, (start, end))

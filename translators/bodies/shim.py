@@ -15,7 +15,7 @@ from typing import Final
 
 from sssjob.lrm.variables import Given
 
-__all__ = ["Shim", "definition", "file_definition", "found", "marked"]
+__all__ = ["Shim", "definition", "file_definition", "folder_definition", "found", "marked"]
 
 _BEGIN: Final = "# >>> sssjob shim: "
 _END: Final = "# <<< sssjob shim\n"
@@ -79,3 +79,11 @@ def file_definition(name: str, value: Given, clean: bool) -> list[str]:
     if clean:
         made.append(f"    trap 'rm -f \"${name}\"' 0")
     return [*made, "fi"]
+
+
+def folder_definition(name: str, value: Given, clean: bool) -> list[str]:
+    """The lines that make a folder and export its name. clean: it is removed when the job ends."""
+    made = [f'export {name}="{value.text}"']
+    if clean:
+        made.append(f"trap 'rm -rf \"${name}\"' 0")
+    return made

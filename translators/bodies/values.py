@@ -11,7 +11,7 @@ from typing import Final
 
 from sssjob.lrm.variables import Facts, Given
 
-__all__ = ["FILES", "given"]
+__all__ = ["FILES", "MADE", "given"]
 
 _COUNT: Final = "$({} | wc -l)"
 #: Meaning -> text made of the lines of hosts or slots; POSIX tools only.
@@ -31,10 +31,12 @@ FILES: Final = {
     "slot_file": ("slots", ""),
     "pe_file": ("slots", " | " + _TALLY + "print order[i], n[order[i]], \"UNDEFINED\", \"UNDEFINED\" }'"),
 }
+#: Meanings that the script has to make itself where the target does not.
+MADE: Final = frozenset((*FILES, "scratch"))
 #: What any machine tells.
 _ANYWHERE: Final = {"home": Given("${HOME}", "HOME"), "user": Given("$(id -un)"), "uid": Given("$(id -u)"),
                     "host": Given("$(hostname -s)"),
-                    "scratch": Given("${TMPDIR:-/tmp}", close="it is the job's own only where the site makes one"),
+                    "scratch": Given("$(mktemp -d)", close="it is made by the script"),
                     "gpu_list": Given("${CUDA_VISIBLE_DEVICES}", "CUDA_VISIBLE_DEVICES",
                                       close="it names devices as CUDA does")}
 _FROM_ZERO: Final = re.compile(r"0-\d+(?:%\d+)?", re.ASCII)
@@ -69,6 +71,9 @@ def given(meaning: str, source: Facts, target: Facts, known: Mapping[str, str]) 
     if found is None and meaning in known:
         return Given(known[meaning], close="" if meaning in source.asked or meaning.startswith("array_") else
                      "it is what the job asks for")
+    if found is not None and meaning == "tasks" and meaning in target.asked and meaning not in source.asked \
+            and not known.keys() & {"tasks", "processors"}:     # the source says one, or one for each node
+        return Given(f"${{{found.name}:-{known['nodes'] if known.get('nodes', '').isdecimal() else 1}}}")
     return None if found is None else _doubtful(found, meaning, source, target, known)
 
 

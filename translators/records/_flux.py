@@ -7,13 +7,13 @@ from decimal import ROUND_HALF_UP, Decimal
 from typing import Any, Final
 
 from sssjob.findings import escape
+from sssjob.lrm.flux import EXCEPTIONS, STATES
 from sssjob.lrm.idset import ranges
+from sssjob.lrm.states import Stage
 from sssjob.translators.records.base import Rejected, number
 
 __all__ = ["gpus_of", "held", "message", "number_of", "text_of", "whole"]
 
-#: Result -> reason. Source: flux-jobs(1), RESULTS.
-_REASONS: Final = {"CANCELED": "cancel", "TIMEOUT": "timeout", "FAILED": "failed"}
 _RANKS: Final = re.compile(r"rank(\d+|\[[\d,-]+\])/(\S+)", re.ASCII)
 _IDS: Final = re.compile(r"([a-z]+)(\d+|\[[\d,-]+\])", re.ASCII)
 _SUMMARY: Final = 100_000       # characters of a summary that are looked at
@@ -45,9 +45,10 @@ def whole(value: Decimal) -> int:
 
 def message(result: str, kind: str, note: str, code: int | None, ran: bool) -> str:
     """StatusMessage of a job that did not complete: the reason, then the exception's type and note, else its code."""
-    if result not in _REASONS:
+    state = STATES.get(result)
+    if state is None or state.stage not in (Stage.FAILED, Stage.CANCELED):
         return ""
-    why = "launch" if result == "FAILED" and not ran else _REASONS[result]
+    why = state.cause or EXCEPTIONS.get(kind) or ("failed" if ran else "launch")
     said = ": ".join(filter(None, (kind, note))) or (f"returncode {code}" if code is not None else result.lower())
     return f"{why}: {escape(said, 500)}"
 

@@ -8,11 +8,13 @@ import codecs
 import json
 import re
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any, BinaryIO, Final, NoReturn
 
 from sssjob.document.model import Job
 from sssjob.translators.records._lines import lines
-from sssjob.translators.records.base import UNFORESEEN, Reading, Record, Rejected, unforeseen
+from sssjob.translators.records._packed import PackedError, unpacked
+from sssjob.translators.records.base import Reading, Record, Rejected
 
 __all__ = ["Begun", "escaped", "members", "taken", "values"]
 
@@ -40,6 +42,7 @@ class _Window:
         self._lines, self._tell = lines(file, most), tell
         self._decoder = json.JSONDecoder(parse_constant=_no_number)
         self.text, self.at, self.line, self.most = "", 0, 1, most
+        self._counted = 0       # the place in the text up to which ``line`` has counted line ends
         self.ended = False
 
     def more(self) -> bool:
@@ -49,7 +52,7 @@ class _Window:
         kept = self.text[self.at:]
         if len(kept) > self.most:
             raise Rejected("too-long", f"one value is longer than {self.most} characters")
-        self.line += self.text.count("\n", 0, self.at)
+        self.number()
         pieces, length = [kept], 0
         for line in self._lines:
             if line.long:
@@ -62,12 +65,14 @@ class _Window:
                 break
         else:
             self.ended = True
-        self.text, self.at = "".join(pieces), 0
+        self.text, self.at, self._counted = "".join(pieces), 0, 0
         return length > 0
 
     def number(self) -> int:
-        """The line where reading stands."""
-        return self.line + self.text.count("\n", 0, self.at)
+        """The line where reading stands. Each character is counted once, for a document may be one long line."""
+        self.line += self.text.count("\n", self._counted, self.at)
+        self._counted = self.at
+        return self.line
 
     def peek(self) -> str:
         """The next character that is no white space; empty at the end."""
@@ -143,19 +148,13 @@ def values(file: BinaryIO, most: int, tell: _Tell) -> Iterator[tuple[int, Any]]:
 
 def taken(reading: Reading, found: Iterator[tuple[int, Any]], record: Callable[[Any, int], Record]) -> Iterator[Job]:
     """The jobs of (line, value), each value a record of the reading; what breaks the document itself ends it."""
+    def one(value: Any, at: int) -> tuple[Job]:
+        return (reading.given(record(value, at)),)
+
     at = 1
     try:
         for at, value in found:
-            reading.counts.read += 1
-            try:
-                job = reading.given(record(value, at))
-                reading.counts.given += 1
-            except Rejected as why:
-                reading.reject(at, why.reason, str(why))
-            except UNFORESEEN as error:
-                reading.reject(at, "unread", unforeseen(error))
-            else:
-                yield job
+            yield from reading.accepted(at, partial(one, value, at))
     except Rejected as why:
         reading.counts.read += 1
         reading.reject(at, why.reason, str(why))
@@ -165,10 +164,14 @@ class Begun:
     """A stream whose beginning has been looked at: ``first`` is its first byte that is no white space, or nothing."""
 
     def __init__(self, file: BinaryIO) -> None:
-        self._file = file
-        self._head = file.read(_NEAR)
-        while self._head.isspace() and len(self._head) < _PIECE and (more := file.read(_NEAR)):
-            self._head += more
+        self._file = file = unpacked(file)
+        self._head, self._damaged = b"", ""
+        try:
+            self._head = file.read(_NEAR)
+            while self._head.isspace() and len(self._head) < _PIECE and (more := file.read(_NEAR)):
+                self._head += more
+        except PackedError as error:        # whoever reads on has to know
+            self._damaged = str(error)
         head = self._head
         if head[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
             head = head.decode("utf-16", "ignore").encode()
@@ -176,5 +179,7 @@ class Begun:
 
     def read(self, size: int = -1) -> bytes:
         """As of a file."""
+        if self._damaged:
+            raise PackedError(self._damaged)
         head, self._head = self._head, b""
         return head or self._file.read(size)

@@ -7,16 +7,17 @@ is refused here but a line that is too long.
 from __future__ import annotations
 
 import codecs
+import io
 import re
 from collections.abc import Callable, Iterable, Iterator
 from typing import BinaryIO, Final, NamedTuple
 
+from sssjob.translators.records._packed import LONGEST, PackedError, Pieces, packing, unpacked
 from sssjob.translators.records._values import Rejected
 
 __all__ = ["UNFIT", "Line", "lines", "numbered", "pieces"]
 
 _PIECE: Final = 1 << 20
-_GZIP: Final = b"\x1f\x8b"
 _UTF16: Final = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 _PLAIN: Final = bytes((9, 10, *range(32, 127)))
 UNFIT: Final = re.compile("[\x00-\x08\x0a-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
@@ -70,14 +71,31 @@ def _decoded(raw: bytes) -> tuple[str, str]:
 
 
 def pieces(file: BinaryIO) -> Iterator[bytes]:
-    """The bytes as they come, without a byte order mark; UTF-16 as UTF-8. Rejected: type, where they are
-    compressed."""
+    """The bytes as they come, unpacked where they are compressed, without a byte order mark; UTF-16 as UTF-8.
+    Rejected: packed."""
+    try:
+        yield from _plain(file)
+    except PackedError as error:
+        raise Rejected("packed", str(error), 1) from None
+
+
+def _again(first: bytes, read: Callable[[int], bytes]) -> Iterator[bytes]:
+    while first:
+        yield first
+        first = read(_PIECE)
+
+
+def _plain(file: BinaryIO) -> Iterator[bytes]:
     read: Callable[[int], bytes] = getattr(file, "read1", file.read)
     first = read(_PIECE)
-    while 0 < len(first) < 3 and (more := read(_PIECE)):
+    while 0 < len(first) < LONGEST and (more := read(_PIECE)):
         first += more
-    if first[:2] == _GZIP:
-        raise Rejected("type", "the input is compressed (gzip); unpack it first", 1)
+    if packing(first) is not None:
+        file = unpacked(io.BufferedReader(Pieces(_again(first, read)), _PIECE))
+        read = file.read
+        first = read(_PIECE)
+        while 0 < len(first) < LONGEST and (more := read(_PIECE)):
+            first += more
     if first[:2] not in _UTF16:
         piece = first.removeprefix(codecs.BOM_UTF8)
         while piece or first:

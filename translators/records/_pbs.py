@@ -19,7 +19,7 @@ from sssjob.translators.records._record import leaf, node, recall
 from sssjob.translators.records._values import amount, count, micros, rounded
 
 __all__ = [
-    "HELD", "LIMITS", "WHO", "Chunks", "Facts", "Form", "Said", "Texts", "array_of", "attributes",
+    "HELD", "LIMITS", "READ", "WHO", "Chunks", "Facts", "Form", "Said", "Texts", "array_of", "attributes",
     "form_of", "node_of", "nodes_spec", "requested", "section", "vnodes",
 ]
 
@@ -37,10 +37,15 @@ _ENDED: Final = ("Exit_status", "run_count", "exec_vnode")
 HELD: Final = (
     "exec_vnode", "exec_host", "Resource_List.ncpus", "Resource_List.nodes", "Resource_List.nodect",
     "resources_used.ncpus", "total_execution_slots", "unique_node_count", "Resource_List.ngpus", "Resource_List.gpus",
-    "Resource_List.walltime", "Resource_List.mem", "Resource_List.select", "Resource_List.place",
-    *(f"Resource_List.{name}" for name in LIMITS))
+    "Resource_List.gpu", "Resource_List.neednodes", "Resource_List.walltime", "Resource_List.mem",
+    "Resource_List.select", "Resource_List.place", *(f"Resource_List.{name}" for name in LIMITS))
 _USED: Final = ("resources_used.cput", "resources_used.walltime", "resources_used.mem", "resources_used.vmem",
                 "resources_used.energy_used", "resources_used.cpupercent", "session")
+#: What says again what others say, or nothing of the job.
+_BESIDE: Final = ("Resource_List.mpiprocs", "Resource_List.ompthreads", "alt_id", "accounting_id", "requestor",
+                  "array_indices", "pcap_accelerator", "pcap_node")
+#: The attributes that become part of a job; all others are told.
+READ: Final = frozenset((*WHO, *_WHEN, *_ENDED, *HELD, *_USED, *_BESIDE))
 Texts = tuple[str, ...]
 #: Of each section its texts or, of who and held, the runs of a form.
 Said = tuple[Any, Any, Any, Any, Any]
@@ -54,10 +59,11 @@ class Form:
     All other values are cut from every line.
     """
 
-    __slots__ = ("_sections", "keys", "kind", "match")
+    __slots__ = ("_sections", "keys", "kind", "match", "unread")
 
     def __init__(self, kind: str, named: dict[str, str], quoted: Collection[str]) -> None:
         self.kind, self.keys = kind, frozenset(named)
+        self.unread = self.keys - READ
         place = {name: i for i, name in enumerate(named)}
         runs = [_runs(place, section) for section in (WHO, HELD)]
         wanted = {place[name] for section in (_WHEN, _ENDED, _USED) for name in section if name in place}

@@ -12,7 +12,6 @@ from sssjob.document.units import from_bytes, to_bytes
 from sssjob.lrm.slurm import HELD, state_of
 from sssjob.lrm.slurm import gpus as gpus_among
 from sssjob.lrm.slurm import tres as split
-from sssjob.lrm.states import Stage
 from sssjob.translators.records._values import state_word
 from sssjob.translators.records.base import Record, amount, count, leaf, thousands
 
@@ -22,7 +21,7 @@ def ending(native: str, reason: str, signal: int | None) -> tuple[str, str, str 
     """(State, StatusMessage, Hold, whether the word is known) of ``CANCELLED by 1001``, ``PENDING`` ..."""
     known = state_of(native)
     state = state_word(known)
-    why = "" if known is None else "cancel" if known.stage is Stage.CANCELED else known.reason or ""
+    why = "" if known is None else known.cause
     if known is not None and known.word == "FAILED" and signal is not None:
         why = "signal"
     waits = known is not None and known.word == "PENDING"

@@ -12,11 +12,12 @@ from typing import Final
 from sssjob.findings import escape
 from sssjob.lrm.clocks import microseconds
 from sssjob.lrm.sizes import POWERS, unit
+from sssjob.lrm.slurm import UNSET
 from sssjob.lrm.states import NativeState, Stage
 from sssjob.translators.records._again import Once
 
 __all__ = [
-    "BYTES", "EPOCHS", "FLOAT", "LATEST", "REASONS", "UNSET", "Rejected", "amount", "count", "micros", "moment",
+    "BYTES", "EPOCHS", "FLOAT", "LATEST", "REASONS", "Rejected", "amount", "count", "cpu_of", "micros", "moment",
     "number", "rounded", "seconds", "sixths", "state_word", "thousands", "words",
 ]
 
@@ -28,6 +29,7 @@ REASONS: Final[dict[str, str]] = {
     "json": "not the JSON that it should be",
     "no-job": "a record of something that is no job",
     "number": "a number that is none",
+    "packed": "compressed data that are damaged or cut",
     "part": "told already by another record of its job",
     "orphan": "part of a job whose own record is not here",
     "summary": "a sum over many jobs, no job",
@@ -40,8 +42,6 @@ REASONS: Final[dict[str, str]] = {
     "zone": "a time without zone, and no zone was named",
 }
 
-#: What a counter holds that was never set (Slurm's NO_VAL and INFINITE, -1 without sign).
-UNSET: Final = frozenset({2**32 - 2, 2**32 - 1, 2**64 - 2, 2**64 - 1})
 LATEST: Final = 253_402_300_800        # the year 10000
 EPOCHS: Final = 2**32 - 2              # times below are seconds, of whatever was set
 
@@ -54,8 +54,10 @@ class Rejected(Exception):
         self.reason, self.line = reason, line
 
 
+_NEVER_SET: Final = frozenset(str(n) for n in UNSET if n >= 2**63)
 _AMOUNT: Final = re.compile(r"(\d{1,24}(?:\.\d{0,12})?)\s*([A-Za-z]{0,3})", re.ASCII)
 _SHORT: Final = 18              # characters of a number that needs no thought
+_HALF: Final = Decimal("0.5")
 _PLACES: Final = 12             # digits of a duration after the point
 _LETTERS: Final = "kKmMgGtTpPeEbBiI"
 FLOAT: Final = re.compile(r"-?\d{1,18}(?:\.\d{0,18})?(?:[eE][+-]?\d{1,2})?", re.ASCII)
@@ -130,6 +132,15 @@ def rounded(us: int | None) -> int | None:
     return None if us is None else (us + 500_000) // 1_000_000
 
 
+def cpu_of(user: str, system: str) -> int | None:
+    """Whole seconds, half up, of the time in user and in system mode; None where neither is there. Rejected: number."""
+    one, other = sixths(user), sixths(system)
+    if one is not None and other is not None:
+        return rounded(one + other)
+    known = [value for value in (number(user, "ru_utime"), number(system, "ru_stime")) if value is not None]
+    return int(sum(known, _HALF)) if known else None
+
+
 #: Letter -> unit of bytes of a document.
 BYTES: Final = {letter: f"{letter}B" for letter in POWERS}
 
@@ -161,6 +172,8 @@ def amount(text: str, name: str, default: str = "B") -> tuple[Decimal, str] | No
         if factor == 1:
             return Decimal(digits), unit
     found = _AMOUNT.fullmatch(text)
+    if found and found[1] in _NEVER_SET:
+        return None
     if found:
         if not found[2]:
             return Decimal(found[1]), default

@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from decimal import ROUND_HALF_UP, Decimal
+from functools import partial
 from typing import Any, BinaryIO, ClassVar, Final
 from xml.sax.saxutils import escape as escaped
 from xml.sax.saxutils import quoteattr
@@ -19,9 +20,10 @@ from lxml import etree
 
 from sssjob.document.model import Job
 from sssjob.findings import escape
+from sssjob.lrm.clocks import total
 from sssjob.translators.base import ReadContext
 from sssjob.translators.records._lines import UNFIT, pieces
-from sssjob.translators.records.base import UNFORESEEN, Reading, Record, Rejected, unforeseen
+from sssjob.translators.records.base import Reading, Record, Rejected
 from sssjob.xml.encoding import clean_bytes, long_tag
 from sssjob.xml.xmlio import crowded, parser
 
@@ -47,6 +49,7 @@ class _Cutter:
         self.token = re.compile(rb"<(?:!--|!\[CDATA\[|\?|!DOCTYPE|(?P<end>/?)(?:[\w.-]{1,200}:)?(?:" + names
                                 + rb")(?=[\s/>]))")
         self.pieces = pieces(file)
+        self.damaged: Rejected | None = None
         self.text = bytearray()
         self.at = 0             # what comes before is done with
         self.line = 1           # of the first byte of text
@@ -59,7 +62,10 @@ class _Cutter:
 
     def more(self) -> bool:
         """Have more text; False at its end."""
-        piece = next(self.pieces, b"")
+        try:
+            piece = next(self.pieces, b"")
+        except Rejected as why:     # compressed data that are cut: there is no more
+            self.damaged, piece = why, b""
         self.text += piece
         return bool(piece)
 
@@ -195,21 +201,19 @@ class XMLReading(Reading):
         """The jobs of a document, one at a time; what is rejected is counted and told."""
         cutter = _Cutter(self, file)
         for number, found in cutter.cut():
+            yield from self.accepted(number, partial(self._one, found, cutter, number))
+        if cutter.damaged is not None:
             self.counts.read += 1
-            try:
-                if isinstance(found, Rejected):
-                    raise found
-                job = self.given(self.record(self._parsed(found, cutter, number), number))
-                self.counts.given += 1
-            except Rejected as why:
-                self.reject(number, why.reason, str(why))
-            except UNFORESEEN as error:
-                self.reject(number, "unread", unforeseen(error))
-            else:
-                yield job
+            self.reject(1, cutter.damaged.reason, str(cutter.damaged))
         if not self.counts.read and not (cutter.head is None and _root(bytes(cutter.text)).endswith(b"Records")):
             self.counts.read += 1
             self.reject(1, "xml", f"there is no {' or '.join(sorted(self.records))} in it")
+
+    def _one(self, found: bytes | Rejected, cutter: _Cutter, number: int) -> tuple[Job]:
+        """The job of one record. Rejected: what the cutter found there is none."""
+        if isinstance(found, Rejected):
+            raise found
+        return (self.given(self.record(self._parsed(found, cutter, number), number)),)
 
     def _parsed(self, text: bytes, cutter: _Cutter, number: int) -> Any:
         """The element of a record. Rejected: xml, too-long."""
@@ -289,8 +293,8 @@ def seconds(text: str, name: str) -> int | None:
     found = _DURATION.fullmatch(text)
     if found and any(found.groups()):
         days, hours, minutes, rest = found.groups()
-        total = int(days or 0) * 86_400 + int(hours or 0) * 3600 + int(minutes or 0) * 60 + Decimal(rest or 0)
-        return int(Decimal(total).quantize(Decimal(1), ROUND_HALF_UP))
+        whole = total([int(days or 0), int(hours or 0), int(minutes or 0), 0])
+        return int((whole + Decimal(rest or 0)).quantize(Decimal(1), ROUND_HALF_UP))
     if text.startswith("-P"):
         return None
     raise Rejected("number", f"{name} {escape(text, 40)!r} is no duration of days, hours, minutes and seconds")

@@ -15,13 +15,14 @@ from datetime import UTC, datetime, timedelta, timezone, tzinfo
 from decimal import Decimal
 from itertools import chain
 from pathlib import PurePosixPath
-from typing import TYPE_CHECKING, Any, BinaryIO, Final
+from typing import TYPE_CHECKING, Any, BinaryIO, Final, TypeVar
 from zoneinfo import ZoneInfo
 
 from sssjob.document.element import Property
 from sssjob.document.model import Document, Job, JobGroup
 from sssjob.errors import SSSJobError, UsageError
 from sssjob.findings import Policy, Severity, escape
+from sssjob.lrm.slurm import UNSET
 from sssjob.translators.base import ReadContext, Translator, WriteContext
 from sssjob.translators.records._lines import Line, lines
 from sssjob.translators.records._record import Heading, Record, as_job, heading, leaf, node, prop, recall
@@ -31,7 +32,6 @@ from sssjob.translators.records._values import (
     FLOAT,
     LATEST,
     REASONS,
-    UNSET,
     Rejected,
     amount,
     count,
@@ -41,6 +41,7 @@ from sssjob.translators.records._values import (
     rounded,
     seconds,
     sixths,
+    state_word,
     thousands,
     words,
 )
@@ -54,7 +55,7 @@ __all__ = [
     "BYTES", "REASONS", "UNFORESEEN", "Counts", "Heading", "Line", "Parting", "Reading", "Record", "RecordTranslator",
     "Rejected", "Stream", "amount", "as_job", "count", "effective_jobs", "group", "group_id", "heading", "leaf",
     "micros", "moment", "no_reading", "no_writing", "node", "number", "prop", "recall", "rounded", "seconds", "sixths",
-    "thousands", "translator", "unforeseen", "words",
+    "state_word", "thousands", "translator", "unforeseen", "words",
 ]
 
 # The rules that findings about records go under.
@@ -126,6 +127,9 @@ def _zone(name: str | None) -> tzinfo | None:
 
 # --- reading ------------------------------------------------------------------------------------------------------
 
+_Value = TypeVar("_Value")
+
+
 class Reading:
     """One pass over one input: ``take`` gives the jobs that a line completes, ``rest`` those at the end.
 
@@ -138,8 +142,10 @@ class Reading:
         self.zone = _zone(context.options.get("timezone"))
         self.machine = words(context.options.get("machine"))
         self.counts = Counts()
+        self.at = 0                     # the line that findings about amounts are for
         self.keeping = False            # whether the log goes on another time
         self.kept: list[str] = []       # then: what has to come again before its next part
+        self.unread: Counter[str] = Counter()       # attributes that no record carries over, and in how many they are
         self._nameless = False
         self._epochs: dict[str, tuple[int, bool]] = {}
 
@@ -161,6 +167,23 @@ class Reading:
         return ()
 
     # -- for all
+    def all_jobs(self, file: BinaryIO) -> Iterator[Job]:
+        """The jobs of a stream; at its end the attributes are told, once, that were not carried over."""
+        yield from self.jobs(file)
+        if self.unread:
+            named = ", ".join(f"{name} ({n})" for name, n in sorted(self.unread.items()))
+            self.findings.add("SSS501", "attributes", "attributes not carried over (in so many records): "
+                              f"{escape(named, 2000)}", severity="info")
+            self.unread.clear()
+
+    def asked(self, read: Callable[[str, str], _Value | None], text: str, name: str) -> _Value | None:
+        """A value that was only asked for, not delivered: an odd one is told and left out, and its record stays."""
+        try:
+            return read(text, name)
+        except Rejected as why:
+            self.tell(_REPAIRED, name, f"{why}; it is left out", self.at)
+            return None
+
     def jobs(self, file: BinaryIO) -> Iterator[Job]:
         """The jobs of a stream, in bounded memory."""
         try:
@@ -202,6 +225,20 @@ class Reading:
         if not line.whole:
             self.tell(_REPAIRED, "torn", "the last line has no end and may be cut", line.number)
         return made
+
+    def accepted(self, number: int, jobs: Callable[[], Iterable[Job]]) -> list[Job]:
+        """The jobs of one record that is no line of text; none where it is rejected, which is counted and told."""
+        self.counts.read += 1
+        try:
+            made = list(jobs())
+        except Rejected as why:
+            self.reject(number, why.reason, str(why))
+        except UNFORESEEN as error:
+            self.reject(number, "unread", unforeseen(error))
+        else:
+            self.counts.given += 1
+            return made
+        return []
 
     def given(self, record: Record) -> Job:
         """The job of a record, counted; doubtful times are told, and once that no machine is named."""
@@ -406,7 +443,7 @@ def translator(
 
     def stream(file: BinaryIO, context: ReadContext) -> Stream:
         made = reading(context)
-        return Stream(made.jobs(file), made)
+        return Stream(made.all_jobs(file), made)
 
     def read(data: bytes, context: ReadContext) -> Document:
         from io import BytesIO

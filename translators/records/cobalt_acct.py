@@ -63,6 +63,14 @@ class _Told(Told):
     types: str = ""
 
 
+#: The attributes that become part of a job; all others are told.
+_READ: Final = frozenset((
+    "resource", "jobname", "user", "group", "account", "queue", "cwd", "ctime", "etime", "start", "end", "Exit_status",
+    "resources_used.walltime", "resources_used.ncpus", "resources_used.nodect", "resources_used.location", "exec_host",
+    "Resource_List.ncpus", "Resource_List.nodect", "Resource_List.walltime", "mode", "priority_core_hours", "exe",
+    "args", "session"))
+
+
 class _Reading(Reading):
     def __init__(self, context: ReadContext) -> None:
         super().__init__(context)
@@ -148,6 +156,7 @@ class _Reading(Reading):
         for name in ("mode", "priority_core_hours", "exe", "args", "session"):
             if text := get(name):
                 r.more.append(("cobalt", name, text))
+        self.unread.update(facts.keys() - _READ)
         return r
 
     def _exact(self, text: str, name: str) -> Decimal | None:

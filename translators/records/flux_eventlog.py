@@ -30,10 +30,11 @@ from sssjob.document.lexical import LexicalError
 from sssjob.document.model import Job
 from sssjob.errors import UsageError
 from sssjob.findings import escape
-from sssjob.lrm.flux import RESULTS, STATES
+from sssjob.lrm.flux import HOLD, RESULTS, STATES
 from sssjob.lrm.flux.errors import ExecLimitError, JobspecError
 from sssjob.lrm.flux.ids import GREATEST, read_id, write_id
 from sssjob.lrm.flux.resources import read_resources
+from sssjob.lrm.usage import end_of
 from sssjob.translators.base import ReadContext
 from sssjob.translators.recognise import Fit, Sample, by_beginning, by_keys
 from sssjob.translators.records._flux import held, message, number_of, text_of, whole
@@ -190,12 +191,12 @@ class _Reading(Reading):
             "FAILED" if told.status else "COMPLETED")
         r.native = result if told.state == "INACTIVE" else told.state
         r.state = state_word(STATES.get(told.state), "Idle")
-        if r.state == "Idle" and told.facts.get("urgency") == 0:
+        if r.state == "Idle" and told.facts.get("urgency") == HOLD:
             r.state, r.hold = "Hold", "User"
         code = None
         if told.status is not None:
-            r.signal = told.status & 127 or None
-            code = r.exit_code = None if r.signal else told.status >> 8
+            r.exit_code, r.signal = end_of(told.status)
+            code = r.exit_code
         if told.state == "INACTIVE":
             r.message = message(result, kind, note, code if r.signal is None else -r.signal, r.ran)
 

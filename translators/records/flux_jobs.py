@@ -16,7 +16,7 @@ from decimal import Decimal
 from typing import Any, BinaryIO, Final
 
 from sssjob.document.model import Job
-from sssjob.lrm.flux import STATES
+from sssjob.lrm.flux import HOLD, STATES
 from sssjob.translators.recognise import Fit, Sample, by_keys
 from sssjob.translators.records._flux import gpus_of, message, number_of, text_of, whole
 from sssjob.translators.records._json import members, taken
@@ -81,7 +81,7 @@ class _Members(Reading):
         state, result = text_of(said, "state") or "", text_of(said, "result") or ""
         r.native = result or state
         r.state = state_word(STATES.get(state), "Completed" if result else "Idle")
-        if r.state == "Idle" and said.get("urgency") == 0:
+        if r.state == "Idle" and said.get("urgency") == HOLD:
             r.state, r.hold = "Hold", "User"
         code = number_of(said, "returncode", signed=True)
         if code is not None and code >= 0:

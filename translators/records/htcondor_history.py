@@ -34,7 +34,8 @@ from typing import Any, BinaryIO, Final, cast
 from sssjob.document.model import Job
 from sssjob.errors import UsageError
 from sssjob.findings import escape
-from sssjob.lrm.htcondor import NUMBERS, cpu, in_use, peak
+from sssjob.lrm.htcondor import NUMBERS, cpu, ended_at, host_of, in_use, peak, started_at
+from sssjob.lrm.states import NativeState, Stage
 from sssjob.translators.base import ReadContext
 from sssjob.translators.recognise import Fit, Sample, by_beginning, by_keys
 from sssjob.translators.records._json import Begun, taken, values
@@ -50,6 +51,8 @@ _BESIDE: Final = (7, 12)        # universes that use no slot
 #: The columns of APEL's extract.
 _EXTRACT: Final = ("globaljobid", "owner", "remotewallclocktime", "remoteusercpu", "remotesyscpu", "jobstartdate",
                    "enteredcurrentstatus", "residentsetsize_raw", "imagesize_raw", "requestcpus")
+#: Times that sites charge by in place of the wall time: without runs that were lost, or of the last run only.
+_COMMITTED: Final = ("CommittedTime", "CommittedSlotTime", "LastRemoteWallClockTime")
 _DELIMITERS: Final = {"tab": "\t", "blank": " ", "comma": ","}
 _EXPRESSION: Final = re.compile(r"/Expr\((.*)\)/", re.DOTALL)
 _ATTRIBUTE: Final = re.compile(r"([A-Za-z_][\w.]{0,255})\s*=\s*(.*)", re.ASCII | re.DOTALL)
@@ -64,6 +67,7 @@ class _Reading(Reading):
         self.wrong: Rejected | None = None
         self.whole = True
         self.texts: list[str] = []
+        self.stateless = False          # whether it was told that no state is said
         given = context.options.get("delimiter", "|")
         self.delimiter = _DELIMITERS.get(given, given)
         columns = words(context.options.get("columns"))
@@ -176,39 +180,46 @@ class _Reading(Reading):
                                   ("x509UserProxyVOName", GRID, "VO"), ("x509UserProxyFirstFQAN", GRID, "FQAN")):
             if text := ad.text(name):
                 r.more.append((kind, shown, text))
-        self._state(r, ad)
-        self._times(r, ad)
+        self._times(r, ad, self._state(r, ad))
         self._used(r, ad)
         _requested(r, ad)
+        for name in _COMMITTED:
+            if text := ad.text(name):
+                r.more.append(("htcondor", name, text))
+        self.unread.update(ad.said.keys() - ad.read)
         return r
 
-    def _state(self, r: Record, ad: _Ad) -> None:
+    def _state(self, r: Record, ad: _Ad) -> NativeState | None:
         status = ad.count("JobStatus")
         native = None if status is None else NUMBERS.get(status)
         if status is not None and native is None:
             raise Rejected("number", f"JobStatus {status} is not known")
-        r.state = state_word(native, "Completed" if ad.count("CompletionDate") else "Idle")
+        if status is None and not self.stateless and not ad.count("CompletionDate"):
+            self.stateless = True
+            self.tell("SSS541", "JobStatus", "neither JobStatus nor CompletionDate is there; a history lists jobs that "
+                      "have left the queue: they are taken as Completed at EnteredCurrentStatus", r.line)
+        r.state = state_word(native)
         r.native = "" if native is None else native.word.partition("_")[0].capitalize()
-        if status == 5:
+        if native is not None and native.stage is Stage.HELD:
             r.hold = "User" if ad.count("HoldReasonCode") == 1 else "System"
             r.message = ad.text("HoldReason") or ""
-        if status == 3:
-            r.message = f"cancel: {escape(ad.text('RemoveReason') or 'removed', 500)}"
+        if native is not None and native.reason:
+            r.message = f"{native.reason}: {escape(ad.text('RemoveReason') or 'removed', 500)}"
         if (ad.text("ExitBySignal") or "").lower() == "true":
             r.signal = ad.count("ExitSignal")
             r.message = r.message or f"signal: {r.signal}"
-        elif status == 4 and (code := ad.count("ExitCode")) is not None:
+        elif native is NUMBERS[4] and (code := ad.count("ExitCode")) is not None:
             r.exit_code, r.exit_status = (code, "") if code < 256 else (None, str(code))
+        return native
 
-    def _times(self, r: Record, ad: _Ad) -> None:
-        get = {n: self.time(ad.number_text(n), n, r.line) for n in (
+    def _times(self, r: Record, ad: _Ad, native: NativeState | None) -> None:
+        at = {n: self.time(ad.number_text(n), n, r.line) for n in (
             "QDate", "JobStartDate", "JobCurrentStartDate", "CompletionDate", "EnteredCurrentStatus")}
-        r.submit = get["QDate"]
-        r.start = get["JobStartDate"] or get["JobCurrentStartDate"]
+        r.submit, r.start, last = at["QDate"], started_at(at.get), at["JobCurrentStartDate"]
         if r.state == "Completed":
-            r.end = get["CompletionDate"] or get["EnteredCurrentStatus"]
-        if get["JobCurrentStartDate"] not in (None, r.start):
-            r.more.append(("htcondor", "JobCurrentStartDate", str(get["JobCurrentStartDate"])))
+            r.end = ended_at(at.get, native)
+        if last not in (None, r.start):
+            r.more.append(("htcondor", "JobCurrentStartDate", str(last)))
         starts = ad.count("NumJobStarts")
         r.starts = starts or ad.count("NumShadowStarts")
         r.ran = r.start is not None
@@ -242,8 +253,7 @@ class _Reading(Reading):
             r.delivered.append(leaf("Memory", memory[0], {"units": memory[1], "metric": "Max"}))
         if image := ad.number("ImageSize_RAW") or ad.number("ImageSize"):
             r.more.append(("LRM", "MaxVMSize", f"{image} KB"))
-        host = (ad.text("LastRemoteHost") or "").rpartition("@")[2]
-        if host:
+        if host := host_of(ad.text):
             r.node, r.nodes = self.nodes(host, r.line)
 
 
@@ -252,9 +262,11 @@ class _Ad:
 
     def __init__(self, said: dict[str, str]) -> None:
         self.said = said
+        self.read: set[str] = set()         # names that somebody has asked for
 
     def text(self, name: str) -> str | None:
         """A string without its quotes, or what else stands there; None for undefined."""
+        self.read.add(name.lower())
         raw = self.said.get(name.lower(), "")
         found = _STRING.fullmatch(raw)
         text = found[1].replace('\\"', '"').replace("\\\\", "\\") if found else raw
@@ -262,6 +274,7 @@ class _Ad:
 
     def number_text(self, name: str) -> str:
         """The digits of a number; empty for an expression, which nobody has evaluated."""
+        self.read.add(name.lower())
         raw = self.said.get(name.lower(), "")
         return raw if raw[:1].isdigit() or raw[:1] == "-" else ""
 

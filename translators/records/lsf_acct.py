@@ -22,11 +22,14 @@ from sssjob.document.lexical import LexicalError
 from sssjob.document.model import Job
 from sssjob.document.nodeset import fold
 from sssjob.findings import escape
-from sssjob.lrm.lsf import TERMINATIONS, slots
+from sssjob.lrm.lsf import TERMINATIONS, slots, state_of
+from sssjob.lrm.states import Stage
+from sssjob.lrm.usage import end_of
 from sssjob.translators.base import ReadContext
 from sssjob.translators.recognise import by_beginning
 from sssjob.translators.records._again import Forms, Once, Token, cutter
 from sssjob.translators.records._lines import Line
+from sssjob.translators.records._values import cpu_of
 from sssjob.translators.records.base import (
     Heading,
     Parting,
@@ -37,10 +40,7 @@ from sssjob.translators.records.base import (
     heading,
     leaf,
     node,
-    number,
     recall,
-    rounded,
-    sixths,
     translator,
     words,
 )
@@ -48,12 +48,10 @@ from sssjob.translators.records.base import (
 __all__ = ["TRANSLATOR"]
 
 _TOKEN: Final = re.compile(r'"((?:[^"]++|"")*+)"|(\S++)')
-_EXIT, _DONE = 32, 64
 _LAST: Final = 55           # maxRSwap, which every release writes
 _LISTED: Final = 1_000_000
 _NOTHING: Final = ("", "0")
 _LISTS: Final = 22          # where the lists of hosts begin
-_HALF: Final = Decimal("0.5")
 _PEAK, _MEAN = ({"units": "KB", "metric": metric} for metric in ("Max", "Average"))
 
 
@@ -233,7 +231,7 @@ class _Reading(Reading):
         if run is not None and span is not None and span - run > 2:
             r.suspended = span - run
         spent, kernel, peak, swap = texts
-        r.cpu = _both(spent, kernel)
+        r.cpu = cpu_of(spent, kernel)
         size, swapped = count(peak, "maxRMem"), count(swap, "maxRSwap")
         if size:
             r.delivered.append(leaf("Memory", Decimal(size), _PEAK))
@@ -249,14 +247,14 @@ def _ending(texts: tuple[str, str, str, bool]) -> tuple[str, int | None, int | N
     status, info = count(texts[0], "jStatus"), count(texts[2], "exitInfo") or 0
     if status is None:
         raise Rejected("number", "no jStatus")
-    native = "DONE" if status & _DONE else "EXIT" if status & _EXIT else str(status)
+    state = state_of(status)
+    native = str(status) if state is None else state.word
     wait = count(texts[1], "exitStatus")
     held = wait is not None and wait < 65536
-    signal = (wait & 127 or None) if wait is not None and held else None
-    code = wait >> 8 if wait is not None and held and signal is None else None
+    code, signal = end_of(wait) if wait is not None and held else (None, None)
     other = "" if wait is None or (held and not signal) else str(wait)
-    if status & _DONE:
-        return native, code, signal, other, "DONE"
+    if state is not None and state.stage is Stage.DONE:
+        return native, code, signal, other, native
     if not wait:
         code = None             # an EXIT with status 0 says nothing about the job's own code
     word, why = TERMINATIONS.get(info, (f"exitInfo {info}" if info else "", ""))
@@ -266,15 +264,6 @@ def _ending(texts: tuple[str, str, str, bool]) -> tuple[str, int | None, int | N
     if not texts[3] and why in ("", "cancel"):
         message = f"cancel: {text}"
     return native, code, signal, other, message
-
-
-def _both(one: str, other: str) -> int | None:
-    """Whole seconds of ru_utime and ru_stime, half up. Rejected: number."""
-    spent, kernel = sixths(one), sixths(other)
-    if spent is not None and kernel is not None:
-        return rounded(spent + kernel)
-    user, system = number(one, "ru_utime"), number(other, "ru_stime")
-    return None if user is None and system is None else int((user or 0) + (system or 0) + _HALF)
 
 
 def _others(texts: _Texts) -> tuple[tuple[str, str, str], ...]:

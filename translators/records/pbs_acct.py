@@ -23,7 +23,7 @@ from typing import Any, Final
 from sssjob.document.element import Property
 from sssjob.document.model import Job
 from sssjob.findings import escape
-from sssjob.lrm.pbs import FAILURES, SIGNALED, exec_host
+from sssjob.lrm.pbs import ended, exec_host
 from sssjob.translators.base import ReadContext
 from sssjob.translators.recognise import by_beginning
 from sssjob.translators.records._again import Forms, Once
@@ -31,6 +31,7 @@ from sssjob.translators.records._lines import Line
 from sssjob.translators.records._pbs import (
     HELD,
     LIMITS,
+    READ,
     WHO,
     Chunks,
     Facts,
@@ -140,7 +141,6 @@ class _Reading(Reading):
         super().__init__(context)
         self.open: dict[str, _Open] = {}
         self.length = 0
-        self.at = 0         # the line that findings about amounts are for
         self.forms = Forms(form_of, ' "')
         self.texts = texts = _Known(Once(self._who, self.findings), Once(partial(self._held, True), self.findings),
                                     Once(partial(self._held, False), self.findings))
@@ -177,9 +177,11 @@ class _Reading(Reading):
         old = self.open.get(ident, _NEW)
         if cut is not None and (not old.facts or all(facts.keys <= form.keys for facts in old.facts)):
             record = self._record(ident, kind, old, form.said(values), self.runs, stamp, line.number)
+            self.unread.update(form.unread)
         else:
             facts = Facts(rest if cut is None else text.split(";", 3)[3]).over(old.facts)
             record = self._record(ident, kind, old, facts.said(), self.texts, stamp, line.number)
+            self.unread.update(facts.keys - READ)
         if old is not _NEW:
             self._left(ident)
         if kind == "R":
@@ -256,8 +258,10 @@ class _Reading(Reading):
     def _stands(self, ident: str, job: _Open) -> list[Job]:
         """The job of one that has no E."""
         try:
-            said = Facts("").over(job.facts).said()
-            return [self.given(self._record(ident, "", job, said, self.texts, "", job.line))]
+            facts = Facts("").over(job.facts)
+            made = [self.given(self._record(ident, "", job, facts.said(), self.texts, "", job.line))]
+            self.unread.update(facts.keys - READ)
+            return made
         except Rejected as why:
             self.reject(job.line, why.reason, str(why), taken=job.records)
             return []
@@ -332,16 +336,21 @@ class _Reading(Reading):
 
     def _held(self, ran: bool, said: Texts) -> _Held:
         """Processors, nodes, GPUs: what was used, assigned and asked for, in this order."""
-        (vnode, host, ncpus, spec, nodect, used, places, unique, ngpus, gpus, walltime, memory, select, place,
-         *limits) = said
+        (vnode, host, ncpus, spec, nodect, used, places, unique, ngpus, gpus, gpu, need, walltime, memory, select,
+         place, *limits) = said
         line = self.at
         chunks = recall(vnodes, vnode)
         hosts, slots, wrong = recall(exec_host, host)
         if wrong:
             self.tell("SSS541", "exec_host", f"exec_host: {wrong}", line)
-        asked = count(ncpus, "Resource_List.ncpus")
+        asked = self.asked(count, ncpus, "Resource_List.ncpus")
         by_nodes, gpus_asked = nodes_spec(spec)
-        nodes = count(nodect, "Resource_List.nodect")
+        nodect, colon, beside = nodect.partition(":")          # old Torque: 1:gpu=2
+        nodes = self.asked(count, nodect, "Resource_List.nodect")
+        some_gpus = [self.asked(count, text, name) for text, name in (
+            (ngpus, "Resource_List.ngpus"), (gpus, "Resource_List.gpus"), (gpu, "Resource_List.gpu"))]
+        gpus_asked = next((n for n in (*some_gpus, gpus_asked, nodes_spec(need)[1],
+                                       _gpus_beside(beside) if colon else None) if n), None)
         held = _Held()
         if ran:
             evidence = [("resources_used.ncpus", count(used, "resources_used.ncpus") or None),
@@ -353,11 +362,12 @@ class _Reading(Reading):
             processors = self.first("Processors", line, *evidence)
             counted = self.first("NodeCount", line, ("unique_node_count", count(unique, "unique_node_count")),
                                  ("exec_host", len(hosts) or None), ("exec_vnode", chunks.hosts or None))
-            some = (chunks.gpus if vnode else None, count(ngpus, "ngpus"), count(gpus, "gpus"), gpus_asked)
             held = _Held(processors, nodes if counted is None else counted,
                          node_of(hosts),
-                         tuple(_assigned(chunks, next((n for n in some if n), None))))
-        wanted = requested((walltime, memory, ngpus, select, place, spec), asked or by_nodes, nodes, gpus_asked)
+                         tuple(_assigned(chunks, (chunks.gpus if vnode else None) or gpus_asked)))
+        walltime = walltime if self.asked(micros, walltime, "Resource_List.walltime") is not None else ""
+        memory = memory if self.asked(amount, memory, "Resource_List.mem") is not None else ""
+        wanted = requested((walltime, memory, "", select, place, spec), asked or by_nodes, nodes, gpus_asked)
         limited = tuple(leaf("ResourceLimit", text, {"name": limit})
                         for text, limit in zip(limits, LIMITS.values(), strict=True) if text)
         return replace(held, requested=wanted, limits=limited)
@@ -387,6 +397,12 @@ class _Reading(Reading):
             r.more.append(("LRM", "Session", session))
 
 
+def _gpus_beside(text: str) -> int | None:
+    """The GPUs of what stands behind a number of nodes: ``gpu=2``."""
+    found = re.fullmatch(r"gpus?=(\d{1,9})", text, re.ASCII)
+    return int(found[1]) if found else None
+
+
 def _assigned(chunks: Chunks, gpus: int | None) -> Iterator[Property]:
     if chunks.memory:
         yield leaf("Memory", chunks.memory / 1024, {"units": "KB", "metric": "Total"})
@@ -403,13 +419,10 @@ def _ending(texts: Texts) -> tuple[int | None, int | None, str, str]:
     if not re.fullmatch(r"-?\d{1,9}", text, re.ASCII):
         raise Rejected("number", f"Exit_status {escape(text, 40)!r} is no whole number")
     code = int(text)
-    if 0 <= code < SIGNALED:
-        return code, None, "", ""
-    signal = code - SIGNALED if SIGNALED <= code < 2 * SIGNALED else None
-    reason = FAILURES.get(code, ("", ""))[bool(runs or vnode)]
-    if reason or signal is not None:
-        return None, signal, text, f"{reason or 'signal'}: Exit_status {text}"
-    return None, None, text, f"unknown-exit: Exit_status {text}"
+    exit_code, signal, reason = ended(code, bool(runs or vnode))
+    if exit_code is not None:
+        return exit_code, None, "", ""
+    return None, signal, text, f"{reason or 'unknown-exit'}: Exit_status {text}"
 
 
 # --- texts --------------------------------------------------------------------------------------------------------

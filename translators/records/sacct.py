@@ -27,7 +27,7 @@ from sssjob.document.model import Job
 from sssjob.document.units import to_bytes
 from sssjob.errors import UsageError
 from sssjob.findings import escape
-from sssjob.lrm.slurm import CODED, exit_of
+from sssjob.lrm.slurm import CODED, NOWHERE, exit_of, stated
 from sssjob.translators.base import ReadContext
 from sssjob.translators.recognise import by_beginning
 from sssjob.translators.records._again import Once
@@ -79,6 +79,7 @@ _FREE: Final = ("jobname", "comment", "admincomment", "systemcomment", "extra", 
 _EXTENSIONS: Final = {"wckey": "WCKey", "derivedexitcode": "DerivedExitCode", "comment": "Comment",
                       "sluid": "SLUID"}
 _COMPONENTS: Final = 10_000
+_KEPT: Final = 100_000          # rows of the last run of a log that is read in parts
 _TOTAL: Final = {"metric": "Total"}
 
 
@@ -164,13 +165,14 @@ class Rows(Reading):
             raise UsageError("option delimiter is empty")
         self.columns: list[str] = []
         self.free = -1
-        self.at = 0         # the line that findings about amounts are for
         self.rows = _Columns(())
         self.orders = Once(_Columns)
         self.who = Once(self._names)
-        self.tres = Once(_tres)
+        self.tres = Once(self._tres, self.findings)
         self.held = Once(self._held, self.findings)
         self.run: _Run | None = None
+        self.header = self.head = ""        # the last header; the one above the rows of the run
+        self.texts: list[str] = []          # the rows of the run, where they are kept, and headers among them
         given = context.options.get("columns")
         if given is not None:
             self._name(given.split(","))
@@ -186,6 +188,9 @@ class Rows(Reading):
             names = line.text.split(self.delimiter)
             if "jobid" in (n.strip().lower() for n in names):
                 self._name(names)
+                self.header = line.text
+                if self.keeping and self.run is not None:
+                    self.texts.append(line.text)
                 return True
         return False
 
@@ -211,7 +216,18 @@ class Rows(Reading):
         if not ident or not ident[0].isdigit():
             raise Rejected("id", f"JobID {escape(ident, 40)!r} is none")
         fields.append("")
-        return self._folded(self.rows, ident, fields, line.number)
+        before = self.run
+        done = self._folded(self.rows, ident, fields, line.number)
+        if self.keeping:
+            if self.run is not before:
+                self.head, self.texts = self.header, []
+            if len(self.texts) < _KEPT:
+                self.texts.append(line.text)
+        return done
+
+    def unfinished(self) -> Iterable[str]:
+        """The header, and the rows of the last run: steps of it may follow."""
+        return [text for text in (self.head or self.header, *self.texts) if text]
 
     def _put_right(self, fields: list[str], number: int) -> None:
         """Make a row of as many fields as there are columns. Rejected: header, columns."""
@@ -292,7 +308,7 @@ class Rows(Reading):
         return machine, heading(
             self.name(user or uid, "User"), self.name(group or gid, "Group"), self.name(account, "Account"), machine,
             self.name(partition, "Partition"),
-            self.name(words(qos, "Unknown"), "QOS"),        # it says so of a job that ended just now
+            self.name(stated(qos.strip()), "QOS"),
             self.name(reservation, "Reservation"))
 
     def _times(self, r: Record, texts: _Texts) -> None:
@@ -312,11 +328,14 @@ class Rows(Reading):
         r.starts = None if again is None else again + 1
 
     def _amounts(self, r: Record, texts: _Texts, states_tres: bool) -> None:
-        allocated, _ = self.tres[texts[0], texts[1]]
+        allocated = recall(tres, texts[0], "AllocTRES")
         nodelist, raw = texts[9], texts[12]
         r.ran = ((r.start is not None or r.wall not in (None, 0)) and (
-            nodelist != "None assigned" if nodelist else bool(r.wall) or (
+            bool(r.wall) or nodelist not in NOWHERE if nodelist else bool(r.wall) or (
                 allocated.cpu is not None if states_tres else r.start is not None)))
+        if r.ran and nodelist and nodelist in NOWHERE:
+            self.tell("SSS541", "NodeList", f"NodeList is {nodelist}, and it ran for {r.wall} s; the time is taken",
+                      r.line)
         if r.ran and r.start is not None and r.end is not None:
             self._spent(r, r.end - r.start)
         cpus = count(raw, "CPUTimeRAW") if raw and r.ran else None
@@ -325,6 +344,10 @@ class Rows(Reading):
         r.processors, r.nodes, r.node = held.processors, held.nodes, held.node
         r.delivered += held.delivered
         r.requested += held.requested
+
+    def _tres(self, texts: _Texts) -> tuple[TRES, TRES]:
+        """AllocTRES and ReqTRES. Rejected: number."""
+        return recall(tres, texts[0], "AllocTRES"), self.asked(tres, texts[1], "ReqTRES") or TRES()
 
     def _spent(self, r: Record, span: int) -> None:
         """Wall time and suspended time beside the time from start to end."""
@@ -349,7 +372,8 @@ class Rows(Reading):
         processors = self.first(
             "Processors", number, ("AllocCPUS", count(row["alloccpus"], "AllocCPUS") or None),
             ("AllocTRES", allocated.cpu), ("NCPUS", cpus or None), ("CPUTimeRAW / Elapsed", quotient))
-        node, listed = self.nodes(row["nodelist"], number) if row["nodelist"] else (None, None)
+        node, listed = self.nodes(row["nodelist"], number) if row["nodelist"] not in NOWHERE else (
+            None, None)
         counted = self.first("NodeCount", number, ("AllocNodes", count(row["allocnodes"], "AllocNodes")),
                              ("AllocTRES", allocated.nodes), ("NNodes", nodes), ("NodeList", listed))
         if allocated.gpus_differ:
@@ -360,18 +384,19 @@ class Rows(Reading):
     def _requested(self, row: dict[str, str], asked: TRES, cpus: int | None, nodes: int | None,
                    number: int) -> list[Property]:
         found: list[Property] = []
-        n = self.first("Requested/Processors", number, ("ReqCPUS", count(row.get("reqcpus", ""), "ReqCPUS")),
-                       ("ReqTRES", asked.cpu), ("NCPUS", cpus))
+        some, many = (self.asked(count, row.get(name.lower(), ""), name) for name in ("ReqCPUS", "ReqNodes"))
+        n = self.first("Requested/Processors", number, ("ReqCPUS", some), ("ReqTRES", asked.cpu), ("NCPUS", cpus))
         if n:
             found.append(leaf("Processors", n))
-        n = self.first("Requested/NodeCount", number, ("ReqNodes", count(row.get("reqnodes", ""), "ReqNodes")),
-                       ("ReqTRES", asked.nodes), ("NNodes", nodes))
+        n = self.first("Requested/NodeCount", number, ("ReqNodes", many), ("ReqTRES", asked.nodes), ("NNodes", nodes))
         if n:
             found.append(leaf("NodeCount", n))
-        limit = _limit(row)
+        raw = row.get("timelimitraw", "")
+        limit = self.asked(_limit, raw if raw[:1].isdigit() else row.get("timelimit", ""),
+                           "TimelimitRaw" if raw[:1].isdigit() else "Timelimit")
         if limit is not None:
             found.append(leaf("Duration", limit))
-        memory = _asked_memory(row.get("reqmem", ""), asked)
+        memory = self.asked(lambda text, _: _asked_memory(text, asked), row.get("reqmem", ""), "ReqMem")
         if memory is not None:
             found.append(memory)
         return [*found, *(p for p in asked.others if p.get("name") not in ("Billing", "Energy"))]
@@ -441,11 +466,6 @@ def _finish(part: _Part) -> None:
         r.signal = part.signal
 
 
-def _tres(texts: _Texts) -> tuple[TRES, TRES]:
-    """AllocTRES and ReqTRES. Rejected: number."""
-    return recall(tres, texts[0], "AllocTRES"), recall(tres, texts[1], "ReqTRES")
-
-
 def _assigned(allocated: TRES) -> Iterator[Property]:
     if allocated.memory is not None:
         yield leaf("Memory", allocated.memory[0], {"units": allocated.memory[1]} | _TOTAL)
@@ -460,14 +480,12 @@ def _energy(texts: list[str]) -> list[Property]:
     return []
 
 
-def _limit(row: dict[str, str]) -> int | None:
-    """Seconds of TimelimitRaw (minutes) or Timelimit; None for UNLIMITED and Partition_Limit."""
-    raw = row.get("timelimitraw", "")
-    if raw[:1].isdigit():
-        minutes = count(raw, "TimelimitRaw")
-        return None if minutes is None else minutes * 60
-    text = row.get("timelimit", "")
-    return rounded(micros(text, "Timelimit")) if text[:1].isdigit() else None
+def _limit(text: str, name: str) -> int | None:
+    """Seconds of TimelimitRaw (minutes) or Timelimit; None for UNLIMITED and Partition_Limit. Rejected: number."""
+    if name == "Timelimit":
+        return rounded(micros(text, name)) if text[:1].isdigit() else None
+    minutes = count(text, name)
+    return None if minutes is None else minutes * 60
 
 
 def _asked_memory(text: str, asked: TRES) -> Property | None:

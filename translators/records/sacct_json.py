@@ -13,13 +13,14 @@ Source: the Slurm OpenAPI documents of dbv0.0.37 to v0.0.42; recorded output of 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from functools import partial
 from typing import Any, BinaryIO, Final
 
 from sssjob.document.model import Job
 from sssjob.lrm.slurm import job_id, member, number
 from sssjob.translators.recognise import by_keys
 from sssjob.translators.records._json import members
-from sssjob.translators.records.base import UNFORESEEN, Rejected, translator, unforeseen
+from sssjob.translators.records.base import Rejected, translator
 from sssjob.translators.records.sacct import Rows
 
 __all__ = ["TRANSLATOR"]
@@ -46,16 +47,7 @@ class _Members(Rows):
         number = 1
         try:
             for number, member in found:
-                self.counts.read += 1
-                try:
-                    made = list(self._member(member, number))
-                    self.counts.given += 1
-                except Rejected as why:
-                    self.reject(number, why.reason, str(why))
-                except UNFORESEEN as error:
-                    self.reject(number, "unread", unforeseen(error))
-                else:
-                    yield from made
+                yield from self.accepted(number, partial(self._member, member, number))
         except Rejected as why:
             self.counts.read += 1
             self.reject(number, why.reason, str(why))

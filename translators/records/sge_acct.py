@@ -12,7 +12,8 @@ Source: accounting(5) of 8.1.9; fields from 46 read off lines of Univa 8.x; reco
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
+from contextlib import suppress
 from decimal import Decimal
 from operator import itemgetter
 from typing import Final
@@ -20,11 +21,12 @@ from typing import Final
 from sssjob.document.element import Property
 from sssjob.document.model import Job
 from sssjob.findings import escape
-from sssjob.lrm.sge import FAILED
+from sssjob.lrm.sge import FAILED, FAILURES, ended, peak, requested, seconds
 from sssjob.translators.base import ReadContext
 from sssjob.translators.recognise import by_beginning
 from sssjob.translators.records._again import Once
 from sssjob.translators.records._lines import Line
+from sssjob.translators.records._values import BYTES, cpu_of
 from sssjob.translators.records.base import (
     Heading,
     Parting,
@@ -44,20 +46,17 @@ from sssjob.translators.records.base import (
 
 __all__ = ["TRANSLATOR"]
 
-#: Words of the manager for some of them.
-_WORDS: Final = {25: "rescheduled", 30: "asked for an error state", 37: "run time limit exceeded", 100: "killed",
-                 28: "no such working directory"}
 _LEAST: Final = 43
 _BEYOND: Final = ("",) * 7      # for what later releases append
 _SLAVES: Final = 100_000
 _COLONS: Final = 9          # colons in a name or an account
 _EPOCH: Final = 9           # digits of a time
 _NO_ACCOUNT: Final = ("sge", "NONE")
-_HALF, _MICRO = Decimal("0.5"), Decimal("0.000001")
-_IN_BYTES, _IN_KB, _MEAN = ({"units": unit, "metric": metric} for unit, metric in (
-    ("B", "Max"), ("KB", "Max"), ("GB", "Average")))
+_MICRO: Final = Decimal("0.000001")
+_PEAKS: Final = {letter: {"units": BYTES[letter], "metric": "Max"} for letter in ("", "K")}
+_MEAN: Final = {"units": "GB", "metric": "Average"}
+_SIZES: Final = {"maxrss": 47, "ru_maxrss": 16}         # where a field stands
 _who: Final = itemgetter(0, 2, 3, 31, 43, 49)
-_OPTION: Final = re.compile(r"(?:^|\s)-(l|pe|q)\s+(\S+)(?:\s+(\d[\d,-]*))?", re.ASCII)
 
 
 class _Reading(Reading):
@@ -168,7 +167,7 @@ class _Reading(Reading):
         if spent is not None and user is not None and system is not None:
             cpu, both = rounded(spent), rounded(user + system)
         else:
-            cpu, both = rounded(micros(f[36], "cpu")), _both(f[14], f[15])
+            cpu, both = rounded(micros(f[36], "cpu")), cpu_of(f[14], f[15])
         r.cpu = cpu if both == cpu else self.first("CpuDuration", r.line, ("cpu", cpu),
                                                    ("ru_utime + ru_stime", both or None))
         r.processors = _SLOTS[f[34]]
@@ -183,13 +182,10 @@ class _Reading(Reading):
         return self.nodes(text, self.at)[0] if words(text, "UNKNOWN") else None
 
     def _memory(self, r: Record, f: list[str], spent: int | None) -> None:
-        """The peak (maxrss of Univa, else ru_maxrss in KB) and the average, which mem holds in GB times CPU seconds.
-        spent: microseconds of cpu, where they are known."""
-        peak, units = number(f[47], "maxrss"), _IN_BYTES
-        if not peak:
-            peak, units = number(f[16], "ru_maxrss"), _IN_KB
-        if peak:
-            r.delivered.append(leaf("Memory", peak, units))
+        """The peak and the average, which mem holds in GB times CPU seconds. spent: microseconds of cpu, where they are
+        known."""
+        if size := peak(lambda name: number(f[_SIZES[name]], name)):
+            r.delivered.append(leaf("Memory", size[0], _PEAKS[size[1]]))
         held = None if spent is None else sixths(f[37])
         product, cpu = (number(f[37], "mem"), number(f[36], "cpu")) if held is None else (
             Decimal(held), Decimal(spent or 0))
@@ -199,15 +195,9 @@ class _Reading(Reading):
             r.more.append(("LRM", "MaxVMSize", f"{text} B"))
 
 
-def _both(one: str, other: str) -> int | None:
-    """Whole seconds of ru_utime and ru_stime, half up. Rejected: number."""
-    user, system = number(one, "ru_utime"), number(other, "ru_stime")
-    return None if user is None or system is None else int(user + system + _HALF)
-
-
 def _ending(texts: tuple[str, str, bool]) -> tuple[str, int | None, int | None, str, str]:
     """(the manager's state, exit code, signal, status that is neither, message) of failed and exit_status, and of
-    whether the job ran. Above 128 and failed, the signal is what is over 128. Rejected: number."""
+    whether the job ran. Rejected: number."""
     told, status, ran = texts
     failed, code = count(told.partition(" ")[0], "failed"), count(status, "exit_status")
     native = f"failed={told}"
@@ -216,11 +206,10 @@ def _ending(texts: tuple[str, str, bool]) -> tuple[str, int | None, int | None, 
     if not failed:
         return native, code, None, "", ""
     why = FAILED.get(failed, "") if ran else "never-ran"
-    text = f"failed {failed}" + (f" ({_WORDS[failed]})" if failed in _WORDS else "")
+    text = f"failed {failed}" + (f" ({FAILURES[failed]})" if failed in FAILURES else "")
     message = f"{why}: {text}" if why else text
-    if code is not None and code > 128:
-        return native, None, code - 128, str(code), message
-    return native, code, None, "", message
+    exit_code, signal = ended(failed, code)
+    return native, exit_code, signal, "" if signal is None else status, message
 
 
 def _digits(text: str) -> bool:
@@ -241,32 +230,26 @@ def _gather(master: Record, slaves: list[Record]) -> None:
 
 
 def _requested(category: str) -> tuple[Property, ...]:
-    """What the category says: ``-l h_rt=300,mem=50M -pe smp 2 -q short.q``. Lower case suffixes are 1000 based."""
-    found: list[Property] = []
-    for option, value, slots in _OPTION.findall(category):
-        if option == "pe" and _digits(slots):
-            found.append(leaf("Processors", int(slots)))
-        elif option == "l":
-            found += _limits(value)
-    return tuple(found)
+    """What a category asks for."""
+    return tuple(p for name, value in requested(category) if (p := _request(name, value)) is not None)
 
 
 _REQUESTED: Final = Once(_requested)
 _SLOTS: Final[Once[str, int | None]] = Once(lambda text: count(text, "slots") or None)
 
 
-def _limits(text: str) -> Iterator[Property]:
-    for item in text.split(","):
-        name, _, value = item.partition("=")
-        if name == "h_rt":
-            if limit := rounded(micros(value, "h_rt") if value[:1].isdigit() else None):
-                yield leaf("Duration", limit)
-        elif name in ("h_vmem", "mem_free", "mem", "h_rss") and value[:1].isdigit():
-            yield leaf("Extension", value, {"name": name, "type": "sge"})
-        elif name in ("gpu", "gpus", "ngpus") and _digits(value) and len(value) < 10:
-            yield leaf("Resource", Decimal(value), {"name": "GPU", "metric": "PerSlot"})
-        elif value:
-            yield leaf("Extension", value, {"name": name, "type": "sge"})
+def _request(name: str, value: str) -> Property | None:
+    """A request as a property; None where it asks for no limit. A value of another form than it should have is kept as
+    an Extension."""
+    if name == "pe":
+        return leaf("Processors", int(value)) if _digits(value) else None
+    if name == "h_rt":
+        with suppress(ValueError):
+            limit = seconds(value)
+            return leaf("Duration", limit) if limit else None
+    elif name in ("gpu", "gpus", "ngpus") and _digits(value) and len(value) < 10:
+        return leaf("Resource", Decimal(value), {"name": "GPU", "metric": "PerSlot"})
+    return leaf("Extension", value, {"name": name, "type": "sge"})
 
 
 _FIRST: Final = re.compile(rf"(?:#[^\n]*\n)*+(?:[\w.@-]*+:){{2}}(?:[^:\n]*+:){{{_LEAST - 3},}}", re.ASCII)

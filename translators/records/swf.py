@@ -39,6 +39,8 @@ FIELDS: Final = (
     "preceding job", "think time (s)",
 )
 #: status -> StatusMessage.
+#: Keys of the header that say what the lines mean.
+_HEADER: Final = ("UnixStartTime", "Computer")
 _STATUS: Final = {0: "failed", 1: "completed", 5: "cancel: cancelled"}
 _PARTS: Final = (2, 3, 4)
 _NAMED: Final = 1_000_000       # numbers from here on stand for names
@@ -58,6 +60,7 @@ class _Reading(Reading):
         super().__init__(context)
         self.origin = _origin(context.options.get("origin"))
         self.given_origin = self.origin is not None
+        self.heads: dict[str, str] = {}         # where they are kept
 
     def skips(self, line: Line) -> bool:
         """Comments, of which UnixStartTime is the origin of all times."""
@@ -65,12 +68,18 @@ class _Reading(Reading):
         if text.startswith(";"):
             key, _, value = text[1:].partition(":")
             value = value.strip()
+            if self.keeping and key.strip() in _HEADER:
+                self.heads[key.strip()] = line.text
             if key.strip() == "UnixStartTime" and value.isdigit() and len(value) < 12 and not self.given_origin:
                 self.origin = int(value)
             elif key.strip() == "Computer" and self.machine is None:
                 self.machine = self.name(words(value[:200]), "Computer")
             return True
         return not text
+
+    def unfinished(self) -> Iterable[str]:
+        """The comments that say what the lines mean."""
+        return self.heads.values()
 
     def take(self, line: Line) -> Iterable[Job]:
         """The job of one line."""

@@ -48,7 +48,8 @@ from sssjob.translators.scripts.choices import (
 )
 from sssjob.translators.scripts.common import Written, named_variables
 from sssjob.translators.scripts.layout import Amount, Part, one_part, shared, total_of, unknown_factor
-from sssjob.translators.scripts.raw import Option, shell_words
+from sssjob.translators.scripts.raw import Option
+from sssjob.translators.scripts.writing import words_of
 
 __all__ = [
     "kept_as_it_is", "name_of", "raw_text", "read_command", "read_layout", "read_machines",
@@ -354,14 +355,8 @@ def write_command(asking: Asking) -> Written:
         made.append(("executable", f"{name_of(asking)}.sh"))
     elif text:
         made.append(("executable", raw_text(asking, _file(asking, entry, text))))
-    if arguments is not None:
-        try:
-            words = shell_words(arguments.text)
-        except ValueError as error:
-            asking.note(APPROXIMATED, arguments, f"taken as one argument: {error}")
-            words = [arguments.text]
-        if words:
-            made.append(("arguments", write_arguments(words, lambda word: raw_text(asking, word))))
+    if words := words_of(asking, arguments):
+        made.append(("arguments", write_arguments(words, lambda word: raw_text(asking, word))))
     return made
 
 
@@ -375,10 +370,13 @@ def _file(asking: Asking, entry: Entry | None, text: str) -> str:
     return text
 
 
+_ODD: Final = re.compile(r"[^\w.-]")
+
+
 def name_of(asking: Asking) -> str:
     """What the files of a job are called."""
     said = asking.context.name or str(asking.job.value("Name") or asking.job.value("Id") or "job")
-    return re.sub(r"[^\w.-]", "_", said).strip(".")[:100] or "job"
+    return _ODD.sub("_", said).strip(".")[:100] or "job"
 
 
 def read_variables(reading: Reading, options: Mapping[str, Option]) -> None:
@@ -409,8 +407,7 @@ def read_variables(reading: Reading, options: Mapping[str, Option]) -> None:
 
 def write_variables(asking: Asking) -> Written:
     """environment and getenv."""
-    environment = asking.job.environment
-    export = environment.export if environment is not None else None
+    export = asking.export()
     names = asking.extension("ExportNames")
     made: Written = []
     variables = {e.attributes["name"]: e.text for e in named_variables(asking) if _sayable(asking, e)}

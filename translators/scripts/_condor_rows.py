@@ -8,8 +8,10 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Final
 
+from sssjob.document.failures import RETRY, FailurePolicyError, Retry
 from sssjob.lrm.idset import one_range
 from sssjob.templates.quoting import condor_string
 from sssjob.translators.scripts._condor_job import (
@@ -347,13 +349,43 @@ def _write_restart(asking: Asking) -> Written:
     return []
 
 
+# -- attempts
+_TIMES: Final = re.compile(r"[1-9]\d?|100", re.ASCII)        # further attempts of one job
+_RETRIES: Final = ("max_retries", "retry_until", "success_exit_code")
+
+
+def _read_retries(reading: Reading, options: Mapping[str, Option]) -> None:
+    """A job that is tried again after any code but 0, and after signals; what depends on other codes is HTCondor's own.
+    Source: condor_submit, max_retries."""
+    times = options.get("max_retries")
+    if times is not None and len(options) == 1 and _TIMES.fullmatch(times.value or ""):
+        reading.put(SCHEDULER.format(RETRY), f"exit={times.value} signal={times.value} total={times.value}", times)
+        return
+    for option in options.values():
+        reading.keep(option)
+
+
+def _write_retries(asking: Asking) -> Written:
+    entry = asking.extension(RETRY)
+    if entry is None:
+        return []
+    with suppress(FailurePolicyError):
+        retry = Retry.of(entry.text)
+        plain = {clause.name: clause.most for clause in retry.clauses if not clause.changes}
+        if len(plain) == len(retry.clauses) and plain == dict.fromkeys(("exit", "signal"), retry.total):
+            return [("max_retries", str(retry.total))]
+    asking.dropped(entry, "max_retries knows no classes of failures but exit codes and signals together, as in "
+                   "exit=3 signal=3 total=3", "Extension Retry")
+    return []
+
+
 #: Commands that only HTCondor has, in the order of writing. Others that it may know are kept too.
 _OWN: Final = (
     "docker_image", "container_image", "docker_network_type", "transfer_executable", "should_transfer_files",
     "when_to_transfer_output", "transfer_output_remaps", "transfer_checkpoint_files", "checkpoint_exit_code",
     "preserve_relative_paths", "stream_input", "stream_output", "stream_error", "log", "log_xml", "append_files",
     "rank", "require_gpus", "gpus_minimum_capability", "gpus_maximum_capability", "gpus_minimum_memory",
-    "gpus_minimum_runtime", "nice_user", "accounting_group_user", "max_retries", "retry_until", "success_exit_code",
+    "gpus_minimum_runtime", "nice_user", "accounting_group_user",
     "on_exit_hold", "on_exit_remove", "on_exit_hold_reason", "periodic_hold", "periodic_release", "periodic_remove",
     "periodic_hold_reason", "hold_kill_sig", "kill_sig", "kill_sig_timeout", "remove_kill_sig",
     "job_max_vacate_time", "allowed_job_duration", "job_lease_duration", "leave_in_queue", "max_idle", "cron_minute",
@@ -383,6 +415,7 @@ ROWS: Final[tuple[AnyRow, ...]] = (
     Special(("notification", "notify_user"), _read_mail, _write_mail, of=OF_MAIL),
     Special(("hold",), _read_hold, _write_hold, of=("Hold",)),
     Special(("restart",), _read_nothing, _write_restart, of=("Restartable",)),
+    Special(_RETRIES, _read_retries, _write_retries, of=(SCHEDULER.format(RETRY),)),
     *(Row(name) for name in _OWN if name not in ("transfer_output_remaps",)),
     Special(("array_index", "max_materialize", "queue", "queue from"), _read_array, _write_array,
             of=(SCHEDULER.format("Array"), "Extension[name=queue,type=htcondor]")),

@@ -65,9 +65,12 @@ def write_arguments(words: list[str], raw: Callable[[str], str]) -> str:
     return '"' + " ".join(_quoted(raw(word)) for word in words) + '"'
 
 
+_TO_QUOTE: Final = re.compile(r"[\s']")
+
+
 def _quoted(word: str) -> str:
     text = word.replace('"', '""')
-    return "'" + text.replace("'", "''") + "'" if not word or re.search(r"[\s']", word) else text
+    return "'" + text.replace("'", "''") + "'" if not word or _TO_QUOTE.search(word) else text
 
 
 def read_environment(text: str) -> dict[str, str]:

@@ -36,11 +36,14 @@ from sssjob.translators.scripts.layout import Amount, Part, one_part, task_proce
 from sssjob.translators.scripts.raw import Option
 from sssjob.translators.specs._flux_constraints import as_object
 
-__all__ = ["LAYOUT", "every", "kept_of", "read_layout", "read_requires", "several", "write_layout", "write_requires"]
+__all__ = ["LAYOUT", "kept_of", "read_layout", "read_requires", "several", "write_layout", "write_requires"]
 
 LAYOUT: Final = {"--nodes": "Requested/NodeCount", "--nslots": "TaskGroup/TaskCount",
                   "--cores-per-slot": "TaskGroup/TaskDefaults/Requested/Processors",
                   "--gpus-per-slot": "TaskGroup/TaskDefaults/Requested/Resource[name=GPU]"}
+
+
+_COUNT: Final = re.compile(r"\d{1,9}", re.ASCII)
 
 
 def read_layout(reading: Reading, options: Mapping[str, Option]) -> None:
@@ -50,7 +53,7 @@ def read_layout(reading: Reading, options: Mapping[str, Option]) -> None:
         option = options.get(name)
         if option is None:
             continue
-        if not re.fullmatch(r"\d{1,9}", option.value or "", re.ASCII):
+        if not _COUNT.fullmatch(option.value or ""):
             reading.misfit(option, "is no number", "a number")
         elif not int(option.value or ""):
             reading.keep(option)        # taken as not said
@@ -183,14 +186,9 @@ def _terms(text: str) -> list[tuple[str, str, bool]] | None:
     return made
 
 
-def every(reading: Reading, name: str) -> list[Option]:
-    """All options of a name, in their order."""
-    return [o for o in reading.options if o.name == name]
-
-
 def read_requires(reading: Reading, options: Mapping[str, Option]) -> None:
     """Features and hosts of --requires; an expression that asks for more than one of them at once is kept."""
-    given = every(reading, "--requires")
+    given = reading.every("--requires")
     found = [_terms(o.value or "") for o in given]
     hosts = sum(tag == "Node" and wanted for some in found if some for tag, _, wanted in some)
     choices_ = [_choice(o.value or "") if some is None else None for o, some in zip(given, found, strict=True)]
@@ -284,7 +282,7 @@ def kept_of(asking: Asking, name: str) -> list[Entry]:
 def several(name: str) -> Special:
     """An option that adds up and that only Flux knows."""
     def read(reading: Reading, options: Mapping[str, Option]) -> None:
-        for option in every(reading, name):
+        for option in reading.every(name):
             reading.keep(option)
 
     def write(asking: Asking) -> Written:

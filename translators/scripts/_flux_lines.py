@@ -14,7 +14,7 @@ from typing import Final
 from sssjob.templates.quoting import Directive, QuotingError, bare, checked
 from sssjob.templates.quoting import flux as quoted
 from sssjob.translators.scripts.base import SITE, Reading, Scan
-from sssjob.translators.scripts.raw import Line, Option, Word, parted
+from sssjob.translators.scripts.raw import Line, Option, Word, option_of, parted
 
 __all__ = ["SENTINEL", "arguments", "directive", "live", "scan"]
 
@@ -116,7 +116,7 @@ class _Scanner:
         if one is not None and one[1] in _SIMPLE:
             name, said, quoted = one.groups()
             column = found.start(3) + (one.start(1) - 1 if quoted is None else 1)
-            self.made.components[0].append(Option(f"--{name}", said or quoted, line.number, column, line.text))
+            self.made.components[0].append(option_of((f"--{name}", said or quoted, line.number, column, line.text)))
             return
         if (paired := _paired(value)) is None:
             self._refuse("something follows three quotes", line)

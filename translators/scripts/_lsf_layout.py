@@ -1,7 +1,7 @@
 """The size of a job of LSF: slots, resource requirements, GPUs, hosts.
 
 A slot is a processor (decisions 8). Of ``-R`` everything that another dialect can say becomes properties, the rest is
-kept as ``Extension type="lsf" name="R"``. A number without a unit is memory only where a site profile knows the unit
+kept as ``Extension type="lsf" name="R"``. Memory without a unit is in that of a site profile, else in LSF's own
 (decisions 17).
 """
 
@@ -227,6 +227,9 @@ def _amount(reading: Reading, option: Option, found: re.Match[str]) -> bool:
         return False
     site = reading.context.site
     unit = f"{suffix[0].upper()}B" if suffix else None if site is None else site.lsf.unit_for_limits
+    if unit is None and name == "mem":
+        unit = _assumed(reading, option, f"mem={number}", "MB")
+        reading.put("Extension[name=memory,type=lsf]", found[0], option)
     if unit is None or (name == "tmp" and per not in (None, "host")):
         reading.tell(SITE, option, f"{name}={number}: the unit is the site's; kept as it is")
         return False
@@ -234,6 +237,13 @@ def _amount(reading: Reading, option: Option, found: re.Match[str]) -> bool:
     where = disk if name == "tmp" else _PLACES[per]
     reading.bytes(where, int(to_bytes(Decimal(number), unit).to_integral_value(ROUND_CEILING)), option)
     return True
+
+
+def _assumed(reading: Reading, option: Option, text: str, unit: str) -> str:
+    """The unit that LSF takes where neither the script nor LSF_UNIT_FOR_LIMITS of the site says one (lsf.conf(5))."""
+    reading.tell(SITE, option, f"{text} has no unit: {unit} is taken, as LSF does where the site says nothing "
+                 "(unit_for_limits in [lsf] of a site profile)")
+    return unit
 
 
 def _is_one_slot(reading: Reading) -> bool:
@@ -284,14 +294,15 @@ def _read_memory_limit(reading: Reading, option: Option) -> None:
     site = reading.context.site
     unit = f"{found[2].upper()}B" if found[2] else None if site is None else site.lsf.unit_for_limits
     said = any(p.tag == "Memory" or (p.get("name") == "R" and "mem=" in p.text) for p, _ in reading.origins.values())
-    if unit is None or said:
+    if said:
         reading.keep(option)
         if unit is None:
             reading.tell(SITE, option, "the unit is the site's; kept as it is")
         return
     reading.group = next(iter(reading.job.task_groups), None)
-    reading.bytes("TaskGroup/TaskDefaults/Requested/Memory", int(found[1]) * byte_factor(unit), option)
-    reading.put("Extension[name=memory,type=lsf]", "M", option)
+    factor = byte_factor(unit or _assumed(reading, option, f"-M {found[0]}", "KB"))
+    reading.bytes("TaskGroup/TaskDefaults/Requested/Memory", int(found[1]) * factor, option)
+    reading.put("Extension[name=memory,type=lsf]", "M" if unit else f"M {found[0]}", option)
 
 
 def special_limit(name: str, said: str) -> Special:
@@ -319,7 +330,7 @@ def special_limit(name: str, said: str) -> Special:
 # -- writing
 def write_layout(asking: Asking) -> Written:
     """Slots and requirements of the job, one ``-R`` a section; of several task groups a compound one."""
-    if len(asking.job.task_groups) > 1:
+    if len(asking.groups) > 1:
         return _write_groups(asking)
     part = one_part(asking, ranges=True)
     tasks, cpus = task_processors(asking, part)
@@ -361,7 +372,7 @@ def _most(asking: Asking, part: Part, least: int) -> int | None:
 def _write_groups(asking: Asking) -> Written:
     """``-R "2*{...}+1*{...}"``."""
     texts, slots, parts = [], 0, list[Part]()
-    for group in asking.job.task_groups:
+    for group in asking.groups:
         one = asking.of(group)
         part = part_of(one)
         parts.append(part)
@@ -417,7 +428,9 @@ def _spans(asking: Asking, part: Part, tasks: int | None, nodes: int | None, per
         asking.note(APPROXIMATED, part.sources["distribution"], "TaskDistribution: LSF is told how many tasks, not "
                     "which share a host", subject="TaskDistribution")
         return []
-    spans = [f"span[ptile={per_node}]"] if per_node and (per_node == 1 or tasks != 1) else []
+    if per_node and per_node > 1 and tasks == 1:
+        return ["span[hosts=1]"]        # the one slot is on a node of its own beside those of other task groups
+    spans = [f"span[ptile={per_node}]"] if per_node else []
     if nodes is not None and tasks is not None:
         if per_node is None and tasks % nodes == 0:
             spans.append(f"span[ptile={tasks // nodes}]")
@@ -441,13 +454,27 @@ def _number(asking: Asking, value: int) -> str:
     return _SIZE(value)
 
 
+def _unitless(marked: str, value: int) -> str:
+    """An amount as a script said it without a unit, where it still is the job's; else empty. marked: ``mem=64000`` or
+    ``M 64000``; value: bytes."""
+    number = re.sub(r"\A(?:mem\s*=\s*|M )|/\w+\Z", "", marked, flags=re.IGNORECASE)
+    if not re.fullmatch(r"\d{1,15}(?:\.\d{1,9})?", number, re.ASCII):
+        return ""
+    unit = "KB" if marked.startswith("M ") else "MB"
+    same = int(to_bytes(Decimal(number), unit).to_integral_value(ROUND_CEILING)) == value
+    return marked.removeprefix("M ") if same else ""
+
+
 def _rusage(asking: Asking, part: Part, cpus: int, made: Written) -> list[str]:
     """Memory and scratch space."""
     words = []
     if part.memory is not None:
         marked = asking.extension("memory", "lsf")
-        if marked is not None and part.memory.per == "task":
-            made.append(("-M", _number(asking, part.memory.value)))
+        raw = "" if marked is None else _unitless(marked.text, part.memory.value)
+        if raw.startswith("mem="):
+            words.append(raw)
+        elif marked is not None and part.memory.per == "task":
+            made.append(("-M", raw or _number(asking, part.memory.value)))
         else:
             words.append(f"mem={_memory(asking, part, part.memory, cpus)}")
         for e in part.beside:

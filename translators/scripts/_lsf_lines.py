@@ -14,7 +14,7 @@ from typing import Final
 
 from sssjob.templates.quoting import Directive, bare, bsub
 from sssjob.translators.scripts.base import APPROXIMATED, Reading, Scan
-from sssjob.translators.scripts.raw import Line, Option, Refusal, Word, quoted_words
+from sssjob.translators.scripts.raw import Line, Option, Refusal, Word, dos_breaks, option_of, quoted_words
 
 __all__ = ["FLAGS", "VALUES", "arguments", "directive", "live", "scan"]
 
@@ -41,18 +41,25 @@ def live(lines: list[Line]) -> list[Line]:
 
 def scan(reading: Reading, lines: list[Line]) -> Scan:
     """The directives of a script, wherever they stand."""
-    broken = next((line for line in lines if line.end == "\r\n"), None)
+    broken = next((line for line in lines if line.end == "\r\n"), None) if dos_breaks(lines) else None
     if broken is not None:
         reading.findings.add(APPROXIMATED, "script", "DOS line breaks, which a shell does not take; plain ones are put",
                              line=broken.number, column=len(broken.text) + 1)
         lines = [Line(line.number, line.text, "\n" if line.end else "") for line in lines]
     made, taken = Scan(), 0
+    options = made.components[0]
     for index, line in enumerate(lines):
         if index < taken:
             continue
-        if (one := _plain(line)) is not None:
-            made.components[0].append(one)
-            continue
+        number, plain, _ = line
+        hit = _PLAIN.fullmatch(plain)
+        if hit is not None:
+            flag, name, quoted, value = hit.groups()
+            if quoted is not None:
+                value = quoted
+            if name in (FLAGS if value is None else VALUES):
+                options.append(option_of((flag, value, number, hit.start(1) + 1, plain)))
+                continue
         begin = _START.match(line.text)
         if begin is None:
             if "BSUB" in line.text and (shown := _SHOWN.match(line.text)) is not None and shown[1] in "–—−":     # noqa: RUF001
@@ -65,21 +72,8 @@ def scan(reading: Reading, lines: list[Line]) -> Scan:
         except Refusal as error:
             reading.refuse(str(error), line.number, error.column, "directive", line.text)
             continue
-        made.components[0] += _parse(reading, found, line.text)
+        options += _parse(reading, found, line.text)
     return made
-
-
-def _plain(line: Line) -> Option | None:
-    """The option of a line that takes no thought."""
-    hit = _PLAIN.fullmatch(line.text)
-    if hit is None:
-        return None
-    flag, name, quoted, value = hit.groups()
-    if quoted is not None:
-        value = quoted
-    if name not in (FLAGS if value is None else VALUES):
-        return None
-    return Option(flag, value, line.number, hit.start(1) + 1, line.text)
 
 
 def _continued(lines: list[Line], index: int) -> tuple[str, int]:

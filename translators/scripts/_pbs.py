@@ -40,6 +40,7 @@ from sssjob.translators.scripts.common import (
     mail,
     merged,
     moment,
+    named,
     read_dependencies,
     read_mail,
     read_variables,
@@ -56,7 +57,16 @@ from sssjob.translators.scripts.grammars import (
     Grammar,
     file_reader,
 )
-from sssjob.translators.scripts.raw import Line, Option, Refusal, Word, pbs_words, split_outside
+from sssjob.translators.scripts.raw import (
+    Line,
+    Option,
+    Refusal,
+    Word,
+    dos_breaks,
+    option_of,
+    pbs_words,
+    split_outside,
+)
 from sssjob.translators.scripts.resource_limits import limit
 
 __all__ = ["PREFIX", "ROWS", "arguments", "directive", "live", "scanner", "size_text", "special_array"]
@@ -69,11 +79,14 @@ _PLAIN: Final = re.compile(r"""\s*+#PBS\s*+-(\w)\s++([^\s"'\\]++)\s*+""")
 # -- the first stage
 def _header(lines: list[Line]) -> int:
     """How many lines are read: up to the first that is executable. One that begins with ``:`` is not."""
-    for index, line in enumerate(lines):
-        text = line.text.lstrip()
-        if text and not text.startswith("#") and not line.text.startswith(":"):
-            return index
-    return len(lines)
+    return next((index for index, line in enumerate(lines) if _is_command(line.text)), len(lines))
+
+
+def _is_command(text: str) -> bool:
+    return text[:1] not in _NO_COMMAND and bool(bare_text := text.lstrip()) and bare_text[0] != "#"
+
+
+_NO_COMMAND: Final = ("#", ":")
 
 
 def live(lines: list[Line]) -> list[Line]:
@@ -87,31 +100,37 @@ def scanner(letters: str, *, strict: bool, dos: bool) -> Callable[[Reading, list
     valued = {letter for letter, more in pairwise(letters) if more == ":"}
 
     def scan(reading: Reading, lines: list[Line]) -> Scan:
-        broken = next((line for line in lines if line.end == "\r\n"), None)
+        broken = next((line for line in lines if line.end == "\r\n"), None) if dos_breaks(lines) else None
         if broken is not None:
             if not dos:
                 reading.refuse("DOS line breaks, which qsub refuses", broken.number, len(broken.text) + 1)
             lines = [Line(line.number, line.text, "\n" if line.end else "") for line in lines]
-        made = Scan()
-        end, taken = _header(lines), 0
+        made, taken, late = Scan(), 0, False
+        options, rest = made.components[0], made.rest
         for index, line in enumerate(lines):
-            text = line.text.lstrip()
-            if line.number <= taken:
+            number, whole, _ = line
+            if number <= taken:
+                late = late or _is_command(whole)
                 continue
-            hit = _PLAIN.fullmatch(line.text) if index < end else None
-            if hit is not None and hit[1] in valued:
-                option = Option(f"-{hit[1]}", hit[2], line.number, hit.start(1), line.text)
-                if option.name in _ALONE:
-                    made.components[0] += _split(option)
+            hit = None if late else _PLAIN.fullmatch(whole)
+            if hit is not None and (letter := hit[1]) in valued:
+                name = f"-{letter}"
+                option = option_of((name, hit[2], number, hit.start(1), whole))
+                if name in _ALONE:
+                    options += _split(option)
                 else:
-                    made.components[0].append(option)
-            elif index < end and text.startswith(PREFIX):
-                whole, taken = _continued(lines, index)
-                made.components[0] += _options(reading, line, whole, letters, strict)
+                    options.append(option)
+                continue
+            late = late or _is_command(whole)
+            text = whole.lstrip()
+            if not text.startswith(PREFIX):
+                rest.append(line)
+            elif late:
+                reading.dead(line, "qsub stops reading at the first command", len(whole) - len(text) + 1)
+                rest.append(line)
             else:
-                if index >= end and text.startswith(PREFIX):
-                    reading.dead(line, "qsub stops reading at the first command", len(line.text) - len(text) + 1)
-                made.rest.append(line)
+                whole, taken = _continued(lines, index)
+                options += _options(reading, line, whole, letters, strict)
         return made
     return scan
 
@@ -262,9 +281,8 @@ def _read_environment(reading: Reading, options: Mapping[str, Option]) -> None:
 
 
 def _write_environment(asking: Asking) -> Written:
-    environment = asking.job.environment
     made = variables(asking)
-    return ([("-V", None)] if environment is not None and environment.export else []) + (
+    return ([("-V", None)] if asking.export() else []) + (
         [("-v", ",".join(made))] if made else [])
 
 
@@ -328,11 +346,14 @@ def _write_priority(asking: Asking) -> Written:
     return [("-p", str(bounded))]
 
 
+_SEVERAL: Final = re.compile("[,@]")
+
+
 def _read_groups(reading: Reading, options: Mapping[str, Option]) -> None:
     """One group; of several, or of one for each host (``a,b@host``), the text is kept as it is."""
     option = options["-W group_list"]
     text = option.value or ""
-    reading.put(SCHEDULER.format("GroupList") if re.search("[,@]", text) else "Group", text, option)
+    reading.put(SCHEDULER.format("GroupList") if _SEVERAL.search(text) else "Group", text, option)
 
 
 def _write_groups(asking: Asking) -> Written:
@@ -418,7 +439,7 @@ def _write_family(asking: Asking) -> Written:
 
 
 ROWS: Final[tuple[AnyRow, ...]] = table((
-    Row("-N", "Name"),
+    named(Row("-N", "Name")),
     Row("-A", "Project"),
     Row("-q", "Queue"),
     Row("-l walltime", "Requested/Duration", PBS_SECONDS),

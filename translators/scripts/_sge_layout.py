@@ -38,7 +38,7 @@ from sssjob.translators.scripts.layout import (
 )
 from sssjob.translators.scripts.raw import Option
 
-__all__ = ["NAMES", "SPACE", "every", "read_slots", "write_slots"]
+__all__ = ["NAMES", "SPACE", "read_slots", "write_slots"]
 
 #: Stands for a parallel environment whose name only the site knows; no name may hold the sign, so that qmaster says so.
 _ANY_PE: Final = "@PE@"
@@ -48,11 +48,6 @@ _MEMORY: Final = ("-l h_vmem", "-l m_mem_free", "-l mem_free")
 #: What ``4-`` is read as.
 _MOST: Final = 9999999
 NAMES: Final = ("-pe", *_MEMORY, "-l")
-
-
-def every(reading: Reading, name: str) -> list[Option]:
-    """All of an option, also those that another one replaces."""
-    return [o for o in reading.options if o.name == name]
 
 
 # -- sizes
@@ -246,7 +241,7 @@ _TRUE: Final = ("", "1", "true", "TRUE", "True")
 
 def _read_resources(reading: Reading) -> None:
     """A host, resources that are simply wanted, and what only the site can tell: each name by its last value."""
-    last = {(o.value or "").partition("=")[0]: o for o in every(reading, "-l")}
+    last = {(o.value or "").partition("=")[0]: o for o in reading.every("-l")}
     for name, option in sorted(last.items()):
         text = (option.value or "").partition("=")[2]
         if not name:

@@ -16,7 +16,7 @@ from typing import Final
 
 from sssjob.templates.quoting import Directive, QuotingError, bare, checked
 from sssjob.translators.scripts.base import APPROXIMATED, SITE, Reading, Scan
-from sssjob.translators.scripts.raw import Line, Option, Word, parted
+from sssjob.translators.scripts.raw import Line, Option, Word, dos_breaks, option_of, parted
 
 __all__ = ["PREFIX", "RESOURCES", "arguments", "directive", "live", "scan", "words"]
 
@@ -61,31 +61,34 @@ def live(lines: list[Line]) -> list[Line]:
 
 def scan(reading: Reading, lines: list[Line]) -> Scan:
     """The directives of a script, wherever they stand."""
-    broken = next((line for line in lines if line.end == "\r\n"), None)
+    broken = next((line for line in lines if line.end == "\r\n"), None) if dos_breaks(lines) else None
     if broken is not None:
         reading.findings.add(APPROXIMATED, "script", "qsub takes DOS line breaks, a shell does not; plain ones are put",
                              line=broken.number, column=len(broken.text) + 1)
         lines = [Line(line.number, line.text, "\n" if line.end else "") for line in lines]
     made, prefix = Scan(), _prefix(reading)
+    options, rest, ours = made.components[0], made.rest, prefix == PREFIX
     for line in lines:
-        hit = _PLAIN.fullmatch(line.text) if prefix == PREFIX else None
-        flag, name, value = ("", "", None) if hit is None else hit.groups()
-        if hit is not None and value is not None and name in _PLAIN_NAMES:
-            option = Option(flag, value, line.number, hit.start(1) + 1, line.text)
-            if name == "l":
-                made.components[0] += _split(option, "")
-            else:
-                made.components[0].append(option)
-        elif prefix and line.text.startswith(prefix):
+        number, text, _ = line
+        hit = _PLAIN.fullmatch(text) if ours else None
+        if hit is not None:
+            flag, name, value = hit.groups()
+            if value is not None and name in _PLAIN_NAMES:
+                option = option_of((flag, value, number, hit.start(1) + 1, text))
+                if name == "l":
+                    options += _split(option, "")
+                else:
+                    options.append(option)
+                continue
+        if prefix and text.startswith(prefix):
             found = _line(reading, line, prefix)
-            made.components[0] += found
+            options += found
             if any(o.name == "-clear" for o in found):
                 _cleared(reading, made)
-        else:
-            made.rest.append(line)
-            text = line.text.lstrip()
-            if text.startswith(PREFIX + " -") and text != line.text:
-                reading.dead(line, "blanks stand before it", len(line.text) - len(text) + 1)
+            continue
+        rest.append(line)
+        if text[:1].isspace() and (bare_text := text.lstrip()).startswith(PREFIX + " -"):
+            reading.dead(line, "blanks stand before it", len(text) - len(bare_text) + 1)
     return made
 
 
@@ -212,6 +215,9 @@ def _joined(name: str) -> str:
     return "" if simple is None else "=" if simple[1] else " "
 
 
+_BLANK: Final = re.compile(r"\s")
+
+
 def directive(name: str, value: str | None) -> str:
     """``-l h_rt=01:00:00``, ``-N "a b"``, ``-soft -l a=1``. Raises QuotingError for what no directive can hold."""
     if value is not None and (sign := _joined(name)) and bare(value):
@@ -227,7 +233,7 @@ def directive(name: str, value: str | None) -> str:
         raise QuotingError(name, text, f"contains {unfit[0]!r}, which a directive of Grid Engine cannot hold")
     if value is None:
         return f"-{option}"
-    blank = re.search(r"\s", text) is not None
+    blank = _BLANK.search(text) is not None
     if _TWO.fullmatch(f"{option} {text}"):
         return f"-{option} {text}"
     if not text or text != text.strip() or (blank and (resource or option == "pe")):

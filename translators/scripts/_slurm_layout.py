@@ -154,12 +154,12 @@ def write_layout(asking: Asking) -> Written:
 
 def _beside_groups(asking: Asking, part: Part) -> None:
     """The findings for amounts of the whole job, which the parts of a heterogeneous job cannot say."""
-    first, *others = asking.job.task_groups or [None]
-    if asking.group is None or not others:
+    if asking.group is None or len(asking.groups) < 2:
         return
+    first, *others = asking.groups
     parts = [part]
     for group in others if asking.group is first else ():
-        other = asking.of(group)        # type: ignore[arg-type]
+        other = asking.of(group)
         other.silent = True
         parts.append(part_of(other))
     before, asking.silent = asking.silent, asking.silent or asking.group is not first

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Callable, Mapping, Sequence
-from typing import Final
+from typing import Final, cast
 
 from sssjob.templates.quoting import Directive, bare, sbatch
 from sssjob.translators.scripts.base import (
@@ -18,7 +18,7 @@ from sssjob.translators.scripts.base import (
     Reading,
     Scan,
 )
-from sssjob.translators.scripts.raw import Line, Option, Refusal, Word, slurm_words
+from sssjob.translators.scripts.raw import Line, Option, Refusal, Word, dos_breaks, option_of, slurm_words, texts_of
 
 __all__ = ["LONG", "PREFIXES", "SAME", "arguments", "directive", "live", "scan"]
 
@@ -28,8 +28,8 @@ LONG: Final = dict.fromkeys((
     "oversubscribe", "parsable", "quiet", "reboot", "requeue", "share", "spread-job", "test-only", "usage",
     "use-min-nodes", "verbose", "version", "wait"), "") | dict.fromkeys(("exclusive", "nice", "propagate"), "?") | \
     dict.fromkeys((
-        "account", "acctg-freq", "array", "batch", "bb", "bbf", "begin", "chdir", "cluster-constraint", "clusters",
-        "comment", "constraint", "container", "core-spec", "cores-per-socket", "cpu-freq", "cpus-per-gpu",
+        "account", "acctg-freq", "array", "batch", "bb", "bbf", "begin", "chdir", "cluster", "cluster-constraint",
+        "clusters", "comment", "constraint", "container", "core-spec", "cores-per-socket", "cpu-freq", "cpus-per-gpu",
         "cpus-per-task", "deadline", "delay-boot", "dependency", "distribution", "error", "exclude", "export",
         "export-file", "extra-node-info", "gid", "gpu-bind", "gpu-freq", "gpus", "gpus-per-node", "gpus-per-socket",
         "gpus-per-task", "gres", "gres-flags", "hint", "input", "job-name", "kill-on-invalid-dep", "licenses",
@@ -39,7 +39,7 @@ LONG: Final = dict.fromkeys((
         "reservation", "signal", "sockets-per-node", "switches", "tasks-per-node", "thread-spec", "threads-per-core",
         "time", "time-min", "tmp", "uid", "wait-all-nodes", "wckey", "wrap"), ":")
 _WRITTEN: Final = frozenset(f"--{name}" for name in LONG)
-SAME: Final = {"share": "oversubscribe", "tasks-per-node": "ntasks-per-node"}
+SAME: Final = {"cluster": "clusters", "share": "oversubscribe", "tasks-per-node": "ntasks-per-node"}
 _SHORT: Final = {
     "a": "array", "A": "account", "b": "begin", "B": "extra-node-info", "c": "cpus-per-task", "C": "constraint",
     "d": "dependency", "D": "chdir", "e": "error", "F": "nodefile", "G": "gpus", "h": "help", "H": "hold",
@@ -57,10 +57,12 @@ _SIMPLE: Final = {name: f"--{SAME.get(name, name)}" for name, kind in LONG.items
 
 def _header(lines: list[Line]) -> int:
     """How many lines are read: up to the first that is neither blank nor, after blanks, begins with ``#``."""
-    for index, line in enumerate(lines):
-        if line.text.strip() and not line.text.lstrip().startswith("#"):
-            return index
-    return len(lines)
+    return next((index for index, line in enumerate(lines) if _is_command(line.text)), len(lines))
+
+
+def _is_command(text: str) -> bool:
+    """Whether a line is neither blank nor, after blanks, begins with ``#``."""
+    return text[:1] != "#" and bool(bare_text := text.lstrip()) and bare_text[0] != "#"
 
 
 def live(lines: list[Line]) -> list[Line]:
@@ -76,22 +78,24 @@ def scan(reading: Reading, lines: list[Line]) -> Scan:
         reading.refuse("sbatch wants #! at the very beginning"
                        + (", before it stands a byte order mark" if first.text.startswith("\ufeff#!") else ""), 1,
                        text=first.text)
-    broken = next((line for line in lines if line.end == "\r\n"), None)
-    if broken is not None:
+    if dos_breaks(lines):
+        broken = next(line for line in lines if line.end == "\r\n")
         reading.refuse("DOS line breaks, which sbatch refuses", broken.number, len(broken.text) + 1)
         lines = [Line(line.number, line.text, "\n" if line.end else "") for line in lines]
     made, words = Scan(), list[Word | Option]()
-    end = _header(lines)
-    texts = {line.number: line.text for line in lines}
-    for index, line in enumerate(lines):
-        if index >= end or not line.text.startswith(PREFIXES):
-            if "#SBATCH" in line.text:
-                _dead(reading, line, index >= end)
-            made.rest.append(line)
+    every, rest, late = texts_of(lines), made.rest, False
+    texts: Mapping[int, str] = dict(enumerate(every, first.number))
+    for line in lines:
+        number, text, _ = line
+        plain = None if late else _PLAIN.fullmatch(text)
+        if plain is not None and (name := _SIMPLE.get(plain[1])) is not None:
+            words.append(option_of((name, plain[2], number, plain.start(1) - 1, text)))
             continue
-        plain = _PLAIN.fullmatch(line.text)
-        if plain is not None and plain[1] in _SIMPLE:
-            words.append(Option(_SIMPLE[plain[1]], plain[2], line.number, plain.start(1) - 1, line.text))
+        late = late or _is_command(text)
+        if late or not text.startswith(PREFIXES):
+            if "#SBATCH" in text:
+                _dead(reading, line, late)
+            rest.append(line)
             continue
         found = _words(reading, line)
         if found and found[0].text in _PARTS:
@@ -101,8 +105,10 @@ def scan(reading: Reading, lines: list[Line]) -> Scan:
         else:
             words += found
     made.components[-1] += parse(reading, words, texts)
-    if not any(o.name == "--ignore-pbs" for o in made.components[0]):
-        _foreign(reading, lines, end, made)
+    whole = "\n".join(("", *every))
+    if any(f"\n{prefix}" in whole for prefix in _OTHERS) and not any(
+            o.name == "--ignore-pbs" for o in made.components[0]):
+        _foreign(reading, lines, _header(lines), made)
     return made
 
 
@@ -131,6 +137,8 @@ def _words(reading: Reading, line: Line) -> list[Word]:
 def parse(reading: Reading, words: Sequence[Word | Option], texts: Mapping[int, str]) -> list[Option]:
     """Options out of words, as getopt_long does it. An option among them is one, unless the word before wants a value.
     """
+    if Word not in map(type, words):
+        return cast("list[Option]", list(words))
     made: list[Option] = []
     queue = list(reversed(words))
 
@@ -207,12 +215,13 @@ def _full(said: str, refuse: Callable[[str, Word], None], at: Word) -> str | Non
 _PBS: Final = {"N": "job-name", "A": "account", "q": "partition", "o": "output", "e": "error", "M": "mail-user"}
 _BSUB: Final = {"J": "job-name", "P": "account", "q": "partition", "o": "output", "e": "error", "u": "mail-user",
                 "n": "ntasks"}
+_OTHERS: Final = {"#BSUB": _BSUB, "#PBS": _PBS}
 _LETTERS: Final = {"a": "FAIL", "b": "BEGIN", "e": "END", "n": "NONE"}
 
 
 def _foreign(reading: Reading, lines: list[Line], end: int, made: Scan) -> None:
     """Lines of LSF, else of PBS, anywhere in the file; they win over #SBATCH."""
-    for prefix, names in (("#BSUB", _BSUB), ("#PBS", _PBS)):
+    for prefix, names in _OTHERS.items():
         hit = [(i, line) for i, line in enumerate(lines) if line.text.startswith(prefix)]
         for index, line in hit:
             reading.findings.add(CONTRADICTORY, prefix, f"sbatch obeys lines of {prefix} too, and they win",

@@ -44,9 +44,11 @@ class Asking(Asked):
         self.values: dict[str, Given | None] = {}       # what stands for macros of the source
         self._origins = document.origins if isinstance(document, ScriptDocument) else {}
         self._directives: set[int] | None = None        # of which something is carried, by identity
+        self.exporting = False  # an option says whether the submitter's variables go along
         self.goes = False       # an option says where jobs of the source start
         self.opened = ""        # the command of the script that goes to where jobs of the source start
         self.silent = False     # the first part has told it already
+        self.unsaid: list[tuple[Entry, str]] = []       # variables that no directive can say, and why
         self.lost: list[tuple[Entry, Option | None]] = []       # with the directives that they came from
         self.prefix = dialect.prefix
         super().__init__(job, context.findings, policy, dialect.target, group)
@@ -56,7 +58,11 @@ class Asking(Asked):
         self._extensions: dict[tuple[str | None, str | None], list[Entry]] = {}
         for e in self._tagged.get("Extension", ()):
             said = e.attributes
-            self._extensions.setdefault((said.get("name"), said.get("type")), []).append(e)
+            key = said.get("name"), said.get("type")
+            if key in self._extensions:
+                self._extensions[key].append(e)
+            else:
+                self._extensions[key] = [e]
         self.own = {name or "" for name, kind in self._extensions if kind == dialect.name}  # options kept as they are
         self.tags = self._tagged.keys()
         self.keys = self.tags | self._extensions.keys()
@@ -66,16 +72,22 @@ class Asking(Asked):
         """One finding, with line and column of the directive where the document came from a script."""
         if self.silent:
             return
-        origin = self.origin_of(entry) if entry is not None else None
-        if rule == DROPPED and entry is not None and not is_fact(entry):
+        if entry is None:
+            path, item = self._about(None, subject)
+            self.findings.add(rule, subject or "Job", message, severity=severity, policy=self.policy, path=path,
+                              item=item, within=self.job)
+            return
+        said = self._origins.get(id(entry.item))
+        origin = None if said is None else said[1]
+        if rule == DROPPED and not is_fact(entry):
             self.lost.append((entry, origin))
-        if origin is not None:
-            message = f"{origin.shown}: {message}"
-        path, item = self._about(entry, subject)
-        self.findings.add(rule, subject or (entry.tag if entry else "Job"), message, severity=severity,
-                          policy=entry.policy if entry else self.policy, path=path,
-                          line=origin.line if origin else 0, column=origin.column if origin else 0,
-                          excerpt=origin.text if origin else "", item=item, within=self.job)
+        if origin is None:
+            self.findings.add(rule, subject or entry.tag, message, severity=severity, policy=entry.policy,
+                              path=entry.path, item=entry.item, within=self.job)
+        else:
+            self.findings.add(rule, subject or entry.tag, f"{origin.shown}: {message}", severity=severity,
+                              policy=entry.policy, path=entry.path, line=origin.line, column=origin.column,
+                              excerpt=origin.text, item=entry.item, within=self.job)
 
     def dropped(self, entry: Entry, why: str = "", subject: str = "") -> None:
         """The finding for what is not carried; its attributes go with it."""
@@ -113,6 +125,13 @@ class Asking(Asked):
             self._directives = {id(origins[id(e.item)][1]) for e in self.entries
                                 if e.used and id(e) not in lost and id(e.item) in origins}
         return self._directives
+
+    def export(self) -> bool | None:
+        """Whether the submitter's variables are to go along; None where nothing says so. A dialect that does not ask
+        cannot say it, which the writer tells."""
+        self.exporting = True
+        environment = self.job.environment
+        return None if environment is None else environment.export
 
     def forget(self) -> None:
         """More may have been carried since."""
@@ -265,7 +284,9 @@ SUSPECT: Final = FACTS | {"Extension", "Duration", "Id", "Node"}
 def is_fact(e: Entry) -> bool:
     """Whether it tells of an earlier run."""
     tag = e.tag
+    if tag == "Extension" and e.slot != "Delivered":
+        return e.attributes.get("type") == "LRM"
     return e.slot == "Delivered" or tag in FACTS or (
-        tag == "Extension" and e.attributes.get("type") == "LRM") or (
         tag == "Duration" and e.slot == "" and not e.used) or (
-        tag in ("Id", "Node") and e.level.startswith(GROUP + "/Task") and not e.level.endswith("Defaults"))
+        tag in ("Id", "Node") and not e.slot and e.level.startswith(GROUP + "/Task")
+        and not e.level.endswith("Defaults"))

@@ -57,10 +57,12 @@ def carry(asking: Asking, shebang: str, body: str, first: int) -> str:
         return body
     if source is target and _SHIM not in body:
         return body
-    if len(body) <= LIMITS.script_bytes and not source.in_text(body) and _SHIM not in body:
+    codes = {**source.codes, **target.codes} if source.codes or target.codes else ()
+    coded = any(f"exit {code}" in body for code in codes)
+    if len(body) <= LIMITS.script_bytes and not (source.in_text(body) or coded or _SHIM in body):
         return body
     from sssjob.translators.bodies.carry import Body, carried
-    from sssjob.translators.bodies.shell import interpreter
+    from sssjob.translators.bodies.interpreters import interpreter
 
     stood = asking.document.lines if isinstance(asking.document, ScriptDocument) else []
 
@@ -103,7 +105,8 @@ def _with_modules(asking: Asking, body: str, first: int) -> str:
 
 
 _PLACES: Final = {
-    "NodeCount": "nodes", "TaskCount": "tasks", "Duration": "walltime", "Queue": "queue", "Project": "account",
+    "NodeCount": "nodes", "TaskCount": "tasks", "Processors": "processors", "Duration": "walltime",
+    "Queue": "queue", "Project": "account",
     "InitialWorkingDirectory": "directory",
 }
 _MEMORY: Final = {"PerNode": "memory_per_node", "PerProcessor": "memory_per_cpu"}

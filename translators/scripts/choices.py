@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Final
 
 from sssjob.document.lexical import LexicalError
 from sssjob.document.nodeset import NodeSet
-from sssjob.request.asked import Entry
-from sssjob.request.tree import AllOf, Node, Not, Predicate, Preferred, properties_of
+from sssjob.request.asked import GROUP, GROUPS, JOB, NEAREST, TASK, Entry
+from sssjob.request.tree import SETS, AllOf, Node, Not, Predicate, Preferred, properties_of
 from sssjob.translators.scripts.rows import APPROXIMATED, Place, Special, place
 
 if TYPE_CHECKING:
@@ -68,10 +68,32 @@ Choice = Term | Every | Either
 
 # -- out of a job
 def choices(asking: Asking, tag: str, levels: Sequence[str] | None = None) -> list[Choice]:
-    """What is asked of a property, one item for each condition that is demanded.
+    """What is asked of a property, one item for each condition that is demanded. levels: where it counts; None: of
+    names of nodes and features at every level of the request, for all of them must hold, of others at the nearest.
 
     A finding tells of what only an alternative with other properties asks for, and of wishes and weights."""
-    found = asking.find(tag) if levels is None else asking.find(tag, levels)
+    if levels is not None or tag not in SETS:
+        return _at_nearest(asking, tag, levels or NEAREST)
+    made = [choice for some in _REQUESTS for choice in _at_nearest(asking, tag, some)]
+    if len(made) < 2:
+        return made
+    return list({_meaning(choice): choice for choice in reversed(made)}.values())[::-1]
+
+
+#: The levels of a request, each with where it is said: in what stands nearest, or in its defaults.
+_REQUESTS: Final = ((JOB,), (GROUP, GROUPS), TASK)
+
+
+def _meaning(choice: Choice) -> object:
+    """What two conditions have in common that demand the same."""
+    if isinstance(choice, Term):
+        return choice.name, choice.wanted, choice.kind
+    return type(choice), tuple(map(_meaning, choice.items))
+
+
+def _at_nearest(asking: Asking, tag: str, levels: Sequence[str]) -> list[Choice]:
+    """What is asked of a property where it is said nearest."""
+    found = asking.find(tag, levels)
     for e in found:
         e.understood |= _UNDERSTOOD
     if not found:

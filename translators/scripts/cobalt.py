@@ -45,7 +45,7 @@ from sssjob.translators.scripts.common import (
 )
 from sssjob.translators.scripts.grammars import COUNT, Grammar, Kept, file_reader
 from sssjob.translators.scripts.layout import Part, one_part, task_processors
-from sssjob.translators.scripts.raw import Line, Option, Word
+from sssjob.translators.scripts.raw import Line, Option, Word, dos_breaks
 
 __all__ = ["DIALECT", "TRANSLATOR"]
 
@@ -78,7 +78,7 @@ def live(lines: list[Line]) -> list[Line]:
 
 def scan(reading: Reading, lines: list[Line]) -> Scan:
     """The directives below the first line; all others are dead."""
-    broken = next((line for line in lines if line.end == "\r\n"), None)
+    broken = next((line for line in lines if line.end == "\r\n"), None) if dos_breaks(lines) else None
     if broken is not None:
         reading.refuse("DOS line breaks: the last word of each directive would end in one", broken.number,
                        len(broken.text) + 1)
@@ -185,12 +185,16 @@ def _every(reading: Reading, name: str) -> list[Option]:
     return [o for o in reading.options if o.name == name]
 
 
+_PAIRS: Final = re.compile(r"(?:\\.|[^\\:])+")
+_MASKED: Final = re.compile(r"\\([:=\\])")
+
+
 def _pairs(text: str) -> list[tuple[str, str]]:
     """``a=1:b=2``; a backslash keeps the sign that follows."""
     made = []
-    for part in re.findall(r"(?:\\.|[^\\:])+", text):
+    for part in _PAIRS.findall(text):
         name, _, value = part.partition("=")
-        made.append((name, re.sub(r"\\([:=\\])", r"\1", value)))
+        made.append((name, _MASKED.sub(r"\1", value)))
     return made
 
 
@@ -209,29 +213,32 @@ def _read_environment(reading: Reading, options: Mapping[str, Option]) -> None:
         reading.put("Environment/Variable", value, option, name=name)
 
 
+_BLANK: Final = re.compile(r"\s")
+_TO_MASK: Final = re.compile(r"([:=\\])")
+
+
 def _write_environment(asking: Asking) -> Written:
     made = []
     for e in named_variables(asking):
-        if re.search(r"\s", e.text) or not e.text:
-            asking.dropped(e, f"the value of {e.attributes.get('name')} is empty or holds a blank")
+        if _BLANK.search(e.text) or not e.text:
+            asking.unsaid.append((e, f"the value of {e.attributes.get('name')} is empty or holds a blank"))
             continue
-        text = re.sub(r"([:=\\])", r"\\\1", e.text)
+        text = _TO_MASK.sub(r"\\\1", e.text)
         made.append(f"{e.attributes.get('name')}={text}")
     names = asking.extension("ExportNames")
     if names is not None:
         asking.dropped(names, "Cobalt cannot pass the submitter's variables on")
-    environment = asking.job.environment
-    if environment is not None and environment.export:
-        asking.note(APPROXIMATED, None, "Environment: Cobalt cannot pass the submitter's variables on",
-                    subject="Environment")
     return [("--env", ":".join(made))] if made else []
 
 
 # -- layout
+_ZERO: Final = re.compile(r"0+")
+
+
 def _read_layout(reading: Reading, options: Mapping[str, Option]) -> None:
     for row in (Row("--nodecount", "Requested/NodeCount", COUNT), Row("--proccount", "TaskGroup/TaskCount", COUNT)):
         if (option := options.get(row.name)) is not None:
-            if re.fullmatch(r"0+", option.value or ""):
+            if _ZERO.fullmatch(option.value or ""):
                 reading.misfit(option, "is no number", "a number from 1")
             else:
                 reading.row(row, option)
@@ -292,13 +299,14 @@ def _nodes(asking: Asking, part: Part) -> int | None:
 
 # -- attributes
 _NAME: Final = re.compile(r"[A-Za-z_][\w.-]*", re.ASCII)
+_VALUE: Final = re.compile(r"[^\s=]+")
 
 
 def _read_attrs(reading: Reading, options: Mapping[str, Option]) -> None:
     """``name=value`` pairs are features, ``location`` is a node."""
     option = options["--attrs"]
     pairs = [part.partition("=") for part in (option.value or "").split(":") if part]
-    if not all(_NAME.fullmatch(name) and re.fullmatch(r"[^\s=]+", value) and sign for name, sign, value in pairs):
+    if not all(_NAME.fullmatch(name) and _VALUE.fullmatch(value) and sign for name, sign, value in pairs):
         reading.keep(option)
         return
     for name, _, value in pairs:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Final
 
 from sssjob.document.model import Environment
+from sssjob.lrm.names import JOB_NAMES
 from sssjob.request.asked import JOB
 from sssjob.translators.scripts.base import (
     APPROXIMATED,
@@ -172,20 +173,21 @@ def _address(asking: Asking, entry: Entry, uri: str, subject: str) -> str | None
 _NAME: Final = re.compile(r"[A-Za-z_]\w*", re.ASCII)
 
 
-def read_variables(reading: Reading, text: str, option: Option, export: str | None) -> None:
-    """``A=1,B``: variables, and the names alone as Extension ExportNames. Quotes around a value go."""
+def read_variables(reading: Reading, text: str, option: Option, export: str | None, *, whole: bool = False) -> None:
+    """``A=1,B``: variables, and the names alone as Extension ExportNames. Quotes around a value go; whole: those around
+    name and value do, and no other ones."""
     scope = reading.scope(("Environment",))
     if export is not None:
         _export(scope, export)
     names: list[str] = []
     for part in split_outside(text, ","):
-        name, sign, value = part.strip().partition("=")
+        name, sign, value = (_bare(part.strip()) if whole else part.strip()).partition("=")
         if not _NAME.fullmatch(name):
             if part.strip():
                 reading.misfit(option, f"{part!r} is no variable", "NAME or NAME=VALUE")
                 return
         elif sign:
-            reading.put("Environment/Variable", _bare(value), option, name=name)
+            reading.put("Environment/Variable", value if whole else _bare(value), option, name=name)
         else:
             names.append(name)
     if names:
@@ -207,27 +209,35 @@ def named_variables(asking: Asking) -> Iterator[Entry]:
         if e.slot != "Environment" or e.tag != "Variable" or e.level != JOB:
             continue
         e.used = True
-        e.understood.add("name")
+        e.understood |= {"name"}
         if _NAME.fullmatch(e.attributes.get("name", "")):
             yield e
         else:
             asking.dropped(e, f"{e.attributes.get('name')!r} is no name of a variable")
 
 
-_SIGNS: Final = re.compile(r"[,'\"]")
+_SIGNS: Final = re.compile(r"[,'\"\\\x00-\x1f\x7f]")
+_QUOTED: Final = re.compile(r"[^'\"\\\x00-\x1f\x7f]*")
 
 
-def variables(asking: Asking) -> list[str]:
-    """``A=1`` and names; values with a comma, a quote or a blank stand in quotes."""
+def _spelt(name: str, value: str) -> str | None:
+    """A value with a comma or with blanks around it in quotes."""
+    if _SIGNS.search(value) is None and value == value.strip():
+        return f"{name}={value}"
+    return f"{name}='{value}'" if _QUOTED.fullmatch(value) else None
+
+
+def variables(asking: Asking, spelt: Callable[[str, str], str | None] = _spelt) -> list[str]:
+    """``A=1`` and names. spelt: one variable; None where the directive cannot say it, for managers read quotes,
+    backslashes and line breaks in their own ways: those are left to the script."""
     made = []
     for e in named_variables(asking):
-        value, quote = e.text, "'" if "'" not in e.text else '"'
-        if _SIGNS.search(value) or value != value.strip():
-            if quote in value or "\\" in value:
-                asking.dropped(e, f"the value of {e.attributes.get('name')} cannot be quoted")
-                continue
-            value = f"{quote}{value}{quote}"
-        made.append(f"{e.attributes.get('name')}={value}")
+        name = e.attributes.get("name", "")
+        text = spelt(name, e.text)
+        if text is None:
+            asking.unsaid.append((e, f"the value of {name} cannot be quoted"))
+        else:
+            made.append(text)
     names = asking.extension("ExportNames")
     return made + ([] if names is None else names.text.split(","))
 
@@ -283,11 +293,21 @@ def file_name(asking: Asking, tag: str, literal: Callable[[str], str] = str, *, 
     if not asking.dialect.pads and _PADDED.search(text):
         asking.note(APPROXIMATED, entry, f"{asking.dialect.title} does not pad numbers with zeros")
         text = _PADDED.sub(r"\1}", text)
-    try:
-        return file_writer(text, tokens, literal), how
-    except LookupError as error:
-        asking.dropped(entry, f"{asking.dialect.title} has no {error.args[0]} in file names")
-        return None, how
+    while True:
+        try:
+            return file_writer(text, tokens, literal), how
+        except LookupError as error:
+            rest = re.sub(rf"[._-]?{re.escape(error.args[0])}", "", text)
+            if rest == text or not rest.strip("/._-") or _APART.match(error.args[0]):
+                asking.dropped(entry, f"{asking.dialect.title} has no {error.args[0]} in file names")
+                return None, how
+            asking.note(DROPPED, entry, f"{tag}: {asking.dialect.title} has no {error.args[0]} in file names; the "
+                        "rest of the name is written")
+            text = rest
+
+
+#: Pieces without which the files of several jobs or elements would be one.
+_APART: Final = re.compile(r"\{(?:jobid|array_jobid|index|name)\b")
 
 
 def _for_each(asking: Asking, entry: Entry, text: str) -> str:
@@ -313,6 +333,22 @@ def rowed(row: Row, write: Callable[[Asking], Written], *more: str) -> Special:
     """What is read as a row is, and written in another way. more: places that write looks at beside that of the row."""
     return Special((row.name,), lambda reading, options: reading.row(row, options[row.name]), write,
                    of=(row.place, *more))
+
+
+def named(row: Row) -> Special:
+    """The option of the job's name, written as the manager takes it."""
+    def write(asking: Asking) -> Written:
+        entry = asking.at(row.place)
+        if entry is None:
+            return []
+        name, rule = entry.text, JOB_NAMES[asking.dialect.name]
+        if asking.source == asking.dialect.name or not (fault := rule.fault(name)):
+            return [(row.name, name)]
+        fit = rule.fitted(name)
+        asking.note(APPROXIMATED, entry, f"a name that {fault} is not taken there; it is {fit}")
+        return [(row.name, fit)]
+
+    return rowed(row, write)
 
 
 def user_hold(name: str) -> Special:
@@ -407,9 +443,9 @@ def array(asking: Asking, *, lists: bool, step: bool, throttle: bool = True) -> 
         asking.dropped(entry, f"{asking.dialect.title} has no step in arrays")
         return None
     if not lists and "-" not in text:
-        asking.note(APPROXIMATED, entry, f"the one index {text} is written as a range")
         index, percent, most = text.partition("%")
-        text = f"{index}-{index}{percent}{most}"
+        text = f"{index}-{int(index) + 1}:2{percent}{most}"     # qsub refuses a range that ends where it begins
+        asking.note(APPROXIMATED, entry, f"the one index {index} is written as {text}")
     return text
 
 

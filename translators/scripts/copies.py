@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Final
 
 from sssjob.document.element import new_property
 from sssjob.document.model import Job, TaskGroup
-from sssjob.request.levels import request_of
 from sssjob.templates.quoting import QuotingError, word
 from sssjob.translators.scripts.asking import Asking
 from sssjob.translators.scripts.rows import APPROXIMATED, DROPPED
@@ -41,9 +40,11 @@ def launched(asked: Sequence[Asking]) -> str:
     asked: the parts of the job as the target has them.
     """
     first = asked[0]
-    if len(first.job.task_groups) < 2 and not first.listed and not any(
+    if len(first.groups) < 2 and not first.listed and not any(
             first.said(tag) for tag in ("TaskCount", "TaskDistribution")):
         return ""               # nothing says how many: the totals need not be asked
+    from sssjob.request.levels import request_of
+
     totals = request_of(first.job, bare=True).totals
     if totals.copies < 2:
         return ""
@@ -107,6 +108,8 @@ def taken_back(dialect: Dialect, job: Job, script: str) -> bool:
 def _has_copies(job: Job, copies: int) -> bool:
     """Whether a job has so many tasks; where it asks for as many processors and does not say of what tasks, it gets
     them, each task group its own."""
+    from sssjob.request.levels import request_of
+
     groups, totals = job.task_groups, request_of(job, bare=True).totals
     if totals.copies == copies:
         return bool(groups)

@@ -229,7 +229,6 @@ GAPS: Final = {
     "staging": "not built: files that are copied before and after the job",
     "login shell": "it asks for the variables of a login, not for a shell",
     "sandbox": "a folder that PBS Pro makes",
-    "requeue": "how often a job may fail is no yes or no",
     "checkpoint": "the names and words of the site's checkpointing",
     "warning signal": "fixed signals, or the one that ends the job",
     "wait for the end": "says how the submit command behaves, nothing of the job",

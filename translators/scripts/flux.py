@@ -11,10 +11,10 @@ from decimal import Decimal
 from typing import Final
 
 from sssjob.document.model import Environment
-from sssjob.lrm.flux.durations import FACTORS
+from sssjob.errors import LexicalError
+from sssjob.lrm.flux.durations import read_fsd
 from sssjob.translators.scripts._flux_layout import (
     LAYOUT,
-    every,
     kept_of,
     read_layout,
     read_requires,
@@ -54,15 +54,15 @@ __all__ = ["DIALECT", "TRANSLATOR", "duration"]
 
 def duration(text: str, unit: int = 1) -> Decimal:
     """Seconds of a Flux Standard Duration; unit: seconds that a bare number counts. ValueError for another form."""
-    found = re.fullmatch(r"(\d{1,15}(?:\.\d{0,9})?|\.\d{1,9})(ms|[smhd]?)", text, re.ASCII)
-    if found is None:
-        raise ValueError("is no duration of Flux")
-    return Decimal(found[1]) * (FACTORS[found[2]] if found[2] else unit)
+    try:
+        return read_fsd(text, unit)
+    except LexicalError:
+        raise ValueError("is no duration of Flux") from None
 
 
 def _limit(text: str) -> int:
     seconds = duration(text, 60)
-    if seconds == 0:
+    if seconds == 0 or seconds.is_infinite():
         raise Kept("no limit")
     if seconds != int(seconds):
         raise Kept("a fraction of a second")
@@ -91,7 +91,7 @@ _OTHER: Final = "Extension[name=DependencyOther,type=Scheduler]"
 
 
 def _read_dependency(reading: Reading, options: Mapping[str, Option]) -> None:
-    for option in every(reading, "--dependency"):
+    for option in reading.every("--dependency"):
         scheme, _, value = (option.value or "").partition(":")
         if scheme == "begin-time" and re.fullmatch(r"\d{1,12}(?:\.0*)?", value, re.ASCII):
             reading.top("EligibleTime", int(value.partition(".")[0]), option)
@@ -171,7 +171,7 @@ def _read_signal(reading: Reading, options: Mapping[str, Option]) -> None:
     except ValueError as error:
         reading.misfit(option, str(error), "[SIG][@TIME]")
         return
-    if not re.fullmatch(r"\w*", name, re.ASCII) or seconds != int(seconds):
+    if not re.fullmatch(r"\w*", name, re.ASCII) or not seconds.is_finite() or seconds % 1:
         reading.keep(option)
         return
     reading.put(_SIGNAL, f"{name.removeprefix('SIG') or 'USR1'}@{int(seconds)}", option)
@@ -201,7 +201,7 @@ _APPEND: Final = "output.mode=append"
 
 
 def _read_files(reading: Reading, options: Mapping[str, Option]) -> None:
-    extra = every(reading, "--setopt")
+    extra = reading.every("--setopt")
     append = any(o.value == _APPEND for o in extra) and "--output" in options
     for one in extra:
         if not (append and one.value == _APPEND):
@@ -270,7 +270,7 @@ def _rules(texts: list[str]) -> tuple[bool | None, dict[str, str]] | None:
 
 
 def _read_env(reading: Reading, options: Mapping[str, Option]) -> None:
-    given = every(reading, "--env")
+    given = reading.every("--env")
     rules = _rules([o.value or "" for o in given])
     if rules is None:
         for option in given:
@@ -292,8 +292,7 @@ def _read_env(reading: Reading, options: Mapping[str, Option]) -> None:
 
 def _write_env(asking: Asking) -> Written:
     kept = [e.text for e in kept_of(asking, "env")]
-    environment = asking.job.environment
-    export = environment.export if environment is not None else None
+    export = asking.export()
     made = kept + ([] if export is None else ["*" if export else "-*"])
     names = asking.extension("ExportNames")
     if names is not None:

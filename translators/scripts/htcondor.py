@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Mapping
 from typing import Final
 
 from sssjob.document.element import Container, Property, new_property
@@ -32,12 +31,12 @@ from sssjob.translators.scripts.base import (
     asking_for,
     express,
     leftovers,
-    script_apart,
     script_of,
     translator,
     understand,
 )
 from sssjob.translators.scripts.raw import Line, Option, lines_of, shell_words
+from sssjob.translators.scripts.writing import with_scripts
 
 __all__ = ["DIALECT", "TRANSLATOR"]
 
@@ -203,21 +202,6 @@ def _macros_told(reading: Reading, one: Submission, options: dict[str, Option], 
 
 
 # -- writing
-def write(document: Document, context: WriteContext) -> str:
-    """The description of the jobs in a document; the script of a job belongs into a file beside it."""
-    text, scripts = _written(document, context)
-    for name in scripts:
-        script_apart(document, context, name)
-    return text
-
-
-def files(document: Document, context: WriteContext) -> Mapping[str, str]:
-    """``NAME.sub`` and the script ``NAME.sh`` of one job."""
-    text, scripts = _written(document, context)
-    stem = next((name.removesuffix(".sh") for name in scripts), context.name or "job")
-    return {f"{stem}.sub": text, **scripts}
-
-
 def _written(document: Document, context: WriteContext) -> tuple[str, dict[str, str]]:
     jobs = list(document.jobs())
     if len(jobs) == 1:
@@ -284,6 +268,8 @@ def _recognise(sample: Sample) -> Fit | None:
         return None
     return Fit("commands of a submit description and a queue statement")
 
+
+write, files = with_scripts(_written, ".sub")
 
 TRANSLATOR: Final[Translator] = dataclasses.replace(
     translator(DIALECT), title="HTCondor submit description", read=read, write=write, recognise=_recognise, files=files)

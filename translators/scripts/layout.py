@@ -13,10 +13,9 @@ from decimal import ROUND_CEILING, Decimal
 from fractions import Fraction
 from typing import Final
 
-from sssjob.document.lexical import LexicalError
 from sssjob.document.model import Property
 from sssjob.request.asked import AMOUNTS, GROUP, GROUPS, JOB, TASK
-from sssjob.request.geometry import Geometry
+from sssjob.request.geometry import distribution_of
 from sssjob.request.layout import Layout
 from sssjob.translators.scripts.base import APPROXIMATED, DROPPED, SITE, Asking, Entry
 from sssjob.translators.scripts.choices import is_name
@@ -147,31 +146,11 @@ def _distribution(asking: Asking, part: Part) -> None:
     entry = asking.one("TaskDistribution", carried=("type",))
     if entry is None:
         return
-    text = entry.text.strip()
-    kind = entry.attributes.get("type") or (
-        "TasksPerNode" if text.isdigit() else "Geometry" if text.startswith("{") else "Rule")
+    assert isinstance(entry.item, Property)
     part.sources["distribution"] = entry
-    if kind == "Rule" and text.lower() in asking.dialect.rules:
-        return                  # an option of its own says it
-    if kind == "Geometry":
-        try:
-            geometry = tuple(map(len, Geometry.parse(text).nodes))
-        except LexicalError as error:
-            asking.dropped(entry, str(error))
-            return
-        if why := part.misfit(geometry=geometry):
-            asking.dropped(entry, why)
-        else:
-            part.geometry = geometry
-    elif not text.isdigit() or kind not in ("TasksPerNode", "ProcessorsPerTask") or not int(text):
-        asking.dropped(entry, f"a distribution by {kind} is not carried")
-    elif kind == "TasksPerNode":
-        if why := part.misfit(per_node=int(text)):
-            asking.dropped(entry, why)
-        else:
-            part.per_node = int(text)
-    else:
-        part.cpus = part.cpus or int(text)
+    kind, text = distribution_of(entry.item)
+    if kind != "Rule" or text.lower() not in asking.dialect.rules:      # else an option of its own says it
+        asking.spread(entry, part)
 
 
 #: A slot is a processor.
@@ -216,7 +195,7 @@ def join(asking: Asking, one: Asking) -> None:
 def one_part(asking: Asking, *, ranges: bool = False) -> Part:
     """The layout for a target that knows one kind of part: equal task groups are added up, of others the first one
     counts."""
-    groups = asking.job.task_groups
+    groups = asking.groups
     if len(groups) < 2:
         return part_of(asking, ranges=ranges)
     many = [asking.of(group) for group in groups]

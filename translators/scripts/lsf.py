@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 from typing import Final
 
 from sssjob.lrm.clocks import total
+from sssjob.lrm.names import JOB_NAMES
 from sssjob.translators.scripts._lsf_expressions import conditions
 from sssjob.translators.scripts._lsf_layout import NAMES, read_layout, special_limit, write_layout
 from sssjob.translators.scripts._lsf_lines import FLAGS, VALUES, arguments, directive, live, scan
@@ -147,9 +148,9 @@ def _read_name(reading: Reading, options: Mapping[str, Option]) -> None:
 def _write_name(asking: Asking) -> Written:
     entry, indices = asking.at("Name"), _indices(asking)
     name = "" if entry is None else entry.text
-    if entry is not None and not _NAMED.fullmatch(name.replace("[", "]")):
-        asking.dropped(entry, "a name cannot hold brackets")
-        name = ""
+    if entry is not None and (fault := JOB_NAMES["lsf"].fault(name)):
+        name = JOB_NAMES["lsf"].fitted(name)
+        asking.note(APPROXIMATED, entry, f"a name that {fault} is not taken there; it is {name}")
     return [("-J", name + indices)] if name or indices else []
 
 
@@ -331,8 +332,7 @@ def _read_environment(reading: Reading, options: Mapping[str, Option]) -> None:
 
 def _write_environment(asking: Asking) -> Written:
     made = variables(asking)
-    environment = asking.job.environment
-    export = environment.export if environment is not None else None
+    export = asking.export()
     if export is None and not made:
         return []
     if export is None:

@@ -1,5 +1,6 @@
 """What a job asks for and its resource manager has no option for, said by the script: the shell by its first line, the
-directory that it starts in, the file of its standard input and the limits of its processes by its first commands.
+directory that it starts in, the file of its standard input, the limits of its processes and variables whose values no
+directive can say by its first commands.
 
 Nothing is put before a script in another language than the shell's, nor with ``--body keep``.
 """
@@ -7,11 +8,12 @@ Nothing is put before a script in another language than the shell's, nor with ``
 from __future__ import annotations
 
 import re
+import shlex
 from typing import TYPE_CHECKING, Final
 
 from sssjob.lrm.variables import Given
 from sssjob.templates.quoting import word
-from sssjob.translators.bodies.shell import SHELLS, interpreter
+from sssjob.translators.bodies.interpreters import SHELLS, interpreter
 from sssjob.translators.bodies.shim import found
 from sssjob.translators.bodies.values import given
 from sssjob.translators.scripts.body import facts_of, known, mode_of
@@ -71,14 +73,47 @@ def moves(body: str) -> bool:
 def opened(asking: Asking, shebang: str, body: str) -> str:
     """The body with the commands that say what no option said."""
     limits = "ResourceLimit" in asking.tags
-    if not (limits or _wanting(asking)) or interpreter(shebang) not in SHELLS:
+    kept = mode_of(asking.context.options.get("body")) == "keep"
+    foreign = interpreter(shebang) not in SHELLS
+    exports = _exports(asking, kept or foreign) if asking.unsaid else []
+    exports += [] if kept or foreign else _threads(asking, body)
+    if foreign or not (limits or exports or _wanting(asking)):
         return body
-    if mode_of(asking.context.options.get("body")) == "keep":
+    if kept:
         return "".join(f"{line}\n" for line in commands(asking, shebang)) + body if stood(asking) else body
     shim = next((one for one in found(body) if one.start == 0), None)
     at = 0 if shim is None else shim.end        # a shim may have to be first
-    lines = [*(commands(asking, shebang) if limits else ()), *_directory(asking, body[at:]), *_input(asking)]
+    lines = [*exports, *(commands(asking, shebang) if limits else ()), *_directory(asking, body[at:]), *_input(asking)]
     return body[:at] + "".join(f"{line}\n" for line in lines) + body[at:]
+
+
+def _exports(asking: Asking, kept: bool) -> list[str]:
+    """The commands that set variables whose values no directive can say. kept: the script stays as it is, so that
+    they are dropped."""
+    lines = []
+    for entry, why in asking.unsaid:
+        if kept or "\n#" in entry.text:        # such a line may be a directive
+            asking.dropped(entry, why)
+            continue
+        lines.append(f"export {entry.attributes['name']}={shlex.quote(entry.text)}")
+        asking.note(_APPROXIMATED, entry, f"{why}; the script exports it")
+    return lines
+
+
+def _threads(asking: Asking, body: str) -> list[str]:
+    """``ompthreads`` of a chunk of PBS Pro, from which its jobs have OMP_NUM_THREADS (pbs_resources(7B))."""
+    if "Extension" not in asking.tags or asking.dialect.name == "pbspro":
+        return []
+    stated = [e for e in asking.said("Extension") if e.attributes.get("name") == "select.ompthreads"]
+    if len(stated) != 1 or not stated[0].text.isdecimal():
+        return []
+    stated[0].used = True
+    stated[0].understood |= stated[0].attributes.keys()
+    if "OMP_NUM_THREADS=" in body:
+        return []           # it is the script's own
+    line = f"export OMP_NUM_THREADS={stated[0].text}"
+    asking.note(_APPROXIMATED, stated[0], f"ompthreads: the script begins with {line}")
+    return [line]
 
 
 def _wanting(asking: Asking) -> bool:
@@ -137,7 +172,7 @@ def interpreted(asking: Asking, shebang: str, body: str) -> tuple[str, str]:
     if entry is None or not re.fullmatch(r"/[\w./+-]{1,100}", entry.text):
         return shebang, body
     entry.used = True
-    if shebang.split()[0] == f"#!{entry.text}":
+    if shebang.split()[:1] == [f"#!{entry.text}"]:
         asking.note(_APPROXIMATED, entry, "the first line of the script says it", "info")
         return shebang, body
     asking.note(_APPROXIMATED, entry, f"{asking.dialect.title} has no option for it; the first line of the script says "

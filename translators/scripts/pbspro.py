@@ -43,7 +43,7 @@ _COUNTED: Final = ("ncpus", "mpiprocs", "ompthreads", "ngpus")
 # -- reading chunks
 def _read_select(reading: Reading, options: Mapping[str, Option]) -> None:
     select, place = options.get("-l select"), options.get("-l place")
-    for name in ("-l nodes", "-l ncpus"):
+    for name in ("-l nodes", "-l ncpus", "-l mem", "-l ngpus"):
         if select is not None and name in options:
             o = options[name]
             reading.refuse(f"{name} and -l select exclude each other", o.line, o.column, name, o.text)
@@ -53,6 +53,8 @@ def _read_select(reading: Reading, options: Mapping[str, Option]) -> None:
         reading.row(Row("-l ncpus", "Requested/Processors", COUNT), options["-l ncpus"])
     if "-l mem" in options:
         reading.row(Row("-l mem", "Requested/Memory", _pbs.SIZE), options["-l mem"])
+    if "-l ngpus" in options:
+        reading.row(Row("-l ngpus", "Requested/Resource[name=GPU]", COUNT), options["-l ngpus"])
     arrangement = _read_place(reading, place) if place is not None else ""
     if select is not None:
         _read_chunks(reading, select, arrangement)
@@ -178,7 +180,7 @@ def read_nodes(reading: Reading, option: Option) -> None:
 # -- writing chunks
 def _write_select(asking: Asking) -> Written:
     """``-l select`` with a part for each task group; ``-l ncpus`` and ``-l mem`` where nothing else is asked for."""
-    groups = asking.job.task_groups
+    groups = asking.groups
     many = [asking.of(g) for g in groups] if len(groups) > 1 else [asking]
     parts = [(one, part_of(one)) for one in many]
     for one, part in parts:
@@ -225,30 +227,53 @@ def _packed(asking: Asking, parts: list[Part]) -> bool:
 
 
 def _outside(asking: Asking, parts: list[Part]) -> Written:
-    """Memory that was said beside the chunks."""
-    made: Written = []
-    amounts = [p.memory for p in parts if p.memory is not None and p.chunks is not None
-               and p.memory.per in ("job", "task")]
-    if amounts:
-        made.append(("-l mem" if amounts[0].per == "job" else "-l pmem", _pbs.size_text(str(amounts[0].value))))
-        for part in parts:
-            if part.memory in amounts:
-                part.memory = None
-    of_job = memory_of_job(asking) if len(parts) > 1 and parts[0].chunks is not None else 0
-    return made + _of_job(max(of_job, beside(asking, parts[0])))
+    """Memory that was said beside the chunks, of each process. qsub takes no memory of the whole job there (``mem`` has
+    the flag ATR_DFLAG_CVTSLT in OpenPBS): each chunk asks for its share."""
+    amounts = [p.memory for p in parts if p.memory is not None and p.chunks is not None and p.memory.per == "task"]
+    for part in parts:
+        if part.memory in amounts:
+            part.memory = None
+    if len(parts) > 1 and parts[0].chunks is not None:
+        _share_memory(asking, parts)
+    for entry in parts[0].beside:
+        asking.dropped(entry, "another amount of memory is written")
+    return [("-l pmem", _pbs.size_text(str(amounts[0].value)))] if amounts else []
+
+
+def _share_memory(asking: Asking, parts: list[Part]) -> None:
+    """Have each chunk of several task groups ask for its share of what the job says of all of them."""
+    entry = _said_of_all(asking)
+    amount = 0 if entry is None else _whole(asking, entry)
+    if entry is None or not amount:
+        return
+    if any(part.memory is not None for part in parts):
+        asking.dropped(entry, "it is that of all task groups, of which some ask for their own")
+        return
+    share = shared(asking, Amount(amount, "job", entry), sum(map(chunk_count, parts)), "chunks", 1024)
+    for part in parts:
+        part.memory = Amount(share, "PerChunk", entry)
+
+
+def _said_of_all(asking: Asking) -> Entry | None:
+    """What a job with several task groups says of the memory of all of them."""
+    return next((e for e in asking.said("Memory") if e.level == JOB
+                 and e.attributes.get("metric", "Total") == "Total"), None)
 
 
 def memory_of_job(asking: Asking) -> int:
     """Bytes that a job with several task groups says of all of them; 0 where it does not."""
-    entry = next((e for e in asking.said("Memory") if e.level == JOB
-                  and e.attributes.get("metric", "Total") == "Total"), None)
+    entry = _said_of_all(asking)
     return 0 if entry is None else _whole(asking, entry)
 
 
 def _whole(asking: Asking, entry: Entry) -> int:
-    entry.used = True
-    entry.understood |= {"units", "metric"}
-    return int((asking.in_bytes(entry) or Decimal(0)).to_integral_value(ROUND_CEILING))
+    """Bytes of an amount of the job; 0 where it is a condition that asks for nothing, which is told."""
+    taken = asking.one("Memory", (JOB,), carried=("units", "metric")) if "op" in entry.attributes else entry
+    if taken is None:
+        return 0
+    taken.used = True
+    taken.understood |= {"units", "metric"}
+    return int((asking.in_bytes(taken) or Decimal(0)).to_integral_value(ROUND_CEILING))
 
 
 def _of_job(amount: int) -> Written:
@@ -277,7 +302,9 @@ def _place(asking: Asking, words: list[str]) -> Written:
 
 def _old(asking: Asking, part: Part) -> Written | None:
     """Without select: processors and memory of the whole job; None where more is asked for."""
-    chunks = (part.nodes, part.tasks, part.per_node, part.cpus, part.chunks, part.geometry, part.gpus,
+    gpus = part.gpus if asking.source == asking.dialect.name else None
+    kept = gpus is not None and gpus.per == "job" and not gpus.kind
+    chunks = (part.nodes, part.tasks, part.per_node, part.cpus, part.chunks, part.geometry, part.gpus and not kept,
               asking.find("Feature"), asking.find("Node"))
     if any(chunks) or (part.memory and part.memory.per not in ("job", "task")):
         return None
@@ -287,7 +314,8 @@ def _old(asking: Asking, part: Part) -> Written | None:
         of_job = max(of_job, part.memory.value)
     elif part.memory is not None:
         options.append(("-l pmem", _pbs.size_text(str(part.memory.value))))
-    return options + _of_job(of_job)
+    options += _of_job(of_job)
+    return [*options, ("-l ngpus", str(gpus.value))] if kept and gpus is not None else options
 
 
 def _select(asking: Asking, part: Part) -> str:
@@ -425,7 +453,8 @@ def _write_account(asking: Asking) -> Written:
 
 ROWS: Final[tuple[AnyRow, ...]] = table((
     Special(("-A", "-P"), _read_account, _write_account, of=("Project", "Extension[name=account,type=pbspro]")),
-    Special(("-l select", "-l place", "-l nodes", "-l ncpus", "-l mem", "-l pmem"), _read_select, _write_select),
+    Special(("-l select", "-l place", "-l nodes", "-l ncpus", "-l mem", "-l ngpus", "-l pmem"), _read_select,
+            _write_select),
     Row("-l min_walltime", "Extension[name=MinDuration,type=Scheduler]", PBS_SECONDS),
     _pbs.special_array("-J", lists=False, step=True),
     *(Row(name) for name in ("-f", "-G", "-R")),

@@ -9,9 +9,11 @@ import base64
 import re
 from collections.abc import Iterable
 from decimal import Decimal
+from itertools import chain, count, repeat
+from operator import attrgetter, itemgetter
 from typing import Final
 
-from sssjob.document.element import Container, Property, Value
+from sssjob.document.element import NO_ATTRIBUTES, Container, Property, Value
 from sssjob.document.model import CLASSES, Document, File, Job, Raw, TaskGroup
 from sssjob.document.units import from_bytes
 from sssjob.findings import Policy, Severity
@@ -31,6 +33,7 @@ from sssjob.translators.scripts.rows import (
     SITE,
     TEMPLATED,
     Dialect,
+    Place,
     Row,
     ScriptDocument,
     of_part,
@@ -90,8 +93,9 @@ class Reading:
         return found
 
     def _made(self, path: tuple[str, ...]) -> Container:
-        *above, tag = path
-        items = (self._found.get(tuple(above)) or self._made(tuple(above))).items
+        above, tag = path[:-1], path[-1]
+        outer = self._found.get(above)
+        items = (self._made(above) if outer is None else outer).items
         if tag == "TaskGroup":
             group = self._group = self._group or TaskGroup()
             if not any(i is group for i in items if i.tag == tag):
@@ -104,17 +108,24 @@ class Reading:
         items.append(made)
         return made
 
+
+    def every(self, name: str) -> list[Option]:
+        """All options of a name, in their order, also those that a later one replaces."""
+        return [option for option in self.options if option.name == name]
+
     def put(self, where: str, value: Value, option: Option, **more: str) -> Property:
         """A property at a place."""
-        at = place(where)
-        if at.texts:
-            if type(value) is not str:
-                value = {True: "true", False: "false"}[value] if isinstance(value, bool) else str(value)
-        elif at.tag == "Resource" and isinstance(value, int):
-            value = Decimal(value)
+        return self._put(place(where), value, option, more)
+
+    def _put(self, at: Place, value: Value, option: Option, more: dict[str, str]) -> Property:
+        """The same at a place that was looked up."""
+        if at.special and type(value) is not str:
+            value = _fitting(at, value)
         made = at.made(at.tag, value, {**at.attributes, **more} if more else at.attributes)
         scope = None if self.several else self._found.get(at.path)
-        (scope or self.scope(at.path)).items.append(made)
+        if scope is None:
+            scope = self.scope(at.path)
+        scope.items.append(made)
         self.origins[id(made)] = (made, option)
         return made
 
@@ -180,11 +191,18 @@ class Reading:
         except ValueError as error:
             self.misfit(option, str(error), row.grammar.expected)
             return
-        if place(row.place).bytes:
+        at = place(row.place)
+        if at.bytes:
             self.bytes(row.place, int(value), option)
         else:
-            self.put(row.place, value, option)
+            self._put(at, value, option, NO_ATTRIBUTES)
 
+
+def _fitting(at: Place, value: Value) -> Value:
+    """A value as the property of a place holds it: text, or of a resource a decimal."""
+    if at.texts:
+        return {True: "true", False: "false"}[value] if isinstance(value, bool) else str(value)
+    return Decimal(value) if isinstance(value, int) else value
 
 
 def read(dialect: Dialect, data: bytes, context: ReadContext) -> Document:
@@ -201,11 +219,11 @@ def read(dialect: Dialect, data: bytes, context: ReadContext) -> Document:
     alone = not encoded and MARK.search(body, 0, 200) is not None and taken_back(dialect, job, body)
     if not alone:
         job.set_as_is("Executable", f"#{SCRIPT}")
-    inner = sorted([i for i in job.items if i.tag in _ORDER], key=_order)
-    job.items = [i for i in job.items if i.tag not in _ORDER] + inner
+    ranks = map(_ORDER.get, map(_TAG, job.items), repeat(0))
+    job.items = list(map(_ITEM, sorted(zip(ranks, count(), job.items, strict=False))))
     context.findings.raise_if_rejected()
-    lines_of_body = [line.number for line in scan.rest]
-    options = [option for part in scan.components for option in part]
+    lines_of_body = list(map(_NUMBER, scan.rest))
+    options = list(chain.from_iterable(scan.components))
     if alone:
         return ScriptDocument(job, {}, context.path, context.profile, context.findings, reading.origins, lines_of_body,
                               options)
@@ -252,16 +270,16 @@ _UNFIT: Final = re.compile("[\0-\x08\x0b-\x1f\ud800-\udfff\ufffe\uffff]")
 _FIT: Final = bytes([0x09, 0x0A, *range(0x20, 0x80)])
 #: Containers follow the properties.
 _ORDER: Final = {"Environment": 1, "Requested": 2, "TaskGroupDefaults": 3, "TaskGroup": 4}
-
-
-def _order(item: Property | Container | Raw) -> int:
-    return _ORDER[item.tag]
+_TAG: Final = attrgetter("tag")
+_NUMBER: Final = itemgetter(0)      # of a line
+_NAME: Final = itemgetter(0)        # of an option
+_ITEM: Final = itemgetter(2)        # behind its rank and its place
 
 
 def _component(reading: Reading, options: list[Option], number: int) -> None:
     """The options of one part: the last of a name counts; what is no amount is said by the first part."""
     reading.options = options
-    last: dict[str, Option] = {o.name: o for o in options}
+    last: dict[str, Option] = dict(zip(map(_NAME, options), options, strict=False))
     places, rows, several = reading.dialect.places, reading.dialect.rows, reading.several
     found: dict[int, dict[str, Option]] = {}        # by place of the row
     others: list[Option] = []

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from sssjob.request.asked import Entry
-from sssjob.translators.bodies.shell import SHELLS, interpreter
+from sssjob.translators.bodies.interpreters import SHELLS, interpreter
 from sssjob.translators.scripts.grammars import Grammar, Kept
 from sssjob.translators.scripts.raw import Line, Option
 from sssjob.translators.scripts.rows import APPROXIMATED, ScriptDocument, Special

@@ -53,8 +53,8 @@ Key = str | tuple[str | None, str | None]
 class Place:
     """Where a property stands: the containers from the job inward, its name and attributes; made: such a property.
 
-    levels: where a writer looks for it; texts: its value is always text; bytes: it is an amount of memory or space;
-    key: its name, of an Extension (name, type).
+    levels: where a writer looks for it; texts: its value is always text; special: it is that or a decimal; bytes: it is
+    an amount of memory or space; key: its name, of an Extension (name, type).
     """
 
     path: tuple[str, ...]
@@ -63,6 +63,7 @@ class Place:
     made: type[Property]
     levels: Sequence[str]
     texts: bool
+    special: bool
     bytes: bool
     key: Key
 
@@ -84,7 +85,7 @@ def place(text: str) -> Place:
     attributes = {k: v for k, _, v in pairs}
     key = (attributes["name"], attributes["type"]) if tag == "Extension" and len(attributes) == 2 else tag
     return Place(tuple(path), tag, attributes or NO_ATTRIBUTES, type(new_property(tag, "")), levels, tag in _TEXTS,
-                 tag in BYTES, key)
+                 tag in _TEXTS or tag == "Resource", tag in BYTES, key)
 
 
 @dataclass(frozen=True, slots=True)

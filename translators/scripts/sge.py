@@ -12,8 +12,9 @@ from typing import Final
 
 from sssjob.lrm.clocks import clock
 from sssjob.lrm.idset import one_range
+from sssjob.lrm.names import JOB_NAMES
 from sssjob.lrm.sge import seconds
-from sssjob.translators.scripts._sge_layout import NAMES, SPACE, every, read_slots, write_slots
+from sssjob.translators.scripts._sge_layout import NAMES, SPACE, read_slots, write_slots
 from sssjob.translators.scripts._sge_lines import PREFIX, arguments, directive, live, scan
 from sssjob.translators.scripts.base import (
     APPROXIMATED,
@@ -36,6 +37,7 @@ from sssjob.translators.scripts.common import (
     mail,
     merged,
     moment,
+    named,
     named_variables,
     read_mail,
     rowed,
@@ -106,7 +108,7 @@ _PATTERN: Final = re.compile(r"[*?\[\]]")
 
 
 def _read_hold(reading: Reading, options: Mapping[str, Option]) -> None:
-    option = _joined(every(reading, "-hold_jid"))
+    option = _joined(reading.every("-hold_jid"))
     patterns = []
     for text in re.split(r"[,\s]+", option.value or ""):
         if _ID.fullmatch(text):
@@ -139,7 +141,7 @@ def _write_hold(asking: Asking) -> Written:
 
 def _adding(name: str) -> Special:
     """An option that adds up and that only Grid Engine knows."""
-    return Special((name,), lambda reading, options: reading.keep(_joined(every(reading, name))), lambda asking: [],
+    return Special((name,), lambda reading, options: reading.keep(_joined(reading.every(name))), lambda asking: [],
                    of=())
 
 
@@ -276,18 +278,21 @@ def _write_directory(asking: Asking) -> Written:
 
 
 # -- environment
+_VARIABLE: Final = re.compile(r"[A-Za-z_]\w*", re.ASCII)
+
+
 def _read_environment(reading: Reading, options: Mapping[str, Option]) -> None:
     if "-V" in options:
         reading.scope(("Environment",)).attributes = {"export": "true"}
     said: dict[str, tuple[str | None, Option]] = {}
-    for option in every(reading, "-v"):
+    for option in reading.every("-v"):
         for part in (option.value or "").split(","):
             name, sign, value = part.partition("=")
             if name:
                 said.pop(name, None)
                 said[name] = (value if sign else None, option)
     strange = {name: name if text is None else f"{name}={text}" for name, (text, _) in said.items()
-               if not re.fullmatch(r"[A-Za-z_]\w*", name, re.ASCII)}
+               if not _VARIABLE.fullmatch(name)}
     for name, (text, option) in said.items():
         if text is not None and name not in strange:
             reading.put("Environment/Variable", text, option, name=name)
@@ -298,19 +303,21 @@ def _read_environment(reading: Reading, options: Mapping[str, Option]) -> None:
             reading.put(where, ",".join(some), options["-v"])
 
 
+_UNQUOTED: Final = re.compile(r"[,\"'#\x00-\x1f\x7f]")
+
+
 def _write_environment(asking: Asking) -> Written:
-    environment = asking.job.environment
     made = []
     for e in named_variables(asking):
-        if re.search(r"[,\"'#]", e.text) or e.text != e.text.rstrip():
-            asking.dropped(e, f"the value of {e.attributes.get('name')} cannot stand in a directive")
+        if _UNQUOTED.search(e.text) or e.text != e.text.rstrip():
+            asking.unsaid.append((e, f"the value of {e.attributes.get('name')} cannot stand in a directive"))
         else:
             made.append(f"{e.attributes.get('name')}={e.text}")
     names = asking.extension("ExportNames")
     made += [] if names is None else names.text.split(",")
     odd = asking.extension("v", "sge")
     made += [] if odd is None else [odd.text]
-    return ([("-V", None)] if environment is not None and environment.export else []) + (
+    return ([("-V", None)] if asking.export() else []) + (
         [("-v", ",".join(made))] if made else [])
 
 
@@ -322,7 +329,7 @@ _LETTERS: Final = {v: k for k, v in _EVENTS.items()}
 def _read_mail(reading: Reading, options: Mapping[str, Option]) -> None:
     """Letters add up; ``n`` takes them all away."""
     letters = ""
-    given = every(reading, "-m")
+    given = reading.every("-m")
     if bad := [o for o in given if not re.fullmatch("[abens]+", o.value or "")]:
         reading.misfit(bad[-1], "is no list of events", "letters of abens")
         given = []
@@ -363,9 +370,12 @@ def _write_priority(asking: Asking) -> Written:
     return [("-p", str(bounded))]
 
 
+_NO_NAME: Final = re.compile(r"[/:@\\*?]")       # what qsub stops at; qmaster refuses more (lrm.names)
+
+
 def _name(text: str) -> str:
     """What qmaster takes for a name, which may stand in file names and lists."""
-    if not text or re.search(r"[/:@\\*?]", text) or text[0].isdigit() or text.lower() in ("none", "all", "template"):
+    if not text or _NO_NAME.search(text) or text[0].isdigit() or text.lower() in JOB_NAMES["sge"].words:
         raise ValueError("is no name of a job")
     return text
 
@@ -380,10 +390,10 @@ _NAME: Final = Grammar(_name, _name, "a name that begins with a letter, without 
 
 ROWS: Final[tuple[AnyRow, ...]] = (
     Row("-clear"),
-    Row("-N", "Name", _NAME),
+    named(Row("-N", "Name", _NAME)),
     Row("-P", "Project"),
     Row("-A"),
-    listed("-q", "Queue", join=lambda reading: _joined(every(reading, "-q"), wins=True)),
+    listed("-q", "Queue", join=lambda reading: _joined(reading.every("-q"), wins=True)),
     Row("-ar", "Reservation", Grammar(_digits, _digits, "the number of a reservation")),
     Row("-l h_rt", "Requested/Duration", _TIME),
     limit("-l h_cpu", "CPUTime", _TIME, "", "Hard"),

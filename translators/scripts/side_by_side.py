@@ -33,7 +33,7 @@ def command(asked: Sequence[Asking], argument: Callable[[Asking, str], str]) -> 
     asked: the parts of the job as the target has them; argument: how a word of a command is written."""
     first = asked[0]
     native = len(asked) > 1
-    groups = list(asked) if native else [first.of(g) for g in first.job.task_groups]
+    groups = list(asked) if native else [first.of(g) for g in first.groups]
     own = [e for one in groups if (e := _own(one, "Executable")) is not None]
     if len(own) < len(groups) or any(e.text.startswith("#") or not e.text for e in own):
         return None
@@ -92,7 +92,7 @@ def _part(asking: Asking, number: int, argument: Callable[[Asking, str], str], n
     variables = _variables(asking)
     for e in variables:
         e.used = True
-        e.understood.add("name")
+        e.understood |= {"name"}
     words += ["env", *(str(word(f"{e.attributes.get('name', '')}={e.text}")) for e in variables)] if variables else []
     words.append(str(word(executable.text)))
     if arguments is not None:

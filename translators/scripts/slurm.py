@@ -54,7 +54,7 @@ from sssjob.translators.scripts.grammars import (
     file_reader,
 )
 from sssjob.translators.scripts.layout import fits
-from sssjob.translators.scripts.raw import Option
+from sssjob.translators.scripts.raw import Option, split_outside
 
 __all__ = ["DIALECT", "TRANSLATOR"]
 
@@ -229,15 +229,26 @@ def _read_export(reading: Reading, options: Mapping[str, Option]) -> None:
     option = options["--export"]
     first, _, rest = (option.value or "").partition(",")
     if first in ("ALL", "NONE", "NIL"):
-        read_variables(reading, rest, option, "true" if first == "ALL" else "false")
+        read_variables(reading, rest, option, "true" if first == "ALL" else "false", whole=True)
     else:
-        read_variables(reading, option.value or "", option, "false")
+        read_variables(reading, option.value or "", option, "false", whole=True)
+
+
+_UNSPELT: Final = re.compile(r"[\"\\\x00-\x1f\x7f]")
+
+
+def _spelt(name: str, value: str) -> str | None:
+    """sbatch takes off quotes that stand around name and value; those around a value are part of it (seen)."""
+    if _UNSPELT.search(value):
+        return None
+    if value == value.strip() and value.count("'") % 2 == 0 and split_outside(value, ",") == [value]:
+        return f"{name}={value}"
+    return None if "'" in value else f"'{name}={value}'"
 
 
 def _write_export(asking: Asking) -> Written:
-    made = variables(asking)
-    environment = asking.job.environment
-    export = environment.export if environment is not None else None
+    made = variables(asking, _spelt)
+    export = asking.export()
     if export is None and made and asking.source != "slurm":
         asking.note(APPROXIMATED, None, "Environment: of the submitter's variables none go along then", "info",
                     "Environment")
@@ -261,9 +272,11 @@ _EVENTS: Final = {v: k for k, v in _MAIL.items()}
 
 
 def _read_mail(reading: Reading, options: Mapping[str, Option]) -> None:
+    """Events of several options add up; ``NONE`` takes none of them away (seen)."""
     option = options.get("--mail-type")
-    said = [w.strip().upper() for w in (option.value or "").split(",")] if option is not None else []
-    events = [_EVENTS[w] for w in said if w in _EVENTS]
+    said = [w.strip().upper() for one in reading.every("--mail-type") for w in (one.value or "").split(",")]
+    events = [_EVENTS[w] for w in dict.fromkeys(said) if w in _EVENTS]
+    events = [event for event in events if event != "none"] or events
     if option is not None and not events:
         reading.misfit(option, "none of these events is known", ", ".join(_EVENTS))
         option = None
@@ -395,5 +408,5 @@ _OTHER: Final = tuple(Row(f"--{name}") for name in sorted(LONG) if name not in S
 DIALECT: Final = Dialect(
     "slurm", "Slurm", "#SBATCH", (*ROWS, *_OTHER), scan, directive, arguments, _TOKENS,
     ("SLURM_", "SBATCH_"), live, (".sbatch", ".slurm", ".sh"), separator="hetjob", pads=True, rules=_RULES,
-    marks=PREFIXES, launcher="srun", folders=False)
+    marks=PREFIXES, launcher="srun", folders=False, adds=("--mail-type",))
 TRANSLATOR: Final = translator(DIALECT)

@@ -73,7 +73,7 @@ def _read_layout(reading: Reading, options: Mapping[str, Option]) -> None:
 
 
 def _write_layout(asking: Asking) -> Written:
-    groups = asking.job.task_groups
+    groups = asking.groups
     many = [asking.of(g) for g in groups] if len(groups) > 1 else [asking]
     parts = [(one, part_of(one)) for one in many]
     for one, part in parts:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final
 
 from sssjob.document.element import Container
 from sssjob.document.model import Document, JobDefaults
 from sssjob.findings import Policy
-from sssjob.request.asked import JOB, policy_of
+from sssjob.request.asked import JOB, Entry, policy_of
 from sssjob.templates.quoting import QuotingError, word
 from sssjob.translators.base import WriteContext
 from sssjob.translators.scripts import untranslated
@@ -29,7 +30,8 @@ from sssjob.translators.scripts.rows import (
     place,
 )
 
-__all__ = ["asking_for", "directive_of", "express", "leftovers", "script_apart", "script_of", "write"]
+__all__ = ["asking_for", "directive_of", "express", "leftovers", "script_apart", "script_of", "with_scripts",
+           "words_of", "write"]
 
 def write(dialect: Dialect, document: Document, context: WriteContext) -> str:
     """The script of the one job in a document; what it cannot say is in ``context.findings``."""
@@ -114,6 +116,9 @@ def directive_of(dialect: Dialect, name: str, value: str | None, asking: Asking)
         return ""
 
 
+_LOGIN: Final = "SSS528"
+
+
 def _groups_line(asked: Sequence[Asking]) -> str | None:
     """The command that starts several task groups with executables of their own, where there are such."""
     if len(asked[0].groups) < 2:
@@ -128,7 +133,7 @@ def _body(asked: Sequence[Asking], line: str | None = None) -> tuple[str, str]:
     of the job; line: a command that starts all of it."""
     asking = asked[0]
     if line is not None:
-        return SHEBANG, f"{line}\n"
+        return _runs(line), f"{line}\n"
     entry, arguments = asking.one("Executable"), asking.one("Arguments")
     text = "" if entry is None else entry.text
     file = asking.document.files.get(text[1:]) if text.startswith("#") else None
@@ -139,6 +144,11 @@ def _body(asked: Sequence[Asking], line: str | None = None) -> tuple[str, str]:
         first, end, rest = script.partition("\n")
         if first.startswith("#!") and end:
             return first + end, carry(asking, first, rest, 1)
+        if asking.source == asking.dialect.name:
+            return "", carry(asking, "", script, 0)     # it runs as it did
+        if asking.source and "Shell" not in asking.tags:
+            asking.note(_LOGIN, None, f"Shell: the script has no #! line: under {asking.origin} the login shell of its "
+                        "user runs it, here sh", subject="Shell")
         return SHEBANG, carry(asking, "", script, 0)
     command = [str(word(text))] if text else []
     if entry is not None and "://" in text:
@@ -151,7 +161,13 @@ def _body(asked: Sequence[Asking], line: str | None = None) -> tuple[str, str]:
             command += [argument(asking, one) for one in shell_words(arguments.text)]
         except ValueError:
             command.append(word(arguments.text))
-    return SHEBANG, f"{launched(asked)}{' '.join(command)}\n" if command else ""
+    line = f"{launched(asked)}{' '.join(command)}" if command else ""
+    return _runs(line), f"{line}\n" if line else ""
+
+
+def _runs(line: str) -> str:
+    """The first line of a script of one command: only bash can spell a control character in one line (``$'..'``)."""
+    return "#!/bin/bash\n" if "$'" in line else SHEBANG
 
 
 def _defaults(asking: Asking) -> None:
@@ -186,7 +202,7 @@ def _disarmed(asking: Asking, shebang: str, directives: list[str], body: str) ->
     text = shebang + "".join(directives) + body
     lines = list(lines_of(text))
     live = {line.number for line in asking.dialect.live(lines)}
-    first = sum(text.count("\n") for text in directives) + 2
+    first = sum(text.count("\n") for text in (shebang, *directives)) + 1
     hit = [line for line in lines[first - 1:] if line.number in live]
     if not hit:
         return body
@@ -198,15 +214,28 @@ def _disarmed(asking: Asking, shebang: str, directives: list[str], body: str) ->
     return "".join((before if line.number in live else "") + line.text + line.end for line in lines[first - 1:])
 
 
+def _tell_of_export(asked: Sequence[Asking]) -> None:
+    """A finding where the document says whether the submitter's variables go along, and no option of the dialect can
+    say it, nor do its jobs find them so anyway."""
+    dialect = asked[0].dialect
+    if not any(asking.exporting for asking in asked) and asked[0].export() not in (None, dialect.exports):
+        cannot = "keep the submitter's variables back" if dialect.exports else "pass the submitter's variables on"
+        asked[0].note(APPROXIMATED, None, f"Environment: {dialect.title} cannot {cannot}", subject="Environment")
+
+
 def leftovers(asked: Sequence[Asking]) -> None:
     """One finding for each property and attribute that was not carried."""
     many = len(asked) > 1
+    _tell_of_export(asked)
     used = {id(e.item): e for asking in asked for e in asking.entries if e.used} if many else {}
     seen: set[int] = set()
     for asking in asked:
         asking.forget()
         for e in asking.entries:
             found = e if e.used else None
+            if found is not None and not many and (not e.attributes or e.attributes.keys() <= e.understood) and (
+                    (e.tag not in SUSPECT and e.slot != "Delivered") or not is_fact(e)):
+                continue                # most are carried whole
             if many:
                 if id(e.item) in seen:
                     continue
@@ -224,7 +253,7 @@ def leftovers(asked: Sequence[Asking]) -> None:
                                 f"{e.tag} {name}")
                 elif not (e.tag == "Interactive" and e.value is False):
                     asking.dropped(e, "", f"{e.tag} {name}" if name else e.tag)
-            elif found.attributes and not found.understood.issuperset(found.attributes):
+            elif found.attributes and not found.attributes.keys() <= found.understood:
                 for attribute in sorted(found.attributes.keys() - found.understood - {"awarenessPolicy"}):
                     asking.dropped(e, f"attribute {attribute} is not carried", f"{e.tag}/@{attribute}")
 
@@ -234,6 +263,37 @@ def script_of(asking: Asking) -> str:
     shebang, asking.body = _body([asking])
     _defaults(asking)
     return shebang + asking.body
+
+
+def words_of(asking: Asking, arguments: Entry | None) -> list[str]:
+    """The words of Arguments; those that open a quote and never close it are one word, which is told."""
+    if arguments is None:
+        return []
+    try:
+        return shell_words(arguments.text)
+    except ValueError as error:
+        asking.note(APPROXIMATED, arguments, f"taken as one argument: {error}")
+        return [arguments.text]
+
+
+def with_scripts(written: Callable[[Document, WriteContext], tuple[str, dict[str, str]]], suffix: str) -> tuple[
+        Callable[[Document, WriteContext], str], Callable[[Document, WriteContext], Mapping[str, str]]]:
+    """The writer of a description beside whose text stand the scripts of its jobs, and of all its files by name.
+
+    written: gives the text and the scripts by name; suffix: of the description's own file.
+    """
+    def write(document: Document, context: WriteContext) -> str:
+        text, scripts = written(document, context)
+        for name in scripts:
+            script_apart(document, context, name)
+        return text
+
+    def files(document: Document, context: WriteContext) -> Mapping[str, str]:
+        text, scripts = written(document, context)
+        stem = next((name.removesuffix(".sh") for name in scripts), context.name or "job")
+        return {f"{stem}{suffix}": text, **scripts}
+
+    return write, files
 
 
 def script_apart(document: Document, context: WriteContext, name: str) -> None:

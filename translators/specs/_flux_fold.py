@@ -112,7 +112,8 @@ class Fold:
         except ValueError as error:
             self.lost(name, str(error))
             return
-        self.system["duration"] = int(seconds) if seconds == int(seconds) else float(seconds)
+        endless = seconds.is_infinite()         # 0 is no limit
+        self.system["duration"] = 0 if endless else float(seconds) if seconds % 1 else int(seconds)
 
     def text(self, name: str, value: str) -> None:
         """An option whose text is an attribute of the system."""
@@ -140,8 +141,11 @@ class Fold:
         number = int(text) if text.isdigit() else getattr(signal, f"SIG{text.removeprefix('SIG')}", None)
         if number is None:
             self.lost(name, f"{text} is no signal")
-        else:
+            return
+        try:
             self.shell["signal"] = {"signum": int(number), "timeleft": int(duration(left or "60"))}
+        except (ValueError, OverflowError):
+            self.lost(name, f"{left} is no number of seconds")
 
     def stream(self, name: str, value: str) -> None:
         """--input, --output, --error: a file. ``none`` and ``kvs`` mean the default and add nothing."""

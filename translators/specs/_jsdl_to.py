@@ -25,7 +25,7 @@ from sssjob.translators.scripts.base import (
 )
 from sssjob.translators.scripts.choices import Term, any_of, choices, drop, expanded
 from sssjob.translators.scripts.common import file_name, named_variables
-from sssjob.translators.scripts.raw import shell_words
+from sssjob.translators.scripts.writing import words_of
 from sssjob.translators.specs._jsdl_names import (
     FILES,
     HPCPA,
@@ -202,14 +202,8 @@ class Writer:
             text = name
         if text:
             self.add(run, "Executable", text, entry, space)
-        if arguments is not None:
-            try:
-                words = shell_words(arguments.text)
-            except ValueError as error:
-                self.asking.note(APPROXIMATED, arguments, f"taken as one argument: {error}")
-                words = [arguments.text]
-            for word in words:
-                self.add(run, "Argument", word, arguments, space)
+        for word in words_of(self.asking, arguments):
+            self.add(run, "Argument", word, arguments, space)
 
     def limits(self, run: Any, space: str) -> None:
         """ResourceLimits; the HPC profile has none."""

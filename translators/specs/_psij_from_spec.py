@@ -3,23 +3,19 @@
 from __future__ import annotations
 
 import json
-import re
 import shlex
 from collections.abc import Iterable
 from decimal import ROUND_HALF_UP, Decimal
-from typing import Final
 
 from psij import JobAttributes, JobSpec, ResourceSpecV1, StageIn, StageOut, StageOutFlags, StagingMode
+from psij.references import pieces
 from sssjob.document.element import Container, new_property
 from sssjob.document.model import Environment, Job, Requested, TaskDefaults, TaskGroup
 from sssjob.document.units import from_bytes
 from sssjob.findings import Findings
 from sssjob.translators.scripts.grammars import literal_name
 
-__all__ = ["REFERENCE", "from_spec"]
-
-#: What PSI/J replaces when a job starts.
-REFERENCE: Final = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}", re.ASCII)
+__all__ = ["from_spec"]
 
 
 def from_spec(spec: JobSpec, findings: Findings) -> Job:
@@ -28,8 +24,7 @@ def from_spec(spec: JobSpec, findings: Findings) -> Job:
     _add(job, "Name", None if spec.name == spec.executable else spec.name)
     _add(job, "Executable", spec.executable)
     if spec.arguments is not None:
-        _dollars(findings, "Arguments", spec.arguments)
-        job.add_as_is("Arguments", shlex.join(spec.arguments))
+        job.add_as_is("Arguments", shlex.join(_literal(findings, "Arguments", spec.arguments)))
     _add(job, "InitialWorkingDirectory", spec.directory)
     _read_attributes(job, spec.attributes or JobAttributes(duration=None))
     for tag, member in (("InputFile", "stdin"), ("OutputFile", "stdout"), ("ErrorFile", "stderr")):
@@ -53,10 +48,13 @@ def _add(scope: Container, tag: str, value: object) -> None:
         scope.add_as_is(tag, str(value))
 
 
-def _dollars(findings: Findings, name: str, texts: Iterable[str]) -> None:
-    if any(REFERENCE.search(text) for text in texts):
+def _literal(findings: Findings, name: str, texts: Iterable[str]) -> list[str]:
+    """Texts of a JobSpec as those of a job object, where ``${NAME}`` is what it is."""
+    parts = [pieces(text) for text in texts]
+    if any(len(some) > 1 for some in parts):
         findings.add("SSS502", name, f"{name}: PSI/J replaces ${{...}} at the start, the job object does not",
                      path=f"/Job/{name}")
+    return ["".join(part if index % 2 == 0 else f"${{{part}}}" for index, part in enumerate(some)) for some in parts]
 
 
 def _read_attributes(job: Job, attributes: JobAttributes) -> None:
@@ -77,8 +75,8 @@ def _read_duration(requested: Requested, attributes: JobAttributes | None, findi
 
 def _read_environment(job: Job, spec: JobSpec, findings: Findings) -> None:
     variables = spec.environment or {}
-    _dollars(findings, "Environment", variables.values())
-    made = [new_property("Variable", value, {"name": name}) for name, value in variables.items()]
+    values = _literal(findings, "Environment", variables.values())
+    made = [new_property("Variable", value, {"name": name}) for name, value in zip(variables, values, strict=True)]
     job.items.append(Environment(made, {"export": "true" if spec.inherit_environment else "false"}))
 
 

@@ -105,30 +105,9 @@ class Resources(Asked):
         entry = self.one("TaskDistribution", carried=("type",))
         if entry is None:
             return
-        text = entry.text.strip()
-        kind = entry.attributes.get("type") or (
-            "TasksPerNode" if text.isdigit() else "Geometry" if text.startswith("{") else "Rule")
-        if kind == "TasksPerNode" and text.isdigit() and int(text):
-            if why := layout.misfit(per_node=int(text)):
-                self.dropped(entry, why)
-            else:
-                layout.per_node = int(text)
-        elif kind == "ProcessorsPerTask" and text.isdigit() and int(text):
-            layout.cpus = layout.cpus or int(text)
-        elif kind == "Geometry":
-            try:
-                geometry = tuple(map(len, Geometry.parse(text).nodes))
-            except LexicalError as error:
-                self.dropped(entry, str(error))
-                return
-            if why := layout.misfit(geometry=geometry):
-                self.dropped(entry, why)
-                return
-            layout.geometry = geometry
-            if len(set(layout.geometry)) > 1:
-                self.dropped(entry, f"{layout.task_total} processes are asked for, not which of them share a node")
-        else:
-            self.dropped(entry, f"a distribution by {kind} is not carried")
+        self.spread(entry, layout)
+        if len(set(layout.geometry)) > 1:
+            self.dropped(entry, f"{layout.task_total} processes are asked for, not which of them share a node")
 
     def _gpus(self, layout: Layout) -> int | None:
         """GPUs of each process; a total that does not divide evenly is not rounded up into more."""

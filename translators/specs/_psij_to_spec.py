@@ -22,6 +22,7 @@ from psij import (
     StageOutFlags,
     StagingMode,
 )
+from psij.references import literal
 from sssjob.document.element import Container, Property
 from sssjob.document.model import Job, TaskGroup
 from sssjob.findings import Findings, Policy
@@ -36,7 +37,6 @@ from sssjob.request.asked import (
 )
 from sssjob.translators.scripts.grammars import FILE_TOKEN
 from sssjob.translators.scripts.raw import shell_words
-from sssjob.translators.specs._psij_from_spec import REFERENCE
 from sssjob.translators.specs._psij_resources import Resources, merged
 
 __all__ = ["to_spec"]
@@ -114,12 +114,11 @@ class _Writing(Resources):
 
     def _dollar(self, entry: Entry, name: str, text: str) -> str:
         """The text as it goes into the JobSpec: PSI/J replaces ``${NAME}``, the job object does not (decisions 25)."""
-        if not REFERENCE.search(text):
-            return text
-        if self.target.dollar:
-            return REFERENCE.sub(f"${{{self.target.dollar}}}{{\\1}}", text)
-        self.note("SSS502", entry, f"{name}: PSI/J replaces ${{...}} at the start, the job object does not")
-        return text
+        said = literal(text)
+        if said != text and not self.target.executor:
+            self.note("SSS502", entry, f"{name}: ${{...}} is written as $${{...}}, because PSI/J replaces the former; "
+                      "psij-python, which replaces neither, hands on the latter", "info")
+        return said
 
     def _environment(self) -> None:
         variables: dict[str, str] = {}
@@ -128,12 +127,9 @@ class _Writing(Resources):
                 if e.slot == "Environment" and e.level == level and e.tag == "Variable" and isinstance(
                         e.item, Property):
                     e.used = True
-                    e.understood.add("name")
+                    e.understood |= {"name"}
                     name = e.attributes.get("name", "")
                     variables[name] = self._dollar(e, f"Variable {name}", e.text)
-        if self.target.dollar and any(self.target.dollar in text for text in [
-                *variables.values(), *(self.spec.arguments or ())]):
-            variables = {self.target.dollar: "$", **variables}
         self.spec.environment = variables or None
         export = self._export()
         self.spec.inherit_environment = export is not False
@@ -276,7 +272,7 @@ class _Writing(Resources):
 def _is_fact(e: Entry) -> bool:
     if e.slot == "Delivered" or (e.tag == "Extension" and e.attributes.get("type") == "LRM"):
         return True
-    in_task = e.level.endswith(("/Task", "/Task+")) and e.tag in ("Id", "Node")
+    in_task = e.level.endswith(("/Task", "/Task+")) and not e.slot and e.tag in ("Id", "Node")
     return e.tag in FACTS or in_task or (e.tag == "Duration" and e.slot == "" and e.used is False)
 
 

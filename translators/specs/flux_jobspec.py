@@ -33,7 +33,8 @@ from sssjob.translators.scripts.base import (
     understand,
 )
 from sssjob.translators.scripts.flux import DIALECT
-from sssjob.translators.scripts.raw import Option, shell_words
+from sssjob.translators.scripts.raw import Option
+from sssjob.translators.scripts.writing import words_of
 from sssjob.translators.specs._flux_fold import Fold
 from sssjob.translators.specs._flux_unfold import Unfold
 
@@ -175,13 +176,7 @@ def write(document: Document, context: WriteContext) -> str:
 def _command(asking: Asking) -> tuple[list[str], File | None]:
     """The words of the command, and the script that is its first one."""
     entry, arguments = asking.one("Executable"), asking.one("Arguments")
-    words: list[str] = []
-    if arguments is not None:
-        try:
-            words = shell_words(arguments.text)
-        except ValueError as error:
-            asking.note(APPROXIMATED, arguments, f"taken as one argument: {error}")
-            words = [arguments.text]
+    words = words_of(asking, arguments)
     text = "" if entry is None else entry.text
     file = asking.document.files.get(text[1:]) if text.startswith("#") else None
     if entry is None:

@@ -7,8 +7,6 @@ number is exact, or lies in ranges, several of which are alternatives.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from lxml import etree
 
 from sssjob.document.model import Document
@@ -18,8 +16,8 @@ from sssjob.translators.scripts.base import (
     Reading,
     asking_for,
     leftovers,
-    script_apart,
 )
+from sssjob.translators.scripts.writing import with_scripts
 from sssjob.translators.specs._jsdl_from import JobReader
 from sssjob.translators.specs._jsdl_names import FORMAT, JSDL
 from sssjob.translators.specs._jsdl_to import Writer
@@ -40,21 +38,6 @@ def read(data: bytes, context: ReadContext) -> Document:
     return Document(job, {}, context.path, context.profile, findings)
 
 
-def write(document: Document, context: WriteContext) -> str:
-    """The JobDefinition of the one job in a document; what it cannot say is in ``context.findings``."""
-    text, scripts = _written(document, context)
-    for name in scripts:
-        script_apart(document, context, name)
-    return text
-
-
-def files(document: Document, context: WriteContext) -> Mapping[str, str]:
-    """``NAME.jsdl``, and the script ``NAME.sh`` where the job has one."""
-    text, scripts = _written(document, context)
-    stem = next((name.removesuffix(".sh") for name in scripts), context.name or "job")
-    return {f"{stem}.jsdl": text, **scripts}
-
-
 def _written(document: Document, context: WriteContext) -> tuple[str, dict[str, str]]:
     asked = asking_for(FORMAT, document, context)
     writer = Writer(asked[0])
@@ -69,5 +52,7 @@ def _written(document: Document, context: WriteContext) -> tuple[str, dict[str, 
 def _recognise(sample: Sample) -> Fit | None:
     return by_root(sample, frozenset(("JobDefinition",)), frozenset((JSDL,)))
 
+
+write, files = with_scripts(_written, ".jsdl")
 
 TRANSLATOR = Translator("jsdl", "JSDL 1.0 JobDefinition (XML)", "spec", read, write, (".jsdl",), _recognise, files)

@@ -6,24 +6,30 @@ import errno
 import logging
 import os
 import re
+import shutil
+import socket
 import subprocess
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
 from typing import TYPE_CHECKING
 
+from psij.exceptions import SubmitException
+from psij.executors.batch._budget import spending
+from psij.executors.batch._cluster import Cluster
 from psij.executors.batch._command import run
 from psij.executors.batch._hooks import BatchHooks
+from psij.executors.batch._identity import Whose
 from psij.executors.batch._terms import UNKNOWN_ERROR, Source, SourceOffError
-from psij.job import Job
 from psij.job_executor_config import JobExecutorConfig
 from psij.job_status import JobStatus
 
 if TYPE_CHECKING:
-    from psij.executors.batch._watch import Known
+    from psij.executors.batch._followed import Known
 
 __all__ = ["BatchAsking", "reason", "while_submitting"]
 
 _log = logging.getLogger("psij")
+_CLUSTER_S = 10.0                   # the longest to wait for the name of the cluster
 # Some commands run behind env(1) or sh(1), which end with this code where the command is not there, and name it.
 _NOT_THERE, _WRAPPERS = 127, ("env", "/bin/sh")
 _MISSING = re.compile(r"^env: [^\w./-]*([\w./-]+)\W*:|: exec: ([\w./-]+): not found", re.MULTILINE)
@@ -38,6 +44,7 @@ class BatchAsking(BatchHooks):
 
     def __init__(self, url: str | None = None, config: JobExecutorConfig | None = None) -> None:
         super().__init__(url, config)
+        self._known_cluster: list[Cluster | None] = []      # empty before it was asked for
         self._off: set[str] = set()         # sources that do not exist here
         self._mute: set[str] = set()        # sources that gave no answer when they were asked last
 
@@ -51,12 +58,57 @@ class BatchAsking(BatchHooks):
         """The same for a submit command, in our own locale: the job may inherit it."""
         return _output_of(command, self.config.command_timeout, os.environ, while_submitting.get())
 
-    def _ask(self, command: _Words) -> tuple[int, str]:
-        """Exit code and output of a command."""
+    def _ask(self, command: _Words, counts: bool = True) -> tuple[int, str]:
+        """Exit code and output of a command. counts: as a question, where its thread has a budget."""
+        if counts and (budget := spending.get()) is not None:
+            budget.spend()
         try:
             return 0, self._run_command(command)
         except subprocess.CalledProcessError as e:
             return e.returncode, e.output or ""
+
+    def cluster(self) -> Cluster | None:
+        """The cluster that the commands talk to, asked once; None where the manager has no words for it.
+
+        Raises SubmitException, transient, where it gives no answer now, or not the whole of one.
+        """
+        if not self._known_cluster:
+            command = self._cluster_command()
+            try:
+                out = None if command is None else _output_of(
+                    command, min(self.config.command_timeout, _CLUSTER_S), {**os.environ, "LC_ALL": "C"})
+            except FileNotFoundError:
+                out = None
+            except (subprocess.SubprocessError, OSError) as e:
+                raise SubmitException(f"{self.name} does not say which cluster it is: {reason(e)}", e,
+                                      transient=True) from e
+            lines, newline, _ = (out or "").rpartition("\n")       # what was cut off would be another cluster
+            cluster = self._cluster(lines + newline)
+            if cluster is None and out is not None:
+                raise SubmitException(f"{self.name} does not say which cluster it is", transient=True)
+            self._known_cluster.append(cluster)
+        return self._known_cluster[0]
+
+    @property
+    def is_nameless(self) -> bool:
+        """Whether the manager has no words for its cluster, as far as it has been asked."""
+        return self._known_cluster == [None]
+
+    def way(self) -> str:
+        """How the commands reach their cluster from here: the host, the program, and what of the environment chooses
+        the cluster. What is reached by the same way is the same cluster, also while it does not say which."""
+        program = _program(self.get_list_command())
+        chosen = [f"{name}={os.environ[name]}" for name in self._CHOOSING if name in os.environ]
+        return " ".join([socket.gethostname(), shutil.which(program) or program, *([self.url] if self.url else []),
+                         *chosen])
+
+    def shows_any(self, tags: Sequence[str]) -> bool:
+        """Whether the manager has, or had, a job that bears one of these tags, by its own answer: records of jobs may
+        be those of another cluster with the same home. Raises SubmitException, transient, where it does not say."""
+        found, answered = BatchAsking._look_up(self, tags)
+        if not (found or answered):
+            raise SubmitException(f"{self.name} does not say whether it has the jobs", transient=True)
+        return bool(found)
 
     # --- the queue -------------------------------------------------------------------------------------------------
 
@@ -84,10 +136,12 @@ class BatchAsking(BatchHooks):
         known = any(not source.late and source.name not in self._off for source in self._sources([]))
         return self.config.accounting_delay if known else 0.0
 
-    def _ask_sources(self, native_ids: _Words, late: set[str]) -> tuple[dict[str, dict[str, JobStatus]], bool]:
+    def _ask_sources(self, native_ids: _Words, late: set[str],
+                     whose: Whose) -> tuple[dict[str, dict[str, JobStatus]], bool]:
         """Records by native id and source, and whether a source was silent.
 
         late: ids for which late sources are asked too. A source is not asked for what one before it has settled.
+        whose: the jobs of these ids, of which alone the records count.
         """
         records: dict[str, dict[str, JobStatus]] = {}
         silent = False
@@ -97,18 +151,18 @@ class BatchAsking(BatchHooks):
             if source.late:
                 source = self._sources([one for one in open_ids if one in late])[index]
             if source.name not in self._off:
-                silent |= self._ask_source(source, records)
+                silent |= self._ask_source(source, records, whose)
             open_ids = [one for one in open_ids
                         if not any(status.state.final for status in records.get(one, {}).values())]
         return records, silent
 
-    def _ask_source(self, source: Source, records: dict[str, dict[str, JobStatus]]) -> bool:
+    def _ask_source(self, source: Source, records: dict[str, dict[str, JobStatus]], whose: Whose) -> bool:
         """Add what a source knows to the records; whether it was silent."""
         silent = False
         why: Exception | None = None
-        for command in source.commands:
-            try:
-                for native_id, status in source.parse(*self._ask(command)).items():
+        for number, command in enumerate(source.commands):
+            try:        # all of them are one question, also where there is one for each job
+                for native_id, status in source.parse(*self._ask(command, number == 0), whose).items():
                     records.setdefault(native_id, {})[source.name] = status
             except (SourceOffError, FileNotFoundError, PermissionError) as e:
                 _log.info("%s: there is no %s: %s", self.name, source.name, reason(e))
@@ -130,21 +184,25 @@ class BatchAsking(BatchHooks):
 
     # --- the search by tag -----------------------------------------------------------------------------------------
 
-    def _look_up(self, job: Job) -> _Words | None:
-        """Native ids of jobs that bear our tag; None when a command gave no answer, or there is none to ask."""
-        found: dict[str, None] = {}
-        commands = self._lookup_commands(job)
+    def _look_up(self, tags: Sequence[str]) -> tuple[dict[str, _Words], bool]:
+        """Native ids of the jobs that bear these tags, by tag, and whether all that was asked has answered: what is in
+        no answer was not made then. Each command is run once, however many tags there are."""
+        found: dict[str, dict[str, None]] = {}
+        commands = self._lookup_commands(tags)
         answered = commands is not None
         for command in commands or ():
             try:
                 code, out = self._ask(command)
                 if code == 0:
-                    found.update(dict.fromkeys(self._parse_lookup(job, out)))
+                    shown = self._parse_lookup(out)
+                    for tag in tags:
+                        found.setdefault(tag, {}).update(dict.fromkeys(shown.get(tag, ())))
                 elif not self._says_none(out):
                     answered = False
-            except (subprocess.SubprocessError, OSError, ValueError):
+            except Exception as e:      # of hooks too, which may raise anything
+                _log.info("%s does not say which jobs there are: %s", self.name, reason(e))
                 answered = False
-        return list(found) if found or answered else None
+        return {tag: list(ids) for tag, ids in found.items() if ids}, answered
 
 
 def _output_of(command: _Words, timeout_s: float, environment: Mapping[str, str],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from pathlib import Path
 
@@ -10,29 +11,50 @@ from psij.job_executor_config import JobExecutorConfig
 __all__ = ["BatchSchedulerExecutorConfig"]
 
 
+def _stated(given: float | None, variable: str, default: float) -> float:
+    """A setting: as given, else as the environment says it. Raises ValueError for a variable that is no number above 0.
+    """
+    if given is not None or not (text := os.environ.get(variable, "")):
+        return default if given is None else given
+    try:
+        number = float(text)
+    except ValueError:
+        number = math.nan
+    if not 0 < number < math.inf:
+        raise ValueError(f"{variable} has {text!r}, and not a number above 0")
+    return number
+
+
 class BatchSchedulerExecutorConfig(JobExecutorConfig):
     """Settings of batch executors; times in seconds.
 
-    queue_polling_interval: longest pause between two status commands while all goes well. initial_queue_polling_delay:
+    queue_polling_interval: longest pause between two status commands while all goes well (30, or what the environment
+    variable SSSJOB_POLLING_INTERVAL says). questions_a_minute: how many questions about states and ends there may be in
+    a minute while more than a few jobs are followed, unless a shorter interval asks for more (20, or what
+    SSSJOB_QUESTIONS_A_MINUTE says). initial_queue_polling_delay:
     from a submission to the first one. queue_polling_error_threshold: failures in a row after which an outage is logged
     (states stay as they are). keep_files: leave scripts and outputs in the work directory; so does the environment
     variable PSIJ_BATCH_KEEP_FILES. command_timeout: limit of one command. accounting_delay: how long a job that has
     ended waits for its accounting record. lost_after: how long a job of which nothing is known counts as alive, and how
-    long a submission without an answer is looked for.
+    long a submission without an answer is looked for. default_resources: a job that says nothing of nodes and processes
+    asks for one process on one node where managers may refuse jobs without a node count (Slurm, PBS, Torque).
     """
 
     def __init__(self, launcher_log_file: str | Path | None = None, work_directory: str | Path | None = None,
-                 queue_polling_interval: float = 30, initial_queue_polling_delay: float = 2,
+                 queue_polling_interval: float | None = None, initial_queue_polling_delay: float = 2,
                  queue_polling_error_threshold: int = 2, keep_files: bool = False, *, command_timeout: float = 60,
-                 accounting_delay: float = 10, lost_after: float = 60) -> None:
+                 accounting_delay: float = 10, lost_after: float = 60,
+                 questions_a_minute: float | None = None, default_resources: bool = True) -> None:
         super().__init__(launcher_log_file, work_directory)
-        self.queue_polling_interval = queue_polling_interval
+        self.queue_polling_interval = _stated(queue_polling_interval, "SSSJOB_POLLING_INTERVAL", 30.0)
+        self.questions_a_minute = _stated(questions_a_minute, "SSSJOB_QUESTIONS_A_MINUTE", 20.0)
         self.initial_queue_polling_delay = initial_queue_polling_delay
         self.queue_polling_error_threshold = queue_polling_error_threshold
         self.keep_files = keep_files or "PSIJ_BATCH_KEEP_FILES" in os.environ
         self.command_timeout = command_timeout
         self.accounting_delay = accounting_delay
         self.lost_after = lost_after
+        self.default_resources = default_resources
 
     @classmethod
     def _from_config(cls, config: JobExecutorConfig | None) -> BatchSchedulerExecutorConfig:
@@ -41,5 +63,5 @@ class BatchSchedulerExecutorConfig(JobExecutorConfig):
             return config
         config = config or JobExecutorConfig.DEFAULT
         made = cls(launcher_log_file=config.launcher_log_file, work_directory=config.work_directory)
-        made.surroundings = config.surroundings
+        made.surroundings, made.launcher = config.surroundings, config.launcher
         return made

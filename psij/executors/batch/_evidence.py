@@ -17,12 +17,13 @@ from psij.executors.batch._files import ExitFile
 from psij.job_state import JobState
 from psij.job_status import JobStatus
 
-__all__ = ["Evidence", "decide"]
+__all__ = ["MAY_GO_ON", "Evidence", "decide"]
 
 _FINALLY_UNKNOWN = "it is in no queue and in no accounting record, and no exit code of it was found"
 _BY_CANCEL = ("signal", "launch", "unknown-exit")
-_MAY_GO_ON = ("node-failure", "preempted", "boot")      # ends of a run, after which there may be another one
-_NOT_SOURCED = ("native_id", "sources", "confirmed_at", "reason", "requeued")
+#: Reasons of ends of a run, after which there may be another one.
+MAY_GO_ON = ("node-failure", "preempted", "boot")
+_NOT_SOURCED = ("native_id", "sources", "confirmed_at", "reason", "requeued", "end_unknown", "left_out")
 #: Facts of which sources may give different values.
 _COMPARED = frozenset((
     "submit_time", "start_time", "end_time", "wall_seconds", "suspend_seconds", "cpu_seconds", "nodes", "node_count",
@@ -34,10 +35,13 @@ _COMPARED = frozenset((
 class Evidence:
     """All that is known of a job that seems to have ended.
 
-    queue: the last that the queue said of it; in_queue: whether it still does. records: of other sources by name, the
-    most trusted first. canceled: we asked for its end and the resource manager agreed. missed: answers of the queue in
-    a row without it. waited_s: seconds since it first seemed to have ended; silent_s: those of them in which some
-    source did not answer. shown: exit codes that the resource manager shows as other ones, with these.
+    queue: the last that the queue said of it; in_queue: whether it still does. records: of other sources by name,
+    the most trusted first. canceled: we asked for its end and the resource manager agreed. missed: answers of the
+    queue in a row without it. waited_s: seconds since it first seemed to have ended; silent_s: those of them in
+    which some source did not answer. runaway: the queue has not listed it for so long that a record by which it
+    runs counts no more. gone: it was not there any more when its end was asked for here. canceled_at: when the
+    resource manager agreed to its end, seconds since the epoch. shown: exit codes that the resource manager shows as
+    other ones, with these.
     """
 
     queue: JobStatus | None = None
@@ -49,6 +53,9 @@ class Evidence:
     waited_s: float = 0.0
     silent_s: float = 0.0
     shown: Mapping[int, int] = field(default_factory=dict)
+    runaway: bool = False
+    gone: bool = False
+    canceled_at: float | None = None
 
 
 def decide(known: Evidence, accounting_s: float, lost_s: float) -> JobStatus | None:
@@ -63,7 +70,7 @@ def decide(known: Evidence, accounting_s: float, lost_s: float) -> JobStatus | N
     final = next((name for name, record in known.records.items() if record.state.final), None)
     if final is not None:
         reason = (known.records[final].metadata or {}).get("reason")
-        if reason in _MAY_GO_ON and not ended and (patient or known.in_queue or known.missed < 2):
+        if reason in MAY_GO_ON and not ended and (patient or known.in_queue or known.missed < 2):
             return None
         return _complete(known.records[final], final, known)
     if known.queue is not None and ended:
@@ -71,13 +78,15 @@ def decide(known: Evidence, accounting_s: float, lost_s: float) -> JobStatus | N
     if known.exit is not None and not known.in_queue:
         return None if patient else _complete(_by_code(known.exit), "exit-file", known)
     alive = next(iter(known.records.values()), None)
-    if alive is not None:
+    if alive is not None and not known.runaway:
         return alive
     heard_s = known.waited_s - known.silent_s
     if known.canceled and known.missed > 1 and (heard_s >= accounting_s or known.waited_s >= lost_s):
-        return _complete(JobStatus(JobState.CANCELED, message="canceled on request"), "cancel", known)
-    if heard_s >= lost_s:
-        lost = JobStatus(JobState.FAILED, message=_FINALLY_UNKNOWN, metadata={"reason": "lost"})
+        metadata = {"end_unknown": True} if known.gone else None
+        canceled = JobStatus(JobState.CANCELED, known.canceled_at, "canceled on request", metadata=metadata)
+        return _complete(canceled, "cancel", known)
+    if heard_s >= lost_s or alive is not None:
+        lost = JobStatus(JobState.FAILED, message=_FINALLY_UNKNOWN, metadata={"reason": "lost", "end_unknown": True})
         return _complete(lost, "queue", known)
     return None
 
@@ -94,6 +103,8 @@ def _complete(status: JobStatus, source: str, known: Evidence) -> JobStatus:
     for name, values in _values(status, source, known):
         comparable = _COMPARED if _is_about_the_end(name, values, metadata) else frozenset[str]()
         for key, value in values.items():
+            if key == "waits":          # nothing waits any more
+                continue
             if value is not None and key not in metadata:
                 metadata[key] = value
                 if key not in _NOT_SOURCED:
@@ -107,8 +118,8 @@ def _complete(status: JobStatus, source: str, known: Evidence) -> JobStatus:
     metadata["sources"] = {"state": source, **sources}
     if others:
         metadata["others"] = others
-    time = metadata.get("end_time")
-    return JobStatus(state, time=time if isinstance(time, int | float) else status.time,
+    ended_at = metadata.get("end_time")
+    return JobStatus(state, time=ended_at if isinstance(ended_at, int | float) else status.time,
                      message=status.message or _queue_message(known) or _message(state, code, metadata),
                      exit_code=code, metadata=metadata)
 

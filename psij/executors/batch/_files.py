@@ -1,4 +1,4 @@
-"""The files of a batch job in the work directory: submit script, and records, output and node file by native id.
+"""The files of a batch job in the work directory: submit script; records, output and node file by native id and tag.
 
 Directories are 0700 and our own, files 0600. The exit file has one line, the exit code (psij-python's form), or four:
 exit code, id of the job, start and end in seconds since the epoch by the clock of the node. The start record has one
@@ -13,11 +13,13 @@ import os
 import re
 import shutil
 import stat
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = ["ExitFile", "clear_old", "exit_file", "make_private", "node_names", "output_tail", "starts", "write_script"]
+__all__ = ["KEEP", "ExitFile", "clear_old", "exit_file", "make_private", "node_names", "output_tail", "recorded",
+           "starts", "write_script"]
 
 _CODE = re.compile(r"(\d{1,3})", re.ASCII)
 _TIME = re.compile(r"\d{1,12}", re.ASCII)
@@ -26,6 +28,8 @@ _TAIL = 2048
 _LONGEST = 1 << 16     # bytes of a record that are read
 _OLD_S = 30 * 24 * 3600
 _ENDINGS = (".job", ".out", ".ec", ".nodefile", ".keep", ".start", ".new")
+#: Of the directory of a native job in which those are noted who are attached to it.
+KEEP = ".keep"
 _MARKERS = ("_PSIJ_SCRIPT_DONE", "_PSI_J_LAUNCHER_DONE")
 
 
@@ -100,6 +104,24 @@ def starts(path: Path, job_id: str | None) -> list[float]:
     rows = [line.partition(" ") for line in _lines(path) or ()]
     wanted = job_id or (rows[-1][0] if rows else None)
     return [float(time) for name, _, time in rows if name == wanted and _TIME.fullmatch(time)]
+
+
+def recorded(directory: Path) -> Iterator[tuple[str, str]]:
+    """(native id, id of the job) of all jobs that have written a record there, those that have begun first."""
+    names = sorted(os.listdir(directory)) if directory.is_dir() else []
+    for name in names:
+        if name.endswith(".start"):
+            rows = [line.partition(" ") for line in _lines(directory / name) or ()]
+            yield from ((_native_id(name, ".start", job_id), job_id) for job_id, _, time in rows
+                        if _TIME.fullmatch(time))
+    for name in names:
+        if name.endswith(".ec") and (end := exit_file(directory / name, None)) is not None and end.job_id is not None:
+            yield _native_id(name, ".ec", end.job_id), end.job_id
+
+
+def _native_id(name: str, suffix: str, job_id: str) -> str:
+    """The native id in the name of a record."""
+    return name.removesuffix(suffix).removesuffix(f".{job_id}")
 
 
 def node_names(path: Path) -> list[str]:

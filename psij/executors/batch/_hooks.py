@@ -1,14 +1,15 @@
 """What a batch executor says of its resource manager: the hooks that third parties override, and the files of its jobs.
 
-psij-python's hooks keep their names and meaning. Further ones, with defaults: ``_classify_failure``,
-``_lookup_commands``, ``_parse_lookup``, ``_sources``; and for what PSI/J itself has no words for,
-``dependency_attributes``, ``hold_attributes``, ``get_release_command``, ``part_id``, ``machine``. Nothing is run here.
+psij-python's hooks keep their names and meaning. Further ones have defaults, with which a class that was written for
+psij-python works: on the search by tag, on ends, on whose job an answer is about, and for what PSI/J has no words for.
+Nothing is run here.
 """
 
 from __future__ import annotations
 
 import getpass
 import os
+import pwd
 from abc import abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -17,7 +18,10 @@ from pathlib import Path
 from typing import IO, Any, ClassVar
 
 from psij.exceptions import InvalidJobException
+from psij.executors.batch._array_jobs import ArrayLimits, JobArray
+from psij.executors.batch._cluster import Cluster
 from psij.executors.batch._config import BatchSchedulerExecutorConfig
+from psij.executors.batch._identity import Claim
 from psij.executors.batch._terms import Failure, Source
 from psij.job import Job
 from psij.job_executor import JobExecutor
@@ -41,7 +45,11 @@ class BatchHooks(JobExecutor):
     _chunk: int | None = 500        # native ids per status command; None: one command for all
     _SHOWN_CODES: Mapping[int, int] = {}    # exit codes that accounting or the queue shows as other ones
     _RECORDS_TELL = False           # the scripts' own records name job and native id, so that they can be searched
+    _TELLS_WHOSE = False            # rows of the queue say whose job they are about: ``_claim``
     _REMEMBERS = False              # queue and sources know every job from its submission until long after its end
+    _ACCOUNTED_AT_ONCE: ClassVar[int] = 200     # native ids in one question for jobs that ended long ago
+    _LIVE_SOURCES: ClassVar[frozenset[str]] = frozenset()   # names of ``_sources`` that are no accounting
+    _CHOOSING: ClassVar[Sequence[str]] = ()     # variables of the environment by which the commands find their cluster
     #: Whether several jobs can be submitted as the parts of one.
     TOGETHER: ClassVar[bool] = False
     #: The format of batch scripts whose options this executor takes as custom attributes; empty where there is none.
@@ -53,6 +61,7 @@ class BatchHooks(JobExecutor):
     def __init__(self, url: str | None = None, config: JobExecutorConfig | None = None) -> None:
         super().__init__(url, BatchSchedulerExecutorConfig._from_config(config))
         self._work_directory: Path | None = None
+        self._arrays: dict[str, JobArray] = {}      # by tag: arrays that are being submitted
 
     # --- psij-python's ---------------------------------------------------------------------------------------------
 
@@ -109,6 +118,18 @@ class BatchHooks(JobExecutor):
         """The name of the user that jobs belong to."""
         return getpass.getuser()
 
+    def native_name(self, job: Job) -> str | None:
+        """The name under which accounting tells a job from others of its native id, where it does not have the tag;
+        None where it has, or where the name would not help."""
+        return None
+
+    def _user(self) -> str | None:
+        """The name of the user that submits, by the system; None where it has none."""
+        try:
+            return pwd.getpwuid(os.geteuid()).pw_name
+        except KeyError:
+            return None
+
     def _create_script_context(self, job: Job) -> dict[str, Any]:
         """What a template of psij-python's form may use."""
         return _script_context(self, job)
@@ -135,13 +156,19 @@ class BatchHooks(JobExecutor):
         """What it means that the submit command failed in this way."""
         return Failure.REFUSED if exit_code > 0 else Failure.UNKNOWN
 
-    def _lookup_commands(self, job: Job) -> list[_Words] | None:
-        """Commands whose output shows a native job made for this job; None when it cannot be looked up."""
+    def _lookup_commands(self, tags: Sequence[str]) -> list[_Words] | None:
+        """Commands whose outputs show the native jobs made for the jobs with these ids; None when jobs cannot be looked
+        up. Each is run once for all of them."""
         return None
 
-    def _parse_lookup(self, job: Job, out: str) -> _Words:
-        """Native ids of jobs made for this job, the oldest first."""
-        return []
+    def _cancel_command(self, native_ids: _Words) -> _Words | None:
+        """The command that ends several jobs; None where each takes one of its own. What it says when it fails is read
+        line by line: lines that name an id go to ``process_cancel_command_output``."""
+        return None
+
+    def _parse_lookup(self, out: str) -> Mapping[str, _Words]:
+        """Native ids by tag, the id of the job that they were made for, the oldest first; of other jobs too."""
+        return {}
 
     def _says_none(self, out: str) -> bool:
         """Whether a lookup command failed because there is no job at all."""
@@ -170,6 +197,27 @@ class BatchHooks(JobExecutor):
         """Sources of final states besides the queue, the most trusted first."""
         return []
 
+    def _reasons_command(self, native_ids: _Words) -> _Words | None:
+        """One command that says why these jobs wait; None where the status command says it, or nobody does."""
+        return None
+
+    def _reasons(self, exit_code: int, out: str) -> Mapping[str, tuple[str | None, str]]:
+        """Kind (``sssjob.lrm.waits``) and words of why jobs wait, by native id. Raises any exception when the output
+        says nothing."""
+        return {}
+
+    def _claim(self, row: Any) -> Claim:
+        """What a row of the queue says of whose job it is; row: as of ``_rows``."""
+        return Claim()
+
+    def _tags_command(self, native_ids: _Words) -> _Words | None:
+        """The command that tells the tags of these jobs, where the rows of the queue do not; None where they do."""
+        return None
+
+    def _parse_tags(self, out: str) -> Mapping[str, frozenset[str]]:
+        """The tags of the jobs in that answer, by native id, of an array by that of the whole."""
+        return {}
+
     def _explain(self, status: JobStatus, said: str) -> None:
         """Put into a failed job's metadata what follows from the output of its submit script."""
 
@@ -194,6 +242,14 @@ class BatchHooks(JobExecutor):
         """What the resource manager calls what it submits to; None where it has no name for it or does not say."""
         return None
 
+    def _cluster_command(self) -> _Words | None:
+        """The command whose output tells which cluster this is; None where no command tells it."""
+        return None
+
+    def _cluster(self, out: str) -> Cluster | None:
+        """The cluster, from that output, which is empty where there is no such command; None where it is not known."""
+        return None
+
     def _cluster_name(self) -> str | None:
         """The same without asking anybody, where accounting and queue do not tell it; None where that cannot be."""
         return None
@@ -213,12 +269,37 @@ class BatchHooks(JobExecutor):
         """The custom attributes with which a job is held until its user releases it; None where it cannot be."""
         return None
 
+    def get_hold_command(self, native_id: str) -> _Words | None:
+        """The command that keeps a job that waits from starting until its user releases it; None where there is none.
+        """
+        return None
+
     def get_release_command(self, native_id: str) -> _Words | None:
-        """The command that ends the hold of hold_attributes."""
+        """The command that ends the hold of hold_attributes and of get_hold_command; None where there is none."""
+        return None
+
+    def get_rerun_command(self, native_id: str) -> _Words | None:
+        """The command that ends the run of a job and puts it back into the queue; None where there is none."""
+        return None
+
+    def rerun_refusal(self, out: str) -> str | None:
+        """Why the rerun command, which ended well, did not do it, from its output; None where it did."""
         return None
 
     def part_id(self, native_id: str, number: int) -> str:
         """The native id of a part of a job that was submitted together. native_id: of the whole, or of any part."""
+        return native_id
+
+    def array_limits(self) -> ArrayLimits | None:
+        """What the resource manager takes as one array; None where jobs cannot be submitted as elements of one."""
+        return None
+
+    def array_id_from_submit_output(self, out: str) -> str:
+        """The native id of a whole array in the output of the submit command that made it."""
+        return self.job_id_from_submit_output(out)
+
+    def element_id(self, native_id: str, number: int) -> str:
+        """The native id of an element of an array. native_id: of the whole."""
         return native_id
 
     # --- files -----------------------------------------------------------------------------------------------------
@@ -237,13 +318,15 @@ class BatchHooks(JobExecutor):
     def _script_path(self, job: Job) -> Path:
         return self.work_directory / f"{job.id}.job"
 
-    def _aux_path(self, native_id: str, suffix: str) -> Path:
+    def _aux_path(self, native_id: str, suffix: str, tag: str | None = None) -> Path:
+        """A file of a native job. tag: the id of the job of psij that it is, None where that is not known. Templates of
+        third parties name files by the native id alone."""
         return self.work_directory / f"{native_id}{suffix}"
 
     def _delete_aux_file(self, job: Job, suffix: str) -> None:
         """Remove a file of a job, such as ``.out``."""
         if not self.config.keep_files and job.native_id is not None:
-            self._aux_path(job.native_id, suffix).unlink(missing_ok=True)
+            self._aux_path(job.native_id, suffix, job.id).unlink(missing_ok=True)
 
 
 def _script_context(executor: BatchHooks, job: Job) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from psij.executors.batch._watch import Followed
+    from psij.executors.batch._followed import Followed
 
 __all__ = ["LOOK_S", "Lookout"]
 
@@ -43,14 +43,15 @@ class Lookout:
     def want(self, item: Followed) -> None:
         """Look for the records of a job."""
         folder = self._folders.setdefault(item.directory, _Folder())
-        for name in _names(item):
+        item.records = _names(item)
+        for name in item.records:
             folder.wanted.setdefault(name, []).append(item)
         folder.fresh = True
 
     def drop(self, item: Followed) -> None:
         """Look for them no more."""
         folder = self._folders.get(item.directory)
-        for name in _names(item) if folder is not None else ():
+        for name in item.records if folder is not None else ():
             self._remove(folder, name, item)
         if folder is not None and not folder.wanted:
             del self._folders[item.directory]
@@ -83,7 +84,8 @@ class Lookout:
         folder = self._folders.get(directory)
         if folder is None:
             return []
-        return [(item, name) for name in folder.wanted.keys() & names for item in folder.wanted.pop(name)]
+        return [(item, name) for name in sorted(folder.wanted.keys() & names)
+                for item in folder.wanted.pop(name)]
 
     @staticmethod
     def _remove(folder: _Folder | None, name: str, item: Followed) -> None:
@@ -94,6 +96,7 @@ class Lookout:
                 del folder.wanted[name]
 
 
-def _names(item: Followed) -> list[str]:
-    """Named by the native id; by templates of third parties, which do not know it, by our own."""
-    return [*(f"{item.native_id}{suffix}" for suffix in _SUFFIXES), f"{item.job.id}.start"]
+def _names(item: Followed) -> tuple[str, ...]:
+    """As the executor names them; by templates of third parties, which do not know the native id, by our own."""
+    return (*(item.executor._aux_path(item.native_id, suffix, item.tag).name for suffix in _SUFFIXES),
+            f"{item.job.id}.start")

@@ -15,6 +15,7 @@ import json
 import re
 from typing import Any
 
+from psij.executors.batch._identity import Claim, Whose, tags_in
 from psij.executors.batch._slurm_records import native_state
 from psij.executors.batch._terms import SourceOffError, check_status_exit_code
 from psij.job_status import JobStatus
@@ -31,7 +32,7 @@ def command(native_ids: list[str]) -> list[str]:
     return ["sacct", "--json", "-j", ",".join(native_ids)]
 
 
-def parse_codes(exit_code: int, out: str) -> dict[str, JobStatus]:
+def parse_codes(exit_code: int, out: str, whose: Whose | None = None) -> dict[str, JobStatus]:
     """Exit codes by native id, as statuses with nothing else in them; of jobs that ended in themselves.
 
     Raises SourceOffError where sacct has no JSON or that of a release before FIRST_GOOD, ValueError for other answers.
@@ -46,12 +47,19 @@ def parse_codes(exit_code: int, out: str) -> dict[str, JobStatus]:
     release = _release(document)
     if release < FIRST_GOOD:
         raise SourceOffError(f"the JSON of release {'.'.join(map(str, release))} has no exit codes")
-    return dict(code for job in jobs if (code := _code(job)) is not None)
+    whose = Whose() if whose is None else whose
+    return dict(code for job in jobs if (code := _code(job, whose)) is not None)
 
 
-def _code(job: Any) -> tuple[str, JobStatus] | None:
+def _code(job: Any, whose: Whose) -> tuple[str, JobStatus] | None:
     """The id and the code of a job that has ended; None of any other, and of one with numbers that are none."""
     try:
+        said = f"{member(job, 'comment', 'job')} {member(job, 'submit_line')}"
+        submitted = number(member(job, "time", "submission"))
+        claim = Claim(tags_in(said) if member(job, "submit_line") or tags_in(said) else None,
+                      str(member(job, "user") or "") or None, submit_time=submitted)
+        if not whose.takes(job_id(job), claim):
+            return None
         code = number(member(job, "exit_code", "return_code"))
         known = native_state(_word(member(job, "state", "current")))
         if code is not None and known is not None and known[1].final:

@@ -6,28 +6,30 @@ Sources: squeue(1), sacct(1), scontrol(1), JOB STATE CODES; slurm.h. Seen with 2
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from operator import itemgetter
 from typing import Any, Final
 
 from psij.executors.batch._arrays import of_elements
+from psij.executors.batch._evidence import MAY_GO_ON
+from psij.executors.batch._identity import Claim, Run, Whose, tags_in
 from psij.executors.batch._terms import SourceOffError, check_status_exit_code
-from psij.executors.batch.lrm import job_state, rows_by_header, whole_lines
+from psij.executors.batch.lrm import job_state, waiting, whole_lines
 from psij.job_state import JobState
 from psij.job_status import JobStatus
-from sssjob.lrm.slurm import NEVER, recorded, shown, state_of
+from sssjob.lrm.slurm import NEVER, recorded, shown, state_of, waits_for
 from sssjob.lrm.states import NativeState, Stage
-from sssjob.lrm.usage import of_runs
+from sssjob.lrm.usage import of_runs, quantity
 
-__all__ = ["ACCOUNTING", "WORDS", "is_unsure", "native_state", "parse_sacct", "parse_scontrol", "status_in"]
+__all__ = ["ACCOUNTING", "WORDS", "is_off", "is_unsure", "native_state", "parse_sacct", "parse_scontrol", "status_in"]
 
 
-#: Fields that sacct is asked for.
+#: Fields that sacct is asked for. The last ones say whose a record is; they can hold the separator, so they are last.
 ACCOUNTING = ("JobID", "State", "ExitCode", "Submit", "Start", "End", "ElapsedRaw", "Suspended", "TotalCPU",
                "NCPUS", "NNodes", "NodeList", "MaxRSS", "AveRSS", "Partition", "AllocTRES", "ConsumedEnergyRaw",
-               "Account", "QOS", "Cluster")
-_SHOWN = ("JobId", "ArrayJobId", "ArrayTaskId", "JobState", "Reason", "Restarts", "ExitCode", "SubmitTime", "StartTime",
-          "EndTime", "Partition", "NodeList", "NumNodes", "NumCPUs", "Account", "QOS", "TRES")
+               "Account", "QOS", "Cluster", "User", "Comment", "SubmitLine")
+_SHOWN = ("JobId", "ArrayJobId", "UserId", "ArrayTaskId", "JobState", "Reason", "Restarts", "ExitCode", "SubmitTime",
+          "StartTime", "EndTime", "Partition", "NodeList", "NumNodes", "NumCPUs", "Account", "QOS", "TRES")
 
 WORDS = {"timeout": "the time limit was reached", "node-failure": "a node failed", "boot": "a node did not boot",
           "preempted": "preempted by another job", "deadline": "its deadline passed", "memory": "out of memory"}
@@ -44,7 +46,9 @@ def native_state(text: str) -> tuple[NativeState, JobState] | None:
 def status_in(native: NativeState, state: JobState, metadata: dict[str, Any], said: str | None,
               code: int | None = None, signal: int | None = None) -> JobStatus:
     """A status. metadata: what is known beside the state. said: Slurm's reason, for people. signal: 0 for none."""
-    if native.phase is not None:
+    if state is JobState.QUEUED:
+        metadata |= waiting(native, waits_for(said or ""))
+    elif native.phase is not None:
         metadata["phase"] = native.phase
     if native.reason is not None:
         metadata["reason"] = native.reason
@@ -73,40 +77,86 @@ def is_unsure(status: JobStatus | None) -> bool:
     return status is not None and status.exit_code is not None and 0 < status.exit_code < 128
 
 
-def parse_sacct(exit_code: int, out: str) -> dict[str, JobStatus]:
+def is_off(out: str) -> bool:
+    """Whether a failed sacct says that there is no accounting here, or not in this form."""
+    return "storage is disabled" in out or "not supported" in out.lower()
+
+
+def parse_sacct(exit_code: int, out: str, whose: Whose | None = None) -> dict[str, JobStatus]:
     """Statuses from ``sacct -D -P`` with the fields of ACCOUNTING; of several runs of a job, the last, with all usage.
 
+    whose: the jobs that are asked about; of records of several jobs of one number only those of the job count.
     Text codes of 128 and more come with 128 taken off; the exit file knows better. Steps have the memory.
     """
     if exit_code != 0:
-        if "storage is disabled" in out or "not supported" in out.lower():
+        if is_off(out):
             raise SourceOffError(out.strip())
         check_status_exit_code("sacct", exit_code, out)
     if not out.startswith("JobID|"):
         raise ValueError(f"sacct gave no header: {out[:200]!r}")
-    jobs: dict[str, list[Mapping[str, str]]] = {}
-    steps: dict[str, list[Mapping[str, str]]] = {}
-    for row in rows_by_header(out):
+    runs: dict[str, list[Run[_Record]]] = {}
+    for row in _rows(out):
         native_id, dot, _ = row["JobID"].partition(".")
-        (steps if dot else jobs).setdefault(native_id, []).append(row)
-    statuses = ((native_id, _record(runs, steps.get(native_id, []))) for native_id, runs in jobs.items())
+        if not dot:
+            runs.setdefault(native_id, []).append(Run(_claim(row), _is_over(row["State"]), (row, [])))
+        elif native_id in runs:         # the steps of a run follow it
+            runs[native_id][-1].record[1].append(row)
+    whose = Whose() if whose is None else whose
+    statuses = ((native_id, _record(whose.runs(native_id, all_runs))) for native_id, all_runs in runs.items())
     return _with_arrays({native_id: status for native_id, status in statuses if status is not None})
 
 
+def _rows(out: str) -> Iterator[dict[str, str]]:
+    """Rows by the names of the columns, of which the last takes the rest; rows that are too short are left out."""
+    lines = whole_lines(out)
+    names = lines[0].split("|") if lines else []
+    for line in lines[1:]:
+        values = line.split("|", len(names) - 1)
+        if len(values) == len(names):
+            yield dict(zip(names, values, strict=True))
+
+
+def _claim(row: Mapping[str, str]) -> Claim:
+    """Whose a row is. Old accounting knows no command lines, and comments only where the site keeps them."""
+    said = f"{row.get('Comment') or ''} {row.get('SubmitLine') or ''}"
+    return Claim(tags_in(said) if row.get("SubmitLine") or tags_in(said) else None, row.get("User") or None,
+                 submit_time=quantity(row.get("Submit", "")))
+
+
+def _is_over(state: str) -> bool:
+    """Whether a run is the last one of its job by its own word."""
+    native = state_of(state)
+    return native is not None and native.reason not in MAY_GO_ON and native.stage in (
+        Stage.DONE, Stage.FAILED, Stage.CANCELED)
+
+
 def _with_arrays(found: dict[str, JobStatus]) -> dict[str, JobStatus]:
-    """The same with whole arrays: ``12`` from ``12_1``, ``12_2`` and ``12_[3-9]``."""
+    """The same with whole arrays: ``12`` from ``12_1``, ``12_2`` and ``12_[3-9]``. Where a plain job was called 12 too,
+    that one counts which was submitted last."""
     arrays: dict[str, dict[int, JobStatus]] = {}
     for native_id, status in found.items():
         array, element, index = native_id.partition("_")
         if element:
             arrays.setdefault(array, {})[int(index) if index.isdecimal() else -1] = status
-    return found | {array: of_elements([one for _, one in sorted(elements.items(), key=itemgetter(0))])
-                    for array, elements in arrays.items()}
+    whole = {array: of_elements([one for _, one in sorted(elements.items(), key=itemgetter(0))])
+             for array, elements in arrays.items()}
+    return found | {array: status for array, status in whole.items()
+                    if array not in found or _submitted(found[array]) <= _submitted(status)}
 
 
-def _record(rows: list[Mapping[str, str]], steps: list[Mapping[str, str]]) -> JobStatus | None:
-    runs = [recorded(row) for row in rows]
-    job = of_runs(runs, map(recorded, steps))
+def _submitted(status: JobStatus) -> float:
+    return float((status.metadata or {}).get("submit_time") or 0.0)
+
+
+#: A row and its steps.
+_Record = tuple[Mapping[str, str], list[Mapping[str, str]]]
+
+
+def _record(rows: list[_Record]) -> JobStatus | None:
+    if not rows:
+        return None
+    runs = [recorded(row) for row, _ in rows]
+    job = of_runs(runs, (recorded(step) for _, steps in rows for step in steps))
     known = native_state(job.native_state or "")
     if known is None:
         return None
@@ -125,8 +175,8 @@ def _record(rows: list[Mapping[str, str]], steps: list[Mapping[str, str]]) -> Jo
 _UNKNOWN: Final = re.compile(r"invalid job id|^Job [\w.+\[\],-]+ not found$", re.IGNORECASE | re.MULTILINE)
 
 
-def parse_scontrol(exit_code: int, out: str) -> dict[str, JobStatus]:
-    """Statuses from ``scontrol -o show job``; none for an id that is not known any more."""
+def parse_scontrol(exit_code: int, out: str, whose: Whose | None = None) -> dict[str, JobStatus]:
+    """Statuses from ``scontrol -o show job``; none for an id that is not known any more, or is another job's by now."""
     if exit_code != 0 and _UNKNOWN.search(out):
         return {}
     check_status_exit_code("scontrol", exit_code, out)
@@ -143,5 +193,10 @@ def parse_scontrol(exit_code: int, out: str) -> dict[str, JobStatus]:
         native_id = fields["JobId"]
         if "ArrayTaskId" in fields:     # what squeue and sacct call it
             native_id = f"{fields.get('ArrayJobId', native_id)}_{fields['ArrayTaskId']}"
+        user = fields.get("UserId", "").partition("(")[0] or None
+        claim = Claim(tags_in(line) if " Command=" in line else None, user,
+                      submit_time=quantity(fields.get("SubmitTime", "")))
+        if whose is not None and not whose.takes(native_id, claim):
+            continue
         found[native_id] = status_in(native, state, metadata, fields.get("Reason"), job.exit_code, job.signal)
     return _with_arrays(found)

@@ -15,12 +15,19 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from psij.executors._local_spawn import LaunchError, check_directory
-from psij.executors._local_staging import Staging, StagingError, StagingStopped, in_background, staging
+from psij.executors._local_staging import (
+    ENDS,
+    Staging,
+    StagingError,
+    StagingStopped,
+    in_background,
+    spoil,
+    staging,
+)
 from psij.job import Job, _ran
 from psij.job_spec import JobSpec
 from psij.job_state import JobState
 from psij.job_status import JobStatus
-from psij.staging import StageOutFlags
 
 if TYPE_CHECKING:
     from psij.executors.batch.batch_scheduler_executor import BatchSchedulerExecutor
@@ -28,8 +35,6 @@ if TYPE_CHECKING:
 __all__ = ["BatchStaging", "after_end", "before_submission", "staging_of"]
 
 _log = logging.getLogger("psij")
-_ENDS = {JobState.COMPLETED: StageOutFlags.ON_SUCCESS, JobState.FAILED: StageOutFlags.ON_ERROR,
-         JobState.CANCELED: StageOutFlags.ON_CANCEL}
 _Stop = Callable[[], bool]
 
 
@@ -109,7 +114,7 @@ def before_submission(staging: Staging, stop: _Stop) -> JobStatus | None:
     except (StagingError, LaunchError) as e:
         status = JobStatus(JobState.FAILED, message=str(e), metadata={"reason": e.reason})
     try:
-        staging.remove(_ENDS[status.state])
+        staging.remove(ENDS[status.state])
     except StagingError as e:
         status.message = f"{status.message}; {e}"
     return status
@@ -119,7 +124,7 @@ def after_end(staging: Staging, status: JobStatus, ran: bool, stop: _Stop, tell:
     """Stage out and clean up; trouble goes into the final status. tell: called with the states on the way."""
     if (status.metadata or {}).get("reason") == "lost":
         return
-    end = _ENDS[status.state]
+    end = ENDS[status.state]
     try:
         if ran and staging.stage_out:
             tell(JobState.STAGE_OUT)
@@ -129,18 +134,9 @@ def after_end(staging: Staging, status: JobStatus, ran: bool, stop: _Stop, tell:
                 tell(JobState.CLEANUP)
             staging.remove(end)
     except StagingStopped:
-        _change(status, JobState.CANCELED, "cancel", "canceled on request while files were staged out")
+        spoil(status, JobState.CANCELED, "cancel", "canceled on request while files were staged out")
     except StagingError as e:
-        _change(status, JobState.FAILED, e.reason, str(e))
+        spoil(status, JobState.FAILED, e.reason, str(e))
     except Exception as e:
         _log.exception("Error while staging for a batch job")
-        _change(status, JobState.FAILED, "stage-out", str(e))
-
-
-def _change(status: JobStatus, state: JobState, reason: str, message: str) -> None:
-    """Let trouble make the end of a job that was a good one a bad one; else it is only told."""
-    if status.state is JobState.COMPLETED:
-        status.state, status.message = state, message
-        status.metadata = {**(status.metadata or {}), "reason": reason}
-    else:
-        status.message = f"{status.message}; {message}" if status.message else message
+        spoil(status, JobState.FAILED, "stage-out", str(e))

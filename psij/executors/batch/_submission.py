@@ -14,7 +14,7 @@ from io import StringIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from psij.exceptions import SubmitException
+from psij.exceptions import QueueFullException, SubmitException
 from psij.executors.batch._asking import reason
 from psij.executors.batch._files import clear_old, make_private, write_script
 from psij.executors.batch._terms import UNKNOWN_ERROR, Failure
@@ -113,8 +113,11 @@ class Submissions:
         except (KeyboardInterrupt, SystemExit):
             self.unanswered.setdefault(job.id, time.time())
             raise
+        if not out.endswith("\n") and executor._lookup_commands([job.id]) is not None:
+            return self._search_or_raise(job, f"the answer {out[:500]!r} may be cut off", None)     # 4 of 42
         try:
-            native_id = executor.job_id_from_submit_output(out)
+            native_id = (executor.array_id_from_submit_output if job.id in executor._arrays
+                         else executor.job_id_from_submit_output)(out)
         except Exception as e:
             return self._search_or_raise(job, f"no job id in the answer {out.strip()[:500]!r}", e)
         if not isinstance(native_id, str) or not executor._is_native_id(native_id):
@@ -129,13 +132,26 @@ class Submissions:
         meaning = self._executor._classify_failure(error.returncode, error.output)
         if meaning is Failure.UNKNOWN:
             return self._search_or_raise(job, said, error)
+        if meaning is Failure.FULL:
+            raise QueueFullException(said, error) from error
         raise SubmitException(said, error, transient=meaning is Failure.LATER) from error
 
     def _search_or_raise(self, job: Job, why: str, error: BaseException | None) -> str:
         found = self._search(job, why, error)
         if found is None:
+            if (said := self._waited_for_room(error)) is not None:
+                raise QueueFullException(f"{said} ({why})", error) from error
             raise SubmitException(f"The job was not submitted: {why}", error, transient=True) from error
         return found
+
+    def _waited_for_room(self, error: BaseException | None) -> str | None:
+        """What a submit command said that tried again and again by itself until its time was up, because there were as
+        many jobs as may be; None where it did not."""
+        if not isinstance(error, subprocess.TimeoutExpired):
+            return None
+        said = b"\n".join(text for text in (error.output, error.stderr) if isinstance(text, bytes)).decode(
+            "utf-8", "replace").strip()
+        return said if self._executor._classify_failure(1, said) is Failure.FULL else None
 
     def _search(self, job: Job, why: str, error: BaseException | None = None) -> str | None:
         """The native id of a job of which nobody knows whether it was made; None when it was not.
@@ -144,18 +160,17 @@ class Submissions:
         """
         executor = self._executor
         self.unanswered.setdefault(job.id, time.time())
-        can_ask = executor._lookup_commands(job) is not None
+        can_ask = executor._lookup_commands([job.id]) is not None
         if not (can_ask or executor._RECORDS_TELL):
             raise SubmitException(f"Nobody knows whether the job was submitted: {why}", error) from error
         until, pause, answered = time.monotonic() + executor.config.lost_after, _LOOKUP_S[0], False
         while True:
-            found = executor._look_up(job)
-            if found:
+            shown, answered = executor._look_up([job.id])
+            if found := shown.get(job.id):
                 del self.unanswered[job.id]
                 if len(found) > 1:
                     _log.warning("Job %s was made %s times: %s; the first is followed", job.id, len(found), found)
                 return found[0]
-            answered = found is not None
             left = until - time.monotonic()
             if left <= 0:
                 break

@@ -6,9 +6,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
+from psij.exceptions import SubmitException
+from psij.executors.batch._identity import Whose
 from psij.job_status import JobStatus
 
-__all__ = ["UNKNOWN_ERROR", "Failure", "InvalidJobStateError", "Source", "SourceOffError", "check_status_exit_code"]
+__all__ = ["UNKNOWN_ERROR", "Failure", "InvalidJobStateError", "Search", "Source", "SourceOffError",
+           "check_status_exit_code"]
 
 UNKNOWN_ERROR = "PSIJ: Unknown error"      # what hooks get of a command that failed and said nothing
 
@@ -25,21 +28,32 @@ class Failure(Enum):
     """What the failure of a submit command means."""
 
     REFUSED = "no job was made, and trying again will not help"
+    FULL = "no job was made, as there are as many as may be; there is room when some have ended"
     LATER = "no job was made, and trying again later may help"
     UNKNOWN = "a job may have been made"
+
+
+@dataclass(frozen=True, slots=True)
+class Search:
+    """What a search for jobs by their tags gave. found: native ids by id of the job. silence: why nobody knows of the
+    other jobs whether they were made, None where they certainly were not; transient where it may be known later."""
+
+    found: Mapping[str, str]
+    silence: SubmitException | None
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
     """A source of evidence on jobs that have ended. commands: asked one after the other.
 
-    parse: exit code and output to statuses by native id, which need not be final. Raises SourceOffError when there is
-    no such source here. late: asked only when the others have been silent on a job for accounting_delay.
+    parse: exit code, output and the jobs that are asked about to statuses by native id, which need not be final; what
+    is another job's of the same id is left out. Raises SourceOffError when there is no such source here. late: asked
+    only when the others have been silent on a job for accounting_delay.
     """
 
     name: str
     commands: Sequence[list[str]]
-    parse: Callable[[int, str], Mapping[str, JobStatus]]
+    parse: Callable[[int, str, Whose], Mapping[str, JobStatus]]
     late: bool = False
 
 

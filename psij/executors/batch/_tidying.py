@@ -3,23 +3,27 @@
 from __future__ import annotations
 
 import logging
+import re
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from psij.executors.batch._files import exit_file, output_tail
+from psij.executors.batch._files import KEEP, exit_file, output_tail
 from psij.job import Job
 from psij.job_state import JobState
 from psij.job_status import JobStatus
 
 if TYPE_CHECKING:
+    from psij.executors.batch._followed import Followed
     from psij.executors.batch._hooks import BatchHooks
-    from psij.executors.batch._watch import Followed
+    from psij.executors.batch.batch_scheduler_executor import BatchSchedulerExecutor
 
 __all__ = ["keep_exit_file", "read_left", "remove_all", "remove_files", "tell_output"]
 
 _log = logging.getLogger("psij")
 _AUX = (".out", ".ec", ".nodefile", ".start", ".ec.new", ".start.new", ".left")
+#: What bash says of a program that a signal ended: the place in a script of ours, and the command as it stands there.
+_KILLED = re.compile(r"^\S+: line \d+: +\d+ ([A-Z][\w/ -]*?\w)(?: *\(core dumped\))? +\( ?exec -- .*$", re.MULTILINE)
 _MOST_LEFT = 65_536     # bytes of what surroundings leave behind
 
 
@@ -27,10 +31,17 @@ def tell_output(executor: BatchHooks, followed: Followed, status: JobStatus) -> 
     """Put into the message of a failed job what its submit script had to say."""
     if status.state is not JobState.FAILED:
         return
-    said, ended = output_tail(executor._aux_path(followed.native_id, ".out"))
+    said, ended = output_tail(executor._aux_path(followed.native_id, ".out", followed.tag))
     if said and (executor._OUTPUT_IS_TROUBLE or not ended):
         executor._explain(status, said)
+        said = _KILLED.sub(lambda match: f"{match[1].lower()}{_number(status)}", said)
         status.message = f"{status.message}: {said}" if status.message else said
+
+
+def _number(status: JobStatus) -> str:
+    """The signal that the code of a shell stands for."""
+    code = status.exit_code or 0
+    return f" (signal {code - 128})" if 128 < code < 193 else ""
 
 
 def read_left(executor: BatchHooks, followed: Followed, status: JobStatus) -> None:
@@ -39,7 +50,8 @@ def read_left(executor: BatchHooks, followed: Followed, status: JobStatus) -> No
     if surroundings is None:
         return
     try:
-        with open(executor._aux_path(followed.native_id, ".left"), encoding="ascii", errors="replace") as file:
+        path = executor._aux_path(followed.native_id, ".left", followed.tag)
+        with open(path, encoding="ascii", errors="replace") as file:
             status.metadata = {**(status.metadata or {}), **surroundings.read(followed.job, file.read(_MOST_LEFT))}
     except FileNotFoundError:
         return
@@ -49,17 +61,17 @@ def read_left(executor: BatchHooks, followed: Followed, status: JobStatus) -> No
 
 def keep_exit_file(executor: BatchHooks, native_id: str, job: Job) -> None:
     """Have the exit file of a job that somebody else submitted stay until this one, too, has seen its end."""
-    keep = executor._aux_path(native_id, ".keep")
+    keep = executor._aux_path(native_id, KEEP)
     with suppress(OSError):         # there is no work directory here: then there is no exit file either
         keep.mkdir(0o700, exist_ok=True)
         (keep / job.id).touch(0o600)
 
 
-def remove_files(executor: BatchHooks, followed: Followed) -> None:
+def remove_files(executor: BatchSchedulerExecutor, followed: Followed) -> None:
     """Those of a job that has ended. The exit file stays as long as somebody else is attached to the job."""
     if executor.config.keep_files:
         return
-    keep = executor._aux_path(followed.native_id, ".keep")
+    keep = executor._aux_path(followed.native_id, KEEP)
     try:
         if followed.own:
             watched = keep.exists()
@@ -68,21 +80,26 @@ def remove_files(executor: BatchHooks, followed: Followed) -> None:
             for suffix in (*_AUX, *executor._FILES):
                 if not (watched and suffix == ".ec"):
                     executor._delete_aux_file(followed.job, suffix)
+            executor._elements.left(followed.job)
         elif _left_by(keep, followed.job.id):
-            written = exit_file(executor._aux_path(followed.native_id, ".ec"), None)
+            path = executor._aux_path(followed.native_id, ".ec", followed.tag)
+            written = exit_file(path, None)
             script = None if written is None or written.job_id is None else f"{written.job_id}.job"
             if script is not None and not (executor.work_directory / script).exists():
-                executor._delete_aux_file(followed.job, ".ec")
+                path.unlink(missing_ok=True)
     except OSError as e:
         _log.warning("Files of job %s cannot be removed: %s", followed.job.id, e)
 
 
-def remove_all(executor: BatchHooks, job: Job) -> None:
+def remove_all(executor: BatchSchedulerExecutor, job: Job) -> None:
     """All files of a job, whatever the configuration says."""
     suffixes = (*_AUX, *executor._FILES)
-    for path in [executor._script_path(job), *(executor._aux_path(job.native_id or job.id, one) for one in suffixes)]:
+    others = (executor._aux_path(job.native_id or job.id, suffix, job.id) for suffix in suffixes)
+    for path in [executor._script_path(job), *others]:
         with suppress(OSError):     # the others are removed all the same; clear_old removes this one one day
             path.unlink(missing_ok=True)
+    with suppress(OSError):
+        executor._elements.left(job)
 
 
 def _left_by(keep: Path, job_id: str) -> bool:

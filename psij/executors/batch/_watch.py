@@ -17,12 +17,18 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from psij.executors.batch._asking import reason
+from psij.executors.batch._budget import Budget, spending
 from psij.executors.batch._evidence import Evidence, decide
 from psij.executors.batch._files import exit_file, node_names, starts
+from psij.executors.batch._followed import Followed, Known
+from psij.executors.batch._identity import Claim, Verdict, Whose, judge
 from psij.executors.batch._lookout import LOOK_S, Lookout
+from psij.executors.batch._news import add_nodes, add_starts, amend, is_behind, kept
+from psij.executors.batch._reasons import Reasons
 from psij.job import Job
 from psij.job_state import JobState
 from psij.job_status import JobStatus
@@ -30,7 +36,7 @@ from psij.job_status import JobStatus
 if TYPE_CHECKING:
     from psij.executors.batch.batch_scheduler_executor import BatchSchedulerExecutor
 
-__all__ = ["Followed", "Known", "Watcher", "follow", "watcher_of"]
+__all__ = ["JUST_MADE_S", "Watcher", "follow", "watcher_of"]
 
 _log = logging.getLogger("psij")
 _SOON_S = (0.3, 0.5)    # after an exit record: pause between two questions before it grows, and the shortest ever
@@ -40,54 +46,20 @@ _SHARE = 10             # a pause is at least this many times as long as the que
 _ENDS_SHARE = 4         # the same for questions about ends, which are about few jobs and mostly wait
 _LINGER_S = 2.0         # how long a thread with nothing to do stays
 _SETTLE_S = (0.4, 5.0)  # shortest and longest pause between questions about ends
-_LASTING = ("submit_time", "start_time", "nodes", "node_count", "processors", "queue", "starts")
 _MISSING = JobStatus(JobState.NEW)      # a job that an answer does not list
+_FEW = 20               # jobs; while no more are followed, the ceiling on questions is not looked at
+_A_PAUSE = 4            # questions in the time of a configured interval that are no reason to look at it either
 _STRANGERS = 50         # upper bound on the ids in one accounting query for jobs that no queue answer has listed yet
 # If two accounting queries are further apart than this, the process was suspended in between; silence during the gap is
 # no evidence that a job is lost.
 _NAP_S = 60.0
 _MOST_LOGGED = 1000     # things that went wrong and are remembered, so that they are not told again
 _CANCEL_AGAIN_S = 60.0
+# What the queue, or the submit command, said so long ago still holds when a job is to be cancelled: many cancels in a
+# row cost one question.
+_FRESH_S, JUST_MADE_S = 1.0, 5.0
 _CANCEL_TRIES = 3
-
-
-class Known(dict[str, str]):
-    """What the queue said last: native states by native id. lines: of answers that are lines, each with its id."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.lines: dict[str, str] = {}
-
-    def forget(self, native_id: str) -> None:
-        """Have the next answer read anew for a job."""
-        self.pop(native_id, None)
-        self.lines = {}
-
-
-class Followed:
-    """A job that is followed, and what is known of it."""
-
-    __slots__ = ("answered", "asked_s", "cancel_at", "canceling", "cancels", "directory", "ended_at", "executor",
-                 "job", "missed", "native_id", "own", "queue", "quiet", "reread", "silent_s", "starts")
-
-    def __init__(self, executor: BatchSchedulerExecutor, job: Job, native_id: str, own: bool) -> None:
-        self.executor = executor
-        self.job = job
-        self.native_id = native_id
-        self.directory = str(executor.work_directory)   # where its records appear
-        self.own = own                          # submitted here, so that its files are ours to remove
-        self.queue: JobStatus | None = None     # what the queue said last
-        self.quiet: dict[str, Any] | None = None    # while nothing but "as before" is to be expected: its metadata
-        self.missed = 0                         # answers in a row without it
-        self.ended_at: float | None = None      # monotonic time at which it first seemed to have ended
-        self.asked_s = 0.0                      # monotonic time of the last question about its end
-        self.silent_s = 0.0                     # how much of the time since then sources were silent
-        self.cancel_at: float | None = None     # monotonic time of the last cancel that was accepted
-        self.cancels = 0
-        self.canceling = 0                      # cancel commands that run now: their answer belongs to the evidence
-        self.starts = 0
-        self.reread = False                     # the answer that spoke of it before it was followed
-        self.answered = False                   # the resource manager has said that it is alive
+_RUNAWAY = 10           # how many times lost_after the queue may not list a job that a record calls running
 
 
 _watchers: dict[tuple[Any, ...], Watcher] = {}
@@ -130,6 +102,7 @@ class Watcher:
         self._followed: dict[Job, Followed] = {}        # one id may be attached to by several Jobs
         self._ending: dict[Job, Followed] = {}          # those of them that seem to have ended
         self._states = Known()
+        self._reasons = Reasons()
         self._all: tuple[list[Followed], list[str]] | None = None      # all followed and their native ids; made anew
         self._threads: dict[str, threading.Thread] = {}
         self._due = 0.0                                 # monotonic time of the next question to the queue
@@ -138,7 +111,14 @@ class Watcher:
         self._took = 0.0
         self._asked_at = 0.0
         self._errors = 0
+        self._looking = threading.Lock()                # of the next three: who wants to know whether a job is there
+        self._looked_at = 0.0
+        self._looked_for: frozenset[str] = frozenset()  # native ids that were followed then
+        self._there: dict[str, Claim | None] = {}
+        self._silent = 0.0                              # when the first question of an outage was put
+        self._outage = False
         self._logged: set[tuple[str, ...]] = set()      # what has been logged: texts and the words in them
+        self._budget = Budget()
         self._lookout = Lookout()
         self._hinted: set[Job] = set()                  # jobs with records of which the queue says nothing yet
         self._calm = 0.0                                # the pause before there were such records
@@ -181,13 +161,14 @@ class Watcher:
                 with self._changed:
                     followed.canceling -= 1
 
-    def canceled(self, job: Job) -> None:
-        """The resource manager has accepted our cancel of a job: look soon."""
+    def canceled(self, job: Job, gone: bool = False) -> None:
+        """The resource manager has accepted our cancel of a job: look soon. gone: it was not there any more."""
         with self._changed:
             followed = self._followed.get(job)
             if followed is not None:
                 followed.cancel_at, followed.quiet = time.monotonic(), None
                 followed.cancels += 1
+                followed.gone = gone
         self.hurry(job)
 
     def settled(self, job: Job) -> bool:
@@ -195,6 +176,11 @@ class Watcher:
         with self._changed:
             followed = self._followed.get(job)
             return followed is None or (followed.answered and job not in self._ending)
+
+    def hears(self) -> tuple[bool, float | None]:
+        """Whether the last question to the queue was answered, and since when (seconds since the epoch) none is, once
+        that is an outage."""
+        return self._asked_at > 0 and not self._errors, self._silent if self._outage else None
 
     def hurry(self, job: Job) -> None:
         """Ask the queue soon."""
@@ -250,16 +236,24 @@ class Watcher:
     def _earliest(self, delay_s: float) -> float:
         return max(time.monotonic() + delay_s, self._asked_at + min(_SHARE * self._took, self._interval))
 
+    def _budget_s(self) -> float:
+        """Seconds until the resource manager may be asked again; the ends of a few jobs are told at once."""
+        if len(self._followed) <= _FEW:
+            return 0.0
+        config = next(iter(self._followed.values())).executor.config
+        return self._budget.wait_s(max(config.questions_a_minute, _A_PAUSE * 60 / max(self._interval, 0.01)))
+
     # --- the queue -------------------------------------------------------------------------------------------------
 
     def _ask_queue(self) -> None:
+        spending.set(self._budget)
         while True:
             with self._changed:
                 if not self._rest("queue", lambda: bool(self._followed)):
                     return
             self._look()
             with self._changed:
-                left = self._due - time.monotonic()
+                left = max(self._due - time.monotonic(), self._budget_s())
                 if left > 0:
                     self._changed.wait(min(left, LOOK_S))
                     continue
@@ -269,6 +263,8 @@ class Watcher:
                     followed = list(self._followed.values())
                     self._all = followed, _native_ids(followed)
                 followed, native_ids = self._all
+                self._states.followed, self._states.offered = frozenset(native_ids), {}
+                self._states.elements = {}
             try:
                 self._poll(followed, native_ids)
             except Exception:
@@ -282,22 +278,75 @@ class Watcher:
         seen: dict[str, JobStatus | None] = {}
         silent: set[str] = set()
         error: Exception | None = None
+        self._states.fresh.clear()
         for ids, command in executor._status_commands(native_ids):
             try:
                 seen.update(executor._ask_queue(command, self._states))
             except Exception as e:
                 error = e
                 silent.update(ids)
+        fresh = self._states.fresh & seen.keys()
+        try:
+            if fresh:
+                _add_tags(executor, self._states, [item for item in followed if item.native_id in fresh], seen)
+        except Exception as e:      # nobody says whose they are: at the next question again
+            error = e
+            silent |= fresh
+            for native_id in fresh:
+                del seen[native_id]
+                self._states.forget(native_id)
         self._took, self._asked_at = time.monotonic() - started, time.monotonic()
-        now = time.time()
+        now, claims = time.time(), self._states.claims
+        if error is None:
+            self._reasons.add(followed, seen, now)
         for item in followed:
             status = seen.get(item.native_id, _MISSING)
+            claim = claims.get(item.native_id)
+            if claim is not None and status is not _MISSING and not _repeats(claim, item.claim):
+                status = self._judged(item, claim, status)
             if status is None and item.quiet is not None:
                 item.quiet["confirmed_at"] = now
             elif status is not _MISSING or item.native_id not in silent:
                 self._guarded(item, self._take, status, now)
+            else:
+                item.missed_at = time.monotonic()       # silence is no answer without it
         self._report(executor, error)
         self._postpone(failed=error is not None)
+
+    def _judged(self, item: Followed, claim: Claim, status: JobStatus | None) -> JobStatus | None:
+        """What the queue says of a job, by what it says of whose it is; a tag that is new is that of its records."""
+        tag = item.tag
+        if not is_of(item, claim):
+            return _MISSING
+        if item.tag != tag:
+            with self._changed:
+                if item.job in self._followed:
+                    self._lookout.drop(item)
+                    self._lookout.want(item)
+        return status
+
+    def is_there(self, job: Job, fresh_s: float = _FRESH_S) -> bool:
+        """Whether the queue has this very job, and not another one of its id, by an answer of the last fresh_s seconds.
+
+        It is asked where there is none. True of a job that is not followed. Raises what the question raises.
+        """
+        now = time.monotonic()
+        with self._changed:
+            item = self._followed.get(job)
+            if item is None or now < item.sure_until or not item.executor._TELLS_WHOSE:
+                return True
+        with self._looking:
+            if self._looked_at < max(now - fresh_s, item.since) or item.native_id not in self._looked_for:
+                began = time.monotonic()
+                with self._changed:
+                    followed = list({job: item, **self._followed}.values())
+                self._there = _listed(item.executor, followed)
+                self._looked_at, self._looked_for = began, frozenset(one.native_id for one in followed)
+            there = self._there
+        if item.native_id not in there:
+            return False
+        claim = there[item.native_id]
+        return claim is None or _repeats(claim, item.claim) or is_of(item, claim)
 
     def _guarded(self, item: Followed, function: Callable[..., None], *arguments: object) -> None:
         """Call a function for one job; what goes wrong with it concerns no other."""
@@ -317,7 +366,10 @@ class Watcher:
     def _take(self, item: Followed, status: JobStatus | None, now: float) -> None:
         """What the queue says of one job: a status, None for "as before", or _MISSING."""
         if status is _MISSING:
-            item.missed, item.quiet = item.missed + 1, None
+            if not item.missed:
+                item.missed_at = time.monotonic()
+            item.missed = 0 if self._has_elements(item) else item.missed + 1
+            item.quiet, item.claim = None, None
             self._settle(item)
             return
         item.missed = 0
@@ -340,11 +392,16 @@ class Watcher:
             metadata["confirmed_at"] = now
             item.quiet = metadata if item.cancel_at is None else None
 
+    def _has_elements(self, item: Followed) -> bool:
+        """Whether the queue lists elements of the array that a job is: sources tell how the whole stands."""
+        claim = self._states.elements.get(item.native_id)
+        return claim is not None and judge(item.identity, claim)[0] is Verdict.OURS
+
     def _news(self, item: Followed, status: JobStatus, now: float) -> None:
-        metadata = status.metadata = {"native_id": item.native_id, **_kept(item.queue, status),
+        metadata = status.metadata = {"native_id": item.native_id, **kept(item.queue, status),
                                       **(status.metadata or {}), "confirmed_at": now}
-        before, ran = item.job.status, item.queue is not None and item.queue.state is JobState.ACTIVE
-        item.queue, native_state = status, metadata.get("native_state")
+        before, last = item.job.status, item.queue
+        item.queue, native_state = status, self._states.offered.get(item.native_id, metadata.get("native_state"))
         if isinstance(native_state, str):
             self._states[item.native_id] = native_state
         if status.state.final:
@@ -355,11 +412,7 @@ class Watcher:
         if before.state is JobState.NEW or status.state.is_greater_than(before.state):
             item.executor._set_job_status(item.job, status)
         elif before.metadata is not None:      # the same state for PSI/J: the metadata say what has changed
-            changed = {key: value for key, value in before.metadata.items() if key not in ("phase", "sources")}
-            changed |= metadata
-            if before.state is JobState.ACTIVE and (requeued or (ran and status.state is JobState.QUEUED)):
-                changed["requeued"] = status.state is JobState.QUEUED
-            before.metadata, before.message = changed, status.message
+            amend(item.job, before, status, last, now)
 
     def _alive(self, item: Followed) -> None:
         item.answered = True
@@ -376,9 +429,11 @@ class Watcher:
         if error is None:
             if self._errors >= threshold:
                 _log.warning("%s answers again", executor.name)
-            self._errors = 0
+            self._errors, self._outage = 0, False
             return
+        self._silent = self._silent if self._errors else time.time()
         self._errors += 1
+        self._outage = self._errors >= threshold
         if self._errors == threshold:
             why = "; ".join(reason(error).splitlines())
             _log.warning("%s does not answer; jobs keep their last known states: %s", executor.name, why)
@@ -422,7 +477,13 @@ class Watcher:
         if not times or not item.own:
             return
         item.starts, item.quiet = max(item.starts, len(times)), None
-        known = item.job.status.metadata or {}
+        before = item.job.status
+        known = before.metadata or {}
+        if is_behind(times[-1], item.queue):
+            if before.state is JobState.QUEUED and not known.get("requeued"):
+                item.job._renew(JobStatus(before.state, before.time, before.message,
+                                          metadata={**known, "requeued": True}))
+            return
         item.executor._set_job_status(item.job, JobStatus(JobState.ACTIVE, time=times[-1], metadata={
             **{key: known[key] for key in ("submit_time", "queue") if key in known}, "native_id": item.native_id,
             "start_time": times[-1], "confirmed_at": time.time(), "sources": {"start_time": "start-record"}}))
@@ -443,11 +504,12 @@ class Watcher:
             self._changed.notify_all()
 
     def _find_ends(self) -> None:
+        spending.set(self._budget)
         while True:
             with self._changed:
                 if not self._rest("ends", lambda: bool(self._ending)):
                     return
-                left = self._ends_due - time.monotonic()
+                left = max(self._ends_due - time.monotonic(), self._budget_s())
                 if left > 0:
                     self._changed.wait(left)
                     continue
@@ -465,17 +527,22 @@ class Watcher:
 
     def _decide_all(self, items: list[Followed]) -> None:
         """Ask the sources about all items and finish those of which the end is known."""
+        items, others = _apart(items)
+        if others:
+            self._decide_all(others)
         executor, now = items[0].executor, time.monotonic()
         late = {item.native_id for item in items
                 if item.ended_at is not None and now - item.ended_at >= executor._accounting_delay()}
         strangers = {item.native_id for item in items[:_STRANGERS]
                      if executor._REMEMBERS and not item.own and item.queue is None}
-        records, silent = executor._ask_sources(_native_ids(items), late | strangers)
+        whose = Whose({item.native_id: item.identity for item in items})
+        records, silent = executor._ask_sources(_native_ids(items), late | strangers, whose)
         now = time.monotonic()
         for item in items:
             patience = executor.config.lost_after
             if item.native_id in strangers and item.missed > 1 and not (silent or self._errors):
                 patience = 0.0          # all who would know it have answered
+            item.left_out.update(dict.fromkeys(whose.left([item.native_id])))
             self._guarded(item, self._decide, records.get(item.native_id, {}), silent, now, patience)
 
     def _decide(self, item: Followed, records: dict[str, JobStatus], silent: bool, now: float,
@@ -486,55 +553,99 @@ class Watcher:
             item.silent_s += now - item.asked_s
         item.asked_s = now
         executor = item.executor
-        end = exit_file(executor._aux_path(item.native_id, ".ec"), item.job.id if item.own else None)
-        ours = item.job.id if item.own else end.job_id if end is not None else None
-        began = starts(executor._aux_path(item.native_id, ".start"), ours) if ours is not None else []
+        end = exit_file(executor._aux_path(item.native_id, ".ec", item.tag), item.tag)
+        ours = item.tag or (end.job_id if end is not None else None)
+        began = starts(executor._aux_path(item.native_id, ".start", ours), ours) if ours is not None else []
         item.starts = max(item.starts, len(began))
         known = Evidence(item.queue, item.missed == 0, records, end, item.cancel_at is not None, item.missed,
-                         now - item.ended_at, item.silent_s, executor._SHOWN_CODES)
+                         now - item.ended_at, item.silent_s, executor._SHOWN_CODES,
+                         item.missed > 1 and now - item.missed_at >= _RUNAWAY * executor.config.lost_after,
+                         item.gone, None if item.cancel_at is None else time.time() - (now - item.cancel_at))
         status = decide(known, executor._accounting_delay(), patience_s)
         if status is None:
             return
         status.metadata = {"native_id": item.native_id, **(status.metadata or {})}
         if not status.state.final:
-            self._news(item, status, time.time())
+            if not item.job.status.state.is_greater_than(status.state):     # half a record takes nothing back
+                self._news(item, status, time.time())
             self._alive(item)
             return
-        _add_starts(status.metadata, item.starts, "start-record" if len(began) == item.starts else "queue")
+        add_starts(status.metadata, item.starts, "start-record" if len(began) == item.starts else "queue")
         if began:
-            _add_nodes(status.metadata, lambda: node_names(executor._aux_path(item.native_id, ".nodefile")))
+            add_nodes(status.metadata, lambda: node_names(executor._aux_path(item.native_id, ".nodefile", ours)))
         if len(began) > 1:
             attempts = status.metadata.setdefault("attempts", [{} for _ in began])
             for attempt, start in zip(attempts if len(attempts) == len(began) else (), began, strict=False):
                 attempt.setdefault("start_time", start)
+        if item.left_out:
+            status.metadata["left_out"] = list(item.left_out)
         self.forget(item.job)
         executor._finish(item, status)
 
 
-def _kept(before: JobStatus | None, status: JobStatus) -> dict[str, Any]:
-    """What the queue has said of a job that runs and does not say again now that it is being cleaned up."""
-    known, now = (before.metadata or {}) if before is not None else {}, (status.metadata or {})
-    if status.state is JobState.QUEUED or known.get("start_time") != now.get("start_time"):
-        return {}
-    return {key: value for key, value in known.items() if key in _LASTING}
+def _repeats(claim: Claim, last: Claim | None) -> bool:
+    """Whether a claim says nothing that the last one of the job did not say too; its tags were asked for then."""
+    return claim is last or claim == last or (
+        last is not None and claim.tags is None and replace(claim, tags=last.tags) == last)
 
 
-def _add_starts(metadata: dict[str, Any], starts: int, source: str) -> None:
-    """How often a job was started: what was seen to happen counts where accounting has fewer records."""
-    told, sources = metadata.get("starts", 0), metadata["sources"]
-    if starts > told:
-        if told:
-            metadata.setdefault("others", {}).setdefault("starts", {})[sources.get("starts", "queue")] = told
-        metadata["starts"], sources["starts"] = starts, source
+def is_of(item: Followed, claim: Claim) -> bool:
+    """Whether an answer of the queue is about the job that is followed, and not about another one of its native id."""
+    verdict, why = judge(item.identity, claim)
+    if verdict is Verdict.DOUBT and item.identity.tags:
+        verdict = item.executor._by_tag(item.job, item.native_id)
+    if verdict is Verdict.OURS:
+        item.identity.learn(claim)
+        item.claim = claim
+        return True
+    item.left_out[f"the queue has another job of that number: {why}"] = None
+    return False
 
 
-def _add_nodes(metadata: dict[str, Any], names: Callable[[], list[str]]) -> None:
-    """The nodes from the record of the submit script, where nothing else names them."""
-    if "nodes" not in metadata and (found := names()):
-        sources = metadata["sources"]
-        metadata["nodes"], sources["nodes"] = found, "node-file"
-        if "node_count" not in metadata:
-            metadata["node_count"], sources["node_count"] = len(found), "node-file"
+def _add_tags(executor: BatchSchedulerExecutor, known: Known, items: Iterable[Followed],
+              seen: dict[str, JobStatus | None]) -> None:
+    """Ask for the tags of listed jobs, all at once, where the queue does not tell them and nothing was heard of them
+    before that says the same. What has gone meanwhile is taken out of what was seen."""
+    unsure = []
+    for item in items:
+        claim, last = known.claims.get(item.native_id), item.claim
+        if claim is not None and claim.tags is None and item.identity.tags != frozenset() and (
+                last is None or (last.user, last.name) != (claim.user, claim.name)
+                or (not _repeats(claim, last) and judge(item.identity, claim)[0] is Verdict.DOUBT)):
+            unsure.append(item.native_id)
+    command = executor._tags_command(unsure) if unsure else None
+    if command is None:
+        return
+    tags = executor._parse_tags(executor._ask(command)[1])
+    for native_id in unsure:
+        told = tags.get(native_id, tags.get(native_id.partition(".")[0]))
+        if told is None:
+            seen.pop(native_id, None)
+        else:
+            known.claims[native_id] = replace(known.claims[native_id], tags=told)
+
+
+def _listed(executor: BatchSchedulerExecutor, items: list[Followed]) -> dict[str, Claim | None]:
+    """The jobs that the queue has, with what it says of whose they are."""
+    native_ids = _native_ids(items)
+    known = Known(set(native_ids))
+    seen: dict[str, JobStatus | None] = {}
+    for _, command in executor._status_commands(native_ids):
+        seen.update(executor._ask_queue(command, known))
+    _add_tags(executor, known, [item for item in items if item.native_id in seen], seen)
+    return {**known.elements, **{native_id: known.claims.get(native_id) for native_id in seen}}
+
+
+def _apart(items: list[Followed]) -> tuple[list[Followed], list[Followed]]:
+    """Jobs that can be asked about together, and those that cannot, because another one has their native id."""
+    first: dict[str, Followed] = {}
+    together: list[Followed] = []
+    others: list[Followed] = []
+    for item in items:
+        one = first.setdefault(item.native_id, item).identity
+        same = not one.tags or not item.identity.tags or bool(one.tags & item.identity.tags)
+        (together if same else others).append(item)
+    return together, others
 
 
 def _native_ids(items: Iterable[Followed]) -> list[str]:

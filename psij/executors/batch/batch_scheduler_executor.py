@@ -11,24 +11,32 @@ from __future__ import annotations
 import logging
 import subprocess
 import threading
-from collections.abc import Callable, Iterator, Sequence
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 
 from psij.exceptions import InvalidJobException, InvalidStateException, SubmitException
+from psij.executors.batch._array_jobs import JobArray, arrays_of
 from psij.executors.batch._asking import BatchAsking, reason, while_submitting
+from psij.executors.batch._canceling import cancel_natively
 from psij.executors.batch._config import BatchSchedulerExecutorConfig
+from psij.executors.batch._elements import Elements
+from psij.executors.batch._followed import Followed
+from psij.executors.batch._identity import Identity, Verdict, whole_tag
+from psij.executors.batch._late import Asked, complete, late_records
 from psij.executors.batch._staging import BatchStaging, staging_of
 from psij.executors.batch._submission import Submissions
 from psij.executors.batch._terms import (
     UNKNOWN_ERROR,
     Failure,
     InvalidJobStateError,
+    Search,
     Source,
     SourceOffError,
     check_status_exit_code,
 )
 from psij.executors.batch._tidying import keep_exit_file, read_left, remove_all, remove_files, tell_output
-from psij.executors.batch._watch import Followed, follow, watcher_of
+from psij.executors.batch._watch import JUST_MADE_S, Watcher, follow, watcher_of
 from psij.job import Job
 from psij.job_executor_config import JobExecutorConfig
 from psij.job_spec import JobSpec
@@ -37,9 +45,10 @@ from psij.job_status import JobStatus
 from psij.rendered import Rendered
 
 __all__ = ["UNKNOWN_ERROR", "BatchSchedulerExecutor", "BatchSchedulerExecutorConfig", "Failure",
-           "InvalidJobStateError", "Source", "SourceOffError", "check_status_exit_code"]
+           "InvalidJobStateError", "Search", "Source", "SourceOffError", "check_status_exit_code"]
 
 _log = logging.getLogger("psij")
+_RECENT_S = 10.0                    # what was seen so long ago is there
 _Words = list[str]                  # the method ``list`` hides the built-in inside the class
 _Jobs = list[Job]
 
@@ -54,6 +63,8 @@ class BatchSchedulerExecutor(BatchAsking):
         self._parts: dict[str, Sequence[Job]] = {}  # by id of the first: jobs that are being submitted together
         self._submissions = Submissions(self)
         self._staging = BatchStaging(self)
+        self._expected: dict[str, Identity] = {}    # of jobs that are attached to next
+        self._elements = Elements(self)
         self.files_removable = False                # keep_files only until remove_files
 
     # --- the interface of executors ---------------------------------------------------------------------------------
@@ -91,12 +102,20 @@ class BatchSchedulerExecutor(BatchAsking):
         if len(jobs) > 1:
             self._parts[jobs[0].id] = jobs
         try:
-            path = self._script_path(jobs[0])
-            files = {path: self._submissions.script(jobs[0]), **self._beside(jobs[0], path)}
-            command = self.get_submit_command(jobs[0], path)
+            return self._rendered(jobs[0])
         finally:
             self._parts.pop(jobs[0].id, None)
-        return Rendered(tuple(command), {str(path): text for path, text in files.items()})
+
+    def render_array(self, array: JobArray) -> Rendered:
+        """The same for ``submit_array``."""
+        self._check_spec(array.spec)
+        with self._array_job(array) as whole:
+            return self._rendered(whole)
+
+    def _rendered(self, job: Job) -> Rendered:
+        path = self._script_path(job)
+        files = {path: self._submissions.script(job), **self._beside(job, path)}
+        return Rendered(tuple(self.get_submit_command(job, path)), {str(one): text for one, text in files.items()})
 
     @contextmanager
     def meanwhile(self, work: Callable[[], None]) -> Iterator[None]:
@@ -132,15 +151,21 @@ class BatchSchedulerExecutor(BatchAsking):
         Nothing happens when it has ended. Raises InvalidStateException when it was never submitted here,
         SubmitException when the resource manager could not be asked or refused.
         """
-        if job.status.final:
-            return
-        if job.executor is not self:
-            raise InvalidStateException(f"Job {job.id} cannot be canceled: it was not submitted to this executor.")
-        with self._lock:
-            if job.native_id is None or job.id in self._staging.fetching:
-                self._cancel_later.add(job.id)
-                return
-        self._cancel_native(job, job.native_id)
+        if self._can_cancel(job):
+            self._cancel_native(job)
+
+    def cancel_many(self, jobs: Sequence[Job]) -> dict[Job, SubmitException]:
+        """The same for many jobs, with as few commands as the resource manager allows. Gives those for which it raises.
+        """
+        failed: dict[Job, SubmitException] = {}
+        going = []
+        for job in jobs:
+            try:
+                if self._can_cancel(job):
+                    going.append(job)
+            except InvalidStateException as e:
+                failed[job] = e
+        return failed | cancel_natively(self, going)
 
     def submit_together(self, jobs: Sequence[Job]) -> None:
         """Submit jobs as the parts of one native job, which start and end together.
@@ -168,35 +193,118 @@ class BatchSchedulerExecutor(BatchAsking):
         finally:
             del self._parts[jobs[0].id]
         for number, job in enumerate(jobs):
-            self._submitted(job, self.part_id(native_id, number), submitted)
+            self._submitted(job, self.part_id(native_id, number), submitted, jobs[0].id)
+
+    def arrays(self, specs: Sequence[JobSpec], indices: Sequence[int], most: int | None = None) -> Sequence[JobArray]:
+        """The native arrays as which jobs can be submitted that differ only by their indices, which ascend, in their
+        order; mostly one. most: how many of them may run at a time. Empty where they are to be submitted one by one.
+        """
+        limits = None if self.config.surroundings is not None else self.array_limits()
+        if limits is None or any(staging_of(spec) is not None for spec in specs):
+            return []
+        return arrays_of(limits, specs, indices, most)
+
+    def submit_array(self, jobs: Sequence[Job], array: JobArray) -> None:
+        """Submit jobs as the elements of a native array, with one command; all of them are made, or none.
+
+        jobs: in the order of ``array.indices``, with the tags of these elements as ids. Raises as ``submit``;
+        ``may_have_made`` says the same of each of them.
+        """
+        for job in jobs:
+            self._checked(job)
+        bound: _Jobs = []
+        try:
+            for job in jobs:
+                job._bind(self)
+                bound.append(job)
+            with self._array_job(array) as whole:
+                native_id, submitted = self._submissions.submit(whole)
+        except BaseException:
+            for job in bound:
+                self._cancel_later.discard(job.id)
+                job._unbind()
+            raise
+        said = self._submissions.said.pop(array.tag, {})
+        for job, number in zip(jobs, array.indices, strict=True):
+            self._submissions.said[job.id] = said
+            self._elements.add(job)
+            self._submitted(job, self.element_id(native_id, number), submitted, array.tag)
+
+    @contextmanager
+    def _array_job(self, array: JobArray) -> Iterator[Job]:
+        """The job that stands for all elements while they are submitted: its id is the tag of the array."""
+        whole = Job(array.spec)
+        whole._id, whole.executor = array.tag, self
+        self._arrays[array.tag] = array
+        try:
+            yield whole
+        finally:
+            del self._arrays[array.tag]
+
+    def hold(self, job: Job) -> None:
+        """Keep a job that waits in the queue from starting until it is released. Nothing happens where it has ended.
+
+        Raises SubmitException when the resource manager could not be asked (transient), refused, or has no such
+        command.
+        """
+        self._act(job, "held", self.get_hold_command)
 
     def release(self, job: Job) -> None:
-        """End the hold of a job. Nothing happens where it has ended or is not held.
+        """End the hold of a job. Nothing happens where it has ended or is not held. Raises as ``hold``."""
+        self._act(job, "released", self.get_release_command)
 
-        Raises SubmitException when the resource manager could not be asked or refused.
+    def rerun(self, job: Job) -> None:
+        """End the run of a job and put it back into the queue, under the same native id. Nothing happens where it has
+        ended. Raises as ``hold``.
         """
-        command = None if job.native_id is None or job.status.final else self.get_release_command(job.native_id)
-        if command is None:
+        self._act(job, "run again", self.get_rerun_command, self.rerun_refusal)
+
+    def _act(self, job: Job, deed: str, command_of: Callable[[str], _Words | None],
+             refusal_in: Callable[[str], str | None] = lambda out: None) -> None:
+        """Run a command that changes a native job: the one place through which ``hold``, ``release`` and ``rerun``
+        reach the resource manager. deed: what is done to the job, as a participle. refusal_in: why the command did
+        nothing, from the output of one that ended well."""
+        if job.status.final:
             return
+        if job.native_id is None:       # its files are fetched, or nobody has submitted it
+            raise SubmitException(f"Job {job.id} cannot be {deed}: {self.name} has not been given it yet",
+                                  transient=True)
+        command = command_of(job.native_id)
+        if command is None:
+            raise SubmitException(f"Job {job.native_id} cannot be {deed}: {self.name} has no command for that")
+        watcher = watcher_of(self)
+        if watcher is not None and not self._is_there(watcher, job, deed):
+            raise SubmitException(f"Job {job.native_id} cannot be {deed}: it is in the queue no more")
         try:
-            self._run_command(command)
+            refusal = refusal_in(self._run_command(command))
+        except subprocess.CalledProcessError as e:
+            transient = self._classify_failure(e.returncode, e.output or "") is not Failure.REFUSED
+            raise SubmitException(f"Job {job.native_id} cannot be {deed}: {reason(e)}", e, transient=transient) from e
         except (subprocess.SubprocessError, OSError) as e:
-            raise SubmitException(f"Job {job.native_id} cannot be released: {reason(e)}", e, transient=True) from e
-        if watcher := watcher_of(self):
+            raise SubmitException(f"Job {job.native_id} cannot be {deed}: {reason(e)}", e, transient=True) from e
+        if refusal is not None:
+            raise SubmitException(f"Job {job.native_id} cannot be {deed}: {refusal}")
+        if watcher is not None:
             watcher.hurry(job)
 
     def attach(self, job: Job, native_id: str) -> None:
         """Follow a job that the resource manager has, or had. One that is known nowhere becomes FAILED, reason lost."""
+        identity = self._expected.pop(job.id, None)
         job._attach(self)
         job._native_id = native_id
         if not self._is_native_id(native_id):
             job.status = JobStatus(JobState.FAILED, message=f"{native_id!r} is not a job id of {self.name}",
                                    metadata={"native_id": native_id, "reason": "lost"})
             return
-        own = self._script_path(job).exists()       # submitted here, by a process that is gone
+        # submitted here, by a process that is gone
+        own = self._script_path(job).exists() or self._elements.took_over(job, identity)
         if not own:
             keep_exit_file(self, native_id, job)
-        follow(Followed(self, job, native_id, own), 0.0)
+        follow(Followed(self, job, native_id, own, identity), 0.0)
+
+    def expect(self, job: Job, identity: Identity) -> None:
+        """Say what is known of a job that is attached to next, by which it is told from others of its native id."""
+        self._expected[job.id] = identity
 
     def list(self) -> _Words:
         """Native ids of the user's jobs. Raises SubmitException when the resource manager does not say."""
@@ -212,6 +320,22 @@ class BatchSchedulerExecutor(BatchAsking):
         watcher = watcher_of(self)
         return job.status.final or watcher is None or watcher.settled(job)
 
+    def hears(self) -> tuple[bool, float | None]:
+        """Whether the resource manager has answered the last question about the queue, and since when (seconds since
+        the epoch) it does not, once several questions in a row had no answer."""
+        watcher = watcher_of(self)
+        return (False, None) if watcher is None else watcher.hears()
+
+    def is_there(self, job: Job) -> bool:
+        """Whether the resource manager has this very job, and not another one of its id, by an answer of the last
+        seconds; False where that cannot be found out."""
+        watcher = watcher_of(self)
+        try:
+            return watcher is None or watcher.is_there(job, _RECENT_S)
+        except Exception as e:      # of hooks, which may raise anything
+            _log.info("Job %s may not be there any more: %s", job.native_id, e)
+            return False
+
     def remove_files(self, job: Job) -> None:
         """Remove the files of a job that has ended: for who has set keep_files to note its end before they are gone."""
         remove_all(self, job)
@@ -222,21 +346,38 @@ class BatchSchedulerExecutor(BatchAsking):
         None when the resource manager has no such job. Raises SubmitException when that cannot be found out; transient
         where it may be later, otherwise only a record that the job writes may still tell.
         """
-        wanted = Job()
-        wanted._id = job_id
-        found = self._look_up(wanted)
-        if found is None:
-            raise SubmitException(f"{self.name} does not say whether there is a job {job_id}",
-                                  transient=self._lookup_commands(wanted) is not None)
-        return found[0] if found else None
+        searched = self.native_ids_of([job_id])
+        if job_id not in searched.found and searched.silence is not None:
+            raise searched.silence
+        return searched.found.get(job_id)
+
+    def native_ids_of(self, job_ids: Sequence[str]) -> Search:
+        """The same for many jobs at once, for which each command is run once and the records are read once."""
+        found, answered = self._look_up(job_ids)
+        silence = None
+        if not answered:
+            sought = f"is a job {job_ids[0]}" if len(job_ids) == 1 else f"are {len(job_ids)} jobs"
+            silence = SubmitException(f"{self.name} does not say whether there {sought}",
+                                      transient=self._lookup_commands(job_ids) is not None)
+        return Search({job_id: ids[0] for job_id, ids in found.items()}, silence)
 
     def may_have_made(self, job: Job) -> bool:
         """Whether nobody knows what became of a submission of this job that raised."""
-        return job.id in self._submissions.unanswered
+        return not self._submissions.unanswered.keys().isdisjoint((job.id, whole_tag(job.id)))
+
+    def accounting_of(self, asked: Sequence[Asked]) -> tuple[dict[str, dict[str, JobStatus]], bool]:
+        """Records of accounting of jobs that have ended, by native id and source; whether a source gave no answer."""
+        return late_records(self, asked)
+
+    def completed(self, before: JobStatus, records: Mapping[str, JobStatus]) -> JobStatus | None:
+        """The final status of a job with what such records add to it; None where that is nothing new."""
+        return complete(before, records, self._SHOWN_CODES)
 
     # --- the way of a job ------------------------------------------------------------------------------------------
 
-    def _submitted(self, job: Job, native_id: str, submitted: float) -> None:
+    def _submitted(self, job: Job, native_id: str, submitted: float, tag: str | None = None) -> None:
+        """Follow a job that has a native id. submitted: when it was not submitted yet; tag: another one that it bears.
+        """
         with self._lock:
             job._native_id = native_id
             cancel = job.id in self._cancel_later
@@ -244,23 +385,72 @@ class BatchSchedulerExecutor(BatchAsking):
         self._set_job_status(job, JobStatus(JobState.QUEUED, time=submitted, metadata={
             "native_id": native_id, "submit_time": submitted, "confirmed_at": submitted,
             **self._submissions.said.pop(job.id, {})}))
-        follow(Followed(self, job, native_id, own=True), self._first_delay())
+        identity = Identity(frozenset((job.id, tag or job.id)), self._user(), self.native_name(job), since=submitted,
+                            until=time.time())
+        followed = Followed(self, job, native_id, own=True, identity=identity)
+        followed.sure_until = followed.since + JUST_MADE_S
+        follow(followed, self._first_delay())
         if cancel:
             try:
-                self._cancel_native(job, native_id)
+                self._cancel_native(job)
             except SubmitException as e:
                 _log.warning("Job %s was to be canceled while it was submitted: %s", job.id, e)
 
-    def _cancel_native(self, job: Job, native_id: str) -> None:
+    def _can_cancel(self, job: Job) -> bool:
+        """Whether the resource manager is to be told to end a job: it has not ended, and has a native id; one that gets
+        one later is ended then. Raises InvalidStateException for a job that was never submitted here."""
+        if job.status.final:
+            return False
+        if job.executor is not self:
+            raise InvalidStateException(f"Job {job.id} cannot be canceled: it was not submitted to this executor.")
+        with self._lock:
+            if job.native_id is None or job.id in self._staging.fetching:
+                self._cancel_later.add(job.id)
+                return False
+        return True
+
+    def _cancel_native(self, job: Job) -> None:
+        for error in cancel_natively(self, [job]).values():
+            raise error
+
+    def _to_cancel(self, jobs: Sequence[Job]) -> tuple[Sequence[Job], dict[Job, SubmitException]]:
+        """Those of these jobs, a hundred at most, that may be cancelled by their native ids, and why others may not: it
+        cannot be found out whose the ids are. What the queue has no more was ended by an earlier cancel, unless a
+        source tells another end."""
         watcher = watcher_of(self)
         if watcher is None:
-            self._tell_cancel(native_id)
-            return
-        with watcher.canceling(job):
-            if self._tell_cancel(native_id):
-                watcher.canceled(job)
-            else:
-                watcher.hurry(job)
+            return jobs, {}
+        there: _Jobs = []
+        failed: dict[Job, SubmitException] = {}
+        for job in jobs:
+            try:
+                if self._is_there(watcher, job, "canceled"):
+                    there.append(job)
+                else:
+                    watcher.canceled(job, gone=True)
+            except SubmitException as e:
+                failed[job] = e
+        return there, failed
+
+    def _is_there(self, watcher: Watcher, job: Job, deed: str) -> bool:
+        """Whether the native id is still this job's. deed: what is to be done to it, as a participle. Raises
+        SubmitException where nobody says so."""
+        try:
+            return watcher.is_there(job)
+        except Exception as e:      # of hooks, which may raise anything
+            raise SubmitException(f"Job {job.native_id} cannot be {deed}: it is not known whether it is still the "
+                                  f"same one: {reason(e)}", e, transient=True) from e
+
+    def _by_tag(self, job: Job, native_id: str) -> Verdict:
+        """Whether a job that may be another one of the same user bears the tag: asked where the queue tells no tags."""
+        if self._lookup_commands([job.id]) is None:
+            return Verdict.DOUBT
+        tags = [job.id, whole_tag(job.id)]
+        native_ids, answered = self._look_up(tags)
+        if any(native_id in (one, self._elements.native_id(one, job)) for tag in tags
+               for one in native_ids.get(tag, ())):
+            return Verdict.OURS
+        return Verdict.STRANGER if answered else Verdict.DOUBT
 
     def _tell_cancel(self, native_id: str) -> bool:
         """Give the cancel command; whether the resource manager took it: False for a job that has ended already."""
@@ -278,7 +468,7 @@ class BatchSchedulerExecutor(BatchAsking):
     def _cancel_again(self, job: Job) -> None:
         """For the watcher: a cancel that was accepted has done nothing."""
         try:
-            self._cancel_native(job, job.native_id or "")
+            self._cancel_native(job)
         except SubmitException as e:
             _log.info("Cancelling job %s again: %s", job.id, e)
             if watcher := watcher_of(self):

@@ -21,6 +21,9 @@ from pathlib import Path
 from typing import Any
 
 from psij.exceptions import InvalidJobException, SubmitException
+from psij.executors.batch._cluster import Cluster, first
+from psij.executors.batch._identity import Claim, Whose
+from psij.executors.batch._words import needs_env
 from psij.executors.batch.batch_scheduler_executor import (
     BatchSchedulerExecutorConfig,
     InvalidJobStateError,
@@ -30,13 +33,14 @@ from psij.executors.batch.batch_scheduler_executor import (
 from psij.executors.batch.lrm import (
     LrmExecutor,
     Row,
+    by_tag,
     custom_directives,
     job_name,
     job_state,
-    needs_env,
     requested,
     resources,
     time_limit,
+    waiting,
 )
 from psij.job import Job
 from psij.job_executor_config import JobExecutorConfig
@@ -45,19 +49,20 @@ from psij.job_state import JobState
 from psij.job_status import JobStatus
 from psij.resource_spec import ResourceSpecV1
 from psij.surroundings import Told
-from sssjob.lrm.cobalt import ANSWERS, STATES, moment
-from sssjob.lrm.usage import present, quantity
+from sssjob.lrm.cobalt import ANSWERS, STATES, moment, recorded
+from sssjob.lrm.usage import present
 from sssjob.templates.quoting import Directive, cobalt
 
 __all__ = ["CobaltExecutorConfig", "CobaltJobExecutor", "parse_log"]
 
 
 _FIELD = re.compile(r"\s*(\w+)\s*: ?(.*)")
-_COLUMNS = "JobID:State:Queue:Nodes:Procs:StartTime:SubmitTime"
+_COLUMNS = "JobID:State:Queue:Nodes:Procs:StartTime:SubmitTime:Envs"
 _LONGEST_NAME = 1024        # bytes; a guess: the source names no limit
 _LOGS_AT_ONCE = 200
 
-_LOG_LINE = re.compile(r".*?/(\d+)\.cobaltlog:(\w{3} \w{3} [ \d]\d [\d:]{8} \d{4}) ([+-]\d{4})(?: \(.*?\))? (.*)")
+_LOG_LINE = re.compile(r".*?/(\d+)\.([\w-]+)\.cobaltlog:"
+                       r"(\w{3} \w{3} [ \d]\d [\d:]{8} \d{4}) ([+-]\d{4})(?: \(.*?\))? (.*)")
 _COMPLETED = re.compile(r"Info: task completed normally with an exit code of (-?\d+|None)")
 _TIME_LIMIT = re.compile(r"Info: maximum execution time exceeded")
 _DELETED = re.compile(r"Info: (?:pending )?user delete")
@@ -69,8 +74,6 @@ _REFUSED = {
     "cwd": "use directory", "env": "use environment", "debuglog": "it is where the end of the job is read",
     "mode": "there is a script", **dict.fromkeys(("interactive", "I"), "there is a script"),
     **dict.fromkeys(("help", "version"), "no job would be made")}
-
-# What qsub says; guesses, but for the first. UNKNOWN: the request may have arrived.
 
 
 class CobaltExecutorConfig(BatchSchedulerExecutorConfig):
@@ -87,6 +90,7 @@ class CobaltJobExecutor(LrmExecutor):
     _ANSWERS = ANSWERS
     _TEMPLATE = "cobalt.sh.j2"
     _PREFIX = "cobalt"
+    _CHOOSING = ("COBALT_CONFIG_FILES",)
     _WRITTEN = staticmethod(cobalt)
     SCRIPT_FORMAT = "cobalt"
     _SCRIPT_MODE = 0o700        # qsub wants to see an executable
@@ -105,13 +109,13 @@ class CobaltJobExecutor(LrmExecutor):
         """qsub; all options are in the script."""
         return ["qsub", str(submit_file_path)]
 
-    def _lookup_commands(self, job: Job) -> list[list[str]]:
+    def _lookup_commands(self, tags: Sequence[str]) -> list[list[str]]:
         """The tag is a variable of the job, as long as the queue has it; later it is in the exit file."""
         return [self._qstat("JobID:Envs")]
 
-    def _parse_lookup(self, job: Job, out: str) -> list[str]:
-        return sorted((block["JobID"] for block in _blocks(out)
-                       if f"SSSJOB_ID={job.id}" in block.get("Envs", "").split()), key=int)
+    def _parse_lookup(self, out: str) -> dict[str, list[str]]:
+        return by_tag(((word.removeprefix("SSSJOB_ID="), block["JobID"]) for block in _blocks(out)
+                       for word in block.get("Envs", "").split() if word.startswith("SSSJOB_ID=")), int)
 
     def dependency_attributes(self, after: Mapping[str, Sequence[str]]) -> dict[str, object] | None:
         """``--dependencies``, which waits for success and knows nothing else."""
@@ -121,7 +125,7 @@ class CobaltJobExecutor(LrmExecutor):
         name, folder = job_name(spec, _LONGEST_NAME), str(self.work_directory)
         found = [Directive("jobname", name.value, name.field), Directive("env", f"SSSJOB_ID={job.id}"),
                  Directive("cwd", folder, "work_directory"),
-                 *(Directive(option, f"{folder}/$jobid.{ending}", "work_directory")
+                 *(Directive(option, f"{folder}/$jobid.{job.id}.{ending}", "work_directory")
                    for option, ending in (("output", "out"), ("error", "out"), ("debuglog", "cobaltlog")))]
         attributes = spec.attributes
         duration = time_limit(spec)
@@ -153,6 +157,17 @@ class CobaltJobExecutor(LrmExecutor):
     def _qstat(self, columns: str) -> list[str]:
         return ["qstat", "-u", self._current_user(), "-l", f"--header={columns}"]
 
+    def _cluster(self, out: str) -> Cluster | None:
+        """Where the service is, by the configuration of the commands."""
+        for path in (os.environ.get("COBALT_CONFIG_FILES") or "/etc/cobalt.conf").split(":"):
+            try:
+                place = first(r"^\s*service-location\s*[=:]\s*(\S+)", Path(path).read_text("utf-8", "replace"))
+            except OSError:
+                continue
+            if place:
+                return Cluster("cobalt", place)
+        return None
+
     def get_status_command(self, native_ids: Iterable[str]) -> list[str]:
         """qstat for all jobs of the user."""
         return self._qstat(_COLUMNS)
@@ -163,26 +178,44 @@ class CobaltJobExecutor(LrmExecutor):
             if "State" in block:
                 yield block["JobID"], block["State"], block
 
+    def _claim(self, row: Any) -> Claim:
+        """By the variables of the job; qstat is asked for jobs of the user only."""
+        said = row.get("Envs")
+        tags = None if said is None else frozenset(word.partition("=")[2] for word in said.split()
+                                                   if word.startswith("SSSJOB_ID="))
+        return Claim(tags, submit_time=moment(row.get("SubmitTime", "")))
+
     def _status(self, state: str, row: Any) -> JobStatus | None:
         native = STATES.get(state)
         known = job_state(native, state, "Cobalt's job state")
         if native is None or known is None:
             return None
-        metadata: dict[str, Any] = {"native_state": state, "phase": native.phase, "queue": row.get("Queue"),
-                                    "submit_time": moment(row.get("SubmitTime", ""))}
-        if known is JobState.ACTIVE:
-            metadata |= {"start_time": moment(row.get("StartTime", "")), "node_count": quantity(row.get("Nodes", ""))}
-        return JobStatus(known, time=metadata.get("start_time") or metadata["submit_time"],
-                         metadata=present(metadata))
+        job = recorded(row)
+        metadata = job.facts(began=True, over=False) | present({"phase": native.phase})
+        if known is JobState.QUEUED:
+            metadata |= waiting(native)
+        return JobStatus(known, time=metadata.get("start_time") or job.submit_time, metadata=metadata)
 
     def _sources(self, native_ids: list[str]) -> list[Source]:
         """The logs of the jobs; grep also fails where one of them is missing."""
-        paths = [str(self._aux_path(one, ".cobaltlog")) for one in native_ids]
+        paths = [str(path) for one in native_ids for path in sorted(self.work_directory.glob(f"{one}.*.cobaltlog"))]
         commands = [["grep", "-E", "-H", "-s", "-e", _LOOKED_FOR, "--", *paths[start:start + _LOGS_AT_ONCE]]
                     for start in range(0, len(paths), _LOGS_AT_ONCE)]
-        return [Source("cobaltlog", commands, lambda exit_code, out: parse_log(out))]
+        return [Source("cobaltlog", commands, lambda exit_code, out, whose: parse_log(out, whose))]
 
     # --- the rest --------------------------------------------------------------------------------------------------
+
+    def hold_attributes(self) -> dict[str, object]:
+        """``--held``."""
+        return {"cobalt.held": True}
+
+    def get_hold_command(self, native_id: str) -> list[str]:
+        """qhold, which sets a hold of the user's."""
+        return ["qhold", native_id]
+
+    def get_release_command(self, native_id: str) -> list[str]:
+        """qrls."""
+        return ["qrls", native_id]
 
     def get_cancel_command(self, native_id: str) -> list[str]:
         """qdel, which does not fail when there is no such job."""
@@ -238,16 +271,17 @@ def _blocks(out: str) -> Iterator[dict[str, str]]:
             yield fields
 
 
-def parse_log(out: str) -> dict[str, JobStatus]:
-    """Statuses from lines of ``<id>.cobaltlog`` files, each after the name of its file, as grep shows them.
+def parse_log(out: str, whose: Whose | None = None) -> dict[str, JobStatus]:
+    """Statuses from lines of ``<id>.<tag>.cobaltlog`` files, each after the name of its file, as grep shows them.
 
     A job whose deletion was asked for, or whose time was over, has no exit code there. None for a job of which no
     line tells the end.
     """
     lines: dict[str, list[tuple[float | None, str]]] = {}
     for line in out.splitlines():
-        if match := _LOG_LINE.fullmatch(line):
-            lines.setdefault(match[1], []).append((moment(f"{match[2]} {match[3]}"), match[4]))
+        match = _LOG_LINE.fullmatch(line)
+        if match and (whose is None or whose.takes(match[1], Claim(frozenset([match[2]])))):
+            lines.setdefault(match[1], []).append((moment(f"{match[3]} {match[4]}"), match[5]))
     statuses = ((native_id, _end(said)) for native_id, said in lines.items())
     return {native_id: status for native_id, status in statuses if status is not None}
 

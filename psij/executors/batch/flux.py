@@ -17,11 +17,14 @@ import json
 import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 from psij.exceptions import InvalidJobException, SubmitException
+from psij.executors.batch._cluster import Cluster
+from psij.executors.batch._identity import Claim, Whose
 from psij.executors.batch.batch_scheduler_executor import (
     InvalidJobStateError,
     Source,
@@ -30,12 +33,14 @@ from psij.executors.batch.batch_scheduler_executor import (
 from psij.executors.batch.lrm import (
     LrmExecutor,
     Row,
+    by_tag,
     custom_directives,
     job_name,
     job_state,
     requested,
     resources,
     time_limit,
+    waiting,
 )
 from psij.job import Job
 from psij.job_spec import JobSpec
@@ -43,9 +48,8 @@ from psij.job_state import JobState
 from psij.job_status import JobStatus
 from psij.resource_spec import ResourceSpecV1
 from psij.surroundings import Told
-from sssjob.lrm.flux import ANSWERS, EXCEPTIONS, STATES
+from sssjob.lrm.flux import ANSWERS, EXCEPTIONS, STATES, recorded, waits_for
 from sssjob.lrm.flux.ids import read_id
-from sssjob.lrm.hostlist import hosts
 from sssjob.lrm.states import Stage
 from sssjob.lrm.usage import present
 from sssjob.templates.quoting import Directive, flux, flux_path
@@ -74,7 +78,9 @@ _REFUSED = {
     "dry-run": "no job would be made", **dict.fromkeys(("help", "h"), "no job would be made"),
     "list-plugins": "no job would be made", "quiet": "it hides the job id"}
 
-# What flux batch says, on standard error; guesses, as no such output was recorded.
+# The job that an instance is of the one above it, where there is one, and its hosts. Source:
+# flux-broker-attributes(7).
+_INSTANCE = "flux getattr jobid 2>/dev/null || echo; flux getattr hostlist 2>/dev/null; :"
 
 # Ids and job specifications of the last jobs, a line each.
 _LOOKUP = """set -e
@@ -91,6 +97,7 @@ class FluxJobExecutor(LrmExecutor):
     _ANSWERS = ANSWERS
     _TEMPLATE = "flux.sh.j2"
     _PREFIX = "flux"
+    _CHOOSING = ("FLUX_URI",)
     _WRITTEN = staticmethod(flux)
     SCRIPT_FORMAT = "flux"
     _TOLD = Told(_TOLD_LINES, {
@@ -119,18 +126,26 @@ class FluxJobExecutor(LrmExecutor):
         """Follow a job of Flux. native_id: decimal or F58."""
         super().attach(job, decimal_id(native_id) or native_id)
 
-    def _lookup_commands(self, job: Job) -> list[list[str]]:
+    def _lookup_commands(self, tags: Sequence[str]) -> list[list[str]]:
         """The tag is in the job specification, which no list shows: those of the last hour are read one by one."""
         return [self._there("sh", "-c", _LOOKUP, "sh", _SUBMITTED_SINCE)]
 
-    def _parse_lookup(self, job: Job, out: str) -> list[str]:
+    def _parse_lookup(self, out: str) -> dict[str, list[str]]:
         found = []
         for line in out.splitlines():
             native_id, _, text = line.partition(" ")
             user = json.loads(text).get("attributes", {}).get("user", {})
-            if user.get("sssjob", {}).get("id") == job.id:
-                found.append(native_id)
-        return sorted(found, key=int)
+            if isinstance(tag := user.get("sssjob", {}).get("id"), str):
+                found.append((tag, native_id))
+        return by_tag(found, int)
+
+    def _cluster_command(self) -> list[str]:
+        return self._there("/bin/sh", "-c", _INSTANCE)
+
+    def _cluster(self, out: str) -> Cluster | None:
+        """The instance: the job that it is of the one above it, and its hosts."""
+        lines = [*out.splitlines(), "", ""][:2]
+        return Cluster(lines[0] or "system", lines[1]) if lines[1] else None
 
     def begin_attributes(self, at: float) -> dict[str, object]:
         """``--dependency=begin-time:<seconds since the epoch>``; beside it there is no room for another dependency."""
@@ -144,7 +159,7 @@ class FluxJobExecutor(LrmExecutor):
     def _directives(self, job: Job, spec: JobSpec) -> list[Directive]:
         name = job_name(spec, _LONGEST_NAME)
         found = [Directive("job-name", name.value, name.field),
-                 Directive("output", f"{flux_path(self.work_directory)}/{{{{id.dec}}}}.out", "work_directory"),
+                 Directive("output", f"{flux_path(self.work_directory)}/{{{{id.dec}}}}.{job.id}.out", "work_directory"),
                  Directive("setattr", f"user.sssjob.id={job.id}")]
         attributes = spec.attributes
         if attributes is not None:
@@ -177,6 +192,12 @@ class FluxJobExecutor(LrmExecutor):
         check_status_exit_code("flux jobs", exit_code, out)
         return _rows(json.loads(out)["jobs"])
 
+    def _stands(self, state: str, row: Any) -> str:
+        return f"{state} {waits_for(row)}"
+
+    def _claim(self, row: Any) -> Claim:
+        return _claim(row)
+
     def _status(self, state: str, row: Any) -> JobStatus | None:
         return _status(state, row)
 
@@ -186,6 +207,18 @@ class FluxJobExecutor(LrmExecutor):
         return [Source("flux-jobs", commands, parse_jobs)]
 
     # --- the rest --------------------------------------------------------------------------------------------------
+
+    def hold_attributes(self) -> dict[str, object]:
+        """``--urgency=hold``."""
+        return {"flux.urgency": "hold"}
+
+    def get_hold_command(self, native_id: str) -> list[str]:
+        """flux job urgency: with that of a hold, the job is not started."""
+        return self._there("flux", "job", "urgency", native_id, "hold")
+
+    def get_release_command(self, native_id: str) -> list[str]:
+        """The same with the default urgency; what the urgency was before the hold is not known to Flux any more."""
+        return self._there("flux", "job", "urgency", native_id, "default")
 
     def get_cancel_command(self, native_id: str) -> list[str]:
         """flux cancel."""
@@ -252,11 +285,20 @@ def _rows(jobs: Iterable[Mapping[str, Any]]) -> Iterator[Row]:
             yield str(job["id"]), job["status"], job
 
 
-def parse_jobs(exit_code: int, out: str) -> dict[str, JobStatus]:
+def _claim(job: Mapping[str, Any]) -> Claim:
+    """By name and time: lists do not show the tag. An id holds the time at which the instance gave it, so that it comes
+    again in another instance only."""
+    name, submitted = job.get("name"), job.get("t_submit")
+    return Claim(name=name if isinstance(name, str) else None,
+                 submit_time=submitted if isinstance(submitted, int | float) else None)
+
+
+def parse_jobs(exit_code: int, out: str, whose: Whose | None = None) -> dict[str, JobStatus]:
     """Statuses from ``flux jobs --json id ...``: of one id the job itself, else a list; none of an id not known."""
     if out.startswith("{"):
         answer, _ = json.JSONDecoder().raw_decode(out)
-        statuses = ((native_id, _status(state, job)) for native_id, state, job in _rows(answer.get("jobs", [answer])))
+        statuses = ((native_id, _status(state, job)) for native_id, state, job in _rows(answer.get("jobs", [answer]))
+                    if whose is None or whose.takes(native_id, _claim(job)))
         return {native_id: status for native_id, status in statuses if status is not None}
     if not re.search(r"\bunknown\b", out):
         check_status_exit_code("flux jobs", exit_code, out)
@@ -264,26 +306,19 @@ def parse_jobs(exit_code: int, out: str) -> dict[str, JobStatus]:
 
 
 def _status(state: str, job: Mapping[str, Any]) -> JobStatus | None:
-    """The status for a job as ``flux jobs --json`` has it; None, with a warning, when its state is not known.
-
-    t_run is the time of its allocation, t_cleanup of its end. A job that never ran has no t_run and no wait status.
-    """
+    """The status for a job as ``flux jobs --json`` has it; None, with a warning, when its state is not known."""
     native = STATES.get(state)
     known = job_state(native, state, "Flux's job state")
     if native is None or known is None:
         return None
-    ran = job.get("t_run") is not None
-    metadata: dict[str, Any] = {"native_state": state, "phase": native.phase, "submit_time": job.get("t_submit"),
-                                "queue": job.get("queue"), "account": job.get("bank")}
-    if ran:
-        names = hosts(job.get("nodelist") or "")
-        metadata |= {"start_time": job["t_run"], "nodes": names or None, "node_count": job.get("nnodes"),
-                     "processors": job.get("ncores")}
+    used = recorded(job)
+    metadata = used.facts(began=True, over=known.final) | present({"phase": native.phase})
+    if known is JobState.QUEUED:
+        kind, words = waits_for(job)
+        metadata |= waiting(replace(native, waits=None) if kind else native, kind)
+        return JobStatus(known, time=used.submit_time, message=words, metadata=metadata)
     if not known.final:
-        return JobStatus(known, time=job.get("t_run", job.get("t_submit")), metadata=present(metadata))
-    metadata["end_time"] = job.get("t_cleanup")
-    if ran:
-        metadata["wall_seconds"] = job.get("runtime")
+        return JobStatus(known, time=used.start_time if used.ran else used.submit_time, metadata=metadata)
     message, code = None, None
     exception = job.get("exception") or {}
     if native.stage is not Stage.DONE and exception.get("occurred"):
@@ -292,17 +327,9 @@ def _status(state: str, job: Mapping[str, Any]) -> JobStatus | None:
     if known is JobState.CANCELED:
         metadata.pop("reason", None)
         message = exception.get("note") or None
+    elif used.signal and "reason" not in metadata:
+        metadata |= {"signal": used.signal, "reason": "signal"}
+        code = 128 + used.signal
     elif "reason" not in metadata:
-        code = _exit(job.get("waitstatus"), metadata)
-    return JobStatus(known, time=metadata["end_time"], message=message, exit_code=code,
-                     metadata=present(metadata))
-
-
-def _exit(wait_status: int | None, metadata: dict[str, Any]) -> int | None:
-    """The exit code of a wait status; a signal goes into the metadata."""
-    if wait_status is None:
-        return None
-    if signal := wait_status & 0x7F:
-        metadata |= {"signal": signal, "reason": "signal"}
-        return 128 + signal
-    return wait_status >> 8
+        code = used.exit_code
+    return JobStatus(known, time=used.end_time, message=message, exit_code=code, metadata=metadata)

@@ -16,14 +16,16 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import chain
 from pathlib import Path
 from typing import Any
 
 from psij.exceptions import InvalidJobException, SubmitException
+from psij.executors.batch._cluster import Cluster
 from psij.executors.batch._files import write_script
+from psij.executors.batch._identity import Claim, Whose
 from psij.executors.batch.batch_scheduler_executor import (
     InvalidJobStateError,
     Source,
@@ -33,12 +35,14 @@ from psij.executors.batch.batch_scheduler_executor import (
 from psij.executors.batch.lrm import (
     LrmExecutor,
     Row,
+    by_tag,
     custom_directives,
     job_name,
     job_state,
     requested,
     resources,
     share,
+    waiting,
 )
 from psij.job import Job
 from psij.job_spec import JobSpec
@@ -49,6 +53,7 @@ from psij.surroundings import Told
 from sssjob.lrm.htcondor import ANSWERS, CPU, NUMBERS, STATES, recorded, state_of
 from sssjob.lrm.states import Stage
 from sssjob.lrm.usage import present
+from sssjob.lrm.waits import TURN
 from sssjob.templates import render
 from sssjob.templates.quoting import Directive, QuotingError, condor, condor_string
 
@@ -59,15 +64,20 @@ _REMOVED, _COMPLETED = 3, 4     # of NUMBERS
 _GROUP = re.compile(r"[\w.@-]+", re.ASCII)
 _LONGEST_NAME = 1024        # bytes; a guess: the manual names no limit
 _IDS_AT_ONCE = 200
+_TAGS_NAMED = 100           # in one constraint; where more are looked for, all jobs with a tag are asked for
 _RECENT_ADS = "10000"       # of the history, in which a job is looked for by its tag
 _SPOOLING = 16              # HoldReasonCode: input files are on their way; no hold
 
-_QUEUE = "ClusterId,ProcId,JobStatus,QDate,JobStartDate,RemoteHost,CpusProvisioned,HoldReason,HoldReasonCode"
-_HISTORY = ("ClusterId,ProcId,JobStatus,QDate,JobStartDate,CompletionDate,EnteredCurrentStatus,LastRemoteHost,"
-            "CpusProvisioned,GPUsProvisioned,NumJobStarts,ExitCode,ExitBySignal,ExitSignal,RemoveReason,"
+_QUEUE = ("SssjobId,Owner,ClusterId,ProcId,JobStatus,QDate,JobStartDate,RemoteHost,CpusProvisioned,HoldReason,"
+          "HoldReasonCode,LastRejMatchReason")
+_LONGEST_REASON = 400
+_HISTORY = ("SssjobId,Owner,ClusterId,ProcId,JobStatus,QDate,JobStartDate,CompletionDate,EnteredCurrentStatus,"
+            "LastRemoteHost,CpusProvisioned,GPUsProvisioned,NumJobStarts,ExitCode,ExitBySignal,ExitSignal,RemoveReason,"
             "RemoteWallClockTime,CumulativeSuspensionTime,ResidentSetSize,ResidentSetSize_RAW,AcctGroup,"
             + ",".join(chain.from_iterable(CPU)))
 
+# SCHEDD_HOST: where the commands go. Without a SCHEDD_NAME a schedd has the name of its host.
+_SCHEDD = "for v in SCHEDD_HOST SCHEDD_NAME FULL_HOSTNAME; do condor_config_val $v 2>/dev/null && break; done; :"
 _TIME_LIMIT = "JobStatus == 2 && time() - JobCurrentStartDate > {}"
 _BY_POLICY = re.compile(r"(?:job attribute|system macro) \w+ expression", re.IGNORECASE)
 
@@ -91,8 +101,6 @@ _REFUSED = _AnyCase({
     "universe": "jobs are of the vanilla universe", "queue": "a PSI/J job is one job",
     **dict.fromkeys(("if", "elif", "else", "endif", "include", "use", "warning"), "it is no submit command")})
 
-# What condor_submit says, on standard error; from its source. UNKNOWN: the request may have arrived.
-
 
 class HTCondorJobExecutor(LrmExecutor):
     """Executor ``htcondor``. Custom attributes ``htcondor.<command>`` are commands of submit descriptions.
@@ -103,6 +111,7 @@ class HTCondorJobExecutor(LrmExecutor):
     _ANSWERS = ANSWERS
     _TEMPLATE = "htcondor.sh.j2"
     _PREFIX = "htcondor"
+    _CHOOSING = ("CONDOR_CONFIG", "SCHEDD_HOST", "SCHEDD_NAME")
     _WRITTEN = staticmethod(condor)
     SCRIPT_FORMAT = "htcondor"
     _TOLD = Told('_psij_ad() { sed -n "s/^$1 = \\([0-9]*\\).*/\\1/p" "${_CONDOR_MACHINE_AD:-/dev/null}"; }\n', {
@@ -135,7 +144,7 @@ class HTCondorJobExecutor(LrmExecutor):
         """The submit description."""
         assert job.spec is not None
         try:
-            text = render("htcondor.sub.j2", {"script": path, "script_dir": self.work_directory,
+            text = render("htcondor.sub.j2", {"script": path, "script_dir": self.work_directory, "job_id": job.id,
                                               "directives": self._directives(job, job.spec)})
         except QuotingError as e:
             raise InvalidJobException(str(e), e) from e
@@ -145,14 +154,17 @@ class HTCondorJobExecutor(LrmExecutor):
         """Follow a job of HTCondor. native_id: cluster and process, or a cluster, of which process 0 is meant."""
         super().attach(job, f"{native_id}.0" if re.fullmatch(r"\d{1,10}", native_id, re.ASCII) else native_id)
 
-    def _lookup_commands(self, job: Job) -> list[list[str]]:
+    def _lookup_commands(self, tags: Sequence[str]) -> list[list[str]]:
         """The tag is an attribute of the job."""
-        wanted = ["-json", "-attributes", "ClusterId,ProcId", "-constraint", f"SssjobId == {json.dumps(job.id)}"]
+        constraint = (" || ".join(f"SssjobId == {json.dumps(tag)}" for tag in tags) if len(tags) <= _TAGS_NAMED
+                      else "SssjobId isnt undefined")
+        wanted = ["-json", "-attributes", "ClusterId,ProcId,SssjobId", "-constraint", constraint]
         return [self._there("condor_q", *wanted),
                 self._there("condor_history", *wanted, "-scanlimit", _RECENT_ADS)]
 
-    def _parse_lookup(self, job: Job, out: str) -> list[str]:
-        return sorted((native_id for native_id, _ in _ads(out)), key=lambda one: tuple(map(int, one.split("."))))
+    def _parse_lookup(self, out: str) -> dict[str, list[str]]:
+        return by_tag(((str(ad.get("SssjobId")), native_id) for native_id, ad in _ads(out)),
+                      lambda one: tuple(map(int, one.split("."))))
 
     def _directives(self, job: Job, spec: JobSpec) -> list[Directive]:
         name = job_name(spec, _LONGEST_NAME)
@@ -185,6 +197,14 @@ class HTCondorJobExecutor(LrmExecutor):
 
     # --- states ----------------------------------------------------------------------------------------------------
 
+    def _cluster_command(self) -> list[str] | None:
+        return None if self.url else ["/bin/sh", "-c", _SCHEDD]
+
+    def _cluster(self, out: str) -> Cluster | None:
+        """The schedd: that of the url, else the one that the commands use, which has the name of the host by itself."""
+        name = self.url or out.strip()
+        return Cluster(name) if name else None
+
     def get_status_command(self, native_ids: Iterable[str]) -> list[str]:
         """condor_q for all jobs of the user."""
         return self._there("condor_q", "-json", "-attributes", _QUEUE + ",ExitCode,ExitBySignal,ExitSignal")
@@ -194,6 +214,12 @@ class HTCondorJobExecutor(LrmExecutor):
         for native_id, ad in _ads(out):
             native = state_of(ad)
             yield native_id, str(ad.get("JobStatus")) if native is None else native.word, ad
+
+    def _stands(self, state: str, row: Any) -> str:
+        return f"{state} {row.get('HoldReason') or ''} {row.get('LastRejMatchReason') or ''}"
+
+    def _claim(self, row: Any) -> Claim:
+        return _claim(row)
 
     def _status(self, state: str, row: Any) -> JobStatus | None:
         return _queued(state, row)
@@ -205,6 +231,22 @@ class HTCondorJobExecutor(LrmExecutor):
         return [Source("condor_history", commands, parse_history)]
 
     # --- the rest --------------------------------------------------------------------------------------------------
+
+    def hold_attributes(self) -> dict[str, object]:
+        """``hold = true``."""
+        return {"htcondor.hold": True}
+
+    def get_hold_command(self, native_id: str) -> list[str]:
+        """condor_hold: of a job that waits, it keeps it from starting; it would end the run of one that runs."""
+        return self._there("condor_hold", native_id)
+
+    def get_release_command(self, native_id: str) -> list[str]:
+        """condor_release."""
+        return self._there("condor_release", native_id)
+
+    def get_rerun_command(self, native_id: str) -> list[str]:
+        """condor_vacate_job: the job leaves its machine and is idle again."""
+        return self._there("condor_vacate_job", native_id)
 
     def get_cancel_command(self, native_id: str) -> list[str]:
         """condor_rm."""
@@ -282,15 +324,29 @@ def _queued(state: str, ad: Mapping[str, Any]) -> JobStatus | None:
         if ad.get("HoldReasonCode") == _SPOOLING:
             message, phase = None, "STAGE_IN"
     metadata = job.facts(began=found is JobState.ACTIVE, over=False) | present({"phase": phase})
+    if found is JobState.QUEUED and phase != "STAGE_IN" and native.stage in (Stage.WAITING, Stage.HELD):
+        refused = ad.get("LastRejMatchReason") if native.stage is Stage.WAITING else None
+        message = str(refused)[:_LONGEST_REASON] if refused else message
+        metadata |= waiting(native, TURN if refused else None)
+        if job.ran and job.submit_time is not None:     # it has begun before, and is in the queue again
+            metadata["requeued"] = True
     return JobStatus(found, time=metadata.get("start_time") or job.submit_time, message=message, metadata=metadata)
 
 
-def parse_history(exit_code: int, out: str) -> dict[str, JobStatus]:
+def _claim(ad: Mapping[str, Any]) -> Claim:
+    """By the attribute that our jobs have, the owner and QDate."""
+    tag, submitted = ad.get("SssjobId"), ad.get("QDate")
+    return Claim(frozenset([tag] if isinstance(tag, str) else ()), str(ad.get("Owner") or "") or None,
+                 submit_time=float(submitted) if isinstance(submitted, int | float) else None)
+
+
+def parse_history(exit_code: int, out: str, whose: Whose | None = None) -> dict[str, JobStatus]:
     """Statuses from ``condor_history -json`` with the attributes of _HISTORY; none for a job without a record."""
     if exit_code != 0 and "no history file" in out.lower():
         raise SourceOffError(out.strip())
     check_status_exit_code("condor_history", exit_code, out)
-    return {native_id: _ended(ad) for native_id, ad in _ads(out)}
+    whose = Whose() if whose is None else whose
+    return {native_id: _ended(ad) for native_id, ad in _ads(out) if whose.takes(native_id, _claim(ad))}
 
 
 def _ended(ad: Mapping[str, Any]) -> JobStatus:

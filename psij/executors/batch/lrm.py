@@ -12,16 +12,21 @@ import os
 import re
 import time
 from abc import abstractmethod
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import nullcontext
+from copy import copy
 from dataclasses import replace
 from datetime import timedelta
+from glob import escape
 from pathlib import Path
 from types import MappingProxyType
 from typing import IO, Any, ClassVar
 
 from psij.exceptions import InvalidJobException
-from psij.executors.batch._files import exit_file, starts
-from psij.executors.batch._watch import Known
+from psij.executors.batch._files import KEEP, recorded
+from psij.executors.batch._followed import Known
+from psij.executors.batch._identity import Claim, Whose, whole_tag
+from psij.executors.batch._words import command_words, exported, needs_env, program, shell_only
 from psij.executors.batch.batch_scheduler_executor import BatchSchedulerExecutor, Failure
 from psij.job import Job
 from psij.job_attributes import JobAttributes
@@ -33,28 +38,31 @@ from psij.surroundings import Around, Told
 from sssjob.lrm.answers import SubmitAnswers
 from sssjob.lrm.clocks import clock
 from sssjob.lrm.states import NativeState, Stage
+from sssjob.lrm.usage import present
+from sssjob.lrm.waits import HELD
 from sssjob.templates import render
-from sssjob.templates.quoting import Directive, Quoted, QuotingError
+from sssjob.templates.quoting import TAG_MARK, Directive, Quoted, QuotingError, element_words, word
 
 __all__ = [
     "RESOURCES",
     "LrmExecutor",
     "Row",
     "appended",
+    "array_id",
     "asks_itself",
+    "by_tag",
     "custom_directives",
     "directory",
     "job_name",
     "limit_text",
     "local_time",
-    "needs_env",
-    "program",
     "requested",
     "resolved",
     "resources",
     "rows_by_header",
     "share",
     "time_limit",
+    "waiting",
     "warn_unknown",
     "whole_lines",
 ]
@@ -66,16 +74,11 @@ Row = tuple[str, str, Any]      # native id, native state, and whatever the subc
 RESOURCES = "psij.resources"
 
 _APPEND = "_PSI_J_APPEND"       # of launcher_lib.sh
+_ANY_TAG = "?" * 8 + "-" + "?" * 4 + "-" + "?" * 4 + "-" + "?" * 4 + "-" + "?" * 12     # as a pattern of file names
 _log = logging.getLogger("psij")
 _warned: set[tuple[str, str]] = set()
 
-# Variables that bash sets itself, so that ``export`` cannot hand them on; they go through env(1). Seen with bash 5.2.
-_OF_BASH = frozenset([
-    "BASH", "BASHOPTS", "BASHPID", "BASH_ALIASES", "BASH_ARGC", "BASH_ARGV", "BASH_ARGV0", "BASH_CMDS", "BASH_COMMAND",
-    "BASH_EXECUTION_STRING", "BASH_LINENO", "BASH_SOURCE", "BASH_SUBSHELL", "BASH_VERSINFO", "BASH_VERSION",
-    "COMP_WORDBREAKS", "DIRSTACK", "EPOCHREALTIME", "EPOCHSECONDS", "EUID", "FUNCNAME", "GROUPS", "HISTCMD", "IFS",
-    "LINENO", "OLDPWD", "OPTERR", "OPTIND", "PPID", "PS4", "PWD", "RANDOM", "SECONDS", "SHELLOPTS", "SHLVL", "SRANDOM",
-    "UID", "_"])
+_PIECE = 1 << 16        # characters of a long answer that are taken apart at once
 _HERE = '$(grep -cxF -- "$(hostname)" "$PSIJ_NODEFILE")'      # lines of the node file that are this host's
 _UNFIT = re.compile(r"[^\w.+=@-]+")
 
@@ -140,6 +143,17 @@ def whole_lines(out: str) -> list[str]:
     return lines
 
 
+def _pieces(out: str, start: int) -> Iterator[list[str]]:
+    """The whole lines of an answer from a place on, some at a time: of a list of a million jobs few are wanted."""
+    while start < len(out):
+        end = out.find("\n", start + _PIECE)
+        end = out.rfind("\n", start) if end < 0 else end
+        if end < 0:             # the last line was cut off
+            return
+        yield out[start:end].split("\n")
+        start = end + 1
+
+
 class LrmExecutor(BatchSchedulerExecutor):
     """An executor whose submit script is made from ``templates/<_TEMPLATE>``."""
 
@@ -148,11 +162,19 @@ class LrmExecutor(BatchSchedulerExecutor):
     _PREFIX: ClassVar[str]          # of custom attributes
     _SEPARATOR: ClassVar[str | None] = None     # set where answers are a header and lines that begin with id, separator
     _RECORDS_TELL = True
+    _TELLS_WHOSE = True
     _OUTPUT_IS_TROUBLE = True       # the program's output goes elsewhere
     _chunk: int | None = None
     #: What the environment of a job tells of what it was granted (psij.surroundings), beside what all tell.
     _TOLD: ClassVar[Told] = Told()
 
+    #: Whether a job that says nothing of nodes and processes asks for one process on one node, as far as the
+    #: configuration has default_resources; and the options of which a custom attribute says something of them.
+    _NEEDS_NODES: ClassVar[bool] = False
+    _SIZES: ClassVar[frozenset[str]] = frozenset()
+
+    #: The variable in which an element of an array finds its number.
+    _ELEMENT: ClassVar[str] = ""
     #: How a directive is written; the template of the script has the filter of the same name.
     _WRITTEN: ClassVar[staticmethod[[Directive], Quoted]]
 
@@ -166,11 +188,29 @@ class LrmExecutor(BatchSchedulerExecutor):
     def _classify_failure(self, exit_code: int, out: str) -> Failure:
         if exit_code < 0 or self._ANSWERS.unknown.search(out):
             return Failure.UNKNOWN
+        if self._ANSWERS.full.search(out):
+            return Failure.FULL
         return Failure.LATER if self._ANSWERS.later.search(out) else Failure.REFUSED
 
     @abstractmethod
     def _directives(self, job: Job, spec: JobSpec) -> list[Directive]:
         """All options of the job. Raises InvalidJobException for what cannot be expressed."""
+
+    def _requested(self, spec: JobSpec) -> ResourceSpecV1 | None:
+        """The resources that options are to be made of: what the job says, or what it needs where it says nothing."""
+        asked = requested(spec)
+        says = asked is not None and (asked.node_count or asked.process_count or asked.processes_per_node)
+        if says or asks_itself(spec) or not (self._NEEDS_NODES and self.config.default_resources) or any(
+                self._is_size(name, str(value)) for name, value in _custom(spec).items()):
+            return asked
+        made = ResourceSpecV1() if asked is None else copy(asked)
+        made.node_count = made.process_count = made.processes_per_node = 1
+        return made
+
+    def _is_size(self, attribute: str, value: str) -> bool:
+        """Whether a custom attribute says something of nodes and processes."""
+        prefix, _, option = attribute.partition(".")
+        return prefix.lower() == self._PREFIX and option in self._SIZES
 
     @abstractmethod
     def _rows(self, exit_code: int, out: str) -> Iterable[Row]:
@@ -187,6 +227,12 @@ class LrmExecutor(BatchSchedulerExecutor):
         statuses = ((native_id, self._status(state, row)) for native_id, state, row in self._rows(exit_code, out))
         return {native_id: status for native_id, status in statuses if status is not None}
 
+    def _statuses_of(self, rows: Iterable[Row], whose: Whose) -> dict[str, JobStatus]:
+        """The same for the jobs that are asked about, without those that only have their native ids."""
+        statuses = ((native_id, self._status(state, row)) for native_id, state, row in rows
+                    if whose.takes(native_id, self._claim(row)))
+        return {native_id: status for native_id, status in statuses if status is not None}
+
     def _ask_queue(self, command: list[str], known: Known) -> Mapping[str, JobStatus | None]:
         code, out = self._ask(command)
         if self._SEPARATOR is not None and code == 0:
@@ -194,20 +240,50 @@ class LrmExecutor(BatchSchedulerExecutor):
         return self._changed_rows(code, out, known)
 
     def _changed_rows(self, exit_code: int, out: str, known: Known) -> dict[str, JobStatus | None]:
-        return {native_id: None if known.get(native_id) == state else self._status(state, row)
-                for native_id, state, row in self._rows(exit_code, out)}
+        seen: dict[str, JobStatus | None] = {}
+        for native_id, state, row in self._rows(exit_code, out):
+            if known.wants(native_id):
+                stands = self._stands(state, row)
+                known.offered[native_id] = stands
+                known.claims[native_id] = self._claim(row)
+                known.fresh.add(native_id)
+                seen[native_id] = None if known.get(native_id) == stands else self._status(state, row)
+        return seen
+
+    def _stands(self, state: str, row: Any) -> str:
+        """What of a row has to be the same for "as before": the state, and of a job that waits the reason."""
+        return state
 
     def _changed_lines(self, out: str, known: Known, separator: str) -> dict[str, JobStatus | None]:
         """The same for lines, of which only those are read that were not in the last answer."""
-        lines = out.split("\n")
-        ids = list(map(known.lines.get, lines))
-        fresh = [line for line, native_id in zip(lines, ids, strict=True) if native_id is None]
-        seen = self._changed_rows(0, "\n".join(fresh), known)
-        if len(fresh) > 2:      # more than the header and the end
-            known.lines = {line: line.partition(separator)[0] for line in lines[1:-1]}
-        del ids[0]
-        listed: dict[str, JobStatus | None] = dict.fromkeys(native_id for native_id in ids if native_id is not None)
+        header, newline, _ = out.partition("\n")
+        fresh, lines = [header + newline], dict[str, str]()
+        listed: dict[str, JobStatus | None] = {}
+        before = known.lines
+        for some in _pieces(out, len(header) + 1):
+            for line in some:
+                native_id = before.get(line)
+                if native_id is not None:
+                    listed[native_id] = None
+                elif known.wants(native_id := line.partition(separator)[0]):
+                    fresh.append(f"{line}\n")
+                else:
+                    if (array := self._array_of(native_id)) and known.wants(array) and array not in known.elements:
+                        known.elements[array] = self._claim_of_array(f"{header}\n{line}\n")
+                    continue
+                lines[line] = native_id
+        seen = self._changed_rows(0, "".join(fresh), known)
+        known.lines = lines
         return listed | seen
+
+    def _array_of(self, native_id: str) -> str:
+        """The id of the array that a job is an element of; empty where it is none, or arrays are listed themselves."""
+        return ""
+
+    def _claim_of_array(self, out: str) -> Claim:
+        """Whose an array is, by the row of an element: its tags, for elements that were put back have times of their
+        own."""
+        return Claim(next((self._claim(row).tags for _, _, row in self._rows(0, out)), None))
 
     def _watch_key(self) -> tuple[Any, ...]:
         return self.name, type(self), self.url, os.geteuid()
@@ -237,14 +313,32 @@ class LrmExecutor(BatchSchedulerExecutor):
         reason = self.refusal(JobSpec("/bin/true", attributes=alone))
         return None if reason is None else reason.removeprefix(f"custom attribute {name!r} cannot be used: ")
 
+    def _cancel_command(self, native_ids: Sequence[str]) -> list[str]:
+        """The command for one job ends with its id, and takes more of them: so do those of all managers here."""
+        commands = [self.get_cancel_command(one) for one in native_ids]
+        return [*commands[0][:-1], *dict.fromkeys(command[-1] for command in commands)]
+
+    # --- files -----------------------------------------------------------------------------------------------------
+
+    def _aux_path(self, native_id: str, suffix: str, tag: str | None = None) -> Path:
+        """``<native id>.<tag><suffix>``; where the tag is not known, the only file that there is for the native id."""
+        if tag is None and suffix != KEEP:
+            found = list(self.work_directory.glob(f"{escape(native_id)}.{_ANY_TAG}{escape(suffix)}"))
+            return found[0] if len(found) == 1 else super()._aux_path(native_id, suffix)
+        return super()._aux_path(native_id if tag is None or suffix == KEEP else f"{native_id}.{tag}", suffix)
+
     # --- submissions without an answer -----------------------------------------------------------------------------
 
-    def _look_up(self, job: Job) -> list[str] | None:
-        """By tag, and in the records: a job that has ended may be in no queue any more."""
-        found = super()._look_up(job)
-        recorded = [path.stem for suffix, names in (("start", starts), ("ec", _names))
-                    for path in sorted(self.work_directory.glob(f"*.{suffix}")) if names(path, job.id)]
-        return list(dict.fromkeys([*(found or ()), *recorded])) or found
+    def _look_up(self, tags: Sequence[str]) -> tuple[dict[str, list[str]], bool]:
+        """By tag, and in the records: a job that has ended may be in no queue any more. By the tag of an array the id
+        of the whole is found, also in the records of its elements."""
+        found, answered = super()._look_up(tags)
+        wanted = set(tags)
+        for native_id, tag in recorded(self.work_directory):
+            for one, known in ((tag, native_id), (whole_tag(tag), array_id(native_id))):
+                if one in wanted and known not in (ids := found.setdefault(one, [])):
+                    ids.append(known)
+        return found, answered
 
     # --- the script ------------------------------------------------------------------------------------------------
 
@@ -252,24 +346,25 @@ class LrmExecutor(BatchSchedulerExecutor):
         """Write the script. Raises InvalidJobException naming what cannot be said in it."""
         assert job.spec is not None
         try:
-            submit_file.write(render(self._TEMPLATE, self._template_context(job, job.spec, context)))
+            with element_words() if job.id in self._arrays else nullcontext():
+                submit_file.write(render(self._TEMPLATE, self._template_context(job, job.spec, context)))
         except QuotingError as e:
             raise InvalidJobException(str(e), e) from e
 
     def _template_context(self, job: Job, spec: JobSpec, context: Mapping[str, Any]) -> dict[str, Any]:
         """What the template may use. launcher: the command up to the program; arguments: what follows it."""
-        launcher, arguments = _split(context["psij"]["launch_command"], program(spec)[1:])
+        array = self._arrays.get(job.id)
         return {
-            "around": self._around(job, spec),
-            "job_id": job.id, "directives": self._directives(job, spec), "script_dir": self.work_directory,
+            "around": self._around(job, spec), "element": "" if array is None else array.lines(self._ELEMENT),
+            "job_id": job.id if array is None else TAG_MARK,
+            "directives": self._directives(job, spec), "script_dir": self.work_directory,
             "directory": directory(spec), "inherit_environment": spec.inherit_environment,
-            "environment": self._environment(spec),
-            "launcher": launcher, "arguments": arguments}
+            "environment": [*exported(spec), *self._told_launcher(spec)],
+            "shell_only": shell_only(spec), **command_words(context["psij"]["launch_command"], spec)}
 
-    def _environment(self, spec: JobSpec) -> list[tuple[str, str]]:
-        """The variables that the script exports, with what the launcher is told of streams."""
-        told = [(_APPEND, " ".join(streams))] if (streams := appended(spec)) else []
-        return [*(item for item in (spec.environment or {}).items() if not needs_env(item[0])), *told]
+    def _told_launcher(self, spec: JobSpec) -> list[tuple[str, Quoted]]:
+        """Variables that tell the launcher of streams."""
+        return [(_APPEND, word(" ".join(streams)))] if (streams := appended(spec)) else []
 
     def _around(self, job: Job, spec: JobSpec) -> Around:
         """What is to stand around a job."""
@@ -290,7 +385,7 @@ class LrmExecutor(BatchSchedulerExecutor):
     def _told(self, spec: JobSpec) -> Told:
         """What the job is told, with what is the same everywhere: its id, the processes on this host."""
         asked = resources(spec) or ResourceSpecV1()
-        common = {"native_id": ("${_psij_files##*/}", 1),
+        common = {"native_id": ("$_psij_native", 1),
                   "processors": (_HERE, asked.cpu_cores_per_process or 1)}
         told = self._TOLD
         return Told(told.lines, MappingProxyType(common | dict(told.words)), told.each_node)
@@ -306,9 +401,17 @@ class LrmExecutor(BatchSchedulerExecutor):
         return super()._launch_command(shown)
 
 
-def _names(path: Path, job_id: str) -> bool:
-    written = exit_file(path, job_id)
-    return written is not None and written.job_id == job_id
+def array_id(native_id: str) -> str:
+    """The id of the array that ``12_3``, ``12_[4-9%2]`` or ``12.3`` is an element of; any other id as it is."""
+    return re.split(r"[_.\[]", native_id, maxsplit=1)[0]
+
+
+def by_tag(shown: Iterable[tuple[str, str]], age: Callable[[str], Any]) -> dict[str, list[str]]:
+    """Native ids by tag, each once and the oldest first. shown: (tag, native id). age: of an id, to sort by."""
+    native_ids: dict[str, set[str]] = {}
+    for tag, native_id in shown:
+        native_ids.setdefault(tag, set()).add(native_id)
+    return {tag: sorted(ids, key=age) for tag, ids in native_ids.items()}
 
 
 def directory(spec: JobSpec) -> str:
@@ -322,23 +425,6 @@ def _home(path: str) -> str:
 
 def _absolute(base: str, path: Path | None) -> str | None:
     return None if path is None else os.path.join(base, _home(str(path)))
-
-
-def needs_env(name: str) -> bool:
-    """Whether bash cannot hand on a variable, so that it goes through env(1)."""
-    return name in _OF_BASH or not name.isidentifier()
-
-
-def program(spec: JobSpec) -> list[str]:
-    """Executable and arguments; through env(1) where there are variables that bash cannot hand on."""
-    program = [os.fspath(spec.executable or ""), *(spec.arguments or ())]
-    through_env = [f"{name}={value}" for name, value in (spec.environment or {}).items() if needs_env(name)]
-    if not through_env:
-        return program
-    if "=" in program[0]:
-        raise InvalidJobException(f"executable {program[0]!r}: env(1), which sets those variables of environment that "
-                                  "belong to the shell, would take it for a variable")
-    return ["/usr/bin/env", *through_env, *program]
 
 
 def resolved(spec: JobSpec, guard: Sequence[str] = ()) -> JobSpec:
@@ -357,16 +443,6 @@ def _is_resolved(spec: JobSpec) -> bool:
     paths = (spec.stdin_path, spec.stdout_path, spec.stderr_path, spec.pre_launch, spec.post_launch)
     return (all(path is None or path.is_absolute() for path in paths)
             and not any(map(needs_env, spec.environment or ())))
-
-
-def _split(command: list[str], arguments: list[str]) -> tuple[list[str], list[str]]:
-    """The launch command as what is literal and the arguments, in which variables are expanded."""
-    count = len(arguments)
-    if count and command[-count:] == arguments:
-        return command[:-count], arguments
-    if any("${" in argument for argument in arguments):
-        return [], command
-    return command, []
 
 
 def requested(spec: JobSpec) -> ResourceSpecV1 | None:
@@ -433,6 +509,15 @@ def job_state(native: NativeState | None, word: str, kind: str) -> JobState | No
         warn_unknown(kind, word)
         return None
     return _JOB_STATES[native.stage]
+
+
+def waiting(native: NativeState, kind: str | None = None) -> dict[str, Any]:
+    """The metadata of a job that waits: what is done with it, why it waits in kind (``sssjob.lrm.waits``), and whether
+    the state says that it was put back into the queue. kind: as the reason says it, None where there is none."""
+    held = native.stage is Stage.HELD or kind == HELD
+    known = {"phase": native.phase or ("HELD" if held else None),
+             "waits": native.waits or (HELD if held else kind), "requeued": native.stage is Stage.AGAIN or None}
+    return present(known)
 
 
 def warn_unknown(kind: str, state: str) -> None:

@@ -26,6 +26,8 @@ from pathlib import Path
 from typing import Any
 
 from psij.exceptions import InvalidJobException, SubmitException
+from psij.executors.batch._cluster import Cluster, first
+from psij.executors.batch._identity import Claim, Whose, tags_in
 from psij.executors.batch.batch_scheduler_executor import (
     BatchSchedulerExecutorConfig,
     InvalidJobStateError,
@@ -35,6 +37,7 @@ from psij.executors.batch.batch_scheduler_executor import (
 from psij.executors.batch.lrm import (
     LrmExecutor,
     Row,
+    by_tag,
     custom_directives,
     job_name,
     job_state,
@@ -43,6 +46,7 @@ from psij.executors.batch.lrm import (
     resources,
     share,
     time_limit,
+    waiting,
 )
 from psij.job import Job
 from psij.job_spec import JobSpec
@@ -50,11 +54,10 @@ from psij.job_state import JobState
 from psij.job_status import JobStatus
 from psij.resource_spec import ResourceSpecV1
 from psij.surroundings import Told
-from sssjob.lrm.clocks import seconds, utc
-from sssjob.lrm.lsf import ANSWERS, STATES, reason_of, slots
-from sssjob.lrm.sizes import in_bytes
+from sssjob.lrm.lsf import ANSWERS, STATES, moment, reason_of, recorded, waits_for
+from sssjob.lrm.names import JOB_NAMES
 from sssjob.lrm.states import NativeState, Stage
-from sssjob.lrm.usage import present, quantity, whole
+from sssjob.lrm.usage import Usage, present
 from sssjob.templates.quoting import Directive, bsub
 
 __all__ = ["LsfExecutorConfig", "LsfJobExecutor", "parse_bhist"]
@@ -62,14 +65,12 @@ __all__ = ["LsfExecutorConfig", "LsfJobExecutor", "parse_bhist"]
 
 _UTC = ["env", "TZ=UTC0", "LSB_DISPLAY_YEAR=Y"]
 _FIELDS = ("jobid jobindex stat queue exit_code exit_reason exec_host submit_time start_time finish_time cpu_used "
-           "run_time max_mem proj_name")
+           "run_time max_mem proj_name job_description")
 _RECORD = re.compile(r"\{[^{}]*\}")
 _NO_JOBS = re.compile(r"^No (?:unfinished |matching )?job found", re.MULTILINE)
 _TERM = re.compile(r"TERM_([A-Z_]+)")
-_TIME = re.compile(r"([A-Z][a-z]{2}) +(\d{1,2}) (\d\d:\d\d:\d\d) (\d{4})", re.ASCII)
-_SPAN = re.compile(r"\d+:\d\d:\d\d", re.ASCII)
-_SECONDS = re.compile(r"(\d+(?:\.\d+)?) second", re.ASCII)
 _LONGEST_NAME = 4094        # bytes
+_TAG = "sssjob:"            # before the id of the job, in its description
 _HISTORIES_AT_ONCE = 50
 
 _BLOCK = re.compile(r"^Job <(\d+)(\[\d+\])?>", re.MULTILINE)
@@ -105,6 +106,7 @@ class LsfJobExecutor(LrmExecutor):
     _ANSWERS = ANSWERS
     _TEMPLATE = "lsf.sh.j2"
     _PREFIX = "lsf"
+    _CHOOSING = ("LSF_ENVDIR",)
     _WRITTEN = staticmethod(bsub)
     SCRIPT_FORMAT = "lsf"
     _TOLD = Told("", {"native_id": ("$LSB_JOBID", 1),       # LSB_MCPU_HOSTS: this host, its slots, others
@@ -115,16 +117,22 @@ class LsfJobExecutor(LrmExecutor):
     # --- submitting ------------------------------------------------------------------------------------------------
 
     def get_submit_command(self, job: Job, submit_file_path: Path) -> list[str]:
-        """bsub, which reads options everywhere only from a script on its standard input."""
-        unset = [word for name in _UNSET if name in os.environ for word in ("-u", name)]
-        return [*(["env", *unset] if unset else []), "/bin/sh", "-c", 'exec bsub <"$1"', "sh", str(submit_file_path)]
+        """bsub, which reads options everywhere only from a script on its standard input.
 
-    def _lookup_commands(self, job: Job) -> list[list[str]]:
+        It would wait for room in a full queue by itself, for ever unless LSB_NTRIES says how often.
+        """
+        unset = [word for name in _UNSET if name in os.environ for word in ("-u", name)]
+        once = [] if "LSB_NTRIES" in os.environ else ["LSB_NTRIES=1"]
+        around = ["env", *unset, *once] if unset or once else []
+        return [*around, "/bin/sh", "-c", 'exec bsub <"$1"', "sh", str(submit_file_path)]
+
+    def _lookup_commands(self, tags: Sequence[str]) -> list[list[str]]:
         """The tag is the description of the job."""
         return [self._bjobs("-a", "-json", "-o", "jobid job_description")]
 
-    def _parse_lookup(self, job: Job, out: str) -> list[str]:
-        return sorted((one["JOBID"] for one in _records(0, out) if one.get("JOB_DESCRIPTION") == _tag(job)), key=int)
+    def _parse_lookup(self, out: str) -> dict[str, list[str]]:
+        return by_tag(((text.removeprefix(_TAG), one["JOBID"]) for one in _records(0, out)
+                       if (text := one.get("JOB_DESCRIPTION", "")).startswith(_TAG)), int)
 
     def dependency_attributes(self, after: Mapping[str, Sequence[str]]) -> dict[str, object] | None:
         """``-w``, a condition."""
@@ -140,13 +148,29 @@ class LsfJobExecutor(LrmExecutor):
         """``-H``."""
         return {"lsf.H": True}
 
+    def _cluster_command(self) -> list[str]:
+        return ["lsid"]
+
+    def _cluster(self, out: str) -> Cluster | None:
+        """The name; the host of its master changes when that fails."""
+        name = first(r"^My cluster name is (\S+)", out)
+        return Cluster(name) if name else None
+
     def fit_name(self, name: str) -> str:
         """Without brackets, which begin an array."""
-        return re.sub(r"[\[\]]", "_", name)
+        return JOB_NAMES["lsf"].fitted(name)
+
+    def get_hold_command(self, native_id: str) -> list[str]:
+        """bstop: of a job that waits, it keeps it from starting; it would suspend one that runs."""
+        return ["bstop", native_id]
 
     def get_release_command(self, native_id: str) -> list[str]:
         """bresume."""
         return ["bresume", native_id]
+
+    def get_rerun_command(self, native_id: str) -> list[str]:
+        """brequeue: the job waits again under its id, whether it is rerunnable or not."""
+        return ["brequeue", native_id]
 
     def _directives(self, job: Job, spec: JobSpec) -> list[Directive]:
         name = job_name(spec, _LONGEST_NAME)
@@ -196,20 +220,33 @@ class LsfJobExecutor(LrmExecutor):
                 index = record.get("JOBINDEX", "")
                 yield record["JOBID"] + (f"[{index}]" if index not in ("", "0") else ""), record["STAT"], record
 
+    def _claim(self, row: Any) -> Claim:
+        """By the description; bjobs is asked for jobs of the user only."""
+        said = row.get("JOB_DESCRIPTION")
+        return Claim(None if said is None else tags_in(said), submit_time=moment(row.get("SUBMIT_TIME")))
+
     def _status(self, state: str, row: Any) -> JobStatus | None:
         native = STATES.get(state)
         known = job_state(native, state, "LSF's job state")
         if native is None or known is None:
             return None
-        metadata: dict[str, Any] = {"native_state": state, "phase": native.phase, "queue": row.get("QUEUE") or None,
-                                    "account": _account(row.get("PROJ_NAME", "")),
-                                    "submit_time": _utc(row.get("SUBMIT_TIME"))}
-        if known is not JobState.QUEUED:
-            metadata |= {"start_time": _utc(row.get("START_TIME")), **_hosts(row.get("EXEC_HOST", ""))}
+        job = recorded(row)
+        metadata = job.facts(began=known is not JobState.QUEUED, over=known.final) | present({"phase": native.phase})
+        if known is JobState.QUEUED:
+            metadata |= waiting(native)
         if known.final:
-            return _end(native, row, metadata)
-        return JobStatus(known, time=metadata.get("start_time") or metadata["submit_time"],
-                         metadata=present(metadata))
+            return _end(native, job, row.get("EXIT_REASON", ""), metadata)
+        return JobStatus(known, time=metadata.get("start_time") or job.submit_time, metadata=metadata)
+
+    _ACCOUNTED_AT_ONCE = _HISTORIES_AT_ONCE
+
+    def _reasons_command(self, native_ids: list[str]) -> list[str]:
+        """bjobs in a form of its own: releases that do not know the field refuse the whole question."""
+        return self._bjobs("-json", "-o", "jobid jobindex stat pend_reason")
+
+    def _reasons(self, exit_code: int, out: str) -> dict[str, tuple[str | None, str]]:
+        said = ((native_id, row.get("PEND_REASON", "").strip()) for native_id, _, row in self._rows(exit_code, out))
+        return {native_id: (waits_for(text), text) for native_id, text in said if text not in ("", "-")}
 
     def _sources(self, native_ids: list[str]) -> list[Source]:
         ids = native_ids[:_HISTORIES_AT_ONCE]
@@ -247,7 +284,7 @@ class LsfJobExecutor(LrmExecutor):
 
 
 def _tag(job: Job) -> str:
-    return f"sssjob:{job.id}"
+    return f"{_TAG}{job.id}"
 
 
 def _resource_directives(asked: ResourceSpecV1) -> list[Directive]:
@@ -313,52 +350,50 @@ def _record(text: str) -> dict[str, str] | None:
     return found
 
 
-def _account(project: str) -> str | None:
-    return None if project in ("", "-") else project
-
-
-def _end(native: NativeState, row: Mapping[str, str], metadata: dict[str, Any]) -> JobStatus:
-    """The final status. DONE has no code: it is 0."""
-    metadata["end_time"] = _utc(row.get("FINISH_TIME"))
-    ran = bool(row.get("EXEC_HOST"))
-    if ran:
-        metadata |= {"wall_seconds": _seconds(row.get("RUN_TIME", "")),
-                     "cpu_seconds": _seconds(row.get("CPU_USED", "")),
-                     "memory_max_bytes": in_bytes(row.get("MAX_MEM", "").strip()) or None}
-    code = whole(row.get("EXIT_CODE"))
+def _end(native: NativeState, job: Usage, said: str, metadata: dict[str, Any]) -> JobStatus:
+    """The final status. DONE has no code: it is 0. said: the reason of the exit in LSF's words."""
     if native.stage is Stage.DONE:
-        state = JobState.FAILED if code else JobState.COMPLETED
-        return JobStatus(state, time=metadata["end_time"], exit_code=code or 0, metadata=present(metadata))
-    said = row.get("EXIT_REASON", "")
+        state = JobState.FAILED if job.exit_code else JobState.COMPLETED
+        return JobStatus(state, time=job.end_time, exit_code=job.exit_code or 0, metadata=metadata)
     term = _TERM.search(said)
-    return _exit(term[1] if term else None, code, ran, said, metadata)
+    return _exit(term[1] if term else None, job.exit_code, job.ran, said, metadata)
 
 
 def _exit(term: str | None, code: int | None, ran: bool, said: str, metadata: dict[str, Any]) -> JobStatus:
     """The status of a job that did not end well. term: what follows TERM_; said: LSF's text, for people."""
     reason = reason_of(f"TERM_{term}") if term is not None else None
     if reason == "cancel":
-        return JobStatus(JobState.CANCELED, time=metadata.get("end_time"), metadata=present(metadata))
+        return JobStatus(JobState.CANCELED, time=metadata.get("end_time"), metadata=metadata)
     if reason is None and not code:
         reason = "unknown-exit" if ran else "launch"
     if reason is not None and code is not None and code > 128:
         metadata["signal"] = code - 128
-    metadata["reason"] = reason
+    metadata |= present({"reason": reason})
     return JobStatus(JobState.FAILED, time=metadata.get("end_time"), message=said.strip() or None if reason else None,
-                     exit_code=code or None, metadata=present(metadata))
+                     exit_code=code or None, metadata=metadata)
 
 
-def parse_bhist(exit_code: int, out: str) -> dict[str, JobStatus]:
+def parse_bhist(exit_code: int, out: str, whose: Whose | None = None) -> dict[str, JobStatus]:
     """Statuses from ``bhist -l``; none for a job that is not known. Its lines are broken anywhere."""
     if re.search(r"no matching job found", out, re.IGNORECASE) and "Job <" not in out:
         return {}
     check_status_exit_code("bhist", 0 if "Job <" in out else exit_code, out)
     blocks = _BLOCK.split(out)
     found = {}
+    whose = Whose() if whose is None else whose
     for number_, index, text in zip(blocks[1::3], blocks[2::3], blocks[3::3], strict=True):
-        found[number_ + (index or "")] = _history([
-            re.sub(r"\s+", "", event) for event in _EVENT.findall(re.sub(r"\n {10,}", "", text))])
+        native_id = number_ + (index or "")
+        if whose.takes(native_id, _described(text)):
+            found[native_id] = _history([
+                re.sub(r"\s+", "", event) for event in _EVENT.findall(re.sub(r"\n {10,}", "", text))])
     return found
+
+
+def _described(text: str) -> Claim:
+    """Whose a history is: by the description, where it shows one, and by the user. Its times have no year."""
+    said = re.sub(r"\s+", "", text)
+    user = re.search(r",User<([^<>]+)>", said)
+    return Claim(tags_in(said) or None, None if user is None else user[1])
 
 
 def _history(events: list[str]) -> JobStatus:
@@ -380,26 +415,3 @@ def _history(events: list[str]) -> JobStatus:
     code = int(end[2]) if end[2] else 128 + int(end[3]) if end[3] else None
     term = said[1] if said else "EXTERNAL_SIGNAL" if end[3] else None
     return _exit(term, code, ran, f"TERM_{term}" if term else "", {"native_state": "EXIT"})
-
-
-def _hosts(text: str) -> dict[str, Any]:
-    """Nodes and slots of ``4*hostA:2*hostB`` or ``hostA:hostA``."""
-    count, names = slots(text.split(":") if text.strip("- ") else ())
-    return {"nodes": names, "node_count": len(names), "processors": count} if names else {}
-
-
-def _utc(text: str | None) -> float | None:
-    """A time with seconds and a year, such as ``Dec 28 19:56:01 2025 L``; the letter says what it is a limit of."""
-    match = _TIME.match(text or "")
-    if match is None:
-        return None
-    return utc(" ".join(match.groups()), "%b %d %H:%M:%S %Y")
-
-
-def _seconds(text: str) -> float | None:
-    """``16038 second(s)`` or ``hours:minutes:seconds``."""
-    span = _SPAN.match(text)
-    if span is not None:
-        return seconds(span[0])
-    match = _SECONDS.match(text)
-    return quantity(match[1]) if match is not None else None

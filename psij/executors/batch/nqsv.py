@@ -37,13 +37,16 @@ from psij.executors.batch.lrm import (
     resources,
     share,
     time_limit,
+    waiting,
     whole_lines,
 )
 from psij.job import Job
 from psij.job_spec import JobSpec
+from psij.job_state import JobState
 from psij.job_status import JobStatus
 from psij.resource_spec import ResourceSpecV1
 from sssjob.lrm.nqsv import ANSWERS, STATES
+from sssjob.lrm.usage import present
 from sssjob.templates.quoting import Directive, nqsv
 
 __all__ = ["NQSVExecutorConfig", "NQSVJobExecutor"]
@@ -131,10 +134,28 @@ class NQSVJobExecutor(LrmExecutor):
         known = job_state(native, state, "NQSV's request state")
         if native is None or known is None:
             return None
-        metadata = {"native_state": state} | ({"phase": native.phase} if native.phase is not None else {})
+        metadata: dict[str, Any] = {"native_state": state} | present({"phase": native.phase})
+        if known is JobState.QUEUED:
+            metadata |= waiting(native)
         return JobStatus(known, metadata=metadata)
 
     # --- the rest --------------------------------------------------------------------------------------------------
+
+    def hold_attributes(self) -> dict[str, object]:
+        """``-h``."""
+        return {"nqsv.h": True}
+
+    def get_hold_command(self, native_id: str) -> list[str]:
+        """qhold."""
+        return [_program("qhold"), native_id]
+
+    def get_release_command(self, native_id: str) -> list[str]:
+        """qrls."""
+        return [_program("qrls"), native_id]
+
+    def get_rerun_command(self, native_id: str) -> list[str]:
+        """qrerun."""
+        return [_program("qrerun"), native_id]
 
     def get_cancel_command(self, native_id: str) -> list[str]:
         """qdel."""

@@ -9,20 +9,19 @@ An account is ``-A``; sites that charge by project want the custom attribute ``p
 
 from __future__ import annotations
 
-import re
 import time
-from collections.abc import Mapping
-from typing import ClassVar
+from collections.abc import Sequence
 
 from psij.exceptions import InvalidJobException
+from psij.executors.batch._identity import Whose
 from psij.executors.batch.batch_scheduler_executor import Source, SourceOffError
 from psij.executors.batch.lrm import share
 from psij.executors.batch.pbs_base import UTC, GenericPBSJobExecutor, PBSExecutorConfig
-from psij.job import Job
 from psij.job_state import JobState
 from psij.job_status import JobStatus
 from psij.resource_spec import ResourceSpecV1
 from psij.surroundings import Told
+from sssjob.lrm.names import JOB_NAMES
 from sssjob.lrm.pbs import ANSWERS
 from sssjob.templates.quoting import Directive
 
@@ -64,15 +63,13 @@ class PBSJobExecutor(GenericPBSJobExecutor):
         "memory_bytes": ("$_psij_kib", 1024)},
         'pbsdsh -- "$@"')       # once for each line of the node file: pbsdsh(1B)
     _ANSWERS = ANSWERS
-    _NAME = re.compile(r"[\w.+-]+", re.ASCII)
+    _NAMES = JOB_NAMES["pbspro"]
     _DEFAULT_NAME = 60
-    _FIELDS: ClassVar[Mapping[str, tuple[str, ...]]] = {
-        "submit": ("ctime",), "start": ("stime",), "end": ("obittime", "history_timestamp", "mtime")}
     _COLUMN = 1
 
-    def _lookup_commands(self, job: Job) -> list[list[str]]:
+    def _lookup_commands(self, tags: Sequence[str]) -> list[list[str]]:
         since = time.strftime("%Y%m%d%H%M", time.localtime(time.time() - _LOOK_BACK_S))
-        return [*super()._lookup_commands(job), ["/bin/sh", "-c", _RECENT, "sh", self._current_user(), since]]
+        return [*super()._lookup_commands(tags), ["/bin/sh", "-c", _RECENT, "sh", self._current_user(), since]]
 
     def _reservation(self, reservation_id: str, queue_name: str | None) -> Directive:
         if queue_name is not None:
@@ -94,14 +91,16 @@ class PBSJobExecutor(GenericPBSJobExecutor):
         place = ("scatter" if fixed else "free") + (":exclhost" if asked.exclusive_node_use else "")
         return [Directive("l", ":".join(chunk), "resources"), Directive("l", f"place={place}", "resources")]
 
+    _ACCOUNTED_AT_ONCE = _AT_ONCE
+
     def _sources(self, native_ids: list[str]) -> list[Source]:
         ids = native_ids[:_AT_ONCE]
         return [Source("qstat -x", [[*UTC, "qstat", "-x", "-f", *ids]] if ids else [], self._parse_history)]
 
-    def _parse_history(self, exit_code: int, out: str) -> dict[str, JobStatus]:
+    def _parse_history(self, exit_code: int, out: str, whose: Whose | None = None) -> dict[str, JobStatus]:
         if "not configured to maintain job history" in out:
             raise SourceOffError(out.strip())
-        return self.parse_status_output(exit_code, out)
+        return self._statuses_of(self._rows(exit_code, out), whose or Whose())
 
     def _outcome(self, code: int | None, ran: bool, substate: str | None) -> tuple[JobState, str | None, int | None]:
         if substate == _DELETED:

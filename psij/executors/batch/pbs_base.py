@@ -21,7 +21,9 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from psij.exceptions import InvalidJobException, SubmitException
-from psij.executors.batch._watch import Known
+from psij.executors.batch._cluster import Cluster, first
+from psij.executors.batch._followed import Known
+from psij.executors.batch._identity import Claim
 from psij.executors.batch.batch_scheduler_executor import (
     BatchSchedulerExecutorConfig,
     InvalidJobStateError,
@@ -30,13 +32,14 @@ from psij.executors.batch.batch_scheduler_executor import (
 from psij.executors.batch.lrm import (
     LrmExecutor,
     Row,
+    by_tag,
     custom_directives,
     job_name,
     job_state,
     limit_text,
     local_time,
-    requested,
     time_limit,
+    waiting,
 )
 from psij.job import Job
 from psij.job_executor_config import JobExecutorConfig
@@ -44,10 +47,9 @@ from psij.job_spec import JobSpec
 from psij.job_state import JobState
 from psij.job_status import JobStatus
 from psij.resource_spec import ResourceSpecV1
-from sssjob.lrm.clocks import seconds, utc
-from sssjob.lrm.pbs import FAILURES, SIGNALED, STATES, exec_host
-from sssjob.lrm.sizes import in_bytes
-from sssjob.lrm.usage import present, quantity, whole
+from sssjob.lrm.names import NameRule
+from sssjob.lrm.pbs import STATES, ended, moment, recorded, waits_for
+from sssjob.lrm.usage import present
 from sssjob.templates.quoting import Directive, pbs
 
 __all__ = ["GenericPBSJobExecutor", "PBSExecutorConfig", "fields_of"]
@@ -58,15 +60,16 @@ UTC = ["env", "TZ=UTC0"]
 UNKNOWN_ID = 153            # exit code: an id is not known; the others are answered
 _USAGE = 2
 _LONGEST_NAME = 236         # bytes, PBS_MAXJOBNAME
-_TIME = "%a %b %d %H:%M:%S %Y"
 _TAG = "SSSJOB_ID"
+_TAGGED = re.compile(rf"(?:^|,){_TAG}=([^,]*)")
 
 # Variables of qsub that would change how the script is read, and our tag where this is itself a job of psij.
 _UNSET = ("PBS_DPREFIX", _TAG)
-
-
 _WITH_SUBSTATE = {word[0] for word in STATES if " " in word}
 
+# Resources of a host in -l: qsub takes none of them beside select and place ("Requesting Resources", qsub(1B)).
+_SIZES = re.compile(r"\b(?:select|place|nodes|neednodes|nodect|procs|ncpus|mpiprocs|ompthreads|n?gpus|naccelerators|"
+                    r"p?v?mem|arch|host|vnode|feature|size)=")
 _REFUSED = {
     **dict.fromkeys(("J", "t"), "a PSI/J job is one job"), "I": "the job would not run in the background",
     "X": "the job would not run in the background", "f": "it would hold up submit()", "z": "it hides the job id",
@@ -81,6 +84,7 @@ _BLOCK = re.compile(r"^Job Id:[ \t]+", re.MULTILINE)
 _STATE = re.compile(r"^[ \t]+job_state = (\w)", re.MULTILINE)
 _SUBSTATE = re.compile(r"^[ \t]+substate = (\d+)", re.MULTILINE)
 _FIELD = re.compile(r"^(?:    |\t)([A-Za-z_][\w.]*) = (.*)$", re.MULTILINE)
+_COMMENT = re.compile(r"^[ \t]+comment = (.*(?:\n\t(?![A-Za-z_][\w.]* = ).*)*)", re.MULTILINE)
 _WRAP = re.compile(r"\n\t(?![A-Za-z_][\w.]* = )")       # a long value goes on in lines that begin with a tab
 
 
@@ -93,12 +97,13 @@ class GenericPBSJobExecutor(LrmExecutor):
 
     _TEMPLATE = "pbs.sh.j2"
     _PREFIX = "pbs"
+    _CHOOSING = ("PBS_CONF_FILE", "PBS_SERVER", "PBS_DEFAULT")
+    _NEEDS_NODES = True
     _WRITTEN = staticmethod(pbs)
     _FORMS: ClassVar[tuple[list[str], ...]]         # options of qstat, tried in this order
-    _NAME: ClassVar[re.Pattern[str]]                # what may be a job's name
+    _NAMES: ClassVar[NameRule]                      # what may be a job's name
     _DEFAULT_NAME: ClassVar[int]                    # bytes of a name made of the executable's
-    _FIELDS: ClassVar[Mapping[str, tuple[str, ...]]]        # of the times: names, the first there counts
-    _COLUMN: ClassVar[int]          # of FAILURES
+    _COLUMN: ClassVar[int]          # of the tables in sssjob.lrm.pbs: 0 of Torque, 1 of the others
 
     def __init__(self, url: str | None = None, config: JobExecutorConfig | None = None) -> None:
         super().__init__(url, config)
@@ -111,14 +116,13 @@ class GenericPBSJobExecutor(LrmExecutor):
         unset = [word for name in _UNSET if name in os.environ for word in ("-u", name)]
         return [*(["env", *unset] if unset else []), "qsub", str(submit_file_path)]
 
-    def _lookup_commands(self, job: Job) -> list[list[str]]:
+    def _lookup_commands(self, tags: Sequence[str]) -> list[list[str]]:
         """The tag is a variable of the job."""
         return [[*UTC, "qstat", "-f"]]
 
-    def _parse_lookup(self, job: Job, out: str) -> list[str]:
-        tag = re.compile(rf"(?:^|,){_TAG}={re.escape(job.id)}(?:,|$)")
-        return sorted((native_id for native_id, fields in jobs(out)
-                       if self._is_ours(fields) and tag.search(fields.get("Variable_List", ""))), key=_sequence)
+    def _parse_lookup(self, out: str) -> dict[str, list[str]]:
+        return by_tag(((tag, native_id) for native_id, fields in jobs(out) if self._is_ours(fields)
+                       for tag in _TAGGED.findall(fields.get("Variable_List", ""))), _sequence)
 
     def _is_ours(self, fields: Mapping[str, str]) -> bool:
         """Whether a job is one of the user's: others may have copied our tag."""
@@ -138,7 +142,7 @@ class GenericPBSJobExecutor(LrmExecutor):
                 found.append(self._reservation(attributes.reservation_id, attributes.queue_name))
         if (limit := time_limit(spec)) is not None:
             found.append(Directive("l", f"walltime={limit_text(limit)}", "attributes.duration"))
-        asked = requested(spec)
+        asked = self._requested(spec)
         if asked is not None:
             found += self._resource_directives(asked)
         custom = custom_directives(spec, self._PREFIX, _REFUSED)
@@ -147,16 +151,27 @@ class GenericPBSJobExecutor(LrmExecutor):
         return [one for one in found if one.field != "executable" or all(other.option != "N" for other in custom)
                 ] + custom
 
+    def _is_size(self, attribute: str, value: str) -> bool:
+        return attribute.lower() == "pbs.l" and _SIZES.search(value) is not None
+
+    def _cluster_command(self) -> list[str]:
+        return ["qstat", "-B", "-f"]
+
+    def _cluster(self, out: str) -> Cluster | None:
+        """The server, by name and host."""
+        name = first(r"^Server: *(\S+)", out)
+        return Cluster(name, first(r"^\s+server_host = (\S+)", out)) if name else None
+
     def fit_name(self, name: str) -> str:
         """Without what PBS does not take in a name."""
-        return name if self._NAME.fullmatch(name) else _fitted(name)
+        return self._NAMES.fitted(name)
 
     def _name_directive(self, spec: JobSpec) -> Directive:
         name = job_name(spec, _LONGEST_NAME)
         value = name.value or ""
         if name.field == "executable":
             return Directive("N", _fitted(value)[:self._DEFAULT_NAME], name.field)
-        if not self._NAME.fullmatch(value):
+        if self._NAMES.fault(value):
             raise InvalidJobException(f"name {value!r} has characters, or none, that PBS does not take in a job's name")
         return Directive("N", value, name.field)
 
@@ -174,9 +189,17 @@ class GenericPBSJobExecutor(LrmExecutor):
         """``-h``."""
         return {f"{self._PREFIX}.h": True}
 
+    def get_hold_command(self, native_id: str) -> list[str]:
+        """qhold, which sets a hold of the user's."""
+        return ["qhold", native_id]
+
     def get_release_command(self, native_id: str) -> list[str]:
         """qrls."""
         return ["qrls", native_id]
+
+    def get_rerun_command(self, native_id: str) -> list[str]:
+        """qrerun, which many servers allow to operators only, and never for jobs that are not rerunable (``-r n``)."""
+        return ["qrerun", native_id]
 
     @abstractmethod
     def _reservation(self, reservation_id: str, queue_name: str | None) -> Directive:
@@ -236,57 +259,53 @@ class GenericPBSJobExecutor(LrmExecutor):
                 found = _SUBSTATE.search(block) if state[1] in _WITH_SUBSTATE else None
                 yield native_id, _native(state[1], found[1] if found else ""), block
 
+    def _stands(self, state: str, row: Any) -> str:
+        if not isinstance(row, str):
+            return f"{state} {row.get('comment', '')}"
+        found = _COMMENT.search(row)
+        return state if found is None else f"{state} {found[1]}"
+
+    def _claim(self, row: Any) -> Claim:
+        """By the variables of the job, its owner and the time of its creation."""
+        fields = fields_of(row)
+        tag = fields.get(f"Variable_List.{_TAG}")
+        if tag is None and (variables := fields.get("Variable_List")) is not None:
+            tag = next((match[1] for match in _TAGGED.finditer(variables)), "")
+        elif tag is None and any(name.startswith("Variable_List.") for name in fields):
+            tag = ""
+        return Claim(None if tag is None else frozenset(filter(None, [tag])),
+                     fields.get("Job_Owner", "").partition("@")[0] or None, fields.get("Job_Name"),
+                     moment(fields, "submit", self._COLUMN))
+
     def _status(self, state: str, row: Any) -> JobStatus | None:
         native = STATES.get(state)
         known = job_state(native, state, "PBS's job state")
         if native is None or known is None:
             return None
         fields = fields_of(row)
-        metadata: dict[str, Any] = {"native_state": state, "phase": native.phase, "queue": fields.get("queue"),
-                                    "submit_time": self._moment(fields, "submit"),
-                                    "account": fields.get("Account_Name"), "machine": fields.get("server")}
-        if known is not JobState.QUEUED and "exec_host" in fields:
-            metadata |= _hosts(fields["exec_host"])
-        if known is not JobState.QUEUED:
-            metadata |= {"start_time": self._moment(fields, "start"),
-                         "starts": _more_than_one(fields.get("run_count") or fields.get("start_count"))}
-        if known.final:
-            return self._end(fields, metadata)
-        moment = metadata["submit_time" if known is JobState.QUEUED else "start_time"]
-        return JobStatus(known, time=moment,
-                         message=fields.get("comment") if known is JobState.QUEUED else None,
-                         metadata=present(metadata))
-
-    def _end(self, fields: Mapping[str, str], metadata: dict[str, Any]) -> JobStatus:
-        """The final status, by exit status: from 256 on 256 + signal, negative ones by the table."""
-        code = _status_of(fields.get("Exit_status") or fields.get("exit_status"))
-        ran = code is not None or metadata.get("start_time") is not None or "exec_host" in fields
-        metadata["end_time"] = self._moment(fields, "end")
-        if ran:
-            metadata |= {"wall_seconds": seconds(fields.get("resources_used.walltime", "")),
-                         "cpu_seconds": seconds(fields.get("resources_used.cput", "")),
-                         "memory_max_bytes": in_bytes(fields.get("resources_used.mem", "")) or None}
-        state, reason, exit_code = self._outcome(code, ran, fields.get("substate"))
-        metadata["reason"] = reason
-        if reason == "signal" and code is not None:
-            metadata["signal"] = code - SIGNALED
+        job = recorded(fields, self._COLUMN)
+        metadata = {"native_state": state} | job.facts(began=known is not JobState.QUEUED, over=known.final)
+        metadata |= present({"phase": native.phase})
+        if known is JobState.QUEUED:
+            metadata |= waiting(native, waits_for(fields.get("comment")))
+            return JobStatus(known, time=job.submit_time, message=fields.get("comment"), metadata=metadata)
+        if not known.final:
+            return JobStatus(known, time=job.start_time, metadata=metadata)
+        code = job.exit_code
+        end, reason, exit_code = self._outcome(code, job.ran, fields.get("substate"))
+        metadata |= present({"reason": reason, "signal": job.signal if reason == "signal" else None})
         message = f"PBS says exit status {code}" if code is not None and code < 0 else None
-        return JobStatus(state, time=metadata["end_time"], message=message, exit_code=exit_code,
-                         metadata=present(metadata))
+        return JobStatus(end, time=job.end_time, message=message, exit_code=exit_code, metadata=metadata)
 
     def _outcome(self, code: int | None, ran: bool, substate: str | None) -> tuple[JobState, str | None, int | None]:
         """State, reason and exit code of an end."""
         if code is None:
             return JobState.FAILED, "unknown-exit" if ran else "launch", None
-        if code < 0:
-            return JobState.FAILED, FAILURES.get(code, ("", ""))[self._COLUMN] or "launch", None
-        if code > SIGNALED:
-            return JobState.FAILED, "signal", 128 + code - SIGNALED
-        return (JobState.FAILED if code else JobState.COMPLETED), None, code
-
-    def _moment(self, fields: Mapping[str, str], name: str) -> float | None:
-        found = (fields[field] for field in self._FIELDS[name] if field in fields)
-        return next((moment for text in found if (moment := _utc(text)) is not None), None)
+        exit_code, signal, reason = ended(code, self._COLUMN)
+        if exit_code is None:
+            reason = reason or ("launch" if code < 0 else "unknown-exit")
+            return JobState.FAILED, reason, None if signal is None else 128 + signal
+        return (JobState.FAILED if exit_code else JobState.COMPLETED), None, exit_code
 
     # --- the rest --------------------------------------------------------------------------------------------------
 
@@ -401,26 +420,3 @@ def _resources(value: str | None) -> set[str]:
 def _fitted(name: str) -> str:
     fit = re.sub(r"[^A-Za-z0-9_+-]", "_", name)
     return fit if fit[:1].isalpha() else f"job_{fit}"
-
-
-def _hosts(text: str) -> dict[str, Any]:
-    """Nodes and processors of an exec_host; nothing of one that is malformed."""
-    names, processors, _ = exec_host(text)
-    return {"nodes": list(names), "node_count": len(names), "processors": processors} if names else {}
-
-
-def _more_than_one(text: str | None) -> int | None:
-    count = whole(text)
-    return count if count is not None and count > 1 else None
-
-
-def _status_of(text: str | None) -> int | None:
-    """An exit status, which may be below zero."""
-    count = whole((text or "").removeprefix("-"))
-    return -count if count is not None and text is not None and text[0] == "-" else count
-
-
-def _utc(text: str) -> float | None:
-    """Seconds since the epoch, or ``Sat Nov 21 08:24:31 2026`` in UTC."""
-    moment = utc(text, _TIME)
-    return quantity(text) if moment is None else moment

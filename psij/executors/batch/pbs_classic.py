@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import Any
 
 from psij.exceptions import InvalidJobException
 from psij.executors.batch.lrm import resources, share
@@ -25,6 +25,7 @@ from psij.job import Job
 from psij.job_spec import JobSpec
 from psij.resource_spec import ResourceSpecV1
 from psij.surroundings import Told
+from sssjob.lrm.names import JOB_NAMES
 from sssjob.lrm.pbs import TORQUE_ANSWERS
 from sssjob.templates.quoting import Directive
 
@@ -39,10 +40,8 @@ class PBSClassicJobExecutor(GenericPBSJobExecutor):
     _TOLD = Told("", {"native_id": ("$PBS_JOBID", 1), "processors": ("${PBS_NUM_PPN:-}", 1),
                       "wall_seconds": ("${PBS_WALLTIME:-}", 1)}, 'pbsdsh -u "$@"')    # once a node: pbsdsh(1B)
     _ANSWERS = TORQUE_ANSWERS
-    _NAME = re.compile(r"[!-.0-~]+", re.ASCII)
+    _NAMES = JOB_NAMES["torque"]
     _DEFAULT_NAME = 15      # bytes that every release takes
-    _FIELDS: ClassVar[Mapping[str, tuple[str, ...]]] = {
-        "submit": ("qtime",), "start": ("start_time",), "end": ("comp_time",)}
     _COLUMN = 0
 
     def _reservation(self, reservation_id: str, queue_name: str | None) -> Directive:

@@ -18,8 +18,11 @@ from types import MappingProxyType
 from typing import Any
 
 from psij.exceptions import InvalidJobException, SubmitException
+from psij.executors.batch._array_jobs import ArrayLimits, numbers_text
 from psij.executors.batch._arrays import task_numbers
-from psij.executors.batch._sge_records import XML_TIME, job_lists, parse_qacct
+from psij.executors.batch._cluster import Cluster
+from psij.executors.batch._identity import Claim
+from psij.executors.batch._sge_records import job_lists, parse_qacct
 from psij.executors.batch.batch_scheduler_executor import (
     BatchSchedulerExecutorConfig,
     InvalidJobStateError,
@@ -30,6 +33,7 @@ from psij.executors.batch.lrm import (
     LrmExecutor,
     Row,
     asks_itself,
+    by_tag,
     custom_directives,
     job_name,
     job_state,
@@ -39,6 +43,7 @@ from psij.executors.batch.lrm import (
     resources,
     share,
     time_limit,
+    waiting,
 )
 from psij.job import Job
 from psij.job_executor_config import JobExecutorConfig
@@ -47,16 +52,15 @@ from psij.job_state import JobState
 from psij.job_status import JobStatus
 from psij.resource_spec import ResourceSpecV1
 from psij.surroundings import Told
-from sssjob.lrm.clocks import utc
-from sssjob.lrm.sge import ANSWERS, state_of
+from sssjob.lrm.names import JOB_NAMES
+from sssjob.lrm.sge import ANSWERS, listed, reasons, state_of, submitted
 from sssjob.lrm.states import Stage
-from sssjob.lrm.usage import present, quantity
+from sssjob.lrm.usage import present
 from sssjob.templates.quoting import Directive, sge
 
 __all__ = ["SGEExecutorConfig", "SGEJobExecutor"]
 
 _UTC = ["env", "TZ=UTC0"]
-_NAME_UNFIT = re.compile(r"""[\s"'#*/:?@\\]|[^ -~]""")
 _LONGEST_NAME = 512         # bytes; seen with 8.1.9
 _QACCT_AT_ONCE = 25         # each call reads the whole file
 
@@ -67,6 +71,10 @@ _REFUSED = {
     "sync": "it would hold up submit(); use Job.wait()", "now": "it would hold up submit()", "b": "there is a script",
     "shell": "there is a script", "terse": "it is used already", "verify": "no job would be made",
     "C": "the script has its own", "@": "options are given one by one", "clear": "options are given one by one"}
+
+_ARRAY_MADE = re.compile(r"(\d{1,12})\.\d+-\d+:\d+", re.ASCII)
+_MOST_TASKS = 75_000        # max_aj_tasks where the site does not say another number
+_GREATEST_TASK = 9_999_999  # seen with 8.1.9
 
 _PE = re.compile(r"""([^\s"'#\\]+)( [\d,:-]+)?""", re.ASCII)       # name, and slots as of -pe
 
@@ -105,8 +113,10 @@ class SGEJobExecutor(LrmExecutor):
     _ANSWERS = ANSWERS
     _TEMPLATE = "sge.sh.j2"
     _PREFIX = "sge"
+    _CHOOSING = ("SGE_ROOT", "SGE_CELL", "SGE_QMASTER_PORT")
     _WRITTEN = staticmethod(sge)
     SCRIPT_FORMAT = "sge"
+    _ELEMENT = "SGE_TASK_ID"
     # qstat shows seconds; limits of processes are per job: the slots' sum. Seen with 8.1.9. qrsh -inherit needs a
     # parallel environment with control_slaves; the first line of PE_HOSTFILE is this host.
     _TOLD = Told("", {
@@ -123,6 +133,7 @@ class SGEJobExecutor(LrmExecutor):
         super().__init__(url, config)
         self._site = config if isinstance(config, SGEExecutorConfig) else SGEExecutorConfig()
         self._rules: dict[str, str | None] = {}     # allocation rules of parallel environments
+        self._most_tasks: int | None = None         # max_aj_tasks, once it was asked for; 0: any number
 
     # --- submitting ------------------------------------------------------------------------------------------------
 
@@ -130,19 +141,14 @@ class SGEJobExecutor(LrmExecutor):
         """qsub, with its shortest answer."""
         return ["qsub", "-terse", str(submit_file_path)]
 
-    def _lookup_commands(self, job: Job) -> list[list[str]]:
+    def _lookup_commands(self, tags: Sequence[str]) -> list[list[str]]:
         """The tag is in the context of the job, as long as the queue has it; later in its exit file."""
         return [["qstat", "-j", "*"]]
 
-    def _parse_lookup(self, job: Job, out: str) -> list[str]:
-        found, current = set(), None
-        for line in out.splitlines():
-            name, _, value = line.partition(":")
-            if name == "job_number":
-                current = value.strip()
-            elif name == "context" and current is not None and f"sssjob={job.id}" in value.strip().split(","):
-                found.add(current)
-        return sorted(found, key=int)
+    def _parse_lookup(self, out: str) -> dict[str, list[str]]:
+        if not out.endswith("\n"):      # a job that it does not show any more may be there: an empty cluster fails
+            raise ValueError("the answer of qstat is cut off")
+        return by_tag(((tag, native_id) for native_id, tags in self._parse_tags(out).items() for tag in tags), int)
 
     def _says_none(self, out: str) -> bool:
         """qstat -j of an empty cluster fails, seen with 8.1.9."""
@@ -175,9 +181,26 @@ class SGEJobExecutor(LrmExecutor):
         except OSError:
             return None
 
+    def _cluster(self, out: str) -> Cluster | None:
+        """SGE_ROOT and cell, with the host of the qmaster: the first that may be one, where there is a list of them."""
+        if not (root := os.environ.get("SGE_ROOT")):
+            return None
+        cell = Path(root, os.environ.get("SGE_CELL") or "default").resolve()
+        masters = (_first_word(cell / "common" / name) for name in ("shadow_masters", "act_qmaster"))
+        port = os.environ.get("SGE_QMASTER_PORT", "")
+        place = f"{cell} on {next(filter(None, masters), '?')}" + (f":{port}" if port else "")
+        return Cluster(self._cluster_name() or cell.name, place)
+
     def fit_name(self, name: str) -> str:
         """Without what Grid Engine does not take in a name."""
-        return _fitted(name)
+        return JOB_NAMES["sge"].fitted(name)
+
+    def native_name(self, job: Job) -> str | None:
+        """The value of ``-N``: records of accounting have no context, in which the tag is."""
+        try:
+            return None if job.spec is None else _checked_name(job_name(job.spec, _LONGEST_NAME))
+        except InvalidJobException:     # it is not submitted
+            return None
 
     def begin_attributes(self, at: float) -> dict[str, object] | None:
         """``-a [[CC]YY]MMDDhhmm[.SS]``, by local time."""
@@ -188,9 +211,43 @@ class SGEJobExecutor(LrmExecutor):
         """``-h``."""
         return {"sge.h": True}
 
+    def get_hold_command(self, native_id: str) -> list[str]:
+        """qhold, which sets a hold of the user's."""
+        return ["qhold", native_id]
+
     def get_release_command(self, native_id: str) -> list[str]:
         """qrls."""
         return ["qrls", native_id]
+
+    def get_rerun_command(self, native_id: str) -> list[str]:
+        """qmod -rj, which Grid Engine refuses for jobs that are not restartable (``-r y``, or the queue's rerun)."""
+        return ["qmod", "-rj", native_id]
+
+    def rerun_refusal(self, out: str) -> str | None:
+        """What qmod says in place of ``Pushed rescheduling of job 6 on host h``; it ends well in any case (8.1.9)."""
+        return None if "Pushed rescheduling" in out else out.strip() or "qmod says nothing"
+
+    def array_limits(self) -> ArrayLimits:
+        """One range from 1 on, of no more tasks than max_aj_tasks says (sge_conf(5)), which is 75000 by default."""
+        if self._most_tasks is None:
+            try:
+                said = self._run_command(["qconf", "-sconf"])
+            except (subprocess.SubprocessError, OSError):
+                said = ""
+            found = re.search(r"^max_aj_tasks\s+(\d{1,9})$", said, re.MULTILINE)
+            self._most_tasks = int(found[1]) if found else _MOST_TASKS
+        return ArrayLimits(1, _GREATEST_TASK, self._most_tasks or _GREATEST_TASK, lists=False)
+
+    def array_id_from_submit_output(self, out: str) -> str:
+        """``12`` of ``12.1-9:2``, which qsub -terse says of an array."""
+        found = [match[1] for line in out.splitlines() if (match := _ARRAY_MADE.fullmatch(line.strip()))]
+        if len(found) != 1:
+            raise ValueError(f"qsub gave no id of an array: {out!r}")
+        return found[0]
+
+    def element_id(self, native_id: str, number: int) -> str:
+        """``12.3``."""
+        return f"{native_id}.{number}"
 
     def _allocation_rule(self, name: str) -> str | None:
         """How a parallel environment spreads slots over hosts, asked once; None when the site does not say."""
@@ -222,6 +279,10 @@ class SGEJobExecutor(LrmExecutor):
         name = job_name(spec, _LONGEST_NAME)
         found = [Directive("S", "/bin/bash"), Directive("N", _checked_name(name), name.field),
                  Directive("o", "/dev/null"), Directive("j", "y"), Directive("ac", f"sssjob={job.id}")]
+        array = self._arrays.get(job.id)
+        if array is not None:
+            found += [Directive("t", numbers_text(list(array.indices))),
+                      *([Directive("tc", str(array.most))] if array.most is not None else [])]
         if spec.inherit_environment:
             found.append(Directive("V"))
         attributes = spec.attributes
@@ -243,8 +304,8 @@ class SGEJobExecutor(LrmExecutor):
             if environment is None:
                 raise InvalidJobException(
                     f"resources: a job of {slots} slots needs a parallel environment, whose name only the site knows: "
-                    "set the custom attribute sge.pe, or parallel_environment in SGEExecutorConfig (qconf -spl lists "
-                    "them)")
+                    "the custom attribute sge.pe names one (in a document: Extension pe of type sge), or the setting "
+                    "parallel_environment (SGEExecutorConfig), or a site profile (qconf -spl lists them)")
             yield Directive("pe", f"{environment} {slots}", "custom attribute 'sge.pe'")
         elif asked.computed_node_count > 1:
             raise InvalidJobException(f"resources.node_count={asked.node_count}: one slot has one host")
@@ -289,23 +350,48 @@ class SGEJobExecutor(LrmExecutor):
                 arrays[native_id] = native_id, item["state"], item
         yield from arrays.values()
 
+    def _tags_command(self, native_ids: list[str]) -> list[str]:
+        """qstat -j of the numbers, which shows their contexts."""
+        return ["qstat", "-j", ",".join(dict.fromkeys(one.partition(".")[0] for one in native_ids))]
+
+    def _parse_tags(self, out: str) -> dict[str, frozenset[str]]:
+        found: dict[str, frozenset[str]] = {}
+        current = ""
+        for line in out.splitlines():
+            name, _, value = line.partition(":")
+            if name == "job_number":
+                current = value.strip()
+                found[current] = frozenset()
+            elif name == "context" and current:
+                found[current] = frozenset(one.removeprefix("sssjob=") for one in value.strip().split(",")
+                                           if one.startswith("sssjob="))
+        return found
+
+    def _claim(self, row: Any) -> Claim:
+        """By owner, name and, of a job that waits, time: the listing does not have the context, in which the tag is."""
+        return Claim(None, row.get("JB_owner") or None, row.get("JB_name") or None,
+                     submitted(row))
+
     def _status(self, state: str, row: Any) -> JobStatus | None:
         native = state_of(state)
         status = job_state(native, state, "Grid Engine's job state")
         if native is None or status is None:
             return None
-        phase = native.phase
-        metadata: dict[str, Any] = {"native_state": state, "phase": phase,
-                                    "submit_time": utc(row.get("JB_submission_time", ""), XML_TIME)}
-        started = utc(row.get("JAT_start_time", ""), XML_TIME)
-        if status is JobState.ACTIVE:
-            queue, _, host = row.get("queue_name", "").partition("@")
-            metadata |= {"start_time": started, "queue": queue or None, "processors": quantity(row.get("slots", ""))}
-            if host and metadata["processors"] == 1:
-                metadata |= {"nodes": [host], "node_count": 1}
-        message = "Grid Engine cannot start it (state E); qstat -j says why" if phase == "ERROR" else None
-        return JobStatus(status, time=metadata.get("start_time") or metadata["submit_time"], message=message,
-                         metadata=present(metadata))
+        job = listed(row)
+        metadata = job.facts(began=status is JobState.ACTIVE, over=False) | present({"phase": native.phase})
+        if status is JobState.QUEUED:
+            metadata |= waiting(native)
+        message = "Grid Engine cannot start it (state E); qstat -j says why" if native.phase == "ERROR" else None
+        return JobStatus(status, time=metadata.get("start_time") or job.submit_time, message=message, metadata=metadata)
+
+    _ACCOUNTED_AT_ONCE = _QACCT_AT_ONCE
+
+    def _reasons_command(self, native_ids: list[str]) -> list[str]:
+        """qstat -j, which has the scheduler's words where the site lets it keep them (schedd_job_info)."""
+        return ["qstat", "-j", ",".join(dict.fromkeys(one.partition(".")[0] for one in native_ids))]
+
+    def _reasons(self, exit_code: int, out: str) -> dict[str, tuple[str | None, str]]:
+        return reasons(out)
 
     def _sources(self, native_ids: list[str]) -> list[Source]:
         numbers = dict.fromkeys(one.partition(".")[0] for one in native_ids)
@@ -318,7 +404,9 @@ class SGEJobExecutor(LrmExecutor):
         return ["qdel", native_id]
 
     def process_cancel_command_output(self, exit_code: int, out: str) -> None:
-        """qdel fails for a job that has ended."""
+        """qdel fails for a job that has ended; one that is being deleted is well."""
+        if re.search(r"already in deletion", out) and "denied" not in out:
+            return
         if "does not exist" in out:
             raise InvalidJobStateError(out.strip())
         raise SubmitException(f"qdel failed: {out.strip() or exit_code}", transient=self._ANSWERS.passes(out))
@@ -330,6 +418,14 @@ class SGEJobExecutor(LrmExecutor):
     def parse_list_output(self, out: str) -> list[str]:
         """The ids, each once; of an array that of the whole."""
         return list(dict.fromkeys(native_id for native_id, _, _ in self._rows(0, out) if "." not in native_id))
+
+
+def _first_word(path: Path) -> str:
+    """The first word of a file of the cell; empty where there is none."""
+    try:
+        return next(iter(path.read_text("utf-8", "replace").split()), "")
+    except OSError:
+        return ""
 
 
 def _runs(letters: str) -> bool:
@@ -365,14 +461,7 @@ def _checked_name(name: Directive) -> str:
     """The name, if Grid Engine can take it. Seen with 8.1.9: it may not begin with a digit."""
     value = name.value or ""
     if name.field == "executable":
-        return _fitted(re.sub(r"[^A-Za-z0-9_.+=-]", "_", value))
-    unfit = _NAME_UNFIT.search(value)
-    if not value or unfit or value[0].isdigit():
-        what = f"contains {unfit[0]!r}" if unfit else "is empty or begins with a digit"
-        raise InvalidJobException(f"name {value!r} {what}, which Grid Engine does not take as the name of a job")
+        return JOB_NAMES["sge"].fitted(re.sub(r"[^A-Za-z0-9_.+=-]", "_", value))
+    if fault := JOB_NAMES["sge"].fault(value):
+        raise InvalidJobException(f"name {value!r} {fault}, which Grid Engine does not take as the name of a job")
     return value
-
-
-def _fitted(name: str) -> str:
-    name = _NAME_UNFIT.sub("_", name)
-    return f"_{name}" if not name or name[0].isdigit() else name

@@ -10,26 +10,31 @@ from __future__ import annotations
 import math
 import os
 import re
-import subprocess
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
 from psij.exceptions import InvalidJobException, SubmitException
+from psij.executors.batch._array_jobs import ArrayLimits, numbers_text
+from psij.executors.batch._cluster import Cluster, first
 from psij.executors.batch._files import exit_file
+from psij.executors.batch._identity import Claim, Whose, tags_in
 from psij.executors.batch._slurm_json import command as sacct_json
 from psij.executors.batch._slurm_json import parse_codes
 from psij.executors.batch._slurm_records import (
     ACCOUNTING,
     WORDS,
+    is_off,
     is_unsure,
     native_state,
     parse_sacct,
     parse_scontrol,
     status_in,
 )
+from psij.executors.batch._words import exported, program_words, shell_only
 from psij.executors.batch.batch_scheduler_executor import (
     BatchSchedulerExecutorConfig,
     InvalidJobStateError,
@@ -40,13 +45,12 @@ from psij.executors.batch.lrm import (
     LrmExecutor,
     Row,
     appended,
+    array_id,
+    by_tag,
     custom_directives,
     directory,
     job_name,
     limit_text,
-    needs_env,
-    program,
-    requested,
     resolved,
     share,
     time_limit,
@@ -54,6 +58,7 @@ from psij.executors.batch.lrm import (
 )
 from psij.job import Job
 from psij.job_attributes import JobAttributes
+from psij.job_executor_config import JobExecutorConfig
 from psij.job_spec import JobSpec
 from psij.job_state import JobState
 from psij.job_status import JobStatus
@@ -90,7 +95,10 @@ done
 wait"""
 
 
-_QUEUE = "%i|%T|%r|%V|%S|%e|%C|%D|%N|%P|%q"
+_COMMENT, _SCRIPT = re.compile(r"sssjob:([\w-]+)"), re.compile(r"([\w-]+)\.job\b")    # where the tag is
+# The comment and the command, which say whose a job is, can hold the separator: they are last.
+_QUEUE = "%i|%T|%r|%V|%S|%e|%C|%D|%N|%P|%q|%k|%o"
+_COLUMNS = 9    # of a row between the state and the comment
 _EPOCH = ["env", "SLURM_TIME_FORMAT=%s"]     # times in seconds since the epoch
 
 _CODES = ("sacct-json", "scontrol")          # sources of exit codes that the text of sacct does not have
@@ -101,8 +109,10 @@ _LONGEST_NAME = 1024     # bytes; seen with 22.05.8
 _NAMED = (("partition", "queue_name"), ("account", "account"), ("reservation", "reservation_id"))
 
 # Variables of sbatch that would win over a directive, where the name does not follow from the option's.
-_VARIABLES = {"time": "SBATCH_TIMELIMIT", "mem": "SBATCH_MEM_PER_NODE", "chdir": "SBATCH_WORKDIR"}
+_VARIABLES = {"array": "SBATCH_ARRAY_INX", "time": "SBATCH_TIMELIMIT", "mem": "SBATCH_MEM_PER_NODE",
+              "chdir": "SBATCH_WORKDIR"}
 
+_ARRAY_SIZE = 1001      # MaxArraySize by default (slurm.conf(5))
 _REFUSED = {
     **dict.fromkeys(("array", "a"), "a PSI/J job is one job"),
     **dict.fromkeys(("output", "o"), "use stdout_path"), **dict.fromkeys(("error", "e"), "use stderr_path"),
@@ -112,8 +122,6 @@ _REFUSED = {
     "wrap": "there is a script already", "test-only": "no job would be made", "export": "use environment",
     "parsable": "it is used already", "get-user-env": "use environment", "quiet": "it hides the job id",
     "help": "no job would be made", "usage": "no job would be made", "version": "no job would be made"}
-
-# What sbatch says, on standard error. LATER: refused for now. UNKNOWN: the request may have arrived.
 
 
 class SlurmExecutorConfig(BatchSchedulerExecutorConfig):
@@ -126,6 +134,10 @@ class SlurmJobExecutor(LrmExecutor):
     _ANSWERS = ANSWERS
     _TEMPLATE = "slurm.sh.j2"
     _PREFIX = "slurm"
+    _CHOOSING = ("SLURM_CONF", "SLURM_CLUSTERS")
+    _NEEDS_NODES = True
+    _SIZES = frozenset(("N", "n", "nodes", "ntasks", "ntasks-per-core", "ntasks-per-gpu", "ntasks-per-node",
+                        "ntasks-per-socket"))
     _WRITTEN = staticmethod(sbatch)
     SCRIPT_FORMAT = "slurm"
     _TOLD = Told(_TOLD_LINES, {
@@ -136,9 +148,15 @@ class SlurmJobExecutor(LrmExecutor):
                             "sed -n 's/.* CPUTot=\\([0-9]*\\).*/\\1/p')", 1)},
         _EACH_NODE)
     _SEPARATOR = "|"
+    _ELEMENT = "SLURM_ARRAY_TASK_ID"
     TOGETHER = True
     _REMEMBERS = True       # the controller for MinJobAge, and sacct
     _SHOWN_CODES = MappingProxyType({code: code - 128 for code in range(128, 256)})     # by sacct; seen with 22.05.8
+
+    def __init__(self, url: str | None = None, config: JobExecutorConfig | None = None) -> None:
+        super().__init__(url, config)
+        self._columns: tuple[str, ...] = ACCOUNTING
+        self._array_size: int | None = None     # MaxArraySize, once the controller was asked for it
 
     # --- submitting ------------------------------------------------------------------------------------------------
 
@@ -156,18 +174,38 @@ class SlurmJobExecutor(LrmExecutor):
         named = [match[2] for match in lines if match is not None and match[2]]
         return {"machine": named[0]} if named else {}
 
-    def _lookup_commands(self, job: Job) -> list[list[str]]:
+    def _lookup_commands(self, tags: Sequence[str]) -> list[list[str]]:
         """The tag is in the name of the script, which squeue and sacct show, and in the comment."""
         return [["squeue", "-u", str(os.geteuid()), "-t", "all", "-h", "-o", "%i|%k|%o"],
                 ["sacct", "-X", "-n", "-P", "-S", "now-1hours", "-u", str(os.geteuid()), "-o",
                  "JobID,Comment,SubmitLine"]]
 
-    def _parse_lookup(self, job: Job, out: str) -> list[str]:
-        """The comment counts first: all parts of a job have one script."""
+    def _parse_lookup(self, out: str) -> dict[str, list[str]]:
+        """The comment counts first: all parts of a job have one script. The elements of an array have one of their
+        own, and those that wait one row, which is that of the array."""
         rows = [[*line.split("|", 2), "", ""][:3] for line in whole_lines(out)]
-        found = [[native_id for native_id, *said in rows if job.id in said[place] and ANSWERS.is_id(native_id)]
-                 for place in (0, 1)]
-        return sorted(set(found[0] or found[1]), key=lambda one: [int(part) for part in re.split(r"\D", one)])
+        by_comment, by_script = (by_tag(((match[1], native_id) for one, *said in rows
+                                         if ANSWERS.is_id(native_id := array_id(one)) and (
+                                             match := form.search(said[place]))),
+                                        lambda one: [int(part) for part in re.split(r"\D", one)])
+                                 for place, form in enumerate((_COMMENT, _SCRIPT)))
+        return by_script | by_comment
+
+    def _says_none(self, out: str) -> bool:
+        """Without accounting the queue says it alone, beside the records that jobs write."""
+        return is_off(out)
+
+    def array_limits(self) -> ArrayLimits | None:
+        """Any numbers below MaxArraySize, which scontrol tells; where it is silent, the default is taken for it."""
+        if self._array_size is None:
+            with suppress(SubmitException):
+                self.cluster()
+        size = self._array_size = self._array_size or _ARRAY_SIZE
+        return ArrayLimits(0, size - 1, size, lists=True) if size > 1 else None
+
+    def element_id(self, native_id: str, number: int) -> str:
+        """``12_3``."""
+        return f"{native_id}_{number}"
 
     def part_id(self, native_id: str, number: int) -> str:
         """``12+1``, the second component of the heterogeneous job 12."""
@@ -192,11 +230,11 @@ class SlurmJobExecutor(LrmExecutor):
         """A part with absolute paths, and what its program's template may use."""
         assert job.spec is not None
         spec = job.spec
-        environment = [item for item in (spec.environment or {}).items() if not needs_env(item[0])]
         around = self._around(job, spec)
         return Job(resolved(spec)), {"directory": directory(spec), "inherit_environment": spec.inherit_environment,
-                                     "environment": environment, "variables": around.variables,
-                                     "program": [*around.guard, *program(spec)]}
+                                     "environment": exported(spec), "shell_only": shell_only(spec),
+                                     "variables": around.variables, "guard": around.guard,
+                                     "program": program_words(spec)}
 
     def _several(self, job: Job) -> bool:
         return len(self._parts.get(job.id, ())) > 1
@@ -209,11 +247,21 @@ class SlurmJobExecutor(LrmExecutor):
     def machine(self) -> str | None:
         """The name of the cluster, as sacct has it under Cluster; None where the controller does not say."""
         try:
-            _, out = self._ask(["scontrol", "show", "config"])
-        except (subprocess.SubprocessError, OSError):
+            cluster = self.cluster()
+        except SubmitException:
             return None
-        found = re.search(r"^ClusterName\s*=\s*(\S+)", out, re.MULTILINE)
-        return None if found is None else found[1]
+        return None if cluster is None else cluster.name
+
+    def _cluster_command(self) -> list[str]:
+        return ["scontrol", "show", "config"]
+
+    def _cluster(self, out: str) -> Cluster | None:
+        """ClusterName, with the controllers and their port: nothing makes names of clusters unique."""
+        name = first(r"^ClusterName\s*=\s*(\S+)", out)
+        hosts_ = re.findall(r"^(?:SlurmctldHost\[\d+\]|ControlMachine|BackupController)\s*=\s*(\S+)", out, re.MULTILINE)
+        port = first(r"^SlurmctldPort\s*=\s*(\S+)", out)
+        self._array_size = int(first(r"^MaxArraySize\s*=\s*(\d{1,9})$", out) or _ARRAY_SIZE)
+        return Cluster(name, f"{','.join(hosts_)}:{port}") if name and hosts_ and port else None
 
     def begin_attributes(self, at: float) -> dict[str, object]:
         """``--begin``, in seconds since the epoch, which no change of local time makes earlier. Seen with 22.05.8."""
@@ -223,14 +271,25 @@ class SlurmJobExecutor(LrmExecutor):
         """``--hold``."""
         return {"slurm.hold": True}
 
+    def get_hold_command(self, native_id: str) -> list[str]:
+        """scontrol uhold: a hold of the user's, also where an operator gives it, so that the user can end it."""
+        return ["scontrol", "uhold", _whole(native_id)]
+
     def get_release_command(self, native_id: str) -> list[str]:
         """scontrol release."""
-        return ["scontrol", "release", native_id]
+        return ["scontrol", "release", _whole(native_id)]
+
+    def get_rerun_command(self, native_id: str) -> list[str]:
+        """scontrol requeue, which Slurm refuses for jobs that were submitted with ``--no-requeue``."""
+        return ["scontrol", "requeue", _whole(native_id)]
 
     def _directives(self, job: Job, spec: JobSpec) -> list[Directive]:
+        array = self._arrays.get(job.id)
+        output = f"%j{'+0' * (job.id in self._parts)}.{job.id}.out"
+        if array is not None:       # %8a: the number, filled up with zeros as in the tag of the element
+            output = f"%A_%a.{array.common}%8a.out"
         found = [Directive("job-name", (name := job_name(spec, _LONGEST_NAME)).value, name.field),
-                 Directive("output", f"{slurm_path(self.work_directory)}/%j{'+0' * (job.id in self._parts)}.out",
-                           "work_directory")]
+                 Directive("output", f"{slurm_path(self.work_directory)}/{output}", "work_directory")]
         attributes = spec.attributes
         if attributes is not None:
             for option, field in _NAMED:
@@ -238,12 +297,15 @@ class SlurmJobExecutor(LrmExecutor):
                     found.append(Directive(option, getattr(attributes, field), f"attributes.{field}"))
         if (limit := time_limit(spec)) is not None:
             found.append(Directive("time", limit_text(limit), "attributes.duration"))
-        asked = requested(spec)
+        asked = self._requested(spec)
         if asked is not None:
             found += _resource_directives(asked)
         custom = custom_directives(spec, self._PREFIX, _REFUSED)
         if not any(one.option == "comment" for one in custom):
             found.append(Directive("comment", f"sssjob:{job.id}"))
+        if array is not None:
+            limit_ = "" if array.most is None else f"%{array.most}"
+            found.append(Directive("array", numbers_text(list(array.indices)) + limit_))
         return found + custom
 
     # --- states ----------------------------------------------------------------------------------------------------
@@ -266,13 +328,27 @@ class SlurmJobExecutor(LrmExecutor):
             if len(parts) == 3:
                 yield parts[0], parts[1], parts[2]
 
+    def _array_of(self, native_id: str) -> str:
+        """squeue lists elements only: ``12_3``, or ``12_[4-9]`` for those that wait."""
+        array, element, _ = native_id.partition("_")
+        return array if element else ""
+
+    def _stands(self, state: str, row: Any) -> str:
+        return f"{state} {row.partition('|')[0]}" if isinstance(row, str) else state
+
+    def _claim(self, row: Any) -> Claim:
+        """By comment and command; squeue is asked for jobs of the user only."""
+        values = row.split("|", _COLUMNS)
+        submitted = quantity(values[1]) if len(values) > 1 else None
+        return Claim(tags_in(values[-1]) if len(values) > _COLUMNS else None, submit_time=submitted)
+
     def _status(self, state: str, row: Any) -> JobStatus | None:
         known = native_state(state)
-        values = row.split("|") if isinstance(row, str) else []
-        if known is None or len(values) != 9:
+        values = row.split("|", _COLUMNS) if isinstance(row, str) else []
+        if known is None or len(values) < _COLUMNS:
             return None
         native, job_state = known
-        reason, submit, start, end, cpus, nodes, names, queue, qos = values
+        reason, submit, start, end, cpus, nodes, names, queue, qos = values[:_COLUMNS]
         # sacct calls the QOS of a short job Unknown for up to five seconds after its end
         job = Usage(native_state=state, submit_time=quantity(submit), queue=queue or None, qos=stated(qos),
                     ran=bool(names), start_time=quantity(start), end_time=quantity(end))
@@ -281,37 +357,48 @@ class SlurmJobExecutor(LrmExecutor):
         metadata = job.facts(began=job_state is not JobState.QUEUED, over=job_state.final)
         return status_in(native, job_state, metadata, reason)
 
+    _ACCOUNTED_AT_ONCE = 1000
+    _LIVE_SOURCES = frozenset(("scontrol",))
+
     def _sources(self, native_ids: list[str]) -> list[Source]:
-        return [Source("sacct", [[*_EPOCH, "sacct", "-D", "-P", "-o", ",".join(ACCOUNTING), "-j", ",".join(ids)]
-                                 for ids in _chunks(native_ids, 1000)], parse_sacct),
+        return [Source("sacct", [[*_EPOCH, "sacct", "-D", "-P", "-o", ",".join(self._columns), "-j", ",".join(ids)]
+                                 for ids in _chunks(native_ids, 1000)], self._parse_sacct),
                 Source("scontrol", [[*_EPOCH, "scontrol", "-o", "show", "job", one] for one in native_ids[:50]],
                        parse_scontrol, late=True)]
 
-    def _ask_sources(self, native_ids: list[str], late: set[str]) -> tuple[dict[str, dict[str, JobStatus]], bool]:
+    def _parse_sacct(self, exit_code: int, out: str, whose: Whose) -> dict[str, JobStatus]:
+        """As parse_sacct. A release before 20.11 knows no SubmitLine, and is not asked for it again."""
+        if exit_code != 0 and re.search(r"invalid field.*SubmitLine", out, re.IGNORECASE):
+            self._columns = ACCOUNTING[:-1]
+        return parse_sacct(exit_code, out, whose)
+
+    def _ask_sources(self, native_ids: list[str], late: set[str],
+                     whose: Whose) -> tuple[dict[str, dict[str, JobStatus]], bool]:
         """As the base, and for exit codes that the text of sacct gives wrong its JSON where that is right, or scontrol.
         """
-        records, silent = super()._ask_sources(native_ids, late)
+        records, silent = super()._ask_sources(native_ids, late, whose)
         unsure = [native_id for native_id, known in records.items() if "scontrol" not in known and is_unsure(
-            known.get("sacct")) and exit_file(self._aux_path(native_id, ".ec"), None) is None]
-        self._ask_codes(unsure, records)
+            known.get("sacct")) and exit_file(self._aux_path(native_id, ".ec", whose.tag(native_id)), None) is None]
+        self._ask_codes(unsure, records, whose)
         for native_id, known in ((native_id, records[native_id]) for native_id in unsure):
             if any(known[name].exit_code is not None for name in _CODES if name in known):
                 known["sacct"].exit_code = None
-            elif native_id not in late and self._aux_path(native_id, ".start").exists():
+            elif native_id not in late and self._aux_path(native_id, ".start", whose.tag(native_id)).exists():
                 del known["sacct"]          # the script ran here, and its exit file may come yet
             else:
                 code = known["sacct"].exit_code or 0
                 known["sacct"].message = f"exit code {code}, or {code + 128}: sacct does not tell them apart"
         return records, silent
 
-    def _ask_codes(self, native_ids: list[str], records: dict[str, dict[str, JobStatus]]) -> None:
+    def _ask_codes(self, native_ids: list[str], records: dict[str, dict[str, JobStatus]], whose: Whose) -> None:
         """Ask sacct --json, then the controller, for the exit codes of jobs that no earlier source had, and add them to
         the records."""
         for name in _CODES:
             unknown = [one for one in native_ids if not any(known in records[one] for known in _CODES)]
             if unknown and name not in self._off:
                 json_of_sacct = Source(name, [sacct_json(ids) for ids in _chunks(unknown, 100)], parse_codes)
-                self._ask_source(json_of_sacct if name == "sacct-json" else self._sources(unknown)[1], records)
+                source = json_of_sacct if name == "sacct-json" else self._sources(unknown)[1]
+                self._ask_source(source, records, whose)
 
     def _explain(self, status: JobStatus, said: str) -> None:
         """A step that was killed for its memory says so in the script's output; its state is that of any kill."""
@@ -324,7 +411,7 @@ class SlurmJobExecutor(LrmExecutor):
 
     def get_cancel_command(self, native_id: str) -> list[str]:
         """scancel, which is content when the job has ended."""
-        return ["scancel", native_id.partition("+")[0]]     # no component ends alone
+        return ["scancel", _whole(native_id)]
 
     def process_cancel_command_output(self, exit_code: int, out: str) -> None:
         """Every failure is one, but that of a job that is not there any more."""
@@ -408,3 +495,8 @@ def _component(number: int, job: Job, context: dict[str, Any]) -> Iterator[str]:
     yield f"--output={'/dev/null' if spec.stdout_path is None else slurm_path(spec.stdout_path)}"
     yield f"--error={'/dev/null' if spec.stderr_path is None else slurm_path(spec.stderr_path)}"
     yield from ("/bin/bash", "-c", render(_PART, context))
+
+
+def _whole(native_id: str) -> str:
+    """The id of a heterogeneous job, of which no component ends, is held or runs again alone; else the id itself."""
+    return native_id.partition("+")[0]

@@ -72,15 +72,15 @@ def read_id(text: str) -> int:
 def _read(text: str) -> int | None:
     if _DEC.fullmatch(text):
         return int(text)
-    if found := _HEX.fullmatch(text):
-        return int(found[1], 16)
-    if found := _F58.fullmatch(text):
+    if digits := _HEX.fullmatch(text):
+        return int(digits[1], 16)
+    if digits := _F58.fullmatch(text):
         number = 0
-        for digit in found[1]:
+        for digit in digits[1]:
             number = number * 58 + _VALUES[digit]
         return number
-    if found := _DOTS.fullmatch(text):
-        return int(found[1].replace(".", ""), 16)
+    if digits := _DOTS.fullmatch(text):
+        return int(digits[1].replace(".", ""), 16)
     return _read_words(text) if _WORDS.fullmatch(text) else None
 
 

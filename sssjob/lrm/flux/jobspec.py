@@ -150,8 +150,8 @@ def read_layout(value: object) -> Layout:
             raise JobspecError("resources is no single node or slot")
         vertex = _object(vertices[0], "resource")
         if vertex.get("type") == "slot":
-            found = _inside(vertex.get("with"))
-            return Layout(_count(vertex.get("count"), "count"), found.get("core", 0), found.get("gpu", 0), nodes,
+            held = _inside(vertex.get("with"))
+            return Layout(_count(vertex.get("count"), "count"), held.get("core", 0), held.get("gpu", 0), nodes,
                           exclusive, _text(vertex.get("label", "task"), "label"))
         if vertex.get("type") != "node" or nodes is not None:
             break
@@ -162,14 +162,14 @@ def read_layout(value: object) -> Layout:
 
 def _inside(value: object) -> dict[str, int]:
     """What a slot has, by type."""
-    found: dict[str, int] = {}
+    counts: dict[str, int] = {}
     for item in _list(value, "with"):
         vertex = _object(item, "resource")
         kind, count = vertex.get("type"), vertex.get("count")
         if kind == "gpu" and count == 0:
             continue
-        found[_text(kind, "type")] = _count(count, "count")
-    return found
+        counts[_text(kind, "type")] = _count(count, "count")
+    return counts
 
 
 def _environment(value: object) -> dict[str, str]:
@@ -192,14 +192,14 @@ def _features(value: object) -> dict[str, str | int | float]:
 
 def _streams(options: dict[str, Any]) -> dict[str, str]:
     """stdin, stdout and stderr that go from or to files."""
-    found: dict[str, str] = {}
+    paths: dict[str, str] = {}
     if not ("input" in options or "output" in options):
-        return found
+        return paths
     for side, name in (("input", "stdin"), ("output", "stdout"), ("output", "stderr")):
         stream = _object(_object(options.get(side) or {}, side).get(name) or {}, name)
         if stream.get("type") == "file":
-            found[name] = _text(stream.get("path"), f"{name} path")
-    return found
+            paths[name] = _text(stream.get("path"), f"{name} path")
+    return paths
 
 
 def shares(tasks: int, ranks: Idset) -> list[tuple[Idset, int]]:

@@ -132,10 +132,10 @@ def _lite(value: object, limits: ExecLimits) -> Iterator[str | Idset]:
         if other[0] <= one[1]:
             yield f"rank {other[0]} stands twice in R_lite"
             break
-    found = Idset(tuple(seen))
-    if found.count > limits.ranks:
-        raise ExecLimitError(f"R has {found.count} ranks", "ranks")
-    yield found
+    listed = Idset(tuple(seen))
+    if listed.count > limits.ranks:
+        raise ExecLimitError(f"R has {listed.count} ranks", "ranks")
+    yield listed
 
 
 def _ids(value: object) -> Idset | None:
@@ -184,10 +184,10 @@ def _properties(value: object, ranks: Idset) -> Iterator[str]:
         yield "properties is no object"
         return
     for name, text in value.items():
-        found = _ids(text)
+        holders = _ids(text)
         if not name or _CHARACTERS.intersection(name):
             yield f"property {name!a:.60} is no name"
-        if found is None:
+        if holders is None:
             yield f"property {name!a:.60}: {text!a:.60} is no idset with ids in it"
-        elif ranks and found - ranks:
-            yield f"property {name!a:.60} is on ranks {found - ranks}, which are not in R_lite"
+        elif ranks and holders - ranks:
+            yield f"property {name!a:.60} is on ranks {holders - ranks}, which are not in R_lite"

@@ -1,0 +1,208 @@
+"""Native arrays of our own: many jobs that differ by an index only, which one submit command hands over.
+
+The array has a tag, by which it is found; each element has one of its own that follows from it and from the number of
+the element, so that one script names the files of all. That script computes the index from the number; wherever the
+elements differ, the specification that it is made of has a mark (``sssjob.templates.quoting``). No process or file in
+here.
+"""
+
+from __future__ import annotations
+
+import copy
+import re
+import uuid
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from psij.executors.batch._identity import COMMON, whole_tag
+from psij.job_spec import JobSpec
+from sssjob.templates.quoting import ELEMENT_MARKS, WIDEST_INDEX, Quoted, index_mark, word
+
+__all__ = ["ArrayLimits", "JobArray", "arrays_of", "numbers_text", "pattern_of"]
+
+_GREATEST: Final = 99_999_999       # number of an element that fits into a tag
+_PATHS: Final = ("directory", "stdin_path", "stdout_path", "stderr_path", "pre_launch", "post_launch")
+_WIDTH: Final = re.compile("|".join(ELEMENT_MARKS))
+
+
+@dataclass(frozen=True, slots=True)
+class ArrayLimits:
+    """What a resource manager takes as one array.
+
+    first, last: the least and the greatest number of an element. most: elements of one array. lists: the numbers may be
+    any; else they have to be a single range.
+    """
+
+    first: int
+    last: int
+    most: int
+    lists: bool
+
+
+@dataclass(frozen=True, slots=True)
+class JobArray:
+    """An array to be submitted. tag: by which it is found. indices: of its elements, by their numbers in the resource
+    manager, which ascend. most: how many elements may run at a time, None for any number. spec: of all elements."""
+
+    tag: str
+    indices: Mapping[int, int]
+    most: int | None
+    spec: JobSpec
+
+    def element_tag(self, number: int) -> str:
+        """The tag of an element."""
+        return f"{self.common}{number:08d}"
+
+    @property
+    def common(self) -> str:
+        """What the tags of all elements begin with."""
+        return self.tag[:COMMON]
+
+    def lines(self, variable: str) -> Quoted:
+        """Lines of bash that set what marks stand for. variable: in which an element finds its number."""
+        made = [f"_psij_number=${variable}", *self._index(),
+                f"printf -v _psij_tag '%s%08d' {word(self.common)} \"$_psij_number\""]
+        texts = " ".join(_texts(self.spec))
+        made += [f"printf -v _psij_index_{width} '%0{width}d' \"$_psij_index\""
+                 for width in range(1, WIDEST_INDEX + 1) if index_mark(width) in texts]
+        return Quoted("\n".join(made))
+
+    def _index(self) -> Iterator[str]:
+        """Lines that set the index of an element: its number, a sum, or what a table has at that place."""
+        pairs = list(self.indices.items())
+        (number, index), *rest = pairs
+        step, fits = (divmod(rest[-1][1] - index, rest[-1][0] - number) if rest else (1, 0))
+        if not fits and all(one == index + step * (n - number) for n, one in rest):
+            base = index - step * number
+            same = (base, step) == (0, 1)
+            yield "_psij_index=" + ("$_psij_number" if same else f"$(({base} + {step} * _psij_number))")
+            return
+        yield f"_psij_indices=({' '.join(f'[{n}]={one}' for n, one in pairs)})"
+        yield "_psij_index=${_psij_indices[_psij_number]}"
+
+
+def arrays_of(limits: ArrayLimits, specs: Sequence[JobSpec], indices: Sequence[int],
+              most: int | None) -> list[JobArray]:
+    """The arrays as which jobs can be submitted, in their order: one, or several where there are too many for that.
+
+    Empty where they are to be submitted one by one: they differ by more than their indices, which ascend, or no more
+    than ``most`` of several arrays may run at a time.
+    """
+    spec = pattern_of(specs, indices) if len(specs) > 1 else None
+    if spec is None:
+        return []
+    fits = (limits.first <= indices[0] and indices[-1] <= min(limits.last, _GREATEST) and len(indices) <= limits.most
+            and (limits.lists or len(_ranges(indices)) == 1))
+    size = len(indices) if fits else min(limits.most, limits.last - limits.first + 1)
+    chunks = [indices[start:start + size] for start in range(0, len(indices), size)]
+    if most is not None and len(chunks) > 1:
+        return []
+    return [JobArray(whole_tag(str(uuid.uuid4())),
+                     dict(zip(chunk if fits else range(limits.first, limits.first + len(chunk)), chunk, strict=True)),
+                     most, spec) for chunk in chunks]
+
+
+def numbers_text(numbers: Sequence[int]) -> str:
+    """Numbers that ascend as ``1-9:2,12``."""
+    return ",".join(f"{one[0]}" if len(one) == 1 else f"{one[0]}-{one[-1]}" + (f":{one.step}" if one.step > 1 else "")
+                    for one in _ranges(numbers))
+
+
+def _ranges(numbers: Sequence[int]) -> list[range]:
+    """Numbers that ascend, as ranges. Two numbers that are no neighbours begin a range where a third one follows at the
+    same distance, or where there are no others."""
+    found: list[range] = []
+    known = set(numbers)
+    for number in numbers:
+        last = found[-1] if found else range(0)
+        if len(last) == 1 and (number == last[0] + 1 or len(known) == 2 or 2 * number - last[0] in known):
+            found[-1] = range(last[0], number + 1, number - last[0])
+        elif len(last) > 1 and number == last[-1] + last.step:
+            found[-1] = range(last[0], number + 1, last.step)
+        else:
+            found.append(range(number, number + 1))
+    return found
+
+
+# --- one specification for all -----------------------------------------------------------------------------------
+
+def pattern_of(specs: Sequence[JobSpec], indices: Sequence[int]) -> JobSpec | None:
+    """The specification of all elements, with a mark wherever the index stands; None where they differ by more."""
+    columns = list(zip(*(tuple(_texts(spec)) for spec in specs), strict=False))
+    counts = {sum(1 for _ in _texts(spec)) for spec in specs}
+    if len(counts) != 1:
+        return None
+    texts = []
+    for column in columns:
+        text = _template(column, indices)
+        if text is None:
+            return None
+        texts.append(text)
+    made = _with_texts(specs[0], texts)
+    return made if all(_with_texts(spec, texts) == made for spec in specs[1:]) else None
+
+
+def _texts(spec: JobSpec) -> Iterator[str]:
+    """The texts in which the index may stand."""
+    yield spec.executable or ""
+    yield from (str(getattr(spec, name) or "") for name in _PATHS)
+    yield from spec._argument_texts() or ()
+    yield from (str(value) for _, value in sorted((spec.environment or {}).items()))
+
+
+def _with_texts(spec: JobSpec, texts: Sequence[str]) -> JobSpec:
+    """A copy with other texts in these places."""
+    made, left = copy.copy(spec), iter(texts)
+    made.executable = next(left) or None
+    for name in _PATHS:
+        text = next(left)
+        setattr(made, name, text if getattr(spec, name) is not None else None)
+    if spec.arguments is not None:
+        made.arguments = [next(left) for _ in spec.arguments]
+    if spec.environment is not None:
+        order, values = list(spec.environment), {name: next(left) for name in sorted(spec.environment)}
+        made.environment = {name: values[name] for name in order}
+    return made
+
+
+def _template(texts: Sequence[str], indices: Sequence[int]) -> str | None:
+    """The text of which all of these are made by their indices, with marks; None where there is none."""
+    if all(text == texts[0] for text in texts):
+        return None if _WIDTH.search(texts[0]) else texts[0]
+    if any(_WIDTH.search(text) for text in texts):
+        return None
+    for eager in (True, False):
+        made = _joined(texts[0], texts[-1], str(indices[0]), str(indices[-1]), eager)
+        if made is not None and all(_filled(made, n) == text for n, text in zip(indices, texts, strict=True)):
+            return made
+    return None
+
+
+def _joined(low: str, high: str, one: str, other: str, eager: bool) -> str | None:
+    """A text with marks that gives ``low`` for the index one, and ``high`` for the other. eager: a mark is set wherever
+    one can stand; else only where the texts differ."""
+    made, at, to = "", 0, 0
+    while at < len(low) or to < len(high):
+        same = low[at:at + 1] == high[to:to + 1] != ""
+        mark = _mark(low[at:], high[to:], one, other) if eager or not same else None
+        if mark is not None:
+            width = ELEMENT_MARKS.index(mark)
+            made, at, to = made + mark, at + max(width, len(one)), to + max(width, len(other))
+        elif same:
+            made, at, to = made + low[at], at + 1, to + 1
+        else:
+            return None
+    return made
+
+
+def _mark(low: str, high: str, one: str, other: str) -> str | None:
+    """The mark with which both texts can begin."""
+    zeros = re.match(f"0+{one}", low)
+    widths = [*([len(zeros[0])] if zeros is not None else []), 0]
+    return next((index_mark(width) for width in widths if width <= WIDEST_INDEX
+                 and low.startswith(one.rjust(width, "0")) and high.startswith(other.rjust(width, "0"))), None)
+
+
+def _filled(text: str, index: int) -> str:
+    return _WIDTH.sub(lambda hit: str(index).rjust(ELEMENT_MARKS.index(hit[0]), "0"), text)

@@ -1,0 +1,116 @@
+"""The end of many jobs: as many native ids in one command as that takes, and what its answer says of each.
+
+A command that fails says which jobs had ended already; the others are named to it once more, and one by one where it
+fails again. To repeat what was done already does no harm: a cancel of a job that is being cancelled changes nothing.
+"""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, Final
+
+from psij.exceptions import SubmitException
+from psij.executors.batch._asking import reason
+from psij.executors.batch._terms import InvalidJobStateError
+from psij.executors.batch._watch import watcher_of
+from psij.job import Job
+
+if TYPE_CHECKING:
+    from psij.executors.batch.batch_scheduler_executor import BatchSchedulerExecutor
+
+__all__ = ["cancel_natively"]
+
+_AT_ONCE: Final = 100           # native ids in one command
+#: What became of a native id: accepted (True), it had ended (False), or why it could not be cancelled.
+_Answers = dict[str, "bool | SubmitException"]
+
+
+def cancel_natively(executor: BatchSchedulerExecutor, jobs: Sequence[Job]) -> dict[Job, SubmitException]:
+    """Ask for the end of jobs that have native ids. Gives those that could not be cancelled, with the reasons."""
+    failed: dict[Job, SubmitException] = {}
+    for start in range(0, len(jobs), _AT_ONCE):
+        failed |= _cancel(executor, jobs[start:start + _AT_ONCE])
+    return failed
+
+
+def _cancel(executor: BatchSchedulerExecutor, jobs: Sequence[Job]) -> dict[Job, SubmitException]:
+    watcher = watcher_of(executor)
+    with ExitStack() as stack:
+        if watcher is not None:
+            for job in jobs:
+                stack.enter_context(watcher.canceling(job))
+        ours, failed = executor._to_cancel(jobs)
+        answers = _tell(executor, list(dict.fromkeys(str(job.native_id) for job in ours)))
+        for job in ours:
+            answer = answers[str(job.native_id)]
+            if isinstance(answer, SubmitException):
+                failed[job] = answer
+            elif watcher is not None:
+                (watcher.canceled if answer else watcher.hurry)(job)
+    return failed
+
+
+def _tell(executor: BatchSchedulerExecutor, native_ids: list[str]) -> _Answers:
+    """Give the commands; what became of each id. A job that a second command does not know any more is one that the
+    first has ended."""
+    answers: _Answers = {}
+    left, asked = native_ids, False
+    for again in (False, True):
+        command = executor._cancel_command(left) if len(left) > 1 else None
+        if command is None:
+            break
+        said = _answer(executor, command, left)
+        answers |= {one: answer or again for one, answer in said.items()}
+        left, asked = [one for one in left if one not in answers], True
+    for one in left:
+        try:
+            answers[one] = executor._tell_cancel(one) or asked
+        except SubmitException as e:
+            answers[one] = e
+    return answers
+
+
+def _answer(executor: BatchSchedulerExecutor, command: list[str], native_ids: list[str]) -> _Answers:
+    """What one command says of many ids; those of which it says nothing certain are left out."""
+    try:
+        executor._run_command(command)
+    except subprocess.CalledProcessError as e:
+        return _read(executor, e.returncode, e.output or "", native_ids)
+    except (subprocess.TimeoutExpired, OSError) as e:
+        return {one: SubmitException(f"Job {one} cannot be canceled: {reason(e)}", e, transient=True)
+                for one in native_ids}
+    return dict.fromkeys(native_ids, True)
+
+
+def _read(executor: BatchSchedulerExecutor, exit_code: int, out: str, native_ids: list[str]) -> _Answers:
+    named = _lines_by_id(out, native_ids)
+    answers: _Answers = {}
+    for one, lines in named.items():
+        try:
+            executor.process_cancel_command_output(exit_code, lines)
+            answers[one] = True
+        except InvalidJobStateError:
+            answers[one] = False
+        except SubmitException:
+            continue
+    if not named:
+        try:
+            executor.process_cancel_command_output(exit_code, out)
+        except SubmitException as e:
+            if e.transient:             # it speaks of no job: nobody was there to be asked
+                return dict.fromkeys(native_ids, e)
+        except InvalidJobStateError:
+            pass                        # of one that it does not name
+    return answers
+
+
+def _lines_by_id(out: str, native_ids: list[str]) -> Mapping[str, str]:
+    """The lines of an answer that name an id, by that id."""
+    wanted, lines_of = set(native_ids), dict[str, list[str]]()
+    for line in out.splitlines():
+        for word in set(re.findall(r"[\w.\[\]+-]*\w\]?", line)) & wanted:
+            lines_of.setdefault(word, []).append(line)
+    return {one: "\n".join(lines) for one, lines in lines_of.items()}

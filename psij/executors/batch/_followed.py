@@ -1,0 +1,88 @@
+"""A job that a watcher follows, and what the queue said last of all of them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Collection
+from typing import TYPE_CHECKING, Any
+
+from psij.executors.batch._identity import Claim, Identity
+
+if TYPE_CHECKING:
+    from psij.executors.batch.batch_scheduler_executor import BatchSchedulerExecutor
+    from psij.job import Job
+    from psij.job_status import JobStatus
+
+__all__ = ["Followed", "Known"]
+
+
+class Known(dict[str, str]):
+    """What the queue said last: native states, with what else counts, by native id.
+
+    lines: of answers that are lines, each with its id. claims: by native id, what it said of whose job it is. fresh:
+    whose claims are new since that was emptied. followed: ids of the jobs that are followed, the only ones to be read;
+    None: all. offered: what the answer that is being read says, which is known once it has been taken in. elements: of
+    that answer too, the arrays that are followed and not listed themselves, each with the claim of an element.
+    """
+
+    def __init__(self, followed: Collection[str] | None = None) -> None:
+        super().__init__()
+        self.lines: dict[str, str] = {}
+        self.claims: dict[str, Claim] = {}
+        self.fresh: set[str] = set()
+        self.followed = followed
+        self.offered: dict[str, str] = {}
+        self.elements: dict[str, Claim] = {}
+
+    def wants(self, native_id: str) -> bool:
+        """Whether a job is followed."""
+        return self.followed is None or native_id in self.followed
+
+    def forget(self, native_id: str) -> None:
+        """Have the next answer read anew for a job."""
+        self.pop(native_id, None)
+        self.claims.pop(native_id, None)
+        self.lines = {}
+
+
+class Followed:
+    """A job that is followed, and what is known of it."""
+
+    __slots__ = ("answered", "asked_s", "cancel_at", "canceling", "cancels", "claim", "directory", "ended_at",
+                 "executor", "gone", "identity", "job", "left_out", "missed", "missed_at", "native_id", "own", "queue",
+                 "quiet", "records", "reread", "silent_s", "since", "starts", "sure_until")
+
+    def __init__(self, executor: BatchSchedulerExecutor, job: Job, native_id: str, own: bool,
+                 identity: Identity | None = None) -> None:
+        self.identity = Identity() if identity is None else identity
+        self.records: tuple[str, ...] = ()      # the names under which its records are looked for
+        self.claim: Claim | None = None         # the last of the queue that was the job's
+        self.left_out: dict[str, None] = {}     # why answers about its id did not count
+        self.since = time.monotonic()
+        self.sure_until = 0.0                   # monotonic time until which its id is certainly its own
+        self.executor = executor
+        self.job = job
+        self.native_id = native_id
+        self.directory = str(executor.work_directory)   # where its records appear
+        self.own = own                          # submitted here, so that its files are ours to remove
+        self.queue: JobStatus | None = None     # what the queue said last
+        self.quiet: dict[str, Any] | None = None    # while nothing but "as before" is to be expected: its metadata
+        self.missed = 0                         # answers in a row without it
+        self.missed_at = 0.0                    # monotonic time since which there were only such answers
+        self.gone = False                       # it was not there any more when its end was asked for
+        self.ended_at: float | None = None      # monotonic time at which it first seemed to have ended
+        self.asked_s = 0.0                      # monotonic time of the last question about its end
+        self.silent_s = 0.0                     # how much of the time since then sources were silent
+        self.cancel_at: float | None = None     # monotonic time of the last cancel that was accepted
+        self.cancels = 0
+        self.canceling = 0                      # cancel commands that run now: their answer belongs to the evidence
+        self.starts = 0
+        self.reread = False                     # the answer that spoke of it before it was followed
+        self.answered = False                   # the resource manager has said that it is alive
+
+    @property
+    def tag(self) -> str | None:
+        """The id by which its files are known; None of a job that others have submitted and that bears none, as far as
+        is known."""
+        known = self.identity.tags or ()
+        return self.job.id if self.own or self.job.id in known else next(iter(known), None)

@@ -1,0 +1,94 @@
+"""What is new in an answer of the queue: statuses as they stand, and with what an answer or a record adds to them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from psij.job import Job
+from psij.job_state import JobState
+from psij.job_status import JobStatus
+
+__all__ = ["add_nodes", "add_starts", "amend", "is_behind", "kept"]
+
+_LASTING = ("submit_time", "start_time", "nodes", "node_count", "processors", "queue", "starts")
+_BETWEEN = ("PRERUN", "CONFIGURING", "STARTING")      # phases of a job that waits while its script may run already
+_BEHIND_S = 60.0        # no resource manager's list is further behind what its jobs have recorded
+_LATER_S = 2.0          # two starts that are further apart than this are two
+
+
+def amend(job: Job, before: JobStatus, status: JobStatus, last: JobStatus | None, now: float) -> None:
+    """Put what the queue says into a status that stays for PSI/J. last: what the queue said before, None for nothing.
+
+    The first word of the queue is told as news, because what has been known so far may be an old record of a start.
+    """
+    known, metadata = before.metadata or {}, status.metadata or {}
+    changed = {key: value for key, value in known.items() if key not in ("phase", "sources", "waits")} | metadata
+    message = status.message
+    if before.state is not JobState.QUEUED and status.state is JobState.QUEUED:
+        if known.get("requeued") or _is_put_back(before, status, last, now):
+            changed["requeued"] = True
+        else:                   # the list is behind: the job runs
+            changed, message = {key: changed[key] for key in changed if key not in ("phase", "waits")}, before.message
+    elif status.state is not JobState.QUEUED and "requeued" in known:
+        changed["requeued"] = False
+    if last is None or _standing(changed) != _standing(known) or _started_later(known, changed):
+        job._renew(JobStatus(before.state, before.time, message, before.exit_code, changed))
+    else:
+        before.metadata, before.message = changed, message
+
+
+def _standing(metadata: dict[str, Any]) -> tuple[Any, ...]:
+    """What of a status is news when it changes."""
+    return metadata.get("phase"), bool(metadata.get("requeued")), metadata.get("waits")
+
+
+def _is_put_back(before: JobStatus, status: JobStatus, last: JobStatus | None, now: float) -> bool:
+    """Whether a job that had begun waits again: by the list that showed it running, by its own word or time, or because
+    no list is so far behind the record of the start."""
+    metadata, began = status.metadata or {}, (before.metadata or {}).get("start_time")
+    if metadata.get("phase") in _BETWEEN:
+        return False
+    if (last is not None and last.state is JobState.ACTIVE) or metadata.get("requeued") or began is None:
+        return True
+    submitted = metadata.get("submit_time")
+    return now - began > _BEHIND_S or (submitted is not None and submitted > began)
+
+
+def is_behind(began: float, queue: JobStatus | None) -> bool:
+    """Whether the record of a start is of an earlier life of a job that the queue has shown waiting since."""
+    if queue is None or queue.state is not JobState.QUEUED:
+        return False
+    known = queue.metadata or {}
+    return bool(known.get("submit_time", began) > began or known.get("confirmed_at", began) - began > _BEHIND_S)
+
+
+def _started_later(known: dict[str, Any], changed: dict[str, Any]) -> bool:
+    first, second = known.get("start_time"), changed.get("start_time")
+    return first is not None and second is not None and second - first > _LATER_S
+
+
+def kept(before: JobStatus | None, status: JobStatus) -> dict[str, Any]:
+    """What the queue has said of a job that runs and does not say again now that it is being cleaned up."""
+    known, now = (before.metadata or {}) if before is not None else {}, (status.metadata or {})
+    if status.state is JobState.QUEUED or known.get("start_time") != now.get("start_time"):
+        return {}
+    return {key: value for key, value in known.items() if key in _LASTING}
+
+
+def add_starts(metadata: dict[str, Any], starts: int, source: str) -> None:
+    """How often a job was started: what was seen to happen counts where accounting has fewer records."""
+    recorded, sources = metadata.get("starts", 0), metadata["sources"]
+    if starts > recorded:
+        if recorded:
+            metadata.setdefault("others", {}).setdefault("starts", {})[sources.get("starts", "queue")] = recorded
+        metadata["starts"], sources["starts"] = starts, source
+
+
+def add_nodes(metadata: dict[str, Any], names: Callable[[], list[str]]) -> None:
+    """The nodes from the record of the submit script, where nothing else names them."""
+    if "nodes" not in metadata and (hosts := names()):
+        sources = metadata["sources"]
+        metadata["nodes"], sources["nodes"] = hosts, "node-file"
+        if "node_count" not in metadata:
+            metadata["node_count"], sources["node_count"] = len(hosts), "node-file"

@@ -1,0 +1,105 @@
+"""The words of a job in its submit script: variables that are exported, the program and its arguments.
+
+In arguments bash puts the values of variables when the job runs; ``psij.references`` says what that means.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import Any
+
+from psij.exceptions import InvalidJobException
+from psij.job_spec import JobSpec
+from psij.references import pieces
+from sssjob.templates.quoting import Quoted, expanding_word, word
+
+__all__ = ["command_words", "exported", "needs_env", "program", "program_words", "shell_only"]
+
+# Variables that bash sets itself, so that ``export`` cannot hand them on; they go through env(1). Seen with bash 5.2.
+_OF_BASH = frozenset([
+    "BASH", "BASHOPTS", "BASHPID", "BASH_ALIASES", "BASH_ARGC", "BASH_ARGV", "BASH_ARGV0", "BASH_CMDS", "BASH_COMMAND",
+    "BASH_EXECUTION_STRING", "BASH_LINENO", "BASH_SOURCE", "BASH_SUBSHELL", "BASH_VERSINFO", "BASH_VERSION",
+    "COMP_WORDBREAKS", "DIRSTACK", "EPOCHREALTIME", "EPOCHSECONDS", "EUID", "FUNCNAME", "GROUPS", "HISTCMD", "IFS",
+    "LINENO", "OLDPWD", "OPTERR", "OPTIND", "PPID", "PS4", "PWD", "RANDOM", "SECONDS", "SHELLOPTS", "SHLVL", "SRANDOM",
+    "UID", "_"])
+# Those of them that a job has in its environment all the same.
+_HANDED_ON = frozenset(["OLDPWD", "PWD", "SHLVL", "_"])
+# Variables that bash gives itself, without handing them on, where the environment does not have them. Seen with 5.2.
+_OWN = frozenset(["HOSTNAME", "HOSTTYPE", "MACHTYPE", "OSTYPE", "PATH", "TERM"])
+
+
+def needs_env(name: str) -> bool:
+    """Whether bash cannot hand on a variable, so that it goes through env(1)."""
+    return name in _OF_BASH or not name.isidentifier()
+
+
+def program(spec: JobSpec) -> list[str]:
+    """Executable and arguments; through env(1) where there are variables that bash cannot hand on."""
+    program = [os.fspath(spec.executable or ""), *(spec.arguments or ())]
+    through_env = [f"{name}={value}" for name, value in (spec.environment or {}).items() if needs_env(name)]
+    if not through_env:
+        return program
+    if "=" in program[0]:
+        raise InvalidJobException(f"executable {program[0]!r}: env(1), which sets those variables of environment that "
+                                  "belong to the shell, would take it for a variable")
+    return ["/usr/bin/env", *through_env, *program]
+
+
+def exported(spec: JobSpec) -> list[tuple[str, Quoted]]:
+    """The variables that bash exports, each with the word of its value."""
+    return [(name, expanding_word(pieces(str(value)))) for name, value in (spec.environment or {}).items()
+            if not needs_env(name)]
+
+
+def program_words(spec: JobSpec) -> Quoted:
+    """What ``program`` gives, for bash."""
+    return _line([program(spec)[0], *_after_executable(spec)])
+
+
+def command_words(command: Sequence[str], spec: JobSpec) -> dict[str, Any]:
+    """A launch command for a template. launcher: the words that are literal; arguments: what follows them."""
+    arguments = program(spec)[1:]
+    count = len(arguments)
+    if count and list(command[-count:]) == arguments:
+        return {"launcher": list(command[:-count]), "arguments": _line(_after_executable(spec))}
+    if any("${" in argument for argument in arguments):         # a launcher that puts them elsewhere
+        return {"launcher": [], "arguments": _line([_argument(one, spec) for one in command])}
+    return {"launcher": list(command), "arguments": Quoted("")}
+
+
+def shell_only(spec: JobSpec) -> list[str]:
+    """Names in arguments that bash may know although they are not in the job's environment."""
+    return sorted(_OWN.intersection(name for one in spec.arguments or () for name in pieces(one)[1::2]))
+
+
+def _line(words: Sequence[str]) -> Quoted:
+    return Quoted(" ".join(one if isinstance(one, Quoted) else word(one) for one in words))
+
+
+def _after_executable(spec: JobSpec) -> list[Quoted]:
+    """The words of ``program`` after the first."""
+    through_env = [expanding_word(pieces(f"{name}={value}")) for name, value in (spec.environment or {}).items()
+                   if needs_env(name)]
+    executable = [word(os.fspath(spec.executable or ""))] if through_env else []
+    return [*through_env, *executable, *(_argument(one, spec) for one in spec.arguments or ())]
+
+
+def _argument(text: str, spec: JobSpec) -> Quoted:
+    """An argument, in which a name that the job's environment does not have stays as it is."""
+    found = pieces(text)
+    stated = spec.environment or {}
+    made, rest = "", found[:1]
+    for name, literal in zip(found[1::2], found[2::2], strict=True):
+        if name not in _OF_BASH or name in _HANDED_ON:
+            rest += [name, literal]
+        elif name in stated:            # it goes through env(1): bash does not have its value
+            made += _part(rest) + expanding_word(pieces(str(stated[name])))
+            rest = [literal]
+        else:
+            rest[-1] += f"${{{name}}}{literal}"
+    return Quoted(made + _part(rest)) if made else expanding_word(rest, kept=True)
+
+
+def _part(found: list[str]) -> str:
+    return "" if found == [""] else expanding_word(found, kept=True)

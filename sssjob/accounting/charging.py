@@ -1,0 +1,280 @@
+"""Charging jobs: each run once, whatever order its records come in, and each log read in one way."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from decimal import Decimal
+from typing import NamedTuple
+
+from sssjob.accounting.arithmetic import plain
+from sssjob.accounting.entries import (
+    COLUMNS,
+    NEVER,
+    Entry,
+    LedgerError,
+    Posted,
+    bounded,
+    content_of,
+    document_of,
+    entry_of,
+    job_of,
+    key_of,
+    stated,
+)
+from sssjob.accounting.facts import Reason
+from sssjob.accounting.postings import Key, Postings, whole_of
+from sssjob.accounting.pricing import Charge, Uncharged, charge
+from sssjob.accounting.rates import RateSet
+from sssjob.accounting.runs import Stage, Verdict, compared, differing, span, stage
+from sssjob.accounting.store import Store
+from sssjob.document.model import Job, JobDefaults
+from sssjob.findings import escape
+
+__all__ = ["Charging", "Read"]
+
+_Row = tuple[int, str, str]         # number of the entry, content, digest of the rates
+_Runs = dict[int, _Row]             # by StartTime
+
+
+class Read(NamedTuple):
+    """How a log was read: its format, and the zone of times that name none ("": they need none)."""
+
+    format: str
+    zone: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class _Work:
+    """How jobs are charged."""
+
+    rates: RateSet
+    owner: str
+    recharge: bool
+    supersede: bool
+    read: Read | None
+
+
+@dataclass(frozen=True, slots=True)
+class _Record:
+    """What one record says of a run. job: with what it inherits; text: of the job, as entries keep it."""
+
+    job: Job
+    account: str
+    text: str
+
+
+class Charging(Postings):
+    """The part of a ledger that charges jobs."""
+
+    def __init__(self, store: Store, clock: Callable[[], float] = time.time) -> None:
+        super().__init__(store, clock)
+        self._zones: set[tuple[str, Read]] = set()      # that are those of before
+
+    def charge(self, job: Job, defaults: JobDefaults | None, rates: RateSet, *, owner: str = "Project",
+               recharge: bool = False, supersede: bool = False) -> Posted:
+        """Charge a job in a transaction of its own."""
+        return self.charges([(job, defaults)], rates, owner=owner, recharge=recharge, supersede=supersede)[0]
+
+    def charges(self, jobs: Iterable[tuple[Job, JobDefaults | None]], rates: RateSet, *, owner: str = "Project",
+                recharge: bool = False, supersede: bool = False, read: Read | None = None) -> list[Posted]:
+        """Charge jobs in one transaction. recharge: those charged by other rates are charged anew, else they stay;
+        supersede: so are those of which the charged record says something else; read: how their log was read, which
+        has to be as before for each machine (LedgerError)."""
+        with self.store.transaction():
+            self._keep(rates)
+            work = _Work(rates, owner, recharge, supersede, read)
+            return [self._charge(job, defaults, work) for job, defaults in jobs]
+
+    def _charge(self, job: Job, defaults: JobDefaults | None, work: _Work) -> Posted:
+        whole = whole_of(job, defaults)
+        try:
+            key = key_of(whole)
+            account = self._owner(whole, work.owner)
+        except LedgerError as error:
+            return Posted("not", reason="no-key", detail=str(error))
+        if work.read is not None:
+            self._same_zone(key[0], work.read)
+        new = _Record(whole, account, document_of(whole))
+        runs = {start: (entry, content, rates) for start, entry, content, rates in self.store.execute(
+            "SELECT start, entry, content, rates FROM charges WHERE machine = ? AND job = ?", key[:2]).fetchall()}
+        old = runs.pop(key[2], None)
+        return self._first(new, key, runs, work) if old is None else self._next(new, key, old, runs, work)
+
+    def _first(self, new: _Record, key: Key, runs: _Runs, work: _Work) -> Posted:
+        """A record of a run that has no charge in force. runs: the charges of other runs of the job."""
+        priced = self._priced(new, key, runs, work)
+        if isinstance(priced, Uncharged):
+            if priced.reason == "not-started" and stated(new.job, "State").casefold() == "completed":
+                self._end_hold(key, stated(new.job, "Id"))
+            return Posted("not", made=priced, reason=str(priced.reason), detail=priced.detail)
+        if stage(new.job) >= Stage.ENDED and (others := self._overlapping(new.job, key, runs)):
+            if not work.supersede:
+                return Posted("contradicts", others[0], priced, detail="a job runs once at a time; it is charged for a "
+                              f"run that starts {_at(others[0].start)}, and this one starts {_at(key[2])}")
+            for other in others:
+                self._reverse(other.number, (*key[:2], other.start), "superseded by another record")
+                del runs[other.start]
+        return Posted("charged", self._post_charge(new, key, priced, runs, work), priced,
+                      account=self.account(new.account, priced.currency))
+
+    def _next(self, new: _Record, key: Key, old: _Row, runs: _Runs, work: _Work) -> Posted:
+        """A record of a run that is charged. old: the charge in force."""
+        number, content, digest = old
+        entry = self.entry(number)
+        verdict: Verdict = "same"
+        if content_of(new.account, new.text) == content and self._guaranteed(new.job, work.rates).digest == digest:
+            return Posted("unchanged", entry)
+        kept = _Record(job_of(entry.document["job"]), entry.account, str(entry.document["job"]))
+        if content_of(new.account, new.text) != content:
+            verdict = compared(kept.job, job_of(new.text))
+            if verdict != "more" and stage(new.job) >= Stage.ENDED and new.account != kept.account:
+                verdict = "apart"
+        if verdict in ("same", "less"):
+            return self._recharged(kept, key, entry, runs, work)
+        priced = self._priced(new, key, runs, work)
+        if verdict == "apart" and not work.supersede:
+            if isinstance(priced, Charge) and (new.account, priced.currency, priced.amount) == (
+                    entry.account, entry.currency, entry.amount):
+                return Posted("unchanged", entry)
+            if self._replaced(new, key):
+                return Posted("unchanged", entry)
+            return Posted("contradicts", entry, priced, detail=differing(kept.job, job_of(new.text)) or
+                          f"the account is {entry.account}, not {new.account}")
+        if isinstance(priced, Uncharged):
+            self._reverse(entry.number, key, f"not chargeable any more: {priced.reason}")
+            return Posted("not", made=priced, reason=str(priced.reason), detail=priced.detail)
+        return self._replace(new, key, entry, priced, runs, work, "superseded by another record")
+
+    def _recharged(self, kept: _Record, key: Key, entry: Entry, runs: _Runs, work: _Work) -> Posted:
+        """A record that says nothing new: the charge stays, unless the rates are others and it is to be made anew."""
+        used = self._guaranteed(kept.job, work.rates)
+        if entry.document.get("rates") == used.digest:
+            return Posted("unchanged", entry)
+        if not work.recharge:
+            return Posted("other-rates", entry)
+        priced = self._priced(kept, key, runs, work)
+        if isinstance(priced, Uncharged):
+            self._reverse(entry.number, key, f"not chargeable any more: {priced.reason}")
+            return Posted("not", made=priced, reason=str(priced.reason), detail=priced.detail)
+        if (priced.amount, priced.currency) == (entry.amount, entry.currency):
+            return Posted("unchanged", entry)
+        return self._replace(kept, key, entry, priced, runs, work, "superseded by another set of rates")
+
+    def _priced(self, new: _Record, key: Key, runs: _Runs, work: _Work) -> Charge | Uncharged:
+        """What a record comes to by the rates that hold for it."""
+        if work.rates.attempts == "last" and any(start > key[2] for start in runs):
+            return Uncharged(Reason.EARLIER_ATTEMPT, "a later attempt of the job is charged")
+        return charge(new.job, self._guaranteed(new.job, work.rates))
+
+    def _post_charge(self, new: _Record, key: Key, priced: Charge, runs: _Runs, work: _Work) -> Entry:
+        """Post a charge; earlier attempts are given back where only the last one counts."""
+        if work.rates.attempts == "last":
+            for start, (number, *_) in sorted(runs.items()):
+                if start < key[2]:
+                    self._reverse(number, (*key[:2], start), "an earlier attempt; the rates charge the last one")
+        self._end_hold(key, stated(new.job, "Id"))
+        used = self._guaranteed(new.job, work.rates)
+        document = {"rates": used.digest, "charge": priced.record(), "job": new.text}
+        if work.read is not None and work.read.zone:
+            document["read"] = [work.read.format, work.read.zone]
+        entry = self._post(Entry(0, 0, "charge", new.account, priced.currency, bounded(priced.amount), *key,
+                                 document=document))
+        self.store.execute("INSERT INTO charges VALUES (?, ?, ?, ?, ?, ?)",
+                           (*key, entry.number, content_of(new.account, new.text), used.digest))
+        return entry
+
+    def _replace(self, new: _Record, key: Key, old: Entry, priced: Charge, runs: _Runs, work: _Work,
+                 why: str) -> Posted:
+        """Reverse a charge and post another one; what was refunded of it stays so, and all of it where all was."""
+        refunded = self._reverse(old.number, key, why)
+        entry = self._post_charge(new, key, priced, runs, work)
+        kept = entry.amount if refunded == old.amount else min(refunded, entry.amount)
+        if refunded and kept:
+            self._post(Entry(0, 0, "refund", entry.account, entry.currency, kept, *key, entry.number,
+                             document={"reason": f"kept from entry {old.number}"}))
+        return Posted("superseded", entry, priced, account=self.account(entry.account, entry.currency))
+
+    def _replaced(self, new: _Record, key: Key) -> bool:
+        """Whether this very record was charged once, and another one took its place."""
+        rows = self.store.execute(
+            f"SELECT {COLUMNS} FROM entries WHERE machine = ? AND job = ? AND start = ? AND kind = 'charge'", key)
+        content = content_of(new.account, new.text)
+        return any(content_of(e.account, str(e.document.get("job"))) == content for e in map(entry_of, rows.fetchall()))
+
+    def _overlapping(self, job: Job, key: Key, runs: _Runs) -> list[Entry]:
+        """Charges in force of runs that cannot be others: a job runs once at a time. Without a StartTime nobody can
+        tell which run it was."""
+        found, new = [], span(job)
+        for start, (number, *_) in sorted(runs.items()):
+            if NEVER in (start, key[2]):
+                found.append(self.entry(number))
+            elif new is not None:
+                entry = self.entry(number)
+                there = span(job_of(entry.document["job"]))
+                if there is not None and there[0] < new[1] and new[0] < there[1]:
+                    found.append(entry)
+        return found
+
+    def _reverse(self, number: int, key: Key, why: str) -> Decimal:
+        """Take a charge back, less what was refunded of it, which is given."""
+        old = self.entry(number)
+        refunded = self._given_back(number)
+        document = {"reason": why} | ({"refunded": plain(refunded)} if refunded else {})
+        self._post(Entry(0, 0, "reversal", old.account, old.currency, old.amount - refunded, *key, number,
+                         document=document))
+        self.store.execute("DELETE FROM charges WHERE machine = ? AND job = ? AND start = ?", key)
+        return refunded
+
+    def _same_zone(self, machine: str, read: Read) -> None:
+        """Refuse a log whose times are read in another zone than those of this machine and format before: all of its
+        jobs would be charged a second time."""
+        if not read.zone or (machine, read) in self._zones:
+            return
+        name = f"zone {read.format} {machine}"
+        before = self.source(name)
+        if before is None:
+            self._note(name, read.zone)
+        elif before != read.zone:
+            raise LedgerError(f"the {read.format} times of {escape(machine, 60)} were read in the zone "
+                              f"{escape(before, 60)} until now, not in {escape(read.zone, 60)}: name that one; where "
+                              "it was wrong, sssjob ledger rezone takes back what was charged by it")
+        self._zones.add((machine, read))
+
+    def rezone(self, machine: str, read: Read) -> int:
+        """Have the times of a machine's records of a format read in another zone from now on: charges that were read
+        in the old one are reversed, and logs of that format are read from their start the next time. Gives how many
+        charges were reversed. Raises LedgerError."""
+        with self.store.transaction():
+            before = self.source(f"zone {read.format} {machine}")
+            if before is None:
+                raise LedgerError(f"no {read.format} times of {escape(machine, 60)} were read in a zone")
+            rows = self.store.execute("SELECT job, start, entry FROM charges WHERE machine = ?", (machine,)).fetchall()
+            wrong = [(job, start, entry) for job, start, entry in rows if before != read.zone
+                     and self.entry(entry).document.get("read") == [read.format, before]]
+            for job, start, entry in wrong:
+                self._reverse(entry, (machine, job, start), f"the zone of its times was {before}, not {read.zone}")
+            self.store.execute("DELETE FROM sources WHERE name LIKE ?", (f"{read.format}:%",))
+            self._note(f"zone {read.format} {machine}", read.zone)
+            self._zones.clear()
+            return len(wrong)
+
+    def same_machine(self, names: Sequence[str], read: Read, machine: str) -> None:
+        """Refuse a log that was read for another machine before. names: what it is known by. Raises LedgerError."""
+        with self.store.transaction():
+            for name in names:
+                known = f"machine {read.format} {name}"
+                before = self.source(known)
+                if before is None:
+                    self._note(known, machine)
+                elif before != machine:
+                    raise LedgerError(f"this log was charged as one of the machine {escape(before, 60)}, not of "
+                                      f"{escape(machine, 60)}: its jobs would be charged twice")
+
+
+def _at(start: int) -> str:
+    """A StartTime in a message."""
+    return "at an unknown time" if start == NEVER else f"{datetime.fromtimestamp(start, UTC):%Y-%m-%dT%H:%M:%SZ}" \
+        if start < 253_402_300_800 else str(start)

@@ -1,0 +1,152 @@
+"""What every entry of a ledger needs: posting it, the accounts that follow, rates and sources that are kept."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable
+from decimal import Decimal, localcontext
+from typing import Final
+
+from sssjob.accounting.entries import (
+    COLUMNS,
+    EXACT,
+    NUMBERS,
+    Account,
+    Entry,
+    LedgerError,
+    account_of,
+    changed,
+    entry_of,
+    row_of,
+    stated,
+)
+from sssjob.accounting.rates import RateSet, read_rates
+from sssjob.accounting.store import Store
+from sssjob.accounting.times import seconds
+from sssjob.document.inherit import effective
+from sssjob.document.model import Job, JobDefaults
+from sssjob.findings import escape
+
+__all__ = ["OWNERS", "Key", "Postings", "whole_of"]
+
+#: Properties of a job that an account can be named by.
+OWNERS: Final = ("Project", "User", "Group", "Queue", "Machine")
+
+#: Machine, native id or Id, StartTime.
+Key = tuple[str, str, int]
+
+
+class Postings:
+    """A store of entries. clock: epoch seconds, of the entries to come."""
+
+    def __init__(self, store: Store, clock: Callable[[], float] = time.time) -> None:
+        self.store = store
+        self._clock = clock
+        self._rates: dict[str, RateSet] = {}
+
+    def _given_back(self, number: int) -> Decimal:
+        """Refunded or reversed of a charge."""
+        rows = self.store.execute("SELECT amount FROM entries WHERE refers = ? AND kind IN ('refund', 'reversal')",
+                                  (number,))
+        with localcontext(EXACT):
+            return sum((Decimal(amount) for amount, in rows), Decimal(0))
+
+    def _release(self, number: int) -> Entry:
+        held = self.entry(number)
+        if held.kind != "hold":
+            raise LedgerError(f"entry {number} is no hold but a {held.kind}")
+        if self.store.execute("DELETE FROM holds WHERE entry = ?", (number,)).rowcount != 1:
+            raise LedgerError(f"entry {number} holds nothing any more")
+        return self._post(Entry(0, 0, "release", held.account, held.currency, held.amount, held.machine, held.job,
+                                refers=number))
+
+    def _owner(self, job: Job, owner: str) -> str:
+        names = stated(job, owner)
+        if not names:
+            raise LedgerError(f"it has no {owner}, which names the account (--account-by)")
+        return names
+
+    def _guaranteed(self, job: Job, rates: RateSet) -> RateSet:
+        """The rates that the job's Quote promises, if it is one of ours and holds; else those given."""
+        number = re.fullmatch(r"quote-([0-9]{1,18})", stated(job, "Quote"))
+        row = number and self.store.one(f"SELECT {COLUMNS} FROM entries WHERE number = ? AND kind = 'quote'",
+                                        (int(number[1]),))
+        if not row:
+            return rates
+        entry = entry_of(row)
+        if entry.account not in {stated(job, owner) for owner in OWNERS}:
+            return rates
+        start, expires = job.value("StartTime"), entry.document.get("expires")
+        at = seconds(start) if isinstance(start, int) else int(self._clock())
+        return rates if expires is not None and at >= expires else self.rates(str(entry.document["rates"]))
+
+    def _end_hold(self, key: tuple[str, str, int], ident: str) -> None:
+        """End the hold of a job. ident: its Id, under which it was held before it had a native id."""
+        for number, in self.store.execute("SELECT entry FROM holds WHERE machine = ? AND job IN (?, ?)",
+                                          (*key[:2], ident)).fetchall():
+            self._release(number)
+
+    def _keep(self, rates: RateSet) -> None:
+        if rates.digest not in self._rates:
+            if self.store.one("SELECT 1 FROM rates WHERE digest = ?", (rates.digest,)) is None:
+                self.store.execute("INSERT INTO rates VALUES (?, ?, ?, ?)",
+                                   (rates.digest, rates.name, rates.version, rates.text))
+            self._rates[rates.digest] = rates
+
+    def rates(self, digest: str) -> RateSet:
+        """Rates that were used once. Raises LedgerError."""
+        if digest not in self._rates:
+            row = self.store.one("SELECT text FROM rates WHERE digest = ?", (digest,))
+            if row is None:
+                raise LedgerError(f"no rates sha256:{escape(digest, 64)} were kept")
+            self._rates[digest] = read_rates(row[0], f"sha256:{digest[:16]}")
+        return self._rates[digest]
+
+    def account(self, account: str, currency: str = "") -> Account:
+        """An account as it stands; one that nobody has used has nothing."""
+        row = self.store.one("SELECT balance, held, credit FROM accounts WHERE account = ? AND currency = ?",
+                             (account, currency))
+        return Account(account, currency) if row is None else account_of(account, currency, row)
+
+    def entry(self, number: int) -> Entry:
+        """Raises LedgerError for a number that is none."""
+        row = None if not 0 < number < NUMBERS else \
+            self.store.one(f"SELECT {COLUMNS} FROM entries WHERE number = ?", (number,))
+        if row is None:
+            raise LedgerError(f"there is no entry {number}")
+        return entry_of(row)
+
+    def source(self, name: str) -> str | None:
+        """What was kept of a source of records, so that reading goes on where it ended."""
+        row = self.store.one("SELECT state FROM sources WHERE name = ?", (name,))
+        return None if row is None else str(row[0])
+
+    def keep_source(self, name: str, state: str) -> None:
+        """Note what is known of a source, when all that was read of it is charged."""
+        with self.store.transaction():
+            self._note(name, state)
+
+    def _note(self, name: str, state: str) -> None:
+        self.store.execute("DELETE FROM sources WHERE name = ?", (name,))
+        self.store.execute("INSERT INTO sources VALUES (?, ?)", (name, state))
+
+    def _post(self, entry: Entry) -> Entry:
+        number, previous = self.store.one("SELECT number, hash FROM head")
+        posted = changed(entry, number=number + 1, time=int(self._clock()))
+        posted = changed(posted, hash=posted.digest(previous))
+        self.store.execute(f"INSERT INTO entries ({COLUMNS}) VALUES ({', '.join('?' * 13)})", row_of(posted))
+        self.store.execute("UPDATE head SET number = ?, hash = ?", (posted.number, posted.hash))
+        account = self.account(posted.account, posted.currency)
+        account.take(posted)
+        values = (str(account.balance), str(account.held), str(account.credit), posted.account, posted.currency)
+        sql = "UPDATE accounts SET balance = ?, held = ?, credit = ? WHERE account = ? AND currency = ?"
+        if self.store.execute(sql, values).rowcount == 0:
+            self.store.execute("INSERT INTO accounts (balance, held, credit, account, currency) VALUES (?, ?, ?, ?, ?)",
+                               values)
+        return posted
+
+
+def whole_of(job: Job, defaults: JobDefaults | None) -> Job:
+    """The job with the defaults beside it folded in."""
+    return job if defaults is None else effective(job, defaults).fold()

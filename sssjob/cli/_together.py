@@ -1,0 +1,44 @@
+"""Findings that many jobs share, shown once: of a sweep of 200 jobs one line that is absent would be told 200 times."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+from sssjob.findings import Finding
+
+if TYPE_CHECKING:
+    from sssjob.document.model import Document
+
+__all__ = ["together"]
+
+_JOB: Final = re.compile(r"(.*/)Job(?:\[\d+\])?((?:/.*)?)", re.DOTALL)
+
+
+def together(findings: Iterable[Finding], document: Document) -> list[tuple[Finding, list[Finding]]]:
+    """What is to be shown, and the findings that it stands for: those of one rule and text, about one part of several
+    jobs, as one with the number of jobs, at the first place; at JobDefaults where all jobs have it from there."""
+    groups: dict[tuple[str, ...], list[Finding]] = {}
+    for finding in findings:
+        place = _JOB.fullmatch(finding.path)
+        key = (finding.path, str(finding.line)) if place is None else (place[1], place[2])
+        groups.setdefault((finding.rule, finding.severity, finding.message, finding.hint, *key), []).append(finding)
+    return [(_one(some, document), some) for some in groups.values()]
+
+
+def _one(some: list[Finding], document: Document) -> Finding:
+    jobs = {finding.path for finding in some}
+    if len(jobs) < 2:
+        return some[0]
+    first, path = some[0], some[0].path
+    inherited = len({finding.line for finding in some}) == 1
+    if inherited and len(jobs) == sum(1 for _ in document.jobs()) and _has_defaults(document):
+        path = _JOB.sub(r"\1JobDefaults\2", path)
+    return replace(first, path=path, message=f"{first.message} ({len(jobs)} jobs)")
+
+
+def _has_defaults(document: Document) -> bool:
+    groups = list(document.groups())
+    return len(groups) == 1 and groups[0].defaults is not None

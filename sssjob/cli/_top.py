@@ -1,0 +1,135 @@
+"""The live view of ``sssjob top``, with textual, which is imported here and nowhere else."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, ClassVar, Final
+
+from rich.text import Text
+from textual.app import App, ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Vertical
+from textual.screen import ModalScreen
+from textual.widgets import DataTable, Footer, Label, Static
+from textual.worker import get_current_worker
+
+from sssjob.cli.list_ import TITLES as JOB_TITLES
+from sssjob.cli.list_ import job_cells
+from sssjob.cli.top import TITLES, cells, refreshed
+from sssjob.findings import escape
+
+if TYPE_CHECKING:
+    from sssjob.run.client import Client
+    from sssjob.run.overview import Overview
+
+__all__ = ["Top", "live"]
+
+_WISHES: Final = {"hold": "held", "release": "released", "cancel": "cancelled"}
+_ANSWER_S: Final = 10.0
+
+
+class _Question(ModalScreen[bool]):
+    """A question that y answers, and any other key denies."""
+
+    CSS = ("_Question { align: center middle; } "
+           "#question { width: auto; height: auto; border: round $accent; padding: 1; }")
+    BINDINGS: ClassVar[list[BindingType]] = [("y", "answer(True)", "yes"), ("n,escape,q", "answer(False)", "no")]
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.text = text
+
+    def compose(self) -> ComposeResult:
+        """The question in the middle."""
+        yield Vertical(Label(Text(f"{self.text} (y/n)")), id="question")
+
+    def action_answer(self, yes: bool) -> None:
+        """Leave with the answer."""
+        self.dismiss(yes)
+
+
+class Top(App[None]):
+    """The view. client: who is asked, in a thread of its own. interval: seconds between two looks."""
+
+    CSS = "#groups { height: auto; max-height: 40%; } #jobs { height: 1fr; } #told { height: 1; }"
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("q", "quit", "quit"), Binding("h", "wish('hold')", "hold"), Binding("r", "wish('release')", "release"),
+        Binding("c", "wish('cancel')", "cancel"), Binding("tab", "focus_next", "groups/jobs")]
+    ENABLE_COMMAND_PALETTE = False
+
+    def __init__(self, client: Client, interval: float) -> None:
+        super().__init__()
+        self.client, self.interval = client, interval
+        self.found: list[Overview] = []
+        self.wanted: list[tuple[str, str]] = []         # wish and key of a job, that nobody has asked for yet
+
+    def compose(self) -> ComposeResult:
+        """Groups above, jobs below, then what was told last."""
+        yield DataTable(id="groups", cursor_type="row")
+        yield DataTable(id="jobs", cursor_type="row")
+        yield Static("", id="told", markup=False)
+        yield Footer()
+
+    def on_mount(self) -> None:
+        """Begin to look."""
+        self.query_one("#groups", DataTable).add_columns(*TITLES)
+        self.query_one("#jobs", DataTable).add_columns(*JOB_TITLES)
+        self.query_one("#jobs").focus()
+        self.run_worker(self.looking, thread=True, exclusive=True)
+
+    def looking(self) -> None:
+        """In a thread: carry out wishes and look, again and again."""
+        worker = get_current_worker()
+        while not worker.is_cancelled:
+            while self.wanted:
+                told = self.asked(*self.wanted.pop(0))
+                self.call_from_thread(self.tell, told)
+            found = refreshed(self.client)
+            if worker.is_cancelled:
+                return
+            self.call_from_thread(self.show, found)
+            until = time.monotonic() + self.interval
+            while time.monotonic() < until and not (worker.is_cancelled or self.wanted):
+                time.sleep(0.05)
+
+    def asked(self, wish: str, key: str) -> str:
+        """Ask for something; what became of it, in words."""
+        if wish == "cancel":
+            jobs, done = self.client.cancel([key], _ANSWER_S)
+            return f"{jobs[0].plan.label}: {'cancelled' if done else 'its end is asked for'}"
+        job = self.client.ask(wish, [key], _ANSWER_S)[0]
+        refusal = job.answers.get(wish, "it has ended" if job.ended else "asked for, and not done yet")
+        return f"{job.plan.label}: {refusal or _WISHES[wish]}"
+
+    def tell(self, text: str) -> None:
+        """Show a line at the bottom."""
+        self.query_one("#told", Static).update(escape(text, 200))
+
+    def show(self, found: list[Overview]) -> None:
+        """Draw both tables again; the cursors stay where they are."""
+        self.found = found
+        now = time.time()
+        groups = {f"@{one.number}": cells(one) for one in found}
+        jobs = {job.row.key: job_cells(job, now) for one in found for job in one.jobs if job.row.outcome is None}
+        for name, rows in (("#groups", groups), ("#jobs", jobs)):
+            drawn = self.query_one(name, DataTable)
+            row = drawn.cursor_row
+            drawn.clear()
+            for key, texts in rows.items():
+                drawn.add_row(*(Text(escape(text)) for text in texts), key=key)
+            drawn.move_cursor(row=min(row, max(len(rows) - 1, 0)))
+
+    def action_wish(self, wish: str) -> None:
+        """Ask about the job, or the group, under the cursor."""
+        focused = self.focused
+        if not isinstance(focused, DataTable) or not focused.row_count:
+            return
+        key = str(focused.coordinate_to_cell_key(focused.cursor_coordinate).row_key.value)
+        self.push_screen(_Question(f"Is {key} to be {_WISHES[wish]}?"),
+                         lambda yes: self.wanted.append((wish, key)) if yes else None)
+
+
+def live(client: Client, interval: float) -> int:
+    """Show the view until q is pressed; the exit status."""
+    Top(client, interval).run()
+    return 0

@@ -1,0 +1,56 @@
+"""What ``hold``, ``release`` and ``rerun`` share: a wish is asked for, and what became of it is told."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from sssjob.cli._files import emit
+from sssjob.cli._findings import problem
+from sssjob.cli._journal import lines, told
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from sssjob.run.client import Client
+    from sssjob.run.standing import Running
+
+__all__ = ["answered", "asked"]
+
+_ENDED = "it has ended"
+
+
+def asked(client: Client, as_json: bool, wish: str, ids: Sequence[str], timeout: float | None) -> int:
+    """Ask that jobs be held, released or run again, and tell what became of it. wish: hold, release or rerun.
+
+    Returns the exit status: 0 done for all, 4 a resource manager could not be asked, 5 refused.
+    """
+    jobs = client.ask(wish, ids, timeout)
+    told(client, as_json)
+    if as_json:
+        emit(lines([_record(job, wish) for job in jobs]))
+    return answered(jobs, wish, as_json)
+
+
+def answered(jobs: Sequence[Running], wish: str, as_json: bool) -> int:
+    """Tell of which jobs a wish was refused or has no answer; the exit status."""
+    status = 0
+    for job in jobs:
+        refusal = _refusal(job, wish)
+        if refusal:
+            status = 5
+            problem(f"{job.plan.label}: {refusal}", as_json=as_json, status=5)
+    waiting = [job.plan.label for job in jobs if _refusal(job, wish) is None]
+    if waiting:
+        problem(f"asked for, and not done yet: {', '.join(waiting)}", as_json=as_json, status=4)
+    return 4 if waiting else status
+
+
+def _refusal(job: Running, wish: str) -> str | None:
+    """Why a wish was refused; empty where it was carried out, None where nobody has answered."""
+    return job.answers.get(wish, _ENDED if job.ended else None)
+
+
+def _record(job: Running, wish: str) -> dict[str, Any]:
+    refusal = _refusal(job, wish)
+    return job.row.record() | {"answer": "waiting" if refusal is None else "refused" if refusal else "done",
+                               **({"refusal": refusal} if refusal else {})}

@@ -1,0 +1,44 @@
+"""``sssjob config``: the settings that hold, and where each is from."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import Any
+
+import click
+
+from sssjob.cli._files import emit
+from sssjob.cli._findings import width
+from sssjob.cli._settings import following_site_option, settings_for
+from sssjob.cli._tables import table
+
+__all__ = ["command"]
+
+
+@click.group("config")
+def command() -> None:
+    """Settings of the configuration file, of the environment and of a site profile."""
+
+
+@command.command("show")
+@following_site_option
+@click.option("--json", "as_json", is_flag=True, help="An object with name, value and source for each setting.")
+def show(site_name: str | None, as_json: bool) -> int:
+    """Print every setting with the value that holds and where it is from.
+
+    That is ``default``, a file with its line, a site profile, or a variable of the environment. Settings of one
+    executor follow those of all, as executors.NAME.SETTING.
+    """
+    found = list(settings_for(site_name).shown())
+    if as_json:
+        emit("".join(json.dumps({"name": name, "value": one.value, "source": one.source}) + "\n"
+                     for name, one in found))
+    else:
+        rows = [[name, _shown(one.value), one.source] for name, one in found]
+        emit("\n".join([*table(rows, ["setting", "value", "from"], width(sys.stdout)), ""]))
+    return 0
+
+
+def _shown(value: Any) -> str:
+    return "" if value is None else str(value)

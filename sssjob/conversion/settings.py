@@ -1,0 +1,301 @@
+"""Settings of a user and of a site: which executor, account and queue are meant where nobody says so, and how executors
+work. The configuration file and the table ``run`` of a site profile hold the same settings.
+
+    executor = "slurm"
+    site = "alpha"
+
+    [executors.slurm]
+    queue = "batch"
+    polling_interval = 60
+
+All settings are in SETTINGS; where each value is from is kept with it. Nothing is run here.
+"""
+
+from __future__ import annotations
+
+import difflib
+import os
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from sssjob.errors import AccessError, SSSJobError
+from sssjob.xml._toml import TOMLError, read_toml
+
+__all__ = ["SETTINGS", "Layer", "Setting", "Settings", "SettingsError", "Value", "checked", "config_files",
+           "file_layers", "read_config", "site_file", "variables_layer"]
+
+_LONGEST_TEXT: Final = 4096
+_MOST_SECONDS: Final = 86_400.0
+_MOST_COUNT: Final = 1_000_000
+_TABLE: Final = "executors"
+_HEADER: Final = re.compile(r"\s*\[([^\[\]]+)\]\s*(?:#.*)?")
+_KEY: Final = re.compile(r"""\s*((?:[\w-]+|"[^"]*"|'[^']*')(?:\s*\.\s*(?:[\w-]+|"[^"]*"|'[^']*'))*)\s*=""")
+
+
+class SettingsError(SSSJobError, ValueError):
+    """Settings that are wrong; the message has a line for each problem, with its file and line."""
+
+
+def _text(value: object) -> object:
+    if not isinstance(value, str) or not value or len(value) > _LONGEST_TEXT or not value.isprintable():
+        raise ValueError("is to be a text without control characters")
+    return value
+
+
+def _seconds(value: object) -> object:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value <= _MOST_SECONDS:
+        raise ValueError(f"is to be a number of seconds, more than 0 and at most {_MOST_SECONDS:.0f}")
+    return value
+
+
+def _count(value: object) -> object:
+    if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= _MOST_COUNT:
+        raise ValueError(f"is to be a whole number from 1 to {_MOST_COUNT}")
+    return value
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """One setting. check: gives the value, or raises ValueError. general: it is about no executor in particular."""
+
+    name: str
+    meaning: str
+    check: Callable[[object], object] = _text
+    default: object = None
+    general: bool = False
+
+    @property
+    def variable(self) -> str:
+        """The variable of the environment that sets it."""
+        return f"SSSJOB_{self.name.upper()}"
+
+    def of_text(self, text: str) -> object:
+        """The value that a text means, as the variable has it. Raises ValueError."""
+        if self.check is _text:
+            return _text(text)
+        try:
+            number = float(text) if self.check is _seconds else int(text)
+        except ValueError:
+            number = -1
+        return self.check(number)
+
+
+#: All settings; ``docs/config.md`` has the same table.
+SETTINGS: Final[Mapping[str, Setting]] = {one.name: one for one in (
+    Setting("executor", "what jobs are run with", default="local", general=True),
+    Setting("site", "the site profile: a file, or the name of one in the folder `sites`", general=True),
+    Setting("account", "Project of jobs that name none"),
+    Setting("queue", "Queue of jobs that name none"),
+    Setting("launcher", "what starts the tasks of jobs that do not say it"),
+    Setting("polling_interval", "seconds between two questions for the states of jobs, at most", _seconds, 30),
+    Setting("command_timeout", "seconds that a command of the resource manager may take", _seconds, 60),
+    Setting("accounting_delay", "seconds that a job that has ended waits for its accounting record", _seconds, 10),
+    Setting("lost_after", "seconds that a job of which nothing is known counts as alive", _seconds, 60),
+    Setting("work_directory", "where scripts and records of jobs are", default="~/.psij/work"),
+    Setting("max_queued", "jobs of an executor that may be submitted and not have ended at a time", _count),
+    Setting("max_queued_total", "the same of all executors together", _count, general=True),
+    Setting("parallel_environment", "of Grid Engine, for jobs of several slots"),
+    Setting("memory_resource", "what Grid Engine is asked for memory by", default="mem_free"),
+    Setting("gpu_resource", "what Grid Engine is asked for GPUs by"),
+    Setting("exclusive_resource", "what Grid Engine is asked for whole hosts by"),
+    Setting("cores_per_node", "of each node of Cobalt", _count),
+)}
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """The value of a setting, and where it is from: ``default``, ``FILE:LINE``, a variable, an option."""
+
+    value: Any
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
+class Layer:
+    """The settings of one place. of: those of single executors, by the executor's name in small letters."""
+
+    values: Mapping[str, Value] = field(default_factory=dict)
+    of: Mapping[str, Mapping[str, Value]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """All settings that hold. layers: places, the one that counts most first."""
+
+    layers: Sequence[Layer] = ()
+
+    def get(self, name: str, executor: str | None = None) -> Value:
+        """The value of a setting, for an executor where one is named. In each place the table of the executor counts
+        before what is said for all. Raises KeyError for a name that is no setting."""
+        setting = SETTINGS[name]
+        for layer in self.layers:
+            own = layer.of.get(executor.lower(), {}) if executor is not None else {}
+            found = own.get(name) or layer.values.get(name)
+            if found is not None:
+                return found
+        return Value(setting.default, "default")
+
+    def stated(self, executor: str) -> dict[str, Any]:
+        """The settings of an executor that somebody has stated."""
+        values = {name: self.get(name, executor) for name, setting in SETTINGS.items() if not setting.general}
+        return {name: one.value for name, one in values.items() if one.source != "default"}
+
+    def max_queued(self, executor: str) -> int | None:
+        """The most jobs of an executor that may be submitted and not have ended at a time; None: any number."""
+        found: int | None = self.get("max_queued", executor).value
+        return found
+
+    @property
+    def executors(self) -> list[str]:
+        """Executors that have settings of their own."""
+        return sorted({name for layer in self.layers for name in layer.of})
+
+    def shown(self) -> Iterator[tuple[str, Value]]:
+        """Every setting by its path, as ``executors.slurm.queue``, with what holds."""
+        for name in SETTINGS:
+            yield name, self.get(name)
+        for executor in self.executors:
+            for name, setting in SETTINGS.items():
+                if not setting.general and any(name in layer.of.get(executor, {}) for layer in self.layers):
+                    yield f"{_TABLE}.{executor}.{name}", self.get(name, executor)
+
+
+def checked(table: Mapping[str, Any], place: Callable[[Sequence[str]], str]) -> Layer:
+    """The settings of a table. place: where the key of a path stands, as ``FILE:LINE``.
+
+    Raises SettingsError with every key that is not known and every value that is wrong.
+    """
+    problems: list[str] = []
+
+    def taken(given: Mapping[str, Any], path: tuple[str, ...]) -> dict[str, Value]:
+        values = {}
+        for name, value in given.items():
+            where = place((*path, name))
+            setting = SETTINGS.get(name)
+            if setting is None or (path and setting.general):
+                problems.append(f"{where}: {'.'.join((*path, name))}: no such setting{_hint(name, bool(path))}")
+                continue
+            try:
+                values[name] = Value(setting.check(value), where)
+            except ValueError as error:
+                problems.append(f"{where}: {'.'.join((*path, name))} {error}")
+        return values
+
+    tables = table.get(_TABLE, {})
+    of: dict[str, dict[str, Value]] = {}
+    if not isinstance(tables, Mapping):
+        problems.append(f"{place((_TABLE,))}: {_TABLE} is to be a table of tables, as [{_TABLE}.slurm]")
+        tables = {}
+    for executor, own in tables.items():
+        if isinstance(own, Mapping):
+            of[executor.lower()] = taken(own, (_TABLE, executor))
+        else:
+            problems.append(f"{place((_TABLE, executor))}: {_TABLE}.{executor} is to be a table")
+    layer = Layer(taken({name: value for name, value in table.items() if name != _TABLE}, ()), of)
+    if problems:
+        raise SettingsError("\n".join(problems[:20]))
+    return layer
+
+
+def _hint(name: str, inside: bool) -> str:
+    known = [one.name for one in SETTINGS.values() if not (inside and one.general)] + ([] if inside else [_TABLE])
+    close = difflib.get_close_matches(name, known, 1)
+    return f" (did you mean {close[0]!r}?)" if close else f" (known: {', '.join(known)})"
+
+
+def read_config(data: bytes, path: str) -> Layer:
+    """The settings of a configuration file. Raises SettingsError with each problem and its line."""
+    try:
+        table = read_toml(data)
+    except TOMLError as error:
+        raise SettingsError(f"{path}: {error}") from None
+    lines = _lines(data.decode("utf-8"))
+    return checked(table, lambda keys: f"{path}:{_line_of(lines, tuple(keys))}")
+
+
+def _lines(text: str) -> dict[tuple[str, ...], int]:
+    """Line of each key and each table, as far as they stand on lines of their own."""
+    found: dict[tuple[str, ...], int] = {}
+    table: tuple[str, ...] = ()
+    for number, line in enumerate(text.split("\n"), 1):
+        if header := _HEADER.fullmatch(line.rstrip("\r")):
+            table = _parts(header[1])
+            found.setdefault(table, number)
+        elif key := _KEY.match(line):
+            found.setdefault((*table, *_parts(key[1])), number)
+    return found
+
+
+def _parts(key: str) -> tuple[str, ...]:
+    return tuple(part.strip().strip("\"'") for part in re.findall(r'"[^"]*"|\'[^\']*\'|[^.]+', key))
+
+
+def _line_of(lines: Mapping[tuple[str, ...], int], keys: tuple[str, ...]) -> int:
+    """The line of a key, else that of what it stands in."""
+    while keys and keys not in lines:
+        keys = keys[:-1]
+    return lines.get(keys, 1)
+
+
+def config_files(environment: Mapping[str, str] = os.environ) -> list[tuple[Path, bool]]:
+    """The configuration files, the one that counts least first, each with whether it has to be there.
+
+    That of the system (XDG_CONFIG_DIRS, /etc/xdg), then that of the user (XDG_CONFIG_HOME, ~/.config), or the one that
+    SSSJOB_CONFIG names; both are ``sssjob/config.toml``.
+    """
+    import platformdirs
+
+    system = [Path(folder) / "config.toml" for folder in
+              reversed(platformdirs.site_config_dir("sssjob", multipath=True).split(os.pathsep))]
+    stated = environment.get("SSSJOB_CONFIG")
+    user = Path(stated) if stated else Path(platformdirs.user_config_dir("sssjob")) / "config.toml"
+    return [*((path, False) for path in system), (user, bool(stated))]
+
+
+def site_file(name: str, environment: Mapping[str, str] = os.environ) -> str:
+    """The file of a site profile: the one of that name, else ``sites/NAME.toml`` beside a configuration file; the name
+    itself where there is none."""
+    if name == "-" or os.sep in name or os.path.exists(name):
+        return name
+    for path, _ in reversed(config_files(environment)):
+        found = path.parent / "sites" / f"{name}.toml"
+        if found.exists():
+            return str(found)
+    return name
+
+
+def variables_layer(environment: Mapping[str, str]) -> Layer:
+    """The settings of the environment. Raises SettingsError."""
+    values, problems = {}, []
+    for setting in SETTINGS.values():
+        text = environment.get(setting.variable)
+        if text:
+            try:
+                values[setting.name] = Value(setting.of_text(text), setting.variable)
+            except ValueError as error:
+                problems.append(f"{setting.variable} {error}")
+    if problems:
+        raise SettingsError("\n".join(problems))
+    return Layer(values)
+
+
+def file_layers(environment: Mapping[str, str]) -> list[Layer]:
+    """The settings of each configuration file that is there, the one that counts least first. Raises SettingsError,
+    AccessError."""
+    layers = []
+    for path, needed in config_files(environment):
+        try:
+            layers.append(read_config(path.read_bytes(), str(path)))
+        except FileNotFoundError:
+            if needed:
+                raise AccessError(str(path), "SSSJOB_CONFIG names this file, which is not there") from None
+        except NotADirectoryError:
+            continue
+        except SettingsError:
+            raise
+        except OSError as error:
+            raise AccessError(str(path), error.strerror or str(error)) from error
+    return layers

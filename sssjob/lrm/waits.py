@@ -1,0 +1,31 @@
+"""Why a job waits, in words that no manager owns. Each manager's table of reasons stands in its module.
+
+A kind is what a person would do about it: wait, release the job, or submit another one.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+__all__ = ["BEGIN", "DEPENDENCY", "HELD", "KINDS", "LIMIT", "NEVER", "TURN", "UNAVAILABLE", "first_kind"]
+
+TURN: Final = "turn"                    # others come first, or what it needs is in use
+HELD: Final = "held"                    # somebody has to release it
+DEPENDENCY: Final = "dependency"        # other jobs have to end
+BEGIN: Final = "begin"                  # its time, or that of its reservation, has not come
+LIMIT: Final = "limit"                  # the user, the account or the queue has as much as it may have just now
+UNAVAILABLE: Final = "unavailable"      # nodes, queues or licences that it needs are down or closed
+NEVER: Final = "never"                  # it cannot start as it is, however long it waits
+
+#: Kind -> what it means, for people.
+KINDS: Final[Mapping[str, str]] = {
+    TURN: "its turn has not come", HELD: "it is held until somebody releases it", DEPENDENCY: "it waits for other jobs",
+    BEGIN: "its time has not come", LIMIT: "a limit on what may run at once is reached",
+    UNAVAILABLE: "what it needs is down or closed", NEVER: "it can never start as it is"}
+
+
+def first_kind(text: str, patterns: Iterable[tuple[str, re.Pattern[str]]]) -> str | None:
+    """The kind of the first pattern that occurs in a text; None where none does."""
+    return next((kind for kind, pattern in patterns if pattern.search(text)), None)

@@ -1,0 +1,157 @@
+"""What settings mean for a run: the configuration of an executor, and what is filled in where a document is silent."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import psij
+from psij.executors.batch._config import BatchSchedulerExecutorConfig
+from sssjob.conversion.settings import SETTINGS, Layer, Settings, Value, checked, file_layers, variables_layer
+from sssjob.document.element import new_property
+from sssjob.document.inherit import effective
+from sssjob.document.model import Document
+from sssjob.errors import AccessError
+from sssjob.findings import Findings
+
+if TYPE_CHECKING:
+    from sssjob.conversion.site import Site
+
+__all__ = ["complete", "config_of", "following", "load_settings", "pin", "site_layer"]
+
+#: Setting -> member of the configuration of batch executors.
+_MEMBERS: Final = {"polling_interval": "queue_polling_interval", "command_timeout": "command_timeout",
+                   "accounting_delay": "accounting_delay", "lost_after": "lost_after",
+                   "work_directory": "work_directory", "launcher": "launcher"}
+_OF_SGE: Final = ("parallel_environment", "memory_resource", "gpu_resource", "exclusive_resource")
+_OF_COBALT: Final = ("cores_per_node",)
+#: Properties that are filled in: property -> setting.
+_FILLED: Final = {"Queue": "queue", "Project": "account"}
+_HERE: Final = ("local", "fluxexec")        # no queues, no accounts
+#: How a resource manager is asked, which may change while a job runs.
+_ASKING: Final = ("polling_interval", "command_timeout", "accounting_delay", "lost_after")
+_PINNED: Final = "settings.json"            # in the folder of a submission
+_LONGEST: Final = 1 << 16
+
+
+def load_settings(site: tuple[Site, str] | None = None, options: Mapping[str, tuple[Any, str]] | None = None,
+                  environment: Mapping[str, str] = os.environ) -> Settings:
+    """The settings that hold: options, then variables, then the configuration of the user and of the system. A site
+    profile counts just below the place that names it.
+
+    site: a profile that an option names, with its path. options: name of a setting -> value and name of the option.
+    Raises SettingsError, SiteError, AccessError.
+    """
+    layers: list[Layer] = []
+    for layer in (*file_layers(environment), variables_layer(environment)):
+        named = layer.values.get("site")
+        if named is not None and site is None:
+            layers.append(site_layer(*_read_site(str(named.value), environment)))
+        layers.append(layer)
+    if site is not None:
+        layers.append(site_layer(*site))
+    if options:
+        layers.append(Layer({name: Value(*given) for name, given in options.items()}))
+    return Settings(layers[::-1])
+
+
+def _read_site(name: str, environment: Mapping[str, str]) -> tuple[Site, str]:
+    from sssjob.conversion.settings import site_file
+    from sssjob.conversion.site import read_site
+
+    path = site_file(name, environment)
+    try:
+        return read_site(Path(path).read_bytes(), path), path
+    except OSError as error:
+        raise AccessError(path, error.strerror or str(error)) from error
+
+
+def site_layer(site: Site, path: str) -> Layer:
+    """The settings of a site profile: its table ``run``, and the parallel environment that it prefers. Raises
+    SettingsError."""
+    layer = checked(site.run, lambda keys: f"{path} (run)")
+    if site.sge.pe and not any("parallel_environment" in values for values in (layer.values, *layer.of.values())):
+        values = {**layer.values, "parallel_environment": Value(next(iter(site.sge.pe)), f"{path} (sge.pe)")}
+        return Layer(values, layer.of)
+    return layer
+
+
+def config_of(executor: str, stated: Mapping[str, Any]) -> psij.JobExecutorConfig | None:
+    """The configuration of an executor with those settings; None where they say nothing of it."""
+    members: dict[str, Any] = {_MEMBERS[name]: value for name, value in stated.items() if name in _MEMBERS}
+    if executor.lower() in _HERE:
+        return None
+    if "work_directory" in members:
+        members["work_directory"] = os.path.abspath(os.path.expanduser(members["work_directory"]))
+    launcher = members.pop("launcher", None)
+    kind, own = _kind(executor)
+    members |= {name: stated[name] for name in own if name in stated}
+    if not members and launcher is None:
+        return None
+    made = kind(**members)
+    made.launcher = launcher
+    return made
+
+
+def _kind(executor: str) -> tuple[type[BatchSchedulerExecutorConfig], tuple[str, ...]]:
+    """The class of the configuration of an executor, and the settings that only this one has."""
+    if executor.lower() in ("sge", "gridengine"):
+        from psij.executors.batch.sge import SGEExecutorConfig
+
+        return SGEExecutorConfig, _OF_SGE
+    if executor.lower() == "cobalt":
+        from psij.executors.batch.cobalt import CobaltExecutorConfig
+
+        return CobaltExecutorConfig, _OF_COBALT
+    return BatchSchedulerExecutorConfig, ()
+
+
+def complete(document: Document, executor: str, settings: Settings, findings: Findings) -> None:
+    """Fill in the queue and the account of jobs that name none, each with a finding (SSS503) that says where it is
+    from. Jobs of this machine have neither."""
+    for tag, name in _FILLED.items():
+        value = settings.get(name, executor)
+        if value.value is None or executor.lower() in _HERE:
+            continue
+        filled = 0
+        for job, defaults in document.jobs():
+            if _names(effective(job, defaults).fold(), tag):
+                continue
+            job.items.append(new_property(tag, str(value.value)))
+            filled += 1
+        if filled:
+            findings.add("SSS503", tag, f"{tag} {value.value} of {filled} job{'s' * (filled > 1)} is from "
+                         f"{value.source}", severity="info")
+
+
+def _names(scope: Any, tag: str) -> bool:
+    """Whether a job, or anything in it, has a property."""
+    return any(getattr(item, "tag", None) == tag or (hasattr(item, "items") and _names(item, tag))
+               for item in scope.items)
+
+
+def pin(folder: Path, stated: Mapping[str, Any]) -> None:
+    """Write down with which settings a submission is made, so that each client finds its files. Raises AccessError."""
+    try:
+        fd = os.open(folder / _PINNED, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+        with os.fdopen(fd, "w", encoding="utf-8") as file:
+            json.dump(dict(stated), file)
+            file.flush()
+            os.fsync(file.fileno())
+    except OSError as error:
+        raise AccessError(str(folder), f"the journal cannot be used: {error.strerror or error}") from error
+
+
+def following(folder: Path, stated: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings with which a submission is followed: those that it was made with, as its folder tells, but for how
+    its resource manager is asked, which the present ones say. stated: the present ones."""
+    made: dict[str, Any] = {}
+    with suppress(OSError, ValueError, AttributeError):
+        with open(folder / _PINNED, encoding="utf-8") as file:
+            given = json.loads(file.read(_LONGEST))
+        made = {name: SETTINGS[name].check(value) for name, value in given.items() if name in SETTINGS}
+    return made | {name: value for name, value in stated.items() if name in _ASKING}

@@ -1,0 +1,189 @@
+"""The list of the jobs of a journal: what is kept of each job so that no history has to be read for it, and filters.
+
+Beside its row each job has details (queue, times, nodes, message), which are written together with it from the same
+facts as its document. Lists are questions to SQLite, so that those of journals with many jobs that have ended cost
+little.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import time
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from sssjob.errors import UsageError
+
+if TYPE_CHECKING:
+    from sssjob.run.journal import Journal, Row
+    from sssjob.run.standing import Running
+
+__all__ = ["COLUMNS", "SCHEMA", "Details", "Filter", "Listed", "details_of", "listed", "totals",
+           "write_details"]
+
+#: What the list needs in the journal.
+SCHEMA: Final = (
+    "CREATE TABLE IF NOT EXISTS details (submission INTEGER NOT NULL, job INTEGER NOT NULL, queue TEXT, "
+    "submitted REAL, started REAL, ended REAL, nodes INTEGER, PRIMARY KEY (submission, job)) "
+    "WITHOUT ROWID",
+    "CREATE INDEX IF NOT EXISTS jobs_open ON jobs (submission, job) WHERE outcome IS NULL",
+    "CREATE INDEX IF NOT EXISTS submissions_ended ON submissions (ended)")
+#: What a list can be sorted by -> the expression.
+COLUMNS: Final = {
+    "key": "j.submission, j.job", "id": "j.id", "name": "j.name", "executor": "s.executor", "state": "j.state",
+    "queue": "d.queue", "submitted": "d.submitted", "nodes": "d.nodes",
+    "elapsed": "coalesce(d.ended, :now) - coalesce(d.started, d.submitted)"}
+_OUTCOMES: Final = ("done", "failed", "canceled", "skipped", "kept")
+_STATES: Final = {state.lower(): state for state in ("Idle", "Hold", "Running", "Suspended", "Completed")}
+
+
+@dataclass(frozen=True, slots=True)
+class Details:
+    """What is shown of a job beside its row. Times in seconds since the epoch."""
+
+    queue: str | None = None
+    submitted: float | None = None
+    started: float | None = None
+    ended: float | None = None
+    nodes: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """A line of the list."""
+
+    row: Row
+    details: Details
+
+    def waited(self, now: float) -> float | None:
+        """Seconds from the submission to the start; of a job that waits until now."""
+        details = self.details
+        if details.submitted is None:
+            return None
+        until = details.started or details.ended or now
+        return max(until - details.submitted, 0.0)
+
+    def elapsed(self, now: float) -> float | None:
+        """Seconds from the start to the end; of a job that runs until now."""
+        details = self.details
+        return None if details.started is None else max((details.ended or now) - details.started, 0.0)
+
+    def record(self, now: float) -> dict[str, Any]:
+        """As a JSON object."""
+        details = self.details
+        return self.row.record() | {
+            "queue": details.queue, "submit_time": details.submitted, "start_time": details.started,
+            "end_time": details.ended, "waited": self.waited(now), "elapsed": self.elapsed(now),
+            "nodes": details.nodes}
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """Which jobs are listed, and in which order. ended: those too that have. states: States of the document or words of
+    outcomes, any of them. name: a pattern with ``*`` and ``?`` of the id or the name. since: submitted then or later.
+    group: the id of a group, or ``@3``. sort: one of COLUMNS, with a dash before it from the last to the first."""
+
+    ended: bool = False
+    states: Sequence[str] = ()
+    executor: str | None = None
+    name: str | None = None
+    since: float | None = None
+    group: str | None = None
+    sort: str = "key"
+
+    def question(self) -> tuple[str, dict[str, Any]]:
+        """The condition and its values. Raises UsageError."""
+        parts: list[str] = []
+        values: dict[str, Any] = {"now": time.time()}
+        words = [_state(word) for word in self.states]
+        if words:
+            marks = ", ".join(f":state{n}" for n in range(len(words)))
+            parts.append(f"(j.state IN ({marks}) AND j.outcome IS NULL OR j.outcome IN ({marks}) "
+                         f"OR j.outcome IS NOT NULL AND 'Completed' IN ({marks}))")
+            values |= {f"state{n}": word for n, word in enumerate(words)}
+        if not (self.ended or any(word == "Completed" or word in _OUTCOMES for word in words)):
+            parts.append("s.ended IS NULL AND j.outcome IS NULL")
+        if self.executor is not None:
+            parts.append("s.executor = :executor")
+            values["executor"] = self.executor.lower()
+        if self.name is not None:
+            parts.append("(j.name GLOB :name OR j.id GLOB :name OR j.array GLOB :name)")
+            values["name"] = self.name.replace("[", "[[]")
+        if self.since is not None:
+            parts.append("coalesce(d.submitted, s.time) >= :since")
+            values["since"] = self.since
+        if self.group is not None:
+            number = self.group.removeprefix("@")
+            by_number = self.group.startswith("@") and number.isdecimal() and len(number) < 16
+            parts.append("s.number = :group" if by_number else "s.name = :group")
+            values["group"] = int(number) if by_number else self.group
+        return " AND ".join(parts) or "1", values
+
+
+def _state(word: str) -> str:
+    found = word.lower() if word.lower() in _OUTCOMES else _STATES.get(word.lower())
+    if found is None:
+        raise UsageError(f"there is no state {word!r} (known: {', '.join((*_STATES.values(), *_OUTCOMES))})")
+    return found
+
+
+def write_details(connection: sqlite3.Connection, number: int, jobs: Iterable[tuple[int, Details]]) -> None:
+    """Write the details of jobs of a submission, within a transaction. jobs: place and details."""
+    connection.executemany("INSERT OR REPLACE INTO details VALUES (?, ?, ?, ?, ?, ?, ?)", [
+        (number, job, one.queue, one.submitted, one.started, one.ended, one.nodes) for job, one in jobs])
+
+
+def listed(journal: Journal, chosen: Filter) -> list[Listed]:
+    """The jobs that are chosen. Raises UsageError, AccessError."""
+    from sssjob.run.journal import Row
+
+    where, values = chosen.question()
+    column = chosen.sort.removeprefix("-")
+    if column not in COLUMNS:
+        raise UsageError(f"the list cannot be sorted by {column!r} (known: {', '.join(COLUMNS)})")
+    direction = " DESC" if chosen.sort.startswith("-") else ""
+    order = ", ".join(f"{one.strip()}{direction}" for one in COLUMNS[column].split(", ")) if column == "key" else \
+        f"{COLUMNS[column]}{direction}, j.submission, j.job"
+    found = journal.ask(
+        "SELECT j.submission, j.job, j.id, j.name, j.label, j.native_id, s.executor, j.state, j.outcome, j.exit_code, "
+        "j.array, j.message, s.cluster, d.queue, d.submitted, d.started, d.ended, d.nodes "
+        "FROM jobs j JOIN submissions s ON s.number = j.submission "
+        "LEFT JOIN details d ON d.submission = j.submission AND d.job = j.job "
+        f"WHERE {where} ORDER BY {order}", values)
+    return [Listed(Row(*one[:13]), Details(*one[13:])) for one in found]
+
+
+def totals(lines: Iterable[Listed]) -> str:
+    """``5 jobs: 2 Running, 3 Idle``, the states before the outcomes."""
+    counts = Counter(line.row.outcome or line.row.state for line in lines)
+    order = [*_STATES.values(), *_OUTCOMES]
+    told = sorted(counts.items(), key=lambda item: order.index(item[0]) if item[0] in order else len(order))
+    total = sum(counts.values())
+    return f"{total} job{'s' * (total != 1)}" + (f": {', '.join(f'{n} {word}' for word, n in told)}" if told else "")
+
+
+def details_of(job: Running) -> Details:
+    """The details of a job as it stands."""
+    own, asked = job.plan.job, job.plan.folded
+    queue = _delivered(own, "Queue") or own.value("Queue") or asked.value("Queue") or _requested(asked, "Queue")
+    nodes = _number(_delivered(own, "NodeCount") or _requested(asked, "NodeCount"))
+    return Details(None if queue is None else str(queue), _number(own.value("SubmitTime")),
+                   _number(own.value("StartTime")), _number(own.value("EndTime")),
+                   None if nodes is None else int(nodes))
+
+
+def _delivered(job: Any, tag: str) -> str | None:
+    return next((p.text for block in job.containers("Delivered") for p in block.all(tag)), None)
+
+
+def _requested(job: Any, tag: str) -> str | None:
+    return next((p.text for block in job.containers("Requested") for p in block.all(tag)), None)
+
+
+def _number(value: object) -> float | None:
+    try:
+        return None if value is None else float(str(value))
+    except ValueError:
+        return None

@@ -1,0 +1,143 @@
+"""Late accounting: what resource managers can tell of jobs that had ended before their accounting could say how.
+
+Asked are the ends that accounting has not told, of all resource managers that have any, many jobs by one command. What
+is told becomes an event of the journal; so the document that is written from then on has it, and a second look that
+tells the same adds nothing.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+import psij
+from psij.executors.batch._late import Asked
+from psij.executors.batch.batch_scheduler_executor import BatchSchedulerExecutor
+from sssjob.errors import UsageError
+from sssjob.run.evidence import disagreements, kind_of, tell
+from sssjob.run.journal import Event, Row, status_record
+
+if TYPE_CHECKING:
+    from sssjob.run.client import Client
+    from sssjob.run.standing import Running, Submission
+
+__all__ = ["Refreshed", "refresh"]
+
+_LATE: Final = "late"
+_ENDS: Final = ("done", "failed", "canceled")
+
+
+@dataclass(slots=True)
+class Refreshed:
+    """What became of the question. asked: jobs that accounting was asked for. facts: by key of the job, what it told
+    that was not in the document before, or is another value now. silent: names of executors that gave no answer."""
+
+    asked: int = 0
+    facts: dict[str, dict[str, str]] = field(default_factory=dict)
+    jobs: dict[str, Running] = field(default_factory=dict)
+    silent: list[str] = field(default_factory=list)
+
+
+def refresh(client: Client, rows: Iterable[Row], since: float | None = None, every: bool = False) -> Refreshed:
+    """Ask accounting for jobs that have ended. every: those too of which it has told the end already.
+
+    since: seconds since the epoch; ends that were learnt before it are left alone. Raises AccessError.
+    """
+    result = Refreshed()
+    by_executor: dict[str, list[tuple[Running, int]]] = {}
+    for job in _jobs(client, rows):
+        source = job.evidence.get("state")
+        if source is None or (since is not None and source.time < since):
+            continue
+        for part, seen in enumerate(job.seen):
+            if seen.native_id is not None and seen.final and (every or not _is_told(job, part)):
+                assert job.of.entry is not None
+                if not client.is_here(job.of.entry):
+                    unsaid = job.of.entry.number in client.unsaid and job.of.entry.executor not in result.silent
+                    result.silent += [job.of.entry.executor] if unsaid else []
+                    continue
+                by_executor.setdefault(client.key(job.of.entry), []).append((job, part))
+    for parts in by_executor.values():
+        _ask(client, parts, result)
+    return result
+
+
+def _jobs(client: Client, rows: Iterable[Row]) -> Iterator[Running]:
+    """Jobs of rows that have ended in a resource manager with accounting."""
+    loaded: dict[int, Submission] = {}
+    for row in rows:
+        if row.outcome not in _ENDS:
+            continue
+        if row.submission not in loaded:
+            loaded[row.submission] = client.standing(client.journal.entry(row.submission))
+        yield loaded[row.submission].jobs[row.job]
+
+
+def _is_told(job: Running, part: int) -> bool:
+    """Whether the end of a part is from accounting."""
+    source = job.seen[part].known.get("sources", {}).get("state")
+    return source is not None and kind_of(str(source)) == "accounting"
+
+
+def _ask(client: Client, parts: list[tuple[Running, int]], result: Refreshed) -> None:
+    """Ask one executor, and write down what it tells."""
+    try:
+        backend = parts[0][0].of.executor()
+    except UsageError as error:
+        client.findings.add("SSS602", "status", str(error), severity="warning")
+        return
+    if not isinstance(backend, BatchSchedulerExecutor):
+        return
+    result.asked += len({id(job) for job, _ in parts})
+    for some in _rounds(parts):
+        records, silent = backend.accounting_of([_asked(job, part) for job, part in some.values()])
+        if silent and backend.name not in result.silent:
+            result.silent.append(backend.name)
+        for native_id, (job, part) in some.items():
+            told, before = records.get(native_id), job.seen[part].status
+            if told and before is not None:
+                status = backend.completed(before, told)
+                if status is not None:
+                    _add(client, job, part, status, result)
+
+
+def _rounds(parts: list[tuple[Running, int]]) -> list[dict[str, tuple[Running, int]]]:
+    """Parts by native id, in as many rounds as a native id has come again."""
+    rounds: list[dict[str, tuple[Running, int]]] = []
+    for job, part in parts:
+        native_id = job.seen[part].native_id or ""
+        one = next((one for one in rounds if native_id not in one), None)
+        if one is None:
+            rounds.append(one := {})
+        one[native_id] = job, part
+    return rounds
+
+
+def _asked(job: Running, part: int) -> Asked:
+    """Which job is meant."""
+    seen = job.seen[part]
+    sure = seen.status is not None and seen.status.exit_code is not None
+    return Asked(seen.native_id or "", job.identity(part), sure)
+
+
+def _add(client: Client, job: Running, part: int, status: psij.JobStatus, result: Refreshed) -> None:
+    """Write down what accounting has told of a part."""
+    entry = job.of.entry
+    assert entry is not None and status.metadata is not None
+    before = {fact: value for fact, value, _ in job.sources()}
+    known = list(job.disagreements)
+    job.take_late(part, status, time.time())
+    sources = sorted(set(map(str, status.metadata.get("sources", {}).values())))
+    events = [Event(job.number, _LATE, "+".join(sources), status_record(status), part)]
+    fresh = [one for one in disagreements(status) if one not in known]
+    events += [Event(job.number, "note", "sssjob", {"text": f"{one.rule}: {one.text}", **one.record()}, part)
+               for one in fresh]
+    for event in events:
+        entry.note(event, job.row)
+    entry.flush()
+    tell(client.findings, job.plan.label, fresh)
+    result.jobs[job.row.key] = job
+    result.facts.setdefault(job.row.key, {}).update(
+        {fact: value for fact, value, _ in job.sources() if before.get(fact) != value})

@@ -1,0 +1,200 @@
+"""The file of the journal: where it is, who may read it, its tables and their versions, and what is said when it fails.
+
+One SQLite file with a write-ahead log; on a file system that hosts share, where there can be none, without.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import sqlite3
+import stat
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Final
+
+import platformdirs
+
+from sssjob.errors import AccessError, UsageError
+from sssjob.run.listing import SCHEMA as LIST_SCHEMA
+
+__all__ = ["VERSION", "connected", "default_path", "has_no_room", "is_full", "make_folder", "make_private", "private",
+           "told"]
+
+_MARK: Final = 0x5353534A       # application_id: "SSSJ"
+VERSION: Final = 6             # user_version
+_BUSY_S: Final = 30.0           # another client's transaction takes no longer
+_NO_ROOM: Final = (errno.ENOSPC, errno.EDQUOT)
+_BESIDE: Final = 1 << 15        # bytes of the smallest file of shared memory; sqlite.org/walformat.html, 2.1
+#: Where shared memory between hosts cannot be had, which a write-ahead log needs. Source: sqlite.org/wal.html, 1.
+_NETWORK: Final = ("nfs", "cifs", "smb", "lustre", "gpfs", "beegfs", "ceph", "afs", "glusterfs", "fuse", "9p",
+                   "orangefs")
+_CHANGES: Final = {     # version -> what makes the next one of it
+    1: "ALTER TABLE jobs ADD COLUMN array TEXT;\nCREATE INDEX jobs_array ON jobs (array)",
+    2: "ALTER TABLE jobs ADD COLUMN message TEXT",
+    3: "ALTER TABLE submissions ADD COLUMN cluster TEXT",
+    4: "ALTER TABLE submissions ADD COLUMN request TEXT;\n"
+       "CREATE UNIQUE INDEX submissions_request ON submissions (request);\n"
+       "CREATE INDEX jobs_open ON jobs (submission, job) WHERE outcome IS NULL",
+    5: ";\n".join(LIST_SCHEMA),
+}
+_SCHEMA: Final = """
+CREATE TABLE submissions (
+    number INTEGER PRIMARY KEY AUTOINCREMENT, token TEXT NOT NULL, executor TEXT NOT NULL, document TEXT NOT NULL,
+    directory TEXT NOT NULL, policy TEXT NOT NULL, name TEXT, time REAL NOT NULL, client TEXT NOT NULL, ended REAL,
+    cluster TEXT, request TEXT);
+CREATE UNIQUE INDEX submissions_request ON submissions (request);
+CREATE TABLE jobs (
+    submission INTEGER NOT NULL REFERENCES submissions, job INTEGER NOT NULL, id TEXT, name TEXT, label TEXT NOT NULL,
+    native_id TEXT, state TEXT NOT NULL, outcome TEXT, exit_code INTEGER, array TEXT, message TEXT,
+    PRIMARY KEY (submission, job));
+CREATE INDEX jobs_id ON jobs (id);
+CREATE INDEX jobs_native_id ON jobs (native_id);
+CREATE INDEX jobs_array ON jobs (array);
+CREATE INDEX jobs_open ON jobs (submission, job) WHERE outcome IS NULL;
+CREATE TABLE events (
+    number INTEGER PRIMARY KEY AUTOINCREMENT, submission INTEGER NOT NULL REFERENCES submissions, job INTEGER NOT NULL,
+    part INTEGER NOT NULL, time REAL NOT NULL, kind TEXT NOT NULL, source TEXT NOT NULL, data TEXT NOT NULL);
+CREATE INDEX events_submission ON events (submission, number);
+"""
+
+
+def default_path(environment: Mapping[str, str] = os.environ) -> Path:
+    """SSSJOB_JOURNAL, else ``sssjob/journal.db`` where state belongs (XDG_STATE_HOME, ~/.local/state)."""
+    stated = environment.get("SSSJOB_JOURNAL")
+    return Path(os.path.abspath(stated)) if stated else Path(platformdirs.user_state_dir("sssjob")) / "journal.db"
+
+
+def connected(path: Path, alone: bool = False) -> sqlite3.Connection:
+    """A connection that is brought to use. alone: without the memory that clients share, for which a file beside the
+    journal needs room; others wait meanwhile."""
+    connection = sqlite3.connect(path, timeout=_BUSY_S, isolation_level=None, check_same_thread=False)
+    try:
+        if alone:
+            connection.execute("PRAGMA locking_mode = EXCLUSIVE")
+        _prepare(connection, path)
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def make_private(path: Path) -> None:
+    """The file and its folder; what others could write is refused or closed to them."""
+    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    with suppress(FileExistsError):     # of an earlier client, or of one that was quicker
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
+    found = path.stat()
+    if not stat.S_ISREG(found.st_mode):
+        raise AccessError(str(path), "is no file, and cannot be the journal")
+    if found.st_uid != os.geteuid():
+        raise AccessError(str(path), "belongs to another user, and cannot be your journal")
+    if stat.S_IMODE(found.st_mode) & 0o077:
+        path.chmod(0o600)
+
+
+def make_folder(folder: Path) -> None:
+    """The folder of a submission, and the one of all of them: nobody else enters."""
+    for path in (folder.parent, folder):
+        path.mkdir(exist_ok=True, mode=0o700)
+
+
+def _prepare(connection: sqlite3.Connection, path: Path) -> None:
+    """Check what the file is and bring it to use; a file of nobody's becomes a journal."""
+    connection.execute("BEGIN")         # one look, or another client makes it between two questions
+    mark, version, tables = (connection.execute(question).fetchone()[0] for question in (
+        "PRAGMA application_id", "PRAGMA user_version", "SELECT count(*) FROM sqlite_master"))
+    connection.execute("COMMIT")
+    if mark != _MARK and (mark or tables):
+        raise AccessError(str(path), "is an SQLite file, but no journal of sssjob")
+    if mark == _MARK and version != VERSION and version not in _CHANGES:
+        raise AccessError(str(path), f"is a journal of version {version}; this sssjob knows version {VERSION}")
+    _set_mode(connection, "delete" if _on_network(path) else "wal")
+    connection.execute("PRAGMA synchronous = FULL")
+    if mark == _MARK and version == VERSION:
+        return
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        version = connection.execute("PRAGMA user_version").fetchone()[0]     # another client may have been first
+        while version in _CHANGES:
+            for statement in _CHANGES[version].split(";\n"):
+                connection.execute(statement)
+            version += 1
+            connection.execute(f"PRAGMA user_version = {version}")
+        if not connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:  # else another client was first
+            for statement in (*_SCHEMA.split(";\n"), *LIST_SCHEMA):
+                connection.execute(statement)
+            connection.execute(f"PRAGMA application_id = {_MARK}")
+            connection.execute(f"PRAGMA user_version = {VERSION}")
+        connection.execute("COMMIT")
+    except BaseException:
+        connection.execute("ROLLBACK")
+        raise
+
+
+def _set_mode(connection: sqlite3.Connection, mode: str) -> None:
+    """Have that journal mode. SQLite does not wait for its lock here: others may do the same, or end just now."""
+    until = time.monotonic() + _BUSY_S
+    while connection.execute("PRAGMA journal_mode").fetchone()[0] != mode:
+        try:
+            connection.execute(f"PRAGMA journal_mode = {mode}")
+        except sqlite3.OperationalError as error:
+            if "locked" not in str(error) or time.monotonic() > until:
+                raise
+            time.sleep(0.01)
+
+
+def _on_network(path: Path, mounts: str = "/proc/self/mounts") -> bool:
+    """Whether a file is on a file system that other hosts share."""
+    with suppress(OSError), open(mounts, encoding="utf-8", errors="replace") as table:
+        found = [(line.split()[1], line.split()[2]) for line in table]
+        inside = [(len(point), kind) for point, kind in found if path.is_relative_to(point.replace("\\040", " "))]
+        return bool(inside) and max(inside)[1].startswith(_NETWORK)
+    return False
+
+
+@contextmanager
+def told(path: Path) -> Iterator[None]:
+    """Have what SQLite and the system complain of be told as an AccessError that names the journal."""
+    try:
+        yield
+    except sqlite3.Error as error:
+        said = "the disk is full" if _tells_full(error, path) else str(error)
+        damaged = "not a database" in said or "malformed" in said
+        hint = "; it is damaged or no journal: move it away to begin a new one" if damaged else ""
+        raise AccessError(str(path), f"the journal cannot be used: {said}{hint}") from error
+    except (AccessError, UsageError):
+        raise
+    except OSError as error:
+        said = "the disk is full" if error.errno in _NO_ROOM else error.strerror or str(error)
+        raise AccessError(str(path), f"the journal cannot be used: {said}") from error
+    except (KeyError, TypeError, ValueError) as error:
+        raise AccessError(str(path), f"the journal cannot be used: it is damaged ({error})") from error
+
+
+def private(path: str, flags: int) -> int:
+    """An opener of files that only their owner reads."""
+    return os.open(path, flags | os.O_NOFOLLOW, 0o600)
+
+
+def is_full(error: AccessError) -> bool:
+    """Whether the journal could not be used because there is no room."""
+    cause = error.__cause__
+    return (isinstance(cause, sqlite3.OperationalError) and _tells_full(cause, Path(error.path))) or (
+        isinstance(cause, OSError) and cause.errno in _NO_ROOM)
+
+
+def _tells_full(error: sqlite3.Error, path: Path) -> bool:
+    """Whether SQLite failed for want of room, which it does not always say."""
+    return "full" in str(error) or ("disk I/O" in str(error) and has_no_room(path))
+
+
+def has_no_room(path: Path) -> bool:
+    """Whether the file system of a file has no room for what SQLite keeps beside a journal."""
+    try:
+        found = os.statvfs(path.parent)
+    except OSError:
+        return False
+    return found.f_bavail * found.f_frsize < _BESIDE

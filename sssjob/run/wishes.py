@@ -1,0 +1,149 @@
+"""What users want of jobs that wait or run: that they are held, released or run again.
+
+A wish is an event in the journal. The client that looks after the job carries it out and answers with an event
+``answer``, with the reason where it could not be done. Jobs that were not submitted yet are held and released here,
+without the resource manager. A wish that is not answered, because its client was killed or the resource manager was
+silent, is carried out by the next one; a run that was to begin again is asked for once only, because nobody can say
+whether it did.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Final
+
+import psij
+from sssjob.errors import AccessError
+from sssjob.run.standing import Running
+
+if TYPE_CHECKING:
+    from sssjob.run.engine import Engine
+
+__all__ = ["Wishes"]
+
+_AGAIN_S: Final = 5.0       # between two tries to reach a resource manager
+_DEEDS: Final = {"hold": "held", "release": "released", "rerun": "run again"}
+_RERUN: Final = "rerun"
+
+
+class Wishes:
+    """Carries out the wishes for the jobs of an engine."""
+
+    def __init__(self, engine: Engine) -> None:
+        self.engine = engine
+        self._open: dict[int, Running] = {}         # by identity: jobs with wishes that have no answer
+        self._pause: dict[int, float] = {}          # by the same: when to try again, by the monotonic clock
+
+    def take(self, job: Running) -> None:
+        """Take in what is wanted of a job."""
+        if job.wishes and job.of.owned:
+            self._open[id(job)] = job
+
+    def release(self, job: Running) -> None:
+        """A signal ends the hold of a job; where another client looks after it, that one is asked to."""
+        later = job.word == "waiting" and job.plan.held_there       # it would be submitted with a hold
+        if job.ended or not (job.on_hold or job.hold or later):
+            return
+        if not job.of.owned:
+            job.of.note(job, "release", {}, source="user")
+            return
+        job.wish("release")
+        self.take(job)
+
+    @property
+    def due(self) -> bool:
+        """Whether something can be carried out now."""
+        return any(self._can(job) for job in self._open.values())
+
+    def carry_out(self) -> None:
+        """Do what is wanted, as far as it is known how the jobs stand."""
+        for job in list(self._open.values()):
+            while job.wishes and job.of.owned and self._can(job) and self._done(job, job.wishes[0]):
+                pass
+            if not (job.wishes and job.of.owned):
+                del self._open[id(job)]
+
+    def _can(self, job: Running) -> bool:
+        if job.ended or job.word == "waiting":
+            return True
+        known = all(seen.final or (job.parts[part] is not None and self.engine.heard(job, part))
+                    for part, seen in enumerate(job.seen))
+        return known and time.monotonic() >= self._pause.get(id(job), 0.0)
+
+    def _done(self, job: Running, wish: str) -> bool:
+        """Carry out one wish; whether it has its answer now."""
+        job.refresh()
+        if job.ended:
+            self._answer(job, wish, "it has ended")
+        elif job.word == "waiting":
+            self._here(job, wish)
+        else:
+            refusal = _refusal(job, wish)
+            if refusal is None:
+                return self._natively(job, wish)
+            self._answer(job, wish, refusal)
+        return True
+
+    def _here(self, job: Running, wish: str) -> None:
+        """A job that was not submitted yet: its hold is ours."""
+        if wish == _RERUN:
+            self._answer(job, wish, "it was not submitted yet")
+            return
+        self._answer(job, wish)
+        if wish == "release":
+            self.engine.starting.unhold(job)
+            self.engine.pend(job)
+
+    def _natively(self, job: Running, wish: str) -> bool:
+        """Ask the resource manager; whether it has answered, or is not to be asked again."""
+        if wish == _RERUN and not self._begins(job):
+            return True
+        act = getattr(job.of.executor(), wish)
+        try:
+            for made in job.parts[:1 if job.together else None]:
+                if made is not None:
+                    act(made)
+        except psij.SubmitException as error:
+            if error.transient and wish != _RERUN:
+                self.engine.tell(job, str(error))
+                self._pause[id(job)] = time.monotonic() + _AGAIN_S
+                return False
+            self._answer(job, wish, str(error))
+        else:
+            self._answer(job, wish)
+        return True
+
+    def _begins(self, job: Running) -> bool:
+        """Write down that a run is about to begin again, before the resource manager is told to; False, with the
+        answer, where another client did so before, or that cannot be written."""
+        if job.rerun_begun:
+            self._answer(job, _RERUN, "the client that asked for it was killed, and nobody knows whether it was done; "
+                                      "the log shows how the job went on")
+            return False
+        job.rerun_begun = True
+        job.of.note(job, "answer", {"wish": _RERUN, "begun": True})
+        try:
+            if job.of.entry is not None:
+                job.of.entry.flush()
+        except AccessError as error:
+            self._answer(job, _RERUN, str(error))
+            return False
+        return True
+
+    def _answer(self, job: Running, wish: str, refusal: str = "") -> None:
+        job.answer(wish, refusal)
+        job.of.note(job, "answer", {"wish": wish, "refusal": refusal})
+        self.engine.write_soon()
+
+
+def _refusal(job: Running, wish: str) -> str | None:
+    """Why a wish for a job that was submitted is not for the resource manager; None where it is."""
+    backend = job.of.executor()
+    if not hasattr(backend, wish):
+        return f"the executor {backend.name} has no means by which a job that was submitted could be {_DEEDS[wish]}"
+    has_begun = job.plan.job.value("State") in ("Running", "Suspended")
+    if wish != _RERUN and has_begun:
+        return "it has begun, and a hold only keeps a job from starting" if wish == "hold" else "it has begun"
+    if wish == _RERUN and not has_begun:
+        return "it has not begun"
+    return None

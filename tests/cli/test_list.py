@@ -1,0 +1,60 @@
+"""``sssjob list``: what its options mean, and how it is drawn."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import pytest
+
+from sssjob.cli.list_ import list_text, moment, spell
+from sssjob.errors import UsageError
+from sssjob.run.journal import Row, open_journal
+from sssjob.run.listing import Details, Listed
+from tests.cli.conftest import Command
+
+
+@pytest.mark.parametrize(("seconds", "shown"), [(0, "0:00:00"), (59.9, "0:00:59"), (3661, "1:01:01"),
+                                                (93784, "1-02:03:04")])
+def test_durations(seconds: float, shown: str) -> None:
+    assert spell(seconds) == shown
+
+
+def test_moments() -> None:
+    assert [moment(text) for text in ("1970-01-02", "1970-01-01T01:00", "1970-01-01T01:00+01:00")] == [
+        86400.0, 3600.0, 0.0]
+    for text, ago in (("90s", 90), ("3d", 259200), ("2w", 1209600)):
+        assert abs(time.time() - ago - moment(text)) < 60
+    for text in ("soon", "3", "-1d", "9999999d", "2026-13-01", "\x1b[2J"):
+        with pytest.raises(UsageError, match="is no time, as 2026-11-22"):
+            moment(text)
+
+
+def test_table() -> None:
+    """Columns in which nothing stands are left out; what a manager said is escaped and cut."""
+    row = Row(1, 0, "a", None, "a", "17", "slurm", "Idle", message="\x1b[2J" + "x" * 100)
+    assert list_text([Listed(row, Details())], 0.0).splitlines() == [
+        "id  key   native id  executor  state  why", "─" * 99,
+        "a   @1.1  17         slurm     Idle   \\u{001B}[2J" + "x" * 49 + "…", "1 job: 1 Idle"]
+    row.message = None
+    text = list_text([Listed(row, Details("batch", 10.0, 20.0, None, 2))], 50.0)
+    assert text.splitlines()[0].split() == ["id", "key", "native", "id", "executor", "queue", "state", "submitted",
+                                            "time", "nodes"]
+    assert text.splitlines()[2].split() == ["a", "@1.1", "17", "slurm", "batch", "Idle", "01-01", "00:00:10", "0:00:30",
+                                            "2"]
+
+
+def test_watch(sssjob: Command, journal: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Drawn again until it is interrupted."""
+    with open_journal(journal) as made:
+        made.add("t", "slurm", "<Job/>", Path("/"), "Reject", None, [Row(0, 0, "a", None, "a")])
+    pauses = []
+
+    def sleep(seconds: float) -> None:
+        pauses.append(seconds)
+        if len(pauses) == 3:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr("sssjob.cli.list_.time.sleep", sleep)
+    code, out, err = sssjob("list", "--watch", "--offline")
+    assert (code, err, out.count("1 job: 1 Idle")) == (130, "sssjob: interrupted\n", 3)

@@ -1,0 +1,76 @@
+"""What commands tell: one finding for many jobs once, why jobs ended badly, which name was meant."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from sssjob.cli._together import together
+from sssjob.findings import Finding
+from sssjob.xml.reader import read_document
+
+DOCUMENT = ("<JobGroup><Id>g</Id>{}" + "".join(f"<Job><Id>{n}</Id><Executable>/e</Executable></Job>" for n in range(3))
+            + "</JobGroup>")
+DEFAULTS = "<JobDefaults><Queue>q</Queue></JobDefaults>"
+
+
+def finding(job: int, tail: str = "/Environment", line: int = 0, message: str = "it is absent") -> Finding:
+    return Finding("SSS503", "info", "Environment", message, "approximated", "a.xml", line, 0,
+                   f"/JobGroup/Job[{job}]{tail}")
+
+
+@pytest.mark.parametrize(("defaults", "found", "shown"), [
+    (DEFAULTS, [finding(n) for n in (1, 2, 3)], [("/JobGroup/JobDefaults/Environment", "it is absent (3 jobs)")]),
+    (DEFAULTS, [finding(n, line=7) for n in (1, 2, 3)],
+     [("/JobGroup/JobDefaults/Environment", "it is absent (3 jobs)")]),
+    (DEFAULTS, [finding(n, line=n) for n in (1, 2, 3)], [("/JobGroup/Job[1]/Environment", "it is absent (3 jobs)")]),
+    ("", [finding(n) for n in (1, 2, 3)], [("/JobGroup/Job[1]/Environment", "it is absent (3 jobs)")]),
+    (DEFAULTS, [finding(2), finding(3)], [("/JobGroup/Job[2]/Environment", "it is absent (2 jobs)")]),
+    (DEFAULTS, [finding(2), finding(2, "/Queue")], [("/JobGroup/Job[2]/Environment", "it is absent"),
+                                                    ("/JobGroup/Job[2]/Queue", "it is absent")]),
+    (DEFAULTS, [finding(1), finding(2, message="other")], [("/JobGroup/Job[1]/Environment", "it is absent"),
+                                                           ("/JobGroup/Job[2]/Environment", "other")])])
+def test_findings_of_many_jobs(defaults: str, found: list[Finding], shown: list[tuple[str, str]]) -> None:
+    document = read_document(DOCUMENT.format(defaults).encode())
+    made = together(found, document)
+    assert [(one.path, one.message) for one, _ in made] == shown
+    assert [one for _, some in made for one in some] == found       # none is lost
+
+
+def test_run_shows_one_line_and_json_has_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+                                             capfd: pytest.CaptureFixture[str]) -> None:
+    from sssjob.cli import main
+
+    monkeypatch.setenv("SSSJOB_JOURNAL", str(tmp_path / "journal.db"))
+    monkeypatch.chdir(tmp_path)
+    text = DOCUMENT.format("<JobDefaults><Project>p</Project></JobDefaults>").replace("/e<", "/bin/true<")
+    (tmp_path / "a.xml").write_text(text)
+    for words, lines in (([], 1), (["--json"], 3)):
+        assert main(["run", *words, str(tmp_path / "a.xml")]) == 0
+        told = [line for line in capfd.readouterr().err.splitlines() if "Project" in line and "SSS602" in line]
+        assert len(told) == lines, told
+        assert words or "JobDefaults/Project" in told[0] or "(3 jobs)" in told[0]
+
+
+def test_causes_are_told_of_all_who_never_ended_themselves(capfd: pytest.CaptureFixture[str]) -> None:
+    """Failed without a code, canceled, and left out; a code or a signal speaks for itself."""
+    from sssjob.cli._journal import tell_causes
+    from sssjob.document.model import Job
+    from sssjob.run.standing import JobOutcome
+
+    job = Job()
+    tell_causes([JobOutcome(job, "a", "canceled", message="cancel: canceled on request"),
+                 JobOutcome(job, "b", "skipped", message="dependency: OnSuccess a does not hold"),
+                 JobOutcome(job, "c", "failed", message="lost: nobody knows it"), JobOutcome(job, "d", "failed", 3),
+                 JobOutcome(job, "e", "done", 0), JobOutcome(job, "f", "canceled", signal=15)])
+    assert capfd.readouterr().err.splitlines() == [
+        "sssjob: a: cancel: canceled on request", "sssjob: b: dependency: OnSuccess a does not hold",
+        "sssjob: c: lost: nobody knows it"]
+
+
+def test_an_attribute_that_holds_the_right_name() -> None:
+    document = read_document(b"<Job><Executable>/e</Executable>"
+                             b"<Dependency condition='OnExit' exitCode='1'>a</Dependency></Job>")
+    told = [(f.rule, f.hint) for f in document.findings or () if f.subject == "exitCode"]
+    assert told == [("SSS302", "did you mean code?")]

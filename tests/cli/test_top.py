@@ -1,0 +1,106 @@
+"""``sssjob top``: what it counts and guesses, its tables, and the live view by its own pilot."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from sssjob.cli.top import cells, text_of
+from sssjob.run.client import Client
+from sssjob.run.journal import Journal, Row, open_journal
+from sssjob.run.listing import Details
+from sssjob.run.overview import overview
+from tests.cli.conftest import Command
+
+NOW = 1000.0
+JOBS = [("a", "Completed", "done", None, Details("q", 100.0, 200.0, 300.0)),
+        ("b", "Completed", "failed", None, Details("q", 100.0, 200.0, 500.0)),
+        ("c", "Running", None, None, Details("q", 100.0, 900.0)),
+        ("d", "Idle", None, "Priority", Details("q", 100.0)), ("e", "Hold", None, "Priority", Details("q", 100.0)),
+        ("f", "Idle", None, "Resources", Details()), ("g", "Completed", "skipped", None, Details())]
+
+
+@pytest.fixture
+def shelf(tmp_path: Path) -> Iterator[Journal]:
+    """A group of seven jobs on a manager that is not there."""
+    with open_journal(tmp_path / "journal.db") as made:
+        rows = [Row(0, n, name, None, name, None, "", state, outcome, message=message)
+                for n, (name, state, outcome, message, _) in enumerate(JOBS)]
+        entry = made.add("t", "slurm", "<JobGroup/>", tmp_path, "Reject", "grp\x1b[2J", rows)
+        for n, (*_, details) in enumerate(JOBS):
+            entry.detail(n, lambda details=details: details)  # type: ignore[misc]
+        entry.flush()
+        yield made
+
+
+def test_counts_and_a_guess(shelf: Journal) -> None:
+    """The mean of those that ended is 200 s: 100 s are left of c, 200 s of each of three, one at a time."""
+    (one,) = overview(shelf, NOW)
+    assert (one.queued, one.running, one.done, one.failed, one.left, one.why, one.remaining) == (
+        3, 1, 1, 1, 1, "Priority", 700.0)
+    assert cells(one) == ["@1", "grp\x1b[2J", "slurm", "3", "1", "1", "1", "1", "~0:11:40", "Priority"]
+
+
+def test_nothing_to_guess_from(tmp_path: Path) -> None:
+    with open_journal(tmp_path / "journal.db") as made:
+        made.add("t", "slurm", "<Job/>", tmp_path, "Reject", None, [Row(0, 0, "a", None, "a")])
+        (one,) = overview(made, NOW)
+        assert (one.name, one.remaining, cells(one)[8]) == ("a", None, "")
+
+
+def test_tables(shelf: Journal, sssjob: Command, journal: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = text_of(overview(shelf, NOW))
+    assert "\x1b" not in text and "4 jobs: 2 Idle, 1 Hold, 1 Running" in text
+    assert sssjob("top", "--once") == (0, "no job waits or runs\n", "")
+    pauses: list[float] = []
+
+    def sleep(seconds: float) -> None:
+        pauses.append(seconds)
+        if len(pauses) == 2:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr("sssjob.cli.top.time.sleep", sleep)
+    code, out, _ = sssjob("top", "--interval", "0.5")
+    assert (code, out.count("no job waits or runs"), pauses) == (130, 2, [0.5, 0.5])
+    monkeypatch.setattr("sssjob.cli.top.refreshed", lambda client: overview(shelf, NOW))
+    assert [json.loads(line)["id"] for line in sssjob("top", "--json").out.splitlines()] == list("abcdefg")
+
+
+def test_the_live_view(shelf: Journal, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Both tables are filled; a key asks first, and only y has it done."""
+    pytest.importorskip("textual")
+    from textual.widgets import DataTable
+
+    from sssjob.cli import _top
+
+    asked: list[tuple[str, str]] = []
+    monkeypatch.setattr(_top, "refreshed", lambda client: overview(shelf, NOW))
+
+    def ask(app: _top.Top, wish: str, key: str) -> str:
+        asked.append((wish, key))
+        return f"{key}: {wish}"
+
+    monkeypatch.setattr(_top.Top, "asked", ask)
+    app = _top.Top(Client(shelf), 0.05)
+
+    async def play() -> None:
+        async with app.run_test() as pilot:
+            until = time.monotonic() + 30
+            jobs = app.query_one("#jobs", DataTable)
+            while jobs.row_count < 4 and time.monotonic() < until:
+                await pilot.pause(0.05)
+            assert (jobs.row_count, app.query_one("#groups", DataTable).row_count) == (4, 1)
+            await pilot.press("down", "h", "n")
+            await pilot.press("c", "y")
+            await pilot.press("tab", "r", "y")
+            while len(asked) < 2 and time.monotonic() < until:
+                await pilot.pause(0.05)
+            await pilot.press("q")
+
+    asyncio.run(play())
+    assert asked == [("cancel", "@1.4"), ("release", "@1")]

@@ -1,0 +1,47 @@
+"""The ceiling on questions: what comes after a quiet time is asked at once, and no minute has more of them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from psij.executors.batch._budget import Budget
+from psij.executors.batch.batch_scheduler_executor import BatchSchedulerExecutorConfig
+
+
+@pytest.mark.parametrize("a_minute", [2.0, 20.0, 300.0])
+@pytest.mark.parametrize("quiet_s", [0.0, 600.0])
+def test_no_minute_has_more_than_it_may(monkeypatch: pytest.MonkeyPatch, a_minute: float, quiet_s: float) -> None:
+    now = 1000.0
+    monkeypatch.setattr("psij.executors.batch._budget.time.monotonic", lambda: now)
+    budget = Budget()
+    now += quiet_s
+    asked = []
+    while now < 1000.0 + quiet_s + 300:
+        if (wait := budget.wait_s(a_minute)) > 0:
+            now += wait + 1e-9
+            continue
+        budget.spend()
+        asked.append(now)
+    at_once = sum(when == asked[0] for when in asked)
+    assert at_once == max(int(a_minute * 0.3), 1)
+    assert max(sum(begin <= when < begin + 60 for when in asked) for begin in asked) <= a_minute + 1
+    assert len(asked) >= 0.65 * a_minute * 5
+
+
+@pytest.mark.parametrize(("variable", "setting", "default"), [
+    ("SSSJOB_POLLING_INTERVAL", "queue_polling_interval", 30), ("SSSJOB_QUESTIONS_A_MINUTE", "questions_a_minute", 20)])
+def test_settings_by_the_environment(monkeypatch: pytest.MonkeyPatch, variable: str, setting: str,
+                                     default: float) -> None:
+    """What a program says counts before them."""
+    monkeypatch.delenv(variable, raising=False)
+    assert getattr(BatchSchedulerExecutorConfig(), setting) == default
+    monkeypatch.setenv(variable, "7.5")
+    assert getattr(BatchSchedulerExecutorConfig(), setting) == 7.5
+    given: dict[str, Any] = {setting: 3}
+    assert getattr(BatchSchedulerExecutorConfig(**given), setting) == 3
+    for text in ("x", "0", "-1", "inf", "nan"):
+        monkeypatch.setenv(variable, text)
+        with pytest.raises(ValueError, match=f"{variable} has '{text}', and not a number above 0"):
+            BatchSchedulerExecutorConfig()

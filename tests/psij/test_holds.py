@@ -1,0 +1,121 @@
+"""Jobs that are held, released and run again by their executors: each resource manager has its own commands."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from psij import JobAttributes, SubmitException
+from psij.executors.batch.batch_scheduler_executor import BatchSchedulerExecutor, BatchSchedulerExecutorConfig
+from sssjob.run.running import executor_of
+from tests.psij.batch_support import Stand, a_job, ended, runs
+from tests.psij.managers import MANAGERS, Manager
+
+#: Hold, release, run again, of job 1; None: the manager has no such command.
+COMMANDS = {
+    "slurm": ("scontrol uhold 1", "scontrol release 1", "scontrol requeue 1"),
+    "sge": ("qhold 1", "qrls 1", "qmod -rj 1"),
+    "pbs": ("qhold 1", "qrls 1", "qrerun 1"),
+    "pbs_classic": ("qhold 1", "qrls 1", "qrerun 1"),
+    "lsf": ("bstop 1", "bresume 1", "brequeue 1"),
+    "flux": ("flux job urgency 1 hold", "flux job urgency 1 default", None),
+    "htcondor": ("condor_hold 1", "condor_release 1", "condor_vacate_job 1"),
+    "cobalt": ("qhold 1", "qrls 1", None),
+    "nqsv": ("/opt/nec/nqsv/bin/qhold 1", "/opt/nec/nqsv/bin/qrls 1", "/opt/nec/nqsv/bin/qrerun 1"),
+}
+
+
+@pytest.fixture(params=MANAGERS)
+def manager(request: pytest.FixtureRequest) -> Manager:
+    """Each of them."""
+    return MANAGERS[request.param]
+
+
+@pytest.mark.parametrize("name", MANAGERS)
+def test_commands(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("psij.executors.batch.nqsv.Path.exists", lambda path: True)
+    executor = executor_of(name, BatchSchedulerExecutorConfig(work_directory=tmp_path))
+    assert isinstance(executor, BatchSchedulerExecutor)
+    commands = (executor.get_hold_command("1"), executor.get_release_command("1"), executor.get_rerun_command("1"))
+    assert tuple(None if words is None else " ".join(words) for words in commands) == COMMANDS[name]
+
+
+def test_a_part_of_a_heterogeneous_job_is_not_held_alone(tmp_path: Path) -> None:
+    executor = executor_of("slurm", BatchSchedulerExecutorConfig(work_directory=tmp_path))
+    assert isinstance(executor, BatchSchedulerExecutor)
+    assert [executor.get_hold_command("12+1"), executor.get_release_command("12+1"), executor.get_rerun_command("12+1")
+            ] == [["scontrol", word, "12"] for word in ("uhold", "release", "requeue")]
+
+
+def test_attributes_of_a_hold(manager: Manager, quick: Stand) -> None:
+    """A job is submitted with a hold on every manager, and the release that it has ends it."""
+    attributes = quick.executor.hold_attributes()
+    assert attributes == manager.hold
+    job = a_job("exit 3", attributes=JobAttributes(custom_attributes=dict(attributes)))
+    quick.executor.submit(job)
+    assert quick.lab.jobs()[0]["held"]
+    quick.executor.release(job)
+    assert ended(job).exit_code == 3
+
+
+def test_a_job_that_waits_is_held_and_released(manager: Manager, quick: Stand) -> None:
+    quick.lab.set(wait=600)
+    job = a_job("exit 3")
+    quick.executor.submit(job)
+    quick.executor.hold(job)
+    quick.lab.set(wait=0)
+    quick.lab.tick()
+    assert (quick.lab.jobs()[0]["held"], quick.lab.jobs()[0]["start"]) == (True, None)
+    quick.executor.release(job)
+    assert ended(job).exit_code == 3
+    for act in (quick.executor.hold, quick.executor.release, quick.executor.rerun):     # nothing happens to it any more
+        act(job)
+
+
+def test_a_job_that_was_not_submitted_is_refused(manager: Manager, quick: Stand) -> None:
+    """There is nothing yet that the manager could be told of; trying again may help."""
+    for act in (quick.executor.hold, quick.executor.release):
+        with pytest.raises(SubmitException, match="has not been given it yet") as raised:
+            act(a_job("true"))
+        assert raised.value.transient
+
+
+def test_a_job_that_runs_is_run_again(manager: Manager, quick: Stand) -> None:
+    quick.lab.set(hold_again=True)
+    job = runs(quick)
+    if quick.executor.get_rerun_command("1") is None:
+        with pytest.raises(SubmitException, match=r"cannot be run again: .* has no command for that") as raised:
+            quick.executor.rerun(job)
+        assert not raised.value.transient and quick.lab.jobs()[0]["start"] is not None
+        return
+    quick.executor.rerun(job)
+    assert (quick.lab.jobs()[0]["start"], quick.lab.jobs()[0]["id"]) == (None, job.native_id)
+    job.cancel()
+    assert ended(job).state.name == "CANCELED"
+
+
+def test_refusals_are_told(manager: Manager, quick: Stand) -> None:
+    """What the manager says is in the message, and whether trying again may help."""
+    attributes = JobAttributes(custom_attributes={**manager.hold})
+    job = a_job("true", attributes=attributes)
+    quick.executor.submit(job)
+    command = (quick.executor.get_hold_command(job.native_id or "") or [""])
+    name = "flux-job" if "flux" in command else Path(command[-2] if len(command) == 2 else command[0]).name
+    for text, transient in ((manager.submitting.refused[0], False), (manager.submitting.later[0], True)):
+        quick.lab.fault(name, exit=1, stderr=text)
+        with pytest.raises(SubmitException) as raised:
+            quick.executor.hold(job)
+        assert str(raised.value) == f"Job {job.native_id} cannot be held: {text.strip()}"
+        assert raised.value.transient is transient
+    job.cancel()
+
+
+def test_what_grid_engine_says_of_a_job_that_cannot_run_again(tmp_path: Path) -> None:
+    """qmod ends well in any case. Seen with 8.1.9."""
+    executor = executor_of("sge", BatchSchedulerExecutorConfig(work_directory=tmp_path))
+    assert isinstance(executor, BatchSchedulerExecutor)
+    pending = "Modify operation can not be applied on job-array task 8.1 in pending/hold state"
+    texts = ("Pushed rescheduling of job 6 on host localhost\n", "The job 7 is not restartable\n", pending, "")
+    assert [executor.rerun_refusal(text) for text in texts] == [
+        None, "The job 7 is not restartable", pending, "qmod says nothing"]

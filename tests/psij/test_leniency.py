@@ -1,0 +1,167 @@
+"""What programs written for psij-python give and this package takes too; the rows are in docs/psij.md."""
+
+from __future__ import annotations
+
+import io
+import math
+import os
+import re
+import sys
+from collections.abc import Mapping
+from datetime import timedelta
+from pathlib import Path, PurePosixPath
+from types import MappingProxyType
+from typing import Any
+
+import pytest
+
+from psij import InvalidJobException, Job, JobAttributes, JobExecutor, JobSpec, JSONSerializer, ResourceSpecV1
+from psij._validate import check_spec
+from psij.executors.batch.batch_scheduler_executor import BatchSchedulerExecutorConfig
+from psij.executors.batch.lrm import LrmExecutor
+from psij.executors.local import LocalJobExecutor
+
+_SHOW = "import os, sys; sys.stdout.write('|'.join([*sys.argv[1:], os.environ['N'], os.environ['P'], os.environ['F']]))"
+
+
+@pytest.mark.parametrize(("given", "texts"), [
+    ([Path("/a b"), PurePosixPath("c"), 3, 2.5, True, "x"], ["/a b", "c", "3", "2.5", "True", "x"]),
+    (("a", Path("b")), ["a", "b"]),
+    (("a", "b"), ("a", "b")),
+    ((str(n) for n in range(3)), ["0", "1", "2"]),
+    (range(2), ["0", "1"]),
+    (map(Path, ["/a"]), ["/a"]),
+    ([], []),
+    (None, None),
+])
+def test_arguments(given: Any, texts: object) -> None:
+    spec = JobSpec("/x", given)
+    assert check_spec(spec).arguments == texts
+    written = JSONSerializer().loads(JSONSerializer().dumps(spec)).arguments
+    assert written == (list(texts) if isinstance(texts, list | tuple) else None)
+
+
+def test_a_list_of_arguments_is_not_copied() -> None:
+    """Specification, setArguments: more can be added to the list that was given."""
+    given: list[Any] = ["a"]
+    spec = JobSpec("/x", given)
+    given.append(7)
+    assert check_spec(spec).arguments == ["a", "7"] and given == ["a", 7]
+
+
+@pytest.mark.parametrize(("given", "message"), [
+    ("a b", "arguments must be a list of texts, not str"),
+    ({"a"}, "arguments must be a list of texts, not set"),
+    ({"a": "b"}, "arguments must be a list of texts, not dict"),
+    (5, "arguments must be a list of texts, not int"),
+    (["a", None], r"arguments\[1\] must be a str, not NoneType: None"),
+    ([b"a"], r"arguments\[0\] must be a str, not bytes: b'a'"),
+    ([Path("a\0")], r"arguments\[0\] contains a NUL character: 'a\x00'"),
+])
+def test_arguments_that_are_refused(given: Any, message: str) -> None:
+    with pytest.raises(InvalidJobException) as caught:
+        check_spec(JobSpec("/x", given))
+    assert caught.value.message == re.sub(r"\\(?=[\[\]])", "", message).replace(r"\x00", "\\x00")
+
+
+@pytest.mark.parametrize("wrap", [dict, MappingProxyType])
+def test_environment(wrap: Any, tmp_path: Path) -> None:
+    given: Mapping[str, Any] = wrap({"N": 3, "P": Path("/p"), "F": 0.5})
+    spec = JobSpec(sys.executable, ["-c", _SHOW, Path("/a"), 1], stdout_path=tmp_path / "out", environment=given)
+    assert spec.environment == {"N": "3", "P": "/p", "F": "0.5"}
+    job = Job(spec)
+    LocalJobExecutor().submit(job)
+    status = job.wait(60)
+    assert status is not None and status.exit_code == 0
+    assert (tmp_path / "out").read_text() == "/a|1|3|/p|0.5"
+
+
+def test_the_own_environment() -> None:
+    spec = JobSpec("/x", environment=os.environ)
+    assert check_spec(spec).environment == dict(os.environ)
+    kept: dict[str, str] = {}
+    assert JobSpec("/x", environment=kept).environment is kept
+
+
+@pytest.mark.parametrize(("environment", "message"), [
+    ([("A", "b")], "environment must be a dict, not list"),
+    ({"A": b"x"}, "environment['A'] must be a str, not bytes: b'x'"),
+    ({"A": None}, "environment['A'] must be a str, not NoneType: None"),
+])
+def test_an_environment_that_is_refused(environment: Any, message: str) -> None:
+    with pytest.raises(InvalidJobException) as caught:
+        check_spec(JobSpec("/x", environment=environment))
+    assert caught.value.message == message
+
+
+def test_a_count_of_zero_is_not_stated() -> None:
+    zero = ResourceSpecV1(node_count=0, process_count=0, processes_per_node=0, cpu_cores_per_process=0,
+                          gpu_cores_per_process=0, memory=0)
+    assert zero == ResourceSpecV1(gpu_cores_per_process=0, memory=0)
+    zero.process_count = 4
+    zero.node_count = 0
+    assert (zero.computed_node_count, zero.computed_process_count) == (1, 4)
+    with pytest.raises(InvalidJobException, match=r"resources.node_count must be at least 1, not -1"):
+        ResourceSpecV1(node_count=-1)
+
+
+def test_a_duration_of_zero_is_no_limit() -> None:
+    attributes = JobAttributes(duration=timedelta(0))
+    assert attributes == JobAttributes(duration=None) and attributes.duration is None
+    attributes.duration = timedelta(seconds=1)
+    attributes.duration = JobAttributes.parse_walltime("00:00:00")
+    assert attributes.duration is None
+    with pytest.raises(InvalidJobException, match=r"attributes.duration must not be below zero"):
+        check_spec(JobSpec("/x", attributes=JobAttributes(timedelta(seconds=-1))))
+
+
+@pytest.mark.parametrize("timeout", [0, 0.0, timedelta(0), -1, -math.inf])
+def test_seconds_are_a_timeout(timeout: Any) -> None:
+    assert Job(JobSpec("/x")).wait(timeout) is None
+
+
+def test_what_is_no_timeout() -> None:
+    text: Any = "1 s"
+    with pytest.raises(TypeError, match="timeout must be a timedelta or a number of seconds, not str"):
+        Job(JobSpec("/x")).wait(text)
+
+
+@pytest.mark.parametrize(("manager", "members", "sizes"), [
+    ("slurm", {}, "--nodes=1 --ntasks=1 --ntasks-per-node=1"),
+    ("slurm", {"resources": ResourceSpecV1()}, "--nodes=1 --ntasks=1 --ntasks-per-node=1"),
+    ("slurm", {"resources": ResourceSpecV1(cpu_cores_per_process=2)},
+     "--nodes=1 --ntasks=1 --ntasks-per-node=1 --cpus-per-task=2"),
+    ("slurm", {"resources": ResourceSpecV1(process_count=8)}, "--ntasks=8"),
+    ("slurm", {"slurm.nodes": 4}, "--nodes=4"),
+    ("slurm", {"slurm.n": "2", "slurm.qos": "q"}, "-n 2"),
+    ("slurm", {"slurm.qos": "q"}, "--nodes=1 --ntasks=1 --ntasks-per-node=1"),
+    ("slurm", {"psij.resources": "custom"}, ""),
+    ("pbs", {}, "-l select=1:ncpus=1:mpiprocs=1 -l place=scatter"),
+    ("pbs", {"resources": ResourceSpecV1(process_count=8)}, "-l select=8:ncpus=1:mpiprocs=1 -l place=free"),
+    ("pbs", {"pbs.l": "select=2:ncpus=4"}, "-l select=2:ncpus=4"),
+    ("pbs", {"pbs.l": "software=x"}, "-l select=1:ncpus=1:mpiprocs=1 -l place=scatter -l software=x"),
+    ("pbs", {"pbs.l": ["place=excl", "filesystems=home"]}, "-l place=excl -l filesystems=home"),
+    ("pbs_classic", {}, "-l nodes=1:ppn=1"),
+    ("pbs_classic", {"pbs.l": ["nodes=2", "mem=1gb"]}, "-l nodes=2 -l mem=1gb"),
+    ("lsf", {}, ""), ("sge", {}, ""), ("flux", {}, ""),
+])
+def test_a_job_without_resources(manager: str, members: dict[str, Any], sizes: str, tmp_path: Path) -> None:
+    """PSIJ-4, PSIJ-13: sites refuse jobs without a node count; what a job says itself is not said twice."""
+    custom = {name: value for name, value in members.items() if "." in name}
+    attributes = JobAttributes(None, custom_attributes=custom)
+    spec = JobSpec("/bin/date", resources=members.get("resources"), attributes=attributes)
+    assert _sizes(manager, spec, tmp_path, True) == sizes
+    if not members:
+        assert _sizes(manager, spec, tmp_path, False) == ""
+
+
+def _sizes(manager: str, spec: JobSpec, folder: Path, default: bool) -> str:
+    """The directives of a script that are about nodes and processes."""
+    config = BatchSchedulerExecutorConfig(work_directory=folder, default_resources=default)
+    executor = JobExecutor.get_instance(manager, config=config)
+    assert isinstance(executor, LrmExecutor)
+    text = io.StringIO()
+    job = Job(spec)
+    executor.generate_submit_script(job, executor._create_script_context(job), text)
+    directives = [line.partition(" ")[2] for line in text.getvalue().splitlines() if re.match(r"#[A-Z$]", line)]
+    return " ".join(one for one in directives if re.match(r"--(nodes|ntasks|cpus-per)|-l |-n |-pe |-R ", one))

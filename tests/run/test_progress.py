@@ -1,0 +1,67 @@
+"""The live line: what runs is told apart from what is queued and what waits, from the first moment on."""
+
+from __future__ import annotations
+
+import io
+import re
+import time
+
+import pytest
+
+from sssjob.run.progress import Progress
+
+
+class Terminal(io.StringIO):
+    """A terminal that keeps what is written."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    now = [100.0]
+    monkeypatch.setattr("sssjob.run.progress.time.monotonic", lambda: now[0])
+    return now
+
+
+def test_the_line(clock: list[float]) -> None:
+    progress = Progress(7, shown=False)
+    progress.begin({"a": "done", "b": "failed", "c": "running", "d": "queued", "e": "waiting", "f": "waiting",
+                    "g": "kept"})
+    assert progress.line() == "3 of 7 jobs ended, 1 failed, 1 running, 1 queued, 2 waiting, 0:00:00"
+    clock[0] += 65
+    for name in "cde":
+        progress.changed(name, "done")
+    assert progress.line() == "6 of 7 jobs ended, 1 failed, 1 waiting, 0:01:05, 2.77 a minute"
+    progress.changed("f", "skipped")
+    assert progress.line() == "7 of 7 jobs ended, 1 failed, 1 skipped"
+
+
+def test_what_the_journal_knew_is_no_rate(clock: list[float]) -> None:
+    """A client that takes over counts what had ended, and not as its own speed."""
+    progress = Progress(shown=False)
+    progress.begin({str(n): "done" if n < 100 else "running" for n in range(200)})
+    clock[0] += 60
+    assert progress.line() == "100 of 200 jobs ended, 100 running, 0:01:00"
+    progress.changed("100", "done")
+    progress.changed("100", "done")
+    assert progress.line() == "101 of 200 jobs ended, 99 running, 0:01:00, 1 a minute"
+
+
+@pytest.mark.parametrize("jobs", [3, 200])
+def test_it_is_drawn_at_once_and_ends_have_lines(jobs: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing has to happen first. Of many jobs only bad ends have a line of their own."""
+    monkeypatch.setenv("TERM", "xterm")
+    stream = Terminal()
+    progress = Progress(jobs, stream)
+    progress.begin({str(n): "queued" for n in range(jobs)})
+    until = time.monotonic() + 60
+    while f"0 of {jobs} jobs ended, {jobs} queued" not in stream.getvalue():
+        assert time.monotonic() < until
+        time.sleep(0.01)
+    for n in range(3):
+        progress.changed(str(n), "failed" if n else "done", "exit code 1" if n == 2 else "")
+    progress.close()
+    said = re.findall(r"(\d+: (?:done|failed)[^\n\x1b]*)", stream.getvalue())
+    assert [one.strip() for one in said] == ["0: done", "1: failed", "2: failed: exit code 1"][1 if jobs > 20 else 0:]

@@ -1,0 +1,111 @@
+"""What has ended is taken out of the journal, and nothing else, whoever works meanwhile or is killed."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from sssjob.errors import UsageError
+from sssjob.run.journal import Event, Journal, Row, open_journal
+from sssjob.run.pruning import Pruned, prune
+
+
+@pytest.fixture
+def shelf(tmp_path: Path) -> Iterator[Journal]:
+    with open_journal(tmp_path / "journal.db") as made:
+        yield made
+
+
+def add(journal: Journal, name: str, ended: float | None = None, waits_for: str = "") -> int:
+    """A submission of one job."""
+    row = Row(0, 0, name, None, name, outcome=None if ended is None else "done")
+    events = [Event(0, "after", "sssjob", {"need": 0, "keys": [waits_for]})] if waits_for else []
+    entry = journal.add(os.urandom(4).hex(), "slurm", "<Job/>" + " " * 5000, Path("/"), "Reject", None, [row], events)
+    if ended is not None:
+        entry.flush(ended=True)
+        with journal.changing() as connection:
+            connection.execute("UPDATE submissions SET ended = ? WHERE number = ?", (ended, entry.number))
+    return entry.number
+
+
+def left(journal: Journal) -> list[str]:
+    return [str(row.id) for row in journal.rows()]
+
+
+@pytest.mark.parametrize(("options", "stay"), [
+    ({}, ["open"]), ({"before": 20.0}, ["b", "c", "open"]), ({"keep": 1}, ["c", "open"]),
+    ({"before": 25.0, "keep": 2}, ["b", "c", "open"]), ({"keep": 9}, ["a", "b", "c", "open"]),
+    ({"dry_run": True}, ["a", "b", "c", "open"])])
+def test_what_goes(shelf: Journal, options: dict[str, float], stay: list[str]) -> None:
+    for name, ended in (("a", 10.0), ("b", 20.0), ("c", 30.0), ("open", None)):
+        add(shelf, name, ended)
+    pruned = prune(shelf, **options)  # type: ignore[arg-type]
+    assert left(shelf) == stay
+    going = 3 if options.get("dry_run") else 4 - len(stay)
+    assert (pruned.submissions, pruned.jobs, pruned.kept, pruned.trouble) == (going, going, 0, None)
+    assert shelf.ask("SELECT count(*) FROM events e LEFT JOIN submissions s ON s.number = e.submission "
+                     "WHERE s.number IS NULL", {}) == [(0,)]
+    assert add(shelf, "new") == 5           # no number comes twice
+
+
+def test_what_a_job_that_waits_depends_on_stays(shelf: Journal) -> None:
+    first = add(shelf, "first", 10.0)
+    add(shelf, "other", 10.0)
+    add(shelf, "waits", None, f"@{first}.1")
+    assert prune(shelf) == Pruned(1, 1, 1, 0, None) and left(shelf) == ["first", "waits"]
+
+
+def test_who_looked_a_job_up_that_goes_is_refused(shelf: Journal) -> None:
+    first = add(shelf, "first", 10.0)
+    prune(shelf)
+    with pytest.raises(UsageError, match=rf"^@{first}\.1 was taken out of .* just now$"):
+        add(shelf, "waits", None, f"@{first}.1")
+    assert left(shelf) == []
+
+
+def test_what_a_client_is_busy_with_stays(shelf: Journal) -> None:
+    number = add(shelf, "busy", 10.0)
+    with open_journal(shelf.path) as another:
+        entry = another.entry(number)
+        assert entry.take()
+        assert prune(shelf).kept == 1
+        entry.release()
+    assert prune(shelf).submissions == 1 and left(shelf) == []
+
+
+def test_room_is_given_back(shelf: Journal) -> None:
+    for n in range(300):
+        add(shelf, f"j{n}", 10.0)
+    shelf.compact()
+    assert prune(shelf).freed > 1_000_000 and shelf.path.stat().st_size < 200_000
+
+
+@pytest.mark.parametrize("step", range(1, 8))
+def test_killed_in_the_middle(shelf: Journal, step: int) -> None:
+    """At any statement that changes something: the journal is whole, and the next one goes on."""
+    for n in range(3):
+        add(shelf, f"j{n}", 10.0)
+    add(shelf, "open")
+    pid = os.fork()
+    if pid == 0:
+        with open_journal(shelf.path) as mine:
+            count = 0
+
+            def told(statement: str) -> None:
+                nonlocal count
+                count += statement.startswith(("DELETE", "COMMIT", "VACUUM"))
+                if count == step * 2:
+                    os.kill(os.getpid(), 9)
+
+            mine._connection.set_trace_callback(told)
+            prune(mine)
+            os._exit(0)
+    os.waitpid(pid, 0)
+    with open_journal(shelf.path) as again:
+        assert again.ask("PRAGMA integrity_check", {}) == [("ok",)]
+        assert left(again) in (["j0", "j1", "j2", "open"], ["open"])
+        prune(again)
+        assert left(again) == ["open"]

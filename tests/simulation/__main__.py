@@ -1,0 +1,79 @@
+"""Many plans: ``python -m tests.simulation FIRST COUNT [FOLDER]`` carries out COUNT plans from the seed FIRST on, two
+side by side. It prints a JSON line for each that fails, with the smallest plan that fails in the same way, and at last
+how many there were a second. ``python -m tests.simulation --plan FILE`` carries out the plan in a file.
+
+FOLDER: for the files of the worlds, best on a file system in memory (a temporary folder unless named).
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from functools import partial
+from itertools import count
+from pathlib import Path
+
+from tests.simulation.plans import Plan, make_plan, shrunk
+from tests.simulation.world import carry_out
+
+_LANES = 2
+_numbers = count()
+
+
+def failures(plan: Plan, folder: Path) -> list[str]:
+    """What is wrong after a plan; what it raises is."""
+    try:
+        return carry_out(plan, folder / f"{os.getpid()}-{next(_numbers)}")
+    except Exception as error:
+        return [f"raised: {error!r}"]
+
+
+def kinds(wrong: list[str]) -> set[str]:
+    """The kinds of what is wrong, which a smaller plan is to keep."""
+    return {text.partition(":")[0] for text in wrong}
+
+
+def fails_so(wanted: set[str], folder: Path, plan: Plan) -> bool:
+    """Whether a plan fails in one of these ways."""
+    return bool(wanted & kinds(failures(plan, folder)))
+
+
+def sweep(seeds: Iterator[int], folder: Path) -> None:
+    """Carry out plans, and print those that fail."""
+    for seed in seeds:
+        plan = make_plan(seed)
+        if wrong := failures(plan, folder):
+            small = shrunk(plan, partial(fails_so, kinds(wrong), folder))
+            line = {"seed": seed, "wrong": wrong, "plan": small, "left": failures(small, folder)}
+            sys.stdout.write(json.dumps(line) + "\n")
+            sys.stdout.flush()
+
+
+def main() -> None:
+    """As the module says."""
+    logging.disable(logging.CRITICAL)
+    with tempfile.TemporaryDirectory() as own:
+        if sys.argv[1] == "--plan":
+            print(json.dumps(failures(json.loads(Path(sys.argv[2]).read_text()), Path(own))))
+            return
+        first, number = int(sys.argv[1]), int(sys.argv[2])
+        folder = Path(sys.argv[3] if len(sys.argv) > 3 else own)
+        began, lanes = time.perf_counter(), []
+        for lane in range(_LANES):
+            pid = os.fork()
+            if pid == 0:
+                sweep(iter(range(first + lane, first + number, _LANES)), folder)
+                os._exit(0)
+            lanes.append(pid)
+        for pid in lanes:
+            os.waitpid(pid, 0)
+        print(json.dumps({"plans": number, "a second": round(number / (time.perf_counter() - began), 1)}))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,128 @@
+"""A Grid Engine in memory, of the same world and with the same truth as ``cluster.Cluster``.
+
+What is different: the listing has no tags (``qstat -j`` tells them as long as the queue has a job), a job that has
+ended is listed no more, accounting has a record for each run that has ended, and none of a job that never ran, and
+records bear no tag. Two jobs of one user that have the same id within the two minutes by which clocks may differ are
+told apart by their names alone.
+"""
+
+from __future__ import annotations
+
+import time
+from html import escape
+from pathlib import Path
+
+from tests.fakes.sge import directives
+from tests.simulation.cluster import US, Answer, Cluster, NativeJob, Run, name_of
+
+__all__ = ["GridEngine"]
+
+
+class GridEngine(Cluster):
+    """A qmaster with its accounting file."""
+
+    executor = "sge"
+
+    def refused(self, command: str) -> Answer:
+        """What a command says when nobody answers."""
+        if command == "qacct":
+            return Answer(1, "", "error: cannot open /sge/default/common/accounting: Stale file handle\n")
+        return Answer(1, "", "error: commlib error: got select error (Connection refused)\nUnable to contact qmaster "
+                             "using port 6444 on host \"head\"\n")
+
+    def is_accounting(self, command: str) -> bool:
+        """Whether a command reads the accounting."""
+        return command == "qacct"
+
+    def break_down(self, job: NativeJob, state: str) -> None:
+        """End a job by a signal that nobody asked for."""
+        self.finish(job, "FAILED", self.kernel.now, signal=9)
+
+    def _dropped(self, job: NativeJob) -> bool:
+        return job.over
+
+    def qsub(self, arguments: list[str]) -> Answer:
+        """Take a job."""
+        script = Path(arguments[-1])
+        options = dict(directives(script))
+        if self._is_full():
+            return Answer(1, "", "Unable to run job: job rejected: only 2 jobs are allowed per user (current job "
+                                 "count: 2)\nExiting.\n")
+        job = self._take(script, options["-N"], "-h" in options,
+                         [("any", one) for one in options.get("-hold_jid", "").split(",") if one])
+        return Answer(0, f"{job.number}\n")
+
+    def qdel(self, arguments: list[str]) -> Answer:
+        """End jobs."""
+        lines, missing = [], False
+        for native_id in (word for word in arguments if word[0] != "-"):
+            job = self.find(native_id)
+            if job is None or job.over:
+                missing = True
+                lines.append(f'denied: job "{native_id}" does not exist\n')
+            else:
+                lines.append(f"us has {'registered the job' if job.state == 'RUNNING' else 'deleted job'} "
+                             f"{native_id}{' for deletion' if job.state == 'RUNNING' else ''}\n")
+                self._cancel(job, signal=9)
+        return Answer(int(missing), "".join(lines))
+
+    def qstat(self, arguments: list[str]) -> Answer:
+        """The queue, or what it knows of some jobs."""
+        jobs = [job for job in self.jobs if not job.gone and not job.over]
+        if arguments[0] == "-j":
+            return self._contexts(arguments[1], jobs)
+        lines = ["<?xml version='1.0'?>\n<job_info>\n  <queue_info>\n"]
+        for job in jobs:
+            if job.user != US:
+                continue
+            run, word = (job.run, "running") if job.state == "RUNNING" else (None, "pending")
+            when = f"<JB_submission_time>{_xml(self._shown(job.submit))}</JB_submission_time>" if run is None else \
+                f"<JAT_start_time>{_xml(self._shown(run.start))}</JAT_start_time>"
+            letters = ("R" if len(job.runs) > (run is not None) else "") + (
+                "r" if run is not None else "hqw" if job.held or job.after else "qw")
+            lines.append(f"    <job_list state=\"{word}\"><JB_job_number>{job.number}</JB_job_number>"
+                         f"<JB_name>{escape(job.name, quote=False)}</JB_name><JB_owner>{name_of(job.user)}</JB_owner>"
+                         f"<state>{letters}</state>{when}<queue_name>{'all.q@node1' if run is not None else ''}"
+                         "</queue_name><slots>1</slots></job_list>\n")
+        return Answer(0, "".join(lines) + "  </queue_info>\n  <job_info>\n  </job_info>\n</job_info>\n")
+
+    def _contexts(self, wanted: str, jobs: list[NativeJob]) -> Answer:
+        some = [job for job in jobs if wanted == "*" or str(job.number) in wanted.split(",")]
+        if not some:
+            return Answer(1, "", f"Following jobs do not exist: \n{wanted}\n")
+        return Answer(0, "".join(f"{'=' * 62}\njob_number:                 {job.number}\n" + (
+            f"context:                    sssjob={job.tag}\n" if job.tag is not None else "") for job in some))
+
+    def qacct(self, arguments: list[str]) -> Answer:
+        """Records of runs that have ended."""
+        native_id, now = arguments[-1], self.kernel.now
+        blocks = [_record(self, job, run) for job in self.jobs if str(job.number) == native_id for run in job.runs
+                  if self.settings.accounting and not (job.state == "LOST" and run is job.run) and run.end is not None
+                  and run.end + self.settings.lag <= now <= run.end + self.settings.purge]
+        if not blocks:
+            return Answer(1, "", f"error: job id {native_id} not found\n")
+        return Answer(0, "".join(blocks))
+
+
+def _record(cluster: GridEngine, job: NativeJob, run: Run) -> str:
+    """A record of accounting."""
+    assert run.end is not None
+    last = run is job.run and job.over
+    code = job.exit if last else 0
+    failed = "25  : rescheduling" if not last else "100 : assumedly after job" if job.signal else "0"
+    begin, end = cluster._shown(run.start), cluster._shown(run.end)
+    values = {"qname": "all.q", "hostname": "node1", "owner": name_of(job.user), "jobname": job.name,
+              "jobnumber": str(job.number), "taskid": "undefined", "account": "sge",
+              "qsub_time": _acct(cluster._shown(job.submit)), "start_time": _acct(begin), "end_time": _acct(end),
+              "granted_pe": "NONE", "slots": "1", "failed": failed,
+              "exit_status": str(128 + job.signal if last and job.signal else code),
+              "ru_wallclock": f"{end - begin}s", "cpu": "1.500s", "maxvmem": "51.184MB"}
+    return "=" * 62 + "\n" + "".join(f"{name:<12} {value:<20}\n" for name, value in values.items())
+
+
+def _xml(value: int) -> str:
+    return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(value))
+
+
+def _acct(value: int) -> str:
+    return time.strftime("%a %b %d %H:%M:%S %Y", time.gmtime(value))

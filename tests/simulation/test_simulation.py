@@ -1,0 +1,48 @@
+"""A few of the worlds that ``python -m tests.simulation`` lives through by the thousand."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.simulation.mutants import MUTANTS, found_by
+from tests.simulation.plans import make_plan
+from tests.simulation.world import World, carry_out
+
+
+@pytest.mark.parametrize("seed", range(24))
+def test_documents_say_what_happened(seed: int, tmp_path: Path) -> None:
+    assert carry_out(make_plan(seed), tmp_path / "world") == []
+
+
+@pytest.mark.parametrize("seed", range(631, 634))
+def test_the_end_of_a_cancelled_job_is_not_when_its_files_were_staged(seed: int, tmp_path: Path) -> None:
+    """Nothing but the cancel tells the end: there is no accounting, and the queue forgets at once."""
+    cluster = {"name": "lab", "kind": "slurm", "ancient": False, "first": 1, "wait": 0.0, "slots": 100, "forget": 0.0,
+               "late": 0.0, "accounting": False}
+    step = {"at": 45.0, "on": 0, "do": "submit", "token": 1, "jobs": [{"script": "sleep 100000", "stage": "clean"}]}
+    assert carry_out({"seed": seed, "clusters": [cluster], "steps": [step]}, tmp_path / "world") == []
+
+
+def test_one_seed_is_one_history(tmp_path: Path) -> None:
+    """Or a failure could not be looked at again."""
+    lives = []
+    for folder in ("first", "second"):
+        (tmp_path / folder).mkdir()
+        world = World(make_plan(7), tmp_path / folder)
+        world.live()
+        lives.append([cluster.calls for cluster in world.clusters])
+    assert lives[0] == lives[1]
+
+
+@pytest.mark.parametrize(("name", "seed"), [
+    ("any record of the native id is ours", 1), ("every cluster is this one", 10), ("the journal is not synced", 0),
+    ("an end is made up of a job that nobody knows", 0), ("a wish to cancel is forgotten", 1),
+    ("a job is tried again without end", 1), ("an attempt is charged twice", 1), ("files are not staged out", 0),
+    ("late accounting takes the record of a stranger", 15),
+    ("a copy that failed for a while is not made again", 5)])
+def test_planted_faults_are_found(name: str, seed: int, tmp_path: Path) -> None:
+    """A few of those that ``python -m tests.simulation.mutants`` plants."""
+    mutant = next(one for one in MUTANTS if one.name == name)
+    assert found_by(mutant, tmp_path, [seed]) == seed
