@@ -256,7 +256,7 @@ def test_an_answer_that_was_lost(stand: Stand) -> None:
 
 
 def test_a_full_queue_refuses_all(stand: Stand) -> None:
-    stand.lab.set(most=1)
+    stand.lab.set(most=1, wait=30)              # a job that has ended makes room
     if stand.executor.name == "sge":            # it counts an array as one job
         submitted(stand, [1, 2])
     with pytest.raises(QueueFullException):
