@@ -27,7 +27,7 @@ def _samples() -> Iterator[tuple[str, Path]]:
     public = Path(os.environ.get("SSSJOB_SAMPLES") or FIXTURES)
     for folder in (FIXTURES, public, public / "scripts-corpus"):
         for name in FORMATS:
-            yield from ((name, path) for path in sorted((folder / name).glob("*.s[hu]*")))
+            yield from ((name, path) for path in sorted((folder / name).glob("*.s[hu]*")) if path.suffix != ".json")
 
 
 SAMPLES = list(dict.fromkeys(_samples()))
