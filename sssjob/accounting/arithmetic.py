@@ -22,7 +22,7 @@ __all__ = [
 Rounding = Literal["half-up", "half-even", "up", "down"]
 Number = int | Decimal | Fraction
 
-#: How over / under steps become whole; amounts are never negative.
+#: How over / under steps become whole; amounts that are rounded are never negative.
 ROUNDINGS: Final[dict[Rounding, Callable[[int, int], int]]] = {
     "half-up": lambda over, under: (2 * over + under) // (2 * under),
     "half-even": lambda over, under: round(Fraction(over, under)),
@@ -183,6 +183,8 @@ def _one(tokens: list[str], of: _Kind) -> Any:
     token = tokens.pop() if tokens else ""
     if token[:1].isdigit():
         return of(token)
+    if token == "-":            # a rate of Gold's may be below 0
+        return -_one(tokens, of)
     if token in _CALLS and _take(tokens, "("):
         values = [_sum(tokens, of)]
         while _take(tokens, ","):

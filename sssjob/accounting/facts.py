@@ -28,7 +28,10 @@ from sssjob.document.vocabulary import ELEMENTS
 if TYPE_CHECKING:       # a charge asks for nothing
     from sssjob.accounting.asked import Asked
 
-__all__ = ["Amount", "Facts", "NotChargeable", "Note", "Reason", "converted", "decimal", "seconds_of"]
+__all__ = [
+    "Amount", "Facts", "NotChargeable", "Note", "Reason", "converted", "decimal", "energy_units",
+    "seconds_of",
+]
 
 Slot = Literal["Delivered", "Requested"]
 
@@ -40,6 +43,7 @@ class Reason(StrEnum):
     NOT_ENDED = "not-ended"
     NO_DURATION = "no-duration"
     NO_START = "no-start"
+    NO_RATES = "no-rates"
     NOTHING_PRICED = "nothing-priced"
     AMOUNT_MISSING = "amount-missing"
     AMOUNT_AMBIGUOUS = "amount-ambiguous"
@@ -317,6 +321,11 @@ def seconds_of(name: str, value: Value) -> Decimal:
         return decimal(name, read_duration(value) if isinstance(value, str) else value)
     except LexicalError:
         raise NotChargeable(Reason.NOT_A_NUMBER, f"{name} is {str(value)[:40]!r}") from None
+
+
+def energy_units() -> tuple[str, ...]:
+    """The units of energy that rates and amounts may be in."""
+    return tuple(_JOULE)
 
 
 def converted(amount: Amount, units: str | None) -> Term:

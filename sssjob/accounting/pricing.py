@@ -13,11 +13,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from decimal import Decimal
 from fractions import Fraction
-from typing import Any, Final
+from itertools import pairwise
+from typing import Any, Final, NamedTuple
 
 from sssjob.accounting.arithmetic import Term, call, in_doubles, number, plain, product, ratio, rounded, total
 from sssjob.accounting.facts import Amount, Facts, NotChargeable, Note, Reason, Slot, converted
-from sssjob.accounting.rates import Billing, Named, Plan, Rate, RateSet
+from sssjob.accounting.rates import Billing, Named, Plan, Prices, Rate, RateSet
 from sssjob.accounting.times import TimeError, parts
 from sssjob.document.inherit import Effective, effective
 from sssjob.document.model import Job, JobDefaults
@@ -43,12 +44,13 @@ _VAIN_STATES: Final = tuple(word for word, state in STATES.items() if state.reas
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """One rate that took part. category: of the time it is for; value: exact."""
+    """One rate that took part. rate: its label; category: of the time it is for; value: exact; of: the rate."""
 
     rate: str
     arithmetic: str
     value: Fraction
     category: str | None = None
+    of: Rate | None = field(default=None, compare=False, repr=False)
 
     def record(self) -> dict[str, str]:
         """As a JSON object."""
@@ -103,11 +105,12 @@ def quote(job: Job, rates: RateSet, defaults: JobDefaults | None = None, *,
 def additive(rates: RateSet) -> bool:
     """Whether the charges of jobs that differ in nothing but amounts and duration grow with each of these alone.
 
-    They do not where something is rounded, cut or chosen on the way to the sum: by a calendar, a granularity, a
-    minimum of the duration, the dearest of several rates, weights of billing, a share of a benchmark; or in doubles.
+    They do not where something is rounded, cut or chosen on the way to the sum: by a calendar, price lists by date, a
+    granularity, a minimum of the duration, the dearest of several rates, weights of billing, a share of a benchmark;
+    or in doubles.
     """
     return (rates.profile == "sss" and rates.combine == "sum" and rates.billing is None and not rates.dated
-            and not rates.minimum_duration and rates.granularity == 1
+            and not rates.price_list and not rates.minimum_duration and rates.granularity == 1
             and not any(table.features for table in rates.benchmark.values()))
 
 
@@ -127,7 +130,7 @@ def _priced(view: Effective, rates: RateSet, slot: Slot, start: int | None) -> C
 
 def _rounded(exact: Term, rates: RateSet, items: tuple[Item, ...], notes: tuple[Note, ...] = ()) -> Charge:
     value = exact.value
-    if value >= _MOST:
+    if abs(value) >= _MOST:
         raise NotChargeable(Reason.TOO_LARGE, "the charge has more than 60 digits")
     if rates.profile == "gold":
         amount = Decimal(f"{in_doubles(exact.text):.{rates.precision}f}")
@@ -138,11 +141,19 @@ def _rounded(exact: Term, rates: RateSet, items: tuple[Item, ...], notes: tuple[
     return Charge(amount, rates.currency, rates.identity, exact.text, value, how, items, notes)
 
 
+class _Share(NamedTuple):
+    """Part of the time of a job: what holds in it."""
+
+    category: str | None
+    seconds: int
+    prices: Prices
+
+
 @dataclass(slots=True)
 class _Pricing:
     """One job by one set of rates. category, share: what part of the time is being charged, (seconds, of seconds);
-    plan: the rates that hold; whole: the job's own duration; held: amounts by facts and rate; met: whether any
-    rate was for the job, missing: what else would have been priced."""
+    plan: the rates that hold; shown: how items name the part; whole: the job's own duration; held: amounts by
+    facts and rate; met: whether any rate was for the job, missing: what else would have been priced."""
 
     facts: Facts
     rates: RateSet
@@ -151,6 +162,7 @@ class _Pricing:
     category: str | None = None
     share: tuple[int, int] | None = None
     plan: Plan = field(init=False)
+    shown: str | None = None
     whole: Term | None = None
     held: dict[tuple[int, int], list[tuple[Amount, Term]]] = field(default_factory=dict)
     missing: list[str] = field(default_factory=list)
@@ -161,19 +173,25 @@ class _Pricing:
         facts = self.facts
         if facts.slot == "Delivered":
             self._ended()
-        self.plan = self._rates()
         shares = self._shares()
-        span = sum(s for _, s in shares)
+        span = sum(share.seconds for share in shares)
         timed = []
-        for self.category, part in shares:
-            self.share = (part, span) if len(shares) > 1 else None
+        for share in shares:
+            self._enter(share)
+            self.share = (share.seconds, span) if len(shares) > 1 else None
             timed.append(product(self._base(), *self._terms("M")))
-        self.category, self.share = shares[0][0], None
+        self._enter(shares[0])
+        self.share = None
         exact = total([*timed, *self._terms("F")])
         self._nothing()
         if self.rates.minimum and exact.value < Fraction(self.rates.minimum):
             exact = call("max", exact, number(self.rates.minimum, "minimum"))
         return _rounded(exact, self.rates, tuple(self.items), tuple(facts.notes))
+
+    def _enter(self, share: _Share) -> None:
+        """Charge a part of the time from now on."""
+        self.category, self.plan = share.category, self._rates(share.prices)
+        self.shown = ", ".join(filter(None, (share.category, share.prices.name))) or None
 
     def _ended(self) -> None:
         """Refuse a job that is not over."""
@@ -207,19 +225,19 @@ class _Pricing:
         raise NotChargeable(Reason.NOTHING_PRICED, f"not said: {names}" if names else "no rate is for this job")
 
     # -- which rates
-    def _rates(self) -> Plan:
+    def _rates(self, prices: Prices) -> Plan:
         """All rates, those of the quote that the job names in place of the general ones."""
         rates = self.rates
         name = self.facts.value("Quote")
         if name is None or not rates.quote or not isinstance(name, str):
-            return rates.plan
+            return prices.plan
         named = rates.quote.get(name)
         why = "is not known" if named is None else self._void(named)
         if named is None or why:
             self.facts.note("SSS504", "Quote", f"Quote {name} {why}: the general rates hold")
-            return rates.plan
+            return prices.plan
         guaranteed = {r.key: r for r in named.rate}
-        kept = [guaranteed.pop(r.key, r) for r in rates.rate]
+        kept = [guaranteed.pop(r.key, r) for r in prices.rates]
         return Plan([*kept, *guaranteed.values()])
 
     def _void(self, named: Named) -> str:
@@ -244,23 +262,64 @@ class _Pricing:
         return eligible if self.quoted_start is None and isinstance(eligible, int) else self.quoted_start
 
     # -- time
-    def _shares(self) -> list[tuple[str | None, int]]:
-        """(category, seconds) that the job is parted into; one where no calendar parts it."""
+    def _shares(self) -> list[_Share]:
+        """The parts of the time of the job in which other prices or another part of the day holds; one where it is all
+        the same."""
+        rates = self.rates
+        if not rates.price_list:
+            return [_Share(category, seconds, rates.prices[0]) for category, seconds in self._categories(None)]
+        if rates.valid_by == "split":
+            start, end = self._span()
+            cuts = [start, *(p.since for p in rates.prices if p.since is not None and start < p.since < end), end]
+            shares = [_Share(category, seconds, rates.prices_at(first)) for first, last in pairwise(cuts)
+                      for category, seconds in self._categories((first, last))]
+        else:
+            prices = rates.prices_at(self._moment())
+            shares = [_Share(category, seconds, prices) for category, seconds in self._categories(None)]
+        for share in shares:
+            if not share.prices.rates:
+                raise NotChargeable(Reason.NO_RATES, "no price list holds at the time of the job")
+        return shares
+
+    def _moment(self) -> int:
+        """When prices are looked up: in the first second of the job or in its last one, as the rates say."""
+        facts = self.facts
+        if self.rates.valid_by == "end" and facts.slot == "Delivered" and facts.start() is None:
+            end = facts.end()
+            if end is not None:
+                return end - 1
+        start, end = self._span()
+        return start if self.rates.valid_by == "start" else max(start, end - 1)
+
+    def _span(self) -> tuple[int, int]:
+        """Start and end of the job. Raises NotChargeable where they are not known."""
+        facts, start = self.facts, self._start()
+        if start is None:
+            names = "StartTime" if facts.slot == "Delivered" else "a start (--start, EligibleTime)"
+            raise NotChargeable(Reason.NO_START, f"rates go by the time of day or by date, and {names} is not said")
+        end = facts.end()
+        if facts.start() is None or end is None:
+            end = start + int(facts.duration or 0)
+        if end < start:
+            raise NotChargeable(Reason.TIMES_CONTRADICTORY, f"EndTime {end} is before StartTime {start}")
+        return start, end
+
+    def _categories(self, part: tuple[int, int] | None) -> list[tuple[str | None, int]]:
+        """(category, seconds) that the job, or the part of it between two times, is parted into; one where no calendar
+        parts it."""
         rates, facts = self.rates, self.facts
         if not rates.dated or rates.timezone is None:
             stated = facts.value("TimeCategory")
-            return [(stated if isinstance(stated, str) and not rates.time_category else None, 0)]
-        start, end, ran = self._start(), facts.end(), facts.duration
-        if start is None:
-            names = "StartTime" if facts.slot == "Delivered" else "a start (--start, EligibleTime)"
-            raise NotChargeable(Reason.NO_START, f"rates go by the time of day, and {names} is not said")
-        if facts.start() is None or end is None:
-            end = start + int(ran or 0)
-        end = start if rates.split == "start" else end
+            seconds = 0 if part is None else part[1] - part[0]
+            return [(stated if isinstance(stated, str) and not rates.time_category else None, seconds)]
+        start, end = self._span()
         try:
-            return parts(start, end, rates.time_category, rates.timezone)
+            if rates.split == "border":
+                return parts(*(part or (start, end)), rates.time_category, rates.timezone)
+            [(category, _)] = parts(start, start, rates.time_category, rates.timezone)
         except TimeError as error:
             raise NotChargeable(Reason.TIMES_CONTRADICTORY, str(error)) from None
+        return [(category, 0 if part is None else part[1] - part[0])]
 
     def _duration(self, amount: Amount | None) -> Term:
         """Seconds to charge: those of the amount itself, else of the job."""
@@ -297,13 +356,13 @@ class _Pricing:
         return [term for terms in self._by_rate(what) for term in terms]
 
     def _by_rate(self, what: str) -> Iterator[list[Term]]:
-        category = None if self.share is None else self.category
+        category = self.shown if self.share is not None or self.rates.price_list else None
         for rate in self.plan.kinds[what]:
             terms = list(self._named(rate) if rate.type[0] == "N" else self._valued(rate))
             if self.share is not None and what in "RU":
                 terms = [self._shared(t) for t in terms]
             self.met = self.met or (bool(terms) and what != "M")
-            self.items += [Item(rate.label, t.text, t.value, category) for t in terms]
+            self.items += [Item(rate.label, t.text, t.value, category, rate) for t in terms]
             yield terms
 
     def _shared(self, term: Term) -> Term:

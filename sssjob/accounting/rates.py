@@ -19,12 +19,12 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import date, datetime, time
 from decimal import Decimal
 from fractions import Fraction
 from functools import cached_property
-from typing import Annotated, Any, Final, Literal, Self
+from typing import Annotated, Any, Final, Literal, NamedTuple, Self
 from zoneinfo import ZoneInfo
 
 from pydantic import (
@@ -39,14 +39,14 @@ from pydantic import (
 )
 
 from sssjob.accounting.arithmetic import Rounding, Term, number, plain
-from sssjob.document.vocabulary import ELEMENTS
+from sssjob.document.vocabulary import CONSUMABLE, ELEMENTS
 from sssjob.errors import SSSJobError
 from sssjob.lrm.clocks import UNITS
 from sssjob.xml._toml import TOMLError, read_toml
 
 __all__ = [
-    "PER", "Benchmark", "Billing", "Named", "Plan", "Rate", "RateSet", "RatesError", "TimeCategory", "Weight",
-    "read_rates",
+    "PER", "Benchmark", "Billing", "Named", "Plan", "PriceList", "Prices", "Rate", "RateSet", "RatesError",
+    "TimeCategory", "Weight", "read_rates",
 ]
 
 Type = Literal["VBR", "NBR", "VBU", "NBU", "VBM", "NBM", "VBF", "NBF"]
@@ -55,6 +55,10 @@ PER: Final = {word: UNITS[word[0]] for word in ("second", "minute", "hour", "day
 _DAYS: Final = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 #: 3.1.0's name of a property that rates may call by an older one.
 _ALIASES: Final = {alias: e.name for e in ELEMENTS for alias in e.aliases} | {"Nodes": "NodeCount"}
+#: The senses of a consumable resource: as rates may write them -> the specification's word (section 5.1).
+_CONTEXTS: Final = {word: word for word in CONSUMABLE[0].values} | dict(CONSUMABLE[0].aliases)
+#: Names that Gold gives to Memory in one sense.
+_IN_CONTEXT: Final = {"UtilizedMemory": "Used", "DedicatedMemory": "Dedicated", "RequestedMemory": "Dedicated"}
 
 
 class RatesError(SSSJobError, ValueError):
@@ -97,7 +101,7 @@ class Rate(_Table):
     type: Type
     name: Name
     instance: Name | None = None
-    rate: Money
+    rate: Exact
     per: Literal["second", "minute", "hour", "day"] | None = None
     units: Name | None = None
     when: dict[Name, Name] = Field(default_factory=dict)
@@ -121,6 +125,22 @@ class Rate(_Table):
         if self.benchmark is not None and self.type != "VBR":
             raise ValueError(f"{self.type} has no benchmark")
         return self
+
+    @model_validator(mode="before")
+    @classmethod
+    def _in_context(cls, keys: Any) -> Any:
+        """``UtilizedMemory`` is Memory in the sense of Used, and ``Utilized`` another word for Used."""
+        if not isinstance(keys, dict):
+            return keys
+        keys = dict(keys)
+        sense = _IN_CONTEXT.get(str(keys.get("name")))
+        if sense is not None and str(keys.get("type", "")).startswith("VB"):
+            keys["name"] = "Memory"
+            if _CONTEXTS.get(str(keys.setdefault("context", sense))) != sense:
+                raise ValueError(f"its name says context {sense}, and its context {keys['context']}")
+        if isinstance(keys.get("context"), str):
+            keys["context"] = _CONTEXTS.get(keys["context"], keys["context"])
+        return keys
 
     @cached_property
     def timed(self) -> bool:
@@ -152,8 +172,9 @@ class Rate(_Table):
     def label(self) -> str:
         """``NBM QualityOfService=high``, as the arithmetic shows it."""
         instance = self.instance or self.resource_type
-        when = "".join(f", {k}={v}" for k, v in self.when.items())
-        return f"{self.type} {self.name}{f'={instance}' if instance else ''}{when}"
+        said = {"metric": self.metric, "context": self.context, **self.when}
+        conditions = "".join(f", {k}={v}" for k, v in said.items() if v is not None)
+        return f"{self.type} {self.name}{f'={instance}' if instance else ''}{conditions}"
 
 
 class TimeCategory(_Table):
@@ -224,6 +245,36 @@ class Billing(_Table):
         return self
 
 
+class Plan:
+    """Rates as charges ask for them: by the last letter of their type, and by type and property (``kin``)."""
+
+    __slots__ = ("kin", "kinds")
+
+    def __init__(self, rates: Iterable[Rate]) -> None:
+        self.kinds: dict[str, list[Rate]] = {kind: [] for kind in "RUMF"}
+        self.kin: dict[tuple[str, str], list[Rate]] = {}
+        for rate in rates:
+            self.kinds[rate.type[2]].append(rate)
+            self.kin.setdefault((rate.type, rate.canonical), []).append(rate)
+
+
+class PriceList(_Table):
+    """Rates that hold from a moment on, in place of all before. valid_from: a date is its midnight, and a time without
+    an offset one of the clocks, in the timezone of the rates."""
+
+    valid_from: datetime | date
+    rate: list[Rate] = Field(min_length=1)
+
+
+class Prices(NamedTuple):
+    """The rates that hold from a moment on (epoch seconds; None: from the beginning). name: how items show it."""
+
+    since: int | None
+    rates: Sequence[Rate]
+    name: str
+    plan: Plan
+
+
 class Named(_Table):
     """Rates that a quote guarantees to jobs that name it; each replaces the rate that is for the same."""
 
@@ -236,19 +287,6 @@ class Named(_Table):
         if self.expires is not None and self.expires.tzinfo is None:
             raise ValueError("expires needs an offset from UTC, as 2026-12-31T00:00:00Z")
         return self
-
-
-class Plan:
-    """Rates as charges ask for them: by the last letter of their type, and by type and property (``kin``)."""
-
-    __slots__ = ("kin", "kinds")
-
-    def __init__(self, rates: Iterable[Rate]) -> None:
-        self.kinds: dict[str, list[Rate]] = {kind: [] for kind in "RUMF"}
-        self.kin: dict[tuple[str, str], list[Rate]] = {}
-        for rate in rates:
-            self.kinds[rate.type[2]].append(rate)
-            self.kin.setdefault((rate.type, rate.canonical), []).append(rate)
 
 
 class RateSet(_Table):
@@ -270,6 +308,8 @@ class RateSet(_Table):
     attempts: Literal["all", "last", "committed"] = "all"
     system_faults: Literal["charged", "free"] = "charged"
     rate: list[Rate] = Field(default_factory=list)
+    price_list: list[PriceList] = Field(default_factory=list)
+    valid_by: Literal["end", "start", "split"] = "end"
     time_category: list[TimeCategory] = Field(default_factory=list)
     benchmark: dict[Name, Benchmark] = Field(default_factory=dict)
     billing: Billing | None = None
@@ -283,15 +323,44 @@ class RateSet(_Table):
             raise ValueError(f"step {self.step} has more digits than precision = {self.precision}")
         if self.time_category and self.timezone is None:
             raise ValueError("time_category needs a timezone")
-        for where, rates in (("rate", self.rate), *((f"quote.{n}.rate", q.rate) for n, q in self.quote.items())):
+        self._in_time()
+        for where, rates in self._lists:
             self._check(where, rates)
         return self
+
+    def _in_time(self) -> None:
+        """Refuse price lists that are not in the order of their time."""
+        last = None
+        for n, prices in enumerate(self.price_list):
+            moment = self._moment(f"price_list[{n}]", prices.valid_from)
+            if last is not None and moment <= last:
+                raise ValueError(f"price_list[{n}].valid_from: {prices.valid_from} is not after the one before")
+            last = moment
+
+    def _moment(self, where: str, when: datetime | date) -> int:
+        """Epoch seconds of a valid_from."""
+        if not isinstance(when, datetime):
+            when = datetime.combine(when, time())
+        if when.tzinfo is None:
+            if self.timezone is None:
+                raise ValueError(f"{where}.valid_from needs an offset, or the rates a timezone")
+            when = when.replace(tzinfo=self.timezone)
+        return int(when.timestamp())
+
+    @property
+    def _lists(self) -> Iterator[tuple[str, list[Rate]]]:
+        """Every list of rates with its path."""
+        yield "rate", self.rate
+        yield from ((f"price_list[{n}].rate", prices.rate) for n, prices in enumerate(self.price_list))
+        yield from ((f"quote.{name}.rate", quote.rate) for name, quote in self.quote.items())
 
     def _check(self, where: str, rates: list[Rate]) -> None:
         seen: dict[tuple[object, ...], int] = {}
         for n, r in enumerate(rates):
             if seen.setdefault(r.key, n) != n:
                 raise ValueError(f"{where}[{n}] is for the same as {where}[{seen[r.key]}]: {r.label}")
+            if r.rate < 0 and self.profile != "gold":
+                raise ValueError(f"{where}[{n}].rate: below 0, as only a bank of Gold has it (profile = \"gold\")")
             if r.benchmark is not None and r.benchmark not in self.benchmark:
                 raise ValueError(f"{where}[{n}].benchmark: no table benchmark.{r.benchmark}")
             if r.canonical == "TimeCategory" and self.time_category and r.instance not in self._categories:
@@ -302,9 +371,20 @@ class RateSet(_Table):
         return [*(c.name for c in self.time_category), "*"]
 
     @cached_property
-    def plan(self) -> Plan:
-        """The rates that hold where no quote is named."""
-        return Plan(self.rate)
+    def prices(self) -> tuple[Prices, ...]:
+        """What holds where no quote is named, in the order of time; the first from the beginning."""
+        later = (Prices(self._moment("price_list", p.valid_from), p.rate, f"from {p.valid_from}", Plan(p.rate))
+                 for p in self.price_list)
+        return Prices(None, self.rate, "", Plan(self.rate)), *later
+
+    def prices_at(self, moment: int) -> Prices:
+        """What holds at a moment in epoch seconds."""
+        return next(p for p in reversed(self.prices) if p.since is None or p.since <= moment)
+
+    @cached_property
+    def paths(self) -> tuple[tuple[str, Rate], ...]:
+        """Every rate with the path of its table, as ``rate[0]`` or ``quote.NAME.rate[0]``."""
+        return tuple((f"{where}[{n}]", rate) for where, rates in self._lists for n, rate in enumerate(rates))
 
     @cached_property
     def how(self) -> str:
@@ -318,9 +398,8 @@ class RateSet(_Table):
 
     @cached_property
     def dated(self) -> bool:
-        """Whether a charge depends on when a job ran."""
-        rates = [*self.rate, *(r for q in self.quote.values() for r in q.rate)]
-        named = any(r.canonical == "TimeCategory" or "TimeCategory" in r.when for r in rates)
+        """Whether a charge depends on the time of day at which a job ran."""
+        named = any(r.canonical == "TimeCategory" or "TimeCategory" in r.when for _, r in self.paths)
         return named and bool(self.time_category)
 
     @property

@@ -42,6 +42,7 @@ COMMANDS: Final = {
     "mjf": "Machine/Job Features: read, check, write and serve them.",
     "query": "Evaluate an XPath expression over documents.",
     "quote": "Say what jobs would be charged for what they request.",
+    "rates": "Check rates, and count the jobs that meet each of them.",
     "release": "Let jobs start that are held.",
     "rerun": "Run jobs again.",
     "run": "Run a document and write it back with its results.",

@@ -38,14 +38,23 @@ def rates_option(function: Callable[..., int]) -> Callable[..., int]:
                         help="The rates, in TOML.")(function)
 
 
-def load(session: Session, name: str) -> RateSet | None:
-    """The rates of a file; None when they are wrong, every problem told."""
+def load(session: Session, name: str, *, doubts: bool = True) -> RateSet | None:
+    """The rates of a file; None when they are wrong, every problem told. doubts: also tell, as warnings, what no job
+    can meet."""
     try:
-        return read_rates(read_bytes(name), name)
+        rates = read_rates(read_bytes(name), name)
     except RatesError as error:
         for what in error.problems:
             problem(f"{name}: {what}", as_json=session.as_json, status=1)
         return None
+    if doubts:
+        from sssjob.accounting.doubts import doubts as doubtful
+
+        found = doubtful(rates)
+        session.warnings += len(found)
+        for doubt in found if not session.quiet else ():
+            problem(f"{escape(name)}: {doubt} (sssjob rates check)", as_json=session.as_json)
+    return rates
 
 
 def options_of(reader: Translator, given: Sequence[str]) -> Options:

@@ -25,6 +25,7 @@ def test_digest_is_of_the_meaning() -> None:
     assert len({first.digest, *(read_rates(HEAD + rate.format(n)).digest for n in (1, 2))}) == 3
 
 
+LIST = '[[price_list]]\nvalid_from = {}\n[[price_list.rate]]\ntype = "VBR"\nname = "Queue"\nrate = 1\n'
 RATE = '[[rate]]\ntype = "{}"\nname = "Queue"\n{}\n'
 
 
@@ -41,7 +42,16 @@ RATE = '[[rate]]\ntype = "{}"\nname = "Queue"\n{}\n'
     (HEAD + '[[time_category]]\nname = "Night"\n', ["time_category needs a timezone"]),
     (HEAD + RATE.format("VBX", "rate = 1"),
      ["rate[0].type: Input should be 'VBR', 'NBR', 'VBU', 'NBU', 'VBM', 'NBM', 'VBF' or 'NBF'"]),
-    (HEAD + RATE.format("VBR", "rate = -1"), ["rate[0].rate: Input should be greater than or equal to 0"]),
+    (HEAD + RATE.format("VBR", "rate = -1"),
+     ['rate[0].rate: below 0, as only a bank of Gold has it (profile = "gold")']),
+    (HEAD + RATE.format("VBR", 'rate = 1\ncontext = "Used"').replace("Queue", "DedicatedMemory"),
+     ["rate[0]: its name says context Dedicated, and its context Used"]),
+    (HEAD + LIST.format("2026-01-01"),
+     ["price_list[0].valid_from needs an offset, or the rates a timezone"]),
+    (HEAD + "[[price_list]]\nvalid_from = 2026-01-01T00:00:00Z\nrate = []\n",
+     ["price_list[0].rate: List should have at least 1 item after validation, not 0"]),
+    (HEAD + LIST.format("2026-01-02T00:00:00Z") * 2,
+     ["price_list[1].valid_from: 2026-01-02 00:00:00+00:00 is not after the one before"]),
     (HEAD + RATE.format("VBR", "rate = true"), ['rate[0].rate: a number, as 0.5 or "0.5"']),
     (HEAD + RATE.format("VBR", "rate = inf"), ["rate[0].rate: Input should be a finite number"]),
     (HEAD + RATE.format("VBR", 'rate = 1\nper = "week"'),
