@@ -13,12 +13,14 @@ from sssjob.accounting.arithmetic import plain
 from sssjob.accounting.entries import (
     COLUMNS,
     NEVER,
+    NUMBERS,
     Entry,
     LedgerError,
     Posted,
     bounded,
     content_of,
     document_of,
+    end_of,
     entry_of,
     job_of,
     key_of,
@@ -30,6 +32,7 @@ from sssjob.accounting.pricing import Charge, Uncharged, charge
 from sssjob.accounting.rates import RateSet
 from sssjob.accounting.runs import Stage, Verdict, compared, differing, span, stage
 from sssjob.accounting.store import Store
+from sssjob.accounting.times import seconds
 from sssjob.document.model import Job, JobDefaults
 from sssjob.findings import escape
 
@@ -177,7 +180,7 @@ class Charging(Postings):
                     self._reverse(number, (*key[:2], start), "an earlier attempt; the rates charge the last one")
         self._end_hold(key, stated(new.job, "Id"))
         used = self._guaranteed(new.job, work.rates)
-        document = {"rates": used.digest, "charge": priced.record(), "job": new.text}
+        document = {"rates": used.digest, "charge": priced.record(), "job": new.text, **_ended(new.job)}
         if work.read is not None and work.read.zone:
             document["read"] = [work.read.format, work.read.zone]
         entry = self._post(Entry(0, 0, "charge", new.account, priced.currency, bounded(priced.amount), *key,
@@ -194,7 +197,7 @@ class Charging(Postings):
         kept = entry.amount if refunded == old.amount else min(refunded, entry.amount)
         if refunded and kept:
             self._post(Entry(0, 0, "refund", entry.account, entry.currency, kept, *key, entry.number,
-                             document={"reason": f"kept from entry {old.number}"}))
+                             document={"reason": f"kept from entry {old.number}", **_ended(new.job)}))
         return Posted("superseded", entry, priced, account=self.account(entry.account, entry.currency))
 
     def _replaced(self, new: _Record, key: Key) -> bool:
@@ -222,7 +225,7 @@ class Charging(Postings):
         """Take a charge back, less what was refunded of it, which is given."""
         old = self.entry(number)
         refunded = self._given_back(number)
-        document = {"reason": why} | ({"refunded": plain(refunded)} if refunded else {})
+        document = {"reason": why} | ({"refunded": plain(refunded)} if refunded else {}) | end_of(old)
         self._post(Entry(0, 0, "reversal", old.account, old.currency, old.amount - refunded, *key, number,
                          document=document))
         self.store.execute("DELETE FROM charges WHERE machine = ? AND job = ? AND start = ?", key)
@@ -272,6 +275,20 @@ class Charging(Postings):
                 elif before != machine:
                     raise LedgerError(f"this log was charged as one of the machine {escape(before, 60)}, not of "
                                       f"{escape(machine, 60)}: its jobs would be charged twice")
+
+
+def _ended(job: Job) -> dict[str, int]:
+    """When a run ended, as its entries keep it: EndTime, else StartTime and Duration; nothing where none says so."""
+    end, start, ran = (_number(job, name) for name in ("EndTime", "StartTime", "Duration"))
+    if end is None and start is not None and ran is not None:
+        end = seconds(start) + ran
+    return {} if end is None or seconds(end) >= NUMBERS else {"end": seconds(end)}
+
+
+def _number(job: Job, name: str) -> int | None:
+    """What was delivered of a time or duration, else what stands bare, in whole seconds."""
+    found = (scope.value(name) for scope in (*job.containers("Delivered"), job))
+    return next((int(value) for value in found if isinstance(value, int | Decimal)), None)
 
 
 def _at(start: int) -> str:

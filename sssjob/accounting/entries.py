@@ -21,16 +21,23 @@ from sssjob.findings import Policy, escape
 from sssjob.xml.reader import read_document
 from sssjob.xml.writer import write_document
 
-__all__ = ["COLUMNS", "EXACT", "KINDS", "NAMES", "NEVER", "NUMBERS", "Account", "Entry", "Kind", "LedgerError",
-           "Posted", "Statement", "account_of", "bounded", "changed", "content_of", "document_of", "entry_of", "job_of",
-           "key_of", "named", "positive", "row_of", "stated"]
+__all__ = [
+    "ABOUT_RUNS", "COLUMNS", "EXACT", "KINDS", "NAMES", "NEVER", "NUMBERS", "Account", "By", "Entry", "Kind",
+    "LedgerError", "Posted", "Statement", "Usage", "account_of", "bounded", "changed", "content_of", "document_of",
+    "end_of", "entry_of", "job_of", "key_of", "named", "positive", "row_of", "stated",
+]
 
-Kind = Literal["deposit", "credit", "quote", "hold", "release", "charge", "reversal", "refund", "adjustment"]
+Kind = Literal["deposit", "withdrawal", "credit", "quote", "hold", "release", "charge", "reversal", "refund",
+               "adjustment"]
+#: Which time of an entry counts: when it was posted, or when the run that it is about started or ended.
+By = Literal["posted", "start", "end"]
 #: Kind of an entry -> what its amount does to (balance, holds).
 KINDS: Final[dict[str, tuple[int, int]]] = {
-    "deposit": (1, 0), "credit": (0, 0), "quote": (0, 0), "hold": (0, 1), "release": (0, -1), "charge": (-1, 0),
-    "reversal": (1, 0), "refund": (1, 0), "adjustment": (1, 0),
+    "deposit": (1, 0), "withdrawal": (-1, 0), "credit": (0, 0), "quote": (0, 0), "hold": (0, 1), "release": (0, -1),
+    "charge": (-1, 0), "reversal": (1, 0), "refund": (1, 0), "adjustment": (1, 0),
 }
+#: Kinds of entries about a run of a job.
+ABOUT_RUNS: Final = ("charge", "reversal", "refund")
 #: Never started, or the record does not say when: no time is.
 NEVER: Final = -1
 EXACT: Final = Context(prec=200)
@@ -68,6 +75,16 @@ class Entry:
     def change(self) -> Decimal:
         """What it does to the balance."""
         return self.amount * KINDS[self.kind][0]
+
+    def moment(self, by: By) -> int:
+        """Its time in epoch seconds: when it was posted, or the start or end of the run that it is about. Entries that
+        are about no run, or of one whose times nobody said, belong to when they were posted."""
+        if by == "posted" or self.kind not in ABOUT_RUNS:
+            return self.time
+        if by == "start":
+            return self.time if self.start == NEVER else self.start
+        end = self.document.get("end")
+        return end if isinstance(end, int) else self.time
 
     def digest(self, previous: str) -> str:
         """SHA-256 of the entry behind the one with that digest."""
@@ -117,7 +134,8 @@ class Account:
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """An account over a time: entries that change the balance, between an opening and a closing one."""
+    """An account over a time: entries that change the balance, between an opening and a closing one, in the order of
+    the time that counts (by)."""
 
     account: str
     currency: str
@@ -126,12 +144,47 @@ class Statement:
     opening: Decimal
     entries: tuple[Entry, ...]
     closing: Decimal
+    by: By = "posted"
 
     def record(self) -> dict[str, Any]:
         """As a JSON object."""
         return {"account": self.account, "currency": self.currency, "since": self.since, "until": self.until,
-                "opening": plain(self.opening), "entries": [e.record() for e in self.entries],
+                "by": self.by, "opening": plain(self.opening), "entries": [e.record() for e in self.entries],
                 "closing": plain(self.closing)}
+
+
+@dataclass(slots=True)
+class Usage:
+    """What an account was given, and what its jobs cost over a time less what was given back of it."""
+
+    account: str
+    currency: str
+    given: Decimal = Decimal(0)
+    used: Decimal = Decimal(0)
+
+    @property
+    def percent(self) -> Decimal | None:
+        """How much of what was given is used, to a tenth of a per cent; None where nothing was given."""
+        with localcontext(EXACT):
+            return (100 * self.used / self.given).quantize(Decimal("0.1")) if self.given > 0 else None
+
+    def reached(self, percent: Decimal) -> bool:
+        """Whether so much of what was given is used; anything is too much of nothing."""
+        with localcontext(EXACT):
+            return self.used > 0 if self.given <= 0 else 100 * self.used >= percent * self.given
+
+    def record(self) -> dict[str, Any]:
+        """As a JSON object."""
+        percent = self.percent
+        return {"account": self.account, "currency": self.currency, "given": plain(self.given),
+                "used": plain(self.used), "percent": None if percent is None else plain(percent)}
+
+    def take(self, entry: Entry, within: bool) -> None:
+        """Take over what an entry does. within: whether it lies in the time of what is used."""
+        if entry.kind in ABOUT_RUNS:
+            self.used -= entry.change if within else 0
+        else:
+            self.given += entry.change
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,6 +220,12 @@ def key_of(job: Job) -> tuple[str, str, int]:
     if start >= NUMBERS:
         raise LedgerError("its StartTime is beyond all calendars")
     return machine, ident, start
+
+
+def end_of(charge: Entry) -> dict[str, int]:
+    """When the run of a charge ended, as the entries that answer it keep it too."""
+    end = charge.document.get("end")
+    return {"end": end} if isinstance(end, int) else {}
 
 
 def stated(job: Job, tag: str) -> str:

@@ -26,14 +26,17 @@ from sssjob.accounting.entries import (
     KINDS,
     NAMES,
     Account,
+    By,
     Entry,
     Kind,
     LedgerError,
     Posted,
     Statement,
+    Usage,
     account_of,
     bounded,
     document_of,
+    end_of,
     entry_of,
     job_of,
     key_of,
@@ -47,7 +50,7 @@ from sssjob.document.element import new_property
 from sssjob.document.model import Job, JobDefaults
 from sssjob.findings import escape
 
-__all__ = ["KINDS", "Account", "Entry", "Ledger", "LedgerError", "Posted", "Read", "Statement", "key_of"]
+__all__ = ["KINDS", "Account", "By", "Entry", "Ledger", "LedgerError", "Posted", "Read", "Statement", "Usage", "key_of"]
 
 
 
@@ -86,6 +89,46 @@ class Ledger(Charging):
             raise LedgerError("an adjustment by 0 adjusts nothing")
         return self._manual("adjustment", account, currency, bounded(amount), reason, token, new)
 
+    def withdraw(self, account: str, amount: Decimal, currency: str = "", *, reason: str = "",
+                 token: str | None = None) -> Entry:
+        """Take money that is not held out of an account. Raises LedgerError."""
+        with self.store.transaction():
+            return self._again(token, "withdrawal", account, currency, positive(amount)) or \
+                self._withdrawn(account, currency, amount, reason, token)
+
+    def transfer(self, source: str, target: str, amount: Decimal, currency: str = "", *, reason: str = "",
+                 token: str | None = None, new: bool = False) -> tuple[Entry, Entry]:
+        """Move money that is not held from one account to another: a withdrawal and the deposit that answers it, both
+        or none. token: names the withdrawal. Raises LedgerError."""
+        named(target, "account")
+        if source == target:
+            raise LedgerError(f"{escape(source, 60)} cannot give money to itself")
+        with self.store.transaction():
+            again = self._again(token, "withdrawal", source, currency, positive(amount))
+            if again is not None:
+                row = self.store.one(f"SELECT {COLUMNS} FROM entries WHERE refers = ? AND kind = 'deposit'",
+                                     (again.number,))
+                if row is None or (answer := entry_of(row)).account != target:
+                    raise LedgerError(f"token {escape(str(token), 60)} has made entry {again.number}, which is "
+                                      "something else")
+                return again, answer
+            if not new:
+                self._slip(target, currency)
+            out = self._withdrawn(source, currency, amount, reason or f"to {target}", token)
+            document = {"reason": reason or f"from {source}"}
+            return out, self._post(Entry(0, 0, "deposit", target, currency, amount, refers=out.number,
+                                         document=document))
+
+    def _withdrawn(self, account: str, currency: str, amount: Decimal, reason: str, token: str | None) -> Entry:
+        """Post a withdrawal of what is there: neither held nor credit."""
+        there = self.account(account, currency)
+        free = there.balance - there.held
+        if amount > free:
+            raise LedgerError(f"account {escape(account, 60)} has {plain(max(free, Decimal(0)))} "
+                              f"{escape(currency, 20) or 'credits'} that are not held, {plain(amount)} are asked for")
+        return self._post(Entry(0, 0, "withdrawal", account, currency, bounded(amount), token=token,
+                                document={"reason": reason} if reason else {}))
+
     def refund(self, number: int, amount: Decimal | None = None, *, reason: str = "",
                token: str | None = None) -> Entry:
         """Give a charge back, or part of it. Raises LedgerError when more than the charge would be given back."""
@@ -100,7 +143,7 @@ class Ledger(Charging):
                 raise LedgerError(f"entry {number} has {plain(left)} left to give back" +
                                   ("" if amount is None else f", not {plain(wanted)}"))
             return self._post(Entry(0, 0, "refund", old.account, old.currency, wanted, old.machine, old.job, old.start,
-                                    number, token, {"reason": reason} if reason else {}))
+                                    number, token, ({"reason": reason} if reason else {}) | end_of(old)))
 
     def _charge_entry(self, number: int) -> Entry:
         entry = self.entry(number)
@@ -209,28 +252,47 @@ class Ledger(Charging):
         values = [value for _, value in given if value is not None]
         return map(entry_of, self.store.execute(f"SELECT {COLUMNS} FROM entries WHERE {where} ORDER BY number", values))
 
-    def statement(self, account: str, currency: str = "", *, since: int | None = None,
-                  until: int | None = None) -> Statement:
-        """An account over a time. since, until: epoch seconds, until not included."""
+    def statement(self, account: str, currency: str = "", *, since: int | None = None, until: int | None = None,
+                  by: By = "posted") -> Statement:
+        """An account over a time. since, until: epoch seconds, until not included; by: which time of an entry counts.
+        """
         with localcontext(EXACT):
-            before = (e.change for e in self.entries(account, currency, until=since)) if since is not None else ()
-            opening = sum(before, Decimal(0))
-            entries = tuple(e for e in self.entries(account, currency, since=since, until=until) if KINDS[e.kind][0])
-            return Statement(account, currency, since, until, opening, entries,
-                             opening + sum((e.change for e in entries), Decimal(0)))
+            opening, entries = Decimal(0), []
+            for entry in self.entries(account, currency, until=until if by == "posted" else None):
+                moment = entry.moment(by)
+                if since is not None and moment < since:
+                    opening += entry.change
+                elif KINDS[entry.kind][0] and (until is None or moment < until):
+                    entries.append(entry)
+            entries.sort(key=lambda entry: (entry.moment(by), entry.number))
+            return Statement(account, currency, since, until, opening, tuple(entries),
+                             opening + sum((e.change for e in entries), Decimal(0)), by)
 
-    def charged(self, *, since: int | None = None, until: int | None = None) -> Iterator[Job]:
+    def usage(self, *, since: int | None = None, until: int | None = None, by: By = "end") -> list[Usage]:
+        """What each account was given in all before until, and what its jobs cost between since and until, less what
+        was given back of that."""
+        found: dict[tuple[str, str], Usage] = {}
+        with localcontext(EXACT):
+            for entry in self.entries():
+                usage = found.setdefault((entry.account, entry.currency), Usage(entry.account, entry.currency))
+                moment = entry.moment(by)
+                if until is None or moment < until:
+                    usage.take(entry, since is None or moment >= since)
+        return [found[name] for name in sorted(found)]
+
+    def charged(self, *, since: int | None = None, until: int | None = None, by: By = "posted") -> Iterator[Job]:
         """The jobs of the charges in force, in the order in which they were charged, each with its Charge.
 
-        since, until: epoch seconds of the charging, until not included.
+        since, until: epoch seconds, until not included; by: of the charging, or of the start or end of the job.
         """
-        given = [("time >= ?", since), ("time < ?", until)]
-        where = "".join(f" AND {sql}" for sql, value in given if value is not None)
         rows = self.store.execute(
             f"SELECT {', '.join(f'entries.{name}' for name in NAMES)} FROM entries JOIN charges ON entry = number "
-            f"WHERE 1 = 1{where} ORDER BY number", [value for _, value in given if value is not None])
+            "ORDER BY number")
         for row in rows:
             entry = entry_of(row)
+            moment = entry.moment(by)
+            if (since is not None and moment < since) or (until is not None and moment >= until):
+                continue
             job = job_of(entry.document["job"])
             units = {"units": entry.currency} if entry.currency else {}
             job.set_as_is("Charge", new_property("Charge", entry.amount, units))

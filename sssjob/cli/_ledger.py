@@ -21,8 +21,8 @@ from sssjob.findings import escape
 if TYPE_CHECKING:
     from sssjob.accounting.ledger import Entry, Ledger
 
-__all__ = ["amount_of", "currency", "line", "moment_of", "money", "opened_ledger", "owner", "place", "plain", "rates",
-           "reason", "timezone", "token", "told", "when"]
+__all__ = ["amount_of", "by", "currency", "line", "moment_of", "money", "opened_ledger", "owner", "place", "plain",
+           "rates", "reason", "timezone", "token", "told", "when"]
 
 place = click.option("--ledger", "place", metavar="FILE|URL", shell_complete=files,
                      help="The ledger: a file or postgresql://... (default: SSSJOB_LEDGER, else where state belongs).")
@@ -34,6 +34,8 @@ rates = click.option("--rates", "rates_file", required=True, metavar="FILE", she
 owner = click.option("--account-by", "owner", default="Project", metavar="NAME",
                      type=click.Choice(["Project", "User", "Group", "Queue", "Machine"]),
                      help="Property that names the account: Project (default), User, Group, Queue or Machine.")
+by = click.option("--by", default="posted", type=click.Choice(["posted", "start", "end"]),
+                  help="Which time counts: of posting (default), or of the start or end of the job.")
 timezone = click.option("--timezone", metavar="ZONE", help="Zone of times that have none, as Europe/Berlin.")
 _json = click.option("--json", "as_json", is_flag=True, help="Results as JSON Lines.")
 

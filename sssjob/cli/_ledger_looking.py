@@ -11,7 +11,7 @@ import click
 from sssjob.cli._complete import formats
 from sssjob.cli._files import emit
 from sssjob.cli._findings import problem
-from sssjob.cli._ledger import line, moment_of, opened_ledger, place, plain, timezone, told, when
+from sssjob.cli._ledger import amount_of, by, line, moment_of, opened_ledger, place, plain, timezone, told, when
 from sssjob.cli._options import Session, common, format_option, output_option, pairs
 from sssjob.cli._privacy import load_privacy, privacy_option
 from sssjob.cli._tables import table
@@ -19,7 +19,7 @@ from sssjob.errors import UsageError
 from sssjob.findings import Findings, escape
 
 if TYPE_CHECKING:
-    from sssjob.accounting.ledger import Entry
+    from sssjob.accounting.ledger import By, Entry
 
 __all__ = ["COMMANDS"]
 
@@ -48,12 +48,14 @@ def balance(account: str | None, place: str | None, as_json: bool) -> int:
 @click.option("--currency", metavar="UNIT", help="Currency (default: the only one that the account has).")
 @click.option("--since", metavar="TIME", help="Entries from this time on.")
 @click.option("--until", metavar="TIME", help="Entries before this time.")
+@by
 @timezone
 @place
 @plain
-def statement(account: str, currency: str | None, since: str | None, until: str | None, timezone: str | None,
-              place: str | None, as_json: bool) -> int:
-    """Print what changed the balance of ACCOUNT, between its opening and its closing."""
+def statement(account: str, currency: str | None, since: str | None, until: str | None, by: By,
+              timezone: str | None, place: str | None, as_json: bool) -> int:
+    """Print what changed the balance of ACCOUNT, between its opening and its closing. With --by end charges, and what
+    was given back of them, belong to the time at which their jobs ended, however late their logs came."""
     first, last = moment_of(since, timezone, "--since"), moment_of(until, timezone, "--until")
     with opened_ledger(place, create=False) as ledger:
         found = [a.currency for a in ledger.accounts() if a.account == account]
@@ -64,7 +66,7 @@ def statement(account: str, currency: str | None, since: str | None, until: str 
             raise UsageError(f"account {account!r} is kept in {kept}; name one with --currency" if found else
                              f"there is no account {account!r}")
         unit = found[0] if currency is None else currency
-        made = ledger.statement(account, unit, since=first, until=last)
+        made = ledger.statement(account, unit, since=first, until=last, by=by)
     if as_json:
         emit(json.dumps(made.record()) + "\n")
         return 0
@@ -72,10 +74,39 @@ def statement(account: str, currency: str | None, since: str | None, until: str 
     running = made.opening
     for e in made.entries:
         running += e.change
-        rows.append((str(e.number), when(e.time), e.kind, escape(_about(e), 60), f"{e.change:+f}"))
+        rows.append((str(e.number), when(e.moment(by)), e.kind, escape(_about(e), 60), f"{e.change:+f}"))
     rows.append(("", "", "closing", "", f"{made.closing:f}"))
     emit(_table(rows, ("entry", "time", "kind", "about", unit or "credits")))
     return 0
+
+
+@click.command("usage")
+@click.argument("account", required=False)
+@click.option("--since", metavar="TIME", help="Jobs from this time on.")
+@click.option("--until", metavar="TIME", help="Jobs, and what was given, before this time.")
+@click.option("--by", default="end", type=click.Choice(["posted", "start", "end"]),
+              help="Which time counts: of the end of the job (default), of its start, or of posting.")
+@click.option("--over", metavar="PERCENT", help="Only accounts that have used so much; status 1 where one has.")
+@timezone
+@place
+@plain
+def usage(account: str | None, since: str | None, until: str | None, by: By, over: str | None, timezone: str | None,
+          place: str | None, as_json: bool) -> int:
+    """Print what every account, or ACCOUNT, was given, and what its jobs cost of it."""
+    first, last = moment_of(since, timezone, "--since"), moment_of(until, timezone, "--until")
+    threshold = None if over is None else amount_of(over.removesuffix("%"))
+    with opened_ledger(place, create=False) as ledger:
+        found = [u for u in ledger.usage(since=first, until=last, by=by) if account in (None, u.account)]
+    if account is not None and not found:
+        raise UsageError(f"there is no account {account!r}")
+    if threshold is not None:
+        found = [u for u in found if u.reached(threshold)]
+    if as_json:
+        emit("".join(json.dumps(u.record()) + "\n" for u in found))
+    elif found or threshold is None:
+        emit(_table([(escape(u.account), f"{u.given:f}", f"{u.used:f}", "-" if u.percent is None else f"{u.percent:f}",
+                      u.currency or "credits") for u in found], ("account", "given", "used", "%", "in")))
+    return 1 if found and threshold is not None else 0
 
 
 def _table(rows: Sequence[tuple[str, ...]], titles: tuple[str, ...]) -> str:
@@ -128,15 +159,16 @@ def list_(account: str | None, job: str | None, place: str | None, as_json: bool
 @click.command("export")
 @click.option("-t", "--to", "target", default="csv", metavar="FORMAT", shell_complete=formats,
               help="csv (default), jsonl, sss or another format of records.")
-@click.option("--since", metavar="TIME", help="Charges made from this time on.")
-@click.option("--until", metavar="TIME", help="Charges made before this time.")
+@click.option("--since", metavar="TIME", help="Charges from this time on.")
+@click.option("--until", metavar="TIME", help="Charges before this time.")
+@by
 @format_option
 @privacy_option("What names become (TOML).")
 @timezone
 @place
 @output_option
 @common
-def export(session: Session, target: str, since: str | None, until: str | None, options: tuple[str, ...],
+def export(session: Session, target: str, since: str | None, until: str | None, by: By, options: tuple[str, ...],
            privacy_file: str | None, timezone: str | None, place: str | None, output: str) -> int:
     """Write the jobs of the charges in force, with their charges, as records."""
     from sssjob.conversion.converting import Options
@@ -154,7 +186,7 @@ def export(session: Session, target: str, since: str | None, until: str | None, 
     privacy = load_privacy(privacy_file)
     first, last = moment_of(since, timezone, "--since"), moment_of(until, timezone, "--until")
     with opened_ledger(place, create=False) as ledger:
-        jobs = ledger.charged(since=first, until=last)
+        jobs = ledger.charged(since=first, until=last, by=by)
         pieces = pieces_of(jobs if privacy is None else map(privacy.applied, jobs), writer, context, "charges")
         given.check(target)
         if output == "-":
@@ -184,4 +216,4 @@ def verify(place: str | None, as_json: bool) -> int:
     return 1 if wrong else 0
 
 
-COMMANDS = (balance, statement, show, list_, export, verify)
+COMMANDS = (balance, statement, usage, show, list_, export, verify)

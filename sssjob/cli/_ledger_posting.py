@@ -89,6 +89,40 @@ def refund(entry: int, amount: str | None, reason: str, token: str | None, place
         return told(ledger.refund(entry, given, reason=reason, token=token), as_json)
 
 
+@click.command("withdraw")
+@click.argument("account")
+@click.argument("amount")
+@currency
+@reason
+@token
+@place
+@plain
+def withdraw(account: str, amount: str, currency: str, reason: str, token: str | None, place: str | None,
+             as_json: bool) -> int:
+    """Take AMOUNT, which may not be held, out of ACCOUNT."""
+    with opened_ledger(place, create=False) as ledger:
+        return told(ledger.withdraw(account, amount_of(amount), currency, reason=reason, token=token), as_json)
+
+
+@click.command("transfer")
+@click.argument("source", metavar="FROM")
+@click.argument("target", metavar="TO")
+@click.argument("amount")
+@currency
+@click.option("--new", is_flag=True, help="Open the account TO, though another one has almost its name.")
+@reason
+@token
+@place
+@plain
+def transfer(source: str, target: str, amount: str, currency: str, new: bool, reason: str, token: str | None,
+             place: str | None, as_json: bool) -> int:
+    """Move AMOUNT, which may not be held, from the account FROM to the account TO."""
+    with opened_ledger(place, create=False) as ledger:
+        for entry in ledger.transfer(source, target, amount_of(amount), currency, reason=reason, token=token, new=new):
+            told(entry, as_json)
+    return 0
+
+
 @click.command("release")
 @click.argument("entry", type=int)
 @place
@@ -224,5 +258,5 @@ COMMANDS = (
     _by_hand("deposit", "AMOUNT", "Put AMOUNT into ACCOUNT."),
     _by_hand("credit", "LIMIT", "Let ACCOUNT go LIMIT below 0."),
     _by_hand("adjust", "AMOUNT", "Correct the balance of ACCOUNT by AMOUNT, up or (-5) down.", _why),
-    refund, release, quote, hold, rezone,
+    withdraw, transfer, refund, release, quote, hold, rezone,
 )

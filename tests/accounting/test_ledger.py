@@ -189,7 +189,7 @@ def test_refunds_add_up_to_the_charge(ledger: Ledger) -> None:
         ledger.refund(2)
     posted = ledger.charge(job(seconds=60), None, rates(), supersede=True)
     assert posted.outcome == "superseded" and ledger.account("chem").balance == -30
-    assert ledger.entry(3).document == {"reason": "superseded by another record", "refunded": "30"}
+    assert ledger.entry(3).document == {"reason": "superseded by another record", "refunded": "30", "end": 1100}
 
 
 def test_a_token_is_used_once(ledger: Ledger) -> None:
