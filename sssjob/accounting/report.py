@@ -35,7 +35,7 @@ def page(groups: Sequence[Group], whole: Sums, by: Sequence[str], *, title: str,
 
     environment = Environment(loader=PackageLoader("sssjob", "templates"), undefined=StrictUndefined,
                               autoescape=select_autoescape(default=True), trim_blocks=True, lstrip_blocks=True)
-    records = [g.sums.record() for g in groups]
+    records = [g.record(whole) for g in groups]
     names = [name for name in FIGURES if any(record.get(name) for record in records)]
     rows = [(g.period, g.key, [cell(record.get(name)) for name in names])
             for g, record in zip(groups[:_ROWS], records, strict=False)]

@@ -15,14 +15,14 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta, tzinfo
 from decimal import Decimal
 from fractions import Fraction
+from math import exp, log
 from typing import Any, Final, Literal
 
+from sssjob.accounting.dimensions import Condition, dimension, failed, value_of
 from sssjob.accounting.times import seconds
 from sssjob.document.element import Container, Property
 from sssjob.document.model import Job
-from sssjob.document.vocabulary import ELEMENTS
 from sssjob.errors import SSSJobError, UsageError
-from sssjob.findings import escape
 
 __all__ = ["FIGURES", "HIDDEN", "OTHER", "PERIODS", "Group", "Sums", "Totals"]
 
@@ -34,6 +34,7 @@ FIGURES: Final = {
     "failed": "of them, those that failed: a code above 0, a signal, a limit, a fault of the system",
     "wall_h": "hours that they ran",
     "processor_h": "processors x hours",
+    "share": "processors x hours by those of all groups",
     "cpu_h": "hours of CPU time",
     "efficiency": "CPU time by processors x time, of the jobs that have both",
     "requested_h": "processors x hours that were requested, of the jobs that say",
@@ -42,26 +43,21 @@ FIGURES: Final = {
     "node_h": "nodes x hours",
     "energy_kwh": "energy",
     "wait_h": "hours from submission to start, the mean",
+    "wait_median_h": "hours that half of the jobs waited at most, to 1 %",
+    "wait_p95_h": "hours that 95 % of the jobs waited at most, to 1 %",
     "charge": "Charge, where one stands in the jobs",
 }
-#: Words of StatusMessage (docs/facts.md) of jobs that failed, whatever their code says; and of those that did not: they
-#: were cancelled, or are to run again.
-_FAILURE: Final = frozenset(("timeout", "cpu-limit", "memory", "node-failure", "deadline", "boot", "launch", "signal",
-                             "failed"))
-_NO_FAILURE: Final = frozenset(("cancel", "preempted", "requeued"))
 _GROUPS: Final = 100_000            # that are kept apart
 _LONGEST: Final = 50 * 366 * 86400  # seconds of a job that are spread
+_STEP: Final = log(1.02)            # of how long jobs waited
 _LAST: Final = 253_402_214_400      # 9999-12-31T00:00Z, from which on no calendar goes in every zone
-_ABSENT: Final = "-"
 #: What stands for the values of small groups, and for small periods.
 OTHER: Final = "(others)"
 HIDDEN: Final = "(suppressed)"
-_NAMES: Final = {name.lower(): e.name for e in ELEMENTS for name in (e.name, *e.aliases)}
-
-
 @dataclass(slots=True)
 class Sums:
     """Sums over jobs; seconds, joule. basis: of a figure that not every job has, the jobs' share of its denominator;
+    waits: jobs by how long they waited, in steps of 2 %, so that memory does not grow with the jobs;
     users: whose they are, as many as matter; hidden: of too few users, so that only the number of jobs is shown."""
 
     jobs: int = 0
@@ -78,6 +74,7 @@ class Sums:
     energy: Fraction = Fraction(0)
     waited: int = 0
     wait: int = 0
+    waits: dict[int, int] = field(default_factory=dict)
     charges: dict[str, Fraction] = field(default_factory=dict)
     users: set[str] = field(default_factory=set)
     hidden: bool = False
@@ -86,11 +83,28 @@ class Sums:
         """Add another one's. users: whose they are too, which is of interest up to a number."""
         for name in _ADDED:
             setattr(self, name, getattr(self, name) + getattr(other, name))
+        for step, count in other.waits.items():
+            self.waits[step] = self.waits.get(step, 0) + count
         for currency, amount in other.charges.items():
             self.charges[currency] = self.charges.get(currency, Fraction(0)) + amount
         if users:
             self.users |= other.users
         self.hidden |= other.hidden
+
+    def waits_for(self, seconds: int) -> None:
+        """Count a job that waited so long."""
+        self.wait, self.waited = self.wait + seconds, self.waited + 1
+        step = 0 if seconds < 1 else 1 + int(log(seconds) / _STEP)
+        self.waits[step] = self.waits.get(step, 0) + 1
+
+    def waited_at_most(self, share: Fraction) -> float | None:
+        """Hours that so many of the jobs waited at most; None where nobody says."""
+        left = share * self.waited
+        for step, count in sorted(self.waits.items()):
+            left -= count
+            if left <= 0:
+                return 0.0 if not step else round(exp((step - 0.5) * _STEP) / 3600, 4)
+        return None
 
     def record(self) -> dict[str, Any]:
         """The figures as a JSON object: hours, kWh, ratios; what no job says is absent."""
@@ -102,13 +116,14 @@ class Sums:
             "efficiency": _ratio(self.cpu_paired, self.cpu_basis), "requested_h": _hours(self.requested),
             "used": _ratio(self.requested_used, self.requested), "gpu_h": _hours(self.gpus),
             "node_h": _hours(self.nodes), "energy_kwh": _round(self.energy / 3_600_000),
-            "wait_h": _ratio(Fraction(self.wait), Fraction(self.waited * 3600))}
+            "wait_h": _ratio(Fraction(self.wait), Fraction(self.waited * 3600)),
+            "wait_median_h": self.waited_at_most(Fraction(1, 2)), "wait_p95_h": self.waited_at_most(Fraction(95, 100))}
         if self.charges:
             made["charge"] = {k: str(_exact(v)) for k, v in sorted(self.charges.items())}
         return {k: v for k, v in made.items() if v is not None}
 
 
-_ADDED: Final = tuple(n for n in Sums.__slots__ if n not in ("charges", "users", "hidden"))
+_ADDED: Final = tuple(n for n in Sums.__slots__ if n not in ("charges", "users", "hidden", "waits"))
 
 
 def _round(value: Fraction) -> float:
@@ -138,20 +153,32 @@ class Group:
     key: tuple[str, ...]
     sums: Sums
 
+    def record(self, whole: Sums) -> dict[str, Any]:
+        """The figures as a JSON object, with its share of the sums of all groups."""
+        made = self.sums.record()
+        share = _ratio(self.sums.processors, whole.processors)
+        return made if share is None or self.sums.hidden or self.sums is whole else made | {"share": share}
+
 
 class Totals:
     """Jobs added up. by: names of properties, in any case; of a Resource or Extension ``Resource:GPU``.
 
     every: the periods, None for all time; zone: of their borders; spread: over the periods in which a job ran, else all
-    of it belongs to the one in which it ended. least: users of which a group has to consist to be shown.
+    of it belongs to the one in which it ended. least: users of which a group has to consist to be shown. since, until:
+    epoch seconds, until not included: of jobs that ended then, of spread ones what ran then. where: conditions that a
+    job has to meet. top: so many groups of a period, the greatest of a figure (``sort``); the others are one.
     """
 
     def __init__(self, by: Iterable[str] = (), every: Period | None = None, zone: tzinfo = UTC, *,
-                 spread: bool = False, least: int = 1) -> None:
-        self.by = tuple(map(_property, by))
+                 spread: bool = False, least: int = 1, since: int | None = None, until: int | None = None,
+                 where: Iterable[str] = (), top: int | None = None, sort: str = "processor_h") -> None:
+        self.by = tuple(map(dimension, by))
         if len(set(self.by)) < len(self.by):
             raise UsageError("a property to add up by is named twice")
         self.every, self.zone, self.spread, self.least = every, zone, spread, least
+        self.since, self.until, self.where = since, until, Condition.all_of(where)
+        self.top, self.sort = top, sort
+        self.bounded = since is not None or until is not None
         self.left_out: dict[str, int] = {}
         self._groups: dict[tuple[str, tuple[str, ...]], Sums] = {}
         self._periods: dict[int, str] = {}
@@ -160,6 +187,8 @@ class Totals:
     def add(self, job: Job, user: str | None = None, jobs: int = 1) -> bool:
         """Count a job; False where it did not run, or does not say when (see ``left_out``). user: whose it is, where
         the job does not say it as it is; jobs: how many it is the sum of."""
+        if not all(condition.holds(job) for condition in self.where):
+            return False
         start, end = (_epoch(job, name) for name in ("StartTime", "EndTime"))
         wall = _number(_amount(job, "Duration"))
         if wall is None and start is not None and end is not None:
@@ -168,21 +197,23 @@ class Totals:
             return self._leave("did not run" if jobs == 1 else "in sums without WallDuration", jobs)
         if end is None and start is not None:
             end = start + int(wall) if start + wall < _LAST else None
-        if end is None and self.every is not None:
+        if end is None and (self.every is not None or self.bounded):
             return self._leave("not said when")
         sums = self._sums(job, wall)
         if self.least > 1:
-            sums.users.add(user or _value(job, "User"))
-        key = tuple(_value(job, name) for name in self.by)
-        period = ""
+            sums.users.add(user or value_of(job, "User"))
+        key = tuple(value_of(job, name) for name in self.by)
+        period = None
         for period, share in self._shares(start, end):
             self._into(period, key, sums if share == 1 else _share(sums, share))
+        if period is None:
+            return False
         last = self._groups[period, key]
         last.jobs += jobs
-        last.failed += _failed(job)
+        last.failed += failed(job)
         submit = _epoch(job, "SubmitTime")
         if submit is not None and start is not None and start >= submit:
-            last.wait, last.waited = last.wait + start - submit, last.waited + 1
+            last.waits_for(start - submit)
         return True
 
     def _leave(self, why: str, jobs: int = 1) -> bool:
@@ -199,13 +230,16 @@ class Totals:
 
     # -- periods
     def _shares(self, start: int | None, end: int | None) -> Iterator[tuple[str, Fraction]]:
-        """(period, part of the job that lies in it), the last one last."""
-        if not self.spread or self.every is None or start is None or end is None or not 0 < end - start < _LONGEST:
-            yield self._period(end), Fraction(1)
+        """(period, part of the job that lies in it), the last one last; none outside the time that is asked for."""
+        first, last = self.since or 0, _LAST if self.until is None else self.until
+        spread = self.spread and (self.every is not None or self.bounded)
+        if not spread or start is None or end is None or not 0 < end - start < _LONGEST:
+            if not self.bounded or (end is not None and first <= end < last):
+                yield self._period(end), Fraction(1)
             return
-        at = start
-        while at < end:
-            until = min(self._next(at), end)
+        at, stop = max(start, first), min(end, last)
+        while at < stop:
+            until = stop if self.every is None else min(self._next(at), stop)
             yield self._period(at), Fraction(until - at, end - start)
             at = until
 
@@ -276,8 +310,7 @@ class Totals:
         by_period: dict[str, list[Group]] = {}
         for (period, key), sums in self._groups.items():
             by_period.setdefault(period, []).append(Group(period, key, sums))
-        shown = {period: self._shown(sorted(by_period[period], key=lambda g: (-g.sums.processors, -g.sums.wall, g.key)))
-                 for period in sorted(by_period)}
+        shown = {period: self._shown(sorted(by_period[period], key=self._rank)) for period in sorted(by_period)}
         small = [period for period, groups in shown.items() if any(len(g.sums.users) < self.least for g in groups)
                  and self.least > 1]
         rest = _sum(g for period in small for g in shown.pop(period))
@@ -285,11 +318,28 @@ class Totals:
             if len(rest.users) >= self.least:
                 break
             rest.add(_sum(shown.pop(period)))       # else what is hidden is the whole less what is shown
-        made = [g for groups in shown.values() for g in groups]
+        made = [g for period, groups in shown.items() for g in self._greatest(period, groups)]
         if small:
             rest.hidden = len(rest.users) < self.least
             made.append(Group(HIDDEN if self.every else "", (OTHER,) * len(self.by), rest))
         return made
+
+    def _rank(self, group: Group) -> tuple[Any, ...]:
+        """The greatest first."""
+        sums = group.sums
+        if self.sort == "processor_h":
+            return -sums.processors, -sums.wall, group.key
+        figure = sums.record().get(self.sort, 0)
+        amount = sum(map(Decimal, figure.values())) if isinstance(figure, dict) else figure
+        return -amount, -sums.processors, -sums.wall, group.key
+
+    def _greatest(self, period: str, groups: list[Group]) -> list[Group]:
+        """As many groups of a period as are to be shown, and the others as one."""
+        if self.top is None or len(groups) <= self.top:
+            return groups
+        kept = [g for g in groups[:self.top] if g.key != (OTHER,) * len(self.by)]
+        rest = _sum(g for g in groups if g not in kept)
+        return [*kept, Group(period, (OTHER,) * len(self.by), rest)]
 
     def _shown(self, groups: list[Group]) -> list[Group]:
         """The groups of a period, all those that have too few users as one; which is too few only if all are."""
@@ -338,26 +388,6 @@ def _share(sums: Sums, share: Fraction) -> Sums:
     return made
 
 
-def _property(name: str) -> str:
-    kind, colon, rest = name.partition(":")
-    found = _NAMES.get(kind.strip().lower())
-    if found is None or (colon and (found not in ("Resource", "Extension") or not rest)):
-        raise UsageError(f"no property {escape(name, 60)!r} to add up by (as Project, User, Queue, Extension:State)")
-    return f"{found}:{rest}" if colon else found
-
-
-def _value(job: Job, name: str) -> str:
-    """The text of a property of a job, else of its Delivered or Requested; ``-`` where there is none."""
-    tag, _, wanted = name.partition(":")
-    for container in (job, job.delivered, job.requested):
-        for found in () if container is None else container.all(tag):
-            if not wanted:
-                return found.text.strip() or _ABSENT
-            if found.get("name") == wanted:
-                return (found.get("type") or found.text if tag == "Resource" else found.text).strip() or _ABSENT
-    return _ABSENT
-
-
 def _epoch(job: Job, name: str) -> int | None:
     value = job.value(name)
     made = seconds(value) if isinstance(value, int) and value > 0 else _LAST
@@ -387,13 +417,3 @@ def _resource(job: Job, name: str) -> Fraction:
         if found:
             return sum(found, Fraction(0))
     return Fraction(0)
-
-
-def _failed(job: Job) -> bool:
-    """Whether a job ended otherwise than well, and neither because somebody wanted it to nor to be run again."""
-    word = str(job.value("StatusMessage") or "").partition(":")[0].strip()
-    if word in _NO_FAILURE:
-        return False
-    code = job.value("ExitCode")
-    return (isinstance(code, int) and code != 0) or word in _FAILURE or any(
-        p.get("name") == "ExitSignal" for p in job.all("Extension"))

@@ -46,17 +46,25 @@ _EVERY: Final = ("hour", "day", "week", "month", "year")
 @click.option("--timezone", "zone", default="UTC", metavar="ZONE", help="Of the periods (default: UTC).")
 @click.option("--spread", is_flag=True,
               help="Spread a job over the periods in which it ran (default: all of it belongs to the one it ended in).")
+@click.option("--since", metavar="TIME", help="Only jobs that ended from this time on; with --spread what ran.")
+@click.option("--until", metavar="TIME", help="And before this time.")
+@click.option("--where", "where", multiple=True, metavar="PROPERTY=VALUE",
+              help="Only jobs with this value (!=: without); may repeat, values of one property are alternatives.")
+@click.option("--top", type=click.IntRange(1), metavar="N", help="Only the N greatest groups of a period.")
+@click.option("--sort", default="processor_h", metavar="FIGURE", help="The figure that groups are sorted by.")
 @click.option("--rates", "rates_file", metavar="FILE", shell_complete=files,
               help="Charge the jobs by these rates (default: the Charge that they state).")
 @privacy_option("What names become, and how small a group may be (TOML).")
 @click.option("--report", metavar="PAGE.html", shell_complete=files, help="Write a page with plots too.")
 @common
 def command(session: Session, names: tuple[str, ...], source: str, options: tuple[str, ...], by: tuple[str, ...],
-            every: str | None, zone: str, spread: bool, rates_file: str | None, privacy_file: str | None,
+            every: str | None, zone: str, spread: bool, since: str | None, until: str | None, where: tuple[str, ...],
+            top: int | None, sort: str, rates_file: str | None, privacy_file: str | None,
             report: str | None) -> int:
     """Add up what the jobs of documents or accounting logs used, by any property and over time."""
     from sssjob.accounting import Uncharged
-    from sssjob.accounting.totals import Totals
+    from sssjob.accounting.totals import FIGURES, Totals
+    from sssjob.cli._ledger import moment_of
     from sssjob.cli._prices import hinted, load, nothing_taken, options_of
     from sssjob.translators.records.base import Counts
     from sssjob.translators.records.sums import Summary
@@ -68,8 +76,11 @@ def command(session: Session, names: tuple[str, ...], source: str, options: tupl
     if rates_file and rates is None:
         return 1
     privacy = load_privacy(privacy_file)
+    if sort not in FIGURES:
+        raise UsageError(f"--sort {escape(sort, 40)!r} is no figure ({', '.join(FIGURES)})")
     totals = Totals([name for name in by or ("Project",) if name], every, _zone(zone), spread=spread,   # type: ignore[arg-type]
-                    least=privacy.least if privacy else 1)
+                    least=privacy.least if privacy else 1, since=moment_of(since, zone, "--since"),
+                    until=moment_of(until, zone, "--until"), where=where, top=top, sort=sort)
     read, uncharged = list[Counts](), Counter[str]()
     for name in names:
         with session.tolerant(name), bounded(name), hinted(session, name, source):
@@ -160,15 +171,15 @@ def _charged(job: Job, defaults: JobDefaults | None,
 
 
 def _print(session: Session, totals: Totals, uncharged: Counter[str]) -> None:
-    groups = totals.groups()
+    groups, whole = totals.groups(), totals.whole()
     if session.as_json:
         for g in groups:
             period = {"period": g.period} if g.period else {}
             key = dict(zip(totals.by, g.key, strict=True))
-            emit(json.dumps({"type": "total", **period, "key": key, **g.sums.record()}) + "\n")
+            emit(json.dumps({"type": "total", **period, "key": key, **g.record(whole)}) + "\n")
         left = {"left_out": dict(sorted(totals.left_out.items()))} if totals.left_out else {}
         none = {"not_charged": dict(sorted(uncharged.items()))} if uncharged else {}
-        emit(json.dumps({"type": "whole", **totals.whole().record(), **left, **none}) + "\n")
+        emit(json.dumps({"type": "whole", **whole.record(), **left, **none}) + "\n")
         return
     if groups:
         rows, titles = _rows(totals)
@@ -187,15 +198,16 @@ def _rows(totals: Totals) -> tuple[list[list[str]], list[str]]:
     from sssjob.accounting.totals import FIGURES
 
     groups = totals.groups()
-    records = [g.sums.record() for g in groups]
+    whole = totals.whole()
+    records = [g.record(whole) if len(groups) > 1 else g.sums.record() for g in groups]
     figures = [n for n in FIGURES if any(r.get(n) for r in records)]
     periods = ["period"] if groups[0].period else []
     rows = [[*([g.period] if periods else []), *g.key, *(cell(r.get(n)) for n in figures)]
             for g, r in zip(groups, records, strict=True)]
     if len(rows) > 1:
         head = ["in all", *[""] * (len(periods) + len(totals.by) - 1)] if periods or totals.by else []
-        whole = totals.whole().record()
-        rows.append([*head, *(cell(whole.get(n)) for n in figures)])
+        figures_of_all = whole.record()
+        rows.append([*head, *(cell(figures_of_all.get(n)) for n in figures)])
     return rows, [*periods, *totals.by, *figures]
 
 

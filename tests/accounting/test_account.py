@@ -64,7 +64,8 @@ def test_figures_of_a_group() -> None:
     assert (group.period, group.key) == ("", ("chem",))
     assert group.sums.record() == {
         "jobs": 2, "failed": 1, "wall_h": 2.0, "processor_h": 4.0, "cpu_h": 1.0, "efficiency": 0.5, "requested_h": 4.0,
-        "used": 0.5, "gpu_h": 3.0, "node_h": 4.0, "energy_kwh": 2.0, "wait_h": 0.0167, "charge": {"EUR": "0.3"}}
+        "used": 0.5, "gpu_h": 3.0, "node_h": 4.0, "energy_kwh": 2.0, "wait_h": 0.0167,
+        "wait_median_h": 0.0166, "wait_p95_h": 0.0166, "charge": {"EUR": "0.3"}}
 
 
 @settings(max_examples=40, deadline=None)
@@ -346,9 +347,9 @@ def test_the_table(account: Callable[[str], Answer]) -> None:
     answer = account("-f pbs-acct log --rates rates.toml")
     assert answer.code == 0
     assert [line.split() for line in answer.out.splitlines() if "─" not in line] == [
-        ["Project", "jobs", "failed", "wall_h", "processor_h", "cpu_h", "efficiency", "node_h", "charge"],
-        ["p0", "3", "2", "3.00", "6.00", "1.50", "0.25", "3.00", "6.00", "EUR"],
-        ["p1", "3", "2", "3.00", "6.00", "1.50", "0.25", "3.00", "6.00", "EUR"],
+        ["Project", "jobs", "failed", "wall_h", "processor_h", "share", "cpu_h", "efficiency", "node_h", "charge"],
+        ["p0", "3", "2", "3.00", "6.00", "0.50", "1.50", "0.25", "3.00", "6.00", "EUR"],
+        ["p1", "3", "2", "3.00", "6.00", "0.50", "1.50", "0.25", "3.00", "6.00", "EUR"],
         ["in", "all", "6", "4", "6.00", "12.00", "3.00", "0.25", "6.00", "12.00", "EUR"]]
     assert answer.err.splitlines()[-1] == "log: 6 records read: 6 given as 6 jobs, 0 rejected"
 

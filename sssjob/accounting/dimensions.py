@@ -1,0 +1,124 @@
+"""What jobs can be told apart by where they are added up: properties, and what follows from them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Final, Self
+
+from sssjob.accounting.times import seconds
+from sssjob.document.model import Job
+from sssjob.document.vocabulary import ELEMENTS
+from sssjob.errors import UsageError
+from sssjob.findings import escape
+
+__all__ = ["ABSENT", "DERIVED", "Condition", "dimension", "failed", "value_of"]
+
+ABSENT: Final = "-"
+#: Words of StatusMessage (docs/facts.md) of jobs that failed, whatever their code says; and of those that did not: they
+#: were cancelled, or are to run again.
+_FAILURE: Final = frozenset(("timeout", "cpu-limit", "memory", "node-failure", "deadline", "boot", "launch", "signal",
+                             "failed"))
+_NO_FAILURE: Final = frozenset(("cancel", "preempted", "requeued"))
+_NAMES: Final = {name.lower(): e.name for e in ELEMENTS for name in (e.name, *e.aliases)}
+#: Upper borders of the classes of sizes (processors) and of times from submission to start (seconds).
+_SIZES: Final = (1, 4, 16, 64, 256, 1024, 4096)
+_WAITS: Final = {60: "1m", 600: "10m", 3600: "1h", 6 * 3600: "6h", 24 * 3600: "1d", 7 * 24 * 3600: "7d"}
+
+
+def dimension(name: str) -> str:
+    """The name of what jobs are told apart by, as ``value_of`` takes it. Raises UsageError."""
+    derived = name.strip().lower().capitalize()
+    if derived in DERIVED:
+        return derived
+    kind, colon, rest = name.partition(":")
+    found = _NAMES.get(kind.strip().lower())
+    if found is None or (colon and (found not in ("Resource", "Extension") or not rest)):
+        raise UsageError(f"no property {escape(name, 60)!r} to add up by (as Project, User, Queue, Extension:State)")
+    return f"{found}:{rest}" if colon else found
+
+
+def value_of(job: Job, name: str) -> str:
+    """The text of a property of a job, else of its Delivered or Requested; ``-`` where there is none. name: as
+    ``dimension`` gives it."""
+    if name in DERIVED:
+        return DERIVED[name](job)
+    tag, _, wanted = name.partition(":")
+    for container in (job, job.delivered, job.requested):
+        for found in () if container is None else container.all(tag):
+            if not wanted:
+                return found.text.strip() or ABSENT
+            if found.get("name") == wanted:
+                return (found.get("type") or found.text if tag == "Resource" else found.text).strip() or ABSENT
+    return ABSENT
+
+
+def failed(job: Job) -> bool:
+    """Whether a job ended otherwise than well, and neither because somebody wanted it to nor to be run again."""
+    word = str(job.value("StatusMessage") or "").partition(":")[0].strip()
+    if word in _NO_FAILURE:
+        return False
+    code = job.value("ExitCode")
+    return (isinstance(code, int) and code != 0) or word in _FAILURE or any(
+        p.get("name") == "ExitSignal" for p in job.all("Extension"))
+
+
+def _failure(job: Job) -> str:
+    """Why a job did not end well: the first word of its StatusMessage, whoever cancelled it and whatever its code."""
+    word = str(job.value("StatusMessage") or "").partition(":")[0].strip()
+    if word in _FAILURE or word in _NO_FAILURE:
+        return word
+    return "failed" if failed(job) else ABSENT
+
+
+def _size(job: Job) -> str:
+    """The class of its number of processors, as ``0005-0016``, so that they sort."""
+    count = next((p.value for c in (job.delivered, job, job.requested) if c is not None
+                  for p in c.all("Processors")), None)
+    if not isinstance(count, int) or count < 1:
+        return ABSENT
+    if count > _SIZES[-1]:
+        return f"{_SIZES[-1] + 1:04d}+"
+    first, last = next((low + 1, high) for low, high in pairwise((0, *_SIZES)) if count <= high)
+    return f"{first:04d}" if first == last else f"{first:04d}-{last:04d}"
+
+
+def _wait(job: Job) -> str:
+    """The class of its time from submission to start."""
+    submitted, started = (job.value(name) for name in ("SubmitTime", "StartTime"))
+    if not isinstance(submitted, int) or not isinstance(started, int) or started < submitted:
+        return ABSENT
+    waited = seconds(started) - seconds(submitted)
+    return next((f"< {name}" for border, name in _WAITS.items() if waited < border), "7d or more")
+
+
+#: Name of what follows from properties -> the text that a job has.
+DERIVED: Final[dict[str, Callable[[Job], str]]] = {"Failure": _failure, "Size": _size, "Wait": _wait}
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """What a job has to have: one of some values of a dimension, or (``negated``) none of them."""
+
+    name: str
+    negated: bool
+    values: set[str] = field(default_factory=set)
+
+    @classmethod
+    def all_of(cls, texts: Iterable[str]) -> tuple[Self, ...]:
+        """The conditions of ``PROPERTY=VALUE`` and ``PROPERTY!=VALUE``; values of one property are alternatives. Raises
+        UsageError."""
+        found: dict[tuple[str, bool], Self] = {}
+        for text in texts:
+            parts = re.fullmatch(r"([^=!]+)(!?)=(.*)", text, re.DOTALL)
+            if parts is None:
+                raise UsageError(f"{escape(text, 60)!r} is no condition, as Queue=batch or User!=root")
+            key = dimension(parts[1]), bool(parts[2])
+            found.setdefault(key, cls(*key)).values.add(parts[3].strip())
+        return tuple(found.values())
+
+    def holds(self, job: Job) -> bool:
+        """Whether a job meets it."""
+        return (value_of(job, self.name) in self.values) is not self.negated
