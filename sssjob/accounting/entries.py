@@ -28,13 +28,13 @@ __all__ = [
 ]
 
 Kind = Literal["deposit", "withdrawal", "credit", "quote", "hold", "release", "charge", "reversal", "refund",
-               "adjustment"]
+               "adjustment", "closing"]
 #: Which time of an entry counts: when it was posted, or when the run that it is about started or ended.
 By = Literal["posted", "start", "end"]
 #: Kind of an entry -> what its amount does to (balance, holds).
 KINDS: Final[dict[str, tuple[int, int]]] = {
     "deposit": (1, 0), "withdrawal": (-1, 0), "credit": (0, 0), "quote": (0, 0), "hold": (0, 1), "release": (0, -1),
-    "charge": (-1, 0), "reversal": (1, 0), "refund": (1, 0), "adjustment": (1, 0),
+    "charge": (-1, 0), "reversal": (1, 0), "refund": (1, 0), "adjustment": (1, 0), "closing": (0, 0),
 }
 #: Kinds of entries about a run of a job.
 ABOUT_RUNS: Final = ("charge", "reversal", "refund")
@@ -78,12 +78,13 @@ class Entry:
 
     def moment(self, by: By) -> int:
         """Its time in epoch seconds: when it was posted, or the start or end of the run that it is about. Entries that
-        are about no run, or of one whose times nobody said, belong to when they were posted."""
+        are about no run, or of one whose times nobody said, belong to when they were posted; what was posted about the
+        end of a run whose month was closed belongs to the moment from which the books were open."""
         if by == "posted" or self.kind not in ABOUT_RUNS:
             return self.time
         if by == "start":
             return self.time if self.start == NEVER else self.start
-        end = self.document.get("end")
+        end = self.document.get("booked", self.document.get("end"))
         return end if isinstance(end, int) else self.time
 
     def digest(self, previous: str) -> str:

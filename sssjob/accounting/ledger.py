@@ -274,6 +274,8 @@ class Ledger(Charging):
         found: dict[tuple[str, str], Usage] = {}
         with localcontext(EXACT):
             for entry in self.entries():
+                if not entry.account:           # it is about all of them
+                    continue
                 usage = found.setdefault((entry.account, entry.currency), Usage(entry.account, entry.currency))
                 moment = entry.moment(by)
                 if until is None or moment < until:

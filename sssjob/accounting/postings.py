@@ -9,6 +9,7 @@ from decimal import Decimal, localcontext
 from typing import Final
 
 from sssjob.accounting.entries import (
+    ABOUT_RUNS,
     COLUMNS,
     EXACT,
     NUMBERS,
@@ -28,11 +29,13 @@ from sssjob.document.inherit import effective
 from sssjob.document.model import Job, JobDefaults
 from sssjob.findings import escape
 
-__all__ = ["OWNERS", "Key", "Postings", "whole_of"]
+__all__ = ["CLOSED", "OWNERS", "Key", "Postings", "whole_of"]
 
 #: Properties of a job that an account can be named by.
 OWNERS: Final = ("Project", "User", "Group", "Queue", "Machine")
 
+#: Under which name of a source the ledger keeps up to when its books are closed.
+CLOSED: Final = "closed"
 #: Machine, native id or Id, StartTime.
 Key = tuple[str, str, int]
 
@@ -122,6 +125,26 @@ class Postings:
         row = self.store.one("SELECT state FROM sources WHERE name = ?", (name,))
         return None if row is None else str(row[0])
 
+    def closed(self) -> int | None:
+        """Up to when the books are closed, in epoch seconds; None: they never were."""
+        until = self.source(CLOSED)
+        if until is not None and not until.isdecimal():
+            raise LedgerError("what is kept of closed books is no time")
+        return None if until is None else int(until)
+
+    def close(self, until: int, *, reason: str = "") -> Entry:
+        """Close the books up to a moment in epoch seconds: what is posted from now on about a run that ended before it
+        belongs to that moment. Raises LedgerError."""
+        with self.store.transaction():
+            closed = self.closed()
+            if closed is not None and until <= closed:
+                raise LedgerError(f"the books are closed up to {closed} already")
+            if until > int(self._clock()):
+                raise LedgerError("the books are closed when the time is over")
+            self._note(CLOSED, str(until))
+            return self._post(Entry(0, 0, "closing", "", "", Decimal(0),
+                                    document={"until": until} | ({"reason": reason} if reason else {})))
+
     def keep_source(self, name: str, state: str) -> None:
         """Note what is known of a source, when all that was read of it is charged."""
         with self.store.transaction():
@@ -133,10 +156,16 @@ class Postings:
 
     def _post(self, entry: Entry) -> Entry:
         number, previous = self.store.one("SELECT number, hash FROM head")
-        posted = changed(entry, number=number + 1, time=int(self._clock()))
+        now = int(self._clock())
+        closed = self.closed() if entry.kind in ABOUT_RUNS else None
+        if closed is not None and changed(entry, time=now).moment("end") < closed:
+            entry = changed(entry, document={**entry.document, "booked": closed})
+        posted = changed(entry, number=number + 1, time=now)
         posted = changed(posted, hash=posted.digest(previous))
         self.store.execute(f"INSERT INTO entries ({COLUMNS}) VALUES ({', '.join('?' * 13)})", row_of(posted))
         self.store.execute("UPDATE head SET number = ?, hash = ?", (posted.number, posted.hash))
+        if not posted.account:          # it is about all of them
+            return posted
         account = self.account(posted.account, posted.currency)
         account.take(posted)
         values = (str(account.balance), str(account.held), str(account.credit), posted.account, posted.currency)

@@ -26,6 +26,7 @@ def replay(ledger: Ledger, *, recharge: bool = True) -> Iterator[str]:
     previous, numbers, accounts = "", 0, dict[tuple[str, str], Account]()
     force: dict[tuple[str, str, int], tuple[int, str, str]] = {}
     holds: set[int] = set()
+    closed: int | None = None
     for row in ledger.store.execute(f"SELECT {COLUMNS} FROM entries ORDER BY number"):
         numbers += 1
         try:
@@ -40,7 +41,8 @@ def replay(ledger: Ledger, *, recharge: bool = True) -> Iterator[str]:
         if entry.digest(previous) != entry.hash:
             yield f"entry {entry.number} is not what was written, or the one before it"
         previous = entry.hash
-        accounts.setdefault((entry.account, entry.currency), Account(entry.account, entry.currency)).take(entry)
+        if entry.account:
+            accounts.setdefault((entry.account, entry.currency), Account(entry.account, entry.currency)).take(entry)
         key = (entry.machine, entry.job, entry.start)
         if entry.kind == "charge":
             force[key] = (entry.number, content_of(entry.account, str(entry.document.get("job"))),
@@ -52,6 +54,10 @@ def replay(ledger: Ledger, *, recharge: bool = True) -> Iterator[str]:
             holds.add(entry.number)
         elif entry.kind == "release":
             holds.discard(entry.refers)
+        elif entry.kind == "closing":
+            closed = entry.document.get("until")
+    if closed != ledger.closed():
+        yield "the books are not closed up to where the entries say"
     yield from _compared(ledger, numbers, previous, accounts, force, holds)
 
 

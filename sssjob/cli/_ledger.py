@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from sssjob.accounting.ledger import Entry, Ledger
 
 __all__ = ["amount_of", "by", "currency", "line", "moment_of", "money", "opened_ledger", "owner", "place", "plain",
-           "rates", "reason", "timezone", "token", "told", "when"]
+           "rates", "reason", "timezone", "token", "told", "unit_of", "when"]
 
 place = click.option("--ledger", "place", metavar="FILE|URL", shell_complete=files,
                      help="The ledger: a file or postgresql://... (default: SSSJOB_LEDGER, else where state belongs).")
@@ -38,6 +38,18 @@ by = click.option("--by", default="posted", type=click.Choice(["posted", "start"
                   help="Which time counts: of posting (default), or of the start or end of the job.")
 timezone = click.option("--timezone", metavar="ZONE", help="Zone of times that have none, as Europe/Berlin.")
 _json = click.option("--json", "as_json", is_flag=True, help="Results as JSON Lines.")
+
+
+def unit_of(ledger: Ledger, account: str, currency: str | None) -> str:
+    """The currency that an option names, else the only one of an account. Raises UsageError."""
+    kept = [a.currency for a in ledger.accounts() if a.account == account]
+    if currency is not None and currency not in kept:
+        raise UsageError(f"there is no account {account!r} in {currency or 'credits'}")
+    if currency is None and len(kept) != 1:
+        known = ", ".join(c or "credits" for c in kept)
+        raise UsageError(f"account {account!r} is kept in {known}; name one with --currency" if kept else
+                         f"there is no account {account!r}")
+    return kept[0] if currency is None else currency
 
 
 def amount_of(text: str) -> Decimal:
@@ -91,6 +103,8 @@ def line(entry: Entry) -> str:
     """An entry on a line."""
     job = f" for job {escape(entry.job, 100)} of {escape(entry.machine, 60)}" if entry.job else ""
     refers = f" of entry {entry.refers}" if entry.refers else ""
+    if not entry.account:
+        return f"{entry.number}: {entry.kind} of the books up to {when(entry.document['until'])}"
     return f"{entry.number}: {entry.kind}{refers} {money(entry.amount, entry.currency)}, " \
            f"account {escape(entry.account, 100)}{job}"
 

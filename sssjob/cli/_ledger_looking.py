@@ -11,7 +11,19 @@ import click
 from sssjob.cli._complete import formats
 from sssjob.cli._files import emit
 from sssjob.cli._findings import problem
-from sssjob.cli._ledger import amount_of, by, line, moment_of, opened_ledger, place, plain, timezone, told, when
+from sssjob.cli._ledger import (
+    amount_of,
+    by,
+    line,
+    moment_of,
+    opened_ledger,
+    place,
+    plain,
+    timezone,
+    told,
+    unit_of,
+    when,
+)
 from sssjob.cli._options import Session, common, format_option, output_option, pairs
 from sssjob.cli._privacy import load_privacy, privacy_option
 from sssjob.cli._tables import table
@@ -58,14 +70,7 @@ def statement(account: str, currency: str | None, since: str | None, until: str 
     was given back of them, belong to the time at which their jobs ended, however late their logs came."""
     first, last = moment_of(since, timezone, "--since"), moment_of(until, timezone, "--until")
     with opened_ledger(place, create=False) as ledger:
-        found = [a.currency for a in ledger.accounts() if a.account == account]
-        if currency is not None and currency not in found:
-            raise UsageError(f"there is no account {account!r} in {currency or 'credits'}")
-        if currency is None and len(found) != 1:
-            kept = ", ".join(c or "credits" for c in found)
-            raise UsageError(f"account {account!r} is kept in {kept}; name one with --currency" if found else
-                             f"there is no account {account!r}")
-        unit = found[0] if currency is None else currency
+        unit = unit_of(ledger, account, currency)
         made = ledger.statement(account, unit, since=first, until=last, by=by)
     if as_json:
         emit(json.dumps(made.record()) + "\n")

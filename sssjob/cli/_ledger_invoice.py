@@ -1,0 +1,117 @@
+"""``sssjob ledger`` close and invoice: the end of a month."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from datetime import UTC, datetime, tzinfo
+from typing import TYPE_CHECKING, Final
+from zoneinfo import ZoneInfo
+
+import click
+
+from sssjob.cli._files import emit
+from sssjob.cli._ledger import moment_of, opened_ledger, place, plain, reason, timezone, told, unit_of
+from sssjob.cli._options import output_option
+from sssjob.errors import UsageError
+
+if TYPE_CHECKING:
+    from sssjob.accounting.invoice import Invoice
+
+__all__ = ["COMMANDS"]
+
+_FORMATS: Final = ("csv", "html", "json")
+_TITLES: Final = ("jobs", "processor_h", "amount", "entry", "job", "why")
+
+
+@click.command("close")
+@click.argument("until", metavar="TIME")
+@reason
+@timezone
+@place
+@plain
+def close(until: str, reason: str, timezone: str | None, place: str | None, as_json: bool) -> int:
+    """Close the books up to TIME: what is posted later about jobs that ended before belongs to the time after it."""
+    moment = moment_of(until, timezone, "TIME")
+    assert moment is not None
+    with opened_ledger(place, create=False) as ledger:
+        return told(ledger.close(moment, reason=reason), as_json)
+
+
+@click.command("invoice")
+@click.argument("account")
+@click.argument("period")
+@click.option("-t", "--to", "target", type=click.Choice(_FORMATS), default="csv", help="Format (default: csv).")
+@click.option("--currency", metavar="UNIT", help="Currency (default: the only one that the account has).")
+@click.option("--by", "by", multiple=True, metavar="PROPERTY", help="A line for each value (Queue); may repeat.")
+@timezone
+@place
+@output_option
+@plain
+def invoice(account: str, period: str, target: str, currency: str | None, by: tuple[str, ...], timezone: str | None,
+            place: str | None, output: str, as_json: bool) -> int:
+    """Print what ACCOUNT has to pay for PERIOD, a month (2026-01) or a year (2026): what its jobs cost that ended then,
+    and corrections of what was paid before."""
+    from sssjob.accounting.invoice import invoice as made_of
+
+    zone = _zone(timezone)
+    with opened_ledger(place, create=False) as ledger:
+        unit = unit_of(ledger, account, currency)
+        try:
+            made = made_of(ledger, account, unit, period, zone, by=by or ("Queue",))
+        except (ValueError, OverflowError) as error:
+            raise UsageError(str(error)) from None
+    if as_json or target == "json":
+        emit(json.dumps(made.record()) + "\n", output)
+    else:
+        emit(_csv(made) if target == "csv" else _html(made, zone), output)
+    return 0
+
+
+def _zone(name: str | None) -> tzinfo:
+    try:
+        return UTC if name is None else ZoneInfo(name)
+    except (OSError, ValueError, LookupError):
+        raise UsageError(f"--timezone {name!r} is no time zone, as Europe/Berlin") from None
+
+
+def _csv(made: Invoice) -> str:
+    """A row a line, a row a correction, and the sum."""
+    text = io.StringIO()
+    rows = csv.writer(text, lineterminator="\n")
+    rows.writerow([*made.by, *_TITLES])
+    blank = [""] * len(made.by)
+    for line in made.record()["lines"]:
+        rows.writerow([*map(_cell, line["key"]), line["jobs"], line["processor_h"], line["amount"], "", "", ""])
+    for entry in made.corrections:
+        rows.writerow([*blank, "", "", f"{-entry.change:f}", entry.number, _cell(entry.job),
+                       _cell(str(entry.document.get("reason") or entry.kind))])
+    rows.writerow([*blank, "", "", f"{made.total:f}", "", "", "to be paid"])
+    return text.getvalue()
+
+
+def _cell(text: str) -> str:
+    """A text that no spreadsheet takes for a formula."""
+    return f"'{text}" if text[:1] in ("=", "+", "-", "@", "\t", "\r") and text != "-" else text
+
+
+def _html(made: Invoice, zone: tzinfo) -> str:
+    from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape
+
+    def day(moment: int) -> str:
+        return datetime.fromtimestamp(moment, zone).strftime("%Y-%m-%d")
+
+    environment = Environment(loader=PackageLoader("sssjob", "templates"), undefined=StrictUndefined,
+                              autoescape=select_autoescape(default=True), trim_blocks=True, lstrip_blocks=True)
+    record = made.record()
+    corrections = [{"number": e.number, "kind": e.kind, "job": e.job, "amount": f"{-e.change:f}",
+                    "ended": day(e.document["end"]) if "end" in e.document else "",
+                    "reason": str(e.document.get("reason", ""))} for e in made.corrections]
+    return environment.get_template("invoice.html.j2").render(
+        title=f"Invoice {made.account} {made.period}", made=made, lines=record["lines"], jobs=record["jobs"],
+        corrections=corrections, corrected=f"{made.total - made.jobs:f}", total=record["total"],
+        unit=made.currency or "credits", first=day(made.since), last=day(made.until - 1), zone=str(zone)) + "\n"
+
+
+COMMANDS = (close, invoice)
