@@ -127,9 +127,11 @@ class Usage:
                     values[text] += 1
 
     def doubts(self) -> Iterator[Doubt]:
-        """The rates that no job met, with the values that jobs have instead."""
+        """The rates that no job met, with the values that jobs have instead. Of quotes and price lists that held for
+        none of the jobs nothing is told: the logs are of another time."""
+        held = {_list(path) for path, count in self.met.items() if count}
         for path, rate in self.rates.paths:
-            if self.met[path] or not self.charged:
+            if self.met[path] or not self.charged or (held and _list(path) not in held):
                 continue
             hints = [hint for name, wanted in _selected(rate) if (hint := self._instead(name, wanted))]
             yield Doubt(path, f"{rate.label} was met by none of {self.charged} charged jobs", "; ".join(hints))
@@ -145,6 +147,11 @@ class Usage:
             return f"did you mean {name} {escape(close[0], 60)}, which {values[close[0]]} of them have?"
         common = ", ".join(f"{escape(value, 60)} ({count})" for value, count in values.most_common(3))
         return f"of {name} they have {common}" if common else f"they state no {name}"
+
+
+def _list(path: str) -> str:
+    """The list that a rate stands in: ``rate``, ``price_list[0].rate``, ``quote.NAME.rate``."""
+    return path.rpartition("[")[0]
 
 
 def _selected(rate: Rate) -> Iterator[tuple[str, str]]:

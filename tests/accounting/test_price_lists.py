@@ -195,6 +195,14 @@ def test_what_jobs_meet() -> None:
         "rate[4]: NBF User=zoe was met by none of 3 charged jobs; of User they have u0 (1), u1 (1), u2 (1)"]
 
 
+def test_lists_of_another_time_are_not_doubtful() -> None:
+    rates = rate_set(LISTS.format("") + '[quote.q]\nrate = [{ type = "VBR", name = "Processors", rate = 3 }]\n')
+    usage = Usage(rates)
+    ((one, defaults),) = document(job("2026-07-03T20:00", "2026-07-03T23:59")).jobs()
+    usage.add(one, defaults)
+    assert [d.path for d in usage.doubts()] == ["price_list[0].rate[1]"]
+
+
 def test_the_command(sssjob: Command, tmp_path: Path) -> None:  # noqa: F811
     good = sssjob("rates", "check", "rates.toml")
     assert good == (0, "", "rates.toml: 1 rate, none of them doubtful\n")
