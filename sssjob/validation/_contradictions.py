@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from itertools import pairwise
 from typing import Final
 
 from sssjob.document.element import Container, Property
@@ -19,17 +18,24 @@ from sssjob.document.nodeset import NodeSet
 from sssjob.findings import Findings, Severity
 from sssjob.limits import Limits
 from sssjob.request.bounds import Bounds, Exact, Key, amount_of, bounds_of, key_of
+from sssjob.request.geometry import distribution_of
+from sssjob.request.layout import Layout
 from sssjob.request.levels import request_of
-from sssjob.request.totals import Misfit
+from sssjob.request.totals import Misfit, spread
 from sssjob.request.tree import AMOUNTS, AllOf, Expression, Node, Predicate, names_of, parse
 
 __all__ = ["Level", "check_level", "spread_over", "unfit"]
 
 _LEVEL: Final = ("NodeCount", "Processors")
 #: What is said of tasks and how they are spread, and what it stands in.
-_SPREAD: Final = frozenset(("NodeCount", "Processors", "TaskCount", "TaskDistribution", "Task"))
+_SPREAD: Final = frozenset(("NodeCount", "Processors", "TaskCount", "TaskDistribution"))
 _INNER: Final = frozenset(("Requested", "TaskGroup", "Task", "TaskDefaults", "TaskGroupDefaults"))
+_TASKS: Final = ("Task", "TaskDefaults")
+#: Under which names counts are found: of nodes, of tasks, of processors of one task and of all of them.
+_COUNTS: Final = ("NodeCount", "TaskCount", "Task", "Processors")
 _BOTH: Final = frozenset(_LEVEL)
+#: What says nothing of tasks, or of one task alone.
+_APART: Final = (_BOTH, {"NodeCount", "Task"}, {"Processors", "Task"})
 _PROCESSORS: Final[Key] = ("Processors", None, None, None, None, None)
 #: Amounts of which a job takes at least one.
 _AT_LEAST_ONE: Final = ("Processors", "NodeCount", "TaskCount", "Duration")
@@ -85,23 +91,39 @@ def unfit(job: Job, defaults: JobDefaults | None, limits: Limits) -> list[Misfit
 
 
 def spread_over(scopes: Iterable[Container]) -> bool:
-    """Whether scopes say enough of tasks and how they are spread that something may not fit."""
-    counts: dict[str, list[object]] = {}
-    stack = list(scopes)
+    """Whether scopes say enough of tasks and how they are spread that something may not fit. Where everything is said
+    once, in a plain number, that is seen here, without a look at what each level asks for."""
+    stated: dict[str, list[Property]] = {}
+    groups, listed = 0, False
+    stack = [(scope, False) for scope in scopes]
     while stack:
-        for item in stack.pop().items:
-            if item.tag in _SPREAD:
-                counts.setdefault(item.tag, []).append(
-                    item.value if isinstance(item, Property) and not item.attributes else None)
-            if isinstance(item, Container) and item.tag in _INNER:
-                stack.append(item)
-    if len(counts) < 2 or counts.keys() == _BOTH:
+        scope, of_task = stack.pop()
+        for item in scope.items:
+            tag = item.tag
+            if tag in _SPREAD and isinstance(item, Property):
+                stated.setdefault("Task" if of_task else tag, []).append(item)
+            elif tag in _INNER and isinstance(item, Container):
+                groups += tag == "TaskGroup"
+                listed = listed or tag == "Task"
+                stack.append((item, of_task or tag in _TASKS))
+    if not stated or (not listed and "TaskDistribution" not in stated and (
+            len(stated) < 2 or stated.keys() in _APART)):
         return False
-    if counts.keys() & {"TaskDistribution", "Task"}:
+    if listed or groups > 1 or any(len(found) > 1 for found in stated.values()):
         return True
-    rising = [counts[tag] for tag in ("NodeCount", "TaskCount", "Processors") if tag in counts]
-    return any(len(found) > 1 or not isinstance(found[0], int) for found in rising) or any(
-        one[0] > other[0] for one, other in pairwise(rising))  # type: ignore[operator]   # whole numbers, as just seen
+    distribution = stated.pop("TaskDistribution", [None])[0]
+    if any(found[0].attributes or not isinstance(found[0].value, int) for found in stated.values()):
+        return True
+    nodes, tasks, cpus, processors = (stated[tag][0].value or None if tag in stated else None for tag in _COUNTS)
+    layout = Layout(nodes=nodes, tasks=tasks, cpus=cpus)            # type: ignore[arg-type]    # whole numbers
+    try:
+        why = None if distribution is None else spread(layout, distribution)
+    except LexicalError:
+        return True
+    layout.processors = processors      # type: ignore[assignment]      # a whole number
+    if distribution is not None:
+        why = why or layout.doubt(distribution_of(distribution)[0])
+    return bool(why or layout.crowded or layout.sparse)
 
 
 def _named(p: Property) -> tuple[str, str | None, str | None]:
