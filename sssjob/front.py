@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from io import TextIOBase
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, NamedTuple
+from typing import IO, TYPE_CHECKING, NamedTuple
 
 from sssjob.conversion.converting import AUTO, Conversion, Options
 from sssjob.document.element import Container
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from sssjob.query import Result, Version
     from sssjob.request import Match
     from sssjob.run import Outcome
+    from sssjob.translators.base import Translator
 
 __all__ = ["Converted", "Source", "check", "convert", "effective", "explain", "match", "query", "quote", "read", "run",
            "submit", "write"]
@@ -67,26 +68,12 @@ def read(source: Readable, *, format: str = AUTO, profile: str = "liberal", poli
 
 
 def _read(how: Conversion, data: bytes, path: str) -> tuple[Document, Findings]:
-    reader = how.reader(data, path)[0] if how.source != AUTO else _recognised(how, data, path)
+    reader = _reader(how, data, path)
     context = how.reading(reader, path)
     document = how.read(reader, data, context)
     if document.findings is None:
         document.findings = context.findings
     return document, document.findings
-
-
-def _recognised(how: Conversion, data: bytes, path: str) -> Any:
-    """The format of a text; of XML and JSON that shows none the format of documents, which says what is wrong."""
-    from sssjob.translators.recognise import NoFormatError
-    from sssjob.translators.registry import get
-
-    try:
-        return how.reader(data, path)[0]
-    except NoFormatError:
-        first = data.lstrip()[:1]
-        if first not in (b"<", b"{"):
-            raise
-        return get("sss" if first == b"<" else "sss-json")
 
 
 def write(source: Document | Container, *, format: str = "sss", path: Path | str | None = None, profile: str = "3.1",
@@ -142,8 +129,11 @@ def convert(source: Source, to: str = "slurm", *, format: str = AUTO, profile: s
     return Converted(text, findings)
 
 
-def _reader(how: Conversion, data: bytes, path: str) -> Any:
-    return _recognised(how, data, path) if how.source == AUTO else how.reader(data, path)[0]
+def _reader(how: Conversion, data: bytes, path: str) -> Translator:
+    """The format of a text, as every door takes it."""
+    from sssjob.conversion.intake import format_of
+
+    return format_of(data, path, how.source)[0]
 
 
 # --- asking -------------------------------------------------------------------------------------------------------

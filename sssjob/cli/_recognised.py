@@ -32,7 +32,7 @@ def recognised(session: Session, found: Source, source: str, told: bool = True) 
     if source != AUTO:
         return get(source), found
     from sssjob.conversion.intake import format_of
-    from sssjob.translators.recognise import begun, guess
+    from sssjob.translators.recognise import begun
     from sssjob.translators.records._packed import LONGEST, PackedError, packing, unpacked
 
     if packing(found.head(LONGEST)) is not None:
@@ -47,12 +47,10 @@ def recognised(session: Session, found: Source, source: str, told: bool = True) 
     if fit is None:
         data = found.whole()
         found = Source(io.BytesIO(data), found.name)
-        if not told:
-            reader, why = format_of(data, found.name)
-            if reader.kind != "document":
-                session.recognised(found.name, reader, why)
-            return reader, found
-        fit = guess(data, found.name)
+        reader, why = format_of(data, found.name)
+        if reader.kind != "document" or (told and why):
+            session.recognised(found.name, reader, why)
+        return reader, found
     if told or fit[0].kind != "document":
         session.recognised(found.name, fit[0], fit[1].why)
     return fit[0], found
