@@ -66,7 +66,8 @@ class Watched:
     value of proc.TAG in its environment. started: by the monotonic clock. limit: seconds from the start, or None.
     begun: the engine looks after it. killed: when the first SIGKILL was due, by the monotonic clock. empty: the last
     look found no member. known: processes seen to belong to it, by id and start. watching: those that it waits for.
-    teller: a descriptor that brings the report of another client's starter (``_local_starter.ask_end``), whose id is parent.
+    teller: a descriptor that brings the report of another client's starter (``_local_starter.ask_end``),
+    whose id is parent.
     """
 
     owner: Owner

@@ -5,6 +5,7 @@ Each is run as a program of its own and has to end well within a few seconds; wh
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from functools import cache
@@ -12,6 +13,9 @@ from pathlib import Path
 from typing import Final
 
 import pytest
+
+from tests.fakes import slurm as fake_slurm
+from tests.fakes.lab import install
 
 _START: Final = """\
 import os, signal, sys, threading, time
@@ -310,9 +314,9 @@ def _why_not(where: str) -> str:
     return "" if done.returncode == 0 else f"no namespaces here: {done.stderr.strip()}"
 
 
-def _run(program: str, folder: Path, words: list[str]) -> tuple[int, str, str]:
+def _run(program: str, folder: Path, words: list[str], start: str = _START) -> tuple[int, str, str]:
     done = subprocess.run([*words, sys.executable, "-W", "error", "-W", "ignore::DeprecationWarning", "-c",
-                           _START + program], capture_output=True, text=True, timeout=40, cwd=folder)
+                           start + program], capture_output=True, text=True, timeout=40, cwd=folder)
     return done.returncode, done.stdout, done.stderr
 
 
@@ -331,3 +335,65 @@ def test_a_program_where_processes_cannot_be_seen(where: str, name: str, tmp_pat
     code, printed, logged = _run(program, tmp_path, WHERE[where])
     lines = [line for line in logged.splitlines() if not line.startswith("/proc does not show the processes of")]
     assert (code, printed, lines) == (0, output, [])
+
+
+_BATCH: Final = _START.replace('executor = JobExecutor.get_instance("local")', """\
+from psij.executors.batch.slurm import SlurmExecutorConfig
+executor = JobExecutor.get_instance("slurm", config=SlurmExecutorConfig(work_directory=os.path.abspath("work"),
+    queue_polling_interval=0.2, initial_queue_polling_delay=0.05, accounting_delay=1, lost_after=3))""")
+
+BATCH: Final[dict[str, tuple[str, str]]] = {
+    "cancel in a child": (
+        "job = submit('sleep 30')\n"
+        "def run():\n"
+        "    job.cancel(); tell(job.wait(20))\n"
+        "child(run); tell(job.wait(20))\n",
+        "CANCELED None None\n" * 2),
+    "wait in a child, and in the parent": (
+        "job = submit('sleep 0.5; exit 5'); job.wait(20, JobState.ACTIVE)\n"
+        "child(lambda: tell(job.wait(20))); tell(job.wait(20))\n"
+        "print(os.listdir('work/slurm'))\n",
+        "FAILED 5 None\nFAILED 5 None\n[]\n"),
+    "list in a child": (
+        "job = submit('sleep 30')\n"
+        "child(lambda: print(executor.list() == [job.native_id])); job.cancel(); print(job.wait(20).state.name)\n",
+        "True\nCANCELED\n"),
+    "a job that is not submitted yet": (
+        "job = Job(JobSpec('/bin/true')); go, there = threading.Event(), threading.Event()\n"
+        "real = executor._run_submit\n"
+        "def slow(command):\n"
+        "    there.set(); go.wait(20); return real(command)\n"
+        "executor._run_submit = slow\n"
+        "submits = threading.Thread(target=executor.submit, args=[job]); submits.start(); there.wait(20)\n"
+        "def run():\n"
+        "    try: job.cancel()\n"
+        "    except SubmitException: print('refused'); tell(job.wait(0))\n"
+        "child(run); go.set(); submits.join(); tell(job.wait(20))\n",
+        "refused\nFAILED None lost\nCOMPLETED 0 None\n"),
+    "a child submits a job of its own": (
+        "job = submit('sleep 30')\n"
+        "child(lambda: tell(submit('exit 3').wait(20))); job.cancel(); print(job.wait(20).state.name)\n",
+        "FAILED 3 None\nCANCELED\n"),
+    "a thread of the parent holds the locks": (
+        "from psij.executors.batch._watch import watcher_of\n"
+        "job = submit('sleep 30')\n"
+        "held, over = threading.Event(), threading.Event()\n"
+        "def hold():\n"
+        "    with job._lock, executor._lock, watcher_of(executor)._changed: held.set(); over.wait(20)\n"
+        "threading.Thread(target=hold).start(); held.wait(9)\n"
+        "def run():\n"
+        "    job.cancel(); print(job.wait(20).state.name)\n"
+        "child(run); over.set(); print(job.wait(20).state.name)\n",
+        "CANCELED\nCANCELED\n"),
+}
+
+
+@pytest.mark.parametrize("name", BATCH)
+def test_a_program_with_a_resource_manager(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    program, output = BATCH[name]
+    lab = install(str(fake_slurm.__file__), fake_slurm.COMMANDS, tmp_path / "lab", tmp_path / "bin")
+    monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:{os.environ['PATH']}")
+    try:
+        assert _run(program, tmp_path, [], _BATCH) == (0, output, "")
+    finally:
+        lab.close()
