@@ -18,8 +18,8 @@ class JobExecutorConfig:
     launcher_log_file: where launcher scripts write a log, None for nowhere. work_directory: where psij keeps its own
     files (launcher scripts, node files); made when first needed. By default what the environment variable
     PSIJ_WORK_DIRECTORY says (``~/`` at its start is the home directory), else ``~/.psij/work``. surroundings: what
-    makes the surroundings of jobs where they run (psij.surroundings), None for none. launcher: for who makes JobSpecs: what
-    starts the tasks of jobs that name no launcher, None where nothing is preferred.
+    makes the surroundings of jobs where they run (psij.surroundings), None for none. launcher: for who makes JobSpecs:
+    what starts the tasks of jobs that name no launcher, None where nothing is preferred.
     """
 
     DEFAULT: ClassVar[JobExecutorConfig]
