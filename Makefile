@@ -45,6 +45,7 @@ bench: $(VENV)/.development
 	$(PY) -m bench.journal
 	$(PY) -m bench.psij_core
 	$(PY) -m bench.psij_local
+	$(PY) -m bench.psij_async
 	$(PY) -m bench.fluxexec
 
 # Private Slurm and Grid Engine: docs/labs.md.

@@ -2,12 +2,19 @@
 
 The public names are those of psij-python, so that code written for it runs unchanged. Importing this package starts no
 thread, opens no file and runs no plugin: executors and launchers are looked up when one is asked for by name. The
-serializers are loaded when first used.
+serializers and what is for asyncio are loaded when first used.
 """
 
+from importlib import import_module
 from typing import TYPE_CHECKING
 
-from psij.exceptions import InvalidJobException, InvalidStateException, QueueFullException, SubmitException
+from psij.exceptions import (
+    InvalidJobException,
+    InvalidStateException,
+    JobException,
+    QueueFullException,
+    SubmitException,
+)
 from psij.job import FunctionJobStatusCallback, Job, JobStatusCallback
 from psij.job_attributes import JobAttributes
 from psij.job_executor import JobExecutor
@@ -21,16 +28,23 @@ from psij.staging import URI, StageIn, StageOut, StageOutFlags, StagingMode
 from psij.version import __version__
 
 if TYPE_CHECKING:
+    from psij.async_job import AsyncFunctionJobStatusCallback, AsyncJob, AsyncJobStatusCallback
+    from psij.async_job_executor import AsyncJobExecutor
     from psij.serialize import JSONSerializer, Serializer
 
 __all__ = [
     "URI",
+    "AsyncFunctionJobStatusCallback",
+    "AsyncJob",
+    "AsyncJobExecutor",
+    "AsyncJobStatusCallback",
     "FunctionJobStatusCallback",
     "InvalidJobException",
     "InvalidStateException",
     "JSONSerializer",
     "Job",
     "JobAttributes",
+    "JobException",
     "JobExecutor",
     "JobExecutorConfig",
     "JobSpec",
@@ -51,9 +65,12 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> object:
-    if name in ("JSONSerializer", "Serializer"):
-        from psij import serialize
+#: Name -> module, of what is loaded when it is first used: JSON and asyncio cost more than all the rest.
+_LATER = {"JSONSerializer": "serialize", "Serializer": "serialize", "AsyncFunctionJobStatusCallback": "async_job",
+          "AsyncJob": "async_job", "AsyncJobStatusCallback": "async_job", "AsyncJobExecutor": "async_job_executor"}
 
-        return getattr(serialize, name)
+
+def __getattr__(name: str) -> object:
+    if name in _LATER:
+        return getattr(import_module(f"psij.{_LATER[name]}"), name)
     raise AttributeError(f"module 'psij' has no attribute {name!r}")

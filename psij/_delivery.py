@@ -33,13 +33,14 @@ class _Deliverer:
         import queue
 
         self._queue: queue.SimpleQueue[tuple[Hashable, _Call]] = queue.SimpleQueue()
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
+        self._starting = threading.Lock()
         self._worker: threading.Thread | None = None
         self._current: Hashable = None                      # whose call the worker is making
         self._number = 0                                    # of calls begun by workers
         self._held: dict[Hashable, deque[_Call]] = {}       # calls behind one that blocks
         self._watching = False
-        self._watch = threading.Semaphore(0)
+        self._watch: queue.SimpleQueue[None] = queue.SimpleQueue()
         self._pid = os.getpid()
 
     def put(self, key: Hashable, call: _Call) -> None:
@@ -49,14 +50,19 @@ class _Deliverer:
             self._start()
         if not self._watching:
             self._watching = True
-            self._watch.release()
+            self._watch.put(None)
 
     def _start(self) -> None:
-        with self._lock, suppress(RuntimeError):        # the interpreter is shutting down
-            if self._worker is None:
-                self._new_worker()
-                threading.Thread(target=self._keep_going, name="psij-callbacks-watch", daemon=True).start()
-                atexit.register(self._drain)
+        if not self._starting.acquire(blocking=False):      # another thread does it, or what a handler interrupted
+            return
+        try:
+            with self._lock, suppress(RuntimeError):        # the interpreter is shutting down
+                if self._worker is None:
+                    self._new_worker()
+                    threading.Thread(target=self._keep_going, name="psij-callbacks-watch", daemon=True).start()
+                    atexit.register(self._drain)
+        finally:
+            self._starting.release()
 
     def _new_worker(self) -> None:
         """With the lock held, so that it begins when all is set."""
@@ -99,7 +105,7 @@ class _Deliverer:
     def _keep_going(self) -> None:
         """While there are calls: give the queue to a new worker when the present one is stuck in a call."""
         while True:
-            self._watch.acquire()
+            self._watch.get()
             while True:
                 seen = self._number
                 time.sleep(PATIENCE_S)
@@ -108,7 +114,7 @@ class _Deliverer:
                     break
             self._watching = False
             if not self._idle():        # came in between
-                self._watch.release()
+                self._watch.put(None)
 
     def _replace_stuck(self, seen: int) -> None:
         with self._lock:

@@ -213,7 +213,7 @@ def _scan_element(element: str) -> None:
 def _warn_of_other_psij(root: Path) -> None:
     """Say so when psij-python is installed there. (importlib.metadata would cost more than all the rest.)"""
     found = next(root.glob("psij_python-*.*-info"), None)
-    if found is not None:
+    if found is not None and "+sssjob" not in found.name:       # a wheel of ``python -m psij alias`` has no code
         version = found.stem.partition("-")[2]
         warnings.warn(f"psij-python {version} is installed in {root}, beside the psij of sssjob. Both have a package "
                       "named psij, so that each may run the other's code: uninstall one of them, or use an environment "

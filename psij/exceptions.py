@@ -4,14 +4,15 @@
     ├── InvalidJobException           what the job says cannot be understood; the same job will fail again
     │   ├── InvalidJobTypeException   also a TypeError: a value of the wrong type
     │   └── InvalidStateException     also a SubmitException: the job's state does not allow the request
+    ├── JobException                  a job that was run and waited for in one step has failed
     └── SubmitException               the request did not reach the backend; ``transient`` says if trying again may help
         └── QueueFullException        there are as many jobs in the queue as may be
 """
 
 from __future__ import annotations
 
-__all__ = ["InvalidJobException", "InvalidJobTypeException", "InvalidStateException", "QueueFullException",
-           "SubmitException"]
+__all__ = ["InvalidJobException", "InvalidJobTypeException", "InvalidStateException", "JobException",
+           "QueueFullException", "SubmitException"]
 
 
 class InvalidJobException(Exception):
@@ -31,6 +32,15 @@ class InvalidJobException(Exception):
 
 class InvalidJobTypeException(InvalidJobException, TypeError):
     """A value in the job's description has the wrong type (also a TypeError)."""
+
+
+class JobException(Exception):
+    """A job has failed: what ``AsyncJobExecutor.run`` raises. exit_code: None where it is not known."""
+
+    def __init__(self, message: str | None, exit_code: int | None) -> None:
+        super().__init__(message or "the job failed")
+        self.message = message
+        self.exit_code = exit_code
 
 
 class SubmitException(Exception):

@@ -1,7 +1,9 @@
 """A job: its specification, its state and how to follow it.
 
 The state machine lives here: one lock per job around "may this follow?" and "set it", skipped states filled in, no
-state twice and none backward. How a job is run belongs to executors.
+state twice and none backward. Who waits holds no lock: a signal handler may wait too, whatever it has interrupted. In a
+forked child a job that the parent has submitted is followed anew when it is used there. How a job is run belongs to
+executors.
 """
 
 from __future__ import annotations
@@ -10,13 +12,15 @@ import os
 import threading
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from functools import cache, partial
 from numbers import Real
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
+from psij import _forks
 from psij._delivery import deliver
-from psij.exceptions import InvalidStateException
+from psij.exceptions import InvalidStateException, SubmitException
 from psij.job_spec import JobSpec
 from psij.job_state import JobState
 from psij.job_status import JobStatus
@@ -28,6 +32,7 @@ if TYPE_CHECKING:
 
 __all__ = ["FunctionJobStatusCallback", "Job", "JobNewsCallback", "JobStatusCallback"]
 
+_WAITERS = "_waiters"       # attribute of jobs for which somebody waits
 _RAN_KEYS = ("start_time", "wall_seconds", "cpu_seconds", "signal")     # metadata that shows that a job ran
 
 
@@ -82,8 +87,9 @@ class Job:
         self._status = JobStatus(JobState.NEW)
         self._cb: JobStatusCallback | None = None
         self._bound = False                             # the executor is certain: submitted or attached
-        self._lock = threading.Lock()
-        self._changed: threading.Condition | None = None    # of the lock, once somebody waits
+        self._lock = threading.RLock()
+        self._forks = _forks.count                      # of this process, when the job was made or followed anew
+        self._out_of_reach = False                      # only the process that this one was forked from can end it
 
     @property
     def id(self) -> str:
@@ -103,6 +109,7 @@ class Job:
         them before COMPLETED, and before FAILED and CANCELED only where the status shows that the job ran. STAGE_IN,
         STAGE_OUT and CLEANUP are filled in only for jobs that stage or clean up. Callbacks follow, of the job first.
         """
+        self._follow_here()
         return self._status
 
     @status.setter
@@ -120,9 +127,9 @@ class Job:
             for state in _skipped(current, status.state, _ran(status), _stages(self.spec)):
                 self._advance(JobStatus(state, time=_time_of(state, status)))
             self._advance(status)
-            if self._changed is not None:
-                self._changed.notify_all()
-            return True
+        for waiter in tuple(self.__dict__.get(_WAITERS, ())):
+            waiter.wake()
+        return True
 
     def _renew(self, status: JobStatus) -> None:
         """Put a status in place of the present one, of the same state; only a JobNewsCallback of the job is told."""
@@ -152,12 +159,14 @@ class Job:
 
     def _bind(self, executor: JobExecutor) -> None:
         """Tie a NEW job to an executor, once; before submitting. Raises InvalidStateException otherwise."""
+        self._follow_here()
         with self._lock:
             self._check_unbound()
             self.executor, self._bound = executor, True
 
     def _attach(self, executor: JobExecutor) -> None:
         """As _bind, before attaching: the specification is discarded, for it does not describe what runs already."""
+        self._follow_here()
         with self._lock:
             self._check_unbound()
             self.executor, self._bound, self.spec = executor, True, None
@@ -166,6 +175,38 @@ class Job:
         if self._status.state is not JobState.NEW or self._bound:
             raise InvalidStateException(f"Job {self._id} was already submitted or attached: it is "
                                         f"{self._status.state}. Make a new Job to run it again.")
+
+    def _follow_here(self) -> None:
+        """In a forked child: have a job of the parent followed by this process too."""
+        if self._forks == _forks.count:
+            return
+        with _forks.guard:
+            if self._forks == _forks.count:
+                return
+            self._lock = threading.RLock()
+            self.__dict__.pop(_WAITERS, None)
+            try:
+                if self.executor is not None and self._bound and not self._status.final:
+                    self.executor._follow_in_fork(self)
+            finally:
+                self._forks = _forks.count
+
+    def _is_out_of_reach(self, why: str) -> None:
+        """In a forked child: only the parent knows enough of the job to follow it. why: a clause."""
+        self._out_of_reach = True
+        self._set_status(JobStatus(JobState.FAILED, metadata={"reason": "lost"}, message=(
+            f"it cannot be followed by process {os.getpid()}, which was forked from the one that submitted it: {why}")))
+
+    def _not_of(self, executor: JobExecutor) -> str:
+        """Why an executor cannot do anything with the job; a clause."""
+        if self.executor is None and self._candidate is None:
+            return "it was never submitted"
+        return f"it was not submitted to this executor ({executor.name})"
+
+    def _check_reach(self) -> None:
+        """Raise SubmitException for a job that only the parent of this forked child can end."""
+        if self.status.final and self._out_of_reach:
+            raise SubmitException(f"Job {self._id} cannot be canceled: {self._status.message}")
 
     def _unbind(self) -> None:
         """Undo _bind, after a submit that did not happen."""
@@ -178,6 +219,7 @@ class Job:
         Returns at once: the state becomes CANCELED when everything of the job is gone. Raises InvalidStateException (a
         SubmitException) when the job was never submitted, SubmitException when the backend could not be asked.
         """
+        self._check_reach()
         if self._status.final:
             return
         executor = self.executor or self._candidate
@@ -195,21 +237,60 @@ class Job:
         """
         targets = _targets(target_states)
         deadline = None if timeout is None else time.monotonic() + _seconds(timeout)
-        with self._lock:
+        if _reached(self.status.state, targets):
+            return self._status
+        if deadline is not None and deadline <= time.monotonic():
+            return None
+        waiter = _Waiter()
+        with self._waiting(waiter):
             while not _reached(self._status.state, targets):
                 remaining = None if deadline is None else deadline - time.monotonic()
                 if remaining is not None and remaining <= 0:
                     return None
-                if self._changed is None:
-                    self._changed = threading.Condition(self._lock)
-                self._changed.wait(None if remaining is None else min(remaining, threading.TIMEOUT_MAX))
-            return self._status
+                waiter.sleep(-1 if remaining is None else min(remaining, threading.TIMEOUT_MAX))
+        return self._status
+
+    @contextmanager
+    def _waiting(self, waiter: _Wakes) -> Iterator[None]:
+        """Have something woken after each change of status; inside, the present one is to be looked at first."""
+        waiters: list[_Wakes] = self.__dict__.setdefault(_WAITERS, [])     # one step, without the lock
+        waiters.append(waiter)
+        try:
+            yield
+        finally:
+            waiters.remove(waiter)
 
     def __hash__(self) -> int:
         return hash(self._id)
 
     def __str__(self) -> str:
         return f"Job[id={self._id}, native_id={self.native_id}, executor={self.executor}, status={self._status}]"
+
+
+class _Wakes(Protocol):
+    """Something that waits for a change of status."""
+
+    def wake(self) -> None:
+        """Called after the change, by the thread that made it; must not block."""
+
+
+class _Waiter:
+    """A thread that sleeps until it is woken. A wake-up before the sleep is not lost."""
+
+    __slots__ = ("_lock",)
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._lock.acquire()
+
+    def sleep(self, seconds: float) -> None:
+        """Until woken, or for so long; -1: without limit."""
+        self._lock.acquire(timeout=seconds)
+
+    def wake(self) -> None:
+        """End the sleep."""
+        with suppress(RuntimeError):        # it was woken before and has not slept since
+            self._lock.release()
 
 
 def _random_id() -> str:

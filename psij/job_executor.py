@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -36,6 +37,8 @@ class JobExecutor(ABC):
         self._name: str | None = None
         self._descriptor: Descriptor | None = None
         self._launchers: dict[tuple[str, str | None], Launcher] = {}
+        # Now, and not at the first submit: a signal handler that submits too may interrupt that.
+        import_module("psij._validate")
 
     @property
     def name(self) -> str:
@@ -100,6 +103,7 @@ class JobExecutor(ABC):
         """
         from psij._validate import check_spec
 
+        job._follow_here()
         job._check_unbound()
         spec = check_spec(job.spec)
         job._candidate = self
@@ -113,6 +117,11 @@ class JobExecutor(ABC):
         if key not in self._launchers:
             self._launchers[key] = Launcher.get_instance(name, version_constraint, self.config)
         return self._launchers[key]
+
+    def _follow_in_fork(self, job: Job) -> None:
+        """In a forked child: follow a job that the parent has submitted. For executors; called when the job is used
+        there. This one cannot, and says so."""
+        job._is_out_of_reach(f"executor {self.name} does not follow jobs across forks")
 
     def _set_job_status(self, job: Job, status: JobStatus) -> None:
         """Set a job's status; for executors."""

@@ -16,9 +16,10 @@ class JobExecutorConfig:
     """Settings that every executor has.
 
     launcher_log_file: where launcher scripts write a log, None for nowhere. work_directory: where psij keeps its own
-    files (launcher scripts, node files), ``~/.psij/work`` by default; made when first needed. surroundings: what makes
-    the surroundings of jobs where they run (psij.surroundings), None for none. launcher: for who makes JobSpecs: what
-    starts the tasks of jobs that name no launcher, None where nothing is preferred.
+    files (launcher scripts, node files); made when first needed. By default what the environment variable
+    PSIJ_WORK_DIRECTORY says (``~/`` at its start is the home directory), else ``~/.psij/work``. surroundings: what
+    makes the surroundings of jobs where they run (psij.surroundings), None for none. launcher: for who makes JobSpecs:
+    what starts the tasks of jobs that name no launcher, None where nothing is preferred.
     """
 
     DEFAULT: ClassVar[JobExecutorConfig]
@@ -28,7 +29,12 @@ class JobExecutorConfig:
         self.surroundings: Surroundings | None = None
         self.launcher: str | None = None
         self.launcher_log_file = launcher_log_file
-        self.work_directory = self.DEFAULT_WORK_DIRECTORY if work_directory is None else work_directory
+        self.work_directory = self._default_work_directory() if work_directory is None else work_directory
+
+    @classmethod
+    def _default_work_directory(cls) -> Path:
+        text = os.environ.get("PSIJ_WORK_DIRECTORY")
+        return Path(os.path.abspath(os.path.expanduser(text))) if text else cls.DEFAULT_WORK_DIRECTORY
 
     @property
     def launcher_log_file(self) -> Path | None:

@@ -1,5 +1,8 @@
 """The version of the psij package."""
 
-__all__ = ["VERSION", "__version__"]
+__all__ = ["DISTRIBUTION", "VERSION", "__version__"]
+
+#: What the package is installed with: another distribution that has a package of this name overwrites this file.
+DISTRIBUTION = "sssjob"
 
 __version__ = VERSION = "0.1.0"

@@ -18,6 +18,7 @@ from sssjob.document.element import Container
 from sssjob.document.model import Document, Job, JobDefaults
 from sssjob.errors import AccessError, RejectedError, UsageError
 from sssjob.findings import Findings, Policy, escape
+from sssjob.packages import check_psij
 from sssjob.xml.reader import read_bytes
 
 if TYPE_CHECKING:
@@ -230,6 +231,7 @@ def run(source: Source, executor: str = "local", *, timeout: float | None = None
     The same as ``sssjob run`` without the journal. timeout: seconds for all of it. resume: do not run again what is
     Completed with exit code 0. Raises RejectedError before anything starts.
     """
+    check_psij()
     from sssjob.run import run as run_document
 
     document, findings = _admitted(source, policy)
@@ -244,6 +246,7 @@ def submit(source: Source, executor: str = "local", *, policy: Policy | str | No
            cwd: Path | None = None) -> list[str]:
     """Hand the jobs of a source to an executor, written into the journal, and give their names there, by which
     ``sssjob status``, ``wait`` and ``cancel`` know them. Raises RejectedError before anything is submitted."""
+    check_psij()
     from sssjob.run.client import Client
     from sssjob.run.journal import open_journal
 

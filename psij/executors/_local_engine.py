@@ -26,12 +26,13 @@ from functools import partial
 from typing import Any, NamedTuple, Protocol
 
 from psij.executors import _local_proc as proc
-from psij.executors._local_starter import Report, Starter, end_of
+from psij.executors._local_starter import Report, Starter, ask_end, end_of
 
 __all__ = ["GRACE_S", "Engine", "Outcome", "Watched", "engine"]
 
 GRACE_S = 2.0       # seconds between SIGTERM and SIGKILL
 _RECHECK_S = 0.05   # seconds between looks where there are no process descriptors
+_ZOMBIES_S = 1.0    # seconds after SIGKILL for which a process group counts where its members cannot be seen
 _FEW = 1000         # timers that may lie about
 _log = logging.getLogger("psij")
 _Call = Callable[[], None]
@@ -63,9 +64,10 @@ class Watched:
 
     starter: which reports its end. child: it is ours to reap. own_session: it leads a session of its own. tag: the
     value of proc.TAG in its environment. started: by the monotonic clock. limit: seconds from the start, or None.
-    begun: the engine looks after it. empty: the last look found no member. known: processes seen to belong to it, by
-    id and start. watching: those that it waits for. teller: a
-    descriptor that brings the report of another client's starter (``_local_starter.ask_end``).
+    begun: the engine looks after it. killed: when the first SIGKILL was due, by the monotonic clock. empty: the last
+    look found no member. known: processes seen to belong to it, by id and start. watching: those that it waits for.
+    teller: a descriptor that brings the report of another client's starter (``_local_starter.ask_end``),
+    whose id is parent.
     """
 
     owner: Owner
@@ -79,6 +81,7 @@ class Watched:
     begun: bool = False
     why: str | None = None
     killing: bool = False
+    killed: float = 0.0
     empty: bool = False
     ended: float | None = None
     wait_status: int | None = None
@@ -87,9 +90,29 @@ class Watched:
     done: bool = False
     fd: int | None = None
     teller: int | None = None
+    parent: int = 0
     known: set[tuple[int, int]] = field(default_factory=set)
     watching: set[int] = field(default_factory=set)
     timer: list[Any] | None = None
+
+    def elsewhere(self, owner: Owner) -> Watched:
+        """The same process, to be looked after by a forked child of the one that looks after it now."""
+        parent = self.parent if self.starter is None else self.starter.pid
+        return Watched(owner, self.pid, own_session=self.own_session, tag=self.tag, started=self.started,
+                       limit=self.limit, known=set(self.known)).told_by(parent)
+
+    def told_by(self, parent: int) -> Watched:
+        """Have the starter of another process tell of the end, where the parent is one."""
+        self.parent, self.teller = parent, ask_end(self.pid, parent)
+        return self
+
+    def seems_alive(self) -> bool:
+        """Whether the process is there, by its id and its session or what is known of it; it is noted then."""
+        now = proc.process(self.pid)
+        if now is None or not now.living or (self.own_session and now.session != self.pid):
+            return False
+        self.known = self.known or {(now.pid, now.start)}
+        return (now.pid, now.start) in self.known
 
 
 class Engine:
@@ -97,7 +120,7 @@ class Engine:
 
     def __init__(self) -> None:
         self._requests: queue.SimpleQueue[_Call] = queue.SimpleQueue()
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()         # a signal handler may submit too
         self._thread: threading.Thread | None = None
         self._timers: list[list[Any]] = []      # [when, number, call or None], a heap
         self._canceled = 0                      # of the timers
@@ -362,7 +385,7 @@ class Engine:
 
     def _kill(self, watched: Watched) -> None:
         if not watched.done:
-            watched.killing = True
+            watched.killing, watched.killed = True, time.monotonic()
             self._due[watched] = signal.SIGKILL
 
     def _look_at_members(self, watched: Watched) -> None:
@@ -386,6 +409,8 @@ class Engine:
         left = snapshot.members(session, watched.known, watched.tag)
         if watched.killing:
             number = signal.SIGKILL
+            if not snapshot.whole and time.monotonic() > watched.killed + _ZOMBIES_S:
+                left = {}           # only zombies, which nobody reaps, can have survived that
         if number is not None:
             self._signal(watched, number, left)
         if watched.ended is None:

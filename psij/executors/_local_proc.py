@@ -1,27 +1,33 @@
 """What /proc tells about processes: who belongs to a job, and whether a process id still means the same process.
 
-Source: proc_pid_stat(5), proc_pid_environ(5), pidfd_open(2). Where there is no /proc, functions answer None or nothing;
-where it cannot be read for lack of descriptors or memory they raise OSError.
+Source: proc_pid_stat(5), proc_pid_environ(5), pidfd_open(2). Where there is no /proc, or it is that of another
+namespace of processes (``usable``), functions answer what system calls say: whether a process is there, its group and
+session, but no start, no parent and no others. Where it cannot be read for lack of descriptors or memory they raise
+OSError.
 """
 
 from __future__ import annotations
 
 import errno
+import logging
 import os
+import select
 import signal
 from collections import defaultdict
 from contextlib import suppress
-from functools import cached_property
+from functools import cache, cached_property
 from typing import NamedTuple
 
-__all__ = ["TAG", "Process", "Snapshot", "boot_id", "open_pidfd", "process", "send"]
+__all__ = ["TAG", "Process", "Snapshot", "boot_id", "open_pidfd", "process", "send", "usable"]
 
 _SCARCE = {errno.EMFILE, errno.ENFILE, errno.ENOMEM}
+_log = logging.getLogger("psij")
 TAG = "_PSI_J_JOB_ID"       # variable by which a process is known to belong to a job
 
 
 class Process(NamedTuple):
-    """One process. start: clock ticks since boot; together with pid it names a process for good during one boot."""
+    """One process. start: clock ticks since boot; together with pid it names a process for good during one boot. 0, as
+    parent is, where /proc is not usable."""
 
     pid: int
     state: str
@@ -36,8 +42,47 @@ class Process(NamedTuple):
         return self.state not in "ZX"
 
 
+def usable() -> bool:
+    """Whether /proc is that of our own namespace of processes. Raises OSError."""
+    try:
+        if int(os.readlink("/proc/self")) == os.getpid():
+            return True
+    except ValueError:
+        pass
+    except OSError as e:
+        if e.errno in _SCARCE:
+            raise
+    _warn(os.getpid())
+    return False
+
+
+@cache
+def _warn(pid: int) -> None:
+    """Once in each process: what is lacking."""
+    _log.warning("/proc does not show the processes of process %d: to end a local job ends its process group; "
+                 "processes that have left the group go on", pid)
+
+
+def _without_proc(pid: int) -> Process | None:
+    try:
+        group, session = os.getpgid(pid), os.getsid(pid)
+    except OSError:         # no such process, or none that we may ask about
+        return None
+    fd = open_pidfd(pid)
+    if fd is None:
+        return Process(pid, "S", 0, group, session, 0)
+    try:
+        poll = select.poll()
+        poll.register(fd, select.POLLIN)
+        return Process(pid, "Z" if poll.poll(0) else "S", 0, group, session, 0)
+    finally:
+        os.close(fd)
+
+
 def process(pid: int) -> Process | None:
-    """The process of that id; None when there is none, or no /proc. Raises OSError."""
+    """The process of that id; None when there is none. Raises OSError."""
+    if not usable():
+        return _without_proc(pid)
     data = _read(pid, "stat")
     if not data:
         return None
@@ -63,10 +108,14 @@ def boot_id() -> str:
 
 
 class Snapshot:
-    """All processes, as they were when it was made. Making one and asking it may raise OSError."""
+    """All processes, as they were when it was made. Making one and asking it may raise OSError.
+
+    whole: /proc is usable. Otherwise there are only processes whose ids are known, and groups.
+    """
 
     def __init__(self) -> None:
-        names = os.listdir("/proc") if os.path.isdir("/proc") else []
+        self.whole = usable()
+        names = os.listdir("/proc") if self.whole else []
         found = (process(int(name)) for name in names if name.isdigit())
         self._all = {one.pid: one for one in found if one is not None}
         self._sessions: dict[int, set[int]] = defaultdict(set)
@@ -91,6 +140,8 @@ class Snapshot:
         Those in the job's session (if it has its own), those seen as members before (known: id and start, added to),
         those that have the job's tag in their environment, and all descendants of any of these.
         """
+        if not self.whole:
+            return _known_members(session, known)
         chosen = {pid for pid, start in known if pid in self._all and self._all[pid].start == start}
         if session is not None:
             chosen |= self._sessions.get(session, set())
@@ -113,7 +164,35 @@ class Snapshot:
 
     def groups(self, session: int) -> set[int]:
         """The process groups of a session, also those of which only zombies can be seen."""
+        if not self.whole:
+            return {session}
         return {self._all[pid].group for pid in self._sessions.get(session, ())}
+
+
+def _known_members(session: int | None, known: set[tuple[int, int]]) -> dict[int, Process]:
+    """As ``Snapshot.members``, without /proc: known processes; the process group of the session's leader stands under
+    the leader's id."""
+    candidates = (process(pid) for pid, _ in known)
+    members = {one.pid: one for one in candidates if one is not None and one.living}
+    if session is not None and _group_lives(session):
+        members.setdefault(session, Process(session, "S", 0, session, session, 0))
+    return members
+
+
+def _group_lives(group: int) -> bool:
+    """Whether a process group has members, zombies of others included; our own, but for its leader, are reaped."""
+    with suppress(ChildProcessError):
+        while (ended := os.waitid(os.P_PGID, group, os.WEXITED | os.WNOHANG | os.WNOWAIT)) is not None:
+            if ended.si_pid == group:       # whoever started it waits for it
+                break
+            os.waitpid(ended.si_pid, os.WNOHANG)
+    try:
+        os.killpg(group, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True
 
 
 def open_pidfd(pid: int) -> int | None:

@@ -335,6 +335,8 @@ class Run:
             "machine": socket.gethostname(), "user": _user()}
         if not self.script:         # a launcher's script starts the processes
             metadata |= {"process": self.watched.pid, "session": self.watched.pid}
+        if outcome.why is not None and not proc.usable():
+            metadata["ended"] = "process group"     # what has left it may go on
         if outcome.cpu_s is not None:
             metadata["cpu_seconds"] = outcome.cpu_s
         floor = 0 if self.spawned is None else self.spawned.floor

@@ -368,7 +368,7 @@ def _remove(path: str, directory: str) -> None:
 class _Workers:
     def __init__(self) -> None:
         self._calls: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self._threads = 0
         self._idle = 0
 

@@ -39,9 +39,11 @@ _HEADER = 8             # bytes of the length
 _PACKET = 1 << 16       # bytes of the longest packet
 _THREE = 12             # bytes of three descriptors
 _ASKERS = 64            # at the door, at most
+_ENDS = 256             # reports that are kept for who asks late
 _records: "dict[int, bytes]" = {}       # by process id
 _running: "set[int]" = set()
 _askers: "dict[int, list[_socket.socket]]" = {}     # by process id
+_ends: "dict[int, bytes]" = {}          # the last reports, by process id
 _floor = [0]            # the last answer of own_peak, which only grows
 _RESET = (_signal.SIGPIPE, _signal.SIGXFSZ)     # Python ignores them; jobs do not
 
@@ -255,6 +257,10 @@ def reap(reports: _socket.socket, door: "_socket.socket | None") -> bool:
             let_all_in(door)
         _running.discard(pid)
         report = marshal.dumps((pid, status, usage.ru_utime + usage.ru_stime, peak_of(usage), time.monotonic()))
+        _ends.pop(pid, None)
+        _ends[pid] = report
+        if len(_ends) > _ENDS:
+            del _ends[next(iter(_ends))]
         for listener in (reports, *_askers.pop(pid, ())):
             try:
                 listener.send(report, _socket.MSG_NOSIGNAL | _socket.MSG_DONTWAIT * (listener is not reports))
@@ -294,6 +300,11 @@ def let_in(asker: _socket.socket) -> None:
         pid = int(asker.recv(16))
     except (OSError, ValueError):       # it has gone, or it asks nothing
         return
+    if pid not in _running and pid in _ends:
+        try:
+            asker.send(_ends[pid], _socket.MSG_NOSIGNAL | _socket.MSG_DONTWAIT)
+        except OSError:         # it does not listen any more
+            return
     if pid in _running:
         _askers.setdefault(pid, []).append(asker)
 

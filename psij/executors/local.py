@@ -28,6 +28,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TypeVar
 
+from psij import _forks
 from psij.exceptions import InvalidJobException, InvalidStateException, SubmitException
 from psij.executors import _local_proc as proc
 from psij.executors._local_engine import Outcome, Watched, engine
@@ -35,7 +36,6 @@ from psij.executors._local_plan import make_plan, options
 from psij.executors._local_records import Record, bar, read
 from psij.executors._local_run import Run
 from psij.executors._local_spawn import LaunchError
-from psij.executors._local_starter import ask_end
 from psij.job import Job
 from psij.job_executor import JobExecutor
 from psij.job_executor_config import JobExecutorConfig
@@ -59,7 +59,9 @@ class LocalJobExecutor(JobExecutor):
         super().__init__(url, config)
         self.records: Path | None = None        # where starts and ends are recorded, so that they outlive us
         self._runs: dict[str, Run] = {}        # by job id
-        self._lock = threading.Lock()
+        self._inherited: dict[str, Run] = {}   # in a forked child: those of the parent
+        self._lock = threading.RLock()
+        _forks.tell(self)
 
     def submit(self, job: Job) -> None:
         """Start the job at once, or as soon as its files are staged in.
@@ -145,6 +147,7 @@ class LocalJobExecutor(JobExecutor):
 
         Nothing happens when it has ended. Raises InvalidStateException when it was never submitted here.
         """
+        job._check_reach()
         if job.status.final:
             return
         with self._lock:
@@ -153,13 +156,41 @@ class LocalJobExecutor(JobExecutor):
             run.canceled = True
             engine().stop(run.watched, "cancel")
         elif not job.status.final and job.executor is not self:
-            raise InvalidStateException(f"Job {job.id} cannot be canceled: it was not submitted to this executor.")
+            raise InvalidStateException(f"Job {job.id} cannot be canceled: {job._not_of(self)}.")
 
     def list(self) -> list[str]:
         """Process ids of the jobs of this executor that have not ended."""
+        for run in list(self._inherited.values()):
+            for job in run.jobs:
+                job._follow_here()
         with self._lock:
             runs = [run for run in self._runs.values() if run.watched.pid]
         return list(dict.fromkeys(str(run.watched.pid) for run in runs))
+
+    def _forked(self) -> None:
+        """In a forked child: the parent's engine looks after its jobs, and its locks are nobody's."""
+        self._lock = threading.RLock()
+        self._inherited = {**self._inherited, **self._runs}
+        self._runs = {}
+
+    def _follow_in_fork(self, job: Job) -> None:
+        """In a forked child: follow the process of a job of the parent, as ``attach`` does."""
+        with self._lock:
+            old = self._inherited.pop(job.id, None)
+        if old is None or not old.watched.pid or old.watched.ended is not None:
+            job._is_out_of_reach("it was not running when that was done")
+            return
+        engine().start()
+        run = Run(self, job, old.submitted)
+        run.started, run.processors, run.script, run.record = old.started, old.processors, old.script, old.record
+        run.watched = watched = old.watched.elsewhere(run)
+        with self._lock:
+            self._runs[job.id] = run
+        if watched.teller is None and not watched.seems_alive():
+            outcome = Outcome(None, None, None, time.monotonic() - watched.started, None)
+            engine().post(lambda: run.ended(outcome))
+        else:
+            engine().watch(watched)
 
     def reference(self, job: Job) -> str | None:
         """``pid@start@boot`` of an unfinished job: names its process for good, on this machine. None when ended."""
@@ -256,7 +287,7 @@ class LocalJobExecutor(JobExecutor):
         run.watched = Watched(run, found.pid, own_session=found.session == found.pid,
                               started=time.monotonic() - (time.time() - run.started))
         run.watched.known.add((found.pid, found.start))
-        run.watched.teller = ask_end(found.pid, found.parent)
+        run.watched.told_by(found.parent)
         with self._lock:
             self._runs[job.id] = run
         run.announce(run.started)
@@ -312,7 +343,7 @@ class _Many:
 
 def _reference(pid: int) -> str:
     found = proc.process(pid)
-    return "" if found is None else f"{pid}@{found.start}@{proc.boot_id()}"
+    return "" if found is None or not found.start else f"{pid}@{found.start}@{proc.boot_id()}"
 
 
 def _find(native_id: str) -> proc.Process | None:
@@ -334,7 +365,9 @@ def _start_time(found: proc.Process) -> float:
 
 
 def _age(found: proc.Process) -> float:
-    """Seconds since a process started."""
+    """Seconds since a process started; 0 where nobody knows."""
+    if not found.start:
+        return 0.0
     with suppress(OSError, AttributeError, ValueError):     # not Linux: the time of attaching has to do
         return max(time.clock_gettime(time.CLOCK_BOOTTIME) - found.start / os.sysconf("SC_CLK_TCK"), 0.0)
     return 0.0

@@ -11,3 +11,5 @@ class AprunLauncher(ParallelLauncher):
     """Launcher ``aprun``: processes started by Cray ALPS's ``aprun``."""
 
     script = "aprun_launch.sh"
+    command = "aprun"
+    joined = False

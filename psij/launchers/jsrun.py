@@ -11,3 +11,4 @@ class JsrunLauncher(ParallelLauncher):
     """Launcher ``jsrun``: processes started by LSF's ``jsrun``."""
 
     script = "jsrun_launch.sh"
+    command = "jsrun"

@@ -11,3 +11,5 @@ class MPILauncher(ParallelLauncher):
     """Launcher ``mpirun``: an MPI program through ``mpirun``."""
 
     script = "mpi_launch.sh"
+    command = "mpirun"
+    joined = False

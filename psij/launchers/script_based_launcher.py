@@ -9,10 +9,13 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import shutil
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
+from psij.exceptions import InvalidJobException
 from psij.job import Job
 from psij.job_executor_config import JobExecutorConfig
 from psij.job_launcher import Launcher
@@ -22,6 +25,8 @@ from psij.resource_spec import ResourceSpecV1
 __all__ = ["ParallelLauncher", "ScriptBasedLauncher", "process_count", "script_and_config"]
 
 _MARKERS = ("_PSI_J_LAUNCHER_DONE", "_PSIJ_SCRIPT_DONE")     # psij-python 0.9.11 and its head
+_OPTION = re.compile(r"[A-Za-z][\w-]*", re.ASCII)
+_COUNTS = {"n", "np", "ntasks"}
 _HERE = Path(__file__).resolve().parent
 
 
@@ -79,18 +84,46 @@ class ScriptBasedLauncher(Launcher):
 class ParallelLauncher(ScriptBasedLauncher):
     """A launcher whose script gets the total number of processes after the fixed arguments. script: its name here.
 
+    command: the program that the script starts, whose options may stand in custom attributes
+    ``launcher.COMMAND.OPTION``; empty where there is none. joined: long options are written ``--option=value``.
     script_path: the script of a subclass; its own where none is given.
     """
 
     script = ""
+    command = ""
+    joined = True
 
     def __init__(self, script_path: Path | JobExecutorConfig | None = None,
                  config: JobExecutorConfig | None = None) -> None:
         super().__init__(*script_and_config(script_path, config, _HERE / self.script))
 
     def get_additional_args(self, job: Job) -> list[str]:
-        """The total number of processes."""
-        return [str(process_count(job))]
+        """The total number of processes, and the options of the command. Raises InvalidJobException."""
+        return [str(process_count(job)), *(_options(job, self.command, self.joined) if self.command else ())]
+
+
+def _options(job: Job, command: str, joined: bool) -> Iterator[str]:
+    """Words of options from the custom attributes of a job. True makes an option without a value, None and False none,
+    a list one for each of its members. Raises InvalidJobException."""
+    custom = job.spec.attributes.custom_attributes if job.spec is not None and job.spec.attributes is not None else None
+    if job.spec is None or not any(name.lower().startswith("launcher.") for name in custom or ()):
+        return
+    from psij.executors.batch.lrm import custom_directives
+
+    prefix = f"{command}."
+    for given in custom_directives(job.spec, "launcher", {}):
+        option, value, field = given.option.removeprefix(prefix), given.value, given.field
+        if option == given.option:          # of another launcher
+            continue
+        if not _OPTION.fullmatch(option):
+            raise InvalidJobException(f"{field} cannot be used: an option is letters, digits and -, with none "
+                                      "of these dashes before it")
+        if option in _COUNTS:
+            raise InvalidJobException(f"{field} cannot be used: how many processes there are is said by the resources")
+        if value is None or len(option) == 1 or not joined:
+            yield from (f"-{option}" if len(option) == 1 else f"--{option}", *(() if value is None else (value,)))
+        else:
+            yield f"--{option}={value}"
 
 
 def script_and_config(script_path: Path | str | JobExecutorConfig | None, config: JobExecutorConfig | None,

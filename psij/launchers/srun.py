@@ -11,3 +11,4 @@ class SrunLauncher(ParallelLauncher):
     """Launcher ``srun``: processes started by Slurm's ``srun``."""
 
     script = "srun_launch.sh"
+    command = "srun"

@@ -11,6 +11,7 @@ import click
 
 from sssjob.cli._findings import problem, say, swallow
 from sssjob.errors import QueryError, QueryTimeout, SSSJobError, UnknownJobError, UsageError
+from sssjob.packages import psij_trouble
 from sssjob.version import __version__
 
 __all__ = ["COMMANDS", "COMPLETE", "cli", "run", "status_of"]
@@ -120,6 +121,8 @@ def status_of(error: BaseException) -> tuple[int, str]:
             return 1, str(error)
         case RecursionError() | MemoryError():
             return 1, f"the input is too large or too deeply nested ({type(error).__name__})"
+    if trouble := psij_trouble():
+        return 1, trouble
     return 70, f"internal error: {type(error).__name__}: {error} (set SSSJOB_DEBUG=1 for the traceback)"
 
 

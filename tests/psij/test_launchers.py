@@ -16,7 +16,18 @@ from typing import Any
 import pytest
 
 import psij
-from psij import Job, JobExecutor, JobExecutorConfig, JobSpec, JobState, Launcher, ResourceSpecV1
+from psij import (
+    InvalidJobException,
+    Job,
+    JobAttributes,
+    JobExecutor,
+    JobExecutorConfig,
+    JobSpec,
+    JobState,
+    Launcher,
+    ResourceSpecV1,
+)
+from psij.executors.batch.batch_scheduler_executor import BatchSchedulerExecutorConfig
 from psij.launchers import (
     AprunLauncher,
     JsrunLauncher,
@@ -366,3 +377,43 @@ def test_scripts_are_clean() -> None:
     scripts = sorted(path.name for path in SCRIPTS.glob("*.sh"))
     done = subprocess.run(["shellcheck", "-x", *scripts], cwd=SCRIPTS, capture_output=True, text=True, timeout=60)
     assert (done.returncode, done.stdout) == (0, "")
+
+
+OPTIONS: dict[str, object] = {
+    "srun.exclusive": True, "srun.cpu-bind": "cores", "srun.c": 4, "srun.gone": None, "srun.off": False,
+    "mpirun.map-by": "node", "mpirun.x": ["ONE", "TWO"], "jsrun.rs_per_host": 2, "aprun.d": 8, "AprunX.y": 1}
+
+
+@pytest.mark.parametrize(("name", "options"), [
+    ("srun", "--exclusive --cpu-bind=cores -c 4"), ("mpirun", "--map-by node -x ONE -x TWO"),
+    ("jsrun", "--rs_per_host=2"), ("aprun", "-d 8")])
+def test_options_of_the_tool(name: str, options: str, config: JobExecutorConfig, tmp_path: Path) -> None:
+    script(tmp_path / name, '#!/bin/sh\necho "$0 $*"\n')
+    attributes = JobAttributes(custom_attributes={f"launcher.{one}": value for one, value in OPTIONS.items()})
+    spec = JobSpec("/bin/echo", ["a"], resources=ResourceSpecV1(process_count=4), attributes=attributes,
+                   stdout_path=tmp_path / "out")
+    run = launched(name, spec, config, tmp_path, PATH=f"{tmp_path}:{os.environ['PATH']}")
+    assert (run.returncode, run.stderr) == (0, "")
+    assert (tmp_path / "out").read_text() == f"{tmp_path / TOOLS[name]} 4 {options} /bin/echo a\n"
+
+
+@pytest.mark.parametrize(("option", "message"), [
+    ("srun.ntasks", "cannot be used: how many processes there are is said by the resources"),
+    ("srun.--exclusive", "cannot be used: an option is letters, digits and -, with none of these dashes before it")])
+def test_options_that_cannot_be_given(option: str, message: str, tmp_path: Path) -> None:
+    attributes = JobAttributes(custom_attributes={f"launcher.{option}": "1"})
+    job = Job(JobSpec("/bin/true", launcher="srun", attributes=attributes))
+    with pytest.raises(InvalidJobException) as raised:
+        JobExecutor.get_instance("local", config=JobExecutorConfig(work_directory=tmp_path)).submit(job)
+    assert raised.value.message == f"custom attribute 'launcher.{option}' {message}"
+    assert job.status.state is JobState.NEW
+
+
+@pytest.mark.parametrize(("text", "folder"), [
+    ("", JobExecutorConfig.DEFAULT_WORK_DIRECTORY), ("/scratch/psij", Path("/scratch/psij")),
+    ("~/elsewhere", Path.home() / "elsewhere"), ("near", Path.cwd() / "near")])
+def test_the_work_directory_by_the_environment(text: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PSIJ_WORK_DIRECTORY", text)
+    assert JobExecutorConfig().work_directory == folder
+    assert BatchSchedulerExecutorConfig().work_directory == folder
+    assert JobExecutorConfig(work_directory="/stated").work_directory == Path("/stated")

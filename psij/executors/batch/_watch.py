@@ -36,7 +36,7 @@ from psij.job_status import JobStatus
 if TYPE_CHECKING:
     from psij.executors.batch.batch_scheduler_executor import BatchSchedulerExecutor
 
-__all__ = ["JUST_MADE_S", "Watcher", "follow", "watcher_of"]
+__all__ = ["JUST_MADE_S", "Watcher", "follow", "left_behind", "watcher_of"]
 
 _log = logging.getLogger("psij")
 _SOON_S = (0.3, 0.5)    # after an exit record: pause between two questions before it grows, and the shortest ever
@@ -63,15 +63,23 @@ _RUNAWAY = 10           # how many times lost_after the queue may not list a job
 
 
 _watchers: dict[tuple[Any, ...], Watcher] = {}
-_registry = threading.Lock()
+_registry = threading.RLock()
+_left: dict[Job, Followed] = {}         # in a forked child: what the parent followed
 os.register_at_fork(after_in_child=lambda: _start_anew())
 
 
 def _start_anew() -> None:
-    """In a forked child: threads and locks of the parent are not ours."""
+    """In a forked child: threads and locks of the parent are not ours, and only it removes the files of its jobs."""
     global _registry
-    _registry = threading.Lock()
+    _registry = threading.RLock()
+    for watcher in _watchers.values():
+        _left.update(watcher.all_followed())
     _watchers.clear()
+
+
+def left_behind(job: Job) -> Followed | None:
+    """In a forked child: what the parent knew of a job that it followed; given once."""
+    return _left.pop(job, None)
 
 
 def follow(followed: Followed, delay_s: float) -> None:
@@ -111,7 +119,7 @@ class Watcher:
         self._took = 0.0
         self._asked_at = 0.0
         self._errors = 0
-        self._looking = threading.Lock()                # of the next three: who wants to know whether a job is there
+        self._looking = threading.RLock()               # of the next three: who wants to know whether a job is there
         self._looked_at = 0.0
         self._looked_for: frozenset[str] = frozenset()  # native ids that were followed then
         self._there: dict[str, Claim | None] = {}
@@ -170,6 +178,10 @@ class Watcher:
                 followed.cancels += 1
                 followed.gone = gone
         self.hurry(job)
+
+    def all_followed(self) -> dict[Job, Followed]:
+        """What is followed, without the lock, which a thread that is gone may hold."""
+        return dict(self._followed)
 
     def settled(self, job: Job) -> bool:
         """Whether it is known how a job stands, by a word of the resource manager since it is followed here."""

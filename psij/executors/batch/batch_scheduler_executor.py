@@ -15,6 +15,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 
+from psij import _forks
 from psij.exceptions import InvalidJobException, InvalidStateException, SubmitException
 from psij.executors.batch._array_jobs import JobArray, arrays_of
 from psij.executors.batch._asking import BatchAsking, reason, while_submitting
@@ -36,7 +37,7 @@ from psij.executors.batch._terms import (
     check_status_exit_code,
 )
 from psij.executors.batch._tidying import keep_exit_file, read_left, remove_all, remove_files, tell_output
-from psij.executors.batch._watch import JUST_MADE_S, Watcher, follow, watcher_of
+from psij.executors.batch._watch import JUST_MADE_S, Watcher, follow, left_behind, watcher_of
 from psij.job import Job
 from psij.job_executor_config import JobExecutorConfig
 from psij.job_spec import JobSpec
@@ -58,7 +59,7 @@ class BatchSchedulerExecutor(BatchAsking):
 
     def __init__(self, url: str | None = None, config: JobExecutorConfig | None = None) -> None:
         super().__init__(url, config)
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self._cancel_later: set[str] = set()        # ids of jobs being submitted whose end was asked for
         self._parts: dict[str, Sequence[Job]] = {}  # by id of the first: jobs that are being submitted together
         self._submissions = Submissions(self)
@@ -66,6 +67,7 @@ class BatchSchedulerExecutor(BatchAsking):
         self._expected: dict[str, Identity] = {}    # of jobs that are attached to next
         self._elements = Elements(self)
         self.files_removable = False                # keep_files only until remove_files
+        _forks.tell(self)
 
     # --- the interface of executors ---------------------------------------------------------------------------------
 
@@ -164,6 +166,8 @@ class BatchSchedulerExecutor(BatchAsking):
                 if self._can_cancel(job):
                     going.append(job)
             except InvalidStateException as e:
+                failed[job] = e
+            except SubmitException as e:        # of a job that only the parent of this forked child can end
                 failed[job] = e
         return failed | cancel_natively(self, going)
 
@@ -302,6 +306,20 @@ class BatchSchedulerExecutor(BatchAsking):
             keep_exit_file(self, native_id, job)
         follow(Followed(self, job, native_id, own, identity), 0.0)
 
+    def _forked(self) -> None:
+        """In a forked child: a thread of the parent may have held the lock."""
+        self._lock = threading.RLock()
+
+    def _follow_in_fork(self, job: Job) -> None:
+        """In a forked child: follow a native job of the parent, as one that somebody else has submitted."""
+        left = left_behind(job)
+        if left is None or job.native_id is None:
+            job._is_out_of_reach("it had not been submitted when that was done, or seemed to have ended")
+            return
+        keep_exit_file(self, left.native_id, job)
+        identity = left.identity
+        follow(Followed(self, job, left.native_id, own=False, identity=identity), self._first_delay())
+
     def expect(self, job: Job, identity: Identity) -> None:
         """Say what is known of a job that is attached to next, by which it is told from others of its native id."""
         self._expected[job.id] = identity
@@ -399,10 +417,11 @@ class BatchSchedulerExecutor(BatchAsking):
     def _can_cancel(self, job: Job) -> bool:
         """Whether the resource manager is to be told to end a job: it has not ended, and has a native id; one that gets
         one later is ended then. Raises InvalidStateException for a job that was never submitted here."""
+        job._check_reach()
         if job.status.final:
             return False
         if job.executor is not self:
-            raise InvalidStateException(f"Job {job.id} cannot be canceled: it was not submitted to this executor.")
+            raise InvalidStateException(f"Job {job.id} cannot be canceled: {job._not_of(self)}.")
         with self._lock:
             if job.native_id is None or job.id in self._staging.fetching:
                 self._cancel_later.add(job.id)

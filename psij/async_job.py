@@ -1,0 +1,213 @@
+"""A job for programs that use asyncio: the state machine is that of ``Job``, what waits is a task.
+
+States are set by psij's threads. A task that waits is woken in its own event loop by one call of
+``loop.call_soon_threadsafe`` for each batch of news; there is no thread per job and nothing is polled.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from abc import ABC, abstractmethod
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from contextlib import contextmanager
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from psij.job import Job, JobStatusCallback, _reached, _seconds, _targets
+from psij.job_spec import JobSpec
+from psij.job_state import JobState
+from psij.job_status import JobStatus
+
+if TYPE_CHECKING:
+    from psij.async_job_executor import AsyncJobExecutor
+
+__all__ = ["AsyncFunctionJobStatusCallback", "AsyncJob", "AsyncJobStatusCallback"]
+
+_log = logging.getLogger("psij")
+
+
+class AsyncJobStatusCallback(ABC):
+    """Something to be told when the status of an AsyncJob changes."""
+
+    @abstractmethod
+    async def job_status_changed(self, job: AsyncJob, job_status: JobStatus) -> None:
+        """Called once per status, in order, in the event loop in which the job was submitted. Exceptions are logged."""
+
+
+class AsyncFunctionJobStatusCallback(AsyncJobStatusCallback):
+    """A coroutine function ``(job, job_status)`` as an AsyncJobStatusCallback."""
+
+    def __init__(self, fn: Callable[[AsyncJob, JobStatus], Awaitable[None]]) -> None:
+        self.fn = fn
+
+    async def job_status_changed(self, job: AsyncJob, job_status: JobStatus) -> None:
+        """Await the function."""
+        await self.fn(job, job_status)
+
+
+AsyncCallback = AsyncJobStatusCallback | Callable[["AsyncJob", JobStatus], Awaitable[None]]
+
+
+def as_async_callback(cb: AsyncCallback | None) -> AsyncJobStatusCallback | None:
+    """A callback of either form as an object; None stays None."""
+    if cb is None or isinstance(cb, AsyncJobStatusCallback):
+        return cb
+    return AsyncFunctionJobStatusCallback(cb)
+
+
+class _Task:
+    """What wakes a task that waits for a change of status."""
+
+    __slots__ = ("_event", "_loop")
+
+    def __init__(self) -> None:
+        self._loop, self._event = asyncio.get_running_loop(), asyncio.Event()
+
+    def wake(self) -> None:
+        """Called by psij's threads."""
+        try:
+            self._loop.call_soon_threadsafe(self._event.set)
+        except RuntimeError:        # the loop is closed: nobody waits in it
+            return
+
+    async def sleep(self) -> None:
+        """Until woken; a wake-up before is not lost."""
+        await self._event.wait()
+        self._event.clear()
+
+
+class _Teller(JobStatusCallback):
+    """Hands the statuses of a job to the tasks that go through them, and to asynchronous callbacks."""
+
+    def __init__(self, job: AsyncJob) -> None:
+        self._job, self._loop = job, asyncio.get_running_loop()
+        self._queue: asyncio.Queue[JobStatus] = asyncio.Queue()
+        self._task: asyncio.Task[None] | None = None
+
+    def job_status_changed(self, job: Job, job_status: JobStatus) -> None:
+        """Called by psij's delivery thread."""
+        try:
+            self._loop.call_soon_threadsafe(self._put, job_status)
+        except RuntimeError:        # the loop is closed: nobody listens in it
+            return
+
+    def _put(self, status: JobStatus) -> None:
+        self._queue.put_nowait(status)
+        if self._task is None:
+            self._task = self._loop.create_task(self._tell())
+
+    async def _tell(self) -> None:
+        while not self._queue.empty():
+            status = self._queue.get_nowait()
+            executor = self._job.executor
+            for cb in (self._job._cb, None if executor is None else executor._cb):
+                try:
+                    if cb is not None:
+                        await cb.job_status_changed(self._job, status)
+                except Exception:
+                    _log.exception("A status callback of job %s failed", self._job.id)
+        self._task = None
+
+
+class AsyncJob:
+    """A job to run by an AsyncJobExecutor. It starts in the state NEW.
+
+    ``await job.wait()`` waits for its end; ``async for status in job.statuses()`` goes through its statuses. To cancel
+    a task that waits does nothing to the job: ``await job.cancel()`` ends it.
+    """
+
+    def __init__(self, spec: JobSpec | None = None) -> None:
+        self.executor: AsyncJobExecutor | None = None       # set when submitted or attached
+        self._cb: AsyncJobStatusCallback | None = None
+        self._job = Job(spec)
+
+    @property
+    def spec(self) -> JobSpec | None:
+        """What is to be run."""
+        return self._job.spec
+
+    @spec.setter
+    def spec(self, spec: JobSpec | None) -> None:
+        self._job.spec = spec
+
+    @property
+    def id(self) -> str:
+        """Identifies this object in this process and beyond; not the backend's identifier."""
+        return self._job.id
+
+    @property
+    def native_id(self) -> str | None:
+        """The backend's identifier as text; None before the job is queued there."""
+        return self._job.native_id
+
+    @property
+    def status(self) -> JobStatus:
+        """The present status."""
+        return self._job.status
+
+    async def set_status(self, status: JobStatus) -> None:
+        """Set the status, by the rules of ``Job.status``; for executors."""
+        self._job.status = status
+
+    def set_job_status_callback(self, cb: AsyncCallback | None) -> None:
+        """Have cb told of every later change of status, if the job is submitted afterwards or has a callback already:
+        an AsyncJobStatusCallback or a coroutine function; None removes it."""
+        self._cb = as_async_callback(cb)
+        if self.executor is not None and self._cb is not None and self._job._cb is None:
+            self._tell_changes()
+
+    def _tell_changes(self) -> None:
+        """Have the callbacks told in this event loop, from now on."""
+        self._job.set_job_status_callback(_Teller(self))
+
+    async def cancel(self) -> None:
+        """Ask the executor to end the job; nothing happens if it is already final. Raises as ``Job.cancel``."""
+        await asyncio.to_thread(self._job.cancel)
+
+    async def wait(self, timeout: timedelta | float | None = None,
+                   target_states: JobState | Sequence[JobState] | None = None) -> JobStatus | None:
+        """Wait for a target state, any state after one of them, or any final state; as ``Job.wait``.
+
+        Returns the status that ended the wait, or None when the time was up.
+        """
+        targets, seconds = _targets(target_states), None if timeout is None else _seconds(timeout)
+        if _reached(self._job.status.state, targets):
+            return self._job.status
+        if seconds is not None and seconds <= 0:
+            return None
+        try:
+            async with asyncio.timeout(seconds):
+                with self._woken() as task:
+                    while not _reached(self._job._status.state, targets):
+                        await task.sleep()
+        except TimeoutError:
+            return None
+        return self._job.status
+
+    @contextmanager
+    def _woken(self) -> Iterator[_Task]:
+        task = _Task()
+        with self._job._waiting(task):
+            yield task
+
+    async def statuses(self) -> AsyncIterator[JobStatus]:
+        """The present status and those that follow, up to the final one, as they are seen: a state that is left before
+        the task runs again is passed over (a callback misses none)."""
+        with self._woken() as task:
+            status = self._job.status
+            yield status
+            while not status.final:
+                await task.sleep()
+                if self._job.status is not status:
+                    status = self._job.status
+                    yield status
+
+    def __aiter__(self) -> AsyncIterator[JobStatus]:
+        return self.statuses()
+
+    def __hash__(self) -> int:
+        return hash(self._job)
+
+    def __str__(self) -> str:
+        return f"Async{self._job}"

@@ -1,0 +1,195 @@
+"""psij in programs that use asyncio."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from psij import (
+    AsyncJob,
+    AsyncJobExecutor,
+    InvalidJobException,
+    InvalidStateException,
+    Job,
+    JobExecutorConfig,
+    JobSpec,
+    JobState,
+    JobStatus,
+    SubmitException,
+)
+from psij.exceptions import JobException
+
+Program = Callable[[AsyncJobExecutor], Coroutine[Any, Any, None]]
+
+
+def sh(command: str, **members: Any) -> AsyncJob:
+    return AsyncJob(JobSpec("/bin/sh", ["-c", command], **members))
+
+
+def run(program: Program, folder: Path) -> None:
+    async def main() -> None:
+        executor = AsyncJobExecutor.get_instance("local", config=JobExecutorConfig(work_directory=folder))
+        async with asyncio.timeout(30):
+            await program(executor)
+
+    asyncio.run(main())
+
+
+async def _ends(executor: AsyncJobExecutor) -> None:
+    job = sh("exit 5")
+    assert (job.status.state, job.native_id, job.executor) == (JobState.NEW, None, None)
+    await executor.submit(job)
+    status = await job.wait()
+    assert status is job.status and (status.state, status.exit_code) == (JobState.FAILED, 5)
+    assert job.executor is executor and job.native_id and await job.wait(0) is status
+    await job.cancel()
+
+
+async def _timeouts(executor: AsyncJobExecutor) -> None:
+    job = sh("sleep 30")
+    await executor.submit(job)
+    assert await job.wait(0) is None and await job.wait(0.05) is None
+    active = await job.wait(target_states=[JobState.QUEUED, JobState.ACTIVE])
+    assert active is not None and active.state is JobState.ACTIVE
+    assert await executor.list() == [job.native_id]
+    await job.cancel()
+    ended = await job.wait()
+    assert ended is not None and ended.state is JobState.CANCELED and await executor.list() == []
+
+
+async def _canceled_tasks(executor: AsyncJobExecutor) -> None:
+    job = sh("sleep 0.3; exit 3")
+    await executor.submit(job)
+    waits = asyncio.create_task(job.wait())
+    await asyncio.sleep(0.01)
+    waits.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await waits
+    status = await job.wait()
+    assert status is not None and (status.state, status.exit_code) == (JobState.FAILED, 3)
+    assert job._job.__dict__["_waiters"] == []
+
+
+async def _canceled_submissions(executor: AsyncJobExecutor) -> None:
+    job = sh("exit 3")
+    submits = asyncio.create_task(executor.submit(job))
+    await asyncio.sleep(0)
+    submits.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await submits
+    status = await job.wait()
+    assert status is not None and status.exit_code == 3
+
+
+async def _statuses(executor: AsyncJobExecutor) -> None:
+    job = sh("sleep 0.1")
+    states = []
+    submits = asyncio.create_task(executor.submit(job))
+    async for status in job:
+        states.append(status.state)
+    await submits
+    order = [JobState.NEW, JobState.QUEUED, JobState.ACTIVE, JobState.COMPLETED]
+    assert states == [state for state in order if state in states] and states[-1] is JobState.COMPLETED
+    assert [status.state async for status in job.statuses()] == [JobState.COMPLETED]
+
+
+async def _callbacks(executor: AsyncJobExecutor) -> None:
+    seen: list[tuple[str, JobState]] = []
+    over = asyncio.Event()
+
+    async def of_job(job: AsyncJob, status: JobStatus) -> None:
+        seen.append(("job", status.state))
+        raise ValueError
+
+    async def of_executor(job: AsyncJob, status: JobStatus) -> None:
+        await asyncio.sleep(0)
+        seen.append(("executor", status.state))
+        if status.final:
+            over.set()
+
+    await executor.set_job_status_callback(of_executor)
+    job = sh(":")
+    job.set_job_status_callback(of_job)
+    await executor.submit(job)
+    await over.wait()
+    assert seen == [(whose, state) for state in (JobState.QUEUED, JobState.ACTIVE, JobState.COMPLETED)
+                    for whose in ("job", "executor")]
+
+
+async def _refusals(executor: AsyncJobExecutor) -> None:
+    with pytest.raises(InvalidJobException, match="takes an AsyncJob, not Job"):
+        await executor.submit(Job(JobSpec("/bin/true")))  # type: ignore[arg-type]
+    wrong = AsyncJob(JobSpec())
+    with pytest.raises(InvalidJobException, match="executable"):
+        await executor.submit(wrong)
+    assert (wrong.status.state, wrong.executor) == (JobState.NEW, None)
+    wrong.spec = JobSpec("/bin/true")
+    await executor.submit(wrong)
+    with pytest.raises(InvalidStateException, match="already submitted"):
+        await executor.submit(wrong)
+    with pytest.raises(SubmitException, match="never submitted"):
+        await sh(":").cancel()
+    assert (await wrong.wait()) is not None
+
+
+async def _same_job_twice_at_once(executor: AsyncJobExecutor) -> None:
+    job = sh(":")
+    results = await asyncio.gather(executor.submit(job), executor.submit(job), return_exceptions=True)
+    assert [type(result) for result in results] == [type(None), InvalidStateException]
+    assert (await job.wait()) is not None
+
+
+async def _many(executor: AsyncJobExecutor) -> None:
+    jobs = [sh(f"exit {number % 7}") for number in range(100)]
+    await asyncio.gather(*map(executor.submit, jobs))
+    statuses = await asyncio.gather(*(job.wait() for job in jobs))
+    assert [status and status.exit_code for status in statuses] == [number % 7 for number in range(100)]
+
+
+async def _run(executor: AsyncJobExecutor) -> None:
+    await executor.run(sh(":"))
+    with pytest.raises(JobException, match="exit code 4") as raised:
+        await executor.run(sh("exit 4"))
+    assert raised.value.exit_code == 4
+
+
+async def _attach(executor: AsyncJobExecutor) -> None:
+    job, twin = sh("sleep 0.3; exit 6"), AsyncJob()
+    await executor.submit(job)
+    assert job.native_id is not None
+    await executor.attach(twin, job.native_id)
+    status = await twin.wait()
+    assert status is not None and (status.exit_code, twin.spec) == (6, None)
+
+
+async def _names(executor: AsyncJobExecutor) -> None:
+    assert (executor.name, str(executor)) == ("local", "_Wrapped[local]")
+    assert {"local", "slurm"} <= AsyncJobExecutor.get_executor_names()
+    with pytest.raises(ValueError, match="nothing"):
+        AsyncJobExecutor.get_instance("nothing")
+
+
+@pytest.mark.parametrize("program", [
+    _ends, _timeouts, _canceled_tasks, _canceled_submissions, _statuses, _callbacks, _refusals,
+    _same_job_twice_at_once, _many, _run, _attach, _names], ids=lambda program: program.__name__[1:])
+def test_a_program(program: Program, tmp_path: Path) -> None:
+    run(program, tmp_path)
+
+
+def test_a_loop_that_is_closed_is_no_trouble(tmp_path: Path) -> None:
+    job = sh("sleep 0.3; exit 2")
+
+    async def submit(executor: AsyncJobExecutor) -> None:
+        await executor.set_job_status_callback(lambda job, status: asyncio.sleep(0))
+        await executor.submit(job)
+
+    async def wait(executor: AsyncJobExecutor) -> None:
+        status = await job.wait()
+        assert status is not None and status.exit_code == 2
+
+    run(submit, tmp_path)
+    run(wait, tmp_path)

@@ -1,0 +1,399 @@
+"""Small programs that do strange things around jobs: they fork, handle signals, hide /proc, are process 1.
+
+Each is run as a program of its own and has to end well within a few seconds; what it prints is compared whole.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from functools import cache
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from tests.fakes import slurm as fake_slurm
+from tests.fakes.lab import install
+
+_START: Final = """\
+import os, signal, sys, threading, time
+from psij import Job, JobAttributes, JobExecutor, JobSpec, JobState, SubmitException
+from datetime import timedelta
+executor = JobExecutor.get_instance("local")
+def submit(command, limit=None, arguments=()):
+    job = Job(JobSpec("/bin/sh", ["-c", command, "sh", *arguments],
+                      attributes=JobAttributes(duration=limit and timedelta(seconds=limit))))
+    executor.submit(job)
+    return job
+def tell(status):
+    print("nothing" if status is None else
+          f"{status.state.name} {status.exit_code} {(status.metadata or {}).get('reason')}", flush=True)
+def child(function):
+    pid = os.fork()
+    if not pid:
+        code = 1
+        try:
+            function()
+            sys.stdout.flush()
+            code = 0
+        finally:
+            if code:
+                sys.excepthook(*sys.exc_info())
+            os._exit(code)
+    assert os.waitpid(pid, 0)[1] == 0, "the child failed"
+def gone(job):
+    from psij.executors._local_proc import process
+    left = process(int(job.native_id))
+    return left is None or not left.living
+"""
+
+#: Name -> (program after the start, what it prints).
+FORKS: Final[dict[str, tuple[str, str]]] = {
+    "cancel in a child ends the job": (
+        "job = submit('sleep 30')\n"
+        "def run():\n"
+        "    job.cancel(); tell(job.wait(9))\n"
+        "child(run); tell(job.wait(9)); print(gone(job))\n",
+        "CANCELED 143 cancel\nFAILED 143 signal\nTrue\n"),
+    "cancel in a child reads no other descriptor": (
+        "import socket\n"
+        "jobs = [submit('sleep 30') for _ in range(3)]\n"
+        "def run():\n"
+        "    global pairs\n"
+        "    pairs = [socket.socketpair() for _ in range(8)]\n"
+        "    for one, other in pairs: one.send(b'own'); other.send(b'own')\n"
+        "    for job in jobs: job.cancel()\n"
+        "    for job in jobs: tell(job.wait(9))\n"
+        "    print({end.recv(9, socket.MSG_DONTWAIT) for pair in pairs for end in pair})\n"
+        "child(run)\n",
+        "CANCELED 143 cancel\n" * 3 + "{b'own'}\n"),
+    "wait in a child has the real exit code": (
+        "job = submit('sleep 0.3; exit 5')\n"
+        "child(lambda: tell(job.wait(9))); tell(job.wait(9))\n",
+        "FAILED 5 None\n" * 2),
+    "wait in a child for a success": (
+        "job = submit('sleep 0.3')\n"
+        "child(lambda: tell(job.wait(9))); tell(job.wait(9))\n",
+        "COMPLETED 0 None\n" * 2),
+    "wait in a child for a job that ended after the fork, before it was used": (
+        "job = submit('sleep 0.2; exit 3')\n"
+        "def run():\n"
+        "    time.sleep(0.6); tell(job.wait(9))\n"
+        "child(run)\n",
+        "FAILED 3 None\n"),
+    "polling the status in a child": (
+        "job = submit('sleep 0.3')\n"
+        "def run():\n"
+        "    while not job.status.final: time.sleep(0.01)\n"
+        "    tell(job.status)\n"
+        "child(run)\n",
+        "COMPLETED 0 None\n"),
+    "a wait with a limit in a child": (
+        "job = submit('sleep 30')\n"
+        "child(lambda: tell(job.wait(0.05))); job.cancel(); tell(job.wait(9))\n",
+        "nothing\nCANCELED 143 cancel\n"),
+    "list in a child": (
+        "job = submit('sleep 30')\n"
+        "child(lambda: print(executor.list() == [job.native_id])); job.cancel(); tell(job.wait(9))\n",
+        "True\nCANCELED 143 cancel\n"),
+    "list in a child after the end": (
+        "job = submit('exit 0'); job.wait(9)\n"
+        "child(lambda: print(executor.list()))\n",
+        "[]\n"),
+    "a job that had ended before the fork": (
+        "job = submit('exit 4'); job.wait(9)\n"
+        "def run():\n"
+        "    job.cancel(); tell(job.wait(0))\n"
+        "child(run)\n",
+        "FAILED 4 None\n"),
+    "a grandchild waits": (
+        "job = submit('sleep 0.4; exit 6')\n"
+        "child(lambda: child(lambda: tell(job.wait(9))))\n",
+        "FAILED 6 None\n"),
+    "a child that waits, and its child": (
+        "job = submit('sleep 0.5; exit 6')\n"
+        "def run():\n"
+        "    tell(job.wait(0.05)); child(lambda: tell(job.wait(9))); tell(job.wait(9))\n"
+        "child(run)\n",
+        "nothing\nFAILED 6 None\nFAILED 6 None\n"),
+    "a child submits and cancels jobs of its own beside": (
+        "job = submit('sleep 30')\n"
+        "def run():\n"
+        "    own = submit('sleep 30'); own.cancel(); tell(own.wait(9)); tell(submit('exit 2').wait(9))\n"
+        "child(run); job.cancel(); tell(job.wait(9))\n",
+        "CANCELED 143 cancel\nFAILED 2 None\nCANCELED 143 cancel\n"),
+    "a new job of the parent is submitted in the child": (
+        "job = Job(JobSpec('/bin/sh', ['-c', 'exit 7']))\n"
+        "def run():\n"
+        "    executor.submit(job); tell(job.wait(9))\n"
+        "child(run); print(job.status.state.name)\n",
+        "FAILED 7 None\nNEW\n"),
+    "the time limit holds in the child too": (
+        "job = submit('sleep 30', 0.6)\n"
+        "child(lambda: print(job.wait(9).state.name)); tell(job.wait(9))\n",
+        "FAILED\nFAILED 143 timeout\n"),
+    "the parent has gone": (
+        "job = submit('sleep 1; exit 8')\n"
+        "read, write = os.pipe()\n"
+        "if os.fork():\n"
+        "    os.close(write); os.read(read, 1); os._exit(0)\n"
+        "os.close(read); os.close(write)\n"
+        "tell(job.wait(9))\n",
+        "FAILED 8 None\n"),
+    "the starter is killed before": (
+        "from psij.executors import _local_starter\n"
+        "job = submit('sleep 30'); os.kill(_local_starter._starters.starter.pid, signal.SIGKILL)\n"
+        "def run():\n"
+        "    job.cancel(); tell(job.wait(9))\n"
+        "child(run); print(gone(job))\n",
+        "CANCELED None cancel\nTrue\n"),
+    "a thread of the parent holds the locks": (
+        "job = submit('sleep 30')\n"
+        "held, over = threading.Event(), threading.Event()\n"
+        "def hold():\n"
+        "    with job._lock, executor._lock: held.set(); over.wait(9)\n"
+        "threading.Thread(target=hold).start(); held.wait(9)\n"
+        "def run():\n"
+        "    job.cancel(); tell(job.wait(9))\n"
+        "child(run); over.set(); print(job.wait(9).state.name)\n",
+        "CANCELED 143 cancel\nFAILED\n"),
+    "several threads of a child use a job first": (
+        "job = submit('sleep 0.4; exit 5')\n"
+        "def run():\n"
+        "    threads = [threading.Thread(target=lambda: tell(job.wait(9))) for _ in range(4)]\n"
+        "    for one in threads: one.start()\n"
+        "    for one in threads: one.join()\n"
+        "child(run)\n",
+        "FAILED 5 None\n" * 4),
+    "a thread of the parent waits": (
+        "job = submit('sleep 0.4; exit 5')\n"
+        "waits = threading.Thread(target=lambda: job.wait(9)); waits.start()\n"
+        "child(lambda: tell(job.wait(9))); waits.join(); tell(job.status)\n",
+        "FAILED 5 None\n" * 2),
+    "a job that is being staged": (
+        "from psij import StageIn\n"
+        "os.mkfifo('pipe')\n"
+        "job = Job(JobSpec('/bin/true', directory=os.getcwd(), stage_in={StageIn(os.path.abspath('slow'), 'in')}))\n"
+        "open('slow', 'w').close()\n"
+        "from psij.executors import _local_run\n"
+        "go = threading.Event(); real = _local_run.in_background\n"
+        "_local_run.in_background = lambda call: real(lambda: (go.wait(9), call()))\n"
+        "executor.submit(job)\n"
+        "def run():\n"
+        "    try: job.cancel()\n"
+        "    except SubmitException as e: print('refused'); tell(job.wait(0))\n"
+        "child(run); go.set(); tell(job.wait(9))\n",
+        "refused\nFAILED None lost\nCOMPLETED 0 None\n"),
+    "a pool of processes waits for jobs of the parent": (
+        "import multiprocessing\n"
+        "jobs = [submit(f'sleep 0.5; exit {n}') for n in range(4)]\n"
+        "def code(number): return jobs[number].wait(9).exit_code\n"
+        "with multiprocessing.get_context('fork').Pool(2) as pool: print(pool.map(code, range(4)))\n",
+        "[0, 1, 2, 3]\n"),
+    "a callback in the child": (
+        "job = submit('sleep 0.3; exit 9')\n"
+        "def run():\n"
+        "    done = threading.Event()\n"
+        "    job.set_job_status_callback(lambda job, status: (tell(status), done.set()))\n"
+        "    job.wait(9); done.wait(9)\n"
+        "child(run)\n",
+        "FAILED 9 None\n"),
+}
+
+SIGNALS: Final[dict[str, tuple[str, str]]] = {
+    "a handler waits while the program waits": (
+        "calls = 0\n"
+        "def handle(*_):\n"
+        "    global calls\n"
+        "    calls += 1; job.wait(1e-6)\n"
+        "job = submit('sleep 1')\n"
+        "signal.signal(signal.SIGALRM, handle); signal.setitimer(signal.ITIMER_REAL, 0.0003, 0.0003)\n"
+        "while job.wait(1e-6) is None: pass\n"
+        "signal.setitimer(signal.ITIMER_REAL, 0); tell(job.status); print(calls > 100)\n",
+        "COMPLETED 0 None\nTrue\n"),
+    "a handler waits without a limit": (
+        "job = submit('sleep 0.3')\n"
+        "signal.signal(signal.SIGALRM, lambda *_: tell(job.wait())); signal.setitimer(signal.ITIMER_REAL, 0.05)\n"
+        "tell(job.wait())\n",
+        "COMPLETED 0 None\n" * 2),
+    "a handler submits while the program submits": (
+        "jobs = []\n"
+        "def handle(*_):\n"
+        "    if len(jobs) < 300: jobs.append(submit(':'))\n"
+        "signal.signal(signal.SIGALRM, handle); signal.setitimer(signal.ITIMER_REAL, 0.003, 0.003)\n"
+        "jobs += [submit(':') for _ in range(100)]\n"
+        "signal.setitimer(signal.ITIMER_REAL, 0)\n"
+        "print({job.wait(9).state.name for job in list(jobs)}, len(jobs) > 100)\n",
+        "{'COMPLETED'} True\n"),
+    "a handler cancels and lists while the program submits": (
+        "jobs = []\n"
+        "def handle(*_):\n"
+        "    for job in jobs[-2:]: job.cancel()\n"
+        "    executor.list()\n"
+        "signal.signal(signal.SIGALRM, handle); signal.setitimer(signal.ITIMER_REAL, 0.002, 0.002)\n"
+        "for _ in range(60): jobs.append(submit('sleep 0.2'))\n"
+        "signal.setitimer(signal.ITIMER_REAL, 0)\n"
+        "print({job.wait(9).state.name for job in jobs} <= {'COMPLETED', 'CANCELED'})\n",
+        "True\n"),
+    "a handler cancels what the program waits for": (
+        "job = submit('sleep 30')\n"
+        "signal.signal(signal.SIGALRM, lambda *_: job.cancel()); signal.setitimer(signal.ITIMER_REAL, 0.05)\n"
+        "tell(job.wait(9))\n",
+        "CANCELED 143 cancel\n"),
+    "a handler that raises ends the wait": (
+        "class Stop(Exception): pass\n"
+        "def handle(*_): raise Stop\n"
+        "job = submit('sleep 30')\n"
+        "signal.signal(signal.SIGALRM, handle); signal.setitimer(signal.ITIMER_REAL, 0.05)\n"
+        "try: job.wait(9)\n"
+        "except Stop: print('stopped')\n"
+        "job.cancel(); tell(job.wait(9)); print(job.__dict__.get('_waiters'))\n",
+        "stopped\nCANCELED 143 cancel\n[]\n"),
+    "a handler that forks": (
+        "job = submit('sleep 0.5; exit 5')\n"
+        "signal.signal(signal.SIGALRM, lambda *_: child(lambda: tell(job.wait(9))))\n"
+        "signal.setitimer(signal.ITIMER_REAL, 0.05)\n"
+        "tell(job.wait(9))\n",
+        "FAILED 5 None\n" * 2),
+    "SIGCHLD is ignored": (
+        "signal.signal(signal.SIGCHLD, signal.SIG_IGN)\n"
+        "tell(submit('exit 5').wait(9))\n",
+        "FAILED 5 None\n"),
+    "somebody else waits for all children": (
+        "job = submit('sleep 0.1; exit 5')\n"
+        "def reap():\n"
+        "    while not job.status.final:\n"
+        "        try: os.waitpid(-1, os.WNOHANG)\n"
+        "        except ChildProcessError: pass\n"
+        "        time.sleep(0.001)\n"
+        "threading.Thread(target=reap).start(); tell(job.wait(9))\n",
+        "FAILED 5 None\n"),
+}
+
+PLACES: Final[dict[str, tuple[str, str]]] = {
+    "cancel": ("job = submit('sleep 30'); job.cancel(); tell(job.wait(9)); print(gone(job))\n",
+               "CANCELED 143 cancel\nTrue\n"),
+    "cancel what has children": (
+        "job = submit('sleep 30 & sleep 30 & wait'); time.sleep(0.1); job.cancel(); tell(job.wait(9))\n",
+        "CANCELED 143 cancel\n"),
+    "cancel what ignores SIGTERM": (
+        "job = submit('trap \"\" TERM; while :; do sleep 1; done'); time.sleep(0.1); job.cancel()\n"
+        "print(job.wait(9).state.name)\n",
+        "CANCELED\n"),
+    "a time limit": ("tell(submit('sleep 30', 0.3).wait(9))\n", "FAILED 143 timeout\n"),
+    "an exit code": ("tell(submit('exit 5').wait(9)); tell(submit('exit 0').wait(9))\n",
+                     "FAILED 5 None\nCOMPLETED 0 None\n"),
+    "attach and cancel": (
+        "job = submit('sleep 30'); twin = Job(); JobExecutor.get_instance('local').attach(twin, job.native_id)\n"
+        "print(twin.wait(0.05)); twin.cancel(); print(twin.wait(9).state.name, job.wait(9).state.name)\n",
+        "None\nCANCELED FAILED\n"),
+    "a forked child": (
+        "job = submit('sleep 30')\n"
+        "def run():\n"
+        "    job.cancel(); print(job.wait(9).state.name)\n"
+        "child(run); print(job.wait(9).state.name)\n",
+        "CANCELED\nFAILED\n"),
+}
+
+#: Where a program is put: words before it, None where it is run as it is.
+_HIDDEN: Final = "mount -t tmpfs none /proc && exec \"$@\""
+WHERE: Final[dict[str, list[str]]] = {
+    "an empty /proc": ["unshare", "-Urm", "sh", "-c", _HIDDEN, "sh"],
+    "process 1 of a namespace with the outer /proc": ["unshare", "-Urpf"],
+    "process 1 of a namespace with its own /proc": ["unshare", "-Urpf", "--mount-proc"],
+    "a child in a namespace with the outer /proc": ["unshare", "-Urpf", "sh", "-c", "\"$@\"; exit $?", "sh"],
+}
+
+
+@cache
+def _why_not(where: str) -> str:
+    """Why a program cannot be put somewhere here; empty where it can."""
+    done = subprocess.run([*WHERE[where], "true"], capture_output=True, text=True, timeout=20)
+    return "" if done.returncode == 0 else f"no namespaces here: {done.stderr.strip()}"
+
+
+def _run(program: str, folder: Path, words: list[str], start: str = _START) -> tuple[int, str, str]:
+    done = subprocess.run([*words, sys.executable, "-W", "error", "-W", "ignore::DeprecationWarning", "-c",
+                           start + program], capture_output=True, text=True, timeout=40, cwd=folder)
+    return done.returncode, done.stdout, done.stderr
+
+
+@pytest.mark.parametrize("name", [*FORKS, *SIGNALS])
+def test_a_program_in_one_place(name: str, tmp_path: Path) -> None:
+    program, output = {**FORKS, **SIGNALS}[name]
+    assert _run(program, tmp_path, []) == (0, output, "")
+
+
+@pytest.mark.parametrize("name", PLACES)
+@pytest.mark.parametrize("where", WHERE)
+def test_a_program_where_processes_cannot_be_seen(where: str, name: str, tmp_path: Path) -> None:
+    if why := _why_not(where):
+        pytest.skip(why)
+    program, output = PLACES[name]
+    code, printed, logged = _run(program, tmp_path, WHERE[where])
+    lines = [line for line in logged.splitlines() if not line.startswith("/proc does not show the processes of")]
+    assert (code, printed, lines) == (0, output, [])
+
+
+_BATCH: Final = _START.replace('executor = JobExecutor.get_instance("local")', """\
+from psij.executors.batch.slurm import SlurmExecutorConfig
+executor = JobExecutor.get_instance("slurm", config=SlurmExecutorConfig(work_directory=os.path.abspath("work"),
+    queue_polling_interval=0.2, initial_queue_polling_delay=0.05, accounting_delay=1, lost_after=3))""")
+
+BATCH: Final[dict[str, tuple[str, str]]] = {
+    "cancel in a child": (
+        "job = submit('sleep 30')\n"
+        "def run():\n"
+        "    job.cancel(); tell(job.wait(20))\n"
+        "child(run); tell(job.wait(20))\n",
+        "CANCELED None None\n" * 2),
+    "wait in a child, and in the parent": (
+        "job = submit('sleep 0.5; exit 5'); job.wait(20, JobState.ACTIVE)\n"
+        "child(lambda: tell(job.wait(20))); tell(job.wait(20))\n"
+        "print(os.listdir('work/slurm'))\n",
+        "FAILED 5 None\nFAILED 5 None\n[]\n"),
+    "list in a child": (
+        "job = submit('sleep 30')\n"
+        "child(lambda: print(executor.list() == [job.native_id])); job.cancel(); print(job.wait(20).state.name)\n",
+        "True\nCANCELED\n"),
+    "a job that is not submitted yet": (
+        "job = Job(JobSpec('/bin/true')); go, there = threading.Event(), threading.Event()\n"
+        "real = executor._run_submit\n"
+        "def slow(command):\n"
+        "    there.set(); go.wait(20); return real(command)\n"
+        "executor._run_submit = slow\n"
+        "submits = threading.Thread(target=executor.submit, args=[job]); submits.start(); there.wait(20)\n"
+        "def run():\n"
+        "    try: job.cancel()\n"
+        "    except SubmitException: print('refused'); tell(job.wait(0))\n"
+        "child(run); go.set(); submits.join(); tell(job.wait(20))\n",
+        "refused\nFAILED None lost\nCOMPLETED 0 None\n"),
+    "a child submits a job of its own": (
+        "job = submit('sleep 30')\n"
+        "child(lambda: tell(submit('exit 3').wait(20))); job.cancel(); print(job.wait(20).state.name)\n",
+        "FAILED 3 None\nCANCELED\n"),
+    "a thread of the parent holds the locks": (
+        "from psij.executors.batch._watch import watcher_of\n"
+        "job = submit('sleep 30')\n"
+        "held, over = threading.Event(), threading.Event()\n"
+        "def hold():\n"
+        "    with job._lock, executor._lock, watcher_of(executor)._changed: held.set(); over.wait(20)\n"
+        "threading.Thread(target=hold).start(); held.wait(9)\n"
+        "def run():\n"
+        "    job.cancel(); print(job.wait(20).state.name)\n"
+        "child(run); over.set(); print(job.wait(20).state.name)\n",
+        "CANCELED\nCANCELED\n"),
+}
+
+
+@pytest.mark.parametrize("name", BATCH)
+def test_a_program_with_a_resource_manager(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    program, output = BATCH[name]
+    lab = install(str(fake_slurm.__file__), fake_slurm.COMMANDS, tmp_path / "lab", tmp_path / "bin")
+    monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:{os.environ['PATH']}")
+    try:
+        assert _run(program, tmp_path, [], _BATCH) == (0, output, "")
+    finally:
+        lab.close()

@@ -1,0 +1,147 @@
+"""Programs, environments and metadata that know psij-python: what is said to them."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import zipfile
+from importlib.metadata import distribution, distributions
+from pathlib import Path
+
+import pytest
+
+import psij
+from psij import _plugins
+from psij.__main__ import main
+from psij._alias import write_alias
+from psij._program import DIFFERENCES
+from sssjob.cli._app import status_of
+from sssjob.packages import ForeignPackageError, check_psij, psij_trouble
+
+#: A line of a program -> the names of the differences that touch it.
+LINES = {
+    "from psij import Job, JobSpec, JobExecutor": [],
+    "from psij import *": [],
+    "from psij.executors.rp import RPJobExecutor": ["module"],
+    "from psij import Export": ["module"],
+    "import psij.nothing": ["module"],
+    "import psij.serialize": [],
+    "from psij.executors.batch.slurm import SlurmJobExecutor": [],
+    "JobExecutor.get_instance('rp')": ["executor-rp"],
+    "psij.JobExecutor.get_instance(name='local')": ["local-limit"],
+    "JobExecutor.get_instance('slurm')": [],
+    "JobSpec('/bin/sh', ['-c', 'echo ${HOME}'])": ["variables"],
+    "JobSpec('/bin/sh', ['-c', 'echo $${HOME} $HOME'])": [],
+    "ResourceSpecV1(process_count=8)": ["processes"],
+    "ResourceSpecV1(process_count=8, node_count=1)": [],
+    "ResourceSpecV1(node_count=1, gpu_cores_per_process=0)": ["zero-count"],
+    "JobAttributes(duration=timedelta(minutes=0))": ["no-limit"],
+    "JobAttributes(duration=timedelta(minutes=5))": [],
+    "for key in status.metadata: pass": ["metadata"],
+    "job.set_job_status_callback(tell)": ["callbacks"],
+    "class Tell(JobStatusCallback): pass": ["callbacks"],
+    "pid = os.fork()": ["fork"],
+    "JobSpec('/bin/date', directory='sub')": ["directory"],
+    "JobSpec('/bin/date', directory='~/sub')": [],
+    "JobAttributes(custom_attributes={'constraint': 'knl', 'slurm.qos': 'debug'})": ["custom-prefix"],
+    "attributes.set_custom_attribute('qos', 'debug')": ["custom-prefix"],
+    "except_ = typeguard.TypeCheckError": ["type-errors"],
+    "import typeguard": ["type-errors"],
+    "seen = state is JobState.STAGE_OUT": ["states"],
+    "folder = Path.home() / '.psij' / 'work'": ["files"],
+}
+
+
+@pytest.mark.parametrize("line", LINES)
+def test_a_line_of_a_program(line: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    program = tmp_path / "program.py"
+    program.write_text(f"# a program\n{line}\n")
+    names = LINES[line]
+    assert main(["check-program", str(program)]) == int(any(DIFFERENCES[name].stops for name in names))
+    printed = [one.split(": ", 3) for one in capsys.readouterr().out.splitlines()]
+    if names:
+        assert [(one[0], one[1], one[3]) for one in printed] == [
+            (f"{program}:2", name, DIFFERENCES[name].text) for name in names]
+    else:
+        assert printed == [[str(program), "no difference to psij-python touches it, as far as its text shows"]]
+
+
+def test_every_difference_is_tried() -> None:
+    assert {name for names in LINES.values() for name in names} == set(DIFFERENCES)
+
+
+def test_files_that_are_no_programs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    broken = tmp_path / "broken.py"
+    broken.write_text("def (\n")
+    assert main(["check-program", str(broken), str(tmp_path / "none.py")]) == 3
+    assert capsys.readouterr().err.splitlines() == [
+        f"{broken}: invalid syntax (broken.py, line 1)", f"{tmp_path / 'none.py'}: No such file or directory"]
+
+
+@pytest.mark.parametrize("arguments", [[], ["check-program"], ["alias"], ["alias", "a", "b", "c"], ["nothing"]])
+def test_wrong_usage(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(arguments) == 2
+    assert capsys.readouterr().err.startswith("usage: python -m psij plugins\n")
+
+
+def test_a_wheel_that_stands_for_psij_python(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["alias", str(tmp_path / "wheels")]) == 0
+    (wheel,) = (tmp_path / "wheels").iterdir()
+    assert capsys.readouterr().out == f"{wheel}\n"
+    zipfile.ZipFile(wheel).extractall(tmp_path / "site")
+    (found,) = distributions(path=[str(tmp_path / "site")])
+    assert (found.metadata["Name"], found.version, found.requires) == ("psij-python", "0.9.11+sssjob", ["sssjob"])
+    assert found.files is not None and {path.parts[0] for path in found.files} == {
+        "psij_python-0.9.11+sssjob.dist-info"}
+    _plugins._warn_of_other_psij(tmp_path / "site")        # a warning would be an error here
+
+
+def test_a_version_of_that_wheel(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert write_alias(tmp_path, "0.9.12").name == "psij_python-0.9.12+sssjob-py3-none-any.whl"
+    assert main(["alias", str(tmp_path), "new"]) == 2
+    assert capsys.readouterr().err == "Invalid version: 'new'\n"
+
+
+def test_our_own_package_is_no_trouble() -> None:
+    assert psij_trouble() == ""
+    check_psij()
+    assert psij.version.DISTRIBUTION == "sssjob" and distribution(psij.version.DISTRIBUTION)
+
+
+_DO = "run pip uninstall psij-python, then pip install --force-reinstall --no-deps sssjob"
+
+
+@pytest.mark.parametrize(("files", "trouble"), [
+    ([], f"the files of the package psij are gone, perhaps with psij-python: {_DO}"),
+    (["executors/local.py"], f"the files of the package psij are gone, perhaps with psij-python: {_DO}"),
+    (["__init__.py", "version.py"], f"the package psij in SITE/psij is that of psij-python and not sssjob's: {_DO}"),
+    (["__init__.py"], f"the package psij in SITE/psij is that of psij-python and not sssjob's: {_DO}"),
+], ids=["removed", "left over", "overwritten", "halved"])
+def test_a_foreign_package(files: list[str], trouble: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in files:
+        path = tmp_path / "psij" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("__version__ = '0.9.11'\n")
+    said = trouble.replace("SITE", str(tmp_path))
+    assert psij_trouble([str(tmp_path)]) == said
+    monkeypatch.setattr("sssjob.packages.find_spec", lambda name: None)
+    with pytest.raises(ForeignPackageError, match="are gone"):
+        check_psij()
+
+
+def test_a_command_with_a_foreign_package(tmp_path: Path) -> None:
+    for name in ("__init__.py", "version.py"):
+        (tmp_path / "psij").mkdir(exist_ok=True)
+        (tmp_path / "psij" / name).write_text("__version__ = '0.9.11'\n")
+    example = Path(__file__).parents[2] / "examples" / "hello.xml"
+    done = subprocess.run([sys.executable, "-c", f"import sys; sys.path.insert(0, {str(tmp_path)!r})\n"
+                           "from sssjob.cli import main; sys.exit(main(sys.argv[1:]))", "run", str(example),
+                           "--executor", "local"], capture_output=True, text=True, timeout=60, cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.splitlines() == [
+        f"sssjob: the package psij in {tmp_path}/psij is that of psij-python and not sssjob's: {_DO}"]
+
+
+def test_an_error_of_our_own_stays_one() -> None:
+    assert status_of(AttributeError("x")) == (
+        70, "internal error: AttributeError: x (set SSSJOB_DEBUG=1 for the traceback)")
