@@ -208,6 +208,10 @@ _ROWS: Final[tuple[tuple[str, Kind, str, str], ...]] = (
      "The lines that sssjob wrote to define the variables of another resource manager were changed by hand since. They "
      "are kept, and new ones come before them where they are needed."),
     # lint: scripts for their own resource manager
+    ("SSS519", "dead", "comment for lint without effect",
+     "A comment `# sssjob: ignore=SSS522` keeps lint silent about a rule: at the end of a line on that line, on a line "
+     "of its own in the whole script, as `# sssjob: ignore-next=SSS522` on the line below it. This one names no rule, "
+     "or one that has nothing to say there. Mend the name, or delete the comment."),
     ("SSS520", "dead", "directive commented out",
      "A comment line that holds a directive (`##SBATCH`, `# SBATCH`). Nothing reads it; delete it, or take away what "
      "keeps it from being read."),

@@ -18,6 +18,7 @@ from sssjob.translators.scripts.placeholders import scanned
 from sssjob.translators.scripts.raw import Line, Option
 
 if TYPE_CHECKING:
+    from sssjob.conversion.site import Site
     from sssjob.translators.bodies.shell import Shell
 
 __all__ = ["Hit", "Run", "Script"]
@@ -43,6 +44,7 @@ class Script:
     document: Document
     lines: list[Line]
     findings: Findings
+    site: Site | None = None
 
     @cached_property
     def templates(self) -> frozenset[tuple[int, int]]:
