@@ -23,6 +23,7 @@ from sssjob.cli._app import status_of
 from sssjob.cli._files import emit, file_name, read_bytes, write_file
 from sssjob.cli._findings import problem
 from sssjob.cli._tables import table
+from sssjob.cli._walking import walked
 from sssjob.conversion.converting import Conversion, singles
 from sssjob.errors import AccessError, RejectedError, UsageError
 from sssjob.findings import Finding, Findings, escape
@@ -77,28 +78,9 @@ class Tree:
     # -- in this process
     def found(self) -> Iterator[Outcome | str]:
         """The files in order of their names, or what became of them already; hidden ones and the output left out."""
-        within, out = self.root.resolve(), self.out.resolve()
-        folders = [self.root]
-        while folders:
-            folder = folders.pop()
-            try:
-                entries = sorted(os.scandir(folder), key=lambda e: e.name)
-            except OSError as error:
-                yield Outcome(self.named(folder), "unreadable", message=error.strerror or str(error))
-                continue
-            below = []
-            for entry in entries:
-                path = Path(entry.path)
-                if entry.name.startswith("."):
-                    continue
-                if entry.is_dir(follow_symlinks=False):
-                    if path.resolve() != out:
-                        below.append(path)
-                elif not entry.is_file(follow_symlinks=False) and (why := _left_alone(path, within)):
-                    yield Outcome(self.named(path), "skipped", message=why)
-                else:
-                    yield self.named(path)
-            folders += reversed(below)
+        for found in walked(self.root, self.out):
+            name = self.named(found.path)
+            yield Outcome(name, found.outcome, message=found.why) if found.outcome else name
 
     def named(self, path: Path) -> str:
         """A path from the root of the tree."""
@@ -185,20 +167,6 @@ class Tree:
         if os.path.commonpath((within, os.path.realpath(folder))) != within:
             raise AccessError(escape(str(folder)), "a link leads out of the output directory")
         self.made.add(folder)
-
-
-def _left_alone(path: Path, within: Path) -> str:
-    """Why a file is not looked at."""
-    try:
-        target = path.resolve(strict=True)
-        kind = target.stat().st_mode
-    except (OSError, RuntimeError):
-        return "a link that leads nowhere"
-    if not target.is_relative_to(within):
-        return "a link that leads out of the tree"
-    if stat.S_ISDIR(kind):
-        return "a link to a directory"
-    return "" if stat.S_ISREG(kind) else "no regular file"
 
 
 def output_name(file: str, writer: Translator, suffixes: frozenset[str]) -> str:
