@@ -58,7 +58,12 @@ class Script:
 
     @cached_property
     def parts(self) -> list[list[Option]]:
-        """The options of each part of a heterogeneous job."""
+        """The options of each part of a heterogeneous job; of a job of one part those that the reader found."""
+        options = getattr(self.document, "options", None)
+        separator = self.dialect.separator.encode()
+        placeholders = b"{{" in self.data or b"%(" in self.data
+        if options and not placeholders and not (separator and separator in self.data):
+            return [options]
         return scanned(self.dialect, Reading(self.dialect, ReadContext(policy=Policy.WARN)), self.lines).components
 
     @cached_property

@@ -7,24 +7,22 @@ import stat
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from sssjob.cli._app import status_of
 from sssjob.cli._files import read_bytes, write_file
 from sssjob.cli._options import bounded
-from sssjob.cli._walking import walked
+from sssjob.cli._walking import script_of, walked
 from sssjob.conversion.converting import AUTO
 from sssjob.errors import AccessError, FormatError, RejectedError, UsageError
 from sssjob.findings import Finding, Policy, escape
-from sssjob.limits import LIMITS
 from sssjob.translators.lint_choice import ALL, Choice
 
 if TYPE_CHECKING:
     from sssjob.conversion.site import Site
+    from sssjob.translators.base import Translator
 
 __all__ = ["Examined", "Examining", "Named", "named"]
-
-_HEAD: Final = 8192         # bytes in which a binary file has a NUL
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,10 +86,14 @@ class Examining:
     def _examine(self, named: Named, result: Examined) -> None:
         from sssjob.translators.lint import lint
 
-        data = read_bytes(named.name) if named.given else self._script(named.name, result)
-        if data is None:
-            return
-        result.dialect = dialect = _dialect(data, named.name) if self.source == AUTO else self.source
+        if named.given:
+            data, fits = read_bytes(named.name), None
+        else:
+            data, fits = script_of(named.name)
+            if not fits:
+                result.outcome, result.message = "skipped", data.decode()
+                return
+        result.dialect = dialect = _dialect(data, named.name, fits) if self.source == AUTO else self.source
         findings = lint(dialect, data, named.name, self.policy, self.site, self.choice)
         if self.fix:
             from sssjob.translators.lint_fixes import fixed
@@ -105,30 +107,13 @@ class Examining:
                 _replace(named.name, mended)
         result.findings, result.overflow = list(findings), findings.overflow
 
-    def _script(self, name: str, result: Examined) -> bytes | None:
-        """The text of a file of a folder that is a script; None for others, with the reason in the result."""
-        from sssjob.translators.recognise import scripts
 
-        with open(name, "rb") as file:
-            data = file.read(_HEAD)
-            binary = b"\0" in data
-            if not binary and len(data) == _HEAD:
-                data += file.read(LIMITS.script_bytes + 1 - _HEAD)
-        if binary or len(data) > LIMITS.script_bytes:
-            result.message = "binary" if binary else "too large for a script"
-        elif not scripts(data, name):
-            result.message = "not recognised as a script"
-        else:
-            return data
-        result.outcome = "skipped"
-        return None
-
-
-def _dialect(data: bytes, name: str) -> str:
+def _dialect(data: bytes, name: str, fits: list[Translator] | None = None) -> str:
     """The dialect of a script by what stands in it; FormatError where none or several fit."""
     from sssjob.translators.recognise import guess, scripts
 
-    fits = scripts(data, name)
+    if fits is None:
+        fits = scripts(data, name)
     return (fits[0] if len(fits) == 1 else guess(data, name)[0]).name
 
 

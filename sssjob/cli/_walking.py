@@ -7,9 +7,16 @@ import os
 import stat
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
-__all__ = ["Found", "walked"]
+from sssjob.limits import LIMITS
+
+if TYPE_CHECKING:
+    from sssjob.translators.base import Translator
+
+__all__ = ["Found", "script_of", "walked"]
+
+_HEAD: Final = 8192         # bytes in which a binary file has a NUL
 
 
 class Found(NamedTuple):
@@ -59,3 +66,19 @@ def _left_alone(path: Path, within: Path) -> str:
     if stat.S_ISDIR(kind):
         return "a link to a directory"
     return "" if stat.S_ISREG(kind) else "no regular file"
+
+
+def script_of(name: str) -> tuple[bytes, list[Translator]]:
+    """The text of a file of a folder, and the dialects that it may be in; of one that is no script the reason, and no
+    dialect."""
+    from sssjob.translators.recognise import scripts
+
+    with open(name, "rb") as file:
+        data = file.read(_HEAD)
+        binary = b"\0" in data
+        if not binary and len(data) == _HEAD:
+            data += file.read(LIMITS.script_bytes + 1 - _HEAD)
+    if binary or len(data) > LIMITS.script_bytes:
+        return b"binary" if binary else b"too large for a script", []
+    fits = scripts(data, name)
+    return data if fits else b"not recognised as a script", fits
