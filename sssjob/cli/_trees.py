@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from sssjob.cli._app import status_of
+from sssjob.cli._diffs import difference, wants_scripts
 from sssjob.cli._files import emit, file_name, read_bytes, write_file
 from sssjob.cli._findings import problem
 from sssjob.cli._tables import table
@@ -47,7 +48,7 @@ _REFRESH: Final = 0.1       # seconds between two looks of the bar
 @dataclass(slots=True)
 class Outcome:
     """What became of one file, named from its tree. message: why, where there is no finding; usage: the command line
-    is to blame, not the file."""
+    is to blame, not the file; diff: the result as a difference, where nothing is written."""
 
     file: str
     outcome: str
@@ -57,21 +58,23 @@ class Outcome:
     message: str = ""
     format: str = ""
     usage: bool = False
+    diff: str = ""
 
     def record(self) -> dict[str, Any]:
-        """As JSON; every record has every key."""
+        """As JSON; every record has every key, and diff where there is one."""
         return {"file": self.file, "outcome": self.outcome, "format": self.format, "outputs": self.outputs,
                 "message": self.message, "findings": [f.record() for f in self.findings],
-                "more_findings": self.overflow}
+                "more_findings": self.overflow} | ({"diff": self.diff} if self.diff else {})
 
 
 @dataclass(slots=True)
 class Tree:
-    """The two directories, and how files are converted."""
+    """The two directories, and how files are converted. diff: nothing is written, differences are printed."""
 
     root: Path
     out: Path
     how: Conversion
+    diff: bool = False
     suffixes: frozenset[str] = field(default_factory=lambda: all_suffixes())
     made: set[Path] = field(default_factory=set)        # folders of results that are there and within
 
@@ -113,6 +116,8 @@ class Tree:
             made.outcome, made.message = "skipped", "no format is recognised in it"
             return
         made.format = reader.name
+        if self.diff:
+            wants_scripts(reader, how.writer)
         context = how.reading(reader, file)
         context.findings = findings
         document = how.read(reader, data, context)
@@ -125,6 +130,10 @@ class Tree:
             made.usage = True
             raise
         findings.raise_if_rejected()
+        if self.diff:
+            (name, text), = texts.items()
+            made.diff = difference((file, reader.name, data), (name, how.target, text), findings)
+            return
         mode = stat.S_IMODE(path.stat().st_mode) & 0o777
         for name, text in texts.items():
             runs = how.writer.files is not None and text.startswith("#!")
@@ -196,7 +205,8 @@ def all_suffixes() -> frozenset[str]:
 # -- telling
 def convert_tree(session: Session, tree: Tree, jobs: int | None, report: str | None) -> int:
     """All files of a tree; the summary on standard output, findings on standard error; gives the exit status."""
-    _apart(tree)
+    if not tree.diff:
+        _apart(tree)
     session.brief = True
     found = list(tree.found())
     left = [made for made in found if isinstance(made, Outcome)]
@@ -219,12 +229,15 @@ def convert_tree(session: Session, tree: Tree, jobs: int | None, report: str | N
                     raise UsageError(made.message)
                 _once(made, tally)
                 _tell(session, made, tally, written)
+                if not session.as_json:
+                    emit(made.diff)
                 advance()
             written.counts = dict(tally.outcomes)
     except Stopped as error:
         problem(f"ended by {error}", as_json=session.as_json, status=error.status)
         return error.status
-    _summary(session, tally)
+    if not tree.diff or session.as_json:
+        _summary(session, tally)
     status = max((OUTCOMES[name] for name in tally.outcomes), default=0)
     return status or (1 if session.strict and session.warnings else 0)
 
