@@ -236,6 +236,9 @@ def convert_tree(session: Session, tree: Tree, jobs: int | None, report: str | N
     except Stopped as error:
         problem(f"ended by {error}", as_json=session.as_json, status=error.status)
         return error.status
+    if tally.repeated and not session.quiet:
+        problem(f"{tally.repeated} findings that say the same of other files are not shown; --report and --json have "
+                "all of them")
     if not tree.diff or session.as_json:
         _summary(session, tally)
     status = max((OUTCOMES[name] for name in tally.outcomes), default=0)
@@ -267,6 +270,17 @@ class _Tally:
     findings: Counter[tuple[str, str, str]] = field(default_factory=Counter)
     files: Counter[tuple[str, str, str]] = field(default_factory=Counter)
     owners: dict[str, str] = field(default_factory=dict)            # result -> the file that it was made of
+    told: set[tuple[str, str]] = field(default_factory=set)         # rule and message of what was shown
+    repeated: int = 0                                               # findings that said the same of another file
+
+    def fresh(self, findings: Iterable[Finding]) -> tuple[list[Finding], list[Finding]]:
+        """The findings that are to be shown, and those that say what was said of a file before; errors are shown of
+        every file."""
+        told = self.told
+        shown = [f for f in findings if f.rejects or (f.rule, f.message) not in told]
+        kept = {id(f) for f in shown}
+        told.update((f.rule, f.message) for f in shown)
+        return shown, [f for f in findings if id(f) not in kept]
 
 
 def _tell(session: Session, made: Outcome, tally: _Tally, report: _Report) -> None:
@@ -275,7 +289,13 @@ def _tell(session: Session, made: Outcome, tally: _Tally, report: _Report) -> No
     tally.findings.update(kinds)
     tally.files.update(set(kinds))
     report.add(made)
-    session.report(made.findings)
+    if session.as_json:
+        session.report(made.findings, again=False)
+    else:
+        shown, again = tally.fresh(made.findings)
+        session.report_once(shown)
+        session.warnings += sum(f.severity == "warning" for f in again)
+        tally.repeated += len(again)
     if made.overflow and not session.quiet:
         problem(f"{made.file}: {made.overflow} more findings are not shown", as_json=session.as_json)
     if made.message and (OUTCOMES[made.outcome] or not session.quiet):

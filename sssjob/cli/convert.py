@@ -144,16 +144,24 @@ class _One:
         with bounded(self.name):
             data = source.whole()
             document = how.read(reader, data, context)
-        if not self.reported:
+        found = [*context.findings, *how.gate(reader, document)]
+        by_line = reader.kind == "script" and directory is None and not any(finding.rejects for finding in found)
+        if not self.reported and not by_line:
+            session.report(found)
             session.report(context.findings)
-            session.report(how.gate(reader, document))
         if session.errors:
             return 1
         policy = how.carrying(reader)
         if directory is not None:
             return self._each(document, policy, directory)
         findings = Findings(document.path)
-        text = self._blob(document, policy) or self._text(document, policy, output, findings)
+        try:
+            text = self._blob(document, policy) or self._text(document, policy, output, findings)
+        finally:
+            if by_line:
+                session.report_once([*found, *findings], again=True)
+                session.report(context.findings)        # they are shown; those that were too many are told
+            session.report(findings)
         if self.explain:
             self._explained(document)
         if session.errors:
@@ -192,10 +200,8 @@ class _One:
         return session.status()
 
     def _text(self, document: Document, policy: Policy | None, output: str, findings: Findings) -> str:
-        """The document in the format, its findings collected and reported."""
-        text = self.how.text(document, self.how.writing(findings, policy, _stem(output)))
-        self.session.report(findings)
-        return text
+        """The document in the format, and what was found while it was written."""
+        return self.how.text(document, self.how.writing(findings, policy, _stem(output)))
 
     def _blob(self, document: Document, policy: Policy | None) -> bytes | None:
         """The same of a format that is no text; None for all others."""
