@@ -109,8 +109,8 @@ def test_what_is_said_of_a_file_is_not_said_again_of_the_next(sssjob: Command, t
     files = [line.partition(":")[0] for line in err.splitlines()]
     last = err.splitlines()[-1]
     assert code == 0 and set(files[:-1]) == {"a.sh"} and len(files) == len(set(err.splitlines()))
-    assert re.fullmatch(r"sssjob: \d+ findings that say the same of other files are not shown; --report and --json have "
-                        r"all of them", last)
+    assert re.fullmatch(r"sssjob: \d+ findings that say the same of other files are not shown; --report and --json "
+                        r"have all of them", last)
     lines = [int(line.split(":")[1]) for line in err.splitlines()[:-1] if line.split(":")[1].isdigit()]
     assert lines == sorted(lines)
     # strict counts what is not shown, too
