@@ -29,6 +29,12 @@ class Rule:
         return self.kind in ("unknown", "dropped")
 
     @property
+    def eased(self) -> bool:
+        """Whether ``--policy warn`` and ``ignore`` make a warning of the error: of what a script's own submit command
+        refuses, for the rest of the script can be read."""
+        return self.id == "SSS505"
+
+    @property
     def severity(self) -> Literal["error", "warning", "info"]:
         """The severity without a policy."""
         if self.kind in ("invalid", "limit", "refused") or self.governed:
@@ -171,11 +177,27 @@ _ROWS: Final[tuple[tuple[str, Kind, str, str], ...]] = (
      "docs/failures.md describes. The message names the clause and its column. Nothing runs under a policy that was "
      "understood in part."),
     # translation
-    ("SSS501", "dropped", "not expressible in the target", "The target has no place for this property."),
-    ("SSS502", "approximated", "approximated in the target", "The target says something close to it."),
-    ("SSS503", "invented", "not in the source", "The target needs a value that the source does not state."),
-    ("SSS504", "site-dependent", "depends on the site", "Only the site can say what this means."),
-    ("SSS505", "refused", "refused by the target", "The target would refuse this."),
+    ("SSS501", "dropped", "not expressible in the target",
+     "The target has no place for this property, so it is dropped: `--hint` of Slurm has no equal in Torque. Where "
+     "the job needs it, write by hand what the target has for the purpose, or put it into the commands of the "
+     "script; `--comments` keeps what was dropped as a comment beside the directives. With `--policy reject` "
+     "nothing is written, with `--policy ignore` nothing is said."),
+    ("SSS502", "approximated", "approximated in the target",
+     "The target says something close to it, and the message says how they differ: `--array=3` of Slurm becomes a "
+     "range for PBS Pro, 7 tasks on 2 nodes become two kinds of chunk. Compare the two lines (`convert --diff` "
+     "shows them side by side), and change the result where the difference matters."),
+    ("SSS503", "invented", "not in the source",
+     "The target needs a value that the source does not state, as Cobalt needs a number of nodes. The message says "
+     "which one was taken. State it in the source, or give it with `--set` (`--set '--nodes=2'`)."),
+    ("SSS504", "site-dependent", "depends on the site",
+     "Only the site can say what this means: `-M 4000` of LSF is in the unit of LSF_UNIT_FOR_LIMITS, `-pe mpi 8` "
+     "of Grid Engine is spread as its parallel environment says, times of day are those of the site's clock. A "
+     "site profile (`--site FILE`) answers it once for all scripts; `sssjob survey` lists what is open and drafts "
+     "the profile."),
+    ("SSS505", "refused", "refused by the target",
+     "The submit command of the format would refuse this: an option that does not exist, a value out of its form "
+     "(`--nodes=many`), a comment behind a directive of PBS Pro. The message says what was expected; mend the "
+     "line. With `--policy warn` the rest of the script is read all the same, and the line counts for nothing."),
     ("SSS506", "dead", "directive that is dead",
      "The line looks like a directive, but the real submit command does not read it: it stands after the first "
      "command, after blanks, or is commented out. It stays in the script as a comment and asks for nothing."),
@@ -208,6 +230,10 @@ _ROWS: Final[tuple[tuple[str, Kind, str, str], ...]] = (
      "The lines that sssjob wrote to define the variables of another resource manager were changed by hand since. They "
      "are kept, and new ones come before them where they are needed."),
     # lint: scripts for their own resource manager
+    ("SSS519", "dead", "comment for lint without effect",
+     "A comment `# sssjob: ignore=SSS522` keeps lint silent about a rule: at the end of a line on that line, on a line "
+     "of its own in the whole script, as `# sssjob: ignore-next=SSS522` on the line below it. This one names no rule, "
+     "or one that has nothing to say there. Mend the name, or delete the comment."),
     ("SSS520", "dead", "directive commented out",
      "A comment line that holds a directive (`##SBATCH`, `# SBATCH`). Nothing reads it; delete it, or take away what "
      "keeps it from being read."),

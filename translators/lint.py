@@ -9,7 +9,7 @@ from __future__ import annotations
 import difflib
 import re
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from sssjob.errors import UsageError
 from sssjob.findings import Finding, Findings, Policy
@@ -17,11 +17,15 @@ from sssjob.limits import LIMITS
 from sssjob.translators import lint_body, lint_lines, lint_options
 from sssjob.translators.base import ReadContext
 from sssjob.translators.lint_base import Hit, Run, Script
+from sssjob.translators.lint_choice import ALL, Choice, Suppressions
 from sssjob.translators.registry import get
 from sssjob.translators.scripts.base import Dialect, dialect_of
 from sssjob.translators.scripts.raw import lines_of
 
-__all__ = ["CHECKS", "Check", "Hit", "Script", "lint"]
+if TYPE_CHECKING:
+    from sssjob.conversion.site import Site
+
+__all__ = ["CHECKS", "Check", "Choice", "Hit", "Script", "lint"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,16 +37,18 @@ class Check:
     dialects: tuple[str, ...] = ()
 
 
-def lint(name: str, data: bytes, path: str = "-", policy: Policy | None = None) -> Findings:
+def lint(name: str, data: bytes, path: str = "-", policy: Policy | None = None, site: Site | None = None,
+         choice: Choice = ALL) -> Findings:
     """What the reader of a script format and the checks find, in the order of the lines.
 
-    policy: warn and ignore make what the submit command refuses a warning. Raises RejectedError where the text is too
-    large (``script_bytes``), UsageError for a format without directives.
+    policy: warn and ignore make what the submit command refuses a warning; site: what it says is not doubtful any more;
+    choice: the rules that are wanted. Comments of the script that name rules are heeded (``lint_choice``). Raises
+    RejectedError where the text is too large (``script_bytes``), UsageError for a format without directives.
     """
     translator, dialect = get(name), dialect_of(name)
     if dialect is None:
         raise UsageError(f"{name} is no format of batch scripts")
-    context = ReadContext(path, Findings(path), policy=Policy.WARN)
+    context = ReadContext(path, Findings(path), policy=Policy.WARN, site=site)
     if len(data) > LIMITS.script_bytes:
         context.findings.add("SSS110", "script_bytes", f"more than {LIMITS.script_bytes} bytes")
         context.findings.raise_if_rejected()
@@ -52,20 +58,31 @@ def lint(name: str, data: bytes, path: str = "-", policy: Policy | None = None) 
         return context.findings
     document = translator.read(data, context)
     text = data.decode("utf-8", "surrogateescape")
-    script = Script(dialect, data, document, list(lines_of(text)), context.findings)
+    script = Script(dialect, data, document, list(lines_of(text)), context.findings, site)
     found = [_own(f, script, policy) for f in context.findings if not _carrying(f)]
-    texts = {line.number: line.text for line in script.lines}
-    made = Findings(path)
-    for check in CHECKS:
-        if not check.dialects or name in check.dialects or check.rule in dialect.checks:
-            for hit in check.run(script):
-                made.add(check.rule, hit.subject, hit.message, severity=hit.severity, line=hit.line, column=hit.column,
-                         excerpt=texts.get(hit.line, ""))
+    found += _hits(script, path, choice)
+    kept = Suppressions(script.lines).applied(
+        [f for f in sorted(found, key=lambda f: (f.line, f.column)) if choice.wants(f.rule)], path)
     whole = Findings(path)
-    for finding in sorted([*found, *made], key=lambda f: (f.line, f.column)):
-        whole.add(finding.rule, finding.subject, finding.message, severity=finding.severity, line=finding.line,
-                  column=finding.column, path=finding.path, hint=finding.hint, excerpt=finding.excerpt)
+    for finding in kept:
+        if choice.wants(finding.rule):
+            whole.add(finding.rule, finding.subject, finding.message, severity=finding.severity, line=finding.line,
+                      column=finding.column, path=finding.path, hint=finding.hint, excerpt=finding.excerpt)
     return whole
+
+
+def _hits(script: Script, path: str, choice: Choice) -> Findings:
+    """What the checks find, of the rules that are wanted."""
+    texts = {line.number: line.text for line in script.lines}
+    findings = Findings(path)
+    name = script.dialect.name
+    for check in CHECKS:
+        if choice.wants(check.rule) and (not check.dialects or name in check.dialects
+                                         or check.rule in script.dialect.checks):
+            for hit in check.run(script):
+                findings.add(check.rule, hit.subject, hit.message, severity=hit.severity, line=hit.line,
+                             column=hit.column, excerpt=texts.get(hit.line, ""))
+    return findings
 
 
 def _carrying(finding: Finding) -> bool:

@@ -18,6 +18,7 @@ from sssjob.translators.scripts.placeholders import scanned
 from sssjob.translators.scripts.raw import Line, Option
 
 if TYPE_CHECKING:
+    from sssjob.conversion.site import Site
     from sssjob.translators.bodies.shell import Shell
 
 __all__ = ["Hit", "Run", "Script"]
@@ -43,6 +44,7 @@ class Script:
     document: Document
     lines: list[Line]
     findings: Findings
+    site: Site | None = None
 
     @cached_property
     def templates(self) -> frozenset[tuple[int, int]]:
@@ -56,7 +58,12 @@ class Script:
 
     @cached_property
     def parts(self) -> list[list[Option]]:
-        """The options of each part of a heterogeneous job."""
+        """The options of each part of a heterogeneous job; of a job of one part those that the reader found."""
+        options = getattr(self.document, "options", None)
+        separator = self.dialect.separator.encode()
+        placeholders = b"{{" in self.data or b"%(" in self.data
+        if options and not placeholders and not (separator and separator in self.data):
+            return [options]
         return scanned(self.dialect, Reading(self.dialect, ReadContext(policy=Policy.WARN)), self.lines).components
 
     @cached_property

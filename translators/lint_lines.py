@@ -66,6 +66,8 @@ _SHELL: Final = {"pbspro": _LOGIN, "torque": _LOGIN, "": "the site chooses the s
 
 def typographic(script: Script) -> Iterator[Hit]:
     """Typographic dashes and quotes in directives."""
+    if script.data.isascii():
+        return
     for line in script.lines:
         hit = _CURLY.search(_COMMENT.sub("", line.text, 1)) if line.number in script.live else None
         if hit is not None:
@@ -79,6 +81,8 @@ _CURLY: Final = re.compile("[\u2010-\u2015\u2212\u2018-\u201f\u00a0]")
 
 def conflict(script: Script) -> Iterator[Hit]:
     """Marks of a conflict that was never merged; the first is told."""
+    if b"<<<<<<<" not in script.data and b">>>>>>>" not in script.data:
+        return
     for line in script.lines:
         if _MARKER.match(line.text):
             yield Hit(line.number, 1, "marker", "a conflict that was never merged stands here")
@@ -91,6 +95,8 @@ _MARKER: Final = re.compile(r"(?:<{7}|>{7}) \S")
 def template(script: Script) -> Iterator[Hit]:
     """The first placeholder of each generator."""
     for what, pattern in _GENERATORS.items():
+        if not any(sign in script.data for sign in _SIGNS[what]):
+            continue
         for line in script.lines:
             hit = pattern.search(line.text[:4096])
             if hit is not None:
@@ -106,3 +112,6 @@ _GENERATORS: Final = {
     "string.Template or make": re.compile(r"\$\$\{\w{1,99}\}", re.ASCII),
     "autoconf or CMake": re.compile(r"(?<![\w@.])@[A-Z_]\w{0,99}@(?![\w.])", re.ASCII),
 }
+#: What stands in every placeholder of a generator.
+_SIGNS: Final = {"Jinja or Mustache": (b"{{", b"{%"), "Python's % operator": (b"%(",),
+                 "string.Template or make": (b"$${",), "autoconf or CMake": (b"@",)}

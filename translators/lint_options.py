@@ -130,7 +130,9 @@ TOKENS: Final[Mapping[str, str]] = {"slurm": "AaJjNnstuxb", "lsf": "JI"}
 
 
 def unitless(script: Script) -> Iterator[Hit]:
-    """Memory of LSF without a unit."""
+    """Memory of LSF without a unit, unless the site says which."""
+    if script.site is not None and script.site.lsf.unit_for_limits is not None:
+        return
     for option in script.options:
         plain = {"-M": "KB", "-v": "KB"}.get(option.name)
         if plain and (option.value or "").isdigit():

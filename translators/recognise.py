@@ -19,7 +19,8 @@ from sssjob.limits import LIMITS
 from sssjob.translators.base import Translator
 from sssjob.translators.registry import BUILT_IN, get, names
 
-__all__ = ["Fit", "NoFormatError", "Sample", "begun", "by_beginning", "by_keys", "by_root", "guess", "recognise"]
+__all__ = ["Fit", "NoFormatError", "Sample", "begun", "by_beginning", "by_keys", "by_root", "guess", "recognise",
+           "scripts"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,6 +143,18 @@ def recognise(data: bytes, path: str = "-") -> list[tuple[Translator, Fit]]:
     same = [t.name for t, fit in clean[1:] if fit.claims == clean[0][1].claims]
     return [(t, replace(fit, why=f"{fit.why}; {' and '.join(same)} would read it too") if t is first and same else fit)
             for t, fit in found if t.name not in same]
+
+
+def scripts(data: bytes, path: str = "-") -> list[Translator]:
+    """The dialects of scripts that a text may be in. Of a text without any sign of a built-in one nobody is asked,
+    unless others are installed."""
+    if len(names()) == len(BUILT_IN) and _SIGN.search(data) is None:
+        return []
+    return [translator for translator, _ in recognise(data, path) if translator.kind == "script"]
+
+
+#: What stands in every script of a built-in dialect: the prefix of its directives, or the last word of a submit file.
+_SIGN: Final = re.compile(rb"#SBATCH|#PBS|BSUB|#\$|#COBALT|(?i:flux:)|(?im:^\s*queue)")
 
 
 def _possible(data: bytes) -> Iterator[str]:

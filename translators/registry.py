@@ -6,6 +6,8 @@ same name. Modules are imported when a format is asked for, so a broken third-pa
 
 from __future__ import annotations
 
+import sys
+from functools import lru_cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Final
 
@@ -57,6 +59,12 @@ _loaded: dict[str, Translator] = {}
 
 
 def _entries() -> dict[str, EntryPoint]:
+    """What is installed, looked for once as long as the search path stays the same."""
+    return _entries_of(tuple(sys.path))
+
+
+@lru_cache(maxsize=1)
+def _entries_of(path: tuple[str, ...]) -> dict[str, EntryPoint]:
     from importlib.metadata import entry_points
 
     return {e.name: e for e in entry_points(group=GROUP) if e.name not in BUILT_IN}

@@ -50,6 +50,7 @@ COMMANDS: Final = {
     "show": "Show a document as tables.",
     "status": "Print documents as they stand, with the facts so far.",
     "submit": "Submit documents and return.",
+    "survey": "List what scripts leave to the site, and draft its profile.",
     "top": "Show how groups and jobs go on.",
     "wait": "Wait for the end of jobs.",
 }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,7 +15,7 @@ from sssjob.cli._app import status_of
 from sssjob.cli._complete import files, formats
 from sssjob.cli._files import Source, opened, read_bytes
 from sssjob.cli._findings import problem, record, say, show
-from sssjob.cli._together import together
+from sssjob.cli._together import repeated, together
 from sssjob.conversion.converting import AUTO
 from sssjob.errors import FormatError, RejectedError, SSSJobError, UsageError
 from sssjob.findings import Finding, Findings, Policy, escape
@@ -62,15 +62,25 @@ class Session:
     def report_together(self, findings: Findings, document: Document) -> None:
         """The same for the findings of a plan, of which those that many jobs share are shown once. JSON has them all.
         """
+        self._report_groups(findings, lambda fresh: together(fresh, document))
+
+    def report_once(self, findings: Findings | Sequence[Finding], *, again: bool = False) -> None:
+        """The same for the findings of one file, by line: what stands there several times is shown once with its count.
+        """
+        self._report_groups(findings, repeated, again=again)
+
+    def _report_groups(self, findings: Findings | Sequence[Finding],
+                       grouped: Callable[[list[Finding]], list[tuple[Finding, list[Finding]]]], *, again: bool = True
+                       ) -> None:
         if self.as_json:
-            self.report(findings)
+            self.report(findings, again=again)
             return
-        fresh = [finding for finding in findings if not self._told_before(finding)]
-        for shown, stands_for in together(fresh, document):
+        for shown, stands_for in grouped([finding for finding in findings if not self._told_before(finding)]):
             self.report([shown], again=False)
             self.errors += (len(stands_for) - 1) * shown.rejects
             self.warnings += (len(stands_for) - 1) * (shown.severity == "warning")
-            self._seen |= {id(finding): finding for finding in stands_for}
+            if again:
+                self._seen |= {id(finding): finding for finding in stands_for}
         self._overflow(findings)
 
     def report(self, findings: Iterable[Finding] | None, *, again: bool = True) -> None:

@@ -12,7 +12,7 @@ from sssjob.findings import Finding
 if TYPE_CHECKING:
     from sssjob.document.model import Document
 
-__all__ = ["together"]
+__all__ = ["repeated", "together"]
 
 _JOB: Final = re.compile(r"(.*/)Job(?:\[\d+\])?((?:/.*)?)", re.DOTALL)
 
@@ -26,6 +26,24 @@ def together(findings: Iterable[Finding], document: Document) -> list[tuple[Find
         key = (finding.path, str(finding.line)) if place is None else (place[1], place[2])
         groups.setdefault((finding.rule, finding.severity, finding.message, finding.hint, *key), []).append(finding)
     return [(_one(some, document), some) for some in groups.values()]
+
+
+def repeated(findings: Iterable[Finding]) -> list[tuple[Finding, list[Finding]]]:
+    """What is to be shown of one file, in the order of its lines, and the findings that it stands for: those of one
+    rule and text as one, at the first place, with their number and the line of the last."""
+    groups: dict[tuple[str, ...], list[Finding]] = {}
+    for finding in sorted(findings, key=lambda f: (f.line, f.column)):
+        groups.setdefault((finding.file, finding.rule, finding.severity, finding.message, finding.hint), []).append(
+            finding)
+    return [(_counted(some), some) for some in groups.values()]
+
+
+def _counted(some: list[Finding]) -> Finding:
+    first, last = some[0], some[-1]
+    if len(some) == 1:
+        return first
+    where = f", the last at line {last.line}" if last.line != first.line else ""
+    return replace(first, message=f"{first.message} ({len(some)} times{where})")
 
 
 def _one(some: list[Finding], document: Document) -> Finding:

@@ -20,9 +20,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from sssjob.cli._app import status_of
+from sssjob.cli._diffs import difference, wants_scripts
 from sssjob.cli._files import emit, file_name, read_bytes, write_file
 from sssjob.cli._findings import problem
 from sssjob.cli._tables import table
+from sssjob.cli._walking import walked
 from sssjob.conversion.converting import Conversion, singles
 from sssjob.errors import AccessError, RejectedError, UsageError
 from sssjob.findings import Finding, Findings, escape
@@ -46,7 +48,7 @@ _REFRESH: Final = 0.1       # seconds between two looks of the bar
 @dataclass(slots=True)
 class Outcome:
     """What became of one file, named from its tree. message: why, where there is no finding; usage: the command line
-    is to blame, not the file."""
+    is to blame, not the file; diff: the result as a difference, where nothing is written."""
 
     file: str
     outcome: str
@@ -56,49 +58,32 @@ class Outcome:
     message: str = ""
     format: str = ""
     usage: bool = False
+    diff: str = ""
 
     def record(self) -> dict[str, Any]:
-        """As JSON; every record has every key."""
+        """As JSON; every record has every key, and diff where there is one."""
         return {"file": self.file, "outcome": self.outcome, "format": self.format, "outputs": self.outputs,
                 "message": self.message, "findings": [f.record() for f in self.findings],
-                "more_findings": self.overflow}
+                "more_findings": self.overflow} | ({"diff": self.diff} if self.diff else {})
 
 
 @dataclass(slots=True)
 class Tree:
-    """The two directories, and how files are converted."""
+    """The two directories, and how files are converted. diff: nothing is written, differences are printed."""
 
     root: Path
     out: Path
     how: Conversion
+    diff: bool = False
     suffixes: frozenset[str] = field(default_factory=lambda: all_suffixes())
     made: set[Path] = field(default_factory=set)        # folders of results that are there and within
 
     # -- in this process
     def found(self) -> Iterator[Outcome | str]:
         """The files in order of their names, or what became of them already; hidden ones and the output left out."""
-        within, out = self.root.resolve(), self.out.resolve()
-        folders = [self.root]
-        while folders:
-            folder = folders.pop()
-            try:
-                entries = sorted(os.scandir(folder), key=lambda e: e.name)
-            except OSError as error:
-                yield Outcome(self.named(folder), "unreadable", message=error.strerror or str(error))
-                continue
-            below = []
-            for entry in entries:
-                path = Path(entry.path)
-                if entry.name.startswith("."):
-                    continue
-                if entry.is_dir(follow_symlinks=False):
-                    if path.resolve() != out:
-                        below.append(path)
-                elif not entry.is_file(follow_symlinks=False) and (why := _left_alone(path, within)):
-                    yield Outcome(self.named(path), "skipped", message=why)
-                else:
-                    yield self.named(path)
-            folders += reversed(below)
+        for found in walked(self.root, self.out):
+            name = self.named(found.path)
+            yield Outcome(name, found.outcome, message=found.why) if found.outcome else name
 
     def named(self, path: Path) -> str:
         """A path from the root of the tree."""
@@ -131,6 +116,8 @@ class Tree:
             made.outcome, made.message = "skipped", "no format is recognised in it"
             return
         made.format = reader.name
+        if self.diff:
+            wants_scripts(reader, how.writer)
         context = how.reading(reader, file)
         context.findings = findings
         document = how.read(reader, data, context)
@@ -143,6 +130,10 @@ class Tree:
             made.usage = True
             raise
         findings.raise_if_rejected()
+        if self.diff:
+            (name, text), = texts.items()
+            made.diff = difference((file, reader.name, data), (name, how.target, text), findings)
+            return
         mode = stat.S_IMODE(path.stat().st_mode) & 0o777
         for name, text in texts.items():
             runs = how.writer.files is not None and text.startswith("#!")
@@ -187,20 +178,6 @@ class Tree:
         self.made.add(folder)
 
 
-def _left_alone(path: Path, within: Path) -> str:
-    """Why a file is not looked at."""
-    try:
-        target = path.resolve(strict=True)
-        kind = target.stat().st_mode
-    except (OSError, RuntimeError):
-        return "a link that leads nowhere"
-    if not target.is_relative_to(within):
-        return "a link that leads out of the tree"
-    if stat.S_ISDIR(kind):
-        return "a link to a directory"
-    return "" if stat.S_ISREG(kind) else "no regular file"
-
-
 def output_name(file: str, writer: Translator, suffixes: frozenset[str]) -> str:
     """What a file is called afterwards: as before, but for a suffix that says another format. suffixes: of all."""
     stem, suffix = os.path.splitext(file)
@@ -228,7 +205,8 @@ def all_suffixes() -> frozenset[str]:
 # -- telling
 def convert_tree(session: Session, tree: Tree, jobs: int | None, report: str | None) -> int:
     """All files of a tree; the summary on standard output, findings on standard error; gives the exit status."""
-    _apart(tree)
+    if not tree.diff:
+        _apart(tree)
     session.brief = True
     found = list(tree.found())
     left = [made for made in found if isinstance(made, Outcome)]
@@ -251,12 +229,18 @@ def convert_tree(session: Session, tree: Tree, jobs: int | None, report: str | N
                     raise UsageError(made.message)
                 _once(made, tally)
                 _tell(session, made, tally, written)
+                if not session.as_json:
+                    emit(made.diff)
                 advance()
             written.counts = dict(tally.outcomes)
     except Stopped as error:
         problem(f"ended by {error}", as_json=session.as_json, status=error.status)
         return error.status
-    _summary(session, tally)
+    if tally.repeated and not session.quiet:
+        problem(f"{tally.repeated} findings that say the same of other files are not shown; --report and --json have "
+                "all of them")
+    if not tree.diff or session.as_json:
+        _summary(session, tally)
     status = max((OUTCOMES[name] for name in tally.outcomes), default=0)
     return status or (1 if session.strict and session.warnings else 0)
 
@@ -286,6 +270,17 @@ class _Tally:
     findings: Counter[tuple[str, str, str]] = field(default_factory=Counter)
     files: Counter[tuple[str, str, str]] = field(default_factory=Counter)
     owners: dict[str, str] = field(default_factory=dict)            # result -> the file that it was made of
+    told: set[tuple[str, str]] = field(default_factory=set)         # rule and message of what was shown
+    repeated: int = 0                                               # findings that said the same of another file
+
+    def fresh(self, findings: Iterable[Finding]) -> tuple[list[Finding], list[Finding]]:
+        """The findings that are to be shown, and those that say what was said of a file before; errors are shown of
+        every file."""
+        told = self.told
+        shown = [f for f in findings if f.rejects or (f.rule, f.message) not in told]
+        kept = {id(f) for f in shown}
+        told.update((f.rule, f.message) for f in shown)
+        return shown, [f for f in findings if id(f) not in kept]
 
 
 def _tell(session: Session, made: Outcome, tally: _Tally, report: _Report) -> None:
@@ -294,7 +289,13 @@ def _tell(session: Session, made: Outcome, tally: _Tally, report: _Report) -> No
     tally.findings.update(kinds)
     tally.files.update(set(kinds))
     report.add(made)
-    session.report(made.findings)
+    if session.as_json:
+        session.report(made.findings, again=False)
+    else:
+        shown, again = tally.fresh(made.findings)
+        session.report_once(shown)
+        session.warnings += sum(f.severity == "warning" for f in again)
+        tally.repeated += len(again)
     if made.overflow and not session.quiet:
         problem(f"{made.file}: {made.overflow} more findings are not shown", as_json=session.as_json)
     if made.message and (OUTCOMES[made.outcome] or not session.quiet):

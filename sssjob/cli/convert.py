@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from sssjob.cli._complete import directories, files, formats
+from sssjob.cli._diffs import difference, wants_scripts
 from sssjob.cli._files import Results, Source, emit, file_name, opened, write_file
 from sssjob.cli._findings import record, say
 from sssjob.cli._options import Session, bounded, common, output_option, pairs
@@ -48,6 +49,8 @@ __all__ = ["command"]
 @privacy_option("What names become where records are made of records (TOML).")
 @site_option
 @click.option("--explain", is_flag=True, help="Also say of every property, or directive, what became of it.")
+@click.option("--diff", is_flag=True, help="Print a unified diff of scripts with the reasons beside each hunk; write "
+                                            "nothing.")
 @click.option("--out", "directory", metavar="DIR", shell_complete=directories,
               help="One file a job in DIR, named by Id, else Name; of a directory the tree of results.")
 @click.option("--jobs", type=click.IntRange(1, 1024), metavar="N", help="Processes for a directory (default: cores).")
@@ -56,8 +59,8 @@ __all__ = ["command"]
 @common
 def command(session: Session, file: str, source: str, target: str, to_profile: str, options: tuple[str, ...],
             overrides: tuple[str, ...], body: str | None, comments: bool, id_map: str | None,
-            privacy_file: str | None, site_file: str | None, explain: bool, directory: str | None, jobs: int | None,
-            report: str | None, output: str) -> int:
+            privacy_file: str | None, site_file: str | None, explain: bool, diff: bool, directory: str | None,
+            jobs: int | None, report: str | None, output: str) -> int:
     """Write FILE (default and -: standard input) in another format, or every file of the directory DIR.
 
     What does not carry over is reported; where the policy is to reject it, nothing is written.
@@ -66,6 +69,8 @@ def command(session: Session, file: str, source: str, target: str, to_profile: s
         raise UsageError("--out '' is no directory")
     if directory is not None and output != "-":
         raise UsageError("--out and --output exclude each other")
+    if diff and directory is not None:
+        raise UsageError("--diff and --out exclude each other")
     given = pairs(options, "--option") | ({"set": " ".join(overrides)} if overrides else {}) | (
         {"body": body} if body else {}) | ({"comments": "yes"} if comments else {})
     how = Conversion(source, target, session.policy, session.profile, to_profile, Options(given),
@@ -78,14 +83,14 @@ def command(session: Session, file: str, source: str, target: str, to_profile: s
     if _is_tree(file):
         if explain:
             raise UsageError("--explain is for one file")
-        if directory is None:
+        if directory is None and not diff:
             raise AccessError(escape(file), "is a directory; --out names the one for the results")
         from sssjob.cli._trees import Tree, convert_tree
 
-        return convert_tree(session, Tree(Path(file), Path(directory), how), jobs, report)
+        return convert_tree(session, Tree(Path(file), Path(directory or file), how, diff=diff), jobs, report)
     if jobs is not None or report is not None:
         raise UsageError(f"{'--jobs' if jobs is not None else '--report'} is for a directory")
-    return _One(session, how, file, explain, load_privacy(privacy_file)).run(directory, output)
+    return _One(session, how, file, explain, load_privacy(privacy_file), diff).run(directory, output)
 
 
 def _is_tree(name: str) -> bool:
@@ -110,6 +115,7 @@ class _One:
     name: str
     explain: bool
     privacy: Privacy | None
+    diff: bool = False
     reported: bool = False      # whether the findings of reading are told already
 
     def run(self, directory: str | None, output: str) -> int:
@@ -123,6 +129,8 @@ class _One:
         how, session = self.how, self.session
         reader, source = recognised(session, source, how.source)
         context = how.reading(reader, self.name)
+        if self.diff:
+            wants_scripts(reader, how.writer)
         if reader.kind == "record" and directory is None and not self.explain:
             status = self._streamed(reader, source, context, output)
             if status is not None:
@@ -136,20 +144,32 @@ class _One:
         with bounded(self.name):
             data = source.whole()
             document = how.read(reader, data, context)
-        if not self.reported:
+        found = [*context.findings, *how.gate(reader, document)]
+        by_line = reader.kind == "script" and directory is None and not any(finding.rejects for finding in found)
+        if not self.reported and not by_line:
+            session.report(found)
             session.report(context.findings)
-            session.report(how.gate(reader, document))
         if session.errors:
             return 1
         policy = how.carrying(reader)
         if directory is not None:
             return self._each(document, policy, directory)
-        text = self._blob(document, policy) or self._text(document, policy, output)
+        findings = Findings(document.path)
+        try:
+            text = self._blob(document, policy) or self._text(document, policy, output, findings)
+        finally:
+            if by_line:
+                session.report_once([*found, *findings], again=True)
+                session.report(context.findings)        # they are shown; those that were too many are told
+            session.report(findings)
         if self.explain:
             self._explained(document)
         if session.errors:
             return 1
         how.options.check(how.source, how.target)
+        if self.diff:
+            text = difference((self.name, reader.name, data), (self.name, how.target, str(text)),
+                              [*context.findings, *findings])
         emit(text, output)
         return session.status()
 
@@ -179,12 +199,9 @@ class _One:
         results.emit(output, binary=binary)
         return session.status()
 
-    def _text(self, document: Document, policy: Policy | None, output: str) -> str:
-        """The document in the format, its findings reported."""
-        findings = Findings(document.path)
-        text = self.how.text(document, self.how.writing(findings, policy, _stem(output)))
-        self.session.report(findings)
-        return text
+    def _text(self, document: Document, policy: Policy | None, output: str, findings: Findings) -> str:
+        """The document in the format, and what was found while it was written."""
+        return self.how.text(document, self.how.writing(findings, policy, _stem(output)))
 
     def _blob(self, document: Document, policy: Policy | None) -> bytes | None:
         """The same of a format that is no text; None for all others."""

@@ -72,7 +72,8 @@ def page(rule: Rule) -> str:
     if rule.governed:
         level = "error, warning or silent, as awarenessPolicy (or --policy) says"
     else:
-        level = rule.severity + (", under every policy" if rule.severity == "error" else "")
+        more = ", a warning with --policy warn or ignore" if rule.eased else ", under every policy"
+        level = rule.severity + (more if rule.severity == "error" else "")
     return "\n".join([
         f"{rule.id}  {rule.title}", "",
         f"  kind      {rule.kind}", f"  area      {_GROUPS.get(rule.id[3], 'other')}", f"  severity  {level}", "",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 from pathlib import Path
 
@@ -85,7 +86,7 @@ def test_names_of_any_bytes(sssjob: Command, tree: Path) -> None:
     assert code == 0 and "converted  8" in out
     assert set(os.listdir(b"out")) == {*names, b"a.sh", b"b.sh", b"c.sh"}
     assert all(line.isprintable() for line in err.splitlines())
-    assert any(line.startswith("a\\u{000A}b.sh:4:1: SSS512 ") for line in err.splitlines())
+    assert any(line.startswith("\\u{001B}[31m.sh:4:1: SSS512 ") for line in err.splitlines())      # the first by name
     assert {f["file"] for f in json.loads(Path("r.json").read_text())["files"]} == {
         *map(os.fsdecode, names), "a.sh", "b.sh", "c.sh"}
 
@@ -97,3 +98,21 @@ def test_results_that_only_the_format_names(sssjob: Command, tree: Path) -> None
     code, out, err = sssjob("convert", "-q", "-f", "slurm", "-t", "htcondor", "scripts", "--out", "out", "--jobs", "1")
     assert code == 1 and "collision  1" in out
     assert err == "sssjob: d_e.sh: the result d_e.sub is that of d e.sh too, and holds one of them\n"
+
+
+def test_what_is_said_of_a_file_is_not_said_again_of_the_next(sssjob: Command, tmp_path: Path) -> None:
+    folder = tmp_path / "many"
+    folder.mkdir()
+    for name in ("a.sh", "b.sh", "c.sh"):
+        (folder / name).write_text("#!/bin/sh\n#SBATCH --hint=multithread\n#SBATCH --exclude=n1,n2\n")
+    code, _, err = sssjob("convert", "-f", "slurm", "-t", "pbspro", str(folder), "--out", str(tmp_path / "o"))
+    files = [line.partition(":")[0] for line in err.splitlines()]
+    last = err.splitlines()[-1]
+    assert code == 0 and set(files[:-1]) == {"a.sh"} and len(files) == len(set(err.splitlines()))
+    assert re.fullmatch(r"sssjob: \d+ findings that say the same of other files are not shown; --report and --json "
+                        r"have all of them", last)
+    lines = [int(line.split(":")[1]) for line in err.splitlines()[:-1] if line.split(":")[1].isdigit()]
+    assert lines == sorted(lines)
+    # strict counts what is not shown, too
+    assert sssjob("convert", "--strict", "-q", "-f", "slurm", "-t", "pbspro", str(folder), "--out",
+                  str(tmp_path / "o")).code == 1

@@ -295,7 +295,7 @@ def test_convert_explains_the_way_of_each_directive(tmp_path: Path) -> None:
     assert made.stderr.splitlines()[-5:] == [
         "0:0: --job-name b -> Name: exact",
         "2:9: --job-name a -> no property of its own: replaced (--set says it again)",
-        "2:14: --hint x -> Extension hint: dropped (--hint x: kept for Slurm alone; Torque has no place for it)",
+        "2:14: --hint x -> Extension hint: dropped (--hint x: dropped, Torque has no place for it)",
         "2:23: --nodes 2 -> NodeCount: exact",
         "3:9: --export NONE -> no property of its own: exact",
     ]

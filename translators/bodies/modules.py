@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from itertools import islice
 from typing import Final
 
 from sssjob.limits import LIMITS, Limits
 from sssjob.translators.bodies.shell import Shell, Use
 
-__all__ = ["renamed"]
+__all__ = ["named", "renamed"]
 
 _COMMANDS: Final = re.compile(rb"(?<![\w./-])(?:module|ml)(?![\w./-])")
 _SHOWN: Final = 500     # bytes of a line on either side
@@ -51,6 +51,29 @@ def renamed(text: str, names: Mapping[str, str], tell: Tell, limits: Limits = LI
         line += data.count(b"\n", start, end)
         at = end
     return b"".join([*pieces, data[at:]]).decode("utf-8", "surrogateescape")
+
+
+def named(data: bytes, limits: Limits = LIMITS) -> Iterator[tuple[str, int]]:
+    """The modules that the commands of a script load, and the line of each, from 1; none of a script that cannot be
+    looked at. Names that the shell makes of variables are left out."""
+    if _COMMANDS.search(data) is None:
+        return
+    for use in islice(Shell(data, limits).uses(_COMMANDS), limits.shell_uses):
+        if use.kind != "command" or not use.words:
+            continue
+        words = use.words[1:]
+        act = next((word.text for word in words if not word.text.startswith(b"-")), b"")
+        if act not in _LOADING and (use.words[0].text != b"ml" or act in _ACTS or act in _LOOKING):
+            continue
+        for word in words:
+            if _MODULE.fullmatch(word.text) is not None and word.text not in _LOADING:
+                yield word.text.decode(), data.count(b"\n", 0, word.start) + 1
+
+
+_LOADING: Final = (b"load", b"add", b"try-load", b"try-add", b"swap", b"switch")
+_LOOKING: Final = (b"list", b"avail", b"av", b"spider", b"show", b"display", b"whatis", b"help", b"keyword", b"key",
+                   b"overview", b"ov", b"save", b"restore", b"savelist", b"describe", b"reset", b"refresh", b"update")
+_MODULE: Final = re.compile(rb"[A-Za-z0-9_][\w./+@:=-]{0,199}")
 
 
 def _edits(use: Use, names: Mapping[str, str]) -> list[tuple[int, int, str]]:

@@ -108,10 +108,11 @@ class Asking(Asked):
         name, text = entry.attributes.get("name", ""), entry.text[:80]
         origin = self.origin_of(entry)
         if origin is None:
-            return f"{name} {text}: kept for {owner.title} alone; {self.dialect.title} has no place for it"
+            return f"{name} {text}: dropped, {self.dialect.title} has no place for this option of {owner.title}"
         if text and id(origin) in self._carried():
-            return f"of this option {text} is kept for {owner.title} alone, {self.dialect.title} has no place for it"
-        return f"kept for {owner.title} alone; {self.dialect.title} has no place for it"
+            part = f"{name.rpartition('.')[2]}={text}" if "." in name else text
+            return f"{part} of this option is dropped, {self.dialect.title} has no place for it"
+        return f"dropped, {self.dialect.title} has no place for it"
 
     def origin_of(self, entry: Entry) -> Option | None:
         """The directive that said an entry; None where the document came from no script."""

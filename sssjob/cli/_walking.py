@@ -1,0 +1,84 @@
+"""The files below a folder, for the commands that take whole trees. Nothing outside of the folder is named, no link to
+a folder is followed, so that links in circles are harmless, and hidden files are left out."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from sssjob.limits import LIMITS
+
+if TYPE_CHECKING:
+    from sssjob.translators.base import Translator
+
+__all__ = ["Found", "script_of", "walked"]
+
+_HEAD: Final = 8192         # bytes in which a binary file has a NUL
+
+
+class Found(NamedTuple):
+    """A file of a tree; or what is left alone (``skipped``) or cannot be read (``unreadable``), and why."""
+
+    path: Path
+    outcome: str = ""
+    why: str = ""
+
+
+def walked(root: Path, without: Path | None = None) -> Iterator[Found]:
+    """The files in order of their names. without: a folder that is left out."""
+    within = root.resolve()
+    left_out = None if without is None else without.resolve()
+    folders = [root]
+    while folders:
+        folder = folders.pop()
+        try:
+            entries = sorted(os.scandir(folder), key=lambda e: e.name)
+        except OSError as error:
+            yield Found(folder, "unreadable", error.strerror or str(error))
+            continue
+        below = []
+        for entry in entries:
+            if entry.name.startswith("."):
+                continue
+            path = Path(entry.path)
+            if entry.is_dir(follow_symlinks=False):
+                if left_out is None or path.resolve() != left_out:
+                    below.append(path)
+            elif not entry.is_file(follow_symlinks=False) and (why := _left_alone(path, within)):
+                yield Found(path, "skipped", why)
+            else:
+                yield Found(path)
+        folders += reversed(below)
+
+
+def _left_alone(path: Path, within: Path) -> str:
+    """Why a file is not looked at."""
+    try:
+        target = path.resolve(strict=True)
+        kind = target.stat().st_mode
+    except (OSError, RuntimeError):
+        return "a link that leads nowhere"
+    if not target.is_relative_to(within):
+        return "a link that leads out of the tree"
+    if stat.S_ISDIR(kind):
+        return "a link to a directory"
+    return "" if stat.S_ISREG(kind) else "no regular file"
+
+
+def script_of(name: str) -> tuple[bytes, list[Translator]]:
+    """The text of a file of a folder, and the dialects that it may be in; of one that is no script the reason, and no
+    dialect."""
+    from sssjob.translators.recognise import scripts
+
+    with open(name, "rb") as file:
+        data = file.read(_HEAD)
+        binary = b"\0" in data
+        if not binary and len(data) == _HEAD:
+            data += file.read(LIMITS.script_bytes + 1 - _HEAD)
+    if binary or len(data) > LIMITS.script_bytes:
+        return b"binary" if binary else b"too large for a script", []
+    fits = scripts(data, name)
+    return data if fits else b"not recognised as a script", fits
