@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from sssjob.errors import UsageError
-from sssjob.findings import Finding, Findings, Policy
+from sssjob.findings import Finding, Findings, Policy, Severity
 from sssjob.limits import LIMITS
 from sssjob.translators import lint_body, lint_lines, lint_options
 from sssjob.translators.base import ReadContext
@@ -56,16 +56,23 @@ def lint(name: str, data: bytes, path: str = "-", policy: Policy | None = None) 
     found = [_own(f, script, policy) for f in context.findings if not _carrying(f)]
     texts = {line.number: line.text for line in script.lines}
     made = Findings(path)
+    forgiving = policy in (Policy.WARN, Policy.IGNORE)
     for check in CHECKS:
         if not check.dialects or name in check.dialects or check.rule in dialect.checks:
             for hit in check.run(script):
-                made.add(check.rule, hit.subject, hit.message, severity=hit.severity, line=hit.line, column=hit.column,
+                made.add(check.rule, hit.subject, hit.message, severity=_severity(check.rule, hit, forgiving=forgiving),
+                         line=hit.line, column=hit.column,
                          excerpt=texts.get(hit.line, ""))
     whole = Findings(path)
     for finding in sorted([*found, *made], key=lambda f: (f.line, f.column)):
         whole.add(finding.rule, finding.subject, finding.message, severity=finding.severity, line=finding.line,
                   column=finding.column, path=finding.path, hint=finding.hint, excerpt=finding.excerpt)
     return whole
+
+
+def _severity(rule: str, hit: Hit, *, forgiving: bool) -> Severity | None:
+    """That of an occurrence, else of its rule (None); what is refused is a warning where the policy forgives."""
+    return "warning" if forgiving and rule == "SSS505" and hit.severity is None else hit.severity
 
 
 def _carrying(finding: Finding) -> bool:
@@ -106,6 +113,7 @@ def _close(said: str, dialect: Dialect) -> str | None:
 
 #: All checks; adding one is a row here and one of sssjob/rules.py.
 CHECKS: Final[tuple[Check, ...]] = (
+    Check("SSS505", lint_options.refused),
     Check("SSS520", lint_lines.commented),
     Check("SSS521", lint_lines.late),
     Check("SSS522", lint_options.two_fields, ("slurm", "pbspro", "torque")),

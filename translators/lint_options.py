@@ -7,12 +7,34 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Final
 
+from sssjob.lrm.acceptance import judge_of
 from sssjob.translators.lint_base import Hit, Script
 from sssjob.translators.scripts.base import Dialect
-from sssjob.translators.scripts.raw import Option
+from sssjob.translators.scripts.raw import TEMPLATE, Option
 
-__all__ = ["TOKENS", "no_limit", "patterns", "resources", "short", "signs", "streams", "twice", "two_fields",
+__all__ = ["TOKENS", "no_limit", "patterns", "refused", "resources", "short", "signs", "streams", "twice", "two_fields",
            "unexpanded", "unitless"]
+
+
+def refused(script: Script) -> Iterator[Hit]:
+    """What the submit command refuses beside what its reader said already."""
+    judge = judge_of(script.dialect.name)
+    if judge is None or not script.dialect.prefix:      # a description's reader asks its judge
+        return
+    refusals = [f for f in script.findings if f.kind == "refused"]
+    told = {(f.line, f.subject) for f in refusals}
+    messages = " ".join([f.message for f in refusals])
+    for part in script.parts:
+        last = {option.name: option for option in part}
+        for refusal in judge.refusals([(option.name, option.value) for option in part]):
+            option = last.get(refusal.option)
+            if option is None:
+                yield Hit(0, 0, refusal.option, f"{refusal.option} is not said: {refusal.why}; {judge.command} refuses "
+                          "the job unless the command line says it", "warning")
+            elif (option.line, option.name) not in told and refusal.why not in messages and not (
+                    option.value and TEMPLATE.search(option.value, 0, 4096)):
+                yield Hit(option.line, option.column, option.name, f"{option.shown}: {judge.command} refuses it: "
+                          f"{refusal.why}")
 
 
 def two_fields(script: Script) -> Iterator[Hit]:
