@@ -22,7 +22,8 @@ NODES = "NodeCount: {} chunks, perhaps on one node, are written as nodes"
 CHUNKS = [
     ("2:mpiprocs=1:ncpus=64:ngpus=4:mem=480gb", "slurm",
      ["--nodes=2", "--ntasks-per-node=1", "--cpus-per-task=64", "--mem=480G", "--gpus-per-node=4"]),
-    ("2:mpiprocs=1:ncpus=64:ngpus=4", "flux", ["--nodes=2", "--nslots=2", "--cores-per-slot=64", "--gpus-per-slot=4"]),
+    ("2:mpiprocs=1:ncpus=64:ngpus=4", "flux",
+     ["--nodes=2", "--nslots=2", "--cores-per-slot=64", "--gpus-per-slot=4"]),
     ("2:mpiprocs=1:ncpus=64:ngpus=4", "lsf", ["-n 2", '-R "span[ptile=1]"', '-R "affinity[core(64)*1]"',
                                               '-gpu "num=4"']),
     ("7:ncpus=24:mpiprocs=21:mem=100gb", "slurm", ["--nodes=7", "--ntasks-per-node=21", "--mem=100G"]),
@@ -47,8 +48,8 @@ def test_chunks(select: str, target: str, options: list[str]) -> None:
 
 def test_spare_processors_of_a_chunk_are_told_and_none_are_added() -> None:
     _, messages = converted("pbspro", "slurm", "#!/bin/sh\n#PBS -l select=7:ncpus=24:mpiprocs=21\n./a\n")
-    assert messages[1:] == ["-l select 7:ncpus=24:mpiprocs=21: Processors: 147 of 168 are asked for, as 147 tasks of 1: "
-                            "all tasks are of one size"]
+    assert messages[1:] == ["-l select 7:ncpus=24:mpiprocs=21: Processors: 147 of 168 are asked for, as 147 tasks of "
+                            "1: all tasks are of one size"]
 
 
 @pytest.mark.parametrize(("target", "directives"), [
@@ -58,8 +59,8 @@ def test_spare_processors_of_a_chunk_are_told_and_none_are_added() -> None:
 def test_gpus_of_a_node_are_not_multiplied_where_nodes_are_not_said(target: str, directives: list[str]) -> None:
     lines, messages = converted("slurm", target, "#!/bin/sh\n#SBATCH -n 39 --gres=gpu:4 --mem-per-cpu=3000\n./a\n")
     assert [line.removeprefix("#PBS ") for line in lines if line.startswith("#")] == directives
-    assert messages[0] == ("--gres gpu:4: the GPUs of a node: all is asked for on one, for how many nodes there are the "
-                           "job does not say; cores_per_node of a site profile would")
+    assert messages[0] == ("--gres gpu:4: the GPUs of a node: all is asked for on one, for how many nodes there are "
+                           "the job does not say; cores_per_node of a site profile would")
 
 
 @pytest.mark.parametrize(("options", "written"), [

@@ -20,8 +20,8 @@ from sssjob.request.layout import Layout
 from sssjob.translators.scripts.base import APPROXIMATED, DROPPED, SITE, Asking, Entry
 from sssjob.translators.scripts.choices import is_name
 
-__all__ = ["Amount", "Part", "fits", "join", "nodes_of", "of_whole_job", "on_nodes", "one_part", "part_of", "plain", "shared",
-           "spread", "started", "task_processors", "total_of", "unknown_factor"]
+__all__ = ["Amount", "Part", "fits", "join", "nodes_of", "of_whole_job", "on_nodes", "one_part", "part_of", "plain",
+           "shared", "spread", "started", "task_processors", "total_of", "unknown_factor"]
 
 
 @dataclass(slots=True)
@@ -314,8 +314,8 @@ def spread(asking: Asking, part: Part) -> None:
     nodes = nodes_of(asking, part)
     if nodes is None and part.gpus in amounts:
         part.nodes = 1
-        asking.note(SITE, part.gpus.entry if part.gpus else None, "the GPUs of a node: all is asked for on one, for how "
-                    "many nodes there are the job does not say; cores_per_node of a site profile would",
+        asking.note(SITE, part.gpus.entry if part.gpus else None, "the GPUs of a node: all is asked for on one, for "
+                    "how many nodes there are the job does not say; cores_per_node of a site profile would",
                     subject="NodeCount")
         return
     if nodes is None:

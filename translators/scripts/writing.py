@@ -198,6 +198,8 @@ def _much(dialect: Dialect) -> str:
 def _disarmed(asking: Asking, shebang: str, directives: list[str], body: str) -> str:
     """The body with ``#`` before each line that the target would take for a directive."""
     marks = asking.dialect.marks
+    if asking.dialect.late and asking.source == asking.dialect.name and "<<" in body:
+        return body         # here-documents keep their text, and its directives were obeyed before
     if marks and not any(mark in body for mark in marks):
         return body
     text = shebang + "".join(directives) + body
