@@ -59,7 +59,7 @@ TAKEN: list[tuple[str, Options]] = [
     ("pbspro", [("-J", "3-4:2%5"), ("-N", "a.b"), ("-q", "a@b"), ("-l select", "2"), ("-l pmem", "1gb")]),
     ("torque", [("-t", "1,3-5%2"), ("-l nodes", "2"), ("-l mem", "4gb")]),
     ("slurm", [("--array", "0-9:3,12%0"), ("--partition", "a,b"), ("--gpus-per-task", "1"), ("--ntasks", "2")]),
-    ("slurm", [("--array", ""), ("--nodes", "0"), ("--mem", "0"), ("--gpus", "0")]),
+    ("slurm", [("--array", ""), ("--nodes", "1"), ("--mem", "0"), ("--gpus", "0")]),
     ("sge", [("-t", "5-3"), ("-tc", "0"), ("-q", "all.q,short.q"), ("-N", "a,b"), ("-pe", "smp 4-2")]),
     ("lsf", [("-J", "my job[1-10:2,20]%4"), ("-n", "4,8"), ("-q", "a b")]),
     ("flux", [("--nodes", "2"), ("--nslots", "4"), ("--exclusive", None), ("--gpus-per-slot", "0")]),
