@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from sssjob.errors import UsageError
-from sssjob.findings import Finding, Findings, Policy
+from sssjob.findings import Finding, Findings, Policy, Severity
 from sssjob.limits import LIMITS
 from sssjob.translators import lint_body, lint_lines, lint_options
 from sssjob.translators.base import ReadContext
@@ -60,7 +60,8 @@ def lint(name: str, data: bytes, path: str = "-", policy: Policy | None = None, 
     text = data.decode("utf-8", "surrogateescape")
     script = Script(dialect, data, document, list(lines_of(text)), context.findings, site)
     found = [_own(f, script, policy) for f in context.findings if not _carrying(f)]
-    found += _hits(script, path, choice)
+    forgiving = policy in (Policy.WARN, Policy.IGNORE)
+    found += _hits(script, path, choice, forgiving=forgiving)
     kept = Suppressions(script.lines).applied(
         [f for f in sorted(found, key=lambda f: (f.line, f.column)) if choice.wants(f.rule)], path)
     whole = Findings(path)
@@ -71,8 +72,8 @@ def lint(name: str, data: bytes, path: str = "-", policy: Policy | None = None, 
     return whole
 
 
-def _hits(script: Script, path: str, choice: Choice) -> Findings:
-    """What the checks find, of the rules that are wanted."""
+def _hits(script: Script, path: str, choice: Choice, *, forgiving: bool) -> Findings:
+    """What the checks find, of the rules that are wanted. forgiving: what is refused is a warning."""
     texts = {line.number: line.text for line in script.lines}
     findings = Findings(path)
     name = script.dialect.name
@@ -80,9 +81,15 @@ def _hits(script: Script, path: str, choice: Choice) -> Findings:
         if choice.wants(check.rule) and (not check.dialects or name in check.dialects
                                          or check.rule in script.dialect.checks):
             for hit in check.run(script):
-                findings.add(check.rule, hit.subject, hit.message, severity=hit.severity, line=hit.line,
+                findings.add(check.rule, hit.subject, hit.message,
+                             severity=_severity(check.rule, hit, forgiving=forgiving), line=hit.line,
                              column=hit.column, excerpt=texts.get(hit.line, ""))
     return findings
+
+
+def _severity(rule: str, hit: Hit, *, forgiving: bool) -> Severity | None:
+    """That of an occurrence, else of its rule (None); what is refused is a warning where the policy forgives."""
+    return "warning" if forgiving and rule == "SSS505" and hit.severity is None else hit.severity
 
 
 def _carrying(finding: Finding) -> bool:
@@ -123,6 +130,7 @@ def _close(said: str, dialect: Dialect) -> str | None:
 
 #: All checks; adding one is a row here and one of sssjob/rules.py.
 CHECKS: Final[tuple[Check, ...]] = (
+    Check("SSS505", lint_options.refused),
     Check("SSS520", lint_lines.commented),
     Check("SSS521", lint_lines.late),
     Check("SSS522", lint_options.two_fields, ("slurm", "pbspro", "torque")),

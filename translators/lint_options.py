@@ -7,12 +7,34 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Final
 
+from sssjob.lrm.acceptance import judge_of
 from sssjob.translators.lint_base import Hit, Script
 from sssjob.translators.scripts.base import Dialect
-from sssjob.translators.scripts.raw import Option
+from sssjob.translators.scripts.raw import TEMPLATE, Option
 
-__all__ = ["TOKENS", "no_limit", "patterns", "resources", "short", "signs", "streams", "twice", "two_fields",
+__all__ = ["TOKENS", "no_limit", "patterns", "refused", "resources", "short", "signs", "streams", "twice", "two_fields",
            "unexpanded", "unitless"]
+
+
+def refused(script: Script) -> Iterator[Hit]:
+    """What the submit command refuses beside what its reader said already."""
+    judge = judge_of(script.dialect.name)
+    if judge is None or not script.dialect.prefix:      # a description's reader asks its judge
+        return
+    refusals = [f for f in script.findings if f.kind == "refused"]
+    told = {(f.line, f.subject) for f in refusals}
+    messages = " ".join([f.message for f in refusals])
+    for part in script.parts:
+        last = {option.name: option for option in part}
+        for refusal in judge.refusals([(option.name, option.value) for option in part]):
+            option = last.get(refusal.option)
+            if option is None:
+                yield Hit(0, 0, refusal.option, f"{refusal.option} is not said: {refusal.why}; {judge.command} refuses "
+                          "the job unless the command line says it", "warning")
+            elif (option.line, option.name) not in told and refusal.why not in messages and not (
+                    option.value and TEMPLATE.search(option.value, 0, 4096)):
+                yield Hit(option.line, option.column, option.name, f"{option.shown}: {judge.command} refuses it: "
+                          f"{refusal.why}")
 
 
 def two_fields(script: Script) -> Iterator[Hit]:
@@ -101,11 +123,11 @@ def unexpanded(script: Script) -> Iterator[Hit]:
 
 _VARIABLE: Final = re.compile(r"(?<![\\$@%{])\$(?:\{([A-Za-z_]\w*)\}|([A-Za-z_]\w*))", re.ASCII)
 _EVALUATED: Final = ("--wrap",)
-#: qsub(1) of Grid Engine, -o; qsub(1B) of Torque and PBS Pro, -o; qsub(1) of Cobalt.
+#: qsub(1) of Grid Engine, -o; qsub(1B) of Torque, -o (PBS Pro has ^array_index^ alone); qsub(1) of Cobalt.
 _PSEUDO: Final[Mapping[str, tuple[str, ...]]] = {
     "sge": ("HOME", "USER", "JOB_ID", "JOB_NAME", "HOSTNAME", "SGE_TASK_ID", "TASK_ID"),
     "torque": ("PBS_JOBID", "PBS_JOBNAME", "PBS_ARRAYID", "HOME", "PBS_O_WORKDIR", "PBS_O_HOME", "USER"),
-    "pbspro": ("PBS_JOBID", "PBS_JOBNAME", "PBS_ARRAY_INDEX"), "cobalt": ("jobid", "COBALT_JOBID"),
+    "pbspro": (), "cobalt": ("jobid", "COBALT_JOBID"),
     "lsf": ("HOME", "USER"),
     "htcondor": (), "slurm": (), "flux": (),
 }

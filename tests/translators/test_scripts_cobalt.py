@@ -18,13 +18,15 @@ def read(text: str, name: str = "cobalt", **options: str) -> tuple[Document, Fin
 
 
 def convert(text: str, source: str, target: str) -> tuple[list[str], list[tuple[str, str]]]:
-    """The directives that come out, and (kind, subject) of what writing tells, but for defaults that differ."""
+    """The directives that come out, and (kind, subject) of what writing tells, but for defaults that differ
+    and the time and nodes that qsub of Cobalt always wants."""
     document, _ = read(SH + text, source)
     context = WriteContext(Findings("job"), policy=Policy.WARN)
     lines = get(target).write(document, context).splitlines()
     return [line.split(" ", 1)[1] for line in lines[1:] if line.startswith("#")], [
         (f.kind, f.subject) for f in context.findings
-        if f.severity != "info" and f.subject not in ("Environment", "InitialWorkingDirectory")]
+        if f.severity != "info" and f.subject not in (
+            "Environment", "InitialWorkingDirectory", "--nodecount", "--time")]
 
 
 def cobalt(text: str, **options: str) -> list[str]:

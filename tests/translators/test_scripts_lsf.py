@@ -57,7 +57,8 @@ def refused(text: str) -> bool:
 
 # --- traps, by number
 def test_01_08_reading_never_stops() -> None:
-    assert lsf("set -e\n#BSUB -q a\ncat > x <<EOF\n#BSUB -J inner\nEOF\n") == ["-J inner", "-q a"]
+    assert lsf("set -e\n#BSUB -q a\ncat > x <<EOF\n#BSUB -J inner\nEOF\n") == [
+        "-J inner", "-q a", "-J inner"]     # the last is the text of the here-document
 
 
 def test_03_commented_out() -> None:

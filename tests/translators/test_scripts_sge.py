@@ -76,9 +76,9 @@ def test_qsub_reads_the_same(case: str) -> None:
 # --- traps, by number
 def test_01_07_08_reading_never_stops() -> None:
     text = "set -e\n#$ -q a\ncat > x <<EOF\n#$ -N inner\nEOF\n"
-    assert sge(text) == ["-N inner", "-q a"]
+    assert sge(text) == ["-N inner", "-q a", "-N inner"]        # the last is the text of the here-document
     document, _ = read(SH + text)
-    assert document.files["Script"].text == SH + "set -e\ncat > x <<EOF\nEOF\n"
+    assert document.files["Script"].text == SH + "set -e\ncat > x <<EOF\n#$ -N inner\nEOF\n"
 
 
 def test_02_03_blanks_and_comments() -> None:

@@ -269,7 +269,7 @@ def test_51_what_is_no_pattern() -> None:
 
 def test_52_pseudo_variables() -> None:
     assert header("torque", "#PBS -o x.${PBS_JOBID}.$PBS_ARRAYID\n", "slurm") == ["--output=x.%j.%a"]
-    assert header("pbspro", "#PBS -o x.$PBS_JOBID\n", "slurm") == ['--output="x.$PBS_JOBID"']
+    assert header("pbspro", "#PBS -o x.$PBS_JOBID\n", "slurm") == ["--output=x.%j"]     # as it is meant
 
 
 def test_53_joined_streams() -> None:

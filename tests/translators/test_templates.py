@@ -46,7 +46,8 @@ def written(name: str, document: Document, body: str = "shim") -> tuple[str, Fin
 def test_texts(one: str, other: str, values: list[str]) -> None:
     """Name, queue and project, from a document to one dialect and on to another."""
     tags = ["Name", "Queue", "Project"]
-    document = Document(Job([new_property(t, v) for t, v in zip(tags, values, strict=True)]))
+    document = Document(Job([new_property("Executable", "/bin/true"),
+                             *(new_property(t, v) for t, v in zip(tags, values, strict=True))]))
     told = ""
     for name in (one, other):
         text, findings = written(name, document)

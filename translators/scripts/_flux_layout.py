@@ -32,7 +32,7 @@ from sssjob.translators.scripts.choices import (
 from sssjob.translators.scripts.common import (
     Written,
 )
-from sssjob.translators.scripts.layout import Amount, Part, one_part, task_processors, total_of
+from sssjob.translators.scripts.layout import Amount, Part, on_nodes, one_part, task_processors, total_of
 from sssjob.translators.scripts.raw import Option
 from sssjob.translators.specs._flux_constraints import as_object
 
@@ -73,6 +73,7 @@ def read_layout(reading: Reading, options: Mapping[str, Option]) -> None:
 def write_layout(asking: Asking) -> Written:
     """The size of the job in options of flux: slots of one size, as many on each node."""
     part = one_part(asking)
+    on_nodes(asking, part)
     tasks, cpus = task_processors(asking, part)
     slots = _slots(asking, part, tasks)
     nodes = _nodes(asking, part, slots)
@@ -97,8 +98,8 @@ def _slots(asking: Asking, part: Part, tasks: int | None) -> int | None:
     if part.per_node is not None and part.per_node == tasks and not (part.tasks or part.nodes or part.processors):
         asking.note(APPROXIMATED, part.sources.get("distribution"), f"TaskDistribution: {tasks} slots on one node, "
                     "for the job does not say how many nodes", subject="TaskDistribution")
-    if tasks is None and (part.cpus or part.gpus) and part.node_stated is None:
-        return 1
+    if tasks is None and (part.cpus or part.gpus) and (part.node_stated is None or asking.source != "flux"):
+        return part.node_stated or 1        # without a number of slots Flux takes its nodes whole
     return tasks
 
 

@@ -29,6 +29,7 @@ from sssjob.translators.scripts.layout import (
     fits,
     join,
     of_whole_job,
+    on_nodes,
     one_part,
     part_of,
     shared,
@@ -333,6 +334,7 @@ def write_layout(asking: Asking) -> Written:
     if len(asking.groups) > 1:
         return _write_groups(asking)
     part = one_part(asking, ranges=True)
+    on_nodes(asking, part)
     tasks, cpus = task_processors(asking, part)
     most = _most(asking, part, (tasks or 1) * (cpus or 1))
     gpus = None if part.gpus is None else _gpus(asking, part, part.gpus, tasks)

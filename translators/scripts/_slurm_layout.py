@@ -33,6 +33,7 @@ from sssjob.translators.scripts.layout import (
     Part,
     fits,
     of_whole_job,
+    on_nodes,
     part_of,
     shared,
     task_processors,
@@ -135,6 +136,7 @@ def _read_gres(reading: Reading, option: Option, gpus_said: bool) -> None:
 def write_layout(asking: Asking) -> Written:
     """The size of the job in options of sbatch."""
     part = part_of(asking)
+    on_nodes(asking, part)
     _beside_groups(asking, part)
     tasks, cpus = task_processors(asking, part)
     options = _nodes(asking, part)

@@ -265,6 +265,8 @@ def file_name(asking: Asking, tag: str, literal: Callable[[str], str] = str, *, 
         return "/dev/null", how         # a stream that is closed at once is one that nothing comes of
     if not text:
         return None, how
+    if "$" in text and asking.source != asking.dialect.name:
+        text = _filled(asking, entry, text)
     if "{" not in text and "}" not in text and text[-1] != "/":
         try:
             return literal(text), how       # most names are the same for all jobs
@@ -304,6 +306,29 @@ def file_name(asking: Asking, tag: str, literal: Callable[[str], str] = str, *, 
             asking.note(DROPPED, entry, f"{tag}: {asking.dialect.title} has no {error.args[0]} in file names; the "
                         "rest of the name is written")
             text = rest
+
+
+_SHELLS: Final = re.compile(r"\$(?:\{\{([A-Za-z_]\w*)\}\}|([A-Za-z_]\w*))", re.ASCII)
+#: Managers that fill variables in in the names of files. PBS Pro does not, but scripts for it are written as if it did.
+_FILLING: Final = ("lsf", "sge", "torque")
+_MEANT: Final = {"PBS_JOBID": "{jobid}", "PBS_JOBNAME": "{name}", "PBS_ARRAY_INDEX": "{index}"}
+
+
+def _filled(asking: Asking, entry: Entry, text: str) -> str:
+    """A file name with tokens for the variables that scripts for PBS Pro have in it; what else only one of the two
+    managers fills in is told."""
+    meant = _SHELLS.sub(lambda hit: _MEANT.get(hit[1] or hit[2], hit[0]), text) if asking.source == "pbspro" else text
+    if meant != text:
+        asking.note(APPROXIMATED, entry, f"{entry.tag}: PBS Pro fills in no variables in file names; {meant} is what "
+                    "is meant")
+        text = meant
+    rest = _SHELLS.search(text)
+    if rest is not None and asking.source and (asking.source in _FILLING) != (asking.dialect.name in _FILLING):
+        fills, leaves = (asking.origin, asking.dialect.title) if asking.source in _FILLING else (
+            asking.dialect.title, asking.origin)
+        asking.note(APPROXIMATED, entry, f"{entry.tag}: {fills} fills in ${rest[1] or rest[2]} in file names, {leaves} "
+                    "takes it as it stands")
+    return text
 
 
 #: Pieces without which the files of several jobs or elements would be one.

@@ -14,12 +14,14 @@ from sssjob.document.element import Container, Property, new_property
 from sssjob.document.inherit import effective
 from sssjob.document.model import Document, Job, JobGroup
 from sssjob.findings import Policy
+from sssjob.lrm.acceptance.htcondor import JUDGE
 from sssjob.request.asked import policy_of
 from sssjob.templates.quoting import Directive, QuotingError, condor
 from sssjob.translators.base import ReadContext, Translator, WriteContext
 from sssjob.translators.recognise import Fit, Sample
 from sssjob.translators.scripts._condor_lines import Command, MacroError, Macros, Submission, submissions
 from sssjob.translators.scripts._condor_rows import ALIASES, ROWS, TOKENS, index, kept_as_it_is, name_of
+from sssjob.translators.scripts.accepting import accepted
 from sssjob.translators.scripts.base import (
     APPROXIMATED,
     DROPPED,
@@ -129,6 +131,10 @@ def _job(reading: Reading, one: Submission, number: int, item: tuple[str, ...], 
         option = _option(reading, command, macros, values)
         if option is not None and (command.name == option.name or option.name not in one.commands):
             options[option.name] = option
+    for refusal in JUDGE.refusals((name, option.value) for name, option in options.items()):
+        at = options.get(refusal.option)
+        reading.refuse(f"{refusal.option}: {refusal.why}", one.line.number if at is None else at.line, 1,
+                       refusal.option, one.line.text if at is None else at.text)
     _macros_told(reading, one, options, macros)
     if one.unread:
         options["queue from"] = Option("queue from", one.unread, one.line.number, 1, one.line.text)
@@ -244,7 +250,7 @@ def _single(document: Document, context: WriteContext) -> tuple[str, dict[str, s
             script_of(asking)       # for what it tells of defaults
     lines: list[str] = []
     queue = "queue"
-    for name, value, _ in express(asked):
+    for name, value, _ in accepted(asked, express(asked)):
         if name == "queue":
             queue = f"queue {value}" if value else "queue"
             continue

@@ -20,8 +20,8 @@ from sssjob.request.layout import Layout
 from sssjob.translators.scripts.base import APPROXIMATED, DROPPED, SITE, Asking, Entry
 from sssjob.translators.scripts.choices import is_name
 
-__all__ = ["Amount", "Part", "fits", "join", "nodes_of", "of_whole_job", "one_part", "part_of", "plain", "shared",
-           "spread", "started", "task_processors", "total_of", "unknown_factor"]
+__all__ = ["Amount", "Part", "fits", "join", "nodes_of", "of_whole_job", "on_nodes", "one_part", "part_of", "plain",
+           "shared", "spread", "started", "task_processors", "total_of", "unknown_factor"]
 
 
 @dataclass(slots=True)
@@ -312,6 +312,12 @@ def spread(asking: Asking, part: Part) -> None:
     if not amounts or alone or part.node_total is not None or part.chunks is not None or part.per_node is not None:
         return
     nodes = nodes_of(asking, part)
+    if nodes is None and part.gpus in amounts:
+        part.nodes = 1
+        asking.note(SITE, part.gpus.entry if part.gpus else None, "the GPUs of a node: all is asked for on one, for "
+                    "how many nodes there are the job does not say; cores_per_node of a site profile would",
+                    subject="NodeCount")
+        return
     if nodes is None:
         for amount in amounts:
             asking.note(SITE, amount.entry, f"the {amount.entry.tag} of a node is written for each task: how many "
@@ -320,6 +326,17 @@ def spread(asking: Asking, part: Part) -> None:
     part.nodes = nodes
     asking.note(APPROXIMATED, None, f"NodeCount: {nodes}, by the cores of a node in the site profile",
                 subject="NodeCount")
+
+
+def on_nodes(asking: Asking, part: Part) -> None:
+    """Make nodes of chunks that hold several tasks or GPUs, for a target that knows no chunks: what is together in a
+    chunk stays together. A chunk of one task without GPUs is that task."""
+    if part.chunks is None or part.chunks == 1 or part.nodes is not None:
+        return
+    if (part.task_total or 0) > part.chunks or (part.gpus is not None and part.gpus.per == "PerChunk"):
+        part.nodes = part.chunks
+        asking.note(APPROXIMATED, part.sources.get("chunks"), f"NodeCount: {part.chunks} chunks, perhaps on one node, "
+                    "are written as nodes", subject="NodeCount")
 
 
 def started(asking: Asking, part: Part) -> None:

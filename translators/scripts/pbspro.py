@@ -306,7 +306,9 @@ def _old(asking: Asking, part: Part) -> Written | None:
     kept = gpus is not None and gpus.per == "job" and not gpus.kind
     chunks = (part.nodes, part.tasks, part.per_node, part.cpus, part.chunks, part.geometry, part.gpus and not kept,
               asking.find("Feature"), asking.find("Node"))
-    if any(chunks) or (part.memory and part.memory.per not in ("job", "task")):
+    arranged = asking.source != asking.dialect.name and (part.processors or part.memory) and (
+        asking.says("ExclusiveNodeUse"))        # which -l place says, beside select alone
+    if any(chunks) or arranged or (part.memory and part.memory.per not in ("job", "task")):
         return None
     options: Written = [("-l ncpus", str(part.processors))] if part.processors else []
     of_job = beside(asking, part)

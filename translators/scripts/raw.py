@@ -6,14 +6,15 @@ Nothing here knows what an option means. What a resource manager refuses while i
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from itertools import chain, count, repeat
 from operator import itemgetter
 from typing import Final, NamedTuple
 
-__all__ = ["TEMPLATE", "Line", "Option", "Refusal", "Word", "dos_breaks", "lines_of", "option_of", "parted",
-           "pbs_words", "quoted_words", "shell_words", "slurm_words", "split_outside", "texts_of"]
+__all__ = ["TEMPLATE", "Line", "Option", "Refusal", "Word", "dos_breaks", "here_lines", "lines_of", "option_of",
+           "parted", "pbs_words", "quoted_words", "shell_words", "slurm_words", "split_outside", "texts_of"]
 
 #: Placeholders of generators, seen in public scripts: ``{{x}}``, ``{x}``, ``%(x)s``, ``$${x}``, ``<x>``, ``@X@``,
 #: ``!TBG_x``.
@@ -64,6 +65,31 @@ class Option(NamedTuple):
 _line: Final[Callable[[tuple[int, str, str]], Line]] = partial(tuple.__new__, Line)
 #: An Option of its members: as the class makes it, in half the time.
 option_of: Final[Callable[[tuple[str, str | None, int, int, str]], Option]] = partial(tuple.__new__, Option)
+
+
+_HERE: Final = re.compile(r"<<-?[ \t]*(?:'([^'\n]+)'|\"([^\"\n]+)\"|\\?([A-Za-z_]\w*))", re.ASCII)
+
+
+def here_lines(lines: list[Line]) -> list[Line]:
+    """The lines of text of the here-documents of a shell script, of each that has an end. A ``<<`` in a comment begins
+    none."""
+    inside: list[Line] = []
+    places: dict[str, list[int]] = {}
+    for number, line in enumerate(lines):
+        places.setdefault(line.text.lstrip("\t"), []).append(number)
+    at = 0
+    while at < len(lines):
+        text = lines[at].text
+        at += 1
+        begins = _HERE.search(text) if "<<" in text and not text.lstrip().startswith("#") else None
+        if begins is None:
+            continue
+        ends = places.get(begins[1] or begins[2] or begins[3], ())
+        first = bisect_left(ends, at)
+        if first < len(ends):
+            inside += lines[at:ends[first]]
+            at = ends[first] + 1
+    return inside
 
 
 def lines_of(text: str) -> Iterator[Line]:

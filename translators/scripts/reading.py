@@ -21,9 +21,10 @@ from sssjob.translators.base import ReadContext
 from sssjob.translators.scripts.copies import MARK, taken_back
 from sssjob.translators.scripts.grammars import Grammar, Kept
 from sssjob.translators.scripts.placeholders import scanned
-from sssjob.translators.scripts.raw import TEMPLATE, Line, Option, lines_of
+from sssjob.translators.scripts.raw import TEMPLATE, Line, Option, here_lines, lines_of
 from sssjob.translators.scripts.resource_limits import taken
 from sssjob.translators.scripts.rows import (
+    APPROXIMATED,
     DEAD,
     DIALECT,
     DROPPED,
@@ -35,6 +36,7 @@ from sssjob.translators.scripts.rows import (
     Dialect,
     Place,
     Row,
+    Scan,
     ScriptDocument,
     of_part,
     place,
@@ -213,6 +215,8 @@ def read(dialect: Dialect, data: bytes, context: ReadContext) -> Document:
     scan = scanned(dialect, reading, lines) if "{{" in text or "%(" in text else dialect.scan(reading, lines)
     if given := context.options.get("set"):
         scan.components[0] += dialect.arguments(reading, given)
+    if dialect.late and "<<" in text and not encoded:
+        _keep_inner(reading, scan, lines)
     scan.rest = taken(reading, scan.rest)
     job = understand(reading, scan.components)
     body = "".join([line.text + line.end for line in scan.rest])
@@ -232,6 +236,20 @@ def read(dialect: Dialect, data: bytes, context: ReadContext) -> Document:
     root = Raw("Request", {"action": "Submit"}, children=[Raw("Object", text="Job"), Raw("Data", children=[job])])
     return ScriptDocument(root, {SCRIPT: file}, context.path, context.profile, context.findings, reading.origins,
                           lines_of_body, options)
+
+
+def _keep_inner(reading: Reading, scan: Scan, lines: list[Line]) -> None:
+    """Leave directives that stand in a here-document, which the command obeys all the same, in the text that the
+    here-document is."""
+    begins = next((line.number for line in lines if "<<" in line.text), 0)
+    inside = {option.line for part in scan.components for option in part if option.line > begins}
+    kept = [line for line in here_lines(lines) if line.number in inside] if inside else []
+    for line in kept:
+        reading.findings.add(APPROXIMATED, "script", f"{reading.dialect.title} obeys this line of a here-document as "
+                             "one of the script's own; it stays in the here-document too", line=line.number, column=1,
+                             excerpt=line.text)
+    if kept:
+        scan.rest = sorted([*scan.rest, *kept], key=_NUMBER)
 
 
 def understand(reading: Reading, components: list[list[Option]]) -> Job:

@@ -177,6 +177,7 @@ class Dialect:
     foreign: tuple[str, ...] = ()   # options that belong to a relative: the manager would take or refuse them later
     adds: tuple[str, ...] = ()      # options that add to what was said before when they are given again
     filled: tuple[str, ...] = ()    # shell variables that the manager itself replaces in the values of directives
+    late: bool = False              # directives are obeyed in the whole file, in here-documents too
     checks: tuple[str, ...] = ()    # rules of lint that apply beside those for all dialects
     examples: Mapping[str, str] = field(default_factory=dict)   # attribute of a job -> options that state it
     gaps: Mapping[str, str] = field(default_factory=dict)       # attribute -> why its option is kept for this dialect

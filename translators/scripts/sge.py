@@ -47,6 +47,7 @@ from sssjob.translators.scripts.common import (
 from sssjob.translators.scripts.grammars import INTEGER, PBS_TIME, Grammar, Kept, file_reader
 from sssjob.translators.scripts.raw import Option
 from sssjob.translators.scripts.resource_limits import limit
+from sssjob.translators.scripts.rows import STREAMS
 
 __all__ = ["DIALECT", "TRANSLATOR"]
 
@@ -197,7 +198,16 @@ def _write_array(asking: Asking) -> Written:
         asking.dropped(entry, f"Grid Engine has one range, not {ranges}")
         return []
     first, last, step = tasks
+    if step > 1 and first < last and asking.source != asking.dialect.name:
+        beyond = (last - first) % step
+        last -= beyond
+        ranges = f"{first}-{last}:{step}"
+        if beyond:
+            asking.note(APPROXIMATED, entry, f"{ranges}, for SGE_TASK_LAST is what stands there, elsewhere it is the "
+                        "last index", "info")
     if first == 0:
+        for e in (e for tag in STREAMS for e in asking.said(tag) if "{index" in e.text):
+            asking.note(APPROXIMATED, e, f"{e.tag}: the index in it is one more than before, as that of the tasks")
         ranges = f"1-{last + 1}{f':{step}' if step > 1 else ''}" if "-" in ranges else "1"
         asking.note(APPROXIMATED, entry, f"tasks are counted from 1: {ranges}, each one more than was asked for")
     return [("-t", ranges.removesuffix(":1")), *([("-tc", most)] if most else [])]
@@ -241,9 +251,10 @@ def _write_files(asking: Asking) -> Written:
         return text
 
     source, _ = file_name(asking, "InputFile", literal)
-    output, error = file_name(asking, "OutputFile", literal), file_name(asking, "ErrorFile", literal)
+    output, error = (file_name(asking, tag, literal, holds=("Merge", "Append")) for tag in ("OutputFile", "ErrorFile"))
     join = merged(asking, error, output)
     out, err = output[0], error[0]
+    _appended(asking, {"OutputFile": output, "ErrorFile": error})
     if join == "eo":
         for tag in ("OutputFile", "ErrorFile"):
             asking.note(APPROXIMATED, None, f"{tag}: both streams go into the file of output, now that of errors",
@@ -257,6 +268,17 @@ def _write_files(asking: Asking) -> Written:
     made: Written = [(name, text if hosts or ":" not in text else f":{text}")
                      for name, text in (("-i", source), ("-o", out), ("-e", err)) if text is not None]
     return [*made, ("-j", "y")] if join else made
+
+
+def _appended(asking: Asking, files: Mapping[str, tuple[str | None, set[str]]]) -> None:
+    """The finding for files that the source empties before a job writes: qsub's are always appended to."""
+    for tag, (text, how) in files.items():
+        if "Append" in how and asking.source != asking.dialect.name:
+            asking.note(APPROXIMATED, None, f"{tag}: Grid Engine always appends", "info", tag)
+        if text and asking.source == "slurm" and "Append" not in how and "JOB_ID" not in text \
+                and not text.startswith("/dev/"):
+            asking.note(APPROXIMATED, None, f"{tag}: Grid Engine appends to a file that is there, where Slurm empties "
+                        "it", "info", tag)
 
 
 def _read_directory(reading: Reading, options: Mapping[str, Option]) -> None:
@@ -291,6 +313,11 @@ def _read_environment(reading: Reading, options: Mapping[str, Option]) -> None:
             if name:
                 said.pop(name, None)
                 said[name] = (value if sign else None, option)
+    if "-V" in options:
+        for name, (text, option) in said.items():
+            if text is not None:
+                reading.tell(APPROXIMATED, option, f"-V goes before it: where the submitter has {name}, that value "
+                             "counts")
     strange = {name: name if text is None else f"{name}={text}" for name, (text, _) in said.items()
                if not _VARIABLE.fullmatch(name)}
     for name, (text, option) in said.items():
@@ -430,5 +457,5 @@ ROWS: Final[tuple[AnyRow, ...]] = (
 DIALECT: Final = Dialect(
     "sge", "Grid Engine", PREFIX, ROWS, scan, directive, arguments, _TOKENS, ("SGE_",), live, (".sge", ".sh"),
     starts_in="home", exports=False, merges=False, open=("soft ",), marks=(PREFIX,), index=_index,
-    spellings=("memory",), slots=True)
+    spellings=("memory",), slots=True, late=True)
 TRANSLATOR: Final = translator(DIALECT)

@@ -9,6 +9,7 @@ import re
 from collections.abc import Mapping
 from typing import Final
 
+from sssjob.lrm.idset import one_range
 from sssjob.request.asked import AMOUNTS
 from sssjob.translators.scripts._slurm_layout import NAMES, SIZE, read_layout, write_layout
 from sssjob.translators.scripts._slurm_lines import LONG, PREFIXES, SAME, arguments, directive, live, scan
@@ -65,7 +66,19 @@ def _read_time(text: str) -> int:
     return int(SLURM_MINUTES.read(text))
 
 
-_LIMIT: Final = Grammar(_read_time, str, SLURM_MINUTES.expected)
+_TIME: Final = Row("--time", "Requested/Duration", Grammar(_read_time, str, SLURM_MINUTES.expected))
+
+
+#: A limit that ends in seconds: H:M:S, D-H:M:S; of M:S lint says that it is no H:M.
+_SECONDS: Final = re.compile(r"(?:\d+-)?\d+:\d+:0*[1-9]\d*", re.ASCII)
+
+
+def _read_limit(reading: Reading, options: Mapping[str, Option]) -> None:
+    option = options["--time"]
+    reading.row(_TIME, option)
+    if _SECONDS.fullmatch(option.value or ""):
+        reading.tell(APPROXIMATED, option, f"sbatch takes whole minutes, rounded up: "
+                     f"{SLURM_MINUTES.write(str(_read_time(option.value or '')))}", "info")
 
 
 def _write_time(asking: Asking) -> Written:
@@ -209,8 +222,10 @@ def _write_files(asking: Asking) -> Written:
     for name, text in (("--input", source), ("--output", out), ("--error", err)):
         if text is not None:
             made.append((name, _local(asking, text)))
-    if "Append" in output[1] | error[1]:
-        if "Append" in output[1] ^ error[1] and None not in (out, err):
+    appends = asking.source == "sge" and any(text and "%j" not in text and "%A" not in text and not text.startswith(
+        "/dev/") for text in (out, err))        # qsub's files are always appended to
+    if appends or "Append" in output[1] | error[1]:
+        if not appends and "Append" in output[1] ^ error[1] and None not in (out, err):
             asking.note(APPROXIMATED, None, "ErrorFile: Slurm appends to both files or to none", subject="ErrorFile")
         made.append(("--open-mode", "append"))
     return made
@@ -298,6 +313,11 @@ def _write_dependency(asking: Asking) -> Written:
 
 def _write_array(asking: Asking) -> Written:
     text = array(asking, lists=True, step=True)
+    span = one_range(text.partition("%")[0]) if text and asking.source == "sge" else None
+    if span is not None and span[2] and (span[1] - span[0]) % span[2] and "SLURM_ARRAY_TASK_MAX" in asking.body:
+        last = span[1] - (span[1] - span[0]) % span[2]
+        asking.note(APPROXIMATED, asking.extension("Array"), f"SLURM_ARRAY_TASK_MAX is the last index, {last}; "
+                    f"SGE_TASK_LAST was {span[1]}")
     return [("--array", text)] if text else []
 
 
@@ -365,7 +385,7 @@ ROWS: Final[tuple[AnyRow, ...]] = table((
     listed("--clusters", "Machine"),
     Row("--uid", "User"),
     Row("--gid", "Group"),
-    rowed(Row("--time", "Requested/Duration", _LIMIT), _write_time),
+    Special(("--time",), _read_limit, _write_time, of=(_TIME.place,)),
     Row("--time-min", SCHEDULER.format("MinDuration"), SLURM_MINUTES),
     Special(NAMES, read_layout, write_layout, part=True),
     Special(("--distribution",), _read_distribution, _write_distribution, part=True, of=("TaskDistribution",)),

@@ -12,6 +12,7 @@ from sssjob.request.asked import JOB, Entry, policy_of
 from sssjob.templates.quoting import QuotingError, word
 from sssjob.translators.base import WriteContext
 from sssjob.translators.scripts import untranslated
+from sssjob.translators.scripts.accepting import accepted
 from sssjob.translators.scripts.asking import SUSPECT, Asking, is_fact
 from sssjob.translators.scripts.body import carry, mode_of
 from sssjob.translators.scripts.copies import SHEBANG, launched
@@ -38,7 +39,7 @@ def write(dialect: Dialect, document: Document, context: WriteContext) -> str:
     mode_of(context.options.get("body"))
     asked = asking_for(dialect, document, context)
     shebang, asked[0].body = _body(asked, _groups_line(asked))
-    options = express(asked)
+    options = accepted(asked, express(asked))
     body = opened(asked[0], shebang, asked[0].body)
     shebang, body = interpreted(asked[0], shebang, body)
     _defaults(asked[0])
@@ -197,6 +198,8 @@ def _much(dialect: Dialect) -> str:
 def _disarmed(asking: Asking, shebang: str, directives: list[str], body: str) -> str:
     """The body with ``#`` before each line that the target would take for a directive."""
     marks = asking.dialect.marks
+    if asking.dialect.late and asking.source == asking.dialect.name and "<<" in body:
+        return body         # here-documents keep their text, and its directives were obeyed before
     if marks and not any(mark in body for mark in marks):
         return body
     text = shebang + "".join(directives) + body

@@ -1,0 +1,93 @@
+"""What the submit command of a resource manager refuses: one module a manager, named as its dialect.
+
+A ``Judge`` sees the options of one job, or of one part of a heterogeneous job, by the names that the dialect writes. It
+says what is refused of every site: limits, queues, accounts and resources of a site are no part of it. Writers of
+scripts, ``lint`` and the tests share it. Names of jobs are in ``sssjob.lrm.names``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from importlib import import_module
+from typing import Final
+
+__all__ = ["Judge", "Refusal", "at_least", "bounded", "judge_of", "one_word"]
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """An option that is refused, and why; missing: it is not there, and the job is refused without it."""
+
+    option: str
+    why: str
+    missing: bool = False
+
+
+def _nothing(options: Mapping[str, str]) -> Iterator[Refusal]:
+    return iter(())
+
+
+@dataclass(frozen=True, slots=True)
+class Judge:
+    """The rules of a submit command.
+
+    command: its name. values: option -> why a value of it is refused, empty where it is taken. together: what is
+    refused of the options of a job by name, those without a value with an empty one. adds: options that may be said
+    several times, of which all count.
+    """
+
+    command: str
+    values: Mapping[str, Callable[[str], str]]
+    together: Callable[[Mapping[str, str]], Iterator[Refusal]] = _nothing
+    needed: Mapping[str, str] = field(default_factory=dict)     # option -> why a job without it is refused
+
+    def refusals(self, options: Iterable[tuple[str, str | None]]) -> list[Refusal]:
+        """What is refused of the options of a job; None stands for no value."""
+        refused: list[Refusal] = []
+        said: dict[str, str] = {}
+        values = self.values
+        for name, value in options:
+            said[name] = value or ""
+            if value is not None and name in values and (why := values[name](value)):
+                refused.append(Refusal(name, why))
+        refused += self.together(said)
+        refused += [Refusal(name, why, missing=True) for name, why in self.needed.items() if name not in said]
+        return refused
+
+
+_JUDGES: Final = ("cobalt", "flux", "htcondor", "lsf", "pbspro", "sge", "slurm", "torque")
+
+
+@cache
+def judge_of(name: str) -> Judge | None:
+    """The judge of a dialect; None for one that has none."""
+    return import_module(f"{__name__}.{name}").JUDGE if name in _JUDGES else None
+
+
+def at_least(least: int) -> Callable[[str], str]:
+    """The check of a number: it refuses those below. What is no number is left to the grammar of the option."""
+    def why(value: str) -> str:
+        return f"is below {least}" if value.lstrip("-").isdecimal() and int(value) < least else ""
+
+    return why
+
+
+def bounded(least: int, most: int) -> Callable[[str], str]:
+    """The check of a number within bounds."""
+    def why(value: str) -> str:
+        return f"is not from {least} to {most}" if value.lstrip("+-").isdecimal() and not least <= int(
+            value) <= most else ""
+
+    return why
+
+
+def one_word(parting: str, what: str) -> Callable[[str], str]:
+    """The check of a name of one thing: it refuses any of the signs that would part several."""
+    signs = frozenset(parting)
+
+    def why(value: str) -> str:
+        return f"names several; there is one {what}" if not signs.isdisjoint(value) else ""
+
+    return why

@@ -1,0 +1,27 @@
+"""What ``flux batch`` and a broker refuse. Sources: base.py and Jobspec.py of the bindings of flux-core 0.88, seen with
+a live broker; flux-batch(1)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+from sssjob.lrm.acceptance import Judge, Refusal, at_least, one_word
+
+__all__ = ["JUDGE"]
+
+
+def _together(options: Mapping[str, str]) -> Iterator[Refusal]:
+    nodes, slots = options.get("--nodes", ""), options.get("--nslots", "")
+    if nodes.isdecimal() and slots.isdecimal() and 0 < int(slots) < int(nodes):
+        yield Refusal("--nodes", f"{nodes} nodes for {slots} slots")
+    if "--exclusive" in options and not nodes:
+        yield Refusal("--exclusive", "--exclusive wants --nodes")
+    if slots.isdecimal() and not int(slots) and not nodes:
+        yield Refusal("--nslots", "asks for no slots")
+
+
+JUDGE: Final = Judge("flux batch", {
+    "--nodes": at_least(1), "--cores-per-slot": at_least(1), "--gpus-per-slot": at_least(0),
+    "--queue": one_word(", ", "queue"),
+}, _together)

@@ -1,0 +1,18 @@
+"""What condor_submit refuses. Source: submit_utils.cpp of HTCondor; condor_submit(1)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+from sssjob.lrm.acceptance import Judge, Refusal, at_least
+
+__all__ = ["JUDGE"]
+
+
+def _together(options: Mapping[str, str]) -> Iterator[Refusal]:
+    if not any(options.get(name, "").strip() for name in ("executable", "docker_image", "container_image", "shell")):
+        yield Refusal("executable", "neither an executable nor a container is named", missing=True)
+
+
+JUDGE: Final = Judge("condor_submit", {"machine_count": at_least(1), "max_retries": at_least(0)}, _together)

@@ -1,0 +1,86 @@
+"""What each submit command refuses, and what it takes. Those of Slurm and Grid Engine were tried on real ones."""
+
+from __future__ import annotations
+
+import pytest
+
+from sssjob.lrm.acceptance import judge_of
+
+Options = list[tuple[str, str | None]]
+
+REFUSED: list[tuple[str, Options, list[str]]] = [
+    ("pbspro", [("-J", "3-3")], ["-J the end of a range is above its start"]),
+    ("pbspro", [("-J", "3-1")], ["-J the end of a range is above its start"]),
+    ("pbspro", [("-J", "1-5:0")], ["-J a step is at least 1"]),
+    ("pbspro", [("-J", "3")], ["-J is no range of indices"]),
+    ("pbspro", [("-N", "x y")], ["-N contains ' '"]),
+    ("pbspro", [("-N", "n" * 231)], ["-N has more than 230 characters"]),
+    ("pbspro", [("-q", "a,b")], ["-q names several; there is one destination"]),
+    ("pbspro", [("-p", "5000")], ["-p is not from -1024 to 1023"]),
+    ("pbspro", [("-l select", "2"), ("-l mem", "4gb"), ("-l ncpus", "2")],
+     ["-l ncpus -l ncpus and -l select exclude each other", "-l mem -l mem and -l select exclude each other"]),
+    ("pbspro", [("-l place", "excl"), ("-l ngpus", "2")], ["-l ngpus -l ngpus and -l place exclude each other"]),
+    ("torque", [("-t", "1,5-3")], ["-t a range runs backwards"]),
+    ("torque", [("-q", "a,b")], ["-q names several; there is one destination"]),
+    ("slurm", [("--array", "5-3")], ["--array a range runs backwards"]),
+    ("slurm", [("--array", "1-3:0")], ["--array a step is at least 1"]),
+    ("slurm", [("--ntasks", "0"), ("--cpus-per-task", "0")], ["--ntasks is below 1", "--cpus-per-task is below 1"]),
+    ("slurm", [("--job-name", "n" * 1025)], ["--job-name has more than 1024 characters"]),
+    ("slurm", [("--mem", "1G"), ("--mem-per-cpu", "1G")],
+     ["--mem-per-cpu --mem and --mem-per-cpu exclude each other"]),
+    ("slurm", [("--gpus-per-task", "1")], ["--gpus-per-task --gpus-per-task wants --ntasks or --gpus"]),
+    ("slurm", [("--gpus-per-socket", "1")], ["--gpus-per-socket --gpus-per-socket wants --sockets-per-node"]),
+    ("slurm", [("--mem-per-gpu", "1G")], ["--mem-per-gpu --mem-per-gpu wants an option that asks for GPUs"]),
+    ("slurm", [("--priority", "-3")], ["--priority is below 0"]),
+    ("sge", [("-t", "0-3")], ["-t tasks are counted from 1"]),
+    ("sge", [("-t", "1-3:0")], ["-t a step is at least 1"]),
+    ("sge", [("-tc", "4")], ["-tc -tc wants -t"]),
+    ("sge", [("-N", "1a"), ("-A", "x/y"), ("-P", "x y")],
+     ["-N begins with a digit", "-A contains '/'", "-P contains ' '"]),
+    ("sge", [("-N", "n" * 600)], ["-N has more than 511 characters"]),
+    ("sge", [("-pe", "smp 0")], ["-pe asks for no slots"]),
+    ("sge", [("-p", "-2000")], ["-p is not from -1023 to 1024"]),
+    ("lsf", [("-J", "a[0-3]")], ["-J indices are counted from 1, upwards"]),
+    ("lsf", [("-J", "a[3-1]")], ["-J indices are counted from 1, upwards"]),
+    ("lsf", [("-n", "8,4")], ["-n the most is less than the least"]),
+    ("lsf", [("-n", "0")], ["-n asks for no slots"]),
+    ("flux", [("--nodes", "0"), ("--nslots", "1")], ["--nodes is below 1"]),
+    ("flux", [("--nslots", "0")], ["--nslots asks for no slots"]),
+    ("flux", [("--nslots", "1"), ("--cores-per-slot", "0")], ["--cores-per-slot is below 1"]),
+    ("flux", [("--nodes", "4"), ("--nslots", "2")], ["--nodes 4 nodes for 2 slots"]),
+    ("flux", [("--nslots", "2"), ("--exclusive", None)], ["--exclusive --exclusive wants --nodes"]),
+    ("flux", [("--queue", "a,b")], ["--queue names several; there is one queue"]),
+    ("cobalt", [("--queue", "a")], ["--nodecount a number of nodes is required", "--time a time limit is required"]),
+    ("cobalt", [("--nodecount", "0"), ("--time", "10")], ["--nodecount is below 1"]),
+    ("htcondor", [("request_cpus", "1")], ["executable neither an executable nor a container is named"]),
+    ("htcondor", [("executable", " ")], ["executable neither an executable nor a container is named"]),
+]
+TAKEN: list[tuple[str, Options]] = [
+    ("pbspro", [("-J", "3-4:2%5"), ("-N", "a.b"), ("-q", "a@b"), ("-l select", "2"), ("-l pmem", "1gb")]),
+    ("torque", [("-t", "1,3-5%2"), ("-l nodes", "2"), ("-l mem", "4gb")]),
+    ("slurm", [("--array", "0-9:3,12%0"), ("--partition", "a,b"), ("--gpus-per-task", "1"), ("--ntasks", "2")]),
+    ("slurm", [("--array", ""), ("--nodes", "1"), ("--mem", "0"), ("--gpus", "0")]),
+    ("sge", [("-t", "5-3"), ("-tc", "0"), ("-q", "all.q,short.q"), ("-N", "a,b"), ("-pe", "smp 4-2")]),
+    ("lsf", [("-J", "my job[1-10:2,20]%4"), ("-n", "4,8"), ("-q", "a b")]),
+    ("flux", [("--nodes", "2"), ("--nslots", "4"), ("--exclusive", None), ("--gpus-per-slot", "0")]),
+    ("cobalt", [("--nodecount", "1"), ("--time", "10")]),
+    ("htcondor", [("container_image", "a.sif")]),
+]
+
+
+@pytest.mark.parametrize(("name", "options", "refusals"), REFUSED, ids=lambda value: str(value)[:60])
+def test_refused(name: str, options: Options, refusals: list[str]) -> None:
+    judge = judge_of(name)
+    assert judge is not None
+    assert [f"{r.option} {r.why}" for r in judge.refusals(options)] == refusals
+
+
+@pytest.mark.parametrize(("name", "options"), TAKEN, ids=lambda value: str(value)[:60])
+def test_taken(name: str, options: Options) -> None:
+    judge = judge_of(name)
+    assert judge is not None
+    assert judge.refusals(options) == []
+
+
+def test_formats_that_are_no_managers_have_no_judge() -> None:
+    assert judge_of("sss") is None

@@ -1,0 +1,88 @@
+"""The same effect in another manager: names of files, indices, variables, here-documents."""
+
+from __future__ import annotations
+
+import pytest
+
+from sssjob.findings import Findings
+from sssjob.translators import ReadContext, get
+from tests.translators.test_scripts_shapes import converted
+
+CASES = [
+    ("pbspro", "slurm", "#PBS -N x\n#PBS -o log/$PBS_JOBNAME.o$PBS_ARRAY_INDEX\n#PBS -J 1-3\n#PBS -j oe\n",
+     ["--job-name=x", "--array=1-3", "--output=log/%x.o%a"],
+     ["-o log/$PBS_JOBNAME.o$PBS_ARRAY_INDEX: OutputFile: PBS Pro fills in no variables in file names; "
+      "log/{name}.o{index} is what is meant"]),
+    ("slurm", "sge", "#SBATCH -o log/$USER-%j.out\n#SBATCH -e /dev/null\n",
+     ["-cwd", "-o log/$USER-$JOB_ID.out", "-e /dev/null"],
+     ["--output log/$USER-%j.out: OutputFile: Grid Engine fills in $USER in file names, Slurm takes it as it stands"]),
+    ("slurm", "sge", "#SBATCH -a 0-3 -o p-%A-%a.txt -e /dev/null\n",
+     ["-t 1-4", "-cwd", "-o p-$JOB_ID-$TASK_ID.txt", "-e /dev/null"],
+     ["--output p-%A-%a.txt: OutputFile: the index in it is one more than before, as that of the tasks",
+      "--array 0-3: tasks are counted from 1: 1-4, each one more than was asked for",
+      "--output p-%A-%a.txt: the id of the array is written as $JOB_ID"]),
+    ("slurm", "sge", "#SBATCH -a 2-9:3\n", ["-t 2-8:3", "-cwd"],
+     ["--array 2-9:3: 2-8:3, for SGE_TASK_LAST is what stands there, elsewhere it is the last index"]),
+    ("slurm", "sge", "#SBATCH -a 2-8:3\n", ["-t 2-8:3", "-cwd"], []),
+    ("slurm", "sge", "#SBATCH -o x -e y\n", ["-cwd", "-o x", "-e y"],
+     [f"{tag}: Grid Engine appends to a file that is there, where Slurm empties it"
+      for tag in ("OutputFile", "ErrorFile")]),
+    ("slurm", "sge", "#SBATCH -o x -e /dev/null --open-mode=append\n", ["-cwd", "-o x", "-e /dev/null"],
+     ["OutputFile: Grid Engine always appends", "ErrorFile: Grid Engine always appends"]),
+    ("sge", "slurm", "#$ -o run.log -j y\n", ["--output=run.log", "--open-mode=append"], []),
+    ("sge", "slurm", "#$ -o run.$JOB_ID -j y\n", ["--output=run.%j"], []),
+    ("sge", "slurm", "#$ -o /dev/null -j y\n", ["--output=/dev/null"], []),
+]
+
+
+@pytest.mark.parametrize(("source", "target", "directives", "options", "messages"), CASES)
+def test_effects(source: str, target: str, directives: str, options: list[str], messages: list[str]) -> None:
+    lines, told = converted(source, target, f"#!/bin/sh\n{directives}./a\n")
+    assert [line.split(" ", 1)[1] for line in lines if line.startswith("#")] == options
+    assert told == messages
+
+
+@pytest.mark.parametrize(("body", "messages"), [
+    ("./a $SGE_TASK_LAST", ["-t 3-10:3: SLURM_ARRAY_TASK_MAX is the last index, 9; SGE_TASK_LAST was 10"]),
+    ("./a", []),
+])
+def test_the_last_index_of_a_step(body: str, messages: list[str]) -> None:
+    lines, told = converted("sge", "slurm", f"#!/bin/sh\n#$ -t 3-10:3\n{body}\n")
+    assert lines[0] == "#SBATCH --array=3-10:3"
+    assert [message for message in told if "last index" in message] == messages
+
+
+def test_a_value_that_loses_against_the_submitters_own_is_told_by_the_reader() -> None:
+    context = ReadContext(findings=Findings("s"))
+    get("sge").read(b"#!/bin/sh\n#$ -V -v X=changed,Y\n./a\n", context)
+    assert [f.message for f in context.findings] == [
+        "-v X=changed,Y: -V goes before it: where the submitter has X, that value counts"]
+
+
+DRIVER = """\
+#!/bin/sh
+#$ -cwd
+cat > c.sh <<"E"
+#$ -N child
+./a
+E
+echo $((1<<x))
+qsub c.sh
+"""
+
+
+@pytest.mark.parametrize(("target", "header"), [
+    ("sge", ["#$ -N child", "#$ -cwd"]), ("slurm", ["#SBATCH --job-name=child"]), ("pbspro", ["#PBS -N child"])])
+def test_here_documents_keep_their_text(target: str, header: list[str]) -> None:
+    lines, _ = converted("sge", target, DRIVER)
+    assert lines[:len(header)] == header
+    assert lines[lines.index('cat > c.sh <<"E"'):] == DRIVER.splitlines()[2:]
+    if target == "sge":
+        assert converted("sge", target, "\n".join(["#!/bin/sh", *lines, ""]))[0] == lines
+
+
+def test_whole_minutes_are_told() -> None:
+    context = ReadContext(findings=Findings("s"))
+    get("slurm").read(b"#!/bin/sh\n#SBATCH --time=23:59:59\n", context)
+    assert [(f.severity, f.message) for f in context.findings] == [
+        ("info", "--time 23:59:59: sbatch takes whole minutes, rounded up: 24:00:00")]

@@ -1,0 +1,73 @@
+"""The shape of a job in another manager: what is together stays together, and nothing is multiplied."""
+
+from __future__ import annotations
+
+import pytest
+
+from sssjob.findings import Findings, Policy
+from sssjob.translators import ReadContext, WriteContext, get
+
+DEFAULTS = ("Environment", "InitialWorkingDirectory")
+
+
+def converted(source: str, target: str, text: str) -> tuple[list[str], list[str]]:
+    """The lines after the first, and the messages of the findings but those on defaults."""
+    document = get(source).read(text.encode(), ReadContext(policy=Policy.WARN))
+    context = WriteContext(Findings("s"), policy=Policy.WARN)
+    lines = get(target).write(document, context).splitlines()
+    return lines[1:], [f.message for f in context.findings if f.subject not in DEFAULTS]
+
+
+NODES = "NodeCount: {} chunks, perhaps on one node, are written as nodes"
+CHUNKS = [
+    ("2:mpiprocs=1:ncpus=64:ngpus=4:mem=480gb", "slurm",
+     ["--nodes=2", "--ntasks-per-node=1", "--cpus-per-task=64", "--mem=480G", "--gpus-per-node=4"]),
+    ("2:mpiprocs=1:ncpus=64:ngpus=4", "flux",
+     ["--nodes=2", "--nslots=2", "--cores-per-slot=64", "--gpus-per-slot=4"]),
+    ("2:mpiprocs=1:ncpus=64:ngpus=4", "lsf", ["-n 2", '-R "span[ptile=1]"', '-R "affinity[core(64)*1]"',
+                                              '-gpu "num=4"']),
+    ("7:ncpus=24:mpiprocs=21:mem=100gb", "slurm", ["--nodes=7", "--ntasks-per-node=21", "--mem=100G"]),
+    ("7:ncpus=24:mpiprocs=21", "lsf", ["-n 147", '-R "span[ptile=21]"']),
+    ("7:ncpus=24:mpiprocs=21", "flux", ["--nodes=7", "--nslots=147"]),
+    ("2:ncpus=16:mpiprocs=16+8:ncpus=64:mpiprocs=64", "slurm",
+     ["--nodes=2", "--ntasks-per-node=16", "hetjob", "--nodes=8", "--ntasks-per-node=64"]),
+    ("8:ncpus=2", "slurm", ["--ntasks=8", "--cpus-per-task=2"]),
+    ("8:ncpus=2", "flux", ["--nslots=8", "--cores-per-slot=2"]),
+]
+
+
+@pytest.mark.parametrize(("select", "target", "options"), CHUNKS)
+def test_chunks(select: str, target: str, options: list[str]) -> None:
+    lines, messages = converted("pbspro", target, f"#!/bin/sh\n#PBS -l select={select}\n./a\n")
+    assert [line.split(" ", 1)[1] for line in lines[:-1]] == options
+    said = [message.partition(": ")[2] for message in messages]
+    counts = [part.partition(":")[0] for part in select.split("+")]
+    assert [text for text in said if text.startswith("NodeCount")] == (
+        [] if select.startswith("8:") else [NODES.format(count) for count in counts])
+
+
+def test_spare_processors_of_a_chunk_are_told_and_none_are_added() -> None:
+    _, messages = converted("pbspro", "slurm", "#!/bin/sh\n#PBS -l select=7:ncpus=24:mpiprocs=21\n./a\n")
+    assert messages[1:] == ["-l select 7:ncpus=24:mpiprocs=21: Processors: 147 of 168 are asked for, as 147 tasks of "
+                            "1: all tasks are of one size"]
+
+
+@pytest.mark.parametrize(("target", "directives"), [
+    ("pbspro", ["-l select=1:ncpus=39:mpiprocs=39:mem=117000mb:ngpus=4", "-l place=scatter"]),
+    ("torque", ["-l nodes=1:ppn=39:gpus=4", "-l pmem=3000mb"]),
+])
+def test_gpus_of_a_node_are_not_multiplied_where_nodes_are_not_said(target: str, directives: list[str]) -> None:
+    lines, messages = converted("slurm", target, "#!/bin/sh\n#SBATCH -n 39 --gres=gpu:4 --mem-per-cpu=3000\n./a\n")
+    assert [line.removeprefix("#PBS ") for line in lines if line.startswith("#")] == directives
+    assert messages[0] == ("--gres gpu:4: the GPUs of a node: all is asked for on one, for how many nodes there are "
+                           "the job does not say; cores_per_node of a site profile would")
+
+
+@pytest.mark.parametrize(("options", "written"), [
+    ("--nodes=1 -c 10 --gres=gpu:4", ["--nodes=1", "--nslots=1", "--cores-per-slot=10", "--gpus-per-slot=4"]),
+    ("--nodes=3 -c 10", ["--nodes=3", "--nslots=3", "--cores-per-slot=10"]),
+    ("--nodes=3", ["--nodes=3"]),
+])
+def test_flux_is_told_slots_where_it_would_take_whole_nodes(options: str, written: list[str]) -> None:
+    lines, _ = converted("slurm", "flux", f"#!/bin/sh\n#SBATCH {options}\n./a\n")
+    assert [line.removeprefix("#FLUX: ") for line in lines[:-1]] == written

@@ -1,0 +1,59 @@
+"""The last look at what is written: nothing goes out that the target's own submit command is known to refuse."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final
+
+from sssjob.lrm.acceptance import Refusal, judge_of
+from sssjob.translators.scripts.raw import TEMPLATE
+from sssjob.translators.scripts.rows import DROPPED, INVENTED, Row, place
+
+if TYPE_CHECKING:
+    from sssjob.translators.scripts.asking import Asking
+
+__all__ = ["accepted"]
+
+Spoken = list[tuple[str, "str | None", "Asking"]]
+#: How many options may be taken out of one job for what they are together with others.
+_MOST: Final = 20
+
+
+def accepted(asked: Sequence[Asking], options: Spoken) -> Spoken:
+    """The options without those that the target refuses, each with a finding. A script that goes back to its own
+    dialect keeps all of its options, for ``lint`` tells what is refused of those; and placeholders are anything."""
+    dialect = asked[0].dialect
+    judge = judge_of(dialect.name)
+    if judge is None or asked[0].source == dialect.name:
+        return options
+    for asking in asked:
+        for _ in range(_MOST):
+            own = [(name, value) for name, value, of in options if of is asking and name != dialect.separator]
+            refusals = [r for r in judge.refusals(own) if not _templated(r, own)]
+            gone = {r.option: r for r in refusals if not r.missing}
+            if not gone:
+                break
+            for refusal in gone.values():
+                asking.note(DROPPED, None, f"{_shown(refusal, own)}: {judge.command} refuses it: {refusal.why}",
+                            subject=_subject(asking, refusal.option))
+            options = [(name, value, of) for name, value, of in options if of is not asking or name not in gone]
+        for refusal in refusals:
+            if refusal.missing:
+                asking.note(INVENTED, None, f"{refusal.option}: {judge.command} of {dialect.title} refuses a job "
+                            f"without it unless its command line says it: {refusal.why}", "warning",
+                            _subject(asking, refusal.option))
+    return options
+
+
+def _templated(refusal: Refusal, options: Sequence[tuple[str, str | None]]) -> bool:
+    return any(name == refusal.option and value and TEMPLATE.search(value, 0, 4096) for name, value in options)
+
+
+def _shown(refusal: Refusal, options: Sequence[tuple[str, str | None]]) -> str:
+    value = next((value for name, value in options if name == refusal.option), None)
+    return refusal.option if value is None else f"{refusal.option} {value[:80]}"
+
+
+def _subject(asking: Asking, option: str) -> str:
+    row = asking.dialect.known.get(option)
+    return place(row.place).tag if isinstance(row, Row) and row.place else option
