@@ -69,7 +69,7 @@ def script(path: Path, text: str) -> Path:
 @pytest.mark.parametrize("base", [SingleLauncher, MultipleLauncher, MPILauncher, SrunLauncher, AprunLauncher,
                                   JsrunLauncher])
 def test_a_launcher_of_psij_python(base: Any, config: JobExecutorConfig, tmp_path: Path) -> None:
-    """PSIJ-11: there every class takes the script and the configuration; its own MPILauncher is such a subclass."""
+    """There every class takes the script and the configuration; its own MPILauncher is such a subclass."""
     own = script(tmp_path / "their_launch.sh", '#!/bin/bash\n. "$(dirname "$0")/launcher_lib.sh"\n')
 
     theirs = type("Theirs", (base,), {"__init__": lambda self, config=None: base.__init__(self, own, config)})

@@ -146,7 +146,7 @@ def test_what_is_no_timeout() -> None:
     ("lsf", {}, ""), ("sge", {}, ""), ("flux", {}, ""),
 ])
 def test_a_job_without_resources(manager: str, members: dict[str, Any], sizes: str, tmp_path: Path) -> None:
-    """PSIJ-4, PSIJ-13: sites refuse jobs without a node count; what a job says itself is not said twice."""
+    """Sites refuse jobs without a node count; what a job says itself is not said twice."""
     custom = {name: value for name, value in members.items() if "." in name}
     attributes = JobAttributes(None, custom_attributes=custom)
     spec = JobSpec("/bin/date", resources=members.get("resources"), attributes=attributes)

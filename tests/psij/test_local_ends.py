@@ -323,7 +323,7 @@ sys.stdin.read()
     ("kill -KILL $$", JobState.FAILED, 137, 9)])
 def test_the_end_of_another_clients_job(client_lives: bool, end: str, state: JobState, code: int,
                                         signal_number: int | None, tmp_path: Path) -> None:
-    """PSIJ-12: a success is told as one, although somebody else has started the job and may have gone since."""
+    """A success is told as one, although somebody else has started the job and may have gone since."""
     os.mkfifo(tmp_path / "fifo")
     with subprocess.Popen([sys.executable, "-c", _CLIENT, end, str(tmp_path)], stdin=subprocess.PIPE, text=True,
                           stdout=subprocess.PIPE) as client:

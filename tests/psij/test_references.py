@@ -46,7 +46,7 @@ def test_nothing_known_nothing_changed(text: str) -> None:
 
 
 def test_shell_code_in_arguments(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """PSIJ-1: a loop of the shell keeps its variable; ``envsubst`` and templates get theirs by the literal form."""
+    """A loop of the shell keeps its variable; ``envsubst`` and templates get theirs by the literal form."""
     monkeypatch.delenv("i", raising=False)
     monkeypatch.setenv("OUTER", "outer")
     code = 'for i in 1 2; do echo "[${i}]"; done; echo "${OUTER}" "$1" "$2"'

@@ -740,7 +740,7 @@ def test_words_with_several_variables() -> None:
     ("# exit 99\necho exit 99 'exit 99'\nexit 98\n", "sge", "slurm", []), ("exit 99\n", "slurm", "pbspro", []),
 ])
 def test_exit_codes_that_are_orders(text: str, source: str, target: str, places: list[tuple[str, int]]) -> None:
-    """Grid Engine runs a job again that ends with 99 (sge_diagnostics(1)): told in both directions (SCRIPTS-53)."""
+    """Grid Engine runs a job again that ends with 99 (sge_diagnostics(1)): told in both directions."""
     for mode in MODES:
         made, told = carry(text, source, target, mode)
         assert made == text and [(subject, column) for rule, subject, _, column in told if rule == "SSS511"] == places

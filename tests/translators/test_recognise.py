@@ -75,7 +75,7 @@ def test_two_that_fit_are_both_named() -> None:
 
 
 def test_lines_that_are_obeyed_count_for_more_than_one_that_would_be_refused() -> None:
-    """A comment that looks like a directive of another manager (SCRIPTS-12, SCRIPTS-61)."""
+    """A comment that looks like a directive of another manager."""
     for comment in (b"#$5 is the docker image\n", b"#$SCRATCH/old is where it was\n"):
         assert guess(SBATCH.replace(b"#SBATCH", comment + b"#SBATCH", 1))[0].name == "slurm"
 

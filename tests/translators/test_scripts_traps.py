@@ -572,14 +572,14 @@ def test_memory_of_the_whole_job_goes_into_the_chunks() -> None:
 
 
 def test_gpus_of_the_whole_job() -> None:
-    """The old form of PBS Pro, one amount of each resource (SCRIPTS-38)."""
+    """The old form of PBS Pro, one amount of each resource."""
     text = "#PBS -l ncpus=4\n#PBS -l mem=20gb\n#PBS -l ngpus=2\n"
     assert header("pbspro", text) == ["-l ncpus=4", "-l mem=20gb", "-l ngpus=2"]
     assert "--gpus=2" in header("pbspro", text, "slurm")
 
 
 def test_threads_of_a_chunk() -> None:
-    """Jobs of PBS Pro have OMP_NUM_THREADS from ompthreads (SCRIPTS-6); a script that sets it itself is left alone."""
+    """Jobs of PBS Pro have OMP_NUM_THREADS from ompthreads; a script that sets it itself is left alone."""
     text = "#PBS -l select=1:ncpus=4:ompthreads=4\n{}./a\n"
     assert text_of("pbspro", text.format(""), "slurm")[-2:] == ["export OMP_NUM_THREADS=4", "./a"]
     assert text_of("pbspro", text.format("export OMP_NUM_THREADS=2\n"), "slurm")[-2:] == [
@@ -588,7 +588,7 @@ def test_threads_of_a_chunk() -> None:
 
 
 def test_a_folder_of_the_job_s_own() -> None:
-    """Grid Engine and PBS Pro make one and remove it (SCRIPTS-6, SCRIPTS-54); Slurm's jobs share theirs with others."""
+    """Grid Engine and PBS Pro make one and remove it; Slurm's jobs share theirs with others."""
     body = text_of("pbspro", "cp -r $TMPDIR/* .\nrm -rf $TMPDIR/*\n", "slurm")
     assert body[1:] == ["# >>> sssjob shim: pbspro on slurm, fe7fab82", 'export TMPDIR="$(mktemp -d)"',
                         "trap 'rm -rf \"$TMPDIR\"' 0", "# <<< sssjob shim", "cp -r $TMPDIR/* .", "rm -rf $TMPDIR/*"]
@@ -597,7 +597,7 @@ def test_a_folder_of_the_job_s_own() -> None:
 
 
 def test_a_piece_of_a_file_name_that_the_target_lacks() -> None:
-    """The rest of the name is written (SCRIPTS-19), unless the files of several jobs would then be one."""
+    """The rest of the name is written, unless the files of several jobs would then be one."""
     text = "#SBATCH -J a\n#SBATCH -o %x.o%j.%N -e err/%u\n"
     assert options("slurm", text, "pbspro")[1:] == ['-o "a.o^jobid^"', "-e err/"]
     assert [kind for kind, subject, *_ in told("slurm", text, "pbspro") if subject == "OutputFile"] == [
@@ -607,7 +607,7 @@ def test_a_piece_of_a_file_name_that_the_target_lacks() -> None:
 
 
 def test_a_script_without_a_first_line() -> None:
-    """It stays without one for its own manager; for another one the shell is that of -S, or it is told (SCRIPTS-36)."""
+    """It stays without one for its own manager; for another one the shell is that of -S, or it is told."""
     def lines(text: str, source: str, to: str) -> tuple[list[str], list[str]]:
         document = get(source).read(text.encode(), ReadContext("job", Findings("job")))
         findings = Findings("job")
