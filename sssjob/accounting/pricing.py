@@ -17,20 +17,18 @@ from itertools import pairwise
 from typing import Any, Final, NamedTuple
 
 from sssjob.accounting.arithmetic import Term, call, in_doubles, number, plain, product, ratio, rounded, total
+from sssjob.accounting.billing import billing
 from sssjob.accounting.facts import Amount, Facts, NotChargeable, Note, Reason, Slot, converted
-from sssjob.accounting.rates import Billing, Named, Plan, Prices, Rate, RateSet
+from sssjob.accounting.rates import Named, Plan, Prices, Rate, RateSet
 from sssjob.accounting.times import TimeError, parts
 from sssjob.document.inherit import Effective, effective
 from sssjob.document.model import Job, JobDefaults
 from sssjob.document.states import job_state
-from sssjob.lrm.sizes import POWERS
 from sssjob.lrm.slurm import STATES
 from sssjob.lrm.states import Stage
 
-__all__ = ["Charge", "Item", "Uncharged", "additive", "billing", "charge", "quote"]
+__all__ = ["Charge", "Item", "Uncharged", "additive", "charge", "quote"]
 
-#: Suffix of a weight -> powers of 1024.
-_SUFFIX: Final = {letter: power for power, letter in enumerate(POWERS)}
 _MOST: Final = Fraction(10**60)
 _WAITING: Final = ("Idle", "Hold", "NotQueued")
 #: Beginnings of StatusMessage (decisions 33), and states of Slurm, that say that the system failed, or that an attempt
@@ -482,49 +480,3 @@ class _Pricing:
 
 
 _CONSUMPTION: Final = Rate(type="VBM", name="ConsumptionRate", rate=Decimal(1))
-
-
-def billing(facts: Facts, rule: Billing) -> Term | None:
-    """Slurm's billing of a job or a part of it; None where it has none of the resources.
-
-    MAX_TRES takes the greatest of what is bound to nodes, MAX_TRES_GRES leaves GRES out of that and adds them all;
-    licences are added by either. Source: Slurm, tres.html; slurm.conf, PriorityFlags.
-    """
-    weighted = [(key.lower(), _weighted(facts, key, rule)) for key in rule.weights]
-    found = [(key, term) for key, term in weighted if term is not None]
-    if not found:
-        return None
-    bound = [t for key, t in found if not _added(key, rule)]
-    added = [t for key, t in found if _added(key, rule)]
-    whole = total([*([call("max", *bound)] if len(bound) > 1 else bound), *added])
-    return call("floor", whole) if rule.truncate else whole
-
-
-def _added(key: str, rule: Billing) -> bool:
-    if rule.flags == "SUM" or key.startswith("license/"):
-        return True
-    return rule.flags == "MAX_TRES_GRES" and key.startswith("gres/")
-
-
-def _weighted(facts: Facts, key: str, rule: Billing) -> Term | None:
-    """weight x amount of one TRES; memory in MiB."""
-    kind, _, name = key.partition("/")
-    tres = _TRES.get(kind.lower())
-    if tres is not None:
-        amounts = facts.chosen(tres)
-    elif kind.lower() == "license":
-        amounts = facts.chosen(*facts.spelled("License", name))
-    else:
-        what, _, model = name.partition(":")
-        amounts = facts.chosen(*facts.spelled(what, model or None))
-    if not amounts:
-        return None
-    weight = rule.weights[key]
-    power = (2 if tres == "Memory" else 0) - _SUFFIX[weight.suffix]
-    held = total([converted(a, "J" if tres == "Energy" else None) for a in amounts])
-    term = product(held, number(weight.number, f"{key} {weight.suffix}".strip()))
-    scale = number(1024 ** abs(power), f"MB/{weight.suffix}B" if tres == "Memory" else weight.suffix)
-    return product(term, scale) if power > 0 else ratio(term, scale) if power < 0 else term
-
-
-_TRES: Final = {"cpu": "Processors", "mem": "Memory", "node": "NodeCount", "energy": "Energy"}
