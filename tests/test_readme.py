@@ -1,4 +1,5 @@
-"""The README tells the truth: its console examples are run and compared, its links lead somewhere."""
+"""The README and the page of a centre's year tell the truth: their console examples are run and compared, their links
+lead somewhere."""
 
 from __future__ import annotations
 
@@ -13,12 +14,13 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text()
+CENTRE = (ROOT / "docs" / "centre.md").read_text()
 
 
-def examples() -> list[tuple[str, str]]:
+def examples(page: str) -> list[tuple[str, str]]:
     """(command, output) of every ``$`` line in a console block."""
     found = []
-    for block in re.findall(r"^```console\n(.*?)^```", README, re.MULTILINE | re.DOTALL):
+    for block in re.findall(r"^```console\n(.*?)^```", page, re.MULTILINE | re.DOTALL):
         for part in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]:
             command, _, output = part.partition("\n")
             while command.endswith("\\"):
@@ -29,16 +31,17 @@ def examples() -> list[tuple[str, str]]:
     return found
 
 
-def test_examples_are_true(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("page", "least"), [(README, 5), (CENTRE, 15)], ids=["README", "centre"])
+def test_examples_are_true(page: str, least: int, tmp_path: Path) -> None:
     place = tmp_path / "bin"
     place.mkdir()
     (place / "sssjob").write_text(f'#!/bin/sh\nexec "{sys.executable}" -m sssjob "$@"\n')
     (place / "sssjob").chmod(0o755)
     shutil.copytree(ROOT / "examples", tmp_path / "examples")
     environment = {**os.environ, "PATH": f"{place}:{os.environ['PATH']}", "PYTHONPATH": str(ROOT), "COLUMNS": "100",
-                   "LC_ALL": "C.UTF-8"}
-    assert len(examples()) >= 5
-    for command, output in examples():
+                   "LC_ALL": "C.UTF-8", "SSSJOB_LEDGER": str(tmp_path / "centre.db")}
+    assert len(examples(page)) >= least
+    for command, output in examples(page):
         made = subprocess.run(["/bin/sh", "-c", command], cwd=tmp_path, env=environment, text=True,
                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
         assert made.stdout == output, command
@@ -53,8 +56,12 @@ def test_the_python_example_runs(tmp_path: Path) -> None:
     assert made.stdout.splitlines()[0] == "hello.1 Completed 0"
 
 
-@pytest.mark.parametrize("name", ["README.md", "docs/architecture.md", "docs/cli.md", "CHANGELOG.md"])
+@pytest.mark.parametrize("name", ["README.md", "docs/architecture.md", "docs/cli.md", "docs/centre.md", "CHANGELOG.md"])
 def test_links_lead_somewhere(name: str) -> None:
     page = ROOT / name
     for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", page.read_text()):
         assert (page.parent / target).exists(), target
+
+
+def test_the_rates_of_the_page_are_those_of_the_examples() -> None:
+    assert f"```toml\n{(ROOT / 'examples' / 'centre' / 'rates.toml').read_text()}```" in CENTRE
