@@ -20,6 +20,7 @@ SAMPLES: Final = Path(os.environ.get("SSSJOB_SAMPLES") or "/nowhere") / "scripts
 #: Refused where no real command has been asked -> why it would refuse.
 REFUSED: Final = {
     "flux/001-fractale.sh": "--noodles is no option",
+    "htcondor/006-tutorial-bwa.sub": "its executable is empty: a blank of a tutorial that is to be filled in",
     "torque/002-ppe-icon-model.sh": "long options are those of NQSV, for getopt of Torque's qsub a dash is no option",
     "torque/004-ppe-icon-model.sh": "long options are those of NQSV",
     "torque/007-nest-gpu.sh": "long options are those of NQSV",

@@ -150,7 +150,10 @@ def write_layout(asking: Asking) -> Written:
         for e in part.beside:
             asking.dropped(e, f"Slurm takes one amount of memory, here {name}")
     if part.gpus is not None:
-        options.append(_gpus(part, part.gpus))
+        gpus = _gpus(part, part.gpus)
+        if gpus[0] == "--gpus-per-task" and not any(name.startswith("--ntasks") for name, _ in options):
+            options.append(("--ntasks", "1"))       # which sbatch wants to be told, even of one
+        options.append(gpus)
     return options + _gres(asking, part)
 
 

@@ -76,7 +76,7 @@ EXAMPLES: Final[dict[str, dict[str, str]]] = {
     "gpus per node": {"slurm": "--gres=gpu:2", "pbspro": "-l select=1:ngpus=2", "torque": "-l nodes=1:gpus=2",
         "lsf": "-gpu num=2"},
     "gpus per job": {"slurm": "-G 2", "htcondor": "request_gpus = 2"},
-    "gpus per task": {"slurm": "--gpus-per-task=2", "lsf": "-gpu num=2/task", "flux": "-n 1 -g 2"},
+    "gpus per task": {"slurm": "-n 1 --gpus-per-task=2", "lsf": "-gpu num=2/task", "flux": "-n 1 -g 2"},
     "gpus of the site": {"sge": "-l gpu=2"},
     "type of gpu": {"slurm": "-G a100:2", "pbspro": "-l select=1:ngpus=2:gpu_type=a100",
         "lsf": "-gpu num=2:gmodel=a100", "htcondor": "request_gpus = 2\nrequire_gpus = Capability > 8",
