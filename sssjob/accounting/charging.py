@@ -10,6 +10,7 @@ from decimal import Decimal
 from typing import NamedTuple
 
 from sssjob.accounting.arithmetic import plain
+from sssjob.accounting.dimensions import delivered
 from sssjob.accounting.entries import (
     COLUMNS,
     NEVER,
@@ -287,8 +288,8 @@ def _ended(job: Job) -> dict[str, int]:
 
 def _number(job: Job, name: str) -> int | None:
     """What was delivered of a time or duration, else what stands bare, in whole seconds."""
-    found = (scope.value(name) for scope in (*job.containers("Delivered"), job))
-    return next((int(value) for value in found if isinstance(value, int | Decimal)), None)
+    stated = delivered(job, name)
+    return int(stated.value) if stated is not None and isinstance(stated.value, int | Decimal) else None
 
 
 def _at(start: int) -> str:

@@ -9,12 +9,13 @@ from itertools import pairwise
 from typing import Final, Self
 
 from sssjob.accounting.times import seconds
+from sssjob.document.element import Property
 from sssjob.document.model import Job
 from sssjob.document.vocabulary import ELEMENTS
 from sssjob.errors import UsageError
 from sssjob.findings import escape
 
-__all__ = ["ABSENT", "DERIVED", "Condition", "dimension", "failed", "value_of"]
+__all__ = ["ABSENT", "DERIVED", "Condition", "delivered", "dimension", "failed", "value_of"]
 
 ABSENT: Final = "-"
 #: Words of StatusMessage (docs/facts.md) of jobs that failed, whatever their code says; and of those that did not: they
@@ -65,6 +66,12 @@ def failed(job: Job) -> bool:
         p.get("name") == "ExitSignal" for p in job.all("Extension"))
 
 
+def delivered(job: Job, tag: str) -> Property | None:
+    """What was delivered to a job of a property, else what stands bare."""
+    scopes = (*job.containers("Delivered"), job)
+    return next((p for scope in scopes if (p := scope.first(tag)) is not None), None)
+
+
 def _failure(job: Job) -> str:
     """Why a job did not end well: the first word of its StatusMessage, whoever cancelled it and whatever its code."""
     word = str(job.value("StatusMessage") or "").partition(":")[0].strip()
@@ -75,8 +82,8 @@ def _failure(job: Job) -> str:
 
 def _size(job: Job) -> str:
     """The class of its number of processors, as ``0005-0016``, so that they sort."""
-    count = next((p.value for c in (job.delivered, job, job.requested) if c is not None
-                  for p in c.all("Processors")), None)
+    stated = delivered(job, "Processors") or (job.requested.first("Processors") if job.requested else None)
+    count = None if stated is None else stated.value
     if not isinstance(count, int) or count < 1:
         return ABSENT
     if count > _SIZES[-1]:

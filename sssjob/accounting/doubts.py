@@ -21,7 +21,7 @@ from sssjob.document.units import byte_factor
 from sssjob.document.vocabulary import CONSUMABLE, ELEMENTS, Element
 from sssjob.findings import escape
 
-__all__ = ["Doubt", "Usage", "doubts"]
+__all__ = ["Doubt", "RateUse", "doubts"]
 
 #: Properties by name, wherever they may stand.
 _KNOWN: Final[dict[str, list[Element]]] = {}
@@ -89,7 +89,7 @@ def _meant(name: str) -> str:
 
 
 @dataclass(slots=True)
-class Usage:
+class RateUse:
     """How often jobs meet each rate. jobs: looked at; charged: of them; met: jobs by path of the rate; reasons: why
     the others have no charge; seen: the values that jobs have of each name that a rate selects by, with their number of
     jobs."""

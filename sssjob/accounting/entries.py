@@ -12,9 +12,9 @@ from decimal import Context, Decimal, localcontext
 from typing import Any, Final, Literal
 
 from sssjob.accounting.arithmetic import plain
+from sssjob.accounting.dimensions import delivered
 from sssjob.accounting.pricing import Charge, Uncharged
 from sssjob.accounting.times import seconds
-from sssjob.document.element import Property
 from sssjob.document.model import Job
 from sssjob.errors import SSSJobError
 from sssjob.findings import Policy, escape
@@ -231,8 +231,8 @@ def end_of(charge: Entry) -> dict[str, int]:
 
 def stated(job: Job, tag: str) -> str:
     """What was delivered, else what stands bare (decisions 4, 5)."""
-    found = (scope.first(tag) for scope in (*job.containers("Delivered"), job))
-    return next((p.text.strip() for p in found if isinstance(p, Property)), "")
+    found = delivered(job, tag)
+    return "" if found is None else found.text.strip()
 
 
 # --- rows ---------------------------------------------------------------------------------------------------------

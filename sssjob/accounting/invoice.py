@@ -13,9 +13,10 @@ from decimal import Decimal, localcontext
 from typing import Any, Final
 
 from sssjob.accounting.arithmetic import plain
-from sssjob.accounting.dimensions import dimension, value_of
+from sssjob.accounting.dimensions import delivered, dimension, value_of
 from sssjob.accounting.entries import ABOUT_RUNS, EXACT, Entry, LedgerError, job_of
 from sssjob.accounting.ledger import Ledger
+from sssjob.document.model import Job
 
 __all__ = ["Invoice", "Line", "invoice", "period_of"]
 
@@ -92,7 +93,7 @@ def invoice(ledger: Ledger, account: str, currency: str, period: str, zone: tzin
     that lines are told apart by. Raises LedgerError, UsageError, ValueError."""
     since, until = period_of(period, zone)
     names = tuple(map(dimension, by))
-    made = Invoice(account, currency, period, since, until, (ledger.closed() or 0) >= until, names)
+    bill = Invoice(account, currency, period, since, until, (ledger.closed() or 0) >= until, names)
     lines: dict[tuple[str, ...], Line] = {}
     charges: dict[int, Entry] = {}
     with localcontext(EXACT):
@@ -105,12 +106,12 @@ def invoice(ledger: Ledger, account: str, currency: str, period: str, zone: tzin
             if first is None:
                 raise LedgerError(f"entry {entry.number} answers no charge")
             if "booked" in entry.document or not since <= first.moment("end") < until:
-                made.corrections.append(entry)
+                bill.corrections.append(entry)
             else:
                 _take(lines, first, entry, names)
-    made.lines = sorted((line for line in lines.values() if line.jobs or line.amount),
+    bill.lines = sorted((line for line in lines.values() if line.jobs or line.amount),
                         key=lambda line: (-line.amount, line.key))
-    return made
+    return bill
 
 
 def _of(ledger: Ledger, account: str, currency: str) -> Iterator[Entry]:
@@ -125,8 +126,12 @@ def _take(lines: dict[tuple[str, ...], Line], first: Entry, entry: Entry, names:
     line.amount -= entry.change
     if entry.kind != "refund":
         sign = 1 if entry.kind == "charge" else -1
-        found = [next((p.value for c in (*job.containers("Delivered"), job) for p in c.all(tag)), None)
-                 for tag in ("Processors", "Duration")]
-        processors, seconds = (Decimal(v) if isinstance(v, int | Decimal) else Decimal(0) for v in found)
+        processors, seconds = (_number(job, tag) for tag in ("Processors", "Duration"))
         line.jobs += sign
         line.processor_s += sign * processors * seconds
+
+
+def _number(job: Job, tag: str) -> Decimal:
+    """An amount that was delivered to a job; 0 where none is stated."""
+    stated = delivered(job, tag)
+    return Decimal(stated.value) if stated is not None and isinstance(stated.value, int | Decimal) else Decimal(0)

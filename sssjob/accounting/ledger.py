@@ -287,9 +287,11 @@ class Ledger(Charging):
 
         since, until: epoch seconds, until not included; by: of the charging, or of the start or end of the job.
         """
+        given = [("time >= ?", since), ("time < ?", until)] if by == "posted" else []
+        where = "".join(f" AND {sql}" for sql, value in given if value is not None)
         rows = self.store.execute(
             f"SELECT {', '.join(f'entries.{name}' for name in NAMES)} FROM entries JOIN charges ON entry = number "
-            "ORDER BY number")
+            f"WHERE 1 = 1{where} ORDER BY number", [value for _, value in given if value is not None])
         for row in rows:
             entry = entry_of(row)
             moment = entry.moment(by)

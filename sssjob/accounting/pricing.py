@@ -178,7 +178,8 @@ class _Pricing:
             self._enter(share)
             self.share = (share.seconds, span) if len(shares) > 1 else None
             timed.append(product(self._base(), *self._terms("M")))
-        self._enter(shares[0])
+        if len(shares) > 1:         # fees are those of the beginning
+            self._enter(shares[0])
         self.share = None
         exact = total([*timed, *self._terms("F")])
         self._nothing()

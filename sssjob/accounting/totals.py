@@ -18,7 +18,7 @@ from fractions import Fraction
 from math import exp, log
 from typing import Any, Final, Literal
 
-from sssjob.accounting.dimensions import Condition, dimension, failed, value_of
+from sssjob.accounting.dimensions import Condition, delivered, dimension, failed, value_of
 from sssjob.accounting.times import seconds
 from sssjob.document.element import Container, Property
 from sssjob.document.model import Job
@@ -190,7 +190,7 @@ class Totals:
         if not all(condition.holds(job) for condition in self.where):
             return False
         start, end = (_epoch(job, name) for name in ("StartTime", "EndTime"))
-        wall = _number(_amount(job, "Duration"))
+        wall = _number(delivered(job, "Duration"))
         if wall is None and start is not None and end is not None:
             wall = Fraction(max(0, end - start - int(_number(job.first("SuspendDuration")) or 0)))
         if wall is None:
@@ -286,13 +286,13 @@ class Totals:
 
     # -- one job
     def _sums(self, job: Job, wall: Fraction) -> Sums:
-        processors = _number(_amount(job, "Processors"))
+        processors = _number(delivered(job, "Processors"))
         cpu = _number(job.first("CpuDuration"))
         asked = job.requested
         wanted = _number(None if asked is None else asked.first("Duration"))
         wanted_processors = _number(None if asked is None else asked.first("Processors")) or processors
         made = Sums(wall=wall, processors=(processors or 0) * wall, cpu=cpu or Fraction(0),
-                    gpus=_resource(job, "GPU") * wall, nodes=(_number(_amount(job, "NodeCount")) or 0) * wall,
+                    gpus=_resource(job, "GPU") * wall, nodes=(_number(delivered(job, "NodeCount")) or 0) * wall,
                     energy=_resource(job, "Energy"))
         if cpu is not None and processors:
             made.cpu_basis, made.cpu_paired = made.processors, cpu
@@ -398,11 +398,6 @@ def _amounts(job: Job) -> Iterator[Container]:
     if job.delivered:
         yield job.delivered
     yield job
-
-
-def _amount(job: Job, tag: str) -> Property | None:
-    """The amount delivered to a job, else what stands bare."""
-    return next((p for c in _amounts(job) if (p := c.first(tag)) is not None), None)
 
 
 def _number(found: Property | None) -> Fraction | None:

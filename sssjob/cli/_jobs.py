@@ -2,49 +2,55 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
+import json
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, cast
 
+from sssjob.cli._files import Source, emit, opened
 from sssjob.cli._findings import say
-from sssjob.cli._options import Session, bounded
-from sssjob.cli._prices import hinted, options_of
-from sssjob.cli._recognised import Looked
-from sssjob.conversion.converting import AUTO
+from sssjob.cli._options import Session
+from sssjob.cli._recognised import recognised
+from sssjob.conversion.converting import AUTO, Options
 from sssjob.findings import Findings, escape
 
 if TYPE_CHECKING:
     from sssjob.document.model import Job, JobDefaults
+    from sssjob.translators.records.base import Counts
+    from sssjob.translators.records.sums import Summary
 
 __all__ = ["jobs_of"]
 
 
-def jobs_of(session: Session, names: Sequence[str], options: Sequence[str],
-            looked: Looked) -> Iterator[tuple[str, Job, JobDefaults | None]]:
-    """(file, job, defaults) of every job of the files, read in the format of the session; findings are reported on the
-    way, and so are the counts of a log. A file that cannot be read is told, and the next one goes on."""
+def jobs_of(session: Session, source: str, name: str,
+          options: Options, read: list[Counts]) -> Iterator[tuple[Job, JobDefaults | None] | Summary]:
+    """The jobs of one source, or the sums over jobs, its findings reported as they come. read: its counts are
+    appended."""
     from sssjob.translators.base import ReadContext
-    from sssjob.translators.records._packed import unpacked
     from sssjob.translators.records.base import RecordTranslator
-    from sssjob.translators.registry import get
 
-    source = looked.format(session, names) if session.source == AUTO else session.source
-    reader = get(source)
-    given = options_of(reader, options)
-    for name in names:
-        with session.tolerant(name), bounded(name), hinted(session, name, source):
-            if isinstance(reader, RecordTranslator) and reader.stream is not None:
-                context = ReadContext(name, Findings(name), session.profile, session.policy,
-                                      options=given.view(session.defaults(reader)))
-                with looked.opened(name) as file:
-                    jobs = reader.stream(unpacked(file), context)
-                    for job in jobs:
-                        session.report(context.findings)
-                        yield name, job, None
-                    session.report(context.findings)
-                    if not (session.quiet or session.as_json):
-                        say(f"{escape(name)}: {jobs.counts}")
-            else:
-                before = session.errors
-                document = session.read(name, looked.whole(name), source=source, options=given, facts=True)
-                if session.errors == before:
-                    yield from ((name, job, defaults) for job, defaults in document.jobs())
+    context = ReadContext(name, Findings(name), session.profile, session.policy, options=options.view({}))
+    with opened(name) as file:
+        reader, found = recognised(session, Source(file, name), source)
+        if not (isinstance(reader, RecordTranslator) and reader.stream is not None):
+            large = session.large(found, checked=False) if reader.name == "sss" else None
+            if large is not None:
+                if not large.findings.rejected:
+                    yield from large.jobs()
+                return
+            document = reader.read(found.whole(), context)
+            if source != AUTO:
+                options.check(reader.name)
+            session.report(context.findings)
+            if not context.findings.rejected:
+                yield from document.jobs()
+            return
+        stream = (reader.sums or reader.stream)(found.stream(), context)
+        for job in stream:
+            session.report(context.findings)
+            yield (job, None) if reader.sums is None else cast("Summary", job)
+        session.report(context.findings)
+        read.append(stream.counts)
+        if session.as_json:
+            emit(json.dumps({"type": "records", "file": name, **stream.counts.record()}) + "\n")
+        elif not session.quiet:
+            say(f"{escape(name)}: {stream.counts}")

@@ -53,19 +53,19 @@ def invoice(account: str, period: str, target: str, currency: str | None, by: tu
             place: str | None, output: str, as_json: bool) -> int:
     """Print what ACCOUNT has to pay for PERIOD, a month (2026-01) or a year (2026): what its jobs cost that ended then,
     and corrections of what was paid before."""
-    from sssjob.accounting.invoice import invoice as made_of
+    from sssjob.accounting.invoice import invoice as invoice_of
 
     zone = _zone(timezone)
     with opened_ledger(place, create=False) as ledger:
         unit = unit_of(ledger, account, currency)
         try:
-            made = made_of(ledger, account, unit, period, zone, by=by or ("Queue",))
+            bill = invoice_of(ledger, account, unit, period, zone, by=by or ("Queue",))
         except (ValueError, OverflowError) as error:
             raise UsageError(str(error)) from None
     if as_json or target == "json":
-        emit(json.dumps(made.record()) + "\n", output)
+        emit(json.dumps(bill.record()) + "\n", output)
     else:
-        emit(_csv(made) if target == "csv" else _html(made, zone), output)
+        emit(_csv(bill) if target == "csv" else _html(bill, zone), output)
     return 0
 
 
@@ -76,18 +76,18 @@ def _zone(name: str | None) -> tzinfo:
         raise UsageError(f"--timezone {name!r} is no time zone, as Europe/Berlin") from None
 
 
-def _csv(made: Invoice) -> str:
+def _csv(bill: Invoice) -> str:
     """A row a line, a row a correction, and the sum."""
     text = io.StringIO()
     rows = csv.writer(text, lineterminator="\n")
-    rows.writerow([*made.by, *_TITLES])
-    blank = [""] * len(made.by)
-    for line in made.record()["lines"]:
+    rows.writerow([*bill.by, *_TITLES])
+    blank = [""] * len(bill.by)
+    for line in bill.record()["lines"]:
         rows.writerow([*map(_cell, line["key"]), line["jobs"], line["processor_h"], line["amount"], "", "", ""])
-    for entry in made.corrections:
+    for entry in bill.corrections:
         rows.writerow([*blank, "", "", f"{-entry.change:f}", entry.number, _cell(entry.job),
                        _cell(str(entry.document.get("reason") or entry.kind))])
-    rows.writerow([*blank, "", "", f"{made.total:f}", "", "", "to be paid"])
+    rows.writerow([*blank, "", "", f"{bill.total:f}", "", "", "to be paid"])
     return text.getvalue()
 
 
@@ -96,7 +96,7 @@ def _cell(text: str) -> str:
     return f"'{text}" if text[:1] in ("=", "+", "-", "@", "\t", "\r") and text != "-" else text
 
 
-def _html(made: Invoice, zone: tzinfo) -> str:
+def _html(bill: Invoice, zone: tzinfo) -> str:
     from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape
 
     def day(moment: int) -> str:
@@ -104,14 +104,14 @@ def _html(made: Invoice, zone: tzinfo) -> str:
 
     environment = Environment(loader=PackageLoader("sssjob", "templates"), undefined=StrictUndefined,
                               autoescape=select_autoescape(default=True), trim_blocks=True, lstrip_blocks=True)
-    record = made.record()
+    record = bill.record()
     corrections = [{"number": e.number, "kind": e.kind, "job": e.job, "amount": f"{-e.change:f}",
                     "ended": day(e.document["end"]) if "end" in e.document else "",
-                    "reason": str(e.document.get("reason", ""))} for e in made.corrections]
+                    "reason": str(e.document.get("reason", ""))} for e in bill.corrections]
     return environment.get_template("invoice.html.j2").render(
-        title=f"Invoice {made.account} {made.period}", made=made, lines=record["lines"], jobs=record["jobs"],
-        corrections=corrections, corrected=f"{made.total - made.jobs:f}", total=record["total"],
-        unit=made.currency or "credits", first=day(made.since), last=day(made.until - 1), zone=str(zone)) + "\n"
+        title=f"Invoice {bill.account} {bill.period}", bill=bill, lines=record["lines"], jobs=record["jobs"],
+        corrections=corrections, corrected=f"{bill.total - bill.jobs:f}", total=record["total"],
+        unit=bill.currency or "credits", first=day(bill.since), last=day(bill.until - 1), zone=str(zone)) + "\n"
 
 
 COMMANDS = (close, invoice)

@@ -5,29 +5,26 @@ from __future__ import annotations
 import json
 import sys
 from collections import Counter
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, Final, cast
+from typing import TYPE_CHECKING, Final
 from zoneinfo import ZoneInfo
 
 import click
 
 from sssjob.cli._complete import files, formats
-from sssjob.cli._files import Source, emit, once, opened
-from sssjob.cli._findings import problem, say, width
+from sssjob.cli._files import emit, once
+from sssjob.cli._findings import problem, width
+from sssjob.cli._jobs import jobs_of
 from sssjob.cli._options import Session, bounded, common, format_option, pairs
 from sssjob.cli._privacy import load_privacy, privacy_option
-from sssjob.cli._recognised import recognised
 from sssjob.cli._tables import table
 from sssjob.conversion.converting import AUTO, Options
 from sssjob.errors import UsageError
-from sssjob.findings import Findings, escape
+from sssjob.findings import escape
 
 if TYPE_CHECKING:
     from sssjob.accounting import Charge, RateSet, Uncharged
     from sssjob.accounting.totals import Totals
     from sssjob.document.model import Job, JobDefaults
-    from sssjob.translators.records.base import Counts
-    from sssjob.translators.records.sums import Summary
 
 __all__ = ["command"]
 
@@ -84,7 +81,7 @@ def command(session: Session, names: tuple[str, ...], source: str, options: tupl
     read, uncharged = list[Counts](), Counter[str]()
     for name in names:
         with session.tolerant(name), bounded(name), hinted(session, name, source):
-            for found in _jobs(session, source, name, given, read):
+            for found in jobs_of(session, source, name, given, read):
                 if isinstance(found, Summary):
                     _refuse_of_sums(every, spread, rates_file, privacy_file)
                     totals.add(found.job(), jobs=found.jobs)
@@ -109,41 +106,6 @@ def _zone(name: str) -> ZoneInfo:
         return ZoneInfo(name)
     except (OSError, ValueError, LookupError):
         raise UsageError(f"--timezone {name!r} is no time zone, as Europe/Berlin") from None
-
-
-def _jobs(session: Session, source: str, name: str,
-          options: Options, read: list[Counts]) -> Iterator[tuple[Job, JobDefaults | None] | Summary]:
-    """The jobs of one source, or the sums over jobs, its findings reported as they come. read: its counts are
-    appended."""
-    from sssjob.translators.base import ReadContext
-    from sssjob.translators.records.base import RecordTranslator
-
-    context = ReadContext(name, Findings(name), session.profile, session.policy, options=options.view({}))
-    with opened(name) as file:
-        reader, found = recognised(session, Source(file, name), source)
-        if not (isinstance(reader, RecordTranslator) and reader.stream is not None):
-            large = session.large(found, checked=False) if reader.name == "sss" else None
-            if large is not None:
-                if not large.findings.rejected:
-                    yield from large.jobs()
-                return
-            document = reader.read(found.whole(), context)
-            if source != AUTO:
-                options.check(reader.name)
-            session.report(context.findings)
-            if not context.findings.rejected:
-                yield from document.jobs()
-            return
-        stream = (reader.sums or reader.stream)(found.stream(), context)
-        for job in stream:
-            session.report(context.findings)
-            yield (job, None) if reader.sums is None else cast("Summary", job)
-        session.report(context.findings)
-        read.append(stream.counts)
-        if session.as_json:
-            emit(json.dumps({"type": "records", "file": name, **stream.counts.record()}) + "\n")
-        elif not session.quiet:
-            say(f"{escape(name)}: {stream.counts}")
 
 
 def _refuse_of_sums(every: str | None, spread: bool, rates_file: str | None, privacy_file: str | None) -> None:

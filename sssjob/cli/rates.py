@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from contextlib import closing
 from typing import TYPE_CHECKING
 
 import click
@@ -12,15 +11,17 @@ from sssjob.cli._complete import files
 from sssjob.cli._files import emit, once
 from sssjob.cli._findings import problem, say
 from sssjob.cli._jobs import jobs_of
-from sssjob.cli._options import Session, common, format_option, reading
-from sssjob.cli._prices import load
-from sssjob.cli._recognised import Looked
+from sssjob.cli._options import Session, bounded, common, format_option, pairs, reading
+from sssjob.cli._prices import hinted, load, nothing_taken, options_of
 from sssjob.cli._tables import table
+from sssjob.conversion.converting import AUTO, Options
+from sssjob.errors import UsageError
 from sssjob.findings import escape
 
 if TYPE_CHECKING:
     from sssjob.accounting import RateSet
-    from sssjob.accounting.doubts import Doubt, Usage
+    from sssjob.accounting.doubts import Doubt, RateUse
+    from sssjob.translators.records.base import Counts
 
 __all__ = ["command"]
 
@@ -43,7 +44,9 @@ def check(session: Session, rates_file: str, logs: tuple[str, ...], options: tup
     With --against every rate is printed with the number of jobs that met it, and one that no job met is told with the
     values that they have instead. The exit status is 1 where something is doubtful.
     """
-    from sssjob.accounting.doubts import Usage, doubts
+    from sssjob.accounting.doubts import RateUse, doubts
+    from sssjob.translators.records.sums import Summary
+    from sssjob.translators.registry import get
 
     once([rates_file, *logs])
     rates = load(session, rates_file, doubts=False)
@@ -56,10 +59,18 @@ def check(session: Session, rates_file: str, logs: tuple[str, ...], options: tup
             count = len(rates.paths)
             say(f"{escape(rates_file)}: {count} rate{'s' * (count != 1)}, none of them doubtful")
         return 1 if told else session.status()
-    usage = Usage(rates)
-    with closing(Looked()) as looked:
-        for _, job, defaults in jobs_of(session, logs, options, looked):
-            usage.add(job, defaults)
+    usage = RateUse(rates)
+    given = Options(pairs(options, "--option")) if session.source == AUTO else options_of(get(session.source), options)
+    read: list[Counts] = []
+    for name in logs:
+        with session.tolerant(name), bounded(name), hinted(session, name, session.source):
+            for one in jobs_of(session, session.source, name, given, read):
+                if isinstance(one, Summary):
+                    raise UsageError(f"{escape(name)} holds sums over jobs, and rates are for jobs")
+                usage.add(*one)
+    if session.source == AUTO:
+        given.check("the formats that were recognised")
+    session.errors += nothing_taken(read)
     unmet = list(usage.doubts())
     _print(session, rates, usage)
     _tell(session, rates_file, unmet)
@@ -76,7 +87,7 @@ def _tell(session: Session, file: str, told: list[Doubt]) -> None:
             problem(f"{escape(file)}: {doubt}", as_json=False)
 
 
-def _print(session: Session, rates: RateSet, usage: Usage) -> None:
+def _print(session: Session, rates: RateSet, usage: RateUse) -> None:
     """Print the number of jobs of each rate, and of those without a charge."""
     if session.as_json:
         for path, rate in rates.paths:

@@ -112,15 +112,17 @@ def spread_over(scopes: Iterable[Container]) -> bool:
     if listed or groups > 1 or any(len(found) > 1 for found in stated.values()):
         return True
     distribution = stated.pop("TaskDistribution", [None])[0]
-    if any(found[0].attributes or not isinstance(found[0].value, int) for found in stated.values()):
+    counts = {tag: found[0].value for tag, found in stated.items() if not found[0].attributes}
+    numbers = {tag: count or None for tag, count in counts.items() if isinstance(count, int)}
+    if len(numbers) < len(stated):
         return True
-    nodes, tasks, cpus, processors = (stated[tag][0].value or None if tag in stated else None for tag in _COUNTS)
-    layout = Layout(nodes=nodes, tasks=tasks, cpus=cpus)            # type: ignore[arg-type]    # whole numbers
+    nodes, tasks, cpus, processors = map(numbers.get, _COUNTS)
+    layout = Layout(nodes=nodes, tasks=tasks, cpus=cpus)
     try:
         why = None if distribution is None else spread(layout, distribution)
     except LexicalError:
         return True
-    layout.processors = processors      # type: ignore[assignment]      # a whole number
+    layout.processors = processors
     if distribution is not None:
         why = why or layout.doubt(distribution_of(distribution)[0])
     return bool(why or layout.crowded or layout.sparse)

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from fractions import Fraction
 from html.parser import HTMLParser
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 from zoneinfo import ZoneInfo
 
 import pytest
@@ -22,15 +22,14 @@ from hypothesis import strategies as st
 from sssjob.accounting.privacy import Privacy, PrivacyError, read_privacy
 from sssjob.accounting.report import page
 from sssjob.accounting.totals import FIGURES, HIDDEN, PERIODS, Sums, Totals
-from sssjob.cli import main
 from sssjob.document.model import Job
 from sssjob.errors import UsageError
 from sssjob.xml.reader import read_document
 from sssjob.xml.writer import write_document
+from tests.accounting.conftest import KEY, Answer
 
 PAGE = (Path(__file__).parents[2] / "docs" / "account.md").read_text()
 BERLIN = ZoneInfo("Europe/Berlin")
-KEY = "a key of sixteen bytes or more"
 
 
 def job(start: int = 1_790_000_000, seconds: int = 3600, processors: int = 2, cpu: int | None = None,
@@ -317,32 +316,6 @@ def test_the_page_in_a_browser(tmp_path: Path) -> None:
 
 
 # -- the command
-class Answer(NamedTuple):
-    """What a command did."""
-
-    code: int
-    out: str
-    err: str
-
-
-@pytest.fixture
-def account(capsys: pytest.CaptureFixture[str], tmp_path: Path,
-            monkeypatch: pytest.MonkeyPatch) -> Callable[[str], Answer]:
-    line = ("11/21/2026 10:00:09;E;{0}.head;user=u{0} account=\"p{1}\" ctime=1795000000 start=1795000000 "
-            "end=1795003600 exec_host=n/0*2 Exit_status={2} resources_used.cput=00:30:00\n")
-    (tmp_path / "log").write_text("".join(line.format(n, n % 2, n % 3) for n in range(6)))
-    (tmp_path / "rates.toml").write_text('name = "s"\nversion = "1"\ncurrency = "EUR"\n[[rate]]\ntype = "VBR"\n'
-                                         'name = "Processors"\nrate = 1\nper = "hour"\n')
-    (tmp_path / "privacy.toml").write_text('least = 4\n[properties]\nUser = "pseudonym"\n')
-    monkeypatch.setenv("SSSJOB_PRIVACY_KEY", KEY)
-    monkeypatch.chdir(tmp_path)
-
-    def call(line: str) -> Answer:
-        return Answer(main(["account", *line.split()]), *capsys.readouterr())
-
-    return call
-
-
 def test_the_table(account: Callable[[str], Answer]) -> None:
     answer = account("-f pbs-acct log --rates rates.toml")
     assert answer.code == 0

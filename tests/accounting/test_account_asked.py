@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import statistics
-from collections.abc import Callable
 from fractions import Fraction
 
 import pytest
@@ -14,7 +13,8 @@ from hypothesis import strategies as st
 from sssjob.accounting.dimensions import value_of
 from sssjob.accounting.totals import OTHER, Sums, Totals
 from sssjob.errors import UsageError
-from tests.accounting.test_account import Answer, account, job  # noqa: F401
+from tests.accounting.conftest import Command
+from tests.accounting.test_account import job
 
 DAY = 86_400
 START = 1_790_000_000 // DAY * DAY
@@ -128,7 +128,7 @@ def test_what_is_too_small_stays_hidden() -> None:
     assert [(g.key[0], g.sums.jobs) for g in totals.groups()] == [("p1", 4), (OTHER, 8)]
 
 
-def test_the_command(account: Callable[[str], Answer]) -> None:  # noqa: F811
+def test_the_command(account: Command) -> None:
     answer = account("-f pbs-acct log --where Project=p1 --by User --top 1 --sort jobs --json -q")
     records = [json.loads(line) for line in answer.out.splitlines()]
     assert [(r.get("key"), r["jobs"], r.get("share")) for r in records if r["type"] != "records"] == [

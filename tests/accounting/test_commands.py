@@ -4,57 +4,11 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
 from pathlib import Path
-from typing import NamedTuple
 
 import pytest
 
-from sssjob.cli import main
-
-RATES = """name = "site"
-version = "7"
-currency = "EUR"
-[[rate]]
-type = "VBR"
-name = "Processors"
-rate = 0.012
-per = "hour"
-"""
-JOBS = """<JobGroup>
-  <Id>g</Id>
-  <JobDefaults><Queue>q</Queue></JobDefaults>
-  <Job><Id>a</Id><State>Completed</State><Delivered><Processors>16</Processors><Duration>3600</Duration></Delivered></Job>
-  <Job><Id>b</Id><State>Running</State><Delivered><Processors>1</Processors></Delivered></Job>
-  <Job><Id>c</Id><State>Completed</State><Delivered><Processors>8</Processors><Duration>7200</Duration></Delivered></Job>
-</JobGroup>
-"""
-
-
-class Answer(NamedTuple):
-    """What a command did."""
-
-    code: int
-    out: str
-    err: str
-
-
-Command = Callable[..., Answer]
-
-
-@pytest.fixture
-def sssjob(capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Command:
-    """Run a command line where jobs.xml and rates.toml are; gives (code, out, err)."""
-    (tmp_path / "rates.toml").write_text(RATES)
-    (tmp_path / "jobs.xml").write_text(JOBS)
-    monkeypatch.chdir(tmp_path)
-
-    def call(*arguments: str) -> Answer:
-        code = main(list(arguments))
-        return Answer(code, *capsys.readouterr())
-
-    return call
-
+from tests.accounting.conftest import JOBS, RATES, Command
 
 CHARGE = ("charge", "jobs.xml", "--rates", "rates.toml")
 NOT = "jobs.xml:5: b: not charged: not-ended (State is Running)\n"

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from sssjob.accounting.ledger import By, Ledger, LedgerError
 from sssjob.accounting.store import open_store
+from tests.accounting.conftest import Command
 from tests.accounting.test_ledger import D, job, rates
-from tests.accounting.test_ledger_commands import Command, ledger  # noqa: F401
 
 MONTH = 10_000
 PAID = 10**6        # the clock of the ledger: long after every job
@@ -109,7 +109,7 @@ def test_nothing_moves_that_may_not(books: Ledger, call: object, message: str) -
         assert [e.hash for e in there.entries()] == before
 
 
-def test_what_an_account_has_used(ledger: Command) -> None:  # noqa: F811
+def test_what_an_account_has_used(ledger: Command) -> None:
     ledger("deposit chem 4 --currency EUR")
     ledger("charge job.xml --rates rates.toml -q")
     ledger("deposit idle 4 --currency EUR")
@@ -126,7 +126,7 @@ def test_what_an_account_has_used(ledger: Command) -> None:  # noqa: F811
     assert ledger("usage nobody").code == 2
 
 
-def test_commands_by_the_end(ledger: Command) -> None:  # noqa: F811
+def test_commands_by_the_end(ledger: Command) -> None:
     ledger("deposit chem 4 --currency EUR")
     ledger("charge job.xml --rates rates.toml -q")
     window = "--since 1970-01-01T00:00:00Z --until 1970-01-01T02:00:00Z"

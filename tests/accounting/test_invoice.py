@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 from sssjob.accounting.invoice import invoice, period_of
 from sssjob.accounting.ledger import Ledger, LedgerError
 from sssjob.accounting.store import open_store
+from tests.accounting.conftest import Command
 from tests.accounting.test_ledger import D, job, rates
-from tests.accounting.test_ledger_commands import Command, ledger  # noqa: F401
 
 JAN, FEB, MAR = 0, 31 * 86400, 59 * 86400       # of 1970
 LATER = 365 * 86400
@@ -117,7 +117,7 @@ def test_what_cannot_be_closed(books: Ledger) -> None:
         assert list(there.verify()) == ["the books are not closed up to where the entries say"]
 
 
-def test_the_commands(ledger: Command, tmp_path: Path) -> None:  # noqa: F811
+def test_the_commands(ledger: Command, tmp_path: Path) -> None:
     ledger("deposit chem 9 --currency EUR")
     ledger("charge job.xml --rates rates.toml -q")
     made = ledger("invoice chem 1970-01")

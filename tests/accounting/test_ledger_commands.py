@@ -7,59 +7,13 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
-from typing import NamedTuple
 
 import click
 import pytest
 
 from sssjob.cli import main
-
-RATES = 'name = "site"\nversion = "7"\ncurrency = "EUR"\n[[rate]]\ntype = "VBR"\nname = "Processors"\nrate = 0.5\n' \
-        'per = "hour"\n'
-JOB = """<Job>
-  <Id>1.head</Id>
-  <Project>chem</Project>
-  <Machine>colony</Machine>
-  <State>Completed</State>
-  <StartTime>1000</StartTime>
-  <Delivered>
-    <Processors>2</Processors>
-    <Duration>3600</Duration>
-  </Delivered>
-</Job>
-"""
-WAITING = JOB.replace("Completed", "Idle").replace("  <StartTime>1000</StartTime>\n", "").replace("Deliver", "Request")
-PBS = ("11/21/2026 10:00:00;S;{0}.head;user=a account=\"chem\" ctime=1 start=5 exec_host=n/0\n"
-       "11/21/2026 10:00:09;E;{0}.head;user=a account=\"chem\" ctime=1 start=5 end=3605 exec_host=n/0 Exit_status=0\n")
-
-
-class Answer(NamedTuple):
-    """What a command did."""
-
-    code: int
-    out: str
-    err: str
-
-
-Command = Callable[..., Answer]
-
-
-@pytest.fixture
-def ledger(capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Command:
-    """Run ``sssjob ledger ...`` where job.xml, waiting.xml, rates.toml and log are, on a ledger of its own."""
-    for name, text in (("job.xml", JOB), ("waiting.xml", WAITING), ("rates.toml", RATES), ("log", PBS.format(8)),
-                       ("other.xml", WAITING.replace("Project", "User"))):
-        (tmp_path / name).write_text(text)
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("SSSJOB_LEDGER", str(tmp_path / "ledger.db"))
-
-    def call(line: str, *more: str) -> Answer:
-        code = main(["ledger", *line.split(), *more])
-        return Answer(code, *capsys.readouterr())
-
-    return call
+from tests.accounting.conftest import JOB, LEDGER_RATES, PBS, WAITING, Command
 
 
 def test_scripts_are_quoted_and_held_like_documents(ledger: Command, tmp_path: Path) -> None:
@@ -294,13 +248,13 @@ def test_refunds_stay(ledger: Command, tmp_path: Path) -> None:
     """A job that was given back for a broken node is not charged again because the rates changed."""
     ledger("charge job.xml --rates rates.toml")
     ledger("refund 1 0.25")
-    (tmp_path / "rates.toml").write_text("# a comment\n" + RATES)
+    (tmp_path / "rates.toml").write_text("# a comment\n" + LEDGER_RATES)
     assert ledger("charge job.xml --rates rates.toml --recharge").err.splitlines()[-1] == "1 job: 1 unchanged"
-    (tmp_path / "rates.toml").write_text(RATES.replace("0.5", "0.7"))
+    (tmp_path / "rates.toml").write_text(LEDGER_RATES.replace("0.5", "0.7"))
     ledger("charge job.xml --rates rates.toml --recharge")
     assert ledger("balance chem").out.splitlines()[-1].split()[1] == "-1.15"
     ledger("refund 4")
-    (tmp_path / "rates.toml").write_text(RATES.replace("0.5", "0.9"))
+    (tmp_path / "rates.toml").write_text(LEDGER_RATES.replace("0.5", "0.9"))
     ledger("charge job.xml --rates rates.toml --recharge")
     assert ledger("balance chem").out.splitlines()[-1].split()[1] == "0.00"
 
@@ -437,7 +391,7 @@ def test_what_commands_offer_is_what_there_is() -> None:
 def test_a_reader_that_leaves_is_no_trouble_with_the_file(tmp_path: Path) -> None:
     """``sssjob ledger charge ... | head``: status 141 and not a word, as everywhere."""
     (tmp_path / "log").write_text("".join(map(PBS.format, range(3000))))
-    (tmp_path / "rates.toml").write_text(RATES)
+    (tmp_path / "rates.toml").write_text(LEDGER_RATES)
     line = "sssjob ledger charge -q --itemise -f pbs-acct log --rates rates.toml | head -n 1; exit ${PIPESTATUS[0]}"
     path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
     done = subprocess.run(["bash", "-c", line], cwd=tmp_path, capture_output=True, text=True,

@@ -15,11 +15,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sssjob.accounting import Charge, charge, read_rates, recompute
-from sssjob.accounting.doubts import Usage, doubts
+from sssjob.accounting.doubts import RateUse, doubts
 from sssjob.accounting.ledger import Ledger
 from sssjob.accounting.store import open_store
+from tests.accounting.conftest import Command
 from tests.accounting.support import charged, document, quoted, rate_set, refused
-from tests.accounting.test_commands import Command, sssjob  # noqa: F401
 
 BERLIN = ZoneInfo("Europe/Berlin")
 LISTS = """
@@ -110,7 +110,7 @@ def test_before_the_first_list() -> None:
         "no-start", "rates go by the time of day or by date, and StartTime is not said")
 
 
-def test_quotes_go_by_their_start(sssjob: Command, tmp_path: Path) -> None:  # noqa: F811
+def test_quotes_go_by_their_start(sssjob: Command, tmp_path: Path) -> None:
     asked = "<EligibleTime>{}</EligibleTime><Requested><Processors>8</Processors><Duration>3600</Duration></Requested>"
     assert [str(quoted(LISTS.format(""), asked.format(at(f"{day}T12:00"))).amount)
             for day in ("2026-06-30", "2026-07-01", "2027-01-01")] == ["8.00", "16.00", "56.00"]
@@ -181,7 +181,7 @@ def test_the_rates_of_the_examples_are_not_doubtful() -> None:
 def test_what_jobs_meet() -> None:
     rates = rate_set('VBR Processors 1\nVBR GPU 1 resource_type = "A100"\nNBM Queue=fast 2\nNBM Queue=slow 1\n'
                      "NBF User=zoe 1")
-    usage = Usage(rates)
+    usage = RateUse(rates)
     for n, queue in enumerate(("slow", "slow", "Fast", "x")):
         (one, defaults), = document(
             f"<State>{'Running' if queue == 'x' else 'Completed'}</State><Queue>{queue}</Queue><User>u{n}</User>"
@@ -197,13 +197,13 @@ def test_what_jobs_meet() -> None:
 
 def test_lists_of_another_time_are_not_doubtful() -> None:
     rates = rate_set(LISTS.format("") + '[quote.q]\nrate = [{ type = "VBR", name = "Processors", rate = 3 }]\n')
-    usage = Usage(rates)
+    usage = RateUse(rates)
     ((one, defaults),) = document(job("2026-07-03T20:00", "2026-07-03T23:59")).jobs()
     usage.add(one, defaults)
     assert [d.path for d in usage.doubts()] == ["price_list[0].rate[1]"]
 
 
-def test_the_command(sssjob: Command, tmp_path: Path) -> None:  # noqa: F811
+def test_the_command(sssjob: Command, tmp_path: Path) -> None:
     good = sssjob("rates", "check", "rates.toml")
     assert good == (0, "", "rates.toml: 1 rate, none of them doubtful\n")
     against = sssjob("rates", "check", "rates.toml", "--against", "jobs.xml")

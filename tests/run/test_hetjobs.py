@@ -64,7 +64,7 @@ def script(where: Path, *specs: JobSpec) -> str:
     made.submit_together(jobs)
     for number, job in enumerate(jobs):
         seen[0] = seen[0].replace(job.id, f"<id {number}>")
-    return seen[0].replace(str(where), "<where>")
+    return seen[0].replace(str(where / "work" / "slurm"), "<records>").replace(str(where), "<where>")
 
 
 def test_the_script(tmp_path: Path) -> None:
@@ -74,9 +74,9 @@ def test_the_script(tmp_path: Path) -> None:
     lines = text.splitlines()
     assert lines[1:lines.index("")] == [
         "#SBATCH --open-mode=append", "#SBATCH --export=ALL", "#SBATCH --job-name=a",
-        "#SBATCH --output=<where>/work/slurm/%j+0.<id 0>.out", "#SBATCH --time=00:10:00",
+        "#SBATCH --output=<records>/%j+0.<id 0>.out", "#SBATCH --time=00:10:00",
         "#SBATCH --comment=sssjob:<id 0>",
-        "#SBATCH hetjob", "#SBATCH --job-name=b", "#SBATCH --output=<where>/work/slurm/%j.<id 1>.out",
+        "#SBATCH hetjob", "#SBATCH --job-name=b", "#SBATCH --output=<records>/%j.<id 1>.out",
         "#SBATCH --time=00:10:00", "#SBATCH --ntasks=4", "#SBATCH --cpus-per-task=2", "#SBATCH --comment=sssjob:<id 1>",
         "# Job <id 0> of psij. Records of start and end, output and node file are named by both ids."]
     assert '_psij_native="$SLURM_JOB_ID"+0' in lines
