@@ -28,8 +28,10 @@ def submit(command, limit=None, arguments=()):
     executor.submit(job)
     return job
 def tell(status):
-    print("nothing" if status is None else
-          f"{status.state.name} {status.exit_code} {(status.metadata or {}).get('reason')}", flush=True)
+    line = "nothing" if status is None else (
+        f"{status.state.name} {status.exit_code} {(status.metadata or {}).get('reason')}")
+    sys.stdout.write(line + "\\n")          # at once: several threads tell
+    sys.stdout.flush()
 def child(function):
     pid = os.fork()
     if not pid:
