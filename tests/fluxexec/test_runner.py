@@ -219,7 +219,7 @@ def test_what_has_started_is_recorded_before_it_is_told(tmp_path: Path, monkeypa
 
     monkeypatch.setattr(PsijRunner, "_write", late)
     site.manager.changed = changed
-    jobs = [site.manager.submit(jobspec("sleep", "0.1")), site.manager.submit(jobspec("true", nodes=2))]
+    jobs = [site.manager.submit(jobspec("sleep", "0.1")), site.manager.submit(jobspec("sleep", "0.5", nodes=2))]
     assert site.over(*jobs) == [Result.COMPLETED] * 2 and recorded == [True, True]
     assert names(jobs[0]) == ["alloc", "debug.start-request", "start", "finish", "release", "free", "clean"]
     site.runner.close()
