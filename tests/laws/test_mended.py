@@ -117,6 +117,11 @@ CASES = {
         group(each("<Resource name='GPU'>1</Resource>"))),
     "fewer processors than nodes, and memory of each task": document(
         "<NodeCount>2</NodeCount>", group(in_requested("<Processors>1</Processors>"), each("<Memory>1</Memory>"))),
+    "nodes, and a GPU of each task, of which nobody says how many there are": document(
+        "<NodeCount>2</NodeCount>", group(each("<Resource name='GPU'>1</Resource>"))),
+    "GPUs of a node of one of two groups, and the nodes of all": document(
+        "<NodeCount>1</NodeCount>", group(TASKS.format(1)),
+        group(TASKS.format(2), in_requested("<Resource name='GPU' metric='PerNode'>1</Resource>"))),
     "a group with less than the tasks of a node beside another one": document(
         "<Node>n1</Node>", group(TASKS.format(1), PER_NODE.format(2)), group(TASKS.format(2), PER_NODE.format(1))),
 }

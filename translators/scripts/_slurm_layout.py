@@ -152,7 +152,7 @@ def write_layout(asking: Asking) -> Written:
     if part.gpus is not None:
         gpus = _gpus(part, part.gpus)
         if gpus[0] == "--gpus-per-task" and not any(name.startswith("--ntasks") for name, _ in options):
-            options.append(("--ntasks", "1"))       # which sbatch wants to be told, even of one
+            options.append(("--ntasks", str(part.nodes or 1)))      # sbatch wants to be told; one on each node
         options.append(gpus)
     return options + _gres(asking, part)
 

@@ -315,8 +315,7 @@ def spread(asking: Asking, part: Part) -> None:
     if nodes is None and part.gpus in amounts:
         part.nodes = 1
         asking.note(SITE, part.gpus.entry if part.gpus else None, "the GPUs of a node: all is asked for on one, for "
-                    "how many nodes there are the job does not say; cores_per_node of a site profile would",
-                    subject="NodeCount")
+                    "how many nodes there are the job does not say; cores_per_node of a site profile would")
         return
     if nodes is None:
         for amount in amounts:
