@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from decimal import Decimal
 from typing import NamedTuple
 
+from sssjob.accounting.accounts import Accounts, Settings
 from sssjob.accounting.arithmetic import plain
 from sssjob.accounting.dimensions import delivered
 from sssjob.accounting.entries import (
@@ -26,9 +27,10 @@ from sssjob.accounting.entries import (
     job_of,
     key_of,
     stated,
+    user_of,
 )
 from sssjob.accounting.facts import Reason
-from sssjob.accounting.postings import Key, Postings, whole_of
+from sssjob.accounting.postings import Key, whole_of
 from sssjob.accounting.pricing import Charge, Uncharged, charge
 from sssjob.accounting.rates import RateSet
 from sssjob.accounting.runs import Stage, Verdict, compared, differing, span, stage
@@ -70,12 +72,13 @@ class _Record:
     text: str
 
 
-class Charging(Postings):
+class Charging(Accounts):
     """The part of a ledger that charges jobs."""
 
     def __init__(self, store: Store, clock: Callable[[], float] = time.time) -> None:
         super().__init__(store, clock)
         self._zones: set[tuple[str, Read]] = set()      # that are those of before
+        self._used: dict[tuple[str, str], Settings] = {}    # of the accounts of this transaction
 
     def charge(self, job: Job, defaults: JobDefaults | None, rates: RateSet, *, owner: str = "Project",
                recharge: bool = False, supersede: bool = False) -> Posted:
@@ -89,6 +92,7 @@ class Charging(Postings):
         has to be as before for each machine (LedgerError)."""
         with self.store.transaction():
             self._keep(rates)
+            self._used.clear()
             work = _Work(rates, owner, recharge, supersede, read)
             return [self._charge(job, defaults, work) for job, defaults in jobs]
 
@@ -122,7 +126,7 @@ class Charging(Postings):
                 self._reverse(other.number, (*key[:2], other.start), "superseded by another record")
                 del runs[other.start]
         return Posted("charged", self._post_charge(new, key, priced, runs, work), priced,
-                      account=self.account(new.account, priced.currency))
+                      account=self.account(new.account, priced.currency), detail=self._odd(new, priced.currency))
 
     def _next(self, new: _Record, key: Key, old: _Row, runs: _Runs, work: _Work) -> Posted:
         """A record of a run that is charged. old: the charge in force."""
@@ -185,7 +189,7 @@ class Charging(Postings):
         if work.read is not None and work.read.zone:
             document["read"] = [work.read.format, work.read.zone]
         entry = self._post(Entry(0, 0, "charge", new.account, priced.currency, bounded(priced.amount), *key,
-                                 document=document))
+                                 user_name=user_of(new.job), document=document))
         self.store.execute("INSERT INTO charges VALUES (?, ?, ?, ?, ?, ?)",
                            (*key, entry.number, content_of(new.account, new.text), used.digest))
         return entry
@@ -198,8 +202,17 @@ class Charging(Postings):
         kept = entry.amount if refunded == old.amount else min(refunded, entry.amount)
         if refunded and kept:
             self._post(Entry(0, 0, "refund", entry.account, entry.currency, kept, *key, entry.number,
+                             user_name=entry.user_name,
                              document={"reason": f"kept from entry {old.number}", **_ended(new.job)}))
-        return Posted("superseded", entry, priced, account=self.account(entry.account, entry.currency))
+        return Posted("superseded", entry, priced, account=self.account(entry.account, entry.currency),
+                      detail=self._odd(new, priced.currency))
+
+    def _odd(self, new: _Record, currency: str) -> str:
+        """Why a job that has run should not have used its account; empty where it may."""
+        name = new.account, currency
+        if name not in self._used:
+            self._used[name] = self.settings(*name)
+        return self._used[name].refuses(new.account, new.job)
 
     def _replaced(self, new: _Record, key: Key) -> bool:
         """Whether this very record was charged once, and another one took its place."""
@@ -228,7 +241,7 @@ class Charging(Postings):
         refunded = self._given_back(number)
         document = {"reason": why} | ({"refunded": plain(refunded)} if refunded else {}) | end_of(old)
         self._post(Entry(0, 0, "reversal", old.account, old.currency, old.amount - refunded, *key, number,
-                         document=document))
+                         user_name=old.user_name, document=document))
         self.store.execute("DELETE FROM charges WHERE machine = ? AND job = ? AND start = ?", key)
         return refunded
 

@@ -7,7 +7,7 @@ import hashlib
 import json
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from decimal import Context, Decimal, localcontext
 from typing import Any, Final, Literal
 
@@ -25,16 +25,18 @@ __all__ = [
     "ABOUT_RUNS", "COLUMNS", "EXACT", "KINDS", "NAMES", "NEVER", "NUMBERS", "Account", "By", "Entry", "Kind",
     "LedgerError", "Posted", "Statement", "Usage", "account_of", "bounded", "changed", "content_of", "document_of",
     "end_of", "entry_of", "job_of", "key_of", "named", "positive", "row_of", "stated",
+    "user_of",
 ]
 
-Kind = Literal["deposit", "withdrawal", "credit", "quote", "hold", "release", "charge", "reversal", "refund",
-               "adjustment", "closing"]
+Kind = Literal["account", "deposit", "withdrawal", "expiry", "credit", "quote", "hold", "release", "charge", "reversal",
+               "refund", "adjustment", "closing"]
 #: Which time of an entry counts: when it was posted, or when the run that it is about started or ended.
 By = Literal["posted", "start", "end"]
 #: Kind of an entry -> what its amount does to (balance, holds).
 KINDS: Final[dict[str, tuple[int, int]]] = {
-    "deposit": (1, 0), "withdrawal": (-1, 0), "credit": (0, 0), "quote": (0, 0), "hold": (0, 1), "release": (0, -1),
-    "charge": (-1, 0), "reversal": (1, 0), "refund": (1, 0), "adjustment": (1, 0), "closing": (0, 0),
+    "account": (0, 0), "deposit": (1, 0), "withdrawal": (-1, 0), "expiry": (-1, 0), "credit": (0, 0), "quote": (0, 0),
+    "hold": (0, 1), "release": (0, -1), "charge": (-1, 0), "reversal": (1, 0), "refund": (1, 0), "adjustment": (1, 0),
+    "closing": (0, 0),
 }
 #: Kinds of entries about a run of a job.
 ABOUT_RUNS: Final = ("charge", "reversal", "refund")
@@ -53,7 +55,7 @@ class LedgerError(SSSJobError):
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One entry. amount: 0 or more, of an adjustment either sign; machine, job, start: of the
+    """One entry. amount: 0 or more, of an adjustment and an expiry either sign; machine, job, start, user_name: of the
     job that it is about ("" and -1: none); refers: number of the entry that it answers, 0: none; token: names the
     request, so that it is done once."""
 
@@ -68,6 +70,7 @@ class Entry:
     start: int = NEVER
     refers: int = 0
     token: str | None = None
+    user_name: str = ""
     document: Mapping[str, Any] = field(default_factory=dict)
     hash: str = ""
 
@@ -90,7 +93,8 @@ class Entry:
     def digest(self, previous: str) -> str:
         """SHA-256 of the entry behind the one with that digest."""
         text = json.dumps([previous, self.number, self.time, self.kind, self.account, self.currency, str(self.amount),
-                           self.machine, self.job, self.start, self.refers, self.token, self.document],
+                           self.machine, self.job, self.start, self.refers, self.token, self.user_name,
+                           self.document],
                           sort_keys=True, separators=(",", ":"))
         return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
@@ -99,7 +103,8 @@ class Entry:
         made = {"number": self.number, "time": self.time, "kind": self.kind, "account": self.account,
                 "currency": self.currency, "amount": plain(self.amount), "machine": self.machine or None,
                 "job": self.job or None, "start": None if self.start == NEVER else self.start,
-                "refers": self.refers or None, "token": self.token, "document": dict(self.document), "hash": self.hash}
+                "refers": self.refers or None, "token": self.token, "user": self.user_name or None,
+                "document": dict(self.document), "hash": self.hash}
         return {k: v for k, v in made.items() if v is not None}
 
 
@@ -192,7 +197,8 @@ class Usage:
 class Posted:
     """What became of a job. outcome: charged, superseded (another charge before it was reversed), unchanged (charged
     already), other-rates (charged by other rates, and left so), contradicts (another charge says something else of the
-    run, and was left; see detail) or not (see reason)."""
+    run, and was left; see detail) or not (see reason). detail: of a job that was charged, why it should not have used
+    its account, if it should not."""
 
     outcome: Literal["charged", "superseded", "unchanged", "other-rates", "contradicts", "not"]
     entry: Entry | None = None
@@ -235,17 +241,22 @@ def stated(job: Job, tag: str) -> str:
     return "" if found is None else found.text.strip()
 
 
+def user_of(job: Job) -> str:
+    """The User of a job, as far as an entry keeps it."""
+    return stated(job, "User")[:200]
+
+
 # --- rows ---------------------------------------------------------------------------------------------------------
 
 NAMES: Final = ("number", "time", "kind", "account", "currency", "amount", "machine", "job", "start", "refers",
-                 "token", "document", "hash")
+                 "token", "user_name", "document", "hash")
 COLUMNS: Final = ", ".join(NAMES)
 
 
 def row_of(entry: Entry) -> tuple[Any, ...]:
     """The values of COLUMNS."""
     values = [getattr(entry, name) for name in NAMES]
-    values[5], values[11] = str(entry.amount), json.dumps(entry.document, separators=(",", ":"))
+    values[5], values[12] = str(entry.amount), json.dumps(entry.document, separators=(",", ":"))
     return tuple(values)
 
 
@@ -253,13 +264,14 @@ def entry_of(row: Any) -> Entry:
     """Raises LedgerError for a row that no ledger has written."""
     values = list(row)
     try:
-        values[5], values[11] = Decimal(values[5]), json.loads(values[11])
+        values[5], values[12] = Decimal(values[5]), json.loads(values[12])
     except (ArithmeticError, RecursionError, TypeError, ValueError):
-        values[11] = None
-    made = Entry(*values)
+        values[12] = None
+    made = Entry(**dict(zip(NAMES, values, strict=True)))
     if made.kind not in KINDS or not isinstance(made.document, dict) or not made.amount.is_finite() or not all(
             isinstance(n, int) for n in (made.number, made.time, made.start, made.refers)) or not all(
-            isinstance(t, str) for t in (made.account, made.currency, made.machine, made.job, made.hash)):
+            isinstance(t, str) for t in (made.account, made.currency, made.machine, made.job, made.user_name,
+                                          made.hash)):
         raise LedgerError(f"entry {escape(str(made.number), 30)} is not what was written")
     return made
 
@@ -277,7 +289,7 @@ def account_of(name: str, currency: str, amounts: Iterable[Any]) -> Account:
 
 def changed(entry: Entry, **changes: Any) -> Entry:
     """The entry with other values."""
-    return Entry(*(changes.get(name, getattr(entry, name)) for name in NAMES))
+    return replace(entry, **changes)
 
 
 # --- what may be posted ---------------------------------------------------------------------------------------------

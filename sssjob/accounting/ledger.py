@@ -3,7 +3,7 @@
 An entry is a document with a number and a hash over itself and the one before it, so that replaying the entries gives
 the same balances (``Ledger.verify``). Of an account (a Project, in one currency)
 
-    balance   = deposits - charges + reversals + refunds + adjustments
+    balance   = deposits - withdrawals - expiries - charges + reversals + refunds + adjustments
     available = balance - holds + credit limit
 
 A job is charged once: its natural key is Machine, native id (else Id) and StartTime. The same record again changes
@@ -13,11 +13,12 @@ SSS job object 3.1.0, sections 5.1 (Charge, Quote) and 7; Gold's objects Quotati
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from decimal import Decimal, localcontext
 from difflib import get_close_matches
 from typing import Final, Self
 
+from sssjob.accounting.accounts import Settings, Standing
 from sssjob.accounting.arithmetic import plain
 from sssjob.accounting.charging import Charging, Read
 from sssjob.accounting.entries import (
@@ -25,6 +26,8 @@ from sssjob.accounting.entries import (
     EXACT,
     KINDS,
     NAMES,
+    NEVER,
+    NUMBERS,
     Account,
     By,
     Entry,
@@ -42,6 +45,7 @@ from sssjob.accounting.entries import (
     key_of,
     named,
     positive,
+    user_of,
 )
 from sssjob.accounting.postings import whole_of
 from sssjob.accounting.pricing import Charge, Uncharged, quote
@@ -50,9 +54,11 @@ from sssjob.document.element import new_property
 from sssjob.document.model import Job, JobDefaults
 from sssjob.findings import escape
 
-__all__ = ["KINDS", "Account", "By", "Entry", "Ledger", "LedgerError", "Posted", "Read", "Statement", "Usage", "key_of"]
+__all__ = ["KINDS", "Account", "By", "Entry", "Ledger", "LedgerError", "Posted", "Read", "Settings", "Standing",
+           "Statement", "Usage", "key_of"]
 
-
+_NOTHING: Final = Decimal(0)
+NO_TERM: Final[Mapping[str, int]] = {}
 
 _CLOSE: Final = 0.75        # how alike names are, from 0 to 1, of which one may be a slip for the other
 
@@ -68,17 +74,29 @@ class Ledger(Charging):
 
     # -- money in and out
     def deposit(self, account: str, amount: Decimal, currency: str = "", *, reason: str = "",
-                token: str | None = None, new: bool = False) -> Entry:
+                token: str | None = None, new: bool = False, since: int | None = None,
+                until: int | None = None) -> Entry:
         """Put money into an account. token: posted once, however often it is asked; new: the account may be a new one
-        though another one has almost its name. Raises LedgerError."""
-        return self._manual("deposit", account, currency, positive(amount), reason, token, new)
+        though another one has almost its name; since, until: its term in epoch seconds, until not included, behind
+        which what is left of it is lost. Raises LedgerError."""
+        begin = 0 if since is None else since
+        if until is not None and until <= begin:
+            raise LedgerError("a term ends after it begins")
+        term = {name: moment for name, moment in (("since", since), ("until", until)) if moment is not None}
+        with self.store.transaction():
+            entry, again = self._manual("deposit", account, currency, positive(amount), reason, token, new, term)
+            if term and not again:
+                self.store.execute("INSERT INTO terms VALUES (?, ?, ?, ?, ?)", (
+                    entry.number, account, currency, begin, NUMBERS - 1 if until is None else until))
+            return entry
 
     def credit(self, account: str, limit: Decimal, currency: str = "", *, reason: str = "",
                token: str | None = None, new: bool = False) -> Entry:
         """Set how far below 0 an account may go."""
         if limit < 0:
             raise LedgerError("a credit limit is not below 0")
-        return self._manual("credit", account, currency, bounded(limit), reason, token, new)
+        with self.store.transaction():
+            return self._manual("credit", account, currency, bounded(limit), reason, token, new)[0]
 
     def adjust(self, account: str, amount: Decimal, currency: str = "", *, reason: str,
                token: str | None = None, new: bool = False) -> Entry:
@@ -87,7 +105,8 @@ class Ledger(Charging):
             raise LedgerError("an adjustment needs a reason")
         if not amount:
             raise LedgerError("an adjustment by 0 adjusts nothing")
-        return self._manual("adjustment", account, currency, bounded(amount), reason, token, new)
+        with self.store.transaction():
+            return self._manual("adjustment", account, currency, bounded(amount), reason, token, new)[0]
 
     def withdraw(self, account: str, amount: Decimal, currency: str = "", *, reason: str = "",
                  token: str | None = None) -> Entry:
@@ -112,6 +131,7 @@ class Ledger(Charging):
                     raise LedgerError(f"token {escape(str(token), 60)} has made entry {again.number}, which is "
                                       "something else")
                 return again, answer
+            self._takes(target, currency, amount)
             if not new:
                 self._slip(target, currency)
             out = self._withdrawn(source, currency, amount, reason or f"to {target}", token)
@@ -121,8 +141,9 @@ class Ledger(Charging):
 
     def _withdrawn(self, account: str, currency: str, amount: Decimal, reason: str, token: str | None) -> Entry:
         """Post a withdrawal of what is there: neither held nor credit."""
-        there = self.account(account, currency)
-        free = there.balance - there.held
+        there = self.standing(account, currency)
+        free = there.account.balance - there.account.held + there.lapsed - there.absent - there.covers
+        self._in_digits(there.settings, amount)
         if amount > free:
             raise LedgerError(f"account {escape(account, 60)} has {plain(max(free, Decimal(0)))} "
                               f"{escape(currency, 20) or 'credits'} that are not held, {plain(amount)} are asked for")
@@ -143,7 +164,7 @@ class Ledger(Charging):
                 raise LedgerError(f"entry {number} has {plain(left)} left to give back" +
                                   ("" if amount is None else f", not {plain(wanted)}"))
             return self._post(Entry(0, 0, "refund", old.account, old.currency, wanted, old.machine, old.job, old.start,
-                                    number, token, ({"reason": reason} if reason else {}) | end_of(old)))
+                                    number, token, old.user_name, ({"reason": reason} if reason else {}) | end_of(old)))
 
     def _charge_entry(self, number: int) -> Entry:
         entry = self.entry(number)
@@ -152,16 +173,34 @@ class Ledger(Charging):
         return entry
 
     def _manual(self, kind: Kind, account: str, currency: str, amount: Decimal, reason: str,
-                token: str | None, new: bool) -> Entry:
+                token: str | None, new: bool, term: Mapping[str, int] = NO_TERM) -> tuple[Entry, bool]:
+        """The entry that is asked for, and whether it was there before."""
         named(account, "account")
-        document = {"reason": reason} if reason else {}
-        with self.store.transaction():
-            again = self._again(token, kind, account, currency, amount)
-            if again is not None:
-                return again
-            if not new:
-                self._slip(account, currency)
-            return self._post(Entry(0, 0, kind, account, currency, amount, token=token, document=document))
+        again = self._again(token, kind, account, currency, amount)
+        if again is not None:
+            if {name: again.document.get(name) for name in ("since", "until")} != {
+                    name: term.get(name) for name in ("since", "until")}:
+                raise LedgerError(f"token {escape(str(token), 60)} has made entry {again.number}, which is something "
+                                  "else")
+            return again, True
+        self._takes(account, currency, amount, closed=kind == "adjustment")
+        if not new:
+            self._slip(account, currency)
+        document = ({"reason": reason} if reason else {}) | dict(term)
+        return self._post(Entry(0, 0, kind, account, currency, amount, token=token, document=document)), False
+
+    def _takes(self, account: str, currency: str, amount: Decimal, *, closed: bool = False) -> None:
+        """Refuse what is put into an account that is closed (closed: that is no matter), or that is too fine for it."""
+        settings = self.settings(account, currency)
+        if settings.closed and not closed:
+            raise LedgerError(f"account {escape(account, 60)} is closed")
+        self._in_digits(settings, amount)
+
+    @staticmethod
+    def _in_digits(settings: Settings, amount: Decimal) -> None:
+        if settings.digits is not None and -int(amount.normalize(EXACT).as_tuple().exponent) > settings.digits:
+            raise LedgerError(f"{plain(amount)} has more than {settings.digits} digits behind the point, which the "
+                              "account does not keep")
 
     def _slip(self, account: str, currency: str) -> None:
         """Refuse an account that is not there yet where one is whose name is almost this one, or that is kept in
@@ -201,6 +240,9 @@ class Ledger(Charging):
             raise LedgerError(f"no quote: {quoted.reason} ({quoted.detail})")
         account = self._owner(whole_of(job, defaults), owner)
         with self.store.transaction():
+            why = self.settings(account, quoted.currency).refuses(account, whole_of(job, defaults))
+            if why:
+                raise LedgerError(f"no quote: {why}")
             self._keep(rates)
             entry = self._post(Entry(0, 0, "quote", account, quoted.currency, bounded(quoted.amount), document={
                 "rates": rates.digest, "expires": expires, "charge": quoted.record(),
@@ -208,10 +250,13 @@ class Ledger(Charging):
         return entry, quoted
 
     def hold(self, job: Job, defaults: JobDefaults | None, rates: RateSet, *, owner: str = "Project",
-             start: int | None = None, force: bool = False) -> tuple[Entry, Charge]:
-        """Set aside what a job will cost if it gets what it requests, until it is charged.
+             start: int | None = None, force: bool = False, expires: int | None = None,
+             dry_run: bool = False) -> tuple[Entry, Charge]:
+        """Set aside what a job will cost if it gets what it requests, until it is charged. expires: in epoch seconds,
+        when it ends by itself; dry_run: nothing is held, the entry has the number 0.
 
-        Raises LedgerError when the account does not have it (force: hold it all the same) or when there is a hold.
+        Raises LedgerError when the account does not have it, or its user has used up a limit (force: hold it all the
+        same), when the job may not use the account, or when there is a hold.
         """
         whole = whole_of(job, defaults)
         machine, ident, _ = key_of(whole)
@@ -220,16 +265,27 @@ class Ledger(Charging):
             raise LedgerError(f"no hold: {quoted.reason} ({quoted.detail})")
         account = self._owner(whole, owner)
         with self.store.transaction():
-            old = self.store.one("SELECT entry FROM holds WHERE machine = ? AND job = ?", (machine, ident))
-            if old is not None:
+            now = int(self._clock())
+            old = self.store.one("SELECT entry, expires FROM holds WHERE machine = ? AND job = ?", (machine, ident))
+            if old is not None and not 0 <= old[1] <= now:
                 raise LedgerError(f"entry {old[0]} holds for job {escape(ident, 60)} already")
-            there = self.account(account, quoted.currency)
+            if expires is not None and expires <= now:
+                raise LedgerError("a hold ends in the future")
+            if old is not None:
+                self._release(old[0])
+            there = self._admit(whole, account, quoted.currency, _NOTHING if force else quoted.amount)
             if quoted.amount > there.available and not force:
+                self._slip(account, quoted.currency)
                 raise LedgerError(f"account {escape(account, 60)} has {plain(there.available)} left, "
                                   f"{plain(quoted.amount)} are asked for")
-            entry = self._post(Entry(0, 0, "hold", account, quoted.currency, bounded(quoted.amount), machine, ident,
-                                     document={"charge": quoted.record()}))
-            self.store.execute("INSERT INTO holds VALUES (?, ?, ?)", (entry.number, machine, ident))
+            until = {} if expires is None else {"expires": expires}
+            entry = Entry(0, 0, "hold", account, quoted.currency, bounded(quoted.amount), machine, ident,
+                          user_name=user_of(whole), document={"charge": quoted.record(), **until})
+            if dry_run:
+                return entry, quoted
+            entry = self._post(entry)
+            self.store.execute("INSERT INTO holds VALUES (?, ?, ?, ?)",
+                               (entry.number, machine, ident, NEVER if expires is None else expires))
         return entry, quoted
 
     def release(self, number: int) -> Entry:

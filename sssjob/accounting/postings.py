@@ -12,6 +12,7 @@ from sssjob.accounting.entries import (
     ABOUT_RUNS,
     COLUMNS,
     EXACT,
+    NAMES,
     NUMBERS,
     Account,
     Entry,
@@ -62,7 +63,7 @@ class Postings:
         if self.store.execute("DELETE FROM holds WHERE entry = ?", (number,)).rowcount != 1:
             raise LedgerError(f"entry {number} holds nothing any more")
         return self._post(Entry(0, 0, "release", held.account, held.currency, held.amount, held.machine, held.job,
-                                refers=number))
+                                refers=number, user_name=held.user_name))
 
     def _owner(self, job: Job, owner: str) -> str:
         names = stated(job, owner)
@@ -162,7 +163,7 @@ class Postings:
             entry = changed(entry, document={**entry.document, "booked": closed})
         posted = changed(entry, number=number + 1, time=now)
         posted = changed(posted, hash=posted.digest(previous))
-        self.store.execute(f"INSERT INTO entries ({COLUMNS}) VALUES ({', '.join('?' * 13)})", row_of(posted))
+        self.store.execute(f"INSERT INTO entries ({COLUMNS}) VALUES ({', '.join('?' * len(NAMES))})", row_of(posted))
         self.store.execute("UPDATE head SET number = ?, hash = ?", (posted.number, posted.hash))
         if not posted.account:          # it is about all of them
             return posted

@@ -3,11 +3,22 @@ follow from them."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from sssjob.accounting.arithmetic import plain, recompute
-from sssjob.accounting.entries import COLUMNS, Account, Entry, LedgerError, content_of, entry_of, job_of
+from sssjob.accounting.entries import (
+    COLUMNS,
+    NEVER,
+    NUMBERS,
+    Account,
+    Entry,
+    LedgerError,
+    content_of,
+    entry_of,
+    job_of,
+)
 from sssjob.accounting.pricing import Charge, charge
 from sssjob.errors import SSSJobError
 from sssjob.findings import escape
@@ -25,7 +36,8 @@ def replay(ledger: Ledger, *, recharge: bool = True) -> Iterator[str]:
     """
     previous, numbers, accounts = "", 0, dict[tuple[str, str], Account]()
     force: dict[tuple[str, str, int], tuple[int, str, str]] = {}
-    holds: set[int] = set()
+    holds: dict[int, int] = {}
+    kept: dict[str, dict[Any, Any]] = {"settings": {}, "terms": {}}
     closed: int | None = None
     for row in ledger.store.execute(f"SELECT {COLUMNS} FROM entries ORDER BY number"):
         numbers += 1
@@ -51,14 +63,29 @@ def replay(ledger: Ledger, *, recharge: bool = True) -> Iterator[str]:
         elif entry.kind == "reversal" and key in force and force[key][0] == entry.refers:
             del force[key]
         elif entry.kind == "hold":
-            holds.add(entry.number)
+            holds[entry.number] = entry.document.get("expires", NEVER)
         elif entry.kind == "release":
-            holds.discard(entry.refers)
+            holds.pop(entry.refers, None)
+        elif entry.kind == "account":
+            kept["settings"][entry.account, entry.currency] = entry.document.get("settings")
+        elif entry.kind == "deposit" and not entry.document.keys().isdisjoint(("since", "until")):
+            kept["terms"][entry.number] = (entry.account, entry.currency, entry.document.get("since", 0),
+                                           entry.document.get("until", NUMBERS - 1))
         elif entry.kind == "closing":
             closed = entry.document.get("until")
     if closed != ledger.closed():
         yield "the books are not closed up to where the entries say"
-    yield from _compared(ledger, numbers, previous, accounts, force, holds)
+    yield from _compared(ledger, numbers, previous, accounts, force)
+    rows = ledger.store.execute("SELECT entry, expires FROM holds").fetchall()
+    if dict(rows) != holds:
+        yield "the holds are not those of the entries"
+    rows = ledger.store.execute("SELECT account, currency, text FROM settings").fetchall()
+    if {(name, currency): text for name, currency, text in rows} != {
+            name: json.dumps(settings, sort_keys=True) for name, settings in kept["settings"].items()}:
+        yield "the settings of the accounts are not those of the entries"
+    rows = ledger.store.execute("SELECT entry, account, currency, since, until FROM terms").fetchall()
+    if {row[0]: tuple(row[1:]) for row in rows} != kept["terms"]:
+        yield "the terms of the deposits are not those of the entries"
 
 
 def _recomputed(ledger: Ledger, entry: Entry, recharge: bool) -> Iterator[str]:
@@ -78,7 +105,7 @@ def _recomputed(ledger: Ledger, entry: Entry, recharge: bool) -> Iterator[str]:
 
 
 def _compared(ledger: Ledger, number: int, digest: str, accounts: Mapping[tuple[str, str], Account],
-              force: Mapping[tuple[str, str, int], tuple[int, str, str]], holds: set[int]) -> Iterator[str]:
+              force: Mapping[tuple[str, str, int], tuple[int, str, str]]) -> Iterator[str]:
     """What is derived against what follows from the entries."""
     if tuple(ledger.store.one("SELECT number, hash FROM head")) != (number, digest):
         yield "the last entries are missing"
@@ -94,5 +121,3 @@ def _compared(ledger: Ledger, number: int, digest: str, accounts: Mapping[tuple[
     rows = ledger.store.execute("SELECT machine, job, start, entry, content, rates FROM charges")
     if {tuple(row[:3]): tuple(row[3:]) for row in rows} != dict(force):
         yield "the charges in force are not those of the entries"
-    if {row[0] for row in ledger.store.execute("SELECT entry FROM holds")} != holds:
-        yield "the holds are not those of the entries"

@@ -23,7 +23,7 @@ from sssjob.findings import escape
 __all__ = ["Store", "default_place", "open_store", "shown"]
 
 _MARK: Final = 0x5353534C       # application_id: "SSSL"
-_VERSION: Final = 1
+_VERSION: Final = 2
 _BUSY_S: Final = 60.0           # another writer's transaction takes no longer
 _SCHEMES: Final = ("postgresql", "postgres")
 _TABLES: Final = """
@@ -31,7 +31,7 @@ CREATE TABLE head (one INTEGER PRIMARY KEY CHECK (one = 1), version INTEGER NOT 
     hash TEXT NOT NULL);
 CREATE TABLE entries (number BIGINT PRIMARY KEY, time BIGINT NOT NULL, kind TEXT NOT NULL, account TEXT NOT NULL,
     currency TEXT NOT NULL, amount TEXT NOT NULL, machine TEXT NOT NULL, job TEXT NOT NULL, start BIGINT NOT NULL,
-    refers BIGINT NOT NULL, token TEXT UNIQUE, document TEXT NOT NULL, hash TEXT NOT NULL);
+    refers BIGINT NOT NULL, token TEXT UNIQUE, user_name TEXT NOT NULL, document TEXT NOT NULL, hash TEXT NOT NULL);
 CREATE INDEX entries_account ON entries (account, currency, number);
 CREATE INDEX entries_job ON entries (job);
 CREATE INDEX entries_refers ON entries (refers);
@@ -40,10 +40,14 @@ CREATE TABLE accounts (account TEXT NOT NULL, currency TEXT NOT NULL, balance TE
     credit TEXT NOT NULL, PRIMARY KEY (account, currency));
 CREATE TABLE charges (machine TEXT NOT NULL, job TEXT NOT NULL, start BIGINT NOT NULL, entry BIGINT NOT NULL,
     content TEXT NOT NULL, rates TEXT NOT NULL, PRIMARY KEY (machine, job, start));
-CREATE TABLE holds (entry BIGINT PRIMARY KEY, machine TEXT NOT NULL, job TEXT NOT NULL);
+CREATE TABLE holds (entry BIGINT PRIMARY KEY, machine TEXT NOT NULL, job TEXT NOT NULL, expires BIGINT NOT NULL);
 CREATE INDEX holds_job ON holds (job);
+CREATE TABLE settings (account TEXT NOT NULL, currency TEXT NOT NULL, text TEXT NOT NULL,
+    PRIMARY KEY (account, currency));
+CREATE TABLE terms (entry BIGINT PRIMARY KEY, account TEXT NOT NULL, currency TEXT NOT NULL, since BIGINT NOT NULL,
+    until BIGINT NOT NULL);
 CREATE TABLE sources (name TEXT PRIMARY KEY, state TEXT NOT NULL);
-INSERT INTO head VALUES (1, 1, 0, '');
+INSERT INTO head VALUES (1, 2, 0, '');
 """
 _SQLITE_KEPT: Final = """
 CREATE TRIGGER entries_{verb} BEFORE {verb} ON entries BEGIN SELECT RAISE(ABORT, 'entries of a ledger are kept'); END;

@@ -47,6 +47,7 @@ class _Tally:
     reasons: Counter[str] = field(default_factory=Counter)
     totals: dict[str, Decimal] = field(default_factory=dict)
     overdrawn: dict[tuple[str, str], Decimal] = field(default_factory=dict)
+    odd: Counter[str] = field(default_factory=Counter)      # jobs that should not have used their account, by why
 
     def add(self, posted: Posted) -> None:
         """Count one."""
@@ -57,6 +58,8 @@ class _Tally:
             pass
         elif posted.entry is not None and posted.account is not None:
             entry = posted.entry
+            if posted.detail:
+                self.odd[posted.detail] += 1
             self.totals[entry.currency] = self.totals.get(entry.currency, Decimal(0)) + entry.amount
             self.overdrawn.pop((entry.account, entry.currency), None)
             if posted.account.available < 0:
@@ -154,6 +157,8 @@ def _charge(session: Session, names: tuple[str, ...], rates_file: str, source: s
                     document = session.read(name, looked.whole(name), source=source, options=given, facts=True)
                     if session.errors == before:
                         work.post(document.jobs(), name)
+        for account in list(tally.overdrawn):       # unless the accounts above it have it
+            tally.overdrawn[account] = ledger.standing(*account).available
     _closing(session, tally)
     return session.status()
 
@@ -162,7 +167,13 @@ def _closing(session: Session, tally: _Tally) -> None:
     for reason, count in sorted(tally.reasons.items()):
         if reason not in ("not-started", "not-ended") and count > _TOLD and not (session.quiet or session.as_json):
             say(f"{count - _TOLD} more not charged: {reason}")
+    for reason, count in sorted(tally.odd.items()):
+        session.warnings += 1
+        if not session.quiet:
+            problem(f"{reason}; {count} charged all the same", as_json=session.as_json)
     for (account, currency), available in sorted(tally.overdrawn.items()):
+        if available >= 0:
+            continue
         session.warnings += 1
         if not session.quiet:
             problem(f"account {escape(account, 100)} is overdrawn: {money(available, currency)} left",

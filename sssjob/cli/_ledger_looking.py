@@ -1,4 +1,4 @@
-"""``sssjob ledger`` balance, statement, show, list, export, verify: what is in it."""
+"""``sssjob ledger`` statement, usage, show, list, export, verify: what is in it."""
 
 from __future__ import annotations
 
@@ -34,25 +34,6 @@ if TYPE_CHECKING:
     from sssjob.accounting.ledger import By, Entry
 
 __all__ = ["COMMANDS"]
-
-
-@click.command("balance")
-@click.argument("account", required=False)
-@place
-@plain
-def balance(account: str | None, place: str | None, as_json: bool) -> int:
-    """Print all accounts, or ACCOUNT, as they stand."""
-    with opened_ledger(place, create=False) as ledger:
-        found = [a for a in ledger.accounts() if account in (None, a.account)]
-    if account is not None and not found:
-        raise UsageError(f"there is no account {account!r}")
-    if as_json:
-        emit("".join(json.dumps(a.record()) + "\n" for a in found))
-    else:
-        rows = [(escape(a.account), *(f"{x:f}" for x in (a.balance, a.held, a.credit, a.available)),
-                 a.currency or "credits") for a in found]
-        emit(_table(rows, ("account", "balance", "held", "credit", "available", "in")))
-    return 0
 
 
 @click.command("statement")
@@ -221,4 +202,4 @@ def verify(place: str | None, as_json: bool) -> int:
     return 1 if wrong else 0
 
 
-COMMANDS = (balance, statement, usage, show, list_, export, verify)
+COMMANDS = (statement, usage, show, list_, export, verify)

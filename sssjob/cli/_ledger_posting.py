@@ -28,6 +28,7 @@ from sssjob.cli._ledger import (
     token,
     told,
 )
+from sssjob.cli._ledger_accounts import expires, term
 from sssjob.cli._options import Session, common, output_option, reading
 from sssjob.errors import UsageError
 from sssjob.findings import Findings, escape
@@ -73,6 +74,26 @@ def _by_hand(name: str, amount: str, help: str, reason: Callable[..., Any] = rea
                         as_json)
 
     return command
+
+
+@click.command("deposit")
+@click.argument("account")
+@click.argument("amount")
+@currency
+@click.option("--new", is_flag=True, help="Open the account, though another one has almost its name.")
+@click.option("--from", "since", metavar="TIME", help="From when on it can be used (default: at once).")
+@click.option("--until", metavar="TIME", help="When what is left of it is lost (default: never).")
+@timezone
+@reason
+@token
+@place
+@plain
+def deposit(account: str, amount: str, currency: str, new: bool, since: str | None, until: str | None,
+            timezone: str | None, reason: str, token: str | None, place: str | None, as_json: bool) -> int:
+    """Put AMOUNT into ACCOUNT."""
+    with opened_ledger(place) as ledger:
+        return told(ledger.deposit(account, amount_of(amount), currency, reason=reason, token=token, new=new,
+                                   **term(since, until, timezone)), as_json)
 
 
 @click.command("refund")
@@ -235,13 +256,14 @@ def quote(session: Session, file: str, rates_file: str, owner: str, expires: str
 @rates
 @owner
 @click.option("--force", is_flag=True, help="Hold it even where the account does not have it.")
+@expires
 @_start
 @timezone
 @place
 @common
 @reading
-def hold(session: Session, file: str, rates_file: str, owner: str, force: bool, start: str | None,
-         timezone: str | None, place: str | None) -> int:
+def hold(session: Session, file: str, rates_file: str, owner: str, force: bool, expires: str | None,
+         start: str | None, timezone: str | None, place: str | None) -> int:
     """Set aside what the job of FILE will cost at most, until it is charged."""
     given = _priced(session, file, rates_file)
     if given is None:
@@ -250,13 +272,54 @@ def hold(session: Session, file: str, rates_file: str, owner: str, force: bool, 
     job, defaults = _only(document, file)
     with opened_ledger(place) as ledger, _about(file):
         entry, _ = ledger.hold(job, defaults, rates, owner=owner, start=moment_of(start, timezone, "--start"),
-                               force=force)
+                               force=force, expires=moment_of(expires, timezone, "--expires"))
     return told(entry, session.as_json)
 
 
+@click.command("gate")
+@click.argument("file", metavar="FILE", shell_complete=files)
+@rates
+@owner
+@click.option("--dry-run", is_flag=True, help="Hold nothing, only answer.")
+@expires
+@_start
+@timezone
+@place
+@common
+@reading
+def gate(session: Session, file: str, rates_file: str, owner: str, dry_run: bool, expires: str | None,
+         start: str | None, timezone: str | None, place: str | None) -> int:
+    """Answer a submit filter whether the job of FILE may be submitted: hold what it will cost at most, and print one
+    line; exit status 0 where it may be, 1 where the account refuses it."""
+    from sssjob.accounting.ledger import LedgerError
+
+    given = _priced(session, file, rates_file)
+    if given is None:
+        return 1
+    document, rates = given
+    job, defaults = _only(document, file)
+    with opened_ledger(place, create=False) as ledger:
+        try:
+            held = ledger.hold(job, defaults, rates, owner=owner, start=moment_of(start, timezone, "--start"),
+                               expires=moment_of(expires, timezone, "--expires"), dry_run=dry_run)[0]
+        except LedgerError as error:
+            answer = {"type": "gate", "accepted": False, "why": str(error)}
+            emit(json.dumps(answer) + "\n" if session.as_json else f"refused: {error}\n")
+            return 1
+        left = ledger.standing(held.account, held.currency).available
+    if session.as_json:
+        emit(json.dumps({"type": "gate", "accepted": True, "hold": held.number or None, "amount": f"{held.amount:f}",
+                         "account": held.account, "currency": held.currency, "available": f"{left:f}"}) + "\n")
+    else:
+        number = f", hold {held.number}" if held.number else ""
+        emit(f"accepted: {money(held.amount, held.currency)} of account {escape(held.account, 100)}{number}, "
+             f"{money(left, held.currency)} available\n")
+    return 0
+
+
 COMMANDS = (
-    _by_hand("deposit", "AMOUNT", "Put AMOUNT into ACCOUNT."),
+    deposit,
     _by_hand("credit", "LIMIT", "Let ACCOUNT go LIMIT below 0."),
     _by_hand("adjust", "AMOUNT", "Correct the balance of ACCOUNT by AMOUNT, up or (-5) down.", _why),
-    withdraw, transfer, refund, release, quote, hold, rezone,
+    withdraw, transfer, refund, release, quote, hold, gate, rezone,
 )
