@@ -122,6 +122,14 @@ CASES = {
     "GPUs of a node of one of two groups, and the nodes of all": document(
         "<NodeCount>1</NodeCount>", group(TASKS.format(1)),
         group(TASKS.format(2), in_requested("<Resource name='GPU' metric='PerNode'>1</Resource>"))),
+    "memory and a GPU of a node, two groups, and the nodes of all": document(
+        "<NodeCount>1</NodeCount>", "<Memory units='GB' metric='PerNode'>1</Memory>",
+        "<Resource name='GPU' metric='PerNode'>1</Resource>",
+        group(TASKS.format(1), each("<Processors>2</Processors>")), group(TASKS.format(2))),
+    "memory of each processor of equal groups, and more processors of the job": document(
+        in_requested('<Processors op="GE">4</Processors>'), *[group(
+            TASKS.format(1), '<TaskDistribution type="ProcessorsPerTask">1</TaskDistribution>',
+            in_requested("<Memory units='GB' metric='PerProcessor'>1</Memory>"))] * 2),
     "a group with less than the tasks of a node beside another one": document(
         "<Node>n1</Node>", group(TASKS.format(1), PER_NODE.format(2)), group(TASKS.format(2), PER_NODE.format(1))),
 }

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from decimal import ROUND_CEILING, Decimal
+from fractions import Fraction
 from typing import Any
 
 from psij import InvalidJobException, ResourceSpecV1
@@ -204,7 +205,21 @@ def merged(job: Job, groups: Sequence[TaskGroup], findings: Findings, policy: Po
                      item=groups[1], within=job)
         one = groups[0]
     kept = [i for i in job.items if i.tag != "TaskGroup"]
-    return Job([*kept, one], job.attributes, None, job.line)
+    whole = Job([*kept, one], job.attributes, None, job.line)
+    if same:
+        asked, now = (_memory_of(some) for some in (job, whole))
+        if asked is not None and now is not None and now > asked:
+            item = next((p for block in groups[0].containers("Requested") for p in block.all("Memory")), groups[0])
+            findings.add(target.rule, "Memory", f"Memory: as one, the {names} have the processors of the job, and with "
+                         f"them {now} bytes, not {asked}", policy=policy_of(job, policy), path="/Job/TaskGroup/Memory",
+                         item=item, within=job)
+    return whole
+
+
+def _memory_of(job: Job) -> Fraction | None:
+    """Bytes of a whole job; None where it does not say them."""
+    total = request_of(job, bare=True).totals.amounts.get(("Memory", None, None))
+    return total.value if total is not None and total.known else None
 
 
 def _without_count(group: TaskGroup) -> list[Any]:
