@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import getpass
 import json
+import subprocess
 from collections.abc import Callable
 from decimal import Decimal
 from itertools import permutations
@@ -18,6 +20,7 @@ from sssjob.accounting.ledger import Ledger, LedgerError
 from sssjob.accounting.store import open_store
 from tests.accounting.conftest import Command
 from tests.accounting.test_ledger import job, postgres, rates
+from tests.psij.test_batch_labs import enter_lab
 
 D = Decimal
 NOW = 10**6
@@ -306,3 +309,35 @@ def test_settings_are_as_they_were_written() -> None:
     assert settings.record() == {"parent": "up", "users": ("a",), "machines": (), "per_user": "1.50", "digits": 2,
                                  "closed": True}
     assert Settings().record() == {}
+
+
+@pytest.mark.lab
+def test_real_slurm_takes_no_job_of_what_is_used_up(ledger: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    """sbatch refuses the jobs of an account of which nothing is available, and takes them again after a deposit."""
+    enter_lab("slurm", monkeypatch)
+    me = getpass.getuser()
+
+    def told(*words: str, text: str | None = None) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(words, capture_output=True, text=True, input=text, timeout=60, check=False)
+
+    def submitted() -> str:
+        done = told("sbatch", "--parsable", "--hold", "-A", "spent", text="#!/bin/sh\n:\n")
+        if done.returncode == 0:
+            told("scancel", done.stdout.split(";")[0].strip())
+        return done.stderr
+
+    manager = ("sacctmgr", "-i", "-Q")
+    assert told(*manager, "add", "account", "spent").returncode == 0
+    try:
+        assert told(*manager, "add", "user", me, "account=spent").returncode == 0
+        ledger("deposit spent 1 --currency EUR")
+        assert ledger("enforce --currency EUR --run").code == 0 and submitted() == ""
+        ledger("withdraw spent 1 --currency EUR")
+        for _ in range(2):      # the second time nothing is to be changed
+            assert ledger("enforce --currency EUR --run").code == 0
+        assert "AssocGrpSubmitJobsLimit" in submitted()
+        ledger("deposit spent 1 --currency EUR")
+        assert ledger("enforce --currency EUR --run").code == 0 and submitted() == ""
+    finally:
+        told(*manager, "delete", "user", me, "account=spent")
+        told(*manager, "delete", "account", "spent")
