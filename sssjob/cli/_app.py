@@ -52,6 +52,7 @@ COMMANDS: Final = {
     "submit": "Submit documents and return.",
     "survey": "List what scripts leave to the site, and draft its profile.",
     "top": "Show how groups and jobs go on.",
+    "lsp": "Serve an editor: findings, meanings, conversions of scripts.",
     "wait": "Wait for the end of jobs.",
 }
 _MODULES: Final = {"flux-exec": "flux_exec", "list": "list_"}

@@ -1,0 +1,178 @@
+"""The language server: the protocol's side of ``sssjob.conversion.editing``. The command imports it when it is used,
+for pygls is an extra.
+
+Source: Language Server Protocol 3.17.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from functools import partial, wraps
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from lsprotocol import types
+from pygls import uris
+from pygls.exceptions import JsonRpcInternalError
+from pygls.lsp.server import LanguageServer
+
+from sssjob.conversion.editing import Page
+from sssjob.findings import Severity, escape
+from sssjob.limits import LIMITS
+from sssjob.version import __version__
+
+if TYPE_CHECKING:
+    from sssjob.conversion.site import Site
+    from sssjob.translators.lint_choice import Choice
+
+__all__ = ["server"]
+
+_Handler = Callable[[LanguageServer, Any], Any]
+
+_SEVERITY: Final[dict[Severity, types.DiagnosticSeverity]] = {
+    "error": types.DiagnosticSeverity.Error, "warning": types.DiagnosticSeverity.Warning,
+    "info": types.DiagnosticSeverity.Information}
+
+
+class _Server(LanguageServer):
+    """A server for scripts of one dialect, or of whichever each one is."""
+
+    def __init__(self, source: str, site: Site | None, choice: Choice) -> None:
+        super().__init__("sssjob", __version__)
+        self.source, self.site, self.choice = source, site, choice
+        self._pages: dict[str, tuple[int | None, Page]] = {}
+
+    def page(self, uri: str) -> Page:
+        """The script at an address as its editor shows it; one of each version is kept."""
+        document = self.workspace.get_text_document(uri)
+        known = self._pages.get(uri)
+        if known is None or document.version is None or known[0] != document.version:
+            text, path = "".join(self.lines(uri)), uris.to_fs_path(uri) or uri
+            known = self._pages[uri] = document.version, Page(
+                text[:LIMITS.script_bytes + 1], Path(path).name, self.source, self.site, self.choice)
+        return known[1]
+
+    def lines(self, uri: str) -> list[str]:
+        """The lines of a script with their ends; none where an editor asks of one that it has not opened, and that
+        cannot be read."""
+        try:
+            return list(self.workspace.get_text_document(uri).lines)
+        except OSError:
+            return []
+
+    def forget(self, uri: str) -> None:
+        """A script that is shown no more."""
+        self._pages.pop(uri, None)
+
+    def text_range(self, uri: str, line: int, start: int, end: int) -> types.Range:
+        """A piece of a line in the units that the editor counts in."""
+        return self.workspace.position_codec.range_to_client_units(self.lines(uri), types.Range(
+            types.Position(line, start), types.Position(line, end)))
+
+
+def server(source: str, site: Site | None, choice: Choice) -> LanguageServer:
+    """The server of ``sssjob lsp``. source: a dialect, or ``auto``."""
+    logging.getLogger("pygls").addHandler(logging.NullHandler())
+    logging.getLogger("pygls").propagate = False        # what a broken client sends is no traceback for its user
+    made = _Server(source, site, choice)
+
+    def publish(uri: str) -> None:
+        page = made.page(uri)
+        made.text_document_publish_diagnostics(types.PublishDiagnosticsParams(uri, [
+            types.Diagnostic(made.text_range(uri, mark.line, mark.start, mark.end), escape(mark.message, 1000),
+                             _SEVERITY[mark.severity], mark.rule, source="sssjob") for mark in page.marks()],
+            made.workspace.get_text_document(uri).version))
+
+    feature = partial(_feature, made)
+
+    @feature(types.TEXT_DOCUMENT_DID_OPEN)
+    def opened(_: LanguageServer, params: types.DidOpenTextDocumentParams) -> None:
+        publish(params.text_document.uri)
+
+    @feature(types.TEXT_DOCUMENT_DID_CHANGE)
+    def changed(_: LanguageServer, params: types.DidChangeTextDocumentParams) -> None:
+        publish(params.text_document.uri)
+
+    @feature(types.TEXT_DOCUMENT_DID_CLOSE)
+    def closed(_: LanguageServer, params: types.DidCloseTextDocumentParams) -> None:
+        made.forget(params.text_document.uri)
+        made.text_document_publish_diagnostics(types.PublishDiagnosticsParams(params.text_document.uri, []))
+
+    @feature(types.TEXT_DOCUMENT_HOVER)
+    def hover(_: LanguageServer, params: types.HoverParams) -> types.Hover | None:
+        uri = params.text_document.uri
+        found = made.page(uri).hover(*_place(made, params))
+        if found is None:
+            return None
+        return types.Hover(types.MarkupContent(types.MarkupKind.Markdown, found.text),
+                           made.text_range(uri, found.line, found.start, found.end))
+
+    @feature(types.TEXT_DOCUMENT_COMPLETION, types.CompletionOptions(trigger_characters=["#", "-", " "]))
+    def completion(_: LanguageServer, params: types.CompletionParams) -> types.CompletionList:
+        uri, (line, character) = params.text_document.uri, _place(made, params)
+        return types.CompletionList(is_incomplete=False, items=[
+            types.CompletionItem(one.text.strip(), detail=one.detail, kind=types.CompletionItemKind.Property,
+                                 filter_text=one.text, text_edit=types.TextEdit(
+                                     made.text_range(uri, line, character - one.taken, character), one.text))
+            for one in made.page(uri).proposals(line, character)])
+
+    @feature(types.TEXT_DOCUMENT_CODE_ACTION, types.CodeActionOptions(
+        [types.CodeActionKind.SourceFixAll, types.CodeActionKind.Refactor], resolve_provider=True))
+    def actions(_: LanguageServer, params: types.CodeActionParams) -> list[types.CodeAction]:
+        uri = params.text_document.uri
+        page = made.page(uri)
+        found = [types.CodeAction(f"Convert to {dialect.title}", types.CodeActionKind.Refactor,
+                                  data={"uri": uri, "target": dialect.name}) for dialect in page.targets()]
+        mended = page.mended()
+        if mended is not None:
+            found.insert(0, types.CodeAction("Mend what can be mended without a doubt",
+                                             types.CodeActionKind.SourceFixAll, edit=_whole(made, uri, mended)))
+        return found
+
+    @feature(types.CODE_ACTION_RESOLVE)
+    def resolve(_: LanguageServer, action: types.CodeAction) -> types.CodeAction:
+        given = action.data if isinstance(action.data, dict) else {}
+        uri, target = str(given.get("uri", "")), str(given.get("target", ""))
+        page = made.page(uri)
+        if action.edit is None and target in {dialect.name for dialect in page.targets()}:
+            converted = page.converted(target)
+            told = "\n".join(escape(str(f), 300) for f in converted.findings[:20])
+            if converted.text is not None:
+                action.edit = _whole(made, uri, converted.text)
+            made.window_show_message(types.ShowMessageParams(
+                types.MessageType.Info if converted.text is not None else types.MessageType.Error,
+                told or "nothing is lost"))
+        return action
+
+    return made
+
+
+def _feature(made: LanguageServer, name: str, options: object = None) -> Callable[[_Handler], _Handler]:
+    """Register a handler. What it fails with is told in a sentence, without the lines of our own code that the protocol
+    has a place for."""
+    def registered(handler: _Handler) -> _Handler:
+        @wraps(handler)
+        def guarded(server: LanguageServer, params: Any) -> Any:
+            try:
+                return handler(server, params)
+            except Exception as error:
+                raise JsonRpcInternalError(f"{name}: {type(error).__name__}: {escape(str(error), 300)}") from None
+
+        made.feature(name, options)(guarded)
+        return handler
+
+    return registered
+
+
+def _place(made: _Server, params: types.HoverParams | types.CompletionParams) -> tuple[int, int]:
+    """The line and character of a position, in characters of the text."""
+    position = made.workspace.position_codec.position_from_client_units(
+        made.lines(params.text_document.uri), params.position)
+    return position.line, position.character
+
+
+def _whole(made: _Server, uri: str, text: str) -> types.WorkspaceEdit:
+    """The change of all of a script."""
+    return types.WorkspaceEdit(changes={uri: [types.TextEdit(types.Range(
+        types.Position(0, 0), types.Position(len(made.lines(uri)) + 1, 0)), text)]})
