@@ -72,8 +72,8 @@ class Stand:
 
     def states(self, job: Job) -> list[JobState]:
         """States of a job that its callback was told, once the last of them has been."""
-        with self._told:
-            self._told.wait_for(lambda: any(s is job.status for s in self.seen.get(job.id, ())), 60)
+        with self._told:        # what is told of a state later on is no status of its own
+            self._told.wait_for(lambda: [s.state for s in self.seen.get(job.id, ())][-1:] == [job.status.state], 60)
             return [status.state for status in self.seen.get(job.id, ())]
 
     def files(self) -> list[str]:
