@@ -3,7 +3,6 @@
     SSSJobError
     ├── RejectedError (ValueError)      a document or a translation with rejecting findings
     │   └── PropertyError               a property set by hand that is not allowed, or not so
-    ├── DocumentError (ValueError)      input that is no document at all (not XML, not JSON, wrong encoding)
     ├── UsageError (ValueError)         a wrong argument: unknown format, profile, executor ...
     │   └── UnknownJobError             the id of a job that the journal does not have
     ├── QueryError (ValueError)         a query that cannot be evaluated
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
 
     from sssjob.findings import Finding
 
-__all__ = ["AccessError", "DocumentError", "FormatError", "LexicalError", "LimitError", "PropertyError", "QueryError",
+__all__ = ["AccessError", "FormatError", "LexicalError", "LimitError", "PropertyError", "QueryError",
            "QueryTimeout", "RejectedError", "SSSJobError", "UnknownJobError", "UsageError"]
 
 _SHOWN = 60  # characters of a refused text that a message repeats
@@ -55,10 +54,6 @@ class PropertyError(RejectedError):
 
     def __reduce__(self) -> tuple[type[PropertyError], tuple[Finding, str]]:
         return type(self), (self.finding, self.section)
-
-
-class DocumentError(SSSJobError, ValueError):
-    """The input is no document of the format that was named."""
 
 
 class UsageError(SSSJobError, ValueError):

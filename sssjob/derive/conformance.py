@@ -17,7 +17,7 @@ from typing import Final
 from sssjob.derive.reference import table
 from sssjob.document.vocabulary import ELEMENTS
 
-__all__ = ["STATEMENTS", "Statement", "citations", "conformance", "defined", "rows_of_tables"]
+__all__ = ["STATEMENTS", "Statement", "citations", "conformance", "rows_of_tables"]
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 
@@ -331,20 +331,6 @@ def _cited(node: ast.FunctionDef) -> Iterator[tuple[str, tuple[str, ...]]]:
         if isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id == "spec":
             section, *numbers = map(ast.literal_eval, call.args)
             yield section, tuple(map(str, numbers))
-
-
-def defined(path: Path) -> frozenset[str]:
-    """Names that a module defines at its top, and ``Class.method`` of its classes."""
-    names: set[str] = set()
-    for node in ast.parse(path.read_text(encoding="utf-8")).body:
-        if isinstance(node, ast.FunctionDef | ast.ClassDef):
-            names.add(node.name)
-        if isinstance(node, ast.ClassDef):
-            names |= {f"{node.name}.{n.name}" for n in node.body if isinstance(n, ast.FunctionDef)}
-        targets = node.targets if isinstance(node, ast.Assign) else [node.target] if isinstance(
-            node, ast.AnnAssign) else []
-        names |= {t.id for t in targets if isinstance(t, ast.Name)}
-    return frozenset(names)
 
 
 # --- the page -----------------------------------------------------------------------------------------------------

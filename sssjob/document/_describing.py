@@ -17,9 +17,9 @@ _TYPES: Final = {
 
 def property_text(owner: str, tag: str) -> str:
     """The help of a property. owner: the name of the class of accessors, ``JobAccessors``; ``ScopeAccessors`` has what
-    is the same in all scopes."""
+    is the same in all scopes, ``SlotAccessors`` what is so in Requested and Delivered too."""
     container = owner.removesuffix("Accessors")
-    row = in_scope(SCOPES[0] if container == "Scope" else container)[tag]
+    row = in_scope(SCOPES[0] if container in ("Scope", "Slot") else container)[tag]
     kind = _TYPES[row.type]
     if row.unit is not None:
         kind += f", {row.unit} without units (set: also \"2 GB\")"

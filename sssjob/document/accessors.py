@@ -208,15 +208,64 @@ CLASSES: dict[str, type[Property]] = {
 }
 
 
-class ScopeAccessors(Container):
+class SlotAccessors(Container):
+    """Typed access to what a scope, Requested and Delivered may all have."""
+
+    __slots__ = ()
+
+    architecture = One[str]("Architecture")
+    """Architecture of the nodes. Section 5.1 Table 2."""
+    machine = One[str]("Machine")
+    """System or cluster that runs the job. Section 5.1 Table 2."""
+    node_count = One[int]("NodeCount")
+    """Number of nodes. Section 5.1 Table 2."""
+    operating_system = One[str]("OperatingSystem")
+    """Operating system required. Section 5.1 Table 2."""
+    partition = One[str]("Partition")
+    """Partition in which the job should run. Section 5.1 Table 2."""
+    quality_of_service = One[str]("QualityOfService")
+    """Name of the quality of service. Section 5.1 Table 2."""
+    queue = One[str]("Queue")
+    """Queue or class the job runs in. Section 5.1 Table 2."""
+    reservation = One[str]("Reservation")
+    """Identifier of a reservation used. Section 5.1 Table 2."""
+    resource_manager_type = One[str]("ResourceManagerType")
+    """Kind of resource manager required. Section 5.1 Table 2."""
+    duration = One[int]("Duration")
+    """Seconds in the Running state; in Requested the wall-clock limit; seconds. Section 5.1 Table 2."""
+    project = One[str]("Project")
+    """Project or charge account. Section 5.1 Table 3."""
+    global_user = One[str]("GlobalUser")
+    """Globally unique user, such as an X.509 name. Section 5.1 Table 3."""
+    group = One[str]("Group")
+    """Local group. Section 5.1 Table 3."""
+    user = One[str]("User")
+    """Local user. Section 5.1 Table 3."""
+    feature = PropertiesOf[Feature]("Feature")
+    """A named feature of a node. Section 5.1 Feature Element."""
+    disk = PropertyOf[Consumable]("Disk")
+    """Amount of disk; MB without units. Section 5.1 Table 4."""
+    memory = PropertyOf[Consumable]("Memory")
+    """Amount of memory; MB without units. Section 5.1 Table 4."""
+    network = PropertyOf[Consumable]("Network")
+    """Amount of network; a name where the content is none: the adapter type of Table 2. Section 5.1 Table 4."""
+    processors = PropertyOf[Consumable]("Processors")
+    """Number of processors. Section 5.1 Table 4."""
+    swap = PropertyOf[Consumable]("Swap")
+    """Amount of virtual memory; MB without units. Section 5.1 Table 4."""
+    resource = PropertiesOf[Resource]("Resource")
+    """A consumable resource that has no name of its own. Section 5.1 Resource Element."""
+    extension = PropertiesOf[Extension]("Extension")
+    """A property that this vocabulary has no name for. Section 5.1 Extension Element."""
+
+
+class ScopeAccessors(SlotAccessors):
     """Typed access to what a Job, a TaskGroup and a Task may all have."""
 
     __slots__ = ()
 
     application = One[str]("Application")
     """Kind of application, such as Gaussian. Section 5.1 Table 2."""
-    architecture = One[str]("Architecture")
-    """Architecture of the nodes. Section 5.1 Table 2."""
     arguments = One[str]("Arguments")
     """Arguments of the executable, one string. Section 5.1 Table 2."""
     charge = PropertyOf[Charge]("Charge")
@@ -247,28 +296,12 @@ class ScopeAccessors(Container):
     """State of the job. Section 5.1 Table 2."""
     type = One[str]("Type")
     """Kind of job, in the sense of its context. Section 5.1 Table 2."""
-    machine = One[str]("Machine")
-    """System or cluster that runs the job. Section 5.1 Table 2."""
-    node_count = One[int]("NodeCount")
-    """Number of nodes. Section 5.1 Table 2."""
-    operating_system = One[str]("OperatingSystem")
-    """Operating system required. Section 5.1 Table 2."""
-    partition = One[str]("Partition")
-    """Partition in which the job should run. Section 5.1 Table 2."""
     priority = One[int]("Priority")
     """Current queue priority or rank. Section 5.1 Table 2."""
-    quality_of_service = One[str]("QualityOfService")
-    """Name of the quality of service. Section 5.1 Table 2."""
-    queue = One[str]("Queue")
-    """Queue or class the job runs in. Section 5.1 Table 2."""
     quote = One[str]("Quote")
     """Identifier of a guaranteed charge rate. Section 5.1 Table 2."""
-    reservation = One[str]("Reservation")
-    """Identifier of a reservation used. Section 5.1 Table 2."""
     reservation_time = One[int]("ReservationTime")
     """When a reservation was placed; epoch seconds. Section 5.1 Table 2."""
-    resource_manager_type = One[str]("ResourceManagerType")
-    """Kind of resource manager required. Section 5.1 Table 2."""
     restartable = One[bool]("Restartable")
     """Whether the job can be restarted. Section 5.1 Table 2."""
     shell = One[str]("Shell")
@@ -291,18 +324,6 @@ class ScopeAccessors(Container):
     """Seconds spent suspended (typed Integer in the text); seconds. Section 5.1 Table 2."""
     time_category = One[str]("TimeCategory")
     """Shift such as PrimeTime, for charging. Section 5.1 Table 2."""
-    duration = One[int]("Duration")
-    """Seconds in the Running state; in Requested the wall-clock limit; seconds. Section 5.1 Table 2."""
-    project = One[str]("Project")
-    """Project or charge account. Section 5.1 Table 3."""
-    global_user = One[str]("GlobalUser")
-    """Globally unique user, such as an X.509 name. Section 5.1 Table 3."""
-    group = One[str]("Group")
-    """Local group. Section 5.1 Table 3."""
-    user = One[str]("User")
-    """Local user. Section 5.1 Table 3."""
-    feature = PropertiesOf[Feature]("Feature")
-    """A named feature of a node. Section 5.1 Feature Element."""
     output_file = PropertyOf[OutputFile]("OutputFile")
     """File of the output stream; empty: chosen by the queuing system. Section 5.1 OutputFile Element."""
     error_file = PropertyOf[ErrorFile]("ErrorFile")
@@ -317,20 +338,6 @@ class ScopeAccessors(Container):
     """How tasks are mapped to nodes. Section 5.1 TaskDistribution Element."""
     dependency = PropertiesOf[Dependency]("Dependency")
     """The job that this one depends on. Section 5.1 Dependency Element."""
-    disk = PropertyOf[Consumable]("Disk")
-    """Amount of disk; MB without units. Section 5.1 Table 4."""
-    memory = PropertyOf[Consumable]("Memory")
-    """Amount of memory; MB without units. Section 5.1 Table 4."""
-    network = PropertyOf[Consumable]("Network")
-    """Amount of network; a name where the content is none: the adapter type of Table 2. Section 5.1 Table 4."""
-    processors = PropertyOf[Consumable]("Processors")
-    """Number of processors. Section 5.1 Table 4."""
-    swap = PropertyOf[Consumable]("Swap")
-    """Amount of virtual memory; MB without units. Section 5.1 Table 4."""
-    resource = PropertiesOf[Resource]("Resource")
-    """A consumable resource that has no name of its own. Section 5.1 Resource Element."""
-    extension = PropertiesOf[Extension]("Extension")
-    """A property that this vocabulary has no name for. Section 5.1 Extension Element."""
 
 
 class JobGroupAccessors(Container):
@@ -395,112 +402,24 @@ class TaskAccessors(ScopeAccessors):
     """Name of the job. Section 5.1 Table 2."""
 
 
-class RequestedAccessors(Container):
+class RequestedAccessors(SlotAccessors):
     """Typed access to the properties of Requested."""
 
     __slots__ = ()
 
-    architecture = One[str]("Architecture")
-    """Architecture of the nodes. Section 5.1 Table 2."""
-    machine = One[str]("Machine")
-    """System or cluster that runs the job. Section 5.1 Table 2."""
-    node_count = One[int]("NodeCount")
-    """Number of nodes. Section 5.1 Table 2."""
-    operating_system = One[str]("OperatingSystem")
-    """Operating system required. Section 5.1 Table 2."""
-    partition = One[str]("Partition")
-    """Partition in which the job should run. Section 5.1 Table 2."""
-    quality_of_service = One[str]("QualityOfService")
-    """Name of the quality of service. Section 5.1 Table 2."""
-    queue = One[str]("Queue")
-    """Queue or class the job runs in. Section 5.1 Table 2."""
-    reservation = One[str]("Reservation")
-    """Identifier of a reservation used. Section 5.1 Table 2."""
-    resource_manager_type = One[str]("ResourceManagerType")
-    """Kind of resource manager required. Section 5.1 Table 2."""
-    duration = One[int]("Duration")
-    """Seconds in the Running state; in Requested the wall-clock limit; seconds. Section 5.1 Table 2."""
-    project = One[str]("Project")
-    """Project or charge account. Section 5.1 Table 3."""
-    global_user = One[str]("GlobalUser")
-    """Globally unique user, such as an X.509 name. Section 5.1 Table 3."""
-    group = One[str]("Group")
-    """Local group. Section 5.1 Table 3."""
-    user = One[str]("User")
-    """Local user. Section 5.1 Table 3."""
-    feature = PropertiesOf[Feature]("Feature")
-    """A named feature of a node. Section 5.1 Feature Element."""
     node = PropertiesOf[NodeProperty]("Node")
     """A node. Section 5.1 Node Element."""
-    disk = PropertyOf[Consumable]("Disk")
-    """Amount of disk; MB without units. Section 5.1 Table 4."""
-    memory = PropertyOf[Consumable]("Memory")
-    """Amount of memory; MB without units. Section 5.1 Table 4."""
-    network = PropertyOf[Consumable]("Network")
-    """Amount of network; a name where the content is none: the adapter type of Table 2. Section 5.1 Table 4."""
-    processors = PropertyOf[Consumable]("Processors")
-    """Number of processors. Section 5.1 Table 4."""
-    swap = PropertyOf[Consumable]("Swap")
-    """Amount of virtual memory; MB without units. Section 5.1 Table 4."""
-    resource = PropertiesOf[Resource]("Resource")
-    """A consumable resource that has no name of its own. Section 5.1 Resource Element."""
-    extension = PropertiesOf[Extension]("Extension")
-    """A property that this vocabulary has no name for. Section 5.1 Extension Element."""
 
 
-class DeliveredAccessors(Container):
+class DeliveredAccessors(SlotAccessors):
     """Typed access to the properties of Delivered."""
 
     __slots__ = ()
 
-    architecture = One[str]("Architecture")
-    """Architecture of the nodes. Section 5.1 Table 2."""
-    machine = One[str]("Machine")
-    """System or cluster that runs the job. Section 5.1 Table 2."""
-    node_count = One[int]("NodeCount")
-    """Number of nodes. Section 5.1 Table 2."""
-    operating_system = One[str]("OperatingSystem")
-    """Operating system required. Section 5.1 Table 2."""
-    partition = One[str]("Partition")
-    """Partition in which the job should run. Section 5.1 Table 2."""
-    quality_of_service = One[str]("QualityOfService")
-    """Name of the quality of service. Section 5.1 Table 2."""
-    queue = One[str]("Queue")
-    """Queue or class the job runs in. Section 5.1 Table 2."""
-    reservation = One[str]("Reservation")
-    """Identifier of a reservation used. Section 5.1 Table 2."""
-    resource_manager_type = One[str]("ResourceManagerType")
-    """Kind of resource manager required. Section 5.1 Table 2."""
     suspend_duration = One[int]("SuspendDuration")
     """Seconds spent suspended (typed Integer in the text); seconds. Section 5.1 Table 2."""
-    duration = One[int]("Duration")
-    """Seconds in the Running state; in Requested the wall-clock limit; seconds. Section 5.1 Table 2."""
-    project = One[str]("Project")
-    """Project or charge account. Section 5.1 Table 3."""
-    global_user = One[str]("GlobalUser")
-    """Globally unique user, such as an X.509 name. Section 5.1 Table 3."""
-    group = One[str]("Group")
-    """Local group. Section 5.1 Table 3."""
-    user = One[str]("User")
-    """Local user. Section 5.1 Table 3."""
-    feature = PropertiesOf[Feature]("Feature")
-    """A named feature of a node. Section 5.1 Feature Element."""
     node = PropertiesOf[NodeProperty]("Node")
     """A node. Section 5.1 Node Element."""
-    disk = PropertyOf[Consumable]("Disk")
-    """Amount of disk; MB without units. Section 5.1 Table 4."""
-    memory = PropertyOf[Consumable]("Memory")
-    """Amount of memory; MB without units. Section 5.1 Table 4."""
-    network = PropertyOf[Consumable]("Network")
-    """Amount of network; a name where the content is none: the adapter type of Table 2. Section 5.1 Table 4."""
-    processors = PropertyOf[Consumable]("Processors")
-    """Number of processors. Section 5.1 Table 4."""
-    swap = PropertyOf[Consumable]("Swap")
-    """Amount of virtual memory; MB without units. Section 5.1 Table 4."""
-    resource = PropertiesOf[Resource]("Resource")
-    """A consumable resource that has no name of its own. Section 5.1 Resource Element."""
-    extension = PropertiesOf[Extension]("Extension")
-    """A property that this vocabulary has no name for. Section 5.1 Extension Element."""
 
 
 class EnvironmentAccessors(Container):

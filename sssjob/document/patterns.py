@@ -23,7 +23,7 @@ from __future__ import annotations
 from functools import cached_property
 from typing import Any, Final, Literal
 
-from sssjob.document._automaton import Automaton, is_word
+from sssjob.document._automaton import Automaton
 from sssjob.document._pattern_tree import (
     STATES,
     At,
@@ -42,7 +42,7 @@ from sssjob.document._pattern_tree import (
 from sssjob.document.lexical import LimitError
 from sssjob.limits import LIMITS, Limits
 
-__all__ = ["Engine", "Pattern", "PatternError", "compile_pattern", "glob_to_pattern"]
+__all__ = ["Engine", "Pattern", "PatternError", "compile_pattern"]
 
 Engine = Literal["re2", "re"]
 
@@ -150,12 +150,3 @@ def _re2_compiled(text: str, node: Node, engine: Engine | None) -> Any:
         if engine == "re2":
             raise PatternError(text, f"a pattern too big for re2 ({error})", 0, "size") from None
         return None
-
-
-def glob_to_pattern(text: str) -> str:
-    """The pattern for a glob of Gold's Match: ``*`` any characters, ``?`` one, everything else itself.
-
-    Line feeds, which names do not have, are not matched by either. Source: SSS job object 3.1.0, section 10.2.
-    """
-    wild = {"*": ".*", "?": "."}
-    return "".join(wild.get(char) or (char if is_word(char) else f"\\{char}") for char in text)

@@ -6,10 +6,10 @@ A kind is what a person would do about it: wait, release the job, or submit anot
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Final
 
-__all__ = ["BEGIN", "DEPENDENCY", "HELD", "KINDS", "LIMIT", "NEVER", "TURN", "UNAVAILABLE", "first_kind"]
+__all__ = ["BEGIN", "DEPENDENCY", "HELD", "LIMIT", "NEVER", "TURN", "UNAVAILABLE", "first_kind"]
 
 TURN: Final = "turn"                    # others come first, or what it needs is in use
 HELD: Final = "held"                    # somebody has to release it
@@ -19,11 +19,6 @@ LIMIT: Final = "limit"                  # the user, the account or the queue has
 UNAVAILABLE: Final = "unavailable"      # nodes, queues or licences that it needs are down or closed
 NEVER: Final = "never"                  # it cannot start as it is, however long it waits
 
-#: Kind -> what it means, for people.
-KINDS: Final[Mapping[str, str]] = {
-    TURN: "its turn has not come", HELD: "it is held until somebody releases it", DEPENDENCY: "it waits for other jobs",
-    BEGIN: "its time has not come", LIMIT: "a limit on what may run at once is reached",
-    UNAVAILABLE: "what it needs is down or closed", NEVER: "it can never start as it is"}
 
 
 def first_kind(text: str, patterns: Iterable[tuple[str, re.Pattern[str]]]) -> str | None:

@@ -207,21 +207,6 @@ class Features:
         by = min(ends, key=lambda name: ends[name])
         return TimeLeft(ends[by], by, tuple(unsure))
 
-    def wall_work(self, wall_s: float) -> float | None:
-        """HS06 seconds of a wall-clock time: seconds x hs06_job."""
-        share = self.value("hs06_job")
-        return None if share is None else wall_s * share
-
-    def cpu_work(self, cpu_s: float) -> float | None:
-        """HS06 seconds of a CPU time: seconds x hs06_job / allocated_cpu."""
-        share, processors = self.value("hs06_job"), self.value("allocated_cpu")
-        return cpu_s * share / processors if share is not None and processors else None
-
-    def normalised(self, seconds: float) -> float | None:
-        """Real seconds as those of the reference machine: seconds x cpufactor_lrms."""
-        factor = self.value("cpufactor_lrms")
-        return seconds * factor if factor else None
-
     def figures(self) -> Figures:
         """What follows from what a pilot says."""
         return figures({name: self.value(name) for name in self.readings}, self.now)

@@ -53,11 +53,6 @@ class Geometry:
         return len(self.nodes)
 
     @property
-    def task_count(self) -> int:
-        """How many tasks there are on all of them."""
-        return sum(map(len, self.nodes))
-
-    @property
     def gaps(self) -> tuple[tuple[int, int], ...]:
         """Numbers left out, as (first, last) of each run, ascending; empty when the numbers run on from 0 or 1."""
         numbers = sorted(number for node in self.nodes for number in node)

@@ -189,7 +189,7 @@ class Matcher:
             return self._ordered_names(p, offered, shown)
         wanted = names_of(p, self.limits)
         least = count_of(p)
-        hit = next((n for n, count in offered if count >= least and _meets(wanted, n, self.limits)), None)
+        hit = next((n for n, count in offered if count >= least and _meets(wanted, n)), None)
         if op == "NE":
             return ("not" if hit is not None else "met"), shown, ""
         why = "" if hit is not None or least < 2 else f"{least} of each wanted"
@@ -385,7 +385,7 @@ def _compare(op: str | None, offered: Fraction | Decimal, wanted: Fraction | Dec
     return offered <= wanted if op == "LE" else offered >= wanted
 
 
-def _meets(wanted: NodeSet | Pattern | tuple[str, ...], offered: str | NodeSet, limits: Limits) -> bool:
+def _meets(wanted: NodeSet | Pattern | tuple[str, ...], offered: str | NodeSet) -> bool:
     """Whether any name offered is among those wanted."""
     if not isinstance(wanted, NodeSet | tuple):
         return any(map(wanted.matches, (offered,) if isinstance(offered, str) else offered))

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sssjob.document.lexical import LexicalError, LimitError
-from sssjob.document.patterns import Engine, PatternError, compile_pattern, glob_to_pattern
+from sssjob.document.patterns import Engine, PatternError, compile_pattern
 
 ENGINES: list[Engine] = ["re2", "re"]
 
@@ -136,20 +136,6 @@ def test_without_re2(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_lone_surrogates_do_not_break_re2() -> None:
     assert compile_pattern("a.", engine="re2").matches("a\ud800")
-
-
-@pytest.mark.parametrize(
-    ("glob", "pattern"), [("fr15n*", "fr15n.*"), ("n?", "n."), ("a.b[1]", r"a\.b\[1\]"), (r"a\*", r"a\\.*")]
-)
-def test_globs(glob: str, pattern: str) -> None:
-    assert glob_to_pattern(glob) == pattern
-    compile_pattern(pattern)
-
-
-@given(st.text(max_size=20))
-def test_a_glob_without_wildcards_is_itself(text: str) -> None:
-    text = text.replace("*", "").replace("?", "")
-    assert compile_pattern(glob_to_pattern(text)).matches(text)
 
 
 _ATOMS = ["a", "b", ".", r"\d", r"\W", "[ab]", "[^a]", "^", "$", r"\b", r"\B", r"\z", "(?i:A)", "(?i:[^A])", "(?s)"]

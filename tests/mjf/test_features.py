@@ -99,13 +99,6 @@ def test_a_shutdown_in_the_past_counts_unless_it_is_ignored(site: Site) -> None:
     assert features.shutdown("ignore").state == "absent"
 
 
-def test_normalised_work(site: Site) -> None:
-    site.write("job", hs06_job=80, allocated_cpu=8, cpufactor_lrms=2)
-    features = site.reader().read()
-    assert (features.wall_work(10), features.cpu_work(10), features.normalised(10)) == (800, 100, 20)
-    assert site.reader().read()["hs06"].state == "absent"
-
-
 def test_record_has_every_key_with_value_and_state(site: Site) -> None:
     site.write("machine", total_cpu=8)
     made = json.loads(json.dumps(site.reader().read().record()))

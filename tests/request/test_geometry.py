@@ -14,7 +14,7 @@ from sssjob.request.geometry import Geometry
 def test_example_of_the_specification() -> None:
     geometry = Geometry.parse("{1,4}{2}{3,5}")
     assert geometry.nodes == ((1, 4), (2,), (3, 5))
-    assert (geometry.node_count, geometry.task_count, geometry.gaps) == (3, 5, ())
+    assert (geometry.node_count, geometry.gaps) == (3, ())
     assert Geometry.parse(" { 1 , 4 } {2}\n{3,05} ") == geometry
     assert str(geometry) == "{1,4}{2}{3,5}"
 

@@ -26,7 +26,6 @@ __all__ = [
 _NAME: Final = re.compile(r"[A-Za-z_][\w.\-]*", re.ASCII)
 _QUOTED: Final = re.compile(r'([A-Za-z_][\w.\-]*)=(?:"((?:[^"\\]++|\\.)*+)"|(\S*+))')
 _HEAD: Final = re.compile(r"\d\d/\d\d/\d{4} \d\d:\d\d:\d\d;([A-Za-z]{1,2});\d[^; ]*;(.*)", re.ASCII | re.DOTALL)
-_HOSTS: Final = 100_000
 _FEW: Final = 1000          # hosts of a list that is remembered
 #: Resource_List -> ResourceLimit.
 LIMITS: Final = {"cput": "CPUTime", "pmem": "MaxMemorySize", "vmem": "MaxSwap"}

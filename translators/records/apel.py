@@ -49,7 +49,6 @@ _GRID: Final = {"Site": "Site", "FQAN": "FQAN", "VO": "VO", "VOGroup": "VOGroup"
                 "InfrastructureType": "Infrastructure", "InfrastructureDescription": "InfrastructureDescription"}
 _NUMBERS: Final = {"WallDuration": "wall", "CpuDuration": "cpu", "Processors": "processors", "NodeCount": "nodes"}
 _TIMES: Final = {"StartTime": "start", "EndTime": "end"}
-_REQUIRED: Final = ("WallDuration", "CpuDuration", "StartTime", "EndTime")
 
 
 # --- reading ------------------------------------------------------------------------------------------------------

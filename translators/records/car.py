@@ -29,7 +29,6 @@ NAMESPACE: Final = "http://eu-emi.eu/namespaces/2012/11/computerecord"
 SUMMARIES: Final = "http://eu-emi.eu/namespaces/2012/11/aggregatedcomputerecord"
 #: type of a GroupAttribute -> name of an Extension of type Grid.
 _GROUPS: Final = {"FQAN": "FQAN", "vo-group": "VOGroup", "group": "VOGroup", "vo-role": "VORole", "role": "VORole"}
-_LEVELS: Final = ("Si2K", "HEPSPEC", "HEPscore23")
 
 
 class Reading(UsageReading):

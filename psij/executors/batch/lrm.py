@@ -59,7 +59,6 @@ __all__ = [
     "requested",
     "resolved",
     "resources",
-    "rows_by_header",
     "share",
     "time_limit",
     "waiting",
@@ -525,13 +524,3 @@ def warn_unknown(kind: str, state: str) -> None:
     if (kind, state) not in _warned:
         _warned.add((kind, state))
         _log.warning("%s %r is not known; jobs in it keep their last state", kind, state)
-
-
-def rows_by_header(out: str, separator: str = "|") -> Iterator[dict[str, str]]:
-    """Rows of a table whose first line names the columns; rows of another length are left out."""
-    lines = whole_lines(out)
-    names = lines[0].split(separator) if lines else []
-    for line in lines[1:]:
-        values = line.split(separator)
-        if len(values) == len(names):
-            yield dict(zip(names, values, strict=True))
