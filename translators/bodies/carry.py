@@ -198,8 +198,9 @@ class _Work:
             named = use.name in source.variables or use.name in source.constants or source.own(use.name)
             if use.name in own or use.kind == "assigned" or use.name in before:
                 continue
-            if self.gone and any(begin <= use.start < end for begin, end in self.gone):
-                continue
+            if self.gone and any(begin <= use.start < end for begin, end in self.gone) and (
+                    self.mode == "translate" or self._given_by(source, use.name) is None):
+                continue                    # it stands in an option that is left out
             self.claimed[use.name] = source.name
             if use.name in source.phrases:
                 if use.kind == "odd" and use.name not in self.target.phrases:
@@ -290,7 +291,7 @@ class _Work:
             if source.variables.get(use.name) not in source.asked:      # unset there, unset here
                 self.tell(LEFT_VARIABLE, use, f"the script uses {use.name} of {source.title}, for which "
                           f"{self.target.title} has nothing; the line is kept")
-        elif self.mode == "shim":
+        elif self.mode == "shim" or _made_above(use, source, value):
             self._define(use, source, value)
         else:
             self._rename(use, source, value)
@@ -389,17 +390,15 @@ class _Work:
     # -- the end
     def done(self) -> str:
         """The body as it is to be written."""
-        if self.mode == "shim":
-            if not self.lines:
-                return self.text
-            lines = [line for name, made in self.lines.items() for line in made or self.functions.lines(name)]
-            return shim.marked("\n".join(lines).split("\n"), self.sources, self.target.name) + self.text
+        lines = [line for name, made in self.lines.items() for line in made or self.functions.lines(name)]
+        top = shim.marked("\n".join(lines).split("\n"), self.sources, self.target.name) if lines else ""
         if not self.edits and not self.made:
-            return self.text
+            return top + self.text
         for use, edit in self.made:
             self._told(use, edit)
         edits = [e for e in self.edits if not any(m.start <= e.start and e.end <= m.end for _, m in self.made)]
-        return self._applied(0, len(self.data), [*edits, *(m for _, m in self.made)]).decode("utf-8", "surrogateescape")
+        return top + self._applied(0, len(self.data), [*edits, *(m for _, m in self.made)]).decode(
+            "utf-8", "surrogateescape")
 
     def _told(self, use: Use, edit: Edit) -> None:
         if edit.differs:
@@ -422,6 +421,12 @@ class _Work:
         return b"".join(made)
 
 
+def _made_above(use: Use, source: Facts, value: Given) -> bool:
+    """Whether commands before the first one have to make the value: a file, a folder, what is known there only."""
+    return use.kind not in ("text", "unknown") and (
+        value.top or "\n" in value.text or (source.variables.get(use.name) in MADE and not value.name))
+
+
 def _fixed(use: Use, source: Facts, value: Given, known: Mapping[str, str]) -> str:
     """Why a use cannot be renamed, or nothing."""
     meaning = source.variables.get(use.name, "")
@@ -431,8 +436,6 @@ def _fixed(use: Use, source: Facts, value: Given, known: Mapping[str, str]) -> s
         return "this part of the script does not parse"
     if use.kind in ("odd", "command"):
         return "it is not a plain expansion (--body shim defines it)"
-    if value.top or "\n" in value.text or (meaning in MADE and not value.name):
-        return "the target gives it only at the top of the script (--body shim)"
     array = meaning.startswith("array_") and "array" in known
     if (value.none or source.absent.get(use.name, "") != value.none) and not array:
         return "where there is nothing to say, the two hold different values (--body shim)"
