@@ -142,6 +142,10 @@ def _body(asked: Sequence[Asking], line: str | None = None) -> tuple[str, str]:
         script = file.content().decode("utf-8", "surrogateescape")
         if arguments is not None:
             asking.dropped(arguments, "a script gets its arguments when it is submitted")
+        if len(asked) > 1 and asking.source != asking.dialect.name:
+            asking.note(APPROXIMATED, None, f"TaskGroup: {asking.dialect.title} starts the script in the first of "
+                        f"{len(asked)} components, whose nodes are all that mpirun sees; {asking.dialect.beside}",
+                        subject="TaskGroup")
         first, end, rest = script.partition("\n")
         if first.startswith("#!") and end:
             return first + end, carry(asking, first, rest, 1)
