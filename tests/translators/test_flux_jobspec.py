@@ -248,3 +248,31 @@ def test_any_attribute_comes_back_or_is_refused(name: str, value: object) -> Non
         return
     assert write(again)[0] == made
     assert isinstance(next(j for j, _ in again.jobs()), Job)
+
+
+ONE = [{"type": "slot", "count": 1, "with": [{"type": "core", "count": 1}], "label": "task"}]
+
+
+@pytest.mark.parametrize(("options", "resources", "refused"), [
+    ("-n0", ONE, ["--nslots 0: flux batch refuses it: asks for no slots"]),
+    ("-n1 -c0", ONE, ["--cores-per-slot 0: flux batch refuses it: is below 1"]),
+    ("-N0 -n1", ONE, ["--nodes 0: flux batch refuses it: is below 1"]),
+    ("-N1 -n0", [{"type": "node", "count": 1, "with": ONE, "exclusive": True}], []),
+    ("-n1 -g0", ONE, []),
+])
+def test_no_count_of_nothing_gets_into_a_jobspec(options: str, resources: object, refused: list[str]) -> None:
+    context = WriteContext(Findings("job"))
+    text = f"#!/bin/sh\n#FLUX: {options}\n./a\n"
+    made = json.loads(get("flux-jobspec").write(get("flux").read(text.encode(), ReadContext()), context))
+    assert made["resources"] == resources
+    assert [f.message for f in context.findings if f.severity != "info"] == refused
+
+
+def test_unbuffered_is_options_of_the_shell() -> None:
+    context = WriteContext(Findings("job"))
+    document = get("flux").read(b"#!/bin/sh\n#FLUX: -n1 -u\n./a\n", ReadContext())
+    made = json.loads(get("flux-jobspec").write(document, context))
+    assert made["attributes"]["system"]["shell"]["options"] == {
+        "output": {"stdout": {"buffer": {"type": "none"}}, "stderr": {"buffer": {"type": "none"}}, "batch-timeout": 0.05},
+        "input": {"batch-timeout": 0}, "per-resource": {"type": "node"}}
+    assert [f.message for f in context.findings if f.severity != "info"] == []
