@@ -75,3 +75,14 @@ def test_a_script_of_several_parts_sees_one_of_them_in_slurm(source: str, text: 
         "TaskGroup: Slurm starts the script in the first of 2 components, whose nodes are all that mpirun sees; "
         "srun --het-group=0,1 starts tasks in several") in messages
     assert not any("components" in message for message in carried("slurm", "slurm", PARTS)[1])
+
+
+@pytest.mark.parametrize(("source", "directive"), [
+    ("lsf", "#BSUB -n 2"), ("torque", "#PBS -N x"), ("sge", "#$ -N x"), ("slurm", "#SBATCH -n 2")])
+def test_a_script_whose_dos_line_breaks_were_made_plain_is_plain_text(source: str, directive: str) -> None:
+    text = f"#!/bin/bash\r\n{directive}\r\necho hi\r\n"
+    document = get(source).read(text.encode(), ReadContext(policy=Policy.WARN))
+    assert [(file.text, file.encoded) for file in document.files.values()] == [("#!/bin/bash\necho hi\n", None)]
+    text = text.replace("echo", "echo \x07")
+    document = get(source).read(text.encode(), ReadContext(policy=Policy.WARN))
+    assert [file.encoded for file in document.files.values()] == ["base64"]
