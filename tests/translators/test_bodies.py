@@ -224,9 +224,12 @@ sbatch next.sh
 echo srun sbatch; ls srun.log ./sbatch/x
 """
 TRANSLATED = """\
+# >>> sssjob shim: slurm on pbspro, d22c2430
+export SLURM_CPUS_PER_TASK=2
+# <<< sssjob shim
 # $SLURM_JOB_ID in a comment
 cd "$PBS_O_WORKDIR" || exit 1
-echo "$SLURM_JOB_ID_x${PBS_JOBNAME:-none} 2"x$PBS_JOBNAME"_"
+echo "$SLURM_JOB_ID_x${PBS_JOBNAME:-none} $SLURM_CPUS_PER_TASK"x$PBS_JOBNAME"_"
 echo '$SLURM_JOB_ID' "it's ${PBS_JOBID%%[!0-9]*}" # $SLURM_NNODES
 cat > x.${PBS_JOBID%%[!0-9]*} <<'EOF'
 $SLURM_SUBMIT_DIR
@@ -463,6 +466,17 @@ def test_translate_makes_at_the_top_what_a_shim_would(source: str, line: str) ->
     assert (made, told) == carry(f"{line}\n", source, "slurm") and told == []
     assert made.startswith(f"# >>> sssjob shim: {source} on slurm, ") and made.endswith(f"\n{line}\n")
     assert carry(made, "slurm", source, "translate")[0] == f"{line}\n"
+
+
+@pytest.mark.parametrize(("source", "target", "line", "definition"), [
+    ("slurm", "pbspro", './a $(($SLURM_CPUS_PER_TASK)) "$SLURM_CPUS_PER_TASK"', "SLURM_CPUS_PER_TASK=1"),
+    ("torque", "sge", "./a -w ${PBS_WALLTIME}", "PBS_WALLTIME=600"),
+    ("torque", "flux", "./a -p ${PBS_NUM_PPN:-1}", "PBS_NUM_PPN=2"),
+    ("slurm", "lsf", "./a -m $SLURM_MEM_PER_NODE", "SLURM_MEM_PER_NODE=2048")])
+def test_what_a_directive_says_stands_in_one_place(source: str, target: str, line: str, definition: str) -> None:
+    """An amount that the target has no variable for is set at the top, where it is changed with the directive."""
+    made, _ = carry(f"{line}\n", source, target, "translate", asked=ASKED | {"memory_per_node": "2048"})
+    assert made.split("\n")[1:] == [f"export {definition}", "# <<< sssjob shim", line, ""]
 
 
 def messages(line: str, source: str, target: str, asked: Mapping[str, str] = MappingProxyType({})) -> list[str]:

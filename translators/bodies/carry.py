@@ -291,10 +291,19 @@ class _Work:
             if source.variables.get(use.name) not in source.asked:      # unset there, unset here
                 self.tell(LEFT_VARIABLE, use, f"the script uses {use.name} of {source.title}, for which "
                           f"{self.target.title} has nothing; the line is kept")
-        elif self.mode == "shim" or _made_above(use, source, value):
+        elif self.mode == "shim" or self._is_made_above(use, source, value):
             self._define(use, source, value)
         else:
             self._rename(use, source, value)
+
+    def _is_made_above(self, use: Use, source: Facts, value: Given) -> bool:
+        """Whether commands before the first one have to make the value: a file, a folder, what is known there only; and
+        what a directive says, which is to be changed in one place."""
+        if use.kind in ("text", "unknown"):
+            return False
+        meaning = source.variables.get(use.name, "")
+        return value.top or "\n" in value.text or (meaning in MADE and not value.name) or (
+            "$" not in value.text and value.text == self.known.get(meaning))
 
     def _given_by(self, source: Facts, name: str) -> Given | None:
         if name not in self.given:
@@ -419,12 +428,6 @@ class _Work:
             at = edit.end
         made.append(self.data[at:end])
         return b"".join(made)
-
-
-def _made_above(use: Use, source: Facts, value: Given) -> bool:
-    """Whether commands before the first one have to make the value: a file, a folder, what is known there only."""
-    return use.kind not in ("text", "unknown") and (
-        value.top or "\n" in value.text or (source.variables.get(use.name) in MADE and not value.name))
 
 
 def _fixed(use: Use, source: Facts, value: Given, known: Mapping[str, str]) -> str:
