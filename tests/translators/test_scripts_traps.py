@@ -285,7 +285,7 @@ def test_55_commas_in_variables() -> None:
 
 def test_56_57_defaults_that_differ() -> None:
     subjects = [s for _, s, _, _ in told("slurm", "#SBATCH -J a\n", "pbspro")]
-    assert subjects == ["Environment", "InitialWorkingDirectory"]
+    assert subjects == ["Environment", "InitialWorkingDirectory", "OutputFile"]
     assert [s for _, s, _, _ in told("pbspro", "#PBS -V\n", "torque")] == []
 
 

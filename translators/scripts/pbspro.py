@@ -467,5 +467,6 @@ DIALECT: Final = Dialect(
     _pbs.arguments(_LETTERS), {"{jobid}": "^jobid^", "{array_jobid}": "^array_id^", "{index}": "^array_index^"},
     ("PBS_",), _pbs.live, (".pbs", ".sh"), starts_in="home", exports=False, merges=False, marks=(_pbs.PREFIX,),
     open=("l ", "W "), spellings=("account",),
-    foreign=("-l procs", "-l feature", "-l naccesspolicy", "-l advres", "-l qos", "-W x"))
+    foreign=("-l procs", "-l feature", "-l naccesspolicy", "-l advres", "-l qos", "-W x"),
+    files=("{name}.o{jobid}", "{name}.e{jobid}"))
 TRANSLATOR: Final = translator(DIALECT)

@@ -165,6 +165,8 @@ class Dialect:
     starts_in: str = "submit"
     exports: bool = True
     merges: bool = True
+    files: tuple[str, ...] = ()     # what its jobs call their output, and errors that are apart, unless told
+    unfiled: str = ""               # where output goes then, if it goes into no file
     pads: bool = False              # whether numbers in file names may be padded with zeros, as in %4j
     disarm: str = "#"               # what makes a live line of a script a dead one
     separator: str = ""             # option between the parts of a heterogeneous job

@@ -457,5 +457,6 @@ ROWS: Final[tuple[AnyRow, ...]] = (
 DIALECT: Final = Dialect(
     "sge", "Grid Engine", PREFIX, ROWS, scan, directive, arguments, _TOKENS, ("SGE_",), live, (".sge", ".sh"),
     starts_in="home", exports=False, merges=False, open=("soft ",), marks=(PREFIX,), index=_index,
-    spellings=("memory",), slots=True, late=True)
+    spellings=("memory",), slots=True, late=True,
+    files=("{name}.o{jobid}", "{name}.e{jobid}"))
 TRANSLATOR: Final = translator(DIALECT)

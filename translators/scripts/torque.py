@@ -191,5 +191,6 @@ DIALECT: Final = Dialect(
     "torque", "Torque", "#PBS", ROWS, _pbs.scanner(_LETTERS, strict=False, dos=True), _pbs.directive,
     _pbs.arguments(_LETTERS), {"{jobid}": "${PBS_JOBID}", "{index}": "${PBS_ARRAYID}", "{name}": "${PBS_JOBNAME}"},
     ("PBS_",), _pbs.live, (".torque", ".pbs"), starts_in="home", exports=False, merges=False, open=("l ", "W "),
-    foreign=("-l select", "-l place", "-J"), marks=(_pbs.PREFIX,))
+    foreign=("-l select", "-l place", "-J"), marks=(_pbs.PREFIX,),
+    files=("{name}.o{jobid}", "{name}.e{jobid}"))
 TRANSLATOR: Final = translator(DIALECT)
