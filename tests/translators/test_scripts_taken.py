@@ -86,3 +86,20 @@ def test_a_script_whose_dos_line_breaks_were_made_plain_is_plain_text(source: st
     text = text.replace("echo", "echo \x07")
     document = get(source).read(text.encode(), ReadContext(policy=Policy.WARN))
     assert [file.encoded for file in document.files.values()] == ["base64"]
+
+
+@pytest.mark.parametrize(("options", "pbspro", "torque"), [
+    ("-w n[08-10]", "select=1:host=n08+1:host=n09+1:host=n10", "nodes=n08+n09+n10"),
+    ("-N 3 -n 7 -w n1,n2,n3", "select=1:ncpus=3:mpiprocs=3:host=n1+1:ncpus=2:mpiprocs=2:host=n2"
+     "+1:ncpus=2:mpiprocs=2:host=n3", "nodes=n1:ppn=3+n2:ppn=2+n3:ppn=2"),
+    ("-N 4 -w n1,n2", "select=1:host=n1+1:host=n2+2", "nodes=n1+n2+2"),
+    ("-N 4 -w n1", "select=1:host=n1+3", "nodes=n1+3"), ("-N 1 -w n1", "select=1:host=n1", "nodes=n1"),
+    ("-w n1", "select=1:host=n1", "nodes=n1"), ("-N 2 -c 4 -w n[1-2]", "select=1:ncpus=4:host=n1+1:ncpus=4:host=n2",
+                                                "nodes=n1:ppn=4+n2:ppn=4"),
+])
+def test_every_node_that_is_named_is_a_part_of_its_own(options: str, pbspro: str, torque: str) -> None:
+    """And no other: the rest of the nodes stay any."""
+    for target, expected in (("pbspro", pbspro), ("torque", torque)):
+        directives, messages = carried("slurm", target, f"#SBATCH {options}\n")
+        assert directives[0] == f"-l {expected}"
+        assert [m for m in messages if "Node:" in m] == []
