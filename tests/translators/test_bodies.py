@@ -817,3 +817,14 @@ def test_exit_codes_that_are_orders(text: str, source: str, target: str, places:
     for mode in MODES:
         made, told = carry(text, source, target, mode)
         assert made == text and [(subject, column) for rule, subject, _, column in told if rule == "SSS511"] == places
+
+
+@pytest.mark.parametrize(("source", "line", "told"), [
+    ("slurm", "echo SLURM_NTASKS: 4", []), ("torque", 'echo "(PBS_ARRAYID) index"', []),
+    ("slurm", "awk 'BEGIN { print ENVIRON[\"SLURM_JOB_ID\"] }'", ["SSS513"]),
+    ("slurm", "printenv SLURM_JOB_ID", ["SSS513"]),
+    ("slurm", "bash -c 'echo $SLURM_JOB_ID'", ["SSS513"])])
+def test_words_that_people_read_are_not_told(source: str, line: str, told: list[str]) -> None:
+    """A label stays, and nobody has to look at it; what another program reads is told."""
+    made, findings = carry(f"{line}\n", source, "sge", "translate")
+    assert made == f"{line}\n" and [rule for rule, *_ in findings] == told

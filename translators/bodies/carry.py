@@ -302,7 +302,8 @@ class _Work:
         if use.kind in ("text", "unknown"):
             return False
         meaning = source.variables.get(use.name, "")
-        return value.top or "\n" in value.text or (meaning in MADE and not value.name) or (
+        guarded = meaning.startswith("array_") and not value.name and "array" not in self.known
+        return guarded or value.top or "\n" in value.text or (meaning in MADE and not value.name) or (
             "$" not in value.text and value.text == self.known.get(meaning))
 
     def _given_by(self, source: Facts, name: str) -> Given | None:
@@ -329,6 +330,8 @@ class _Work:
 
     def _rename(self, use: Use, source: Facts, value: Given) -> None:
         why = _fixed(use, source, value, self.known)
+        if use.kind == "text" and self._is_label(use):
+            return
         if why:
             rule = {"text": TEXT, "unknown": UNKNOWN}.get(use.kind, LEFT_VARIABLE)
             self.tell(rule, use, f"{use.name} of {source.title} is kept: {why}")
@@ -342,6 +345,11 @@ class _Work:
             start, end = use.outer
         self.edits.append(Edit(start, end, (text,)))
         self._given(use, value, f"{use.name} of {source.title} became {value.text}")
+
+    def _is_label(self, use: Use) -> bool:
+        """Whether a name is a word that people read: ``echo "SLURM_NTASKS: $SLURM_NTASKS"``, ``(PBS_ARRAYID)``."""
+        before, after = self.data[use.start - 1:use.start], self.data[use.end:use.end + 1]
+        return (after == b":" and before in (b"", b" ", b"\t", b'"', b"'")) or (before, after) == (b"(", b")")
 
     def _plain(self, use: Use, name: str) -> str:
         """``$NAME``, with braces where what follows would run into it."""
