@@ -281,7 +281,8 @@ _ROWS: Final[tuple[tuple[str, Kind, str, str], ...]] = (
      "it, or give a value for the other case: `${SLURM_CPUS_PER_TASK:-1}`."),
     ("SSS537", "site-dependent", "memory without a unit",
      "LSF takes the number in the unit that LSF_UNIT_FOR_LIMITS says; where the site says nothing that is KB for `-M` "
-     "and MB for `rusage[mem=]`. Since 10.1.0.2 a unit may be written: `-M 6GB`."),
+     "and MB for `rusage[mem=]`. Since 10.1.0.2 a unit may be written: `-M 6GB`. PBS and Grid Engine take a number "
+     "without a unit as bytes: `-l mem=384` is no memory at all."),
     ("SSS538", "contradictory", "output goes elsewhere",
      "A stream does not go where it seems: `-oe` of PBS is a file named `e` (`-j oe` joins); the file of `-e` is "
      "unused where `-j` joins; a name that ends in / is no file for Slurm, Flux and Cobalt; elements of an array of "

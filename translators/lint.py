@@ -148,7 +148,7 @@ CHECKS: Final[tuple[Check, ...]] = (
     Check("SSS534", lint_lines.conflict),
     Check("SSS535", lint_body.foreign_variables),
     Check("SSS536", lint_body.unset),
-    Check("SSS537", lint_options.unitless, ("lsf",)),
+    Check("SSS537", lint_options.unitless, ("lsf", "pbspro", "torque", "sge")),
     Check("SSS538", lint_options.streams),
     Check("SSS539", lint_options.signs),
 )

@@ -152,7 +152,10 @@ TOKENS: Final[Mapping[str, str]] = {"slurm": "AaJjNnstuxb", "lsf": "JI"}
 
 
 def unitless(script: Script) -> Iterator[Hit]:
-    """Memory of LSF without a unit, unless the site says which."""
+    """Memory without a unit: of LSF unless the site says which, elsewhere so few bytes that another unit was meant."""
+    if script.dialect.name != "lsf":
+        yield from _few_bytes(script)
+        return
     if script.site is not None and script.site.lsf.unit_for_limits is not None:
         return
     for option in script.options:
@@ -163,6 +166,22 @@ def unitless(script: Script) -> Iterator[Hit]:
             yield Hit(option.line, option.column, option.name, _UNITLESS.format(f"mem={found[1]}", "MB"), "info")
 
 
+def _few_bytes(script: Script) -> Iterator[Hit]:
+    """Memory of PBS and Grid Engine in bytes that are less than 1 MiB (pbs_resources(7B), sge_types(1))."""
+    for option in script.options:
+        name = option.name.removeprefix("-l ")
+        text = option.value or ""
+        if name in ("select", "nodes"):
+            found = _OF_CHUNK.search(text[:4096])
+            name, text = ("", "") if found is None else (found[1], found[2])
+        if option.name.startswith("-l ") and name in _MEMORY and text.isdecimal() and 0 < int(text) < 1 << 20:
+            yield Hit(option.line, option.column, option.name, f"{name}={text} has no unit: that is {text} bytes")
+
+
+_MEMORY: Final = frozenset((
+    "mem", "vmem", "pmem", "pvmem", "h_vmem", "s_vmem", "mem_free", "virtual_free", "h_rss", "s_rss", "h_data",
+    "s_data", "h_stack", "s_stack"))
+_OF_CHUNK: Final = re.compile(r":((?:mem|vmem))=(\d+)(?![\w.])", re.ASCII)
 _UNITLESS: Final = "{} has no unit: the site says which (LSF_UNIT_FOR_LIMITS), and where it says nothing it is {}"
 _RUSAGE: Final = re.compile(r"rusage\[[^\]]*?\bmem=(\d+)(?![\w.])", re.ASCII)
 

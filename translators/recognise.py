@@ -177,9 +177,29 @@ def guess(data: bytes, path: str = "-") -> tuple[Translator, Fit]:
         return found[0]
     shown = escape(path) or "-"
     if not found:
-        raise NoFormatError(f"{shown}: no format is recognised in it; name one with --from{_not_asked()}")
+        raise NoFormatError(f"{shown}: no format is recognised in it{_written(data)}; name one with --from"
+                            f"{_not_asked()}")
     reasons = "; ".join(f"{t.name} ({fit.why}{f', but {fit.against}' if fit.against else ''})" for t, fit in found)
     raise FormatError(f"{shown}: fits {len(found)} formats, name one with --from: {reasons}")
+
+
+#: Beginnings of directives, for a text in which none is live.
+_DIRECTIVE: Final = re.compile(r"#(?:SBATCH|PBS|BSUB|COBALT|\$|[ \t]?(?:flux|FLUX):)(?=[ \t]+-)")
+
+
+def _written(data: bytes) -> str:
+    """What a script that writes another one has in its here-documents; empty where it has nothing there."""
+    if b"<<" not in data:
+        return ""
+    from sssjob.translators.scripts.raw import here_lines, lines_of
+
+    found = [line for line in here_lines(list(lines_of(data[:LIMITS.recognise_bytes].decode("utf-8", "replace"))))
+             if _DIRECTIVE.match(line.text)]
+    if not found:
+        return ""
+    lines, stand = ("line", "stands") if len(found) == 1 else ("lines", "stand")
+    return (f": {len(found)} {lines} of {found[0].text.split()[0]} {stand} in a here-document, the first is "
+            f"{found[0].number}")
 
 
 def _not_asked() -> str:

@@ -116,6 +116,7 @@ class Tree:
             made.outcome, made.message = "skipped", "no format is recognised in it"
             return
         made.format = reader.name
+        how.options.bodies(reader, how.writer)
         if self.diff:
             wants_scripts(reader, how.writer)
         context = how.reading(reader, file)

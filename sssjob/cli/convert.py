@@ -42,7 +42,7 @@ __all__ = ["command"]
 @click.option("--set", "overrides", multiple=True, metavar="OPTION",
               help="An option of the command line that wins over those of a script: --set '--time=5'.")
 @click.option("--body", type=click.Choice(["keep", "translate", "shim"]),
-              help="What becomes of the commands of a script.")
+              help="What becomes of the commands of a script (default: shim).")
 @click.option("--comments", is_flag=True, help="Put what a script cannot say into it as comments.")
 @click.option("--id-map", "id_map", metavar="FILE", shell_complete=files,
               help="New ids of jobs that dependencies name: CSV of OLD,NEW or a JSON object.")
@@ -129,6 +129,7 @@ class _One:
         how, session = self.how, self.session
         reader, source = recognised(session, source, how.source)
         context = how.reading(reader, self.name)
+        how.options.bodies(reader, how.writer)
         if self.diff:
             wants_scripts(reader, how.writer)
         if reader.kind == "record" and directory is None and not self.explain:

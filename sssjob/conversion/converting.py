@@ -34,6 +34,18 @@ class Options:
         """The options as one format sees them. defaults: those of the site, which nobody has to ask for."""
         return _View(self, defaults)
 
+    def bodies(self, *formats: Translator) -> None:
+        """Take what is to become of bodies where one of the formats is of scripts, whether or not the body of this one
+        has anything that asks for it. Raises UsageError for a word that is no mode."""
+        if "body" in self.given and any(format.kind == "script" for format in formats):
+            from sssjob.translators.scripts.body import mode_of
+
+            try:
+                mode_of(self.given["body"])
+            except ValueError as error:
+                raise UsageError(f"--option: {error}") from error
+            self.asked.add("body")
+
     def check(self, *formats: str) -> None:
         """Refuse an option that no format has asked for."""
         for name in self.given:

@@ -91,14 +91,30 @@ def _sge(survey: Survey) -> list[str]:
         if question.name.isprintable() and len(question.name) <= 200:
             lines += [f"#[sge.pe.{json.dumps(question.name, ensure_ascii=False)}]     # {_seen(answer)}",
                       f'#allocation_rule = "{rule}"']
+    rows = [(q, a) for q, a in survey.of("complex") if q.dialect == "sge" and q.name.isprintable()]
+    if rows:
+        lines += ["# complexes: GPU, Memory or License of each slot; \"GPU per job\" ... if it is counted once a job",
+                  "[sge.complex]"]
+    for question, answer in rows[:_MOST]:
+        key = json.dumps(question.name[:200], ensure_ascii=False)
+        lines.append(f'#{key} = "{_guess(question.name)}"     # {_seen(answer)}')
     return [*lines, ""] if lines else []
+
+
+def _guess(name: str) -> str:
+    """What a complex may be, by its name."""
+    return next((what for what, words in _COMPLEXES.items() if words.search(name)), "License")
+
+
+_COMPLEXES: Final = {"GPU": re.compile(r"gpu|coproc|cuda", re.IGNORECASE),
+                     "Memory": re.compile(r"mem|ram", re.IGNORECASE)}
 
 
 def _without_key(survey: Survey) -> list[str]:
     """What no key answers: names that conversions keep, drop or tell of."""
     lines = []
     for kind, about in KINDS.items():
-        rows = [] if about.key else survey.of(kind)
+        rows = [] if about.key else [row for row in survey.of(kind) if (kind, row[0].dialect) != ("complex", "sge")]
         if rows:
             lines += [f"# No key answers {about.title}; conversions tell what becomes of them:",
                       *(f"#   {_shown(q.name)} ({q.dialect}): {_seen(a)}" for q, a in rows[:20])]

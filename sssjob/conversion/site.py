@@ -125,10 +125,15 @@ class ParallelEnvironment(_Table):
     allocation_rule: Annotated[int | str, BeforeValidator(_rule)]
 
 
+#: What a complex of Grid Engine is; of each slot unless of the job (complex(5): consumable YES or JOB).
+Complex = Literal["GPU", "GPU per job", "Memory", "Memory per job", "License", "License per job"]
+
+
 class SGE(_Table):
     """pe: name -> parallel environment, those to be preferred first; h_vmem_per_slot: whether h_vmem is multiplied by
-    the slots (complex(5), consumable YES)."""
+    the slots (complex(5), consumable YES); complex: name of a resource -> what it is."""
 
+    complex: dict[Name, Complex] = Field(default_factory=dict)
     pe: dict[Name, ParallelEnvironment] = Field(default_factory=dict)
     h_vmem_per_slot: bool | None = None
 

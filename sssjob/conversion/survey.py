@@ -175,7 +175,7 @@ def _findings(dialect: str, findings: Findings) -> Iterator[Use]:
             kind = "clock"
         elif finding.subject == "-l h_vmem":
             kind = "h_vmem"
-        elif finding.subject == "-pe":
+        elif finding.subject in ("-pe", "-q"):
             continue                        # its name is a question already
         yield Use(Question(kind, name, dialect), finding.line)
 

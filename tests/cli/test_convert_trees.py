@@ -318,6 +318,20 @@ def test_comments_that_are_no_option_stay_comments(sssjob: Command, tree: Path, 
     assert out == f"#!/bin/sh\n#SBATCH --job-name=a\n{line}\ndate\n"
 
 
+@pytest.mark.parametrize("target", ["sss", "htcondor", "flux-jobspec", "pbspro"])
+@pytest.mark.parametrize("mode", ["keep", "shim", "translate"])
+def test_body_is_taken_wherever_a_side_is_a_script(sssjob: Command, tree: Path, target: str, mode: str) -> None:
+    """Whether or not the commands have anything that has to be carried."""
+    for source in ("slurm", "auto"):
+        assert sssjob("convert", "-q", "--body", mode, "-f", source, "-t", target, "scripts/a.sh").code == 0
+    assert sssjob("convert", "-q", "-f", "slurm", "-t", "sss", "scripts/a.sh", "--output", "a.xml").code == 0
+    assert sssjob("convert", "-q", "--body", mode, "-f", "sss", "-t", "pbspro", "a.xml").code == 0
+    answer = sssjob("convert", "-q", "--body", mode, "-f", "sss", "-t", "sss-json", "a.xml")
+    assert (answer.code, answer.out) == (2, "") and "no option 'body' of sss or sss-json" in answer.err
+    answer = sssjob("convert", "-q", "--option", "body=x", "-f", "slurm", "-t", "sss", "scripts/a.sh")
+    assert (answer.code, answer.out) == (2, "") and "body is keep, translate or shim" in answer.err
+
+
 def test_comments_are_for_scripts(sssjob: Command, tree: Path) -> None:
     answer = sssjob("convert", "--comments", "-f", "slurm", "-t", "sss", "scripts/a.sh")
     assert answer.code == 2 and "no option 'comments' of slurm or sss" in answer.err

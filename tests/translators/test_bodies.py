@@ -25,6 +25,7 @@ from sssjob.translators.bodies import MODES, Mode
 from sssjob.translators.bodies import shell as grammar
 from sssjob.translators.bodies.carry import Body, carried
 from sssjob.translators.bodies.interpreters import interpreter
+from sssjob.translators.bodies.values import FILES
 
 Told = list[tuple[str, str, int, int]]
 #: What the job of ``machine`` asks for.
@@ -160,11 +161,15 @@ def test_a_shimmed_job_prints_the_same(source: str, target: str, array: bool, ma
 
 @pytest.mark.parametrize(("source", "target"), PAIRS)
 def test_a_translated_job_prints_the_same(source: str, target: str, machine: Machine) -> None:
-    """Those that can be renamed, in every kind of expansion that they can be renamed in."""
+    """Those that can be renamed, in every kind of expansion in which they can be, and what is made at the top."""
     facts = FACTS[source]
     lines: list[str] = []
     for name in variables(facts):
         number = facts.variables.get(name) in ("tasks", "nodes")
+        if facts.variables.get(name) in FILES:      # its name is another in each job
+            line = shown(name, facts)
+            lines += [] if carry(line, source, target, "translate", asked=ASKED)[1] else [line]
+            continue
         for line in (f'echo "{name}: ${name}|${{{name}}}_x"\n', f"echo {name} ${name}\n",
                      f"cat <<EOF\n a ${name} ${{{name}:-none}}\nEOF\n", f'x="${{{name}:+set}}"; echo "$x"\n',
                      f"echo $((${name} + 1)) $(({name} * 2)) `echo ${name}`\n" if number else ""):
@@ -173,7 +178,7 @@ def test_a_translated_job_prints_the_same(source: str, target: str, machine: Mac
     text = "".join(lines)
     made, told = carry(text, source, target, "translate", asked=ASKED)
     assert told == []
-    left = {n for n in variables(facts) if f"${n}|" in made}
+    left = {n for n in variables(facts) if f"${n}|" in made and f"export {n}=" not in made}
     there = {*variables(FACTS[target]), *(n for n, m in facts.variables.items() if m in facts.asked)}
     assert left <= there
     assert machine.printed(made, target) == machine.printed(text, source)
@@ -219,9 +224,12 @@ sbatch next.sh
 echo srun sbatch; ls srun.log ./sbatch/x
 """
 TRANSLATED = """\
+# >>> sssjob shim: slurm on pbspro, d22c2430
+export SLURM_CPUS_PER_TASK=2
+# <<< sssjob shim
 # $SLURM_JOB_ID in a comment
 cd "$PBS_O_WORKDIR" || exit 1
-echo "$SLURM_JOB_ID_x${PBS_JOBNAME:-none} 2"x$PBS_JOBNAME"_"
+echo "$SLURM_JOB_ID_x${PBS_JOBNAME:-none} $SLURM_CPUS_PER_TASK"x$PBS_JOBNAME"_"
 echo '$SLURM_JOB_ID' "it's ${PBS_JOBID%%[!0-9]*}" # $SLURM_NNODES
 cat > x.${PBS_JOBID%%[!0-9]*} <<'EOF'
 $SLURM_SUBMIT_DIR
@@ -350,6 +358,23 @@ COMMANDS = [
      "srun -n $((2 * N)) --ntasks-per-node=$N --chdir=\"$PWD\" -l ./a"),
     ("runjob --np 4 --envs A=1 B=2 --envs C=3 : ./a", "cobalt", "slurm",
      "env A=1 B=2 C=3 srun -n 4 --ntasks-per-node=1 ./a"),
+    ("srun -n 4 --cpu-bind=cores --mem=4G --exclusive --kill-on-bad-exit=1 -K --hint=nomultithread ./a", "slurm",
+     "flux", "flux run -n 4 ./a"),
+    ("srun -n 4 -m block:block -O -pdebug -t 10 --overlap --cpu-bind=verbose,cores --label ./a -m", "slurm", "sge",
+     "mpirun -np 4 ./a -m"),
+    ("srun -n 4 --export=ALL,A=1,HOME,B=$N ./a", "slurm", "flux", "env A=1 B=$N flux run -n 4 ./a"),
+    ("srun -n 4 --export=ALL,A=1 --mem=0 ./a", "slurm", "pbspro", "env A=1 mpirun -np 4 ./a"),
+    ("srun -n 4 -o out -e e -i in -J step ./a", "slurm", "flux",
+     "flux run -n 4 --output=out --error=e --input=in --job-name=step ./a"),
+    ("srun -n 4 -o $N.txt -w n1 --label ./a", "slurm", "flux",
+     "flux run -n 4 -l --output=$N.txt --requires=host:n1 ./a"),
+    ("srun -n 4 -o out.%t ./a", "slurm", "sge", "mpirun -np 4 ./a"),
+    ("srun -n 4 -N $SLURM_NNODES -o out ./a", "slurm", "sge", "mpirun -np 4 ./a"),
+    ("aprun -n 4 -cc cpu -ss -j 1 ./a", "pbspro", "slurm", "srun -n 4 ./a"),
+    ("jsrun -n 4 -b packed:4 -d packed --smpiargs=-gpu -E A=1 -o out ./a", "lsf", "slurm",
+     "env A=1 srun -n 4 --output=out ./a"),
+    ("flux run -n 4 -o cpu-affinity=per-task -x --output=out --setopt mpi=none ./a", "flux", "slurm",
+     "srun -n 4 --output=out ./a"),
     ("scontrol hold 5; scontrol release 5 6", "slurm", "sge", "qhold 5; qrls 5 6"),
     ("bkill $LSB_JOBID", "lsf", "htcondor", "condor_rm $(sed -n 's/^ClusterId = //p' \"$_CONDOR_JOB_AD\")"),
 ]
@@ -431,6 +456,53 @@ def test_amounts_that_are_no_numbers_do_not_get_into_commands(value: str) -> Non
         assert made.count(value) == 1
 
 
+@pytest.mark.parametrize(("source", "line"), [
+    ("pbspro", "N=$(wc -l < $PBS_NODEFILE)"), ("torque", "sort -u ${PBS_NODEFILE} > hosts"),
+    ("sge", "awk '{print $1}' $PE_HOSTFILE"), ("lsf", "for h in $LSB_HOSTS; do ssh $h; done"),
+    ("lsf", "cp $LSB_DJOB_HOSTFILE ."), ("cobalt", "cat ${COBALT_NODEFILE:?}")])
+def test_translate_makes_at_the_top_what_a_shim_would(source: str, line: str) -> None:
+    """Lists of nodes: the command that makes one stands before the first command, the use as it did."""
+    made, told = carry(f"{line}\n", source, "slurm", "translate")
+    assert (made, told) == carry(f"{line}\n", source, "slurm") and told == []
+    assert made.startswith(f"# >>> sssjob shim: {source} on slurm, ") and made.endswith(f"\n{line}\n")
+    assert carry(made, "slurm", source, "translate")[0] == f"{line}\n"
+
+
+@pytest.mark.parametrize(("source", "target", "line", "definition"), [
+    ("slurm", "pbspro", './a $(($SLURM_CPUS_PER_TASK)) "$SLURM_CPUS_PER_TASK"', "SLURM_CPUS_PER_TASK=1"),
+    ("torque", "sge", "./a -w ${PBS_WALLTIME}", "PBS_WALLTIME=600"),
+    ("torque", "flux", "./a -p ${PBS_NUM_PPN:-1}", "PBS_NUM_PPN=2"),
+    ("slurm", "lsf", "./a -m $SLURM_MEM_PER_NODE", "SLURM_MEM_PER_NODE=2048")])
+def test_what_a_directive_says_stands_in_one_place(source: str, target: str, line: str, definition: str) -> None:
+    """An amount that the target has no variable for is set at the top, where it is changed with the directive."""
+    made, _ = carry(f"{line}\n", source, target, "translate", asked=ASKED | {"memory_per_node": "2048"})
+    assert made.split("\n")[1:] == [f"export {definition}", "# <<< sssjob shim", line, ""]
+
+
+def messages(line: str, source: str, target: str, asked: Mapping[str, str] = MappingProxyType({})) -> list[str]:
+    """What is told of a line that is translated."""
+    told: list[str] = []
+    carried(Body(line + "\n", "sh", lambda: asked), FACTS[source], FACTS[target], "translate",
+            lambda rule, subject, message, line, column, _: told.append(message))
+    return told
+
+
+@pytest.mark.parametrize(("line", "target", "message"), [
+    ("srun -n 4 --mem=4G --hint=x ./a", "flux",
+     "srun became flux run; --mem, --hint left out, for flux run is told nothing of the kind"),
+    ("srun -n 4 --export=ALL,A=1 ./a", "pbspro",
+     "srun became mpirun, which is the MPI's and starts its tasks in its own way; whether tasks on other nodes get its "
+     "variables depends on the MPI"),
+    ("srun -n 4 -o out.%t ./a", "flux", "srun became flux run; -o left out, for flux run is told nothing of the kind"),
+    ("srun -n 4 -i in ./a", "pbspro",
+     "srun is a command of Slurm; the line is kept: mpirun cannot say a file of standard input"),
+    ("srun -n 4 -c $SLURM_CPUS_PER_TASK ./a", "sge",
+     "srun became mpirun, which is the MPI's and starts its tasks in its own way"),
+])
+def test_options_of_a_launcher_that_only_tune_are_left_out_and_told(line: str, target: str, message: str) -> None:
+    assert messages(line, "slurm", target, {"cpus_per_task": "2"}) == [message]
+
+
 def test_the_function_of_a_launcher_changes_nothing_of_the_script(stand_ins: Machine) -> None:
     """Its variables are its own, those that it exports too; the exit status is the command's."""
     stand_ins.program("srun", 'echo "A=${A-none} nodes=$nodes"; exit 3')
@@ -494,7 +566,8 @@ def test_what_arithmetic_sets_stays(text: str) -> None:
     ("jsrun -n 3 -a 2 -c 3 ./a", "lsf", "slurm"), ("scancel -u $USER", "slurm", "sge"), ("scancel", "slurm", "sge"),
     ("condor_hold 5", "htcondor", "flux"), ("ibrun -o 4 -n 4 ./a", "slurm", "pbspro"), ("lrun -T4 ./a", "lsf", "slurm"),
     ("jsrun -n 4 -a 2 -g 3 ./a", "lsf", "slurm"), ("jsrun -n 4 -a 99999999999999 -c 4 ./a", "lsf", "slurm"),
-    ("aprun -n 4 -cc cpu ./a", "pbspro", "slurm"), ("runjob --np 4 : ./a", "cobalt", "sge"),
+    ("srun -n 4 -i in ./a", "slurm", "sge"), ("srun -n 4 --export=ALL,'A=1,2' ./a", "slurm", "flux"),
+    ("runjob --np 4 : ./a", "cobalt", "sge"),
     ("mpirun.lsf -np 4 ./a", "lsf", "slurm"), ("srun -n 4 --gpus-per-task=1 ./a", "slurm", "sge"),
     ("scontrol show job 5", "slurm", "sge"),
     ("ls | xargs /usr/bin/srun x", "slurm", "sge"),
@@ -744,3 +817,14 @@ def test_exit_codes_that_are_orders(text: str, source: str, target: str, places:
     for mode in MODES:
         made, told = carry(text, source, target, mode)
         assert made == text and [(subject, column) for rule, subject, _, column in told if rule == "SSS511"] == places
+
+
+@pytest.mark.parametrize(("source", "line", "told"), [
+    ("slurm", "echo SLURM_NTASKS: 4", []), ("torque", 'echo "(PBS_ARRAYID) index"', []),
+    ("slurm", "awk 'BEGIN { print ENVIRON[\"SLURM_JOB_ID\"] }'", ["SSS513"]),
+    ("slurm", "printenv SLURM_JOB_ID", ["SSS513"]),
+    ("slurm", "bash -c 'echo $SLURM_JOB_ID'", ["SSS513"])])
+def test_words_that_people_read_are_not_told(source: str, line: str, told: list[str]) -> None:
+    """A label stays, and nobody has to look at it; what another program reads is told."""
+    made, findings = carry(f"{line}\n", source, "sge", "translate")
+    assert made == f"{line}\n" and [rule for rule, *_ in findings] == told

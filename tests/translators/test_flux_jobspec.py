@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shlex
 from pathlib import Path
 from typing import Any
@@ -145,13 +146,55 @@ def test_malformed_constraints(text: str) -> None:
         as_object(text)
 
 
-@pytest.mark.parametrize("value", [{}, {"and": []}, {"a": ["b"]}, {"properties": "a"}, [], {"and": [1]},
-                                   {"properties": ["a b"]}, {"properties": ["a"], "or": []}])
+@pytest.mark.parametrize("value", [{}, {"and": []}, {"properties": ["a b"]}, {"properties": ["a"], "or": []}])
 def test_what_is_no_constraint_stays_an_attribute(value: object) -> None:
     with pytest.raises(ValueError, match=r"."):
         as_text(value)
     spec = VERDICTS[0]["jobspec"] | {"attributes": {"system": {"duration": 1, "constraints": value}}}
     assert write(read(spec)[0])[0]["attributes"]["system"]["constraints"] == value
+
+
+def _with(**changes: object) -> dict[str, Any]:
+    """A jobspec that flux-core takes, with other values at places with dots."""
+    spec: dict[str, Any] = json.loads(json.dumps(VERDICTS[0]["jobspec"]))
+    for place, value in changes.items():
+        *steps, last = place.split("__")
+        at: Any = spec
+        for step in steps:
+            at = at[int(step)] if step.isdigit() else at[step]
+        at[last] = value
+    return spec
+
+
+#: Seen with a live broker of flux-core 0.88, which refuses each of them.
+REFUSED = [
+    ("resources__0__label", 5, "resources[0].label: is not text"),
+    ("resources__0__exclusive", "yes", "resources[0].exclusive: is not true or false"),
+    ("tasks__0__count", {"total": 0}, "tasks[0].count.total: is no whole number from 1"),
+    ("tasks__0__count", {"per_slot": 0}, "tasks[0].count.per_slot: is no whole number from 1"),
+    ("tasks__0__count", {"per_resource": {"type": "node", "count": 1}},
+     "tasks[0].count: the key 'per_resource' is not known"),
+    ("attributes__other", {}, "attributes: the key 'other' is not known"),
+    ("extra", 1, "jobspec: the key 'extra' is not known"),
+    ("attributes__system__dependencies", {}, "attributes.system.dependencies: is no list"),
+    ("attributes__system__dependencies", [{"scheme": "afterok"}],
+     "attributes.system.dependencies[0]: is no object with the text value"),
+    ("attributes__system__dependencies", [{"scheme": "afterok", "value": 5}],
+     "attributes.system.dependencies[0]: is no object with the text value"),
+    ("attributes__system__constraints", [], "attributes.system.constraints: is no object"),
+    ("attributes__system__constraints", {"foo": ["x"]},
+     "attributes.system.constraints: the operator 'foo' is not known"),
+    ("attributes__system__constraints", {"properties": "a"}, "attributes.system.constraints.properties: is no list"),
+    ("attributes__system__constraints", {"and": [1]}, "attributes.system.constraints.and[0]: is no object"),
+]
+
+
+@pytest.mark.parametrize(("place", "value", "message"), REFUSED)
+def test_what_flux_core_refuses_is_refused(place: str, value: object, message: str) -> None:
+    spec = _with(**{place: value})
+    assert faults(spec, "flux") == [message]
+    with pytest.raises(RejectedError, match=re.escape(message)):
+        read(spec)
 
 
 YAML = b"""version: 1
@@ -248,3 +291,31 @@ def test_any_attribute_comes_back_or_is_refused(name: str, value: object) -> Non
         return
     assert write(again)[0] == made
     assert isinstance(next(j for j, _ in again.jobs()), Job)
+
+
+ONE = [{"type": "slot", "count": 1, "with": [{"type": "core", "count": 1}], "label": "task"}]
+
+
+@pytest.mark.parametrize(("options", "resources", "refused"), [
+    ("-n0", ONE, ["--nslots 0: flux batch refuses it: asks for no slots"]),
+    ("-n1 -c0", ONE, ["--cores-per-slot 0: flux batch refuses it: is below 1"]),
+    ("-N0 -n1", ONE, ["--nodes 0: flux batch refuses it: is below 1"]),
+    ("-N1 -n0", [{"type": "node", "count": 1, "with": ONE, "exclusive": True}], []),
+    ("-n1 -g0", ONE, []),
+])
+def test_no_count_of_nothing_gets_into_a_jobspec(options: str, resources: object, refused: list[str]) -> None:
+    context = WriteContext(Findings("job"))
+    text = f"#!/bin/sh\n#FLUX: {options}\n./a\n"
+    made = json.loads(get("flux-jobspec").write(get("flux").read(text.encode(), ReadContext()), context))
+    assert made["resources"] == resources
+    assert [f.message for f in context.findings if f.severity != "info"] == refused
+
+
+def test_unbuffered_is_options_of_the_shell() -> None:
+    context = WriteContext(Findings("job"))
+    document = get("flux").read(b"#!/bin/sh\n#FLUX: -n1 -u\n./a\n", ReadContext())
+    made = json.loads(get("flux-jobspec").write(document, context))
+    assert made["attributes"]["system"]["shell"]["options"] == {
+        "output": {**{stream: {"buffer": {"type": "none"}} for stream in ("stdout", "stderr")}, "batch-timeout": 0.05},
+        "input": {"batch-timeout": 0}, "per-resource": {"type": "node"}}
+    assert [f.message for f in context.findings if f.severity != "info"] == []

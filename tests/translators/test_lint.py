@@ -96,6 +96,11 @@ CASES: list[tuple[str, str, list[tuple[str, str, int, int]]]] = [
     ("lsf", "#!/bin/sh\n#BSUB -M 6000 -R rusage[tmp=1,mem=20,x=1]\n#BSUB -R rusage[mem=20GB] -n 4\n",
      [("SSS537", "info", 2, 7), ("SSS537", "info", 2, 15)]),
     ("lsf", "#!/bin/sh\n#BSUB -M 6GB -R select[mem>1000]\n", []),
+    # memory of PBS and Grid Engine in bytes
+    ("pbspro", P + "-l mem=384\n#PBS -l vmem=2gb,pmem=4000000\n", [("SSS537", "warning", 2, 6)]),
+    ("pbspro", P + "-l select=2:ncpus=2:mem=16+1:mem=2gb\n", [("SSS537", "warning", 2, 6)]),
+    ("torque", P + "-l nodes=1,pmem=4000\n", [("SSS537", "warning", 2, 6)]),
+    ("sge", "#!/bin/sh\n#$ -l h_vmem=4,mem_free=4G\n", [("SSS537", "warning", 2, 4)]),
     # streams
     ("pbspro", P + "-oe\n#PBS -joe -e x\n", [("SSS538", "warning", 2, 6), ("SSS538", "warning", 3, 11)]),
     ("torque", P + "-j oe -o x.out\n", []), ("sge", "#!/bin/sh\n#$ -j y -e x\n", [("SSS538", "warning", 2, 9)]),

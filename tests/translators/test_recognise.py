@@ -87,6 +87,10 @@ def test_what_speaks_against_a_format_is_said_where_nothing_fits_better() -> Non
 
 
 def test_nothing_is_a_usage_error() -> None:
+    text = b"cat > x <<E\n#!/bin/sh\n#SBATCH -n 2\n#SBATCH -N 2\nE\nsbatch x\n"
+    with pytest.raises(UsageError, match=r"^x: no format is recognised in it: 2 lines of #SBATCH stand in a "
+                                         r"here-document, the first is 3; name one with --from$"):
+        guess(text, "x")
     with pytest.raises(UsageError, match=r"^x: no format is recognised in it; name one with --from$"):
         guess(b"#!/bin/sh\n", "x")
 

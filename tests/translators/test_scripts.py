@@ -193,7 +193,7 @@ def test_comments_that_the_target_would_obey() -> None:
     made, findings = written("slurm", script("pbspro", "#!/bin/sh\n#SBATCH --uid=0\n#PBS -N a -V\n#BSUB -J b\ncd x\n"))
     assert made == ["#!/bin/sh", "#SBATCH --job-name=a", "#SBATCH --export=ALL", "#SBATCH --ignore-pbs",
                     "##SBATCH --uid=0", "#BSUB -J b", "cd x"]
-    assert [f.subject for f in findings] == ["--ignore-pbs", "InitialWorkingDirectory", "directive"]
+    assert [f.subject for f in findings] == ["--ignore-pbs", "InitialWorkingDirectory", "OutputFile", "directive"]
 
 
 def test_a_foreign_line_that_cannot_be_parted_is_told() -> None:

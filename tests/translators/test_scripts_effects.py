@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from sssjob.findings import Findings
-from sssjob.translators import ReadContext, get
+from sssjob.findings import Findings, Policy
+from sssjob.translators import ReadContext, WriteContext, get
 from tests.translators.test_scripts_shapes import converted
 
 CASES = [
@@ -86,3 +86,30 @@ def test_whole_minutes_are_told() -> None:
     get("slurm").read(b"#!/bin/sh\n#SBATCH --time=23:59:59\n", context)
     assert [(f.severity, f.message) for f in context.findings] == [
         ("info", "--time 23:59:59: sbatch takes whole minutes, rounded up: 24:00:00")]
+
+
+APART, ONE = "NAME.oID and NAME.eID", "slurm-ID.out with errors"
+
+
+@pytest.mark.parametrize(("source", "target", "text", "message", "severity"), [
+    ("slurm", "sge", "#SBATCH -J s\n", f"Slurm is in {ONE}, that of Grid Engine in {APART}", "info"),
+    ("slurm", "pbspro", "#SBATCH -J s\ncat slurm-$SLURM_JOB_ID.out\n",
+     f"Slurm is in {ONE}, that of PBS Pro in {APART}; the commands name such a file", "warning"),
+    ("sge", "slurm", "#$ -cwd -N s\n", f"Grid Engine is in {APART}, that of Slurm in {ONE}", "info"),
+    ("pbspro", "slurm", "#PBS -N sim\nmail < sim.o${PBS_JOBID%%.*}\n",
+     f"PBS Pro is in {APART}, that of Slurm in {ONE}; the commands name such a file", "warning"),
+    ("torque", "flux", "#PBS -N sim\nmail < sim.e${PBS_JOBID%%.*}\n",
+     f"Torque is in {APART}, that of Flux in flux-ID.out with errors; the commands name such a file", "warning"),
+    ("pbspro", "cobalt", "#PBS -N s\n", f"PBS Pro is in {APART}, that of Cobalt in ID.output and ID.error", "info"),
+    ("slurm", "lsf", "#SBATCH -J s\n", f"Slurm is in {ONE}, that of LSF in a mail", "info"),
+    ("slurm", "htcondor", "#SBATCH -J s\n", f"Slurm is in {ONE}, that of HTCondor in no file", "info"),
+    ("slurm", "flux", "#SBATCH -J s\n", "", ""), ("pbspro", "torque", "#PBS -N s\ncat s.o$PBS_JOBID\n", "", ""),
+    ("slurm", "sge", "#SBATCH -o x\n", "", ""), ("sge", "slurm", "#$ -j y -o x\n", "", ""),
+])
+def test_files_that_no_option_names(source: str, target: str, text: str, message: str, severity: str) -> None:
+    """Names of output by default differ, and where errors go: it is told, for no option appears unasked."""
+    document = get(source).read(f"#!/bin/sh\n{text}./a\n".encode(), ReadContext())
+    context = WriteContext(Findings("s"), policy=Policy.WARN)
+    get(target).write(document, context)
+    told = [(f.message, f.severity) for f in context.findings if f.message.startswith("OutputFile: without an option")]
+    assert told == ([(f"OutputFile: without an option output of {message}", severity)] if message else [])

@@ -248,7 +248,7 @@ def test_the_allocation_rule_says_the_hosts() -> None:
     assert convert(text, "sge", "torque", eight)[0] == ["-l nodes=2:ppn=8"]
     assert convert(text, "sge", "pbspro", one)[0] == ["-l select=1:ncpus=16:mpiprocs=16", "-l place=scatter"]
     assert convert(text, "sge", "sge", one) == (["-pe smp 16"], [])
-    assert convert(text, "sge", "slurm")[0] == ["--ntasks=16"]
+    assert convert(text, "sge", "slurm")[0] == ["--nodes=1", "--ntasks=16"]
     assert [(f.kind, f.subject) for f in read(SH + text)[1]] == [("site-dependent", "-pe")]
     assert list(read(SH + text, site=one)[1]) == list(read(SH + "#$ -pe mpi 16\n")[1]) == []
     assert convert("#$ -pe smp 4-8\n", "sge", "sge", eight) == (["-pe smp 4-8"], [])
@@ -256,10 +256,58 @@ def test_the_allocation_rule_says_the_hosts() -> None:
 
 def test_amounts_of_a_site() -> None:
     site = read_site('name = "x"\n[sge]\nh_vmem_per_slot = false\n')
-    assert convert("#$ -l h_vmem=8G -pe smp 4\n", "sge", "pbspro", site)[0] == [
+    assert convert("#$ -l h_vmem=8G -pe mpi 4\n", "sge", "pbspro", site)[0] == [
         "-l select=4:ncpus=1:mpiprocs=1:mem=2gb"]
     document, findings = read(SH + "#$ -a 202607011200\n", site=SITE)
     assert next(document.jobs())[0].value("EligibleTime") == 1782900000 and list(findings) == []
+
+
+COMPLEXES = """name = "x"
+[sge.pe.mpi]
+allocation_rule = "$fill_up"
+[sge.complex]
+gpu = "GPU per job"
+coproc = "GPU"
+mem = "Memory"
+ram = "Memory per job"
+matlab = "License per job"
+"""
+
+
+@pytest.mark.parametrize(("line", "target", "out"), [
+    ("-l gpu=2", "slurm", ["--ntasks=4", "--gpus=2"]), ("-l coproc=1", "slurm", ["--ntasks=4", "--gpus=4"]),
+    ("-l mem=4G", "slurm", ["--ntasks=4", "--mem-per-cpu=4G"]),
+    ("-l matlab=1", "slurm", ["--ntasks=4", "--licenses=matlab:1"]),
+    ("-l gpu=2", "sge", ["-pe mpi 4", "-l gpu=2"]), ("-l mem=4G", "sge", ["-pe mpi 4", "-l mem=4G"]),
+    ("-l ram=4G", "sge", ["-pe mpi 4", "-l ram=4G"]), ("-l matlab=1", "sge", ["-pe mpi 4", "-l matlab=1"]),
+    ("-l gpu=x", "sge", ["-pe mpi 4", "-l gpu=x"]), ("-l other=1", "sge", ["-pe mpi 4", "-l other=1"]),
+])
+def test_what_the_site_calls_a_resource(line: str, target: str, out: list[str]) -> None:
+    made, told = convert(f"#$ -pe mpi 4\n#$ {line}\n", "sge", target, read_site(COMPLEXES))
+    assert made == out and [kind for kind, _ in told if kind == "dropped" and _ != "Extension pe"] == []
+
+
+@pytest.mark.parametrize(("line", "target", "out", "messages"), [
+    ("-l gpu=2", "slurm", [],
+     ["-l gpu 2: dropped, Slurm has no place for it unless sge.complex of a site profile says what it is"]),
+    ("-notify", "slurm", ["--signal=B:USR2@60"], []), ("-notify", "sge", ["-notify"], []),
+    ("-notify", "flux", ["--signal=USR2@60s"], ["-notify: all processes of the job get the signal"]),
+    ("-q a.q@@hg", "slurm", ["--partition=a.q@@hg"],
+     ["-q a.q@@hg: a.q@@hg is a queue on some hosts alone; what that is elsewhere map.Queue of a site profile says"]),
+])
+def test_what_a_target_or_the_site_knows(line: str, target: str, out: list[str], messages: list[str]) -> None:
+    document, findings = read(SH + f"#$ {line}\n#$ -o x -e y\n")
+    context = WriteContext(findings, policy=Policy.WARN)
+    lines = get(target).write(document, context).splitlines()
+    made = [text.split(" ", 1)[1] for text in lines[1:] if text.startswith("#")]
+    assert [text for text in made if text.split("=")[0].split()[0] not in ("--output", "--error", "-o", "-e")
+            and "output.mode" not in text and "open-mode" not in text] == out
+    assert [f.message for f in findings if f.severity != "info" and f.subject not in (
+        "Environment", "InitialWorkingDirectory", "OutputFile", "ErrorFile")] == messages
+
+
+def test_a_notification_comes_back_from_slurm() -> None:
+    assert convert("#SBATCH --signal=B:USR2@60\n", "slurm", "sge") == (["-notify"], [])
 
 
 def test_groups_are_added_up_or_told() -> None:

@@ -198,8 +198,9 @@ class _Work:
             named = use.name in source.variables or use.name in source.constants or source.own(use.name)
             if use.name in own or use.kind == "assigned" or use.name in before:
                 continue
-            if self.gone and any(begin <= use.start < end for begin, end in self.gone):
-                continue
+            if self.gone and any(begin <= use.start < end for begin, end in self.gone) and (
+                    self.mode == "translate" or self._given_by(source, use.name) is None):
+                continue                    # it stands in an option that is left out
             self.claimed[use.name] = source.name
             if use.name in source.phrases:
                 if use.kind == "odd" and use.name not in self.target.phrases:
@@ -290,10 +291,20 @@ class _Work:
             if source.variables.get(use.name) not in source.asked:      # unset there, unset here
                 self.tell(LEFT_VARIABLE, use, f"the script uses {use.name} of {source.title}, for which "
                           f"{self.target.title} has nothing; the line is kept")
-        elif self.mode == "shim":
+        elif self.mode == "shim" or self._is_made_above(use, source, value):
             self._define(use, source, value)
         else:
             self._rename(use, source, value)
+
+    def _is_made_above(self, use: Use, source: Facts, value: Given) -> bool:
+        """Whether commands before the first one have to make the value: a file, a folder, what is known there only; and
+        what a directive says, which is to be changed in one place."""
+        if use.kind in ("text", "unknown"):
+            return False
+        meaning = source.variables.get(use.name, "")
+        guarded = meaning.startswith("array_") and not value.name and "array" not in self.known
+        return guarded or value.top or "\n" in value.text or (meaning in MADE and not value.name) or (
+            "$" not in value.text and value.text == self.known.get(meaning))
 
     def _given_by(self, source: Facts, name: str) -> Given | None:
         if name not in self.given:
@@ -319,6 +330,8 @@ class _Work:
 
     def _rename(self, use: Use, source: Facts, value: Given) -> None:
         why = _fixed(use, source, value, self.known)
+        if use.kind == "text" and self._is_label(use):
+            return
         if why:
             rule = {"text": TEXT, "unknown": UNKNOWN}.get(use.kind, LEFT_VARIABLE)
             self.tell(rule, use, f"{use.name} of {source.title} is kept: {why}")
@@ -332,6 +345,11 @@ class _Work:
             start, end = use.outer
         self.edits.append(Edit(start, end, (text,)))
         self._given(use, value, f"{use.name} of {source.title} became {value.text}")
+
+    def _is_label(self, use: Use) -> bool:
+        """Whether a name is a word that people read: ``echo "SLURM_NTASKS: $SLURM_NTASKS"``, ``(PBS_ARRAYID)``."""
+        before, after = self.data[use.start - 1:use.start], self.data[use.end:use.end + 1]
+        return (after == b":" and before in (b"", b" ", b"\t", b'"', b"'")) or (before, after) == (b"(", b")")
 
     def _plain(self, use: Use, name: str) -> str:
         """``$NAME``, with braces where what follows would run into it."""
@@ -389,17 +407,15 @@ class _Work:
     # -- the end
     def done(self) -> str:
         """The body as it is to be written."""
-        if self.mode == "shim":
-            if not self.lines:
-                return self.text
-            lines = [line for name, made in self.lines.items() for line in made or self.functions.lines(name)]
-            return shim.marked("\n".join(lines).split("\n"), self.sources, self.target.name) + self.text
+        lines = [line for name, made in self.lines.items() for line in made or self.functions.lines(name)]
+        top = shim.marked("\n".join(lines).split("\n"), self.sources, self.target.name) if lines else ""
         if not self.edits and not self.made:
-            return self.text
+            return top + self.text
         for use, edit in self.made:
             self._told(use, edit)
         edits = [e for e in self.edits if not any(m.start <= e.start and e.end <= m.end for _, m in self.made)]
-        return self._applied(0, len(self.data), [*edits, *(m for _, m in self.made)]).decode("utf-8", "surrogateescape")
+        return top + self._applied(0, len(self.data), [*edits, *(m for _, m in self.made)]).decode(
+            "utf-8", "surrogateescape")
 
     def _told(self, use: Use, edit: Edit) -> None:
         if edit.differs:
@@ -431,8 +447,6 @@ def _fixed(use: Use, source: Facts, value: Given, known: Mapping[str, str]) -> s
         return "this part of the script does not parse"
     if use.kind in ("odd", "command"):
         return "it is not a plain expansion (--body shim defines it)"
-    if value.top or "\n" in value.text or (meaning in MADE and not value.name):
-        return "the target gives it only at the top of the script (--body shim)"
     array = meaning.startswith("array_") and "array" in known
     if (value.none or source.absent.get(use.name, "") != value.none) and not array:
         return "where there is nothing to say, the two hold different values (--body shim)"

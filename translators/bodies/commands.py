@@ -1,7 +1,7 @@
 """Commands of a resource manager in a body, and those of another that do the same.
 
-What cancels, holds and releases jobs takes ids alone; a launcher takes the few options that all have (``launchers``).
-Anything else stays as it is.
+What cancels, holds and releases jobs takes ids alone; a launcher takes the options that the other one has too
+(``launchers``). Anything else stays as it is.
 """
 
 from __future__ import annotations
@@ -123,7 +123,7 @@ def _launch(use: Use, said: int, target: Facts, known: Mapping[str, str]) -> Edi
     settings = [piece for where in told.settings for piece in (where, " ")]
     pieces = [*(["env ", *settings] if settings else []), to.name, *written(values, to)]
     differs = ", which is the MPI's and starts its tasks in its own way" if to.name == "mpirun" else ""
-    if left := left_out(told, launcher):
+    if left := left_out(told, launcher, to):
         differs += f"; {left}"
     return Edit(use.start, use.words[said + told.end - 1].end, tuple(pieces), differs, tuple(told.gone),
                 Launch(launcher, to, told, values, default))

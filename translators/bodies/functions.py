@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from sssjob.translators.bodies.commands import Launch
-from sssjob.translators.bodies.launchers import AMOUNTS, HELD, ONCE, Form, Launcher
+from sssjob.translators.bodies.launchers import AMOUNTS, HELD, ONCE, SOFT, Form, Launcher
 from sssjob.translators.bodies.shell import WRAPPERS, Use
 
 __all__ = ["Functions"]
@@ -73,16 +73,20 @@ class Functions:
 
     def _all(self, calls: _Calls) -> Iterator[Form]:
         """All forms of options that the target can be told."""
-        fit = {"own", "same", *calls.to.writes, *calls.holding, *(m for s in calls.launcher.sums for m in (s[1], s[3]))}
+        fit = {"own", "tuning", "same", *SOFT, *calls.to.writes, *calls.holding,
+               *(m for s in calls.launcher.sums for m in (s[1], s[3]))}
         for name, meaning in calls.launcher.reads.items():
             if meaning not in fit:
                 continue
-            if name in calls.launcher.flags:
+            optional = name in calls.launcher.optional
+            if name in calls.launcher.flags or optional:
                 yield name, "flag"
             else:
                 yield name, "apart"
-                if name.startswith("--") or meaning in AMOUNTS:
-                    yield name, "equals" if name.startswith("--") else "glued"
+            if name.startswith("--") and name not in calls.launcher.flags:
+                yield name, "equals"
+            elif meaning in AMOUNTS or optional:
+                yield name, "glued"
 
     def lines(self, name: str) -> list[str]:
         """The lines that define the function."""
@@ -109,7 +113,7 @@ class Functions:
         """The lines of the shell function that stands for a launcher. Its body runs in a subshell, so that its
         variables do not change those of the script."""
         launcher, to = calls.launcher, calls.to
-        said = {launcher.reads[form[0]] for form in calls.forms} - ONCE
+        said = {launcher.reads[form[0]] for form in calls.forms} - ONCE - (SOFT - to.writes.keys())
         sums = [s for s in launcher.sums if s[1] in said | {"all_nodes"} and s[3] in said | launcher.ones]
         names = list(dict.fromkeys([*said & {*to.writes}, *sorted(said), *(s[0] for s in sums), *launcher.ones & {
             *to.writes}]))
@@ -149,7 +153,7 @@ class Functions:
                 continue
             elif not braces:
                 yield f"${{sss_{key}:+{option}}}"
-            elif before.endswith("="):
+            elif not before.endswith(" "):
                 yield f'${{sss_{key}:+{before}"$sss_{key}"}}'
             else:
                 yield f'${{sss_{key}:+{before.strip()}}} ${{sss_{key}:+"$sss_{key}"}}'
@@ -173,9 +177,12 @@ def _cases(calls: _Calls) -> Iterator[str]:
             for pattern, act in _same(launcher, name, form):
                 made.setdefault(act, []).append(pattern)
             continue
-        act = {"own": "", "setting": f"export {_VALUE[form]}; ", "exported": f"export {_VALUE[form]}; "}.get(
-            meaning, f"sss_{meaning}={_VALUE[form]}; ")
-        made.setdefault(act + shift, []).append(_PATTERN[form].format(name))
+        act = f"sss_{meaning}={_VALUE[form]}; "
+        if meaning in ("own", "tuning") or (meaning in SOFT and meaning not in calls.to.writes):
+            act = ""
+        elif meaning in ONCE:
+            act = f"export {_VALUE[form]}; "
+        made.setdefault(act + shift, []).append(_pattern(name, form, meaning))
     for act, patterns in made.items():
         yield f"{' | '.join(patterns)}) {act} ;;"
     if launcher.ends:
@@ -184,9 +191,18 @@ def _cases(calls: _Calls) -> Iterator[str]:
         yield f"{launcher.ends}) shift; break ;;"
 
 
+def _pattern(name: str, form: str, meaning: str) -> str:
+    """The words that say an option in one of its forms."""
+    return f"{name}?*" if form == "glued" and meaning not in AMOUNTS else _PATTERN[form].format(name)
+
+
 def _same(launcher: Launcher, name: str, form: str) -> Iterator[tuple[str, str]]:
     """(pattern, what is done) of an option that says what holds anyway; a variable of the source's may be unset."""
     plain = sorted(v.decode() for v in launcher.same[name] if b"$" not in v)
+    if form == "equals" and plain == ["ALL"]:
+        yield f"{name}=ALL,*", (
+            'sss_rest="${1#*=ALL,},"; while [ -n "$sss_rest" ]; do export "${sss_rest%%,*}"; '
+            'sss_rest="${sss_rest#*,}"; done; shift')
     if form == "equals":
         yield from ((f"{name}={value}", "shift") for value in plain or [""])
     elif plain:

@@ -1,7 +1,8 @@
 """Launchers of parallel programs: the one table of what they are told, by meaning.
 
 ``translate`` writes the options of another launcher where a command stands, ``shim`` a function that does so when it is
-called. Only what all launchers can say is carried: an option of one alone is a reason to leave the command.
+called. What is started is carried whole or not at all; an option that only tunes how it runs is left out where the
+other launcher has none for it, which is told.
 """
 
 from __future__ import annotations
@@ -11,10 +12,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Literal
 
+from sssjob.lrm.variables import FACTS
 from sssjob.translators.bodies.shell import Word
 
-__all__ = ["AMOUNTS", "CALLED", "HELD", "LAUNCHERS", "ONCE", "Form", "Launcher", "Place", "Said", "Value", "holds",
-           "left_out", "parsed", "resolved", "written"]
+__all__ = ["AMOUNTS", "CALLED", "HELD", "LAUNCHERS", "ONCE", "SOFT", "Form", "Launcher", "Place", "Said", "Value",
+           "holds", "left_out", "parsed", "resolved", "written"]
 
 Value = str | tuple[int, int]       # text, or where it stands in the body
 #: How an option is written: ``-n 4``, ``-n4``, ``--ntasks=4``, ``-l``.
@@ -22,7 +24,9 @@ Form = tuple[str, Literal["apart", "glued", "equals", "flag"]]
 #: Meanings that are numbers.
 AMOUNTS: Final = frozenset(("tasks", "nodes", "per_node", "cpus", "gpus", "each", "per_host"))
 #: Meanings of which each option is one more, or that say nothing that another launcher would have to be told.
-ONCE: Final = frozenset(("setting", "exported", "own", "same"))
+ONCE: Final = frozenset(("setting", "exported", "own", "tuning", "same"))
+#: Meanings that a launcher which has no option for them leaves out: the same tasks run the same program without them.
+SOFT: Final = frozenset(("label", "output", "error", "hosts", "name"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,11 +37,13 @@ class Launcher:
     it does so unasked. default: tasks that it starts when nothing is said; empty: all of the job; ``?``: something of
     its own. sums: (meaning, meaning, sign, meaning, absent) of what is said in other words; absent: only where the
     first is not said. ones: what is one unless it is said. same: values with which an option says what holds anyway.
-    ends: the word before the program.
+    ends: the word before the program. optional: options whose value stands behind ``=`` or not at all.
 
     Meanings: ``tasks``; ``nodes``; ``per_node``, tasks of a node; ``cpus`` and ``gpus`` of a task; ``each``, tasks of a
-    resource set; ``per_host``, sets of a node; ``directory``; ``label``, ranks before lines of output; ``setting``, a
-    variable; ``exported``, the name of one; ``own``, how the launcher does its work; ``same``.
+    resource set; ``per_host``, sets of a node; ``directory``; ``label``, ranks before lines of output; ``output``,
+    ``error`` and ``input``, files; ``hosts``, nodes by name; ``name``, that of the tasks; ``setting``, a variable;
+    ``exported``, the name of one; ``own``, how the launcher does its work; ``tuning``, how tasks are placed, bound and
+    limited, and what becomes of them; ``same``.
     """
 
     name: str
@@ -49,6 +55,26 @@ class Launcher:
     ones: frozenset[str] = frozenset()
     same: Mapping[str, frozenset[bytes]] = field(default_factory=dict)
     ends: str = ""
+    optional: frozenset[str] = frozenset()
+
+
+def _tuning(text: str) -> dict[str, str]:
+    """Options that only tune, separated by blanks."""
+    return dict.fromkeys(text.split(), "tuning")
+
+
+#: srun(1): without these the same tasks run the same program. Not among them are those that choose what runs
+#: (``--multi-prog``, ``--bcast``, ``--het-group``, ``--jobid``, ``--task-prolog``, ``--pty``) and the GPUs of a step.
+_SRUN_TUNES: Final = _tuning(
+    "--mem --mem-per-cpu --mem-per-gpu --mem-bind --cpu-freq --cpus-per-gpu --gpu-bind --gpu-freq --hint -m "
+    "--distribution -t --time --time-min -p --partition -A --account -q --qos --reservation -C --constraint "
+    "-x --exclude -r --relative -B --extra-node-info --sockets-per-node --cores-per-socket --threads-per-core "
+    "--ntasks-per-core --ntasks-per-socket --ntasks-per-gpu --open-mode --acctg-freq --profile --network --comment "
+    "--threads -T -W --wait --slurmd-debug --switches --tmp --mincpus -L --licenses -S --core-spec")
+_SRUN_SWITCHES: Final = (
+    "--overlap -O --overcommit -s --oversubscribe -X --disable-status -E --preserve-env --contiguous "
+    "--use-min-nodes --whole --exact")
+_SRUN_OPTIONAL: Final = "--cpu-bind --exclusive -K --kill-on-bad-exit -I --immediate --propagate --resv-ports"
 
 
 def _forms(name: str) -> frozenset[bytes]:
@@ -64,22 +90,31 @@ LAUNCHERS: Final[Mapping[str, Launcher]] = {launcher.name: launcher for launcher
              {"-n": "tasks", "--ntasks": "tasks", "-N": "nodes", "--nodes": "nodes", "-c": "cpus",
               "--cpus-per-task": "cpus", "--ntasks-per-node": "per_node", "--tasks-per-node": "per_node",
               "--gpus-per-task": "gpus", "-D": "directory", "--chdir": "directory", "-l": "label", "--label": "label",
+              "-o": "output", "--output": "output", "-e": "error", "--error": "error", "-i": "input",
+              "--input": "input", "-w": "hosts", "--nodelist": "hosts", "-J": "name", "--job-name": "name",
               "--mpi": "own", "-v": "own", "--verbose": "own", "-Q": "own", "--quiet": "own", "-u": "own",
-              "--unbuffered": "own", "--export": "same"},
+              "--unbuffered": "own", "--export": "same"}
+             | _SRUN_TUNES | _tuning(_SRUN_SWITCHES) | _tuning(_SRUN_OPTIONAL),
              {"tasks": "-n {}", "nodes": "-N {}", "per_node": "--ntasks-per-node={}", "cpus": "-c {}",
-              "gpus": "--gpus-per-task={}", "directory": "--chdir={}", "label": "-l", "setting": "", "exported": ""},
-             "", frozenset(("-l", "--label", "-v", "--verbose", "-Q", "--quiet", "-u", "--unbuffered")),
-             same={"--export": frozenset((b"ALL",))}),
+              "gpus": "--gpus-per-task={}", "directory": "--chdir={}", "label": "-l", "output": "--output={}",
+              "error": "--error={}", "input": "--input={}", "hosts": "--nodelist={}", "name": "--job-name={}",
+              "setting": "", "exported": ""},
+             "", frozenset(("-l", "--label", "-v", "--verbose", "-Q", "--quiet", "-u", "--unbuffered",
+                            *_SRUN_SWITCHES.split())),
+             same={"--export": frozenset((b"ALL",))}, optional=frozenset(_SRUN_OPTIONAL.split())),
     Launcher("ibrun", {"-n": "tasks", "-np": "tasks"}, default=""),
     Launcher("aprun",
              {"-n": "tasks", "-N": "per_node", "-d": "cpus", "-e": "setting", "--env": "setting", "-q": "own",
-              "--quiet": "own"},
+              "--quiet": "own"} | _tuning("-cc -cp -ss -S -sn -sl -m -j -r -F -b -t"),
              {"tasks": "-n {}", "per_node": "-N {}", "cpus": "-d {}", "setting": "", "exported": ""}, "1",
-             frozenset(("-q", "--quiet"))),
+             frozenset(("-q", "--quiet", "-ss", "-b"))),
     Launcher("jsrun",
              {"-n": "tasks", "--nrs": "tasks", "-a": "each", "--tasks_per_rs": "each", "-c": "cpus",
               "--cpu_per_rs": "cpus", "-g": "gpus", "--gpu_per_rs": "gpus", "-r": "per_host", "--rs_per_host":
-              "per_host"},
+              "per_host", "-E": "setting", "--env": "setting", "-o": "output", "--stdio_stdout": "output",
+              "-k": "error", "--stdio_stderr": "error", "-t": "input", "--stdio_stdin": "input"}
+             | _tuning("-b --bind -d --launch_distribution -l --latency_priority -X --exit_on_error -K --rs_per_socket "
+                       "-M --smpiargs -m --memory_per_rs"),
              sums=(("tasks", "tasks", "*", "each", False), ("cpus", "cpus", "/", "each", False),
                    ("gpus", "gpus", "/", "each", False), ("per_node", "per_host", "*", "each", False)),
              ones=frozenset(("each",))),
@@ -89,15 +124,19 @@ LAUNCHERS: Final[Mapping[str, Launcher]] = {launcher.name: launcher for launcher
     Launcher("flux run",
              {"-n": "tasks", "--ntasks": "tasks", "-N": "nodes", "--nodes": "nodes", "-c": "cpus",
               "--cores-per-task": "cpus", "-g": "gpus", "--gpus-per-task": "gpus", "--cwd": "directory", "-l": "label",
-              "--label-io": "label"},
+              "--label-io": "label", "--output": "output", "--error": "error", "--input": "input", "--job-name": "name",
+              "-v": "own", "--verbose": "own", "-u": "own", "--unbuffered": "own"}
+             | _tuning("-o --setopt -t --time-limit -x --exclusive --urgency --setattr"),
              {"tasks": "-n {}", "nodes": "-N {}", "cpus": "-c {}", "gpus": "-g {}", "directory": "--cwd={}",
-              "label": "-l", "setting": "", "exported": ""}, "1", frozenset(("-l", "--label-io"))),
+              "label": "-l", "output": "--output={}", "error": "--error={}", "input": "--input={}",
+              "hosts": "--requires=host:{}", "name": "--job-name={}", "setting": "", "exported": ""}, "1",
+             frozenset(("-l", "--label-io", "-v", "--verbose", "-u", "--unbuffered", "-x", "--exclusive"))),
     Launcher("runjob",
              {"--np": "tasks", "-n": "tasks", "--ranks-per-node": "per_node", "-p": "per_node", "--envs": "setting",
               "--exp-env": "exported", "--cwd": "directory", "--label": "label", "--verbose": "own", "--block": "same"},
              flags=frozenset(("--label",)), same={"--block": _forms("COBALT_PARTNAME")},
              sums=(("tasks", "all_nodes", "*", "per_node", True),), ones=frozenset(("per_node",)), ends=":"),
-    Launcher("mpirun", writes={"tasks": "-np {}", "directory": "-wdir {}"}, default=""),
+    Launcher("mpirun", writes={"tasks": "-np {}", "directory": "-wdir {}", "setting": "", "exported": ""}, default=""),
 )}
 #: What launchers do not share: it goes into sums.
 _ALONE: Final = ("each", "per_host", "all_nodes")
@@ -105,7 +144,7 @@ _ALONE: Final = ("each", "per_host", "all_nodes")
 CALLED: Final = {"tasks": "the number of tasks", "nodes": "the number of nodes", "per_node": "the tasks of a node",
                  "cpus": "the processors of a task", "gpus": "the GPUs of a task", "directory": "a directory",
                  "label": "ranks before lines of output", "setting": "variables of the tasks",
-                 "exported": "variables of the tasks"}
+                 "exported": "variables of the tasks", "input": "a file of standard input"}
 _SETTING: Final = re.compile(rb"[\"']?[A-Za-z_]\w*=")
 #: What may follow the letter of an option without a blank.
 _GLUED: Final = re.compile(r"[\d$\"'`]")
@@ -117,11 +156,14 @@ Place = tuple[Value, bytes]         # where a value stands, and the value
 @dataclass(slots=True)
 class Said:
     """What a command tells its launcher: meaning -> its value; variables of the tasks, where they stand; options of the
-    launcher's own; how the options are written; how many words they are; what is left out, where it stands."""
+    launcher's own; those that only tune; how the options are written; how many words they are; what is left out, where
+    it stands; names: meaning -> the option that said it."""
 
     values: dict[str, Place] = field(default_factory=dict)
     settings: list[tuple[int, int]] = field(default_factory=list)
     own: list[str] = field(default_factory=list)
+    tuning: list[str] = field(default_factory=list)
+    names: dict[str, str] = field(default_factory=dict)
     forms: dict[Form, None] = field(default_factory=dict)
     end: int = 0
     gone: list[tuple[int, int]] = field(default_factory=list)
@@ -159,14 +201,16 @@ def parsed(words: Sequence[Word], launcher: Launcher) -> Said | str:
 
 def _option(text: str, launcher: Launcher) -> tuple[Form, int] | None:
     """The option that a word is, and at which sign of the word with the value that begins."""
-    if text in launcher.flags:
-        return (text, "flag"), 0
     name, sign, _ = text.partition("=")
+    if text in launcher.flags or (not sign and text in launcher.optional):
+        return (text, "flag"), 0
     if sign and name.startswith("--") and name in launcher.reads:
         return (name, "equals"), len(name) + 1
     if not sign and name in launcher.reads:
         return (name, "apart"), 0
-    if launcher.reads.get(text[:2]) in AMOUNTS and _GLUED.match(text, 2):
+    meaning = launcher.reads.get(text[:2])
+    if (meaning in AMOUNTS and _GLUED.match(text, 2)) or (
+            meaning == "tuning" and text[:2] not in launcher.flags and text[2:3] not in ("", "-")):
         return (text[:2], "glued"), 2
     return None
 
@@ -182,20 +226,37 @@ def _taken(said: Said, launcher: Launcher, form: Form, where: tuple[int, int], v
         said.settings.append(where)
     elif meaning == "own":
         said.own.append(name)
+    elif meaning == "tuning":
+        said.tuning.append(name)
+    elif meaning == "same" and value.startswith(_WITH_ALL) and not _ODD.search(value):
+        at = where[0] + len(_WITH_ALL)
+        for part in value[len(_WITH_ALL):].split(b","):
+            said.settings += [(at, at + len(part))] * (b"=" in part)        # a name alone is exported by ALL
+            at += len(part) + 1
     elif meaning == "same" and value not in launcher.same[name]:
         return f"{name} {value.decode('utf-8', 'replace')} has no equal"
     elif meaning not in ONCE or meaning == "exported":
         said.values[meaning] = where, value
-    if meaning in ONCE and meaning != "setting":
+        said.names[meaning] = name
+    if meaning in ONCE and meaning != "setting" and not said.settings:
         said.gone.append(whole)
     return ""
 
 
-def left_out(said: Said, launcher: Launcher) -> str:
-    """What to say of options of the launcher's own, nothing where there are none."""
-    names = list(dict.fromkeys(said.own))
-    say, are = ("say", "are") if len(names) > 1 else ("says", "is")
-    return f"{', '.join(names)} {say} how {launcher.name} itself works and {are} left out" if names else ""
+#: The beginning of ``--export=ALL,NAME=VALUE`` (srun(1)), and signs with which its values have to be read by a shell.
+_WITH_ALL: Final = b"ALL,"
+_ODD: Final = re.compile(rb"[\"'\\`]|\$\(")
+
+
+def left_out(said: Said, launcher: Launcher, to: Launcher) -> str:
+    """What to say of options that are left out: the launcher's own, and those that the other one has none for."""
+    own, tuning = list(dict.fromkeys(said.own)), list(dict.fromkeys(said.tuning))
+    say, are = ("say", "are") if len(own) > 1 else ("says", "is")
+    told = [f"{', '.join(own)} {say} how {launcher.name} itself works and {are} left out"] if own else []
+    told += [f"{', '.join(tuning)} left out, for {to.name} is told nothing of the kind"] if tuning else []
+    if to.name == "mpirun" and (said.settings or "exported" in said.values):
+        told.append("whether tasks on other nodes get its variables depends on the MPI")
+    return "; ".join(told)
 
 
 def resolved(said: Said, launcher: Launcher, to: Launcher, known: Mapping[str, str], default: str
@@ -221,8 +282,19 @@ def resolved(said: Said, launcher: Launcher, to: Launcher, known: Mapping[str, s
         values |= {"tasks": (number, number.encode())} if number else {}
     if said.settings:
         values["setting"] = "", b""
+    for key in SOFT & values.keys():
+        if key not in to.writes or (key in ("output", "error") and _TOKEN.search(values[key][1])):
+            said.tuning.append(said.names[key])
+            said.gone += [place for place, _ in (values.pop(key),) if isinstance(place, tuple)]
     left = [key for key in values if key not in to.writes and not holds(key, values[key][1], known)]
-    return f"{to.name} cannot say {' or '.join(CALLED[key] for key in left)}" if left else values
+    if left:
+        return f"{to.name} cannot say {' or '.join(CALLED[key] for key in left)}"
+    said.gone += [place for key, (place, _) in values.items() if key not in to.writes and isinstance(place, tuple)]
+    return values
+
+
+#: What a launcher fills in in the name of a file, each in its own way.
+_TOKEN: Final = re.compile(rb"%|\{\{")
 
 
 def _sum(first: Place, sign: str, second: Place) -> Place | None:
@@ -249,12 +321,17 @@ def written(values: Mapping[str, Place], to: Launcher) -> list[Value]:
 
 
 #: What is said -> what the job asks for.
-HELD: Final = {"nodes": "nodes", "per_node": "tasks_per_node"}
+HELD: Final = {"nodes": "nodes", "per_node": "tasks_per_node", "cpus": "cpus_per_task", "gpus": "gpus_per_task"}
+#: The same, as variables of any manager hold it.
+_HOLDING: Final = {key: frozenset(form for facts in FACTS.values() for name, meaning in facts.variables.items()
+                                  if meaning == asked for form in _forms(name)) for key, asked in HELD.items()}
 
 
 def holds(key: str, value: bytes, known: Mapping[str, str]) -> bool:
     """Whether what is said is what the job asks for, so that it need not be said again."""
     text = value.decode("utf-8", "replace")
+    if value in _HOLDING.get(key, ()):
+        return True
     if key == "per_node" and text == "1" and "nodes" in known and "tasks" not in known:
         return known.get("tasks_per_node", "1") == "1"
     return key in HELD and text.isdigit() and text == known.get(HELD[key])

@@ -193,11 +193,15 @@ def _span(reading: Reading, option: Option, text: str) -> str:
 
 
 def _affinity(reading: Reading, option: Option, text: str) -> str:
-    found = _CORES.fullmatch(text)
+    cores, _, binding = text.partition(":")
+    found = _CORES.fullmatch(cores.strip())
     tasks = None if reading.group is None else next(reading.group.containers("TaskDefaults"), None)
-    if found is None or not int(found[1] or 1) or (tasks is not None and _walked(tasks, "Processors")):
+    if found is None or not int(found[1] or 1) or (tasks is not None and _walked(tasks, "Processors")) or (
+            binding and reading.several):
         return text
     reading.put("TaskGroup/TaskDefaults/Requested/Processors", int(found[1] or 1), option)
+    if binding:
+        reading.put("Extension[name=R.affinity,type=lsf]", binding, option)
     return ""
 
 
@@ -341,8 +345,11 @@ def write_layout(asking: Asking) -> Written:
     options, spans = _slots(asking, part, tasks, None if most is None else most // (cpus or 1))
     requirements = [*select(asking), *spans]
     requirements += _rusage(asking, part, cpus or 1, options)
-    if cpus is not None and cpus > 1:
-        requirements.append(f"affinity[core({cpus})*1]")
+    binding = asking.extension("R.affinity", "lsf")
+    if cpus is not None and (cpus > 1 or binding is not None):
+        requirements.append(f"affinity[core({cpus})*1{'' if binding is None else ':' + binding.text}]")
+    elif binding is not None:
+        asking.dropped(binding, "the processors of a task are not said")
     counted = [text for e in asking.find("Resource") if (text := _counted(asking, e))]
     options += [("-R", text) for text in requirements + ([f"rusage[{','.join(counted)}]"] if counted else [])]
     kept = asking.extension("R", "lsf")

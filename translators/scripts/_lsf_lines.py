@@ -24,9 +24,9 @@ FLAGS: Final = frozenset((
 VALUES: Final = frozenset((
     "a", "alloc_flags", "app", "b", "C", "c", "clusters", "cn_cu", "cn_mem", "core_isolation", "csm", "cwd", "D",
     "data", "E", "e", "env", "eo", "Ep", "eptl", "ext", "extsched", "F", "f", "freq", "G", "g", "gpu", "i", "is", "J",
-    "Jd", "Jm", "jobaff", "json", "jsdl", "jsdl_strict", "k", "L", "ln_mem", "ln_slots", "Lp", "M", "m", "mig", "n",
-    "network", "nnodes", "notify", "o", "oo", "outdir", "P", "p", "pack", "ptl", "Q", "q", "R", "rcacct", "rnc", "S",
-    "s", "sla", "smt", "sp", "stage", "step_cgroup", "T", "t", "U", "u", "v", "W", "We", "w", "wa", "wt", "yaml"))
+    "Jd", "Jm", "jobaff", "jsdl", "jsdl_strict", "jsm", "json", "k", "L", "ln_mem", "ln_slots", "Lp", "M", "m", "mig",
+    "n", "network", "nnodes", "notify", "o", "oo", "outdir", "P", "p", "pack", "ptl", "Q", "q", "R", "rcacct", "rnc",
+    "S", "s", "sla", "smt", "sp", "stage", "step_cgroup", "T", "t", "U", "u", "v", "W", "We", "w", "wa", "wt", "yaml"))
 _WRITTEN: Final = frozenset(f"-{name}" for name in FLAGS | VALUES if name != "gpu")
 _START: Final = re.compile(r"\s*#\s*BSUB\s*(?=-)")
 #: One option, with a value that is plain or in double quotes: nearly all lines are such.

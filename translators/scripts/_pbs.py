@@ -144,12 +144,21 @@ def _continued(lines: list[Line], index: int) -> tuple[str, int]:
     return text, lines[index].number
 
 
+_COMMENT: Final = re.compile(r"\s#")
+
+
 def _options(reading: Reading, line: Line, text: str, letters: str, strict: bool) -> list[Option]:
+    begin = text.index(PREFIX) + len(PREFIX)
     try:
-        words, _ = pbs_words(text, line.number, text.index(PREFIX) + len(PREFIX))
+        words, _ = pbs_words(text, line.number, begin)
     except Refusal as error:
-        reading.refuse(str(error), line.number, error.column, "directive", line.text)
-        return []
+        comment = _COMMENT.search(text, begin, max(begin, error.column))
+        if comment is None:
+            reading.refuse(f"{error}; the directive is left out", line.number, error.column, "directive", line.text)
+            return []
+        reading.refuse(f"{error}; qsub knows no comments behind a directive, this one is left out", line.number,
+                       error.column, "directive", line.text)
+        words, _ = pbs_words(text[:comment.start()], line.number, begin)
     return list(_parse(reading, words, line.text, letters, strict))
 
 

@@ -97,6 +97,7 @@ def read_slots(reading: Reading, options: Mapping[str, Option]) -> None:
                 reading.put("Requested/Processors", span[1], option, op="LE")
             _read_hosts(reading, option, name, span)
     memory = [options[name] for name in _MEMORY if name in options]
+    _read_complexes(reading)
     if memory:
         _read_memory(reading, memory[0], option is not None)
     for other in memory[1:]:
@@ -106,13 +107,14 @@ def read_slots(reading: Reading, options: Mapping[str, Option]) -> None:
 
 
 def _read_hosts(reading: Reading, option: Option, name: str, span: tuple[int, int]) -> None:
-    """The hosts of the slots, by the allocation rule of the site profile; a name that hints at one host is told."""
+    """The hosts of the slots, by the allocation rule of the site profile, else by a name that is used for one host."""
     site = reading.context.site
     known = None if site is None else site.sge.pe.get(name)
     rule = None if known is None else known.allocation_rule
     if known is None and name in _ONE_HOST and span[1] > 1:
-        reading.tell(SITE, option, f"whether the slots of {name} are on one host the site knows; sge.pe.{name} of a "
-                     "site profile says it")
+        reading.put("Requested/NodeCount", 1, option)
+        reading.tell(SITE, option, f"the slots of {name} are taken to be on one host, as its name says; sge.pe.{name} "
+                     "of a site profile knows")
     elif rule == "$pe_slots" and span[1] > 1:
         reading.put("Requested/NodeCount", 1, option)
     elif isinstance(rule, int) and span[0] == span[1] and span[0] % rule == 0:
@@ -136,16 +138,20 @@ def write_slots(asking: Asking) -> Written:
     """The same of a job."""
     part = one_part(asking, ranges=True)
     slots = _slots(asking, part)
-    made = _environment(asking, part, slots)
+    made, resources = _environment(asking, part, slots), list[str]()
     if part.memory is not None:
         name = asking.extension("memory", "sge")
         resource = "h_vmem" if name is None or not fits(asking, name, name.text) else name.text
-        made.append((f"-l {resource}", _SIZE(_memory(asking, part, part.memory, slots or 1))))
+        size = _SIZE(_memory(asking, part, part.memory, slots or 1, resource))
+        if f"-l {resource}" in _MEMORY:
+            made.append((f"-l {resource}", size))
+        else:
+            resources.append(f"{resource}={size}")
         for e in part.beside:
             asking.dropped(e, "another amount of memory is written")
-    resources = _resources(asking)
+    resources += _resources(asking)
     if part.gpus is not None:
-        resources.append(f"gpu={_gpus(asking, part, part.gpus, slots or 1)}")
+        resources.append(_gpus(asking, part, part.gpus, slots or 1))
     return made + [("-l", text) for text in _once(asking, sorted(resources, reverse=True))]
 
 
@@ -206,11 +212,13 @@ def _nodes(asking: Asking, part: Part, slots: int | None) -> None:
                         "info" if slots in (None, 1) else None, tag)
 
 
-def _memory(asking: Asking, part: Part, memory: Amount, slots: int) -> int:
-    """Bytes of a slot."""
+def _memory(asking: Asking, part: Part, memory: Amount, slots: int, resource: str) -> int:
+    """Bytes of a slot; of the job where the site profile says that the resource is so counted."""
+    site = asking.context.site
+    if site is not None and site.sge.complex.get(resource) == "Memory per job":
+        return total_of(memory, part) or memory.value
     if memory.per == "PerProcessor":
         return memory.value
-    site = asking.context.site
     if memory.per == "job" and site is not None and site.sge.h_vmem_per_slot is False:
         return memory.value
     total = total_of(memory, part)
@@ -224,12 +232,22 @@ def _memory(asking: Asking, part: Part, memory: Amount, slots: int) -> int:
     return -(-total // slots)
 
 
-def _gpus(asking: Asking, part: Part, gpus: Amount, slots: int) -> int:
+def _gpus(asking: Asking, part: Part, gpus: Amount, slots: int) -> str:
+    """``gpu=1``: by the name and of what the site profile says, else by the usual one, which is told."""
     total = total_of(gpus, part) or gpus.value
+    site = asking.context.site
+    known = {} if site is None else site.sge.complex
+    name, per = next(((name, kind) for name, kind in known.items() if kind.startswith("GPU")), ("", ""))
+    if per == "GPU per job" or (name and not total % slots):
+        if gpus.kind:
+            asking.note(APPROXIMATED, gpus.entry, f"type {gpus.kind} is left out")
+        return f"{name}={total if per == 'GPU per job' else total // slots}"
     kind = f"; type {gpus.kind} is left out" if gpus.kind else ""
     what = "whole job" if total % slots else "slot"
-    asking.note(SITE, gpus.entry, f"the resource is called gpu and counted for each {what}, both are the site's{kind}")
-    return total if total % slots else total // slots
+    name = name or "gpu"
+    asking.note(SITE, gpus.entry, f"the resource is called {name} and counted for each {what}, both are the site's"
+                f"{kind}")
+    return f"{name}={total if total % slots else total // slots}"
 
 
 # -- resources of the site
@@ -246,6 +264,8 @@ def _read_resources(reading: Reading) -> None:
         text = (option.value or "").partition("=")[2]
         if not name:
             reading.stumble(option, "has a value without a name", "NAME=VALUE,...")
+        elif _complex(reading, name):
+            continue                        # it is read already
         elif name in _HOSTS and (choice := _host_names(text)) is not None:
             put(reading, "Requested/Node", choice, option)
         elif name == "exclusive" and text in _TRUE:
@@ -255,6 +275,36 @@ def _read_resources(reading: Reading) -> None:
         else:
             reading.keep(Option(f"-l {name}", text if "=" in (option.value or "") else None, option.line, option.column,
                                 option.text))
+
+
+def _complex(reading: Reading, name: str) -> str:
+    """What the site profile says that a complex is; nothing where it does not."""
+    site = reading.context.site
+    return "" if site is None else site.sge.complex.get(name, "")
+
+
+def _read_complexes(reading: Reading) -> None:
+    """The resources that the site profile knows as GPUs, memory or licences, each by its last value."""
+    if reading.context.site is None or not reading.context.site.sge.complex:
+        return
+    slots = None if reading.job.requested is None else reading.job.requested.value("Processors")
+    for option in {(o.value or "").partition("=")[0]: o for o in reading.every("-l")}.values():
+        name, _, text = (option.value or "").partition("=")
+        kind, _, per = _complex(reading, name).partition(" per ")
+        if not kind:
+            continue
+        count = slots if isinstance(slots, int) and per != "job" else 1
+        named = option._replace(name=f"-l {name}", value=text)
+        if kind == "Memory":
+            where = "Requested/Memory" if per == "job" else "Requested/Memory[metric=PerSlot]"
+            reading.row(Row(named.name, where, SPACE), named)
+            reading.put("Extension[name=memory,type=sge]", name, named)
+        elif not text.isdecimal():
+            reading.keep(named)
+        elif kind == "GPU":
+            reading.put("Requested/Resource[name=GPU]", int(text) * count, named)
+        else:
+            reading.put("Requested/Resource[name=License]", int(text) * count, named, type=name)
 
 
 def _host_names(text: str) -> Choice | None:

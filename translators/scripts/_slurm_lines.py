@@ -134,6 +134,12 @@ def _words(reading: Reading, line: Line) -> list[Word]:
     return words
 
 
+#: Options of plain text, which sbatch does not look into (opt.c of Slurm 22.05): it takes an empty one.
+_BLANK: Final = frozenset((
+    "--account", "--comment", "--constraint", "--job-name", "--licenses", "--mail-user", "--partition", "--qos",
+    "--reservation", "--wckey"))
+
+
 def parse(reading: Reading, words: Sequence[Word | Option], texts: Mapping[int, str]) -> list[Option]:
     """Options out of words, as getopt_long does it. An option among them is one, unless the word before wants a value.
     """
@@ -144,6 +150,10 @@ def parse(reading: Reading, words: Sequence[Word | Option], texts: Mapping[int, 
 
     def add(name: str, value: str | None, at: Word) -> None:
         name = f"--{SAME.get(name, name)}"
+        if value == "" and name in _BLANK:
+            reading.findings.add(APPROXIMATED, name, f"{name}: is empty, which sbatch takes as if it was not given",
+                                 line=at.line, column=at.column, excerpt=texts.get(at.line, ""))
+            return
         made.append(Option(name, value, at.line, at.column, texts.get(at.line, "")))
 
     def refuse(message: str, at: Word) -> None:

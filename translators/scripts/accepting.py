@@ -19,12 +19,13 @@ Spoken = list[tuple[str, "str | None", "Asking"]]
 _MOST: Final = 20
 
 
-def accepted(asked: Sequence[Asking], options: Spoken) -> Spoken:
+def accepted(asked: Sequence[Asking], options: Spoken, *, of_own: bool = False) -> Spoken:
     """The options without those that the target refuses, each with a finding. A script that goes back to its own
-    dialect keeps all of its options, for ``lint`` tells what is refused of those; and placeholders are anything."""
+    dialect keeps all of its options, for ``lint`` tells what is refused of those, unless of_own; and placeholders are
+    anything."""
     dialect = asked[0].dialect
     judge = judge_of(dialect.name)
-    if judge is None or asked[0].source == dialect.name:
+    if judge is None or (asked[0].source == dialect.name and not of_own):
         return options
     for asking in asked:
         for _ in range(_MOST):

@@ -112,7 +112,8 @@ class Asking(Asked):
         if text and id(origin) in self._carried():
             part = f"{name.rpartition('.')[2]}={text}" if "." in name else text
             return f"{part} of this option is dropped, {self.dialect.title} has no place for it"
-        return f"dropped, {self.dialect.title} has no place for it"
+        hint = next((f" unless {hint}" for begin, hint in owner.hints.items() if name.startswith(begin)), "")
+        return f"dropped, {self.dialect.title} has no place for it{hint}"
 
     def origin_of(self, entry: Entry) -> Option | None:
         """The directive that said an entry; None where the document came from no script."""

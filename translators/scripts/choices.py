@@ -25,9 +25,9 @@ if TYPE_CHECKING:
     from sssjob.translators.scripts.reading import Reading
 
 __all__ = [
-    "MOST", "Choice", "Either", "Every", "Term", "any_of", "choices", "drop", "expanded", "groups_of", "infix",
-    "is_name", "listed", "names_in", "negated", "none_of", "one_host", "parsed", "put", "sayable", "simple_features",
-    "terms",
+    "MOST", "Choice", "Either", "Every", "Term", "any_of", "choices", "drop", "expanded", "groups_of", "host_of_each",
+    "infix", "is_name", "listed", "names_in", "negated", "none_of", "one_host", "parsed", "put", "sayable",
+    "simple_features", "terms"
 ]
 
 #: Names, or alternatives, that are written one by one.
@@ -282,6 +282,18 @@ def one_host(asking: Asking, why: str) -> Entry | None:
         else:
             drop(asking, choice, why)
     return made
+
+
+def host_of_each(asking: Asking, nodes: int | None, tasks: int | None) -> list[str]:
+    """The hosts that the first nodes of a job are to be, where all of them are asked for by name; empty where they are
+    not, or are more than its nodes. Without a number of nodes they are as many as tasks, where that is said."""
+    stated = asking.said("Node")
+    if len(stated) < 2 and (not stated or nodes in (None, 1)):
+        return []
+    wanted = choices(asking, "Node")
+    names = [c.name for c in wanted if isinstance(c, Term) and c.wanted and c.kind == "name" and is_name(c.name)]
+    fit = len(names) <= nodes if nodes else tasks in (None, len(names))
+    return names if fit and len(names) == len(wanted) else []
 
 
 # -- into a job

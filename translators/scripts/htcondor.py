@@ -62,6 +62,7 @@ def _directive(name: str, value: str | None) -> str:
 DIALECT: Final = Dialect(
     "htcondor", "HTCondor", "", ROWS, _nowhere, _directive, lambda reading, text: [], TOKENS, ("_CONDOR_",),
     lambda lines: [], (".sub", ".submit", ".condor", ".jdf"), starts_in="scratch", exports=False, merges=False,
+    unfiled="in no file",
     open=("MY.",), index=index, macros={
         "process": "array_index", "procid": "array_index", "cluster": "job_id", "clusterid": "job_id"}, launcher="")
 

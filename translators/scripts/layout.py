@@ -207,6 +207,12 @@ def one_part(asking: Asking, *, ranges: bool = False) -> Part:
         first = _together(parts)
         asking.note(APPROXIMATED, None, f"TaskGroup: {len(groups)} groups are asked for as one of {first.tasks} tasks",
                     subject="TaskGroup")
+    elif all(part.task_total and _of_a_task(part) == _of_a_task(first) for part in parts):
+        shown = " and ".join(str(part.per_node) for part in parts)
+        first = _together(parts)
+        first.per_node = None
+        asking.note(APPROXIMATED, None, f"TaskGroup: {len(groups)} groups are asked for as one of {first.tasks} tasks; "
+                    f"how many are on a node, {shown}, is not", subject="TaskGroup")
     else:
         asking.note(DROPPED, None, f"TaskGroup: {asking.dialect.title} holds one kind of task, the job has "
                     f"{len(groups)}; only the first is carried", subject="TaskGroup")
@@ -253,6 +259,14 @@ def _alike(part: Part) -> tuple[object, ...]:
     """What parts have in common that can be added up."""
     per = [(a.value, a.per, a.kind) if a is not None else None for a in (part.memory, part.gpus)]
     return part.per_node, part.cpus, *per
+
+
+def _of_a_task(part: Part) -> tuple[object, ...]:
+    """What each task of a part has; the part itself, which is like no other, where some of it is that of a node."""
+    amounts = [a for a in (part.memory, part.gpus) if a is not None]
+    if any(a.per not in ("task", "PerProcessor", "PerGPU") for a in amounts) or part.processors:
+        return (part,)
+    return part.cpus, *((a.value, a.per, a.kind) for a in amounts)
 
 
 def task_processors(asking: Asking, part: Part) -> tuple[int | None, int | None]:

@@ -448,5 +448,6 @@ _OTHER: Final = tuple(Row(f"-{name}") for name in sorted(FLAGS | VALUES)
 DIALECT: Final = Dialect(
     "lsf", "LSF", "#BSUB", (*_MEANT, *_OTHER), scan, directive, arguments, _TOKENS, ("LSB_", "LS_", "LSF_"), live,
     (".lsf", ".bsub", ".sh"), marks=("BSUB",), index=_index,
-    spellings=("nnodes", "memory"), slots=True, late=True)
+    spellings=("nnodes", "memory"), slots=True, late=True,
+    unfiled="in a mail")
 TRANSLATOR: Final = translator(DIALECT)

@@ -28,7 +28,7 @@ from sssjob.translators.scripts.base import (
     table,
     translator,
 )
-from sssjob.translators.scripts.choices import one_host, simple_features
+from sssjob.translators.scripts.choices import host_of_each, one_host, simple_features
 from sssjob.translators.scripts.common import Written
 from sssjob.translators.scripts.grammars import COUNT, PBS_SECONDS
 from sssjob.translators.scripts.layout import Amount, Part, fits, join, of_whole_job, part_of, shared, spread, started
@@ -324,9 +324,15 @@ def _select(asking: Asking, part: Part) -> str:
     count = chunk_count(part)
     if count == 0:
         return ""
-    features = _features(asking)
-    return "+".join(f"{kind.count}{_resources(asking, part, count, kind)}{features}"
-                    f"{':mpiprocs=0' if kind.tasks == 0 else ''}" for kind in pieces(asking, part, count))
+    hosts = host_of_each(asking, part.node_total, part.tasks)
+    count = max(len(hosts), part.node_total or 0) if hosts else count
+    features, texts = _features(asking, named=bool(hosts)), []
+    for kind in pieces(asking, part, count):
+        said = f"{_resources(asking, part, count, kind)}{features}{':mpiprocs=0' if kind.tasks == 0 else ''}"
+        named, hosts = hosts[:kind.count], hosts[kind.count:]
+        texts += [f"1{said}:host={host}" for host in named]
+        texts += [f"{kind.count - len(named)}{said}"] if len(named) < kind.count else []
+    return "+".join(texts)
 
 
 def chunk_count(part: Part) -> int:
@@ -413,8 +419,8 @@ def _tasks_in(part: Part, kind: Kind) -> int:
     return kind.tasks or max(1, (kind.processors or 1) // (part.cpus or 1))
 
 
-def _features(asking: Asking) -> str:
-    """Features, host and what else a chunk of ours had."""
+def _features(asking: Asking, *, named: bool) -> str:
+    """Features, host and what else a chunk of ours had. named: each chunk has a host of its own."""
     made, valued = [], []
     for e in simple_features(asking):
         if re.fullmatch(r"[\w.-]+", e.text):
@@ -423,7 +429,7 @@ def _features(asking: Asking) -> str:
             valued.append(e.text)
         else:
             asking.dropped(e, f"{e.text} is no name of a resource")
-    host = one_host(asking, "a chunk names one host")
+    host = None if named else one_host(asking, "a chunk names one host")
     made += [f"host={host.text}"] if host is not None else []
     for e in asking.entries:
         name = e.attributes.get("name", "")
@@ -467,5 +473,6 @@ DIALECT: Final = Dialect(
     _pbs.arguments(_LETTERS), {"{jobid}": "^jobid^", "{array_jobid}": "^array_id^", "{index}": "^array_index^"},
     ("PBS_",), _pbs.live, (".pbs", ".sh"), starts_in="home", exports=False, merges=False, marks=(_pbs.PREFIX,),
     open=("l ", "W "), spellings=("account",),
-    foreign=("-l procs", "-l feature", "-l naccesspolicy", "-l advres", "-l qos", "-W x"))
+    foreign=("-l procs", "-l feature", "-l naccesspolicy", "-l advres", "-l qos", "-W x"),
+    files=("{name}.o{jobid}", "{name}.e{jobid}"))
 TRANSLATOR: Final = translator(DIALECT)

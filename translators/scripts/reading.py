@@ -228,6 +228,7 @@ def read(dialect: Dialect, data: bytes, context: ReadContext) -> Document:
     context.findings.raise_if_rejected()
     lines_of_body = list(map(_NUMBER, scan.rest))
     options = list(chain.from_iterable(scan.components))
+    encoded = encoded and not _fits(body)           # carriage returns that stood there may have gone
     if alone:
         return ScriptDocument(job, {}, context.path, context.profile, context.findings, reading.origins, lines_of_body,
                               options)
@@ -278,9 +279,12 @@ def _text_of(reading: Reading, data: bytes) -> tuple[str, bool]:
         reading.refuse("a NUL byte: this is no script", data.count(b"\n", 0, data.index(b"\0")) + 1)
         reading.findings.raise_if_rejected()
     text = data.decode("utf-8", "surrogateescape")
-    if text.isascii():
-        return text, bool(data.translate(None, _FIT))       # a search would ask each character apart
-    return text, _UNFIT.search(text) is not None
+    return text, not _fits(text)
+
+
+def _fits(text: str) -> bool:
+    """Whether XML can hold a text; of ASCII the bytes are asked at once, for a search would ask each character."""
+    return not text.encode().translate(None, _FIT) if text.isascii() else _UNFIT.search(text) is None
 
 
 #: What XML cannot hold, or gives back as something else, and what of ASCII it holds.

@@ -165,12 +165,16 @@ class Dialect:
     starts_in: str = "submit"
     exports: bool = True
     merges: bool = True
+    files: tuple[str, ...] = ()     # what its jobs call their output, and errors that are apart, unless told
+    unfiled: str = ""               # where output goes then, if it goes into no file
     pads: bool = False              # whether numbers in file names may be padded with zeros, as in %4j
     disarm: str = "#"               # what makes a live line of a script a dead one
     separator: str = ""             # option between the parts of a heterogeneous job
+    beside: str = ""                # what a script has to do so that its tasks run in all of these parts
     open: tuple[str, ...] = ()      # beginnings of options whose names are the site's, such as ``l `` of PBS
     body: Facts | None = None       # what a job finds, of a dialect that is not in sssjob/lrm/variables.py
     slots: bool = False             # a job asks for slots, and its list of hosts has a line for each of them
+    hints: Mapping[str, str] = field(default_factory=dict)      # beginning of a kept option -> who knows what it is
     folders: bool = True            # a file of standard output may be named by its folder alone
     rules: Mapping[str, str] = field(default_factory=dict)      # of a TaskDistribution, lower case -> its own word
     launcher: str = "mpirun"        # what starts copies of an executable; empty: the manager itself starts the one

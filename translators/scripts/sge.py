@@ -18,6 +18,7 @@ from sssjob.translators.scripts._sge_layout import NAMES, SPACE, read_slots, wri
 from sssjob.translators.scripts._sge_lines import PREFIX, arguments, directive, live, scan
 from sssjob.translators.scripts.base import (
     APPROXIMATED,
+    SITE,
     AnyRow,
     Asking,
     Dialect,
@@ -415,12 +416,26 @@ def _digits(text: str) -> str:
 
 _NAME: Final = Grammar(_name, _name, "a name that begins with a letter, without / : @ \\ * ?")
 
+_QUEUES: Final = listed("-q", "Queue", join=lambda reading: _joined(reading.every("-q"), wins=True))
+
+
+def _read_queues(reading: Reading, options: Mapping[str, Option]) -> None:
+    """``-q``: queues, some perhaps on a host or a group of hosts alone, which the site knows."""
+    _QUEUES.read(reading, options)
+    option, site = options["-q"], reading.context.site
+    known = {} if site is None else site.map.get("Queue", {})
+    for name in (option.value or "").split(","):
+        if "@" in name and name not in known:
+            reading.tell(SITE, option, f"{name} is a queue on some hosts alone; what that is elsewhere map.Queue of a "
+                         "site profile says")
+
+
 ROWS: Final[tuple[AnyRow, ...]] = (
     Row("-clear"),
     named(Row("-N", "Name", _NAME)),
     Row("-P", "Project"),
     Row("-A"),
-    listed("-q", "Queue", join=lambda reading: _joined(reading.every("-q"), wins=True)),
+    Special(("-q",), _read_queues, _QUEUES.write, of=_QUEUES.of),
     Row("-ar", "Reservation", Grammar(_digits, _digits, "the number of a reservation")),
     Row("-l h_rt", "Requested/Duration", _TIME),
     limit("-l h_cpu", "CPUTime", _TIME, "", "Hard"),
@@ -444,7 +459,7 @@ ROWS: Final[tuple[AnyRow, ...]] = (
     Row("-r", "Restartable", _YES),
     Row("-ckpt"),
     Row("-c"),
-    Row("-notify"),
+    Row("-notify", SCHEDULER.format("Signal"), fixed="B:USR2@60"),      # queue_conf(5): notify is 60 seconds
     Row("-S", "Shell"),
     Special(("-cwd", "-wd"), _read_directory, _write_directory),
     Special(("-i", "-o", "-e", "-j"), _read_files, _write_files, of=OF_FILES),
@@ -456,6 +471,8 @@ ROWS: Final[tuple[AnyRow, ...]] = (
 
 DIALECT: Final = Dialect(
     "sge", "Grid Engine", PREFIX, ROWS, scan, directive, arguments, _TOKENS, ("SGE_",), live, (".sge", ".sh"),
-    starts_in="home", exports=False, merges=False, open=("soft ",), marks=(PREFIX,), index=_index,
-    spellings=("memory",), slots=True, late=True)
+    hints={"l ": "sge.complex of a site profile says what it is"}, starts_in="home", exports=False, merges=False,
+    open=("soft ",), marks=(PREFIX,), index=_index,
+    spellings=("memory",), slots=True, late=True,
+    files=("{name}.o{jobid}", "{name}.e{jobid}"))
 TRANSLATOR: Final = translator(DIALECT)

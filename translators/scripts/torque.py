@@ -23,7 +23,7 @@ from sssjob.translators.scripts.base import (
     table,
     translator,
 )
-from sssjob.translators.scripts.choices import one_host, simple_features
+from sssjob.translators.scripts.choices import host_of_each, one_host, simple_features
 from sssjob.translators.scripts.common import Written
 from sssjob.translators.scripts.grammars import COUNT, TORQUE_SECONDS
 from sssjob.translators.scripts.layout import (
@@ -100,11 +100,12 @@ def _write_layout(asking: Asking) -> Written:
 
 
 def _nodes(asking: Asking, part: Part) -> str:
-    count = chunk_count(part)
-    if not part.node_total:
+    hosts = host_of_each(asking, part.node_total, part.tasks)
+    count = max(len(hosts), part.node_total or 0) or chunk_count(part)
+    if not part.node_total and not hosts:
         asking.note(APPROXIMATED, None, f"NodeCount: {count} chunks, perhaps on one node, are written as nodes",
                     subject="NodeCount")
-    host = one_host(asking, "each part of -l nodes names one host")
+    host = None if hosts else one_host(asking, "each part of -l nodes names one host")
     if host is not None and count != 1:
         asking.dropped(host, "each part of -l nodes names one host")
         host = None
@@ -114,8 +115,10 @@ def _nodes(asking: Asking, part: Part) -> str:
         if kind.tasks is not None and ppn != kind.tasks:
             asking.note(APPROXIMATED, part.sources.get("tasks"), f"TaskCount: ppn={ppn} slots a node for {kind.tasks} "
                         "tasks", subject="TaskCount")
-        words = [host.text if host is not None else str(kind.count)] + ([f"ppn={ppn}"] if ppn is not None else [])
-        texts.append(":".join(words + _more(asking, part, kind)))
+        words = ([f"ppn={ppn}"] if ppn is not None else []) + _more(asking, part, kind)
+        named, hosts = hosts[:kind.count], hosts[kind.count:]
+        left = [str(kind.count - len(named))] if len(named) < kind.count else []
+        texts += [":".join([first, *words]) for first in named + ([host.text] if host is not None else left)]
     return "+".join(texts)
 
 
@@ -191,5 +194,6 @@ DIALECT: Final = Dialect(
     "torque", "Torque", "#PBS", ROWS, _pbs.scanner(_LETTERS, strict=False, dos=True), _pbs.directive,
     _pbs.arguments(_LETTERS), {"{jobid}": "${PBS_JOBID}", "{index}": "${PBS_ARRAYID}", "{name}": "${PBS_JOBNAME}"},
     ("PBS_",), _pbs.live, (".torque", ".pbs"), starts_in="home", exports=False, merges=False, open=("l ", "W "),
-    foreign=("-l select", "-l place", "-J"), marks=(_pbs.PREFIX,))
+    foreign=("-l select", "-l place", "-J"), marks=(_pbs.PREFIX,),
+    files=("{name}.o{jobid}", "{name}.e{jobid}"))
 TRANSLATOR: Final = translator(DIALECT)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
@@ -142,6 +143,10 @@ def _body(asked: Sequence[Asking], line: str | None = None) -> tuple[str, str]:
         script = file.content().decode("utf-8", "surrogateescape")
         if arguments is not None:
             asking.dropped(arguments, "a script gets its arguments when it is submitted")
+        if len(asked) > 1 and asking.source != asking.dialect.name:
+            asking.note(APPROXIMATED, None, f"TaskGroup: {asking.dialect.title} starts the script in the first of "
+                        f"{len(asked)} components, whose nodes are all that mpirun sees; {asking.dialect.beside}",
+                        subject="TaskGroup")
         first, end, rest = script.partition("\n")
         if first.startswith("#!") and end:
             return first + end, carry(asking, first, rest, 1)
@@ -189,6 +194,30 @@ def _defaults(asking: Asking) -> None:
                     f"directory, one of {target.title} in the {target.starts_in} directory"
                     + (f"; the script begins with {asking.opened}" if asking.opened else ""),
                     subject="InitialWorkingDirectory")
+    _default_files(asking, source)
+
+
+def _default_files(asking: Asking, source: Dialect) -> None:
+    """What becomes of output that no option sends anywhere: its file has another name, or errors get one of their
+    own. It is a warning where commands name such a file."""
+    target = asking.dialect
+    if source.files == target.files or not asking.tags.isdisjoint(("OutputFile", "ErrorFile")) or not (
+            source.files and (target.files or target.unfiled)):
+        return
+    name = asking.job.value("Name")
+    begins = [re.escape(text.replace("{name}", str(name)).partition("{")[0]) for text in source.files
+              if name is not None or not text.startswith("{name}")]
+    named = any(begin and re.search(rf"(?<![\w.-]){begin}[$*?`]", asking.body) for begin in begins)
+    if not named and len(source.files) == len(target.files) == 1:
+        return
+    asking.note(APPROXIMATED, None, f"OutputFile: without an option output of {source.title} is in {_files(source)}, "
+                f"that of {target.title} {f'in {_files(target)}' if target.files else target.unfiled}"
+                + ("; the commands name such a file" if named else ""), "warning" if named else "info", "OutputFile")
+
+
+def _files(dialect: Dialect) -> str:
+    names = " and ".join(text.format(name="NAME", jobid="ID") for text in dialect.files)
+    return names if len(dialect.files) > 1 else f"{names} with errors"
 
 
 def _much(dialect: Dialect) -> str:

@@ -102,8 +102,9 @@ class Fold:
 
     # -- one option
     def count(self, name: str, value: str) -> None:
-        """Options of the layout: a number, 1 for a flag."""
-        self.counts[name] = int(value or 1)
+        """Options of the layout: a number, 1 for a flag. 0 slots beside nodes are not said (flux batch of 0.88)."""
+        if value != "0" or name != "--nslots":
+            self.counts[name] = int(value or 1)
 
     def limit(self, name: str, value: str) -> None:
         """--time-limit: seconds, of a duration whose unit is minutes unless said."""
@@ -157,6 +158,12 @@ class Fold:
     def label(self, name: str, value: str) -> None:
         """--label-io."""
         _put(self.shell, "output.stdout.label", True)
+
+    def unbuffered(self, name: str, value: str) -> None:
+        """--unbuffered: the options of the shell that flux batch of 0.88 writes for it."""
+        for path, setting in (("output.stdout.buffer.type", "none"), ("output.stderr.buffer.type", "none"),
+                              ("output.batch-timeout", 0.05), ("input.batch-timeout", 0)):
+            _put(self.shell, path, setting)
 
     def environment(self, name: str, value: str) -> None:
         """--env: what can be said without the submitter's variables; the rest is told."""
@@ -249,5 +256,5 @@ _FOLDS: Final[dict[str, _Step]] = {
     "--time-limit": Fold.limit, "--job-name": Fold.job_name, "--requires": Fold.require,
     "--dependency": Fold.dependency, "--signal": Fold.warning, "--label-io": Fold.label, "--env": Fold.environment,
     "--rlimit": Fold.resource_limit, "--setopt": Fold.option, "--setattr": Fold.attribute,
-    "--broker-opts": Fold.broker_option,
+    "--broker-opts": Fold.broker_option, "--unbuffered": Fold.unbuffered,
 }

@@ -21,6 +21,7 @@ from sssjob.lrm.flux.errors import ProtocolError
 from sssjob.lrm.flux.jobspec import Level, faults
 from sssjob.translators.base import ReadContext, Translator, WriteContext
 from sssjob.translators.recognise import Fit, Sample, by_keys
+from sssjob.translators.scripts.accepting import accepted
 from sssjob.translators.scripts.base import (
     APPROXIMATED,
     INVENTED,
@@ -166,7 +167,7 @@ def write(document: Document, context: WriteContext) -> str:
         for e in asking.find(tag):
             asking.dropped(e, "an urgency is said when a job is submitted, not in its jobspec")
     command, script = _command(asking)
-    options = [(name, value) for name, value, _ in express(asked) if name != "--urgency"]
+    options = [(name, value) for name, value, _ in accepted(asked, express(asked), of_own=True) if name != "--urgency"]
     asking.extension("Dialect")
     leftovers(asked)
     made = Fold(asking, options, command, script).jobspec()

@@ -154,6 +154,7 @@ def _rfc(top: dict[str, Any]) -> Iterator[str]:
 
 # -- flux-core
 def _flux(top: dict[str, Any]) -> Iterator[str]:
+    yield from _known(top, "jobspec", *_KEYS)
     version = top["version"]
     if isinstance(version, bool) or not isinstance(version, int) or version != 1:
         yield "version: is not 1"
@@ -166,13 +167,45 @@ def _flux(top: dict[str, Any]) -> Iterator[str]:
         yield from _flux_task(task, f"tasks[{number}]")
     attributes = top["attributes"]
     system = attributes.get("system") if isinstance(attributes, dict) else None
+    if isinstance(attributes, dict):
+        yield from _known(attributes, "attributes", "system", "user")
     if not isinstance(system, dict) or "duration" not in system:
         yield "attributes.system: is no object with a duration"
         return
+    yield from _flux_dependencies(system.get("dependencies", []), "attributes.system.dependencies")
+    yield from _flux_constraint(system.get("constraints", {}), "attributes.system.constraints", 0)
     if isinstance(system["duration"], bool) or not isinstance(system["duration"], int | float):
         yield "attributes.system.duration: is no number"
     if not isinstance(system.get("queue", ""), str):
         yield "attributes.system.queue: is no text"
+
+
+def _flux_dependencies(value: object, path: str) -> Iterator[str]:
+    if not isinstance(value, list):
+        yield f"{path}: is no list"
+        return
+    for number, dependency in enumerate(value):
+        for key in ("scheme", "value"):
+            if not isinstance(dependency, dict) or not isinstance(dependency.get(key), str):
+                yield f"{path}[{number}]: is no object with the text {key}"
+
+
+#: Operators of RFC 31, and whether what they hold are constraints.
+_OPERATORS: Final = {"properties": False, "hostlist": False, "ranks": False, "and": True, "or": True, "not": True}
+
+
+def _flux_constraint(value: object, path: str, depth: int) -> Iterator[str]:
+    if not isinstance(value, dict) or depth > _DEPTH:
+        yield f"{path}: is no object" if depth <= _DEPTH else f"{path}: more than {_DEPTH} levels"
+        return
+    for name, inner in value.items():
+        if name not in _OPERATORS:
+            yield f"{path}: the operator {name!r} is not known"
+        elif not isinstance(inner, list):
+            yield f"{path}.{name}: is no list"
+        elif _OPERATORS[name]:
+            for number, one in enumerate(inner):
+                yield from _flux_constraint(one, f"{path}.{name}[{number}]", depth + 1)
 
 
 def _flux_vertices(vertices: list[Any], path: str, depth: int) -> Iterator[str]:
@@ -191,6 +224,9 @@ def _flux_vertices(vertices: list[Any], path: str, depth: int) -> Iterator[str]:
             yield f"{at}.count: is less than 1"
         if vertex["type"] == "slot" and "label" not in vertex:
             yield f"{at}: the key label is missing"
+        for key, kind, name in (("label", str, "text"), ("exclusive", bool, "true or false")):
+            if not isinstance(vertex.get(key, kind()), kind):
+                yield f"{at}.{key}: is not {name}"
         inner = vertex.get("with", [])
         if not isinstance(inner, list):
             yield f"{at}.with: is no list"
@@ -209,6 +245,12 @@ def _flux_task(task: object, path: str) -> Iterator[str]:
         yield f"{path}.slot: is no text"
     if not isinstance(count, dict) or len(count) != 1:
         yield f"{path}.count: has not exactly one key"
+        return
+    (key, number), = count.items()
+    if key not in ("per_slot", "total"):
+        yield f"{path}.count: the key {key!r} is not known"
+    elif not _whole(number):
+        yield f"{path}.count.{key}: is no whole number from 1"
 
 
 _LEVELS: Final[dict[str, Callable[[dict[str, Any]], Iterator[str]]]] = {"schema": _schema, "rfc": _rfc, "flux": _flux}

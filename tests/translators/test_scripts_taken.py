@@ -1,0 +1,105 @@
+"""Directives as they stand in real scripts, odd ones too: what is read of them, what is written, and what is told."""
+
+from __future__ import annotations
+
+import pytest
+
+from sssjob.findings import Findings, Policy
+from sssjob.translators import ReadContext, WriteContext, get
+
+DEFAULTS = ("Environment", "InitialWorkingDirectory")
+
+
+def carried(source: str, target: str, text: str, body: str = "./a\n") -> tuple[list[str], list[str]]:
+    """The directives that come out, and every message of reading and writing but those on defaults."""
+    context = ReadContext(findings=Findings("s"), policy=Policy.WARN)
+    document = get(source).read(f"#!/bin/bash\n{text}{body}".encode(), context)
+    writing = WriteContext(context.findings, policy=Policy.WARN)
+    lines = get(target).write(document, writing).splitlines()
+    return [line.split(" ", 1)[1] for line in lines[1:] if line.startswith("#")], [
+        f.message for f in context.findings if f.subject not in DEFAULTS and f.severity != "info"]
+
+
+BINDING = "core(10):cpubind=core:distribute=balance"
+CASES = [
+    ("lsf", "slurm", "#BSUB -n 2\n#BSUB -jsm y\n", ["--ntasks=2"], ["-jsm y: dropped, Slurm has no place for it"]),
+    ("lsf", "lsf", "#BSUB -n 2\n#BSUB -jsm d\n", ["-n 2", "-jsm d"], []),
+    ("lsf", "slurm", f'#BSUB -n 2\n#BSUB -R "affinity[{BINDING}]"\n', ["--ntasks=2", "--cpus-per-task=10"],
+     [f"-R affinity[{BINDING}]: affinity={BINDING.partition(':')[2]} of this option is dropped, Slurm has no place for "
+      "it"]),
+    ("lsf", "lsf", f'#BSUB -n 2\n#BSUB -R "affinity[{BINDING}]"\n',
+     ["-n 2", f'-R "affinity[{BINDING.replace(":", "*1:", 1)}]"'], []),
+    ("lsf", "lsf", '#BSUB -n 2\n#BSUB -R "affinity[core:membind=localonly]"\n',
+     ["-n 2", '-R "affinity[core(1)*1:membind=localonly]"'], []),
+    ("lsf", "lsf", '#BSUB -n 3\n#BSUB -R "1*{affinity[core(2):cpubind=core]}+2*{span[hosts=1]}"\n',
+     ["-n 3", '-R "1*{affinity[core(2):cpubind=core]}+2*{span[hosts=1]}"'], []),
+    ("pbspro", "slurm", "#PBS -P ab12  # the job's project\n", ["--account=ab12"],
+     ["a ' is not closed; qsub knows no comments behind a directive, this one is left out"]),
+    ("torque", "slurm", "#PBS -A ab12  # the job's project\n", ["--account=ab12"],
+     ["a ' is not closed; qsub knows no comments behind a directive, this one is left out"]),
+    ("torque", "slurm", "#PBS -N 'ab # x\n", [], ["a ' is not closed; the directive is left out"]),
+    ("slurm", "pbspro", "#SBATCH --account=####-####\n#SBATCH -n 2\n", ["-l select=2:ncpus=1:mpiprocs=1"],
+     ["--account: is empty, which sbatch takes as if it was not given"]),
+    ("slurm", "pbspro", "#SBATCH --partition= --qos= -n 2\n", ["-l select=2:ncpus=1:mpiprocs=1"],
+     [f"--{name}: is empty, which sbatch takes as if it was not given" for name in ("partition", "qos")]),
+]
+
+
+@pytest.mark.parametrize(("source", "target", "text", "directives", "messages"), CASES)
+def test_what_is_taken(source: str, target: str, text: str, directives: list[str], messages: list[str]) -> None:
+    assert carried(source, target, text) == (directives, messages)
+
+
+PARTS = "#SBATCH --nodes=2 --ntasks-per-node=16\n#SBATCH hetjob\n#SBATCH --nodes=8 --ntasks-per-node=64\n"
+SPREAD = "TaskGroup: 2 groups are asked for as one of 544 tasks; how many are on a node, 16 and 64, is not"
+
+
+@pytest.mark.parametrize(("target", "directives"), [
+    ("flux", ["--nslots=544"]), ("sge", ["-pe @PE@ 544", "-cwd"]), ("cobalt", ["-n 10", "--proccount 544"])])
+def test_parts_of_a_job_are_added_up_where_their_tasks_are_alike(target: str, directives: list[str]) -> None:
+    """Where a manager has one kind of part only, all of the tasks are asked for, not those of the first part."""
+    written, messages = carried("slurm", target, PARTS)
+    assert written == directives and messages[0] == SPREAD
+    if target == "flux":
+        assert messages[1:] == ["--nodes 2: NodeCount: 544 slots cannot be spread evenly over 10 nodes, and Flux would "
+                                "take more"]
+
+
+@pytest.mark.parametrize(("source", "text"), [
+    ("pbspro", "#PBS -l select=2:ncpus=16:mpiprocs=16+8:ncpus=64:mpiprocs=64\n"),
+    ("torque", "#PBS -l nodes=2:ppn=16+8:ppn=64\n"),
+    ("lsf", '#BSUB -n 544\n#BSUB -R "32*{span[ptile=16]}+512*{span[ptile=64]}"\n')])
+def test_a_script_of_several_parts_sees_one_of_them_in_slurm(source: str, text: str) -> None:
+    written, messages = carried(source, "slurm", text, "mpirun -np 544 ./a\n")
+    assert "hetjob" in written and (
+        "TaskGroup: Slurm starts the script in the first of 2 components, whose nodes are all that mpirun sees; "
+        "srun --het-group=0,1 starts tasks in several") in messages
+    assert not any("components" in message for message in carried("slurm", "slurm", PARTS)[1])
+
+
+@pytest.mark.parametrize(("source", "directive"), [
+    ("lsf", "#BSUB -n 2"), ("torque", "#PBS -N x"), ("sge", "#$ -N x"), ("slurm", "#SBATCH -n 2")])
+def test_a_script_whose_dos_line_breaks_were_made_plain_is_plain_text(source: str, directive: str) -> None:
+    text = f"#!/bin/bash\r\n{directive}\r\necho hi\r\n"
+    document = get(source).read(text.encode(), ReadContext(policy=Policy.WARN))
+    assert [(file.text, file.encoded) for file in document.files.values()] == [("#!/bin/bash\necho hi\n", None)]
+    text = text.replace("echo", "echo \x07")
+    document = get(source).read(text.encode(), ReadContext(policy=Policy.WARN))
+    assert [file.encoded for file in document.files.values()] == ["base64"]
+
+
+@pytest.mark.parametrize(("options", "pbspro", "torque"), [
+    ("-w n[08-10]", "select=1:host=n08+1:host=n09+1:host=n10", "nodes=n08+n09+n10"),
+    ("-N 3 -n 7 -w n1,n2,n3", "select=1:ncpus=3:mpiprocs=3:host=n1+1:ncpus=2:mpiprocs=2:host=n2"
+     "+1:ncpus=2:mpiprocs=2:host=n3", "nodes=n1:ppn=3+n2:ppn=2+n3:ppn=2"),
+    ("-N 4 -w n1,n2", "select=1:host=n1+1:host=n2+2", "nodes=n1+n2+2"),
+    ("-N 4 -w n1", "select=1:host=n1+3", "nodes=n1+3"), ("-N 1 -w n1", "select=1:host=n1", "nodes=n1"),
+    ("-w n1", "select=1:host=n1", "nodes=n1"), ("-N 2 -c 4 -w n[1-2]", "select=1:ncpus=4:host=n1+1:ncpus=4:host=n2",
+                                                "nodes=n1:ppn=4+n2:ppn=4"),
+])
+def test_every_node_that_is_named_is_a_part_of_its_own(options: str, pbspro: str, torque: str) -> None:
+    """And no other: the rest of the nodes stay any."""
+    for target, expected in (("pbspro", pbspro), ("torque", torque)):
+        directives, messages = carried("slurm", target, f"#SBATCH {options}\n")
+        assert directives[0] == f"-l {expected}"
+        assert [m for m in messages if "Node:" in m] == []
