@@ -116,11 +116,18 @@ class Layout:
         return ""
 
     @property
+    def shares_processors(self) -> bool:
+        """Whether more tasks than processors are placed in chunks (PBS: ncpus is what a chunk has, mpiprocs how many
+        processes start there)."""
+        return self.chunks is not None and self.processors is not None and self.processors < (self.tasks or 0)
+
+    @property
     def crowded(self) -> str:
         """For how many tasks the processors that are stated are too few, where each has at least one, or those that a
         task asks for; empty where they are enough."""
         each = self.cpus or 1
-        if self.processors is None or self.tasks is None or self.processors >= self.tasks * each:
+        if self.processors is None or self.tasks is None or self.processors >= self.tasks * each or (
+                self.shares_processors):
             return ""
         return f"{self.processors} processors are too few for {self.tasks} tasks: each has at least {each}"
 
@@ -157,7 +164,7 @@ class Layout:
     def tasks_assumed(self) -> int:
         """How many tasks an amount of each task is multiplied with: those that follow, else one for each processor, one
         on each node, or one."""
-        return self.slots or self.nodes or 1
+        return self.task_total or self.slots or self.nodes or 1
 
     @property
     def copies(self) -> int:
@@ -167,10 +174,10 @@ class Layout:
 
     @property
     def slots(self) -> int | None:
-        """How many tasks a target that has to be told a number is told: the tasks, else one for each processor, of
-        which each node has one."""
+        """How many tasks a target that gives each of them a processor is told: the tasks, but no more than processors
+        that they share; without tasks one for each processor, of which each node has one."""
         total = self.task_total
-        if total is None and self.processors is not None:
+        if self.processors is not None and (total is None or self.shares_processors):
             return max(self.processors, self.node_stated or 0)
         return total
 
@@ -197,6 +204,8 @@ class Layout:
         of_tasks = None if tasks is None else tasks * (self.cpus or 1)
         if self.processors is None and of_tasks is None:
             return None
+        if self.shares_processors:
+            return max(self.processors or 0, self.node_stated or 0)
         return max(self.processors or 0, of_tasks or 0, self.node_stated or 0)
 
     @property

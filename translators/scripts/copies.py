@@ -61,6 +61,8 @@ def launched(asked: Sequence[Asking]) -> str:
         return ""
     first.note(APPROXIMATED, entry, f"{totals.copies} copies of the executable are started by {launcher}", "info",
                "TaskCount")
+    if launcher == "srun" and any(part.layout.shares_processors for part in totals.parts):
+        launcher += " --overcommit"         # else it starts no more tasks than there are processors
     return f"{launcher} -n {totals.copies} "
 
 

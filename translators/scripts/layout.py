@@ -45,9 +45,10 @@ class Part(Layout):
     sources: dict[str, Entry] = field(default_factory=dict)
 
 
-def part_of(asking: Asking, *, ranges: bool = False) -> Part:
+def part_of(asking: Asking, *, ranges: bool = False, ranks: bool = False) -> Part:
     """The layout of the job, or of the group asked for: of one of several groups only what the group says, for amounts
-    of the job are those of all of them (``of_whole_job``). ranges: the target has ranges of processors."""
+    of the job are those of all of them (``of_whole_job``). ranges: the target has ranges of processors; ranks: it
+    places any number of tasks on the processors of a chunk."""
     part = Part()
     part.nodes, part.nodes_most = _span(asking, part, "NodeCount", "nodes")
     part.tasks = _number(asking, part, asking.one("TaskCount", (GROUP, GROUPS)), "tasks") or asking.listed or None
@@ -63,6 +64,10 @@ def part_of(asking: Asking, *, ranges: bool = False) -> Part:
         for tag, name in (("NodeCount", "nodes"), ("Processors", "processors")):
             _at_least(asking, part, tag, name)
     _distribution(asking, part)
+    if part.shares_processors and not ranks:
+        asking.note(APPROXIMATED, part.sources.get("tasks"), f"{part.tasks} tasks share {part.processors} processors; "
+                    f"{asking.dialect.title} is asked for {part.slots} tasks, for it gives each one of its own")
+        part.tasks = part.slots
     part.memory = _amount(asking, part, "Memory")
     if part.memory is not None:
         level = part.memory.entry.level

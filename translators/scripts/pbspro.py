@@ -119,7 +119,7 @@ def _chunk(text: str) -> tuple[int, list[tuple[str, str]]] | None:
 def _read_resources(reading: Reading, option: Option, count: int, resources: list[tuple[str, str]]) -> None:
     said = dict(resources)
     for name, value in resources:
-        if name == "ncpus":
+        if name == "ncpus" and int(value):
             reading.put("TaskGroup/Requested/Processors", count * int(value), option)
         elif name == "mpiprocs" and int(value):
             reading.put("TaskGroup/TaskCount", count * int(value), option)
@@ -182,7 +182,7 @@ def _write_select(asking: Asking) -> Written:
     """``-l select`` with a part for each task group; ``-l ncpus`` and ``-l mem`` where nothing else is asked for."""
     groups = asking.groups
     many = [asking.of(g) for g in groups] if len(groups) > 1 else [asking]
-    parts = [(one, part_of(one)) for one in many]
+    parts = [(one, part_of(one, ranks=True)) for one in many]
     for one, part in parts:
         spread(one, part)
         started(one, part)

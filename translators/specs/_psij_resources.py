@@ -70,6 +70,9 @@ class Resources(Asked):
     def counts(self, layout: Layout) -> dict[str, Any]:
         """Nodes, processes and cores of each process, by their names in a ResourceSpecV1."""
         processes = layout.slots
+        if layout.shares_processors:
+            self._lost("TaskCount", f"{layout.tasks} tasks share {layout.processors} processors: one process is asked "
+                       "for on each")
         if processes is not None and layout.nodes and processes < layout.nodes:
             self._lost("NodeCount", f"{processes} processes are on as many nodes at most")
             layout.nodes = None
