@@ -173,11 +173,13 @@ class Page:
             line = self.dialect.directive(option.name, option.value)
         except SSSJobError:
             return
-        alone = Page(f"#!/bin/sh\n{self.dialect.prefix} {line}\n", source=self.dialect.name, site=self.site)
+        empty, alone = (Page(f"#!/bin/sh\n{text}", source=self.dialect.name, site=self.site)
+                        for text in ("", f"{self.dialect.prefix} {line}\n"))
         for other in dialects():
             if other is not self.dialect:
-                made = alone.converted(other.name).text or ""
-                yield from (text for text in made.splitlines() if text.startswith(f"{other.prefix} "))
+                usual = (empty.converted(other.name).text or "").splitlines()
+                yield from (text for text in (alone.converted(other.name).text or "").splitlines()
+                            if text.startswith(f"{other.prefix} ") and text not in usual)
 
     # -- what may stand at a place
     def proposals(self, line: int, character: int) -> list[Proposal]:
