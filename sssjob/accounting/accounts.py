@@ -291,9 +291,11 @@ class Accounts(Postings):
         if why:
             raise LedgerError(why)
         limit, user = standing.settings.per_user, stated(job, "User")
+        if limit is not None and not user:
+            raise LedgerError(f"account {escape(account, 60)} has a limit for each User, and the job says none")
         if limit is not None:
             left = limit - self.used_by(account, currency, user)
             if amount > left:
-                raise LedgerError(f"User {escape(user, 60) or 'of no name'} has {plain(max(left, _NOTHING))} left of "
+                raise LedgerError(f"User {escape(user, 60)} has {plain(max(left, _NOTHING))} left of "
                                   f"account {escape(account, 60)}, {plain(amount)} are asked for")
         return standing

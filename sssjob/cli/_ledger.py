@@ -105,8 +105,20 @@ def line(entry: Entry) -> str:
     refers = f" of entry {entry.refers}" if entry.refers else ""
     if not entry.account:
         return f"{entry.number}: {entry.kind} of the books up to {when(entry.document['until'])}"
+    if entry.kind == "account":
+        said = ", ".join(" ".join((name.replace("_", " "), *_words(value)))
+                         for name, value in entry.document["settings"].items())
+        return f"{entry.number}: account {escape(entry.account, 100)} in {entry.currency or 'credits'}" + (
+            f": {escape(said, 300)}" if said else "")
     return f"{entry.number}: {entry.kind}{refers} {money(entry.amount, entry.currency)}, " \
            f"account {escape(entry.account, 100)}{job}"
+
+
+def _words(value: object) -> list[str]:
+    """A setting of an account as words; what is simply so needs none."""
+    if isinstance(value, list | tuple):
+        return list(map(str, value))
+    return [] if value is True else [str(value)]
 
 
 def when(epoch: int) -> str:

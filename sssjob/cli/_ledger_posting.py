@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from itertools import islice
 from typing import TYPE_CHECKING, Any
+from uuid import uuid4
 
 import click
 
@@ -182,8 +184,9 @@ def _only(document: Document, file: str) -> tuple[Job, JobDefaults | None]:
     return found[0]
 
 
-def _priced(session: Session, file: str, rates_file: str) -> tuple[Document, RateSet] | None:
-    """The document, whose jobs have Ids and a Machine where that is known, and the rates; None: one is refused."""
+def _priced(session: Session, file: str, rates_file: str, *, anew: bool = False) -> tuple[Document, RateSet] | None:
+    """The document, whose jobs have Ids and a Machine where that is known, and the rates; None: one is refused. anew: a
+    job without Id gets one that no other job has, for the same script is submitted again and again."""
     from sssjob.cli._prices import load
     from sssjob.document.ids import give_ids
 
@@ -193,6 +196,10 @@ def _priced(session: Session, file: str, rates_file: str) -> tuple[Document, Rat
     if rates is None or document is None or session.errors:
         return None
     findings = Findings(file)
+    if anew:
+        for job, _ in document.jobs():
+            if job.first("Id") is None:
+                job.set("Id", f"submission-{uuid4()}")
     give_ids(document, findings)
     if session.site is not None and session.site.machine is not None:
         _place(document, session.site.machine, findings)
@@ -280,6 +287,7 @@ def hold(session: Session, file: str, rates_file: str, owner: str, force: bool, 
 @click.argument("file", metavar="FILE", shell_complete=files)
 @rates
 @owner
+@click.option("--user", metavar="NAME", help="Who submits it, where FILE does not say that.")
 @click.option("--dry-run", is_flag=True, help="Hold nothing, only answer.")
 @expires
 @_start
@@ -287,20 +295,25 @@ def hold(session: Session, file: str, rates_file: str, owner: str, force: bool, 
 @place
 @common
 @reading
-def gate(session: Session, file: str, rates_file: str, owner: str, dry_run: bool, expires: str | None,
-         start: str | None, timezone: str | None, place: str | None) -> int:
+def gate(session: Session, file: str, rates_file: str, owner: str, user: str | None, dry_run: bool,
+         expires: str | None, start: str | None, timezone: str | None, place: str | None) -> int:
     """Answer a submit filter whether the job of FILE may be submitted: hold what it will cost at most, and print one
-    line; exit status 0 where it may be, 1 where the account refuses it."""
+    line. Exit status 0 where it may be; else 1 where the account refuses it, which the line says."""
     from sssjob.accounting.ledger import LedgerError
 
-    given = _priced(session, file, rates_file)
+    given = _priced(session, file, rates_file, anew=True)
     if given is None:
         return 1
     document, rates = given
     job, defaults = _only(document, file)
+    if user is not None and job.first("User") is None:
+        job.set("User", user)
+    at = moment_of(start, timezone, "--start")
+    if at is None and job.first("EligibleTime") is None:
+        at = int(time.time())
     with opened_ledger(place, create=False) as ledger:
         try:
-            held = ledger.hold(job, defaults, rates, owner=owner, start=moment_of(start, timezone, "--start"),
+            held = ledger.hold(job, defaults, rates, owner=owner, start=at,
                                expires=moment_of(expires, timezone, "--expires"), dry_run=dry_run)[0]
         except LedgerError as error:
             answer = {"type": "gate", "accepted": False, "why": str(error)}

@@ -237,7 +237,8 @@ def test_an_account_from_the_shell(ledger: Command) -> None:
     for name in ("faculty", "chem"):
         ledger(f"deposit {name} 3 --currency EUR --until 2040-01-01T00:00Z")
     made = ledger("account chem --parent faculty --users ann,bob --machines colony --per-user 100 --digits 2")
-    assert made.out == "3: account 0 EUR, account chem\n"
+    assert made.out == (
+        "3: account chem in EUR: parent faculty, users ann bob, machines colony, per user 100, digits 2\n")
     assert ledger("account chem").out == (
         "account chem\n  parent: faculty\n  users: ann, bob\n  machines: colony\n  per user: 100\n  digits: 2\n"
         "  balance: 3 EUR\n  available: 6 EUR\n")
