@@ -828,3 +828,15 @@ def test_words_that_people_read_are_not_told(source: str, line: str, told: list[
     """A label stays, and nobody has to look at it; what another program reads is told."""
     made, findings = carry(f"{line}\n", source, "sge", "translate")
     assert made == f"{line}\n" and [rule for rule, *_ in findings] == told
+
+
+@pytest.mark.parametrize(("asked", "target", "out"), [
+    ({"nodes": "2"}, "flux", "flux run -n 2 ./a"), ({"nodes": "2", "tasks_per_node": "4"}, "cobalt", "aprun -n 8 ./a"),
+    ({"tasks": "3", "nodes": "2"}, "flux", "flux run -n 3 ./a"), ({"nodes": "{n}"}, "flux", "srun ./a"),
+    ({"nodes": "2", "tasks_per_node": "x"}, "flux", "srun ./a"), ({}, "flux", "srun ./a")])
+def test_tasks_that_srun_starts_unasked(asked: dict[str, str], target: str, out: str, stand_ins: Machine) -> None:
+    """One on each node, or as many as the job says of a node; without any number the call stays."""
+    assert carry("srun ./a\n", "slurm", target, "translate", asked=asked)[0] == f"{out}\n"
+    if not out.startswith("srun"):
+        made, _ = carry("srun ./a\n", "slurm", target, asked=asked)
+        assert stand_ins.printed(made, target).startswith(out)

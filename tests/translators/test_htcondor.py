@@ -319,3 +319,13 @@ def test_other_retries_have_no_command(policy: str) -> None:
     lines, told = convert(text, "sss", "htcondor")
     assert not [line for line in lines if line.startswith("max_retries")]
     assert ("dropped", "Extension Retry") in told
+
+
+def test_several_queue_statements_are_told() -> None:
+    """The bindings of HTCondor see the first of them alone (seen with 23.0)."""
+    document = get("htcondor").read(b"executable = /bin/true\nqueue state in (AL AK WI)\n", ReadContext())
+    context = WriteContext(Findings("job"))
+    assert get("htcondor").write(document, context).count("queue") == 3
+    assert [f.message for f in context.findings] == [
+        "3 queue statements, one for each job: condor_submit takes them all, Submit of the Python bindings the first "
+        "alone"]

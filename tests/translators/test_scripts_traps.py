@@ -393,7 +393,7 @@ def test_slots_with_processors_of_their_own_are_tasks() -> None:
 
 
 def test_the_shell_stands_in_the_first_line() -> None:
-    assert text_of("pbspro", "#PBS -S /bin/bash\n./a\n", "slurm") == ["#!/bin/bash", "./a"]
+    assert text_of("pbspro", "#PBS -S /bin/bash\n./a\n", "slurm") == ["#!/bin/bash", "#!/bin/sh", "./a"]
     assert text_of("pbspro", "#PBS -S /bin/bash\n./a\n", "torque")[:2] == ["#!/bin/sh", "#PBS -S /bin/bash"]
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from sssjob.translators.bodies.commands import Launch
-from sssjob.translators.bodies.launchers import AMOUNTS, HELD, ONCE, SOFT, Form, Launcher
+from sssjob.translators.bodies.launchers import AMOUNTS, HELD, ONCE, SOFT, Form, Launcher, asked_tasks
 from sssjob.translators.bodies.shell import WRAPPERS, Use
 
 __all__ = ["Functions"]
@@ -144,7 +144,7 @@ class Functions:
             before, braces, _ = option.partition("{}")
             if key == "tasks" and (launcher.default or calls.default):
                 value = launcher.default if launcher.default != "?" else ""
-                value = value or self.known.get("tasks", "")
+                value = value or asked_tasks(launcher, self.known)
                 if key in names:
                     yield f'{before}"${{sss_tasks:{f"-{value}" if value.isdigit() else "?"}}}"'
                 else:

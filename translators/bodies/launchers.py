@@ -16,7 +16,7 @@ from sssjob.lrm.variables import FACTS
 from sssjob.translators.bodies.shell import Word
 
 __all__ = ["AMOUNTS", "CALLED", "HELD", "LAUNCHERS", "ONCE", "SOFT", "Form", "Launcher", "Place", "Said", "Value",
-           "holds", "left_out", "parsed", "resolved", "written"]
+           "asked_tasks", "holds", "left_out", "parsed", "resolved", "written"]
 
 Value = str | tuple[int, int]       # text, or where it stands in the body
 #: How an option is written: ``-n 4``, ``-n4``, ``--ntasks=4``, ``-l``.
@@ -66,7 +66,7 @@ def _tuning(text: str) -> dict[str, str]:
 #: srun(1): without these the same tasks run the same program. Not among them are those that choose what runs
 #: (``--multi-prog``, ``--bcast``, ``--het-group``, ``--jobid``, ``--task-prolog``, ``--pty``) and the GPUs of a step.
 _SRUN_TUNES: Final = _tuning(
-    "--mem --mem-per-cpu --mem-per-gpu --mem-bind --cpu-freq --cpus-per-gpu --gpu-bind --gpu-freq --hint -m "
+    "--mem --mem-per-cpu --mem-per-gpu --mem-bind --mem_bind --cpu-freq --cpus-per-gpu --gpu-bind --gpu-freq --hint -m "
     "--distribution -t --time --time-min -p --partition -A --account -q --qos --reservation -C --constraint "
     "-x --exclude -r --relative -B --extra-node-info --sockets-per-node --cores-per-socket --threads-per-core "
     "--ntasks-per-core --ntasks-per-socket --ntasks-per-gpu --open-mode --acctg-freq --profile --network --comment "
@@ -74,7 +74,8 @@ _SRUN_TUNES: Final = _tuning(
 _SRUN_SWITCHES: Final = (
     "--overlap -O --overcommit -s --oversubscribe -X --disable-status -E --preserve-env --contiguous "
     "--use-min-nodes --whole --exact")
-_SRUN_OPTIONAL: Final = "--cpu-bind --exclusive -K --kill-on-bad-exit -I --immediate --propagate --resv-ports"
+_SRUN_OPTIONAL: Final = (
+    "--cpu-bind --cpu_bind --exclusive -K --kill-on-bad-exit -I --immediate --propagate --resv-ports")
 
 
 def _forms(name: str) -> frozenset[bytes]:
@@ -276,7 +277,7 @@ def resolved(said: Said, launcher: Launcher, to: Launcher, known: Mapping[str, s
     for key in _ALONE:
         values.pop(key, None)
     if "tasks" not in values:
-        number = launcher.default or (default and known.get("tasks", "?"))
+        number = launcher.default or (default and asked_tasks(launcher, known))
         if number and not number.isdigit():
             return "how many tasks it starts is not said"
         values |= {"tasks": (number, number.encode())} if number else {}
@@ -295,6 +296,15 @@ def resolved(said: Said, launcher: Launcher, to: Launcher, known: Mapping[str, s
 
 #: What a launcher fills in in the name of a file, each in its own way.
 _TOKEN: Final = re.compile(rb"%|\{\{")
+
+
+def asked_tasks(launcher: Launcher, known: Mapping[str, str]) -> str:
+    """How many tasks the job asks for, ``?`` where nothing says so: srun starts one on each node where no number of
+    tasks is said (srun(1), -n)."""
+    nodes, per_node = known.get("nodes", ""), known.get("tasks_per_node", "1")
+    if "tasks" in known or launcher.name != "srun" or not (nodes.isdecimal() and per_node.isdecimal()):
+        return known.get("tasks", "?")
+    return str(int(nodes) * int(per_node)) if len(nodes + per_node) < 20 else "?"
 
 
 def _sum(first: Place, sign: str, second: Place) -> Place | None:

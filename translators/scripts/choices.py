@@ -286,9 +286,10 @@ def one_host(asking: Asking, why: str) -> Entry | None:
 
 def host_of_each(asking: Asking, nodes: int | None, tasks: int | None) -> list[str]:
     """The hosts that the first nodes of a job are to be, where all of them are asked for by name; empty where they are
-    not, or are more than its nodes. Without a number of nodes they are as many as tasks, where that is said."""
+    not, or are more than its nodes. Without a number of nodes they are as many as tasks, where that is said. One name
+    is that of all nodes, but in Slurm, whose --nodelist names some of them."""
     stated = asking.said("Node")
-    if len(stated) < 2 and (not stated or nodes in (None, 1)):
+    if len(stated) < 2 and (not stated or nodes in (None, 1) or asking.source != "slurm"):
         return []
     wanted = choices(asking, "Node")
     names = [c.name for c in wanted if isinstance(c, Term) and c.wanted and c.kind == "name" and is_name(c.name)]

@@ -224,6 +224,9 @@ def _written(document: Document, context: WriteContext) -> tuple[str, dict[str, 
         if labels:
             context.findings.add(DROPPED, "JobGroup", f"a description has no place for {', '.join(labels)} of a group",
                                  severity="warning", path="/JobGroup", line=group.line)
+    context.findings.add(APPROXIMATED, "JobGroup", f"{len(jobs)} queue statements, one for each job: condor_submit "
+                         "takes them all, Submit of the Python bindings the first alone", severity="info",
+                         path="/JobGroup")
     for number, (job, defaults) in enumerate(jobs, 1):
         whole = job if defaults is None else effective(job, defaults, policy=policy_of(job, policy).value).fold()
         name = f"{context.name or 'job'}-{number}"

@@ -177,7 +177,8 @@ def interpreted(asking: Asking, shebang: str, body: str) -> tuple[str, str]:
         return shebang, body
     asking.note(_APPROXIMATED, entry, f"{asking.dialect.title} has no option for it; the first line of the script says "
                 "it")
-    return f"#!{entry.text}\n", body
+    stated = any(file.content().startswith(b"#!") for file in asking.document.files.values())
+    return f"#!{entry.text}\n", shebang + body if stated else body
 
 
 def _input(asking: Asking) -> list[str]:
