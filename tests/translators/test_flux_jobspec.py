@@ -248,3 +248,11 @@ def test_any_attribute_comes_back_or_is_refused(name: str, value: object) -> Non
         return
     assert write(again)[0] == made
     assert isinstance(next(j for j, _ in again.jobs()), Job)
+
+
+@pytest.mark.parametrize("seconds", [float("inf"), float("nan")])
+def test_a_duration_is_a_finite_number_of_seconds(seconds: float) -> None:
+    spec = {"resources": [{"type": "slot", "count": 1, "label": "t", "with": [{"type": "core", "count": 1}]}],
+            "tasks": [{"command": ["x"], "slot": "t", "count": {"per_slot": 1}}],
+            "attributes": {"system": {"duration": seconds}}, "version": 1}
+    assert list(faults(spec, "flux")) == ["attributes.system.duration: is no number"]

@@ -169,7 +169,9 @@ def _flux(top: dict[str, Any]) -> Iterator[str]:
     if not isinstance(system, dict) or "duration" not in system:
         yield "attributes.system: is no object with a duration"
         return
-    if isinstance(system["duration"], bool) or not isinstance(system["duration"], int | float):
+    if isinstance(system["duration"], bool) or not isinstance(
+            system["duration"], int | float) or not (
+            system["duration"] < float("inf")):
         yield "attributes.system.duration: is no number"
     if not isinstance(system.get("queue", ""), str):
         yield "attributes.system.queue: is no text"
