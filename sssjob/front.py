@@ -85,6 +85,8 @@ def write(source: Document | Container, *, format: str = "sss", path: Path | str
     What was made by hand is checked first. Raises RejectedError where something rejects (nothing is written then);
     findings: collects all findings, also those that only warn. AccessError where the file cannot be written.
     """
+    if not isinstance(source, Document | Container):
+        raise UsageError(f"a document, a Job or a JobGroup is expected, not a {type(source).__name__}")
     document = source if isinstance(source, Document) else Document(source)
     how = Conversion("sss", format, _policy(policy), to_profile=profile, options=Options(options), site=_site(site))
     _ = how.writer
@@ -219,6 +221,9 @@ def effective(job: Job, defaults: JobDefaults | None = None) -> Effective:
     of it."""
     from sssjob.document.inherit import effective as effective_job
 
+    if not isinstance(job, Job):
+        raise UsageError(f"a Job is expected, as document.jobs() gives them with their defaults, not a "
+                         f"{type(job).__name__}")
     return effective_job(job, defaults)
 
 

@@ -51,6 +51,7 @@ class Limits:
     count: int = 10**9                       # processors, nodes or tasks that a job may ask for
     amount_bytes: int = 1 << 70              # memory, disk or swap that a job may ask for
     seconds: int = 10**11                    # Duration that a job may ask for
+    moment: int = 253_402_214_400            # 9999-12-31 UTC, after which no calendar goes in every zone
     digits: int = 64                         # digits of one number
     hook_seconds: float = 60.0               # a command of --on-end
     hook_post_seconds: float = 10.0          # of no answer, when --on-end posts to a URL

@@ -172,3 +172,16 @@ def test_a_dict_of_another_container_is_refused() -> None:
         JobGroup.from_dict(JOB.to_dict())
     assert Job(memory=Decimal("0.1234567890123456789012")).to_dict()["Job"]["Memory"] == Decimal(
         "0.1234567890123456789012")
+
+
+def test_what_is_no_document_is_named() -> None:
+    with pytest.raises(UsageError, match="a document, a Job or a JobGroup is expected, not a int"):
+        sssjob.write(3)  # type: ignore[arg-type]
+    with pytest.raises(UsageError, match="not a JobGroup"):
+        sssjob.effective(JobGroup())  # type: ignore[arg-type]
+
+
+def test_a_quote_at_the_end_of_the_calendar_is_refused_with_a_reason() -> None:
+    rates = (Path(__file__).parents[1] / "examples/rates.toml").read_bytes()
+    job = Job(executable="x", processors=1, duration=60, eligible_time=253_402_214_400)
+    assert "no calendar" in str(sssjob.quote(job, rates))

@@ -15,13 +15,15 @@ from itertools import pairwise
 from typing import Final, Protocol
 from zoneinfo import ZoneInfo
 
+from sssjob.limits import LIMITS
+
 __all__ = ["LONGEST", "Category", "TimeError", "moment", "parts", "seconds"]
 
 #: Seconds that a calendar parts: twenty years.
 LONGEST: Final = 20 * 366 * 86400
 #: No epoch time in seconds is as large; in milliseconds all since 1973 are.
 _MILLISECONDS: Final = 10**11
-_LAST: Final = 253402214400         # 9999-12-31, less the day that a zone can add
+_LAST: Final = LIMITS.moment - 2 * 86400     # the days of a calendar are looked at to the day after the end
 _EPOCH: Final = re.compile(r"[0-9]{1,14}")
 
 

@@ -23,6 +23,7 @@ from sssjob.accounting.times import seconds
 from sssjob.document.element import Container, Property
 from sssjob.document.model import Job
 from sssjob.errors import SSSJobError, UsageError
+from sssjob.limits import LIMITS
 
 __all__ = ["FIGURES", "HIDDEN", "OTHER", "PERIODS", "Group", "Sums", "Totals"]
 
@@ -50,7 +51,7 @@ FIGURES: Final = {
 _GROUPS: Final = 100_000            # that are kept apart
 _LONGEST: Final = 50 * 366 * 86400  # seconds of a job that are spread
 _STEP: Final = log(1.02)            # of how long jobs waited
-_LAST: Final = 253_402_214_400      # 9999-12-31T00:00Z, from which on no calendar goes in every zone
+_LAST: Final = LIMITS.moment
 #: What stands for the values of small groups, and for small periods.
 OTHER: Final = "(others)"
 HIDDEN: Final = "(suppressed)"

@@ -420,23 +420,24 @@ class _Checker:
             return
         from sssjob.validation._contradictions import spread_over, unfit
 
-        if not spread_over((container, *beside)):
+        if not spread_over((container, *beside), self.limits):
             return
         job = container if isinstance(container, Job) else Job([container])
         defaults = next((c for c in beside if isinstance(c, JobDefaults)), None)
-        for p, why in unfit(job, defaults, self.limits):
-            self.tell_inside(container, place, p, f"{p.tag}: {why}")
+        for rule, p, message in unfit(job, defaults, self.limits):
+            self.tell_inside(rule, container, place, p, message)
 
-    def tell_inside(self, container: Container, place: _Place, p: Property, message: str) -> None:
+    def tell_inside(self, rule: str, container: Container, place: _Place, p: Property | None, message: str) -> None:
         """The finding about a property anywhere inside a job; about the job where its defaults say it."""
-        scopes = [(container, place)]
+        scopes = [(container, place)] if p is not None else []
+        severity: Severity | None = "warning" if rule == "SSS110" and not self.pending() else None
         while scopes:
             scope, here = scopes.pop()
-            if any(i is p for i in scope.items):
-                self.tell("SSS414", p.tag, message, scope, here, p)
+            if p is not None and any(i is p for i in scope.items):
+                self.tell(rule, p.tag, message, scope, here, p, severity=severity)
                 return
             scopes += _placed([i for i in scope.items if isinstance(i, Container)], here)
-        self.tell("SSS414", p.tag, message, container, place)
+        self.tell(rule, "Processors" if p is None else p.tag, message, container, place, severity=severity)
 
     def pending(self) -> bool:
         """Whether the job that is looked at is not over."""

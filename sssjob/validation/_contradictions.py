@@ -7,7 +7,7 @@ object 3.1.0, sections 3.0, 5.1, 6.4 and 8.1.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -16,13 +16,13 @@ from sssjob.document.lexical import LexicalError
 from sssjob.document.model import Job, JobDefaults
 from sssjob.document.nodeset import NodeSet
 from sssjob.findings import Findings, Severity
-from sssjob.limits import Limits
+from sssjob.limits import LIMITS, Limits
 from sssjob.request.bounds import Bounds, Exact, Key, amount_of, bounds_of, key_of
 from sssjob.request.geometry import distribution_of
 from sssjob.request.layout import Layout
 from sssjob.request.levels import request_of
-from sssjob.request.totals import Misfit, spread
-from sssjob.request.tree import AMOUNTS, AllOf, Expression, Node, Predicate, names_of, parse
+from sssjob.request.totals import is_gpu, spread
+from sssjob.request.tree import AMOUNTS, AllOf, Expression, Node, Predicate, identity_of, names_of, parse
 
 __all__ = ["Level", "check_level", "spread_over", "unfit"]
 
@@ -39,9 +39,9 @@ _APART: Final = (_BOTH, {"NodeCount", "Task"}, {"Processors", "Task"})
 _PROCESSORS: Final[Key] = ("Processors", None, None, None, None, None)
 #: Amounts of which a job takes at least one.
 _AT_LEAST_ONE: Final = ("Processors", "NodeCount", "TaskCount", "Duration")
-#: Amounts that a machine has only so much of -> the limit that says how much.
+#: Amounts that a machine has only so much of -> the limit that says how much (of GPUs: how many).
 _LIMITED: Final = {**dict.fromkeys(("Processors", "NodeCount", "TaskCount"), "count"),
-                   **dict.fromkeys(("Memory", "Disk", "Swap"), "amount_bytes"), "Duration": "seconds"}
+                   **dict.fromkeys(("Memory", "Disk", "Swap", "Resource"), "amount_bytes"), "Duration": "seconds"}
 #: rule, subject, message, container, property, severity
 Tell = Callable[[str, str, str, Container, Property | None, Severity | None], None]
 
@@ -83,14 +83,31 @@ class Level:
         return None if self.pending() else "warning"
 
 
-def unfit(job: Job, defaults: JobDefaults | None, limits: Limits) -> list[Misfit]:
-    """What of a job cannot hold, or hardly, beside the other counts of its task group, whatever level says them
-    (SSS414). The counts win, at every door (``Layout.misfit``)."""
+def unfit(job: Job, defaults: JobDefaults | None, limits: Limits) -> list[tuple[str, Property | None, str]]:
+    """(rule, property, what is wrong) of what cannot hold, or hardly, beside the other counts of its task group,
+    whatever level says them (SSS414: the counts win, at every door, ``Layout.misfit``), and of counts that multiply
+    beyond every machine (SSS110)."""
     totals = request_of(job, defaults, bare=True, limits=limits).totals
-    return [misfit for part in totals.parts for misfit in part.misfits]
+    found: list[tuple[str, Property | None, str]] = [
+        ("SSS414", p, f"{p.tag}: {why}") for part in totals.parts for p, why in part.misfits]
+    for total in (totals.processors, totals.nodes):
+        if total is not None and total.value > limits.count and not total.plain:
+            p = next((p for tag in ("TaskDistribution", "TaskCount") for p in _everywhere(job, tag)), None)
+            found.append(("SSS110", p, f"{total.identity[0]}: {total.origin} come to {total.value}, more than the "
+                          f"limit count ({limits.count})"))
+    return found
 
 
-def spread_over(scopes: Iterable[Container]) -> bool:
+def _everywhere(scope: Container, tag: str) -> Iterator[Property]:
+    """The properties of a name at any level of a job."""
+    for item in scope.items:
+        if item.tag == tag and isinstance(item, Property):
+            yield item
+        elif isinstance(item, Container):
+            yield from _everywhere(item, tag)
+
+
+def spread_over(scopes: Iterable[Container], limits: Limits = LIMITS) -> bool:
     """Whether scopes say enough of tasks and how they are spread that something may not fit. Where everything is said
     once, in a plain number, that is seen here, without a look at what each level asks for."""
     stated: dict[str, list[Property]] = {}
@@ -125,7 +142,8 @@ def spread_over(scopes: Iterable[Container]) -> bool:
     layout.processors = processors
     if distribution is not None:
         why = why or layout.doubt(distribution_of(distribution)[0])
-    return bool(why or layout.crowded or layout.sparse)
+    return bool(why or layout.crowded or layout.sparse) or max(
+        layout.processor_total or 0, layout.node_total or 0) > limits.count
 
 
 def _named(p: Property) -> tuple[str, str | None, str | None]:
@@ -230,6 +248,8 @@ def _absurd(level: Level, p: Property, container: Container) -> None:
     name = _LIMITED.get(p.tag)
     if name is None:
         return
+    if name == "amount_bytes" and is_gpu(identity_of(p)):
+        name = "count"
     amount = amount_of(p) if p.tag != "TaskCount" else p.value if isinstance(p.value, int) else None
     if amount is not None and amount > (most := getattr(level.limits, name)):
         level.tell("SSS110", p.tag, f"{p.tag} {p.text} is more than the limit {name} ({most})", container, p,
@@ -247,7 +267,9 @@ def _exact(found: dict[Key, Bounds], tag: str) -> int | None:
 def _fits(level: Level, stated: list[tuple[Property, Container]], found: dict[Key, Bounds]) -> None:
     """Names of nodes against the number of nodes beside them (SSS414)."""
     nodes = _exact(found, "NodeCount")
-    names = [(p, c) for p, c in stated if p.tag == "Node" and c.tag == "Requested"]
+    names: list[tuple[Property, Container]] = [(p, c) for p, c in stated if p.tag == "Node" and c.tag == "Requested"]
+    if not names and level.scope.tag != "Task" and level.pending():     # in a job that is over it is where it ran
+        names = [(p, level.scope) for p in level.scope.items if p.tag == "Node" and isinstance(p, Property)]
     if nodes is None or not names or any(p.conj != "And" or p.op != "EQ" or p.preference for p, _ in names):
         return
     how_many = [_names(p, level.limits) for p, _ in names]

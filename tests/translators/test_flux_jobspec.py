@@ -319,3 +319,11 @@ def test_unbuffered_is_options_of_the_shell() -> None:
         "output": {**{stream: {"buffer": {"type": "none"}} for stream in ("stdout", "stderr")}, "batch-timeout": 0.05},
         "input": {"batch-timeout": 0}, "per-resource": {"type": "node"}}
     assert [f.message for f in context.findings if f.severity != "info"] == []
+
+
+@pytest.mark.parametrize("seconds", [float("inf"), float("nan")])
+def test_a_duration_is_a_finite_number_of_seconds(seconds: float) -> None:
+    spec = {"resources": [{"type": "slot", "count": 1, "label": "t", "with": [{"type": "core", "count": 1}]}],
+            "tasks": [{"command": ["x"], "slot": "t", "count": {"per_slot": 1}}],
+            "attributes": {"system": {"duration": seconds}}, "version": 1}
+    assert list(faults(spec, "flux")) == ["attributes.system.duration: is no number"]

@@ -150,7 +150,17 @@ CASES: list[tuple[str, list[tuple[str, str]]]] = [
     (job("<Requested><Processors>99999999999</Processors></Requested>"), [("SSS110", f"{R}/Processors")]),
     (job('<Memory units="YB">5000</Memory>'), [("SSS110", "/Job/Memory")]),
     (job("<Duration>9999999999999</Duration>"), [("SSS110", "/Job/Duration")]),
+    (job("<Requested><Resource name='GPU'>99999999999</Resource></Requested>"), [("SSS110", f"{R}/Resource")]),
+    (job("<TaskGroup><TaskCount>999999999</TaskCount><TaskDefaults><Requested><Processors>999</Processors></Requested>"
+         "</TaskDefaults></TaskGroup>"), [("SSS110", "/Job/TaskGroup/TaskCount")]),
+    (job("<NodeCount>999999999</NodeCount><TaskDistribution type='TasksPerNode'>999</TaskDistribution>"),
+     [("SSS110", "/Job/TaskDistribution")]),
+    (job("<TaskDistribution type='TasksPerNode'>99999999999</TaskDistribution>"),
+     [("SSS110", "/Job/TaskDistribution")]),
     # what does not fit
+    (job('<NodeCount>3</NodeCount><Node aggregation="List">a,b</Node>'), [("SSS414", "/Job/Node")]),
+    (job("<NodeCount>1</NodeCount><Node>a</Node><Node>b</Node>"), [("SSS414", "/Job/Node[2]")]),
+    (job('<State>Completed</State><NodeCount>3</NodeCount><Node aggregation="List">a,b</Node>'), []),
     (job('<Requested><NodeCount>3</NodeCount><Node aggregation="List">a,b</Node></Requested>'),
      [("SSS414", f"{R}/Node")]),
     (job('<Requested><NodeCount>3</NodeCount><Node aggregation="Range">n[1-2]</Node></Requested>'),

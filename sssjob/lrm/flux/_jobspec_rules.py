@@ -174,7 +174,9 @@ def _flux(top: dict[str, Any]) -> Iterator[str]:
         return
     yield from _flux_dependencies(system.get("dependencies", []), "attributes.system.dependencies")
     yield from _flux_constraint(system.get("constraints", {}), "attributes.system.constraints", 0)
-    if isinstance(system["duration"], bool) or not isinstance(system["duration"], int | float):
+    if isinstance(system["duration"], bool) or not isinstance(
+            system["duration"], int | float) or not (
+            system["duration"] < float("inf")):
         yield "attributes.system.duration: is no number"
     if not isinstance(system.get("queue", ""), str):
         yield "attributes.system.queue: is no text"
