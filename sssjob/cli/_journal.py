@@ -15,19 +15,20 @@ import click
 from sssjob.cli._findings import problem, show
 from sssjob.cli._seconds import MORE_THAN_NONE
 from sssjob.cli._settings import settings_for
+from sssjob.findings import Findings
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    from sssjob.cli._options import Session
     from sssjob.conversion.settings import Settings
     from sssjob.document.model import Document
-    from sssjob.findings import Findings
     from sssjob.run.client import Client
     from sssjob.run.on_end import Hook
     from sssjob.run.standing import JobOutcome, Running, Submission
 
-__all__ = ["SILENT", "capped", "ended_badly", "expanded", "facts", "failing_fast", "heard", "hooks", "instant",
-           "lines", "names", "on_end_option", "on_jobs", "on_journal", "opened", "patience", "stopped", "submitting",
+__all__ = ["SILENT", "capped", "ended_badly", "facts", "heard", "hooks", "instant", "lines", "names",
+           "on_end_option", "on_jobs", "on_journal", "opened", "patience", "stopped", "submitted", "submitting",
            "tell_causes", "tell_held_back", "told"]
 
 #: What is said when a resource manager does not answer.
@@ -83,18 +84,24 @@ def hooks(texts: Sequence[str]) -> list[Hook]:
     return [hook_of(text) for text in texts]
 
 
-def expanded(document: Document, findings: Findings) -> Document:
-    """A document with its arrays as groups; what is lost is in the findings."""
-    from sssjob.document.arrays import expand
+def submitted(session: Session, name: str, fail_fast: bool, expand_arrays: bool) -> Document:
+    """The document of a file as it is to be submitted; what is lost where arrays are expanded is reported.
 
-    return expand(document, findings)
+    fail_fast: a failure ends the rest of its group, which the document says, so that every client keeps to it.
+    expand_arrays: arrays become groups.
+    """
+    document = session.swept(session.read(name))
+    if fail_fast:
+        from sssjob.document.failures import with_fail_fast
 
+        with_fail_fast(document)
+    if expand_arrays:
+        from sssjob.document.arrays import expand
 
-def failing_fast(document: Document) -> None:
-    """Have a failure end the rest of its group, in the document, so that every client keeps to it."""
-    from sssjob.document.failures import with_fail_fast
-
-    with_fail_fast(document)
+        findings = Findings(name)
+        document = expand(document, findings)
+        session.report(findings)
+    return document
 
 
 def stopped(client: Client, status: int) -> int:

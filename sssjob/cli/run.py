@@ -15,7 +15,7 @@ from sssjob.cli._complete import files
 from sssjob.cli._dry_run import dry_run_option, print_rehearsal
 from sssjob.cli._files import emit
 from sssjob.cli._findings import problem, record
-from sssjob.cli._journal import expanded, failing_fast, hooks, submitting, tell_causes
+from sssjob.cli._journal import hooks, submitted, submitting, tell_causes
 from sssjob.cli._mjf import mjf_options
 from sssjob.cli._options import Session, common, output_option, reading
 from sssjob.cli._seconds import MORE_THAN_NONE
@@ -76,13 +76,7 @@ def _run(session: Session, file: str, stated_executor: str | None, timeout: floa
     wanted = hooks(on_end)
     settings = settings_of(session, stated_executor)
     executor = str(settings.get("executor").value)
-    document = session.swept(session.read(file))
-    if fail_fast:
-        failing_fast(document)
-    if expand_arrays:
-        findings = Findings(file)
-        document = expanded(document, findings)
-        session.report(findings)
+    document = submitted(session, file, fail_fast, expand_arrays)
     if session.status():
         return _own(session, 1)
     if dry_run:

@@ -10,7 +10,7 @@ from sssjob.cli._complete import files
 from sssjob.cli._dry_run import dry_run_option, print_rehearsal
 from sssjob.cli._files import emit, once
 from sssjob.cli._findings import problem
-from sssjob.cli._journal import ended_badly, expanded, failing_fast, hooks, lines, opened, stopped, submitting
+from sssjob.cli._journal import ended_badly, hooks, lines, opened, stopped, submitted, submitting
 from sssjob.cli._mjf import mjf_options
 from sssjob.cli._options import Session, common, reading
 from sssjob.cli._settings import executor_option, settings_of
@@ -50,16 +50,7 @@ def command(session: Session, names: tuple[str, ...], executor: str | None, toke
     wanted = hooks(on_end)
     settings = settings_of(session, executor)
     executor = str(settings.get("executor").value)
-    documents = []
-    for name in names:
-        document = session.swept(session.read(name))
-        if fail_fast:
-            failing_fast(document)
-        if expand_arrays:
-            findings = Findings(name)
-            document = expanded(document, findings)
-            session.report(findings)
-        documents.append((name, document))
+    documents = [(name, submitted(session, name, fail_fast, expand_arrays)) for name in names]
     if session.status():
         return 1
     if dry_run:

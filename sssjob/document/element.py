@@ -71,7 +71,8 @@ class _AttributeAccessor(Accessor):
 class _PropertyAccessor(Accessor):
     """Of a property of a container."""
 
-    tag: str
+    def __init__(self, tag: str) -> None:
+        self.tag = tag
 
     def describe(self) -> str:
         """What the vocabulary says of the property."""
@@ -410,9 +411,6 @@ _CLASSES: Final[dict[str, type[Property]]] = {}     # the accessors import this 
 class One(_PropertyAccessor, Generic[T]):
     """Accessor of the value of a property that stands at most once: ``job.user``; None where it is absent."""
 
-    def __init__(self, tag: str) -> None:
-        self.tag = tag
-
     @overload
     def __get__(self, obj: None, owner: type) -> Self: ...
     @overload
@@ -426,9 +424,6 @@ class One(_PropertyAccessor, Generic[T]):
 
 class Many(_PropertyAccessor, Generic[T]):
     """Accessor of the values of a property that may repeat: ``job.hold``, a tuple."""
-
-    def __init__(self, tag: str) -> None:
-        self.tag = tag
 
     @overload
     def __get__(self, obj: None, owner: type) -> Self: ...
@@ -444,9 +439,6 @@ class Many(_PropertyAccessor, Generic[T]):
 class PropertyOf(_PropertyAccessor, Generic[P]):
     """Accessor of a property with attributes of its own: ``job.memory``; the Property itself, or None."""
 
-    def __init__(self, tag: str) -> None:
-        self.tag = tag
-
     @overload
     def __get__(self, obj: None, owner: type) -> Self: ...
     @overload
@@ -460,9 +452,6 @@ class PropertyOf(_PropertyAccessor, Generic[P]):
 
 class PropertiesOf(_PropertyAccessor, Generic[P]):
     """Accessor of all properties of a name that may repeat: ``job.dependency``, a tuple of Property."""
-
-    def __init__(self, tag: str) -> None:
-        self.tag = tag
 
     @overload
     def __get__(self, obj: None, owner: type) -> Self: ...

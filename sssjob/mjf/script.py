@@ -16,8 +16,8 @@ from typing import Final
 from sssjob.errors import UsageError
 from sssjob.findings import escape
 from sssjob.mjf.keys import KEYS, VARIABLES, Key, keys_of
-from sssjob.mjf.values import Value, write_value
-from sssjob.mjf.writer import MARK
+from sssjob.mjf.values import Value
+from sssjob.mjf.writer import MARK, key_of, written
 
 __all__ = ["EPILOGUE", "EXPORTED", "GUARD", "Layer", "Variable", "Word", "prologue"]
 
@@ -150,7 +150,7 @@ def _puts(layers: tuple[Layer, ...], draft: bool) -> Iterator[str]:
         yield '_mjf_number job/jobstart_secs "$(date +%s)" 1 1'
     for layer in layers:
         for name, value in layer.items():
-            yield from _put(_key(name), value, draft)
+            yield from _put(key_of(name), value, draft)
 
 
 def _is_value(value: object) -> bool:
@@ -167,7 +167,7 @@ def _put(key: Key, value: Value | Variable | Word, draft: bool) -> Iterator[str]
             yield f"_mjf_number {_place(key)} {word} {value.factor} 1"
         yield from (f"_mjf_number {_place(k)} {word} {value.factor} {k.factor}" for k in drafts)
         return
-    yield f"_mjf_put {_place(key)} {shlex.quote(_text(key, value))}"
+    yield f"_mjf_put {_place(key)} {shlex.quote(written(key, value))}"
     for k in drafts:
         if isinstance(value, int | float) and value // k.factor:
             yield f"_mjf_put {_place(k)} {int(value // k.factor)}"
@@ -180,19 +180,5 @@ def _word(key: Key, value: Variable | Word) -> str:
     return f'"${{{value.name}:-}}"' if isinstance(value, Variable) else f'"{value.text}"'
 
 
-def _key(name: str) -> Key:
-    key = KEYS.get(name)
-    if key is None or key.area == "status":
-        raise UsageError(f"no key of a provider: {escape(name, 60)!r}")
-    return key
-
-
 def _place(key: Key) -> str:
     return f"{key.area}/{key.name}"
-
-
-def _text(key: Key, value: Value) -> str:
-    try:
-        return write_value(key, value)
-    except ValueError as error:
-        raise UsageError(f"{key.name}: {error}") from None

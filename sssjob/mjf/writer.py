@@ -91,7 +91,7 @@ class Directories:
         given: dict[str, Value] = dict(values)
         if self.draft:
             given = self._drafted(values) | given
-        texts = [(_key(name), _written(_key(name), value)) for name, value in given.items()]
+        texts = [(key_of(name), written(key_of(name), value)) for name, value in given.items()]
         for key, text in texts:
             put(self.path(key.area), key.name, text, owner=self.owner if key.area == "job" else None)
 
@@ -99,7 +99,7 @@ class Directories:
         """Take keys away; one that is not there is no error."""
         also = [d for d, (of, _) in _DRAFT.items() if of in names] if self.draft else []
         for name in (*names, *also):
-            path = os.path.join(self.path(_key(name).area), name)
+            path = os.path.join(self.path(key_of(name).area), name)
             with naming(path):
                 if os.path.lexists(path):
                     os.unlink(path)
@@ -161,7 +161,8 @@ class Directories:
         return drafted
 
 
-def _key(name: str) -> Key:
+def key_of(name: str) -> Key:
+    """The key that a provider may write under this name. Raises UsageError, with the known names."""
     key = KEYS.get(name)
     if key is None or key.area == "status":
         known = ", ".join(k.name for k in KEYS.values() if k.area != "status" and not k.draft)
@@ -169,7 +170,8 @@ def _key(name: str) -> Key:
     return key
 
 
-def _written(key: Key, value: Value) -> str:
+def written(key: Key, value: Value) -> str:
+    """The text of a value of a key. Raises UsageError, which names the key."""
     try:
         return write_value(key, value)
     except ValueError as error:

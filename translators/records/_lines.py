@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from typing import BinaryIO, Final, NamedTuple
 
-from sssjob.translators.records._packed import LONGEST, PackedError, Pieces, packing, unpacked
+from sssjob.translators.records._packed import PackedError, Pieces, again, beginning, packing, unpacked
 from sssjob.translators.records._values import Rejected
 
 __all__ = ["UNFIT", "Line", "lines", "numbered", "pieces"]
@@ -79,23 +79,13 @@ def pieces(file: BinaryIO) -> Iterator[bytes]:
         raise Rejected("packed", str(error), 1) from None
 
 
-def _again(first: bytes, read: Callable[[int], bytes]) -> Iterator[bytes]:
-    while first:
-        yield first
-        first = read(_PIECE)
-
-
 def _plain(file: BinaryIO) -> Iterator[bytes]:
     read: Callable[[int], bytes] = getattr(file, "read1", file.read)
-    first = read(_PIECE)
-    while 0 < len(first) < LONGEST and (more := read(_PIECE)):
-        first += more
+    first = beginning(read)
     if packing(first) is not None:
-        file = unpacked(io.BufferedReader(Pieces(_again(first, read)), _PIECE))
+        file = unpacked(io.BufferedReader(Pieces(again(first, read)), _PIECE))
         read = file.read
-        first = read(_PIECE)
-        while 0 < len(first) < LONGEST and (more := read(_PIECE)):
-            first += more
+        first = beginning(read)
     if first[:2] not in _UTF16:
         piece = first.removeprefix(codecs.BOM_UTF8)
         while piece or first:

@@ -16,7 +16,7 @@ from typing import Any, BinaryIO, Final, NamedTuple, Protocol
 
 from sssjob.errors import UsageError
 
-__all__ = ["LONGEST", "PackedError", "Pieces", "packing", "unpacked"]
+__all__ = ["LONGEST", "PackedError", "Pieces", "again", "beginning", "packing", "unpacked"]
 
 _PIECE: Final = 1 << 20
 #: First bytes that tell how a file is compressed, at most.
@@ -80,15 +80,22 @@ def unpacked(file: BinaryIO) -> BinaryIO:
     """The bytes of a file, unpacked where they are compressed. Reading raises PackedError (damaged, cut) and UsageError
     (zstd without its extra)."""
     read: Callable[[int], bytes] = getattr(file, "read1", file.read)
-    first = read(_PIECE)
-    while 0 < len(first) < LONGEST and (more := read(_PIECE)):
-        first += more
+    first = beginning(read)
     way = _packing(first)
-    pieces = _again(first, read)
+    pieces = again(first, read)
     return io.BufferedReader(Pieces(pieces if way is None else _members(way, pieces)), 1 << 16)
 
 
-def _again(first: bytes, read: Callable[[int], bytes]) -> Iterator[bytes]:
+def beginning(read: Callable[[int], bytes]) -> bytes:
+    """The first bytes of a file: enough to tell what it is packed with, where it has so many."""
+    first = read(_PIECE)
+    while 0 < len(first) < LONGEST and (more := read(_PIECE)):
+        first += more
+    return first
+
+
+def again(first: bytes, read: Callable[[int], bytes]) -> Iterator[bytes]:
+    """The bytes that were read to tell what a file is, and those that follow."""
     while first:
         yield first
         first = read(_PIECE)
