@@ -163,7 +163,7 @@ def test_the_laws_hold(case: str, name: str) -> None:
     ("a range of processors beside GPUs of the job", "lsf", "#BSUB -n 1\n"),
     ("a range of processors on two nodes", "lsf", "#BSUB -n 4\n"),
     ("fewer processors than nodes, and a GPU of each task", "pbspro",
-     "#PBS -l select=1:ncpus=1:ngpus=1:host=n1+1:ncpus=1:ngpus=1"),
+     "#PBS -l select=2:ncpus=1:ngpus=1:host=n1"),
     ("a group with less than the tasks of a node beside another one", "lsf",
      '#BSUB -R "1*{span[hosts=1]}+2*{span[ptile=1]}"'),
     ("names at every level", "slurm", '#SBATCH --constraint="fast&big&ib"'),
