@@ -126,6 +126,9 @@ CASES = {
         "<NodeCount>1</NodeCount>", "<Memory units='GB' metric='PerNode'>1</Memory>",
         "<Resource name='GPU' metric='PerNode'>1</Resource>",
         group(TASKS.format(1), each("<Processors>2</Processors>")), group(TASKS.format(2))),
+    "a GPU of a node of a group beside one with a node": document(
+        group(TASKS.format(1), in_requested("<NodeCount>1</NodeCount>")),
+        group(TASKS.format(2), in_requested("<Resource name='GPU' metric='PerNode'>1</Resource>"))),
     "memory of each processor of equal groups, and more processors of the job": document(
         in_requested('<Processors op="GE">4</Processors>'), *[group(
             TASKS.format(1), '<TaskDistribution type="ProcessorsPerTask">1</TaskDistribution>',

@@ -333,9 +333,9 @@ def spread(asking: Asking, part: Part) -> None:
     nodes = nodes_of(asking, part)
     if nodes is None and part.gpus in amounts:
         part.nodes = 1
-        entry = next(iter(asking.said("NodeCount")), part.gpus.entry if part.gpus else None)
-        asking.note(SITE, entry, "the GPUs of a node: all is asked for on one, for how many nodes there are the "
-                    "job does not say; cores_per_node of a site profile would", subject="NodeCount")
+        asking.note(SITE, part.gpus.entry if part.gpus else None, "the GPUs of a node: all is asked for on one, for "
+                    "how many nodes there are the job does not say; cores_per_node of a site profile would",
+                    subject="Resource NodeCount")
         return
     if nodes is None:
         for amount in amounts:
