@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Iterator, Sequence
 from itertools import zip_longest
 
@@ -17,8 +18,7 @@ def cells(text: str) -> int:
     """Columns of a terminal that a text takes."""
     if text.isascii():
         return len(text)
-    from rich.cells import cell_len
-    return cell_len(text)
+    return sum(0 if unicodedata.combining(c) else 2 if unicodedata.east_asian_width(c) in "WF" else 1 for c in text)
 
 
 def table(rows: Sequence[Sequence[str | Sequence[str]]], titles: Sequence[str], width: int = 100, *,
