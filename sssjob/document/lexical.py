@@ -219,20 +219,13 @@ _DATETIME_FORM = "DateTime, seconds since 1970 UTC, as 1051557713"
 def read_datetime(text: str, limits: Limits = LIMITS) -> int:
     """Epoch seconds, UTC: any non-negative integer, with no 32-bit end (SSS job object 3.1.0, section 14, oddity 20).
 
-    Raises LexicalError for another form or a negative number, LimitError (digits, moment).
+    Raises LexicalError for another form or a negative number, LimitError (digits).
     """
     if text.isdigit() and text.isascii() and len(text) <= limits.digits:
-        return _moment(text, int(text), limits)
+        return int(text)
     value = _natural(text, limits)
     if value is None:
         raise _refused(text, _DATETIME_FORM, lambda t: liberal_datetime(t, limits=limits), write_datetime)
-    return _moment(text, value, limits)
-
-
-def _moment(text: str, value: int, limits: Limits) -> int:
-    """The epoch seconds where a calendar has them; LimitError (moment) where none has."""
-    if value > limits.moment:
-        raise LimitError(text, "a time before the year 10000", "moment")
     return value
 
 
@@ -245,7 +238,7 @@ def liberal_datetime(text: str, *, now: int | None = None, limits: Limits = LIMI
     """
     value = _natural(text, limits)
     if value is not None:
-        return _moment(text, value, limits), None
+        return value, None
     word = text.strip(XML_SPACE)
     named = {"infinity": INFINITY, "-infinity": 0, "now": now}.get(word.lower() if word.isascii() else "")
     if named is not None:
@@ -254,7 +247,7 @@ def liberal_datetime(text: str, *, now: int | None = None, limits: Limits = LIMI
         raise LexicalError(text, _DATETIME_FORM, "the word now has no meaning in a document at rest")
     whole = _whole(text, limits)
     if whole is not None and whole[0] >= 0:
-        return _moment(text, whole[0], limits), whole[1]
+        return whole
     return _calendar(text, word)
 
 

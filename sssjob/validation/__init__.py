@@ -37,8 +37,8 @@ _TIMES: Final = (("SubmitTime", "StartTime"), ("StagedTime", "StartTime"), ("Sta
 #: Properties of a scope that give reason to look closer.
 _TELLING: Final = frozenset((
     "Id", "State", "SubmitTime", "StagedTime", "StartTime", "EndTime", "Executable", "InputFile", "OutputFile",
-    "ErrorFile", "DeadlineTime", "TaskDistribution", "TaskCount", "NodeCount", "Dependency", "Node", "Feature",
-    "Network", "NotificationList", "Extension",
+    "ErrorFile", "EligibleTime", "DeadlineTime", "TaskDistribution", "TaskCount", "NodeCount", "Dependency", "Node",
+    "Feature", "Network", "NotificationList", "Extension",
 ))
 #: Extensions of which more is asked than that they stand there (``failures.NAMES`` and ``sweeps.NAME``).
 _LOOKED_AT: Final = frozenset(("Retry", "OnFailure", "Sweep"))
@@ -336,13 +336,28 @@ class _Checker:
         if "StartTime" not in found:
             self.times(container, place, found)
 
+    def wished(self, container: Container, place: _Place, found: _Found) -> None:
+        """A time that is asked for and that no calendar has (SSS110)."""
+        for tag in ("EligibleTime", "DeadlineTime"):
+            for p in found.get(tag, ()):
+                if isinstance(p.value, int) and p.value > self.limits.moment:
+                    self.tell("SSS110", tag, f"{tag} {p.text[:40]} is more than the limit moment "
+                              f"({self.limits.moment}), the end of the year 9999", container, place, p,
+                              severity=None if self.pending() else "warning")
+
     def deadline(self, container: Container, place: _Place, found: _Found) -> None:
         """A job that may not start before it must have ended (SSS423)."""
+        self.wished(container, place, found)
         eligible, by = (container.first(tag) for tag in ("EligibleTime", "DeadlineTime"))
         if eligible is not None and by is not None and isinstance(eligible.value, int) and isinstance(by.value, int) \
                 and by.value < eligible.value:
             self.tell("SSS423", "DeadlineTime", f"the job must end by {by.text} and may not start before "
                       f"{eligible.text}", container, place, by, severity=None if self.pending() else "warning")
+
+    def eligible(self, container: Container, place: _Place, found: _Found) -> None:
+        """The same where there is no deadline."""
+        if "DeadlineTime" not in found:
+            self.wished(container, place, found)
 
     def executable(self, container: Container, place: _Place, found: _Found) -> None:
         """An Executable that names a File of the message."""
@@ -523,6 +538,7 @@ class _Checker:
 
 _LOOKS: Final[tuple[tuple[str, Callable[[_Checker, Container, _Place, _Found], Any]], ...]] = (
     ("StartTime", _Checker.times), ("EndTime", _Checker.end), ("DeadlineTime", _Checker.deadline),
+    ("EligibleTime", _Checker.eligible),
     ("Executable", _Checker.executable), ("InputFile", _Checker.input_file),
     ("ErrorFile", _Checker.merged), ("Dependency", _Checker.dependency), ("TaskDistribution", _Checker.distribution),
     ("Node", _Checker.names), ("Feature", _Checker.names), ("Network", _Checker.network),

@@ -175,6 +175,7 @@ BAD: Final = {
     "tasks of a node of no machine": (tasks("<TaskDistribution type='TasksPerNode'>9999999999999</TaskDistribution>"),
                                       "SSS110", 5),
     "GPUs of no machine": (asking(f"<Resource name='GPU'>1{'0' * 30}</Resource>"), "SSS110", 7),
+    "a start that no calendar has": (job(f"{RUN}<EligibleTime>1{'0' * 30}</EligibleTime>"), "SSS110", 4),
     "a deadline that no calendar has": (job(f"{RUN}<DeadlineTime>1{'0' * 30}</DeadlineTime>"), "SSS110", 4),
     "no number": (asking("<Processors>NaN</Processors>"), "SSS201", 7),
     "digits of another script": (asking("<Processors>\u0663</Processors>"), "SSS201", 7),

@@ -10,6 +10,7 @@ from sssjob import validation
 from sssjob.document import failures, sweeps
 from sssjob.document.model import Delivered, Document, File, Job, JobGroup, Requested, new_property
 from sssjob.findings import Findings
+from sssjob.limits import LIMITS
 from sssjob.validation import check
 from sssjob.xml.reader import read_document
 
@@ -151,6 +152,10 @@ CASES: list[tuple[str, list[tuple[str, str]]]] = [
     (job('<Memory units="YB">5000</Memory>'), [("SSS110", "/Job/Memory")]),
     (job("<Duration>9999999999999</Duration>"), [("SSS110", "/Job/Duration")]),
     (job("<Requested><Resource name='GPU'>99999999999</Resource></Requested>"), [("SSS110", f"{R}/Resource")]),
+    (job(f"<EligibleTime>{LIMITS.moment}</EligibleTime>"), []),
+    (job(f"<EligibleTime>{LIMITS.moment + 1}</EligibleTime>"), [("SSS110", "/Job/EligibleTime")]),
+    (job(f"<EligibleTime>9{'0' * 20}</EligibleTime><DeadlineTime>9{'0' * 21}</DeadlineTime>"),
+     [("SSS110", "/Job/EligibleTime"), ("SSS110", "/Job/DeadlineTime")]),
     (job("<TaskGroup><TaskCount>999999999</TaskCount><TaskDefaults><Requested><Processors>999</Processors></Requested>"
          "</TaskDefaults></TaskGroup>"), [("SSS110", "/Job/TaskGroup/TaskCount")]),
     (job("<NodeCount>999999999</NodeCount><TaskDistribution type='TasksPerNode'>999</TaskDistribution>"),
