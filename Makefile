@@ -6,8 +6,8 @@ SHELL := /bin/bash
 
 VENV := .venv
 PY := $(VENV)/bin/python
-# Half of the time is spent in waiting for stand-ins: three workers a core, where there are few
-PYTEST_ARGS ?= -q -n $(shell n=$$(getconf _NPROCESSORS_ONLN); echo $$(( n < 4 ? 3 * n : n + 8 ))) --dist worksteal
+# More than half of the time is spent in waiting for stand-ins: four workers a core, where there are few
+PYTEST_ARGS ?= -q -n $(shell n=$$(getconf _NPROCESSORS_ONLN); echo $$(( n < 4 ? 4 * n : n + 12 ))) --dist worksteal
 # Where pytest notes which tests failed
 PYTEST_CACHE ?= .pytest_cache
 BENCH_ARGS ?=
