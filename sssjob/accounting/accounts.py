@@ -252,7 +252,7 @@ class Accounts(Postings):
         for row in rows:
             entry = entry_of(row)
             if entry.kind in ABOUT_RUNS or entry.kind == "withdrawal":
-                uses.append((entry.moment("end"), -entry.change))
+                uses.append((entry.ended, -entry.change))
             elif entry.kind == "expiry" and entry.refers in lost:
                 lost[entry.refers] += entry.amount
         return {number: left - lost[number] for number, left in unused(terms, uses).items()}

@@ -87,7 +87,14 @@ class Entry:
             return self.time
         if by == "start":
             return self.time if self.start == NEVER else self.start
-        end = self.document.get("booked", self.document.get("end"))
+        booked = self.document.get("booked")
+        return booked if isinstance(booked, int) else self.ended
+
+    @property
+    def ended(self) -> int:
+        """When the run that it is about ended, in epoch seconds, even if the books of that time are closed; when it was
+        posted, where it is about no run or nobody said when that ended."""
+        end = self.document.get("end") if self.kind in ABOUT_RUNS else None
         return end if isinstance(end, int) else self.time
 
     def digest(self, previous: str) -> str:

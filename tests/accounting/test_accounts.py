@@ -131,6 +131,18 @@ def test_deposits_that_end_first_are_used_first(there: Ledger, clock: Clock) -> 
     assert (there.account("chem").balance, there.standing("chem").available) == (D(100), D(100))
 
 
+def test_a_late_log_of_closed_books_is_paid_from_its_own_term(there: Ledger, clock: Clock) -> None:
+    """The charge belongs to the next invoice, but the money is that of the time in which the job ran."""
+    there.deposit("chem", D(100), since=NOW, until=NOW + 500)
+    clock.now = NOW + 600
+    there.expire()
+    there.close(NOW + 550)
+    entry = there.charge(job("1", start=NOW, seconds=40, processors=2), None, rates()).entry
+    assert entry is not None and (entry.moment("end"), entry.ended) == (NOW + 550, NOW + 40)
+    assert there.standing("chem").available == 0
+    assert [(e.kind, e.amount) for e in there.expire()] == [("expiry", D(-40))] and there.account("chem").balance == 0
+
+
 @given(terms=st.lists(st.tuples(st.integers(0, 20), st.integers(1, 10), st.integers(0, 30)), max_size=5),
        uses=st.lists(st.tuples(st.integers(0, 30), st.integers(0, 20)), max_size=12), data=st.data())
 def test_what_is_left_of_deposits(terms: list[tuple[int, int, int]], uses: list[tuple[int, int]],
