@@ -20,7 +20,7 @@ from sssjob.lrm.states import NativeState, Stage
 from sssjob.lrm.usage import Usage, whole
 
 __all__ = ["ANSWERS", "FAILED", "FAILURES", "RAN", "RUN_AGAIN", "SIGNALED", "TIME_LIMIT", "WAITS", "average", "ended",
-           "has_run", "limit_passed", "listed", "memory", "moment", "number", "numbers", "peak", "quantity", "reasons",
+           "limit_passed", "listed", "memory", "moment", "number", "numbers", "peak", "quantity", "reasons",
            "records_of", "requested", "runs_of", "seconds", "state_of", "submitted", "used_in", "waits_for"]
 
 _N = TypeVar("_N", float, Decimal)
@@ -43,11 +43,6 @@ FAILED: Final[dict[int, str]] = {
 FAILURES: Final[Mapping[int, str]] = {
     RUN_AGAIN: "rescheduled", 28: "no such working directory", 30: "asked for an error state",
     TIME_LIMIT: "run time limit exceeded", SIGNALED: "killed"}
-
-
-def has_run(failed: int, started: bool) -> bool:
-    """Whether a record is of a job that ran. started: whether it has a time of start, which one to run again lacks."""
-    return failed == RUN_AGAIN or (started and failed in RAN)
 
 
 def ended(failed: int, status: int | None) -> tuple[int | None, int | None]:
@@ -238,7 +233,7 @@ def used_in(run: Sequence[Mapping[str, str]]) -> Usage:
     last = run[-1]
     failed, code = numbers(last)
     started, alone = moment(last.get("start_time", "")), last.get("granted_pe") == "NONE"
-    ran = has_run(failed, started is not None)
+    ran = failed == RUN_AGAIN or (started is not None and failed in RAN)    # of a run that is run again it has no times
     project, cpu = last.get("project", "NONE"), _known(run, "cpu")
     return Usage(
         native_state=f"failed {last['failed']}" if failed else "done", account=None if project == "NONE" else project,

@@ -105,6 +105,11 @@ class Entry:
         return value if type(value) is str else item.text
 
 
+def _name_of(entry: Entry) -> str | None:
+    """The name of a resource, of which each is asked for by itself; None for all else."""
+    return entry.attributes.get("name") if entry.tag == "Resource" else None
+
+
 def policy_of(item: Property | Raw | Container, inherited: Policy) -> Policy:
     """The awarenessPolicy that holds for an item: its own, else the inherited one; an unknown word is Reject."""
     stated = item.attributes.get("awarenessPolicy")
@@ -269,11 +274,15 @@ class Asked:
             fits.append(e)
         if len(fits) < 2:
             return fits
-        nearest = min((levels.index(e.level), not e.slot) for e in fits)
+        nearest: dict[str | None, tuple[int, bool]] = {}
         for e in fits:
-            if not e.slot and e.attributes and not nearest[1] and e.level == levels[nearest[0]]:
+            name, there = _name_of(e), (levels.index(e.level), not e.slot)
+            nearest[name] = min(nearest.get(name, there), there)
+        for e in fits:
+            level, bare = nearest[_name_of(e)]
+            if not e.slot and e.attributes and not bare and e.level == levels[level]:
                 e.understood |= e.attributes.keys()     # what stands below Requested wins over it
-        return [e for e in fits if (levels.index(e.level), not e.slot) == nearest]
+        return [e for e in fits if (levels.index(e.level), not e.slot) == nearest[_name_of(e)]]
 
     def one(self, tag: str, levels: Sequence[str] = NEAREST, *, carried: Iterable[str] = (),
             **attributes: str) -> Entry | None:

@@ -15,6 +15,8 @@ import pytest
 from sssjob.cli import main
 from tests.accounting.conftest import JOB, LEDGER_RATES, PBS, WAITING, Command
 
+ROOT = Path(__file__).parents[2]
+
 
 def test_scripts_are_quoted_and_held_like_documents(ledger: Command, tmp_path: Path) -> None:
     """The price of a script is that of the document that it becomes: four processors for an hour."""
@@ -397,3 +399,17 @@ def test_a_reader_that_leaves_is_no_trouble_with_the_file(tmp_path: Path) -> Non
     done = subprocess.run(["bash", "-c", line], cwd=tmp_path, capture_output=True, text=True,
                           env={**os.environ, "PATH": path})
     assert (done.returncode, done.stderr) == (141, "")
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_a_run_without_times_contradicts_no_other(ledger: Command, tmp_path: Path, order: int) -> None:
+    """Grid Engine's record of a run that is run again may have no times: nothing is charged for it, in any order."""
+    lines = (ROOT / "tests/fixtures/gridengine-8.1.9/records/accounting.txt").read_text().splitlines(keepends=True)
+    first, second = (fields for line in lines if len(fields := line.split(":")) > 5 and fields[5] == "14")
+    first[9:11] = "0", "0"
+    assert first[11] == "25"
+    (tmp_path / "log").write_text("".join([":".join(first), ":".join(second)][::order]))
+    (tmp_path / "plain.toml").write_text('name = "s"\nversion = "1"\n[[rate]]\ntype = "VBR"\nname = "Processors"\n'
+                                       "rate = 1\n")
+    made = ledger("charge -f sge-acct --option machine=c --option timezone=UTC log --rates plain.toml --account-by User")
+    assert made.code == 0 and "2 jobs: 1 charged, 1 not (not-started 1)" in made.err, made

@@ -129,6 +129,10 @@ CASES = {
     "a GPU of a node of a group beside one with a node": document(
         group(TASKS.format(1), in_requested("<NodeCount>1</NodeCount>")),
         group(TASKS.format(2), in_requested("<Resource name='GPU' metric='PerNode'>1</Resource>"))),
+    "a resource of the site for the job, beside a GPU of one of two groups": document(
+        "<Resource name='fpga' metric='PerNode'>1</Resource>",
+        group(TASKS.format(1), PER_NODE.format(1), in_requested("<Resource name='GPU'>1</Resource>")),
+        group(TASKS.format(1), PER_NODE.format(1))),
     "memory of each processor of equal groups, and more processors of the job": document(
         in_requested('<Processors op="GE">4</Processors>'), *[group(
             TASKS.format(1), '<TaskDistribution type="ProcessorsPerTask">1</TaskDistribution>',

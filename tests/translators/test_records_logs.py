@@ -266,17 +266,6 @@ def test_a_signal_of_a_run_that_is_run_again() -> None:
     assert (fact(job, "ExitSignal"), sge.used_in([row]).signal) == ("9", 9)
 
 
-@pytest.mark.parametrize("start", ["0", "1795251032"])
-@pytest.mark.parametrize("failed", ["0", "1", "12", "25", "28", "37", "100"])
-def test_whether_a_run_was(failed: str, start: str) -> None:
-    """The accounting file and qacct say the same of whether a job ran, whatever times its record has."""
-    (job,), _, _ = jobs_of(sge_acct.TRANSLATOR, sge_line(f12=failed, f10=start))
-    row = {"failed": failed, "exit_status": "0", "hostname": "head", "end_time": "Thu Sep 10 17:35:17 2015",
-           "start_time": "-/-" if start == "0" else "Thu Sep 10 17:35:17 2015"}
-    placed = job.delivered is not None and any(p.tag == "Node" for p in job.delivered.items)
-    assert placed == sge.used_in([row]).ran
-
-
 def test_a_request_that_is_no_time_costs_that_request_only() -> None:
     (job,), counts, _ = jobs_of(sge_acct.TRANSLATOR, sge_line(f40="-l h_rt=2d,s_rt=30,gpu=2 -pe smp 4"))
     assert counts.given == 1 and job.requested is not None

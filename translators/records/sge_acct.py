@@ -21,7 +21,7 @@ from typing import Final
 from sssjob.document.element import Property
 from sssjob.document.model import Job
 from sssjob.findings import escape
-from sssjob.lrm.sge import FAILED, FAILURES, ended, has_run, peak, requested, seconds
+from sssjob.lrm.sge import FAILED, FAILURES, ended, peak, requested, seconds
 from sssjob.translators.base import ReadContext
 from sssjob.translators.recognise import by_beginning
 from sssjob.translators.records._again import Once
@@ -139,7 +139,8 @@ class _Reading(Reading):
         r.submit = self.time(f[8], "submission_time", line)
         r.start = self.time(f[9], "start_time", line)
         r.end = self.time(f[10], "end_time", line)
-        r.ran, r.native, r.exit_code, r.signal, r.exit_status, r.message = self.ends[f[11], f[12], r.start is not None]
+        r.ran = r.start is not None
+        r.native, r.exit_code, r.signal, r.exit_status, r.message = self.ends[f[11], f[12], r.ran]
         self._used(r, f)
         r.requested += _REQUESTED[f[39]]
         if f[33] != "NONE" and words(f[33], "NONE"):
@@ -194,22 +195,21 @@ class _Reading(Reading):
             r.more.append(("LRM", "MaxVMSize", f"{text} B"))
 
 
-def _ending(texts: tuple[str, str, bool]) -> tuple[bool, str, int | None, int | None, str, str]:
-    """(whether the job ran, the manager's state, exit code, signal, status that is neither, message) of failed and
-    exit_status, and of whether there is a time of start. Rejected: number."""
-    told, status, started = texts
+def _ending(texts: tuple[str, str, bool]) -> tuple[str, int | None, int | None, str, str]:
+    """(the manager's state, exit code, signal, status that is neither, message) of failed and exit_status, and of
+    whether the job ran. Rejected: number."""
+    told, status, ran = texts
     failed, code = count(told.partition(" ")[0], "failed"), count(status, "exit_status")
     native = f"failed={told}"
     if code is not None and code > 255:
         raise Rejected("number", f"exit_status {code} is over 255")
     if not failed:
-        return started, native, code, None, "", ""
-    ran = has_run(failed, started)
+        return native, code, None, "", ""
     why = FAILED.get(failed, "") if ran else "never-ran"
     text = f"failed {failed}" + (f" ({FAILURES[failed]})" if failed in FAILURES else "")
     message = f"{why}: {text}" if why else text
     exit_code, signal = ended(failed, code)
-    return ran, native, exit_code, signal, "" if signal is None else status, message
+    return native, exit_code, signal, "" if signal is None else status, message
 
 
 def _digits(text: str) -> bool:
