@@ -26,6 +26,7 @@ from typing import Any
 
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 
+from psij._handlers import apart
 from psij.descriptor import Descriptor
 
 __all__ = ["EXECUTORS", "LAUNCHERS", "Plugin", "Registry"]
@@ -143,6 +144,9 @@ class Registry:
         constraint: a PEP 440 specifier such as ``>= 0.0.1``, or None. Raises ValueError when the name is not known, no
         version fits or the plugin cannot be loaded (with the loading error as cause).
         """
+        return apart(lambda: self._get(name, constraint, kind))
+
+    def _get(self, name: str, constraint: str | None, kind: type) -> tuple[type, Descriptor]:
         plugin = self._choose(name, constraint)
         try:
             return plugin.load(kind), plugin.descriptor

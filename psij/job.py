@@ -178,8 +178,12 @@ class Job:
 
     def _follow_here(self) -> None:
         """In a forked child: have a job of the parent followed by this process too."""
-        if self._forks == _forks.count:
-            return
+        if self._forks != _forks.count:
+            from psij._handlers import apart
+
+            apart(self._follow_anew)
+
+    def _follow_anew(self) -> None:
         with _forks.guard:
             if self._forks == _forks.count:
                 return

@@ -120,7 +120,7 @@ class Engine:
 
     def __init__(self) -> None:
         self._requests: queue.SimpleQueue[_Call] = queue.SimpleQueue()
-        self._lock = threading.RLock()         # a signal handler may submit too
+        self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
         self._timers: list[list[Any]] = []      # [when, number, call or None], a heap
         self._canceled = 0                      # of the timers
@@ -153,9 +153,12 @@ class Engine:
         self.post(partial(self._stop, watched, why))
 
     def post(self, call: _Call) -> None:
-        """Have the engine's thread call this."""
+        """Have the engine's thread call this, once it has been started. A signal handler may do so too."""
         self._requests.put(call)
-        self.start()
+        if self._thread is not None:
+            self._rouse()
+
+    def _rouse(self) -> None:
         with suppress(BlockingIOError):         # full: it will wake up anyway
             os.write(self._wake, b"x")
 
@@ -175,6 +178,7 @@ class Engine:
                 thread.start()
                 self._thread = thread
                 stack.pop_all()
+                self._rouse()       # for what was posted before
 
     def _run(self) -> None:
         while True:

@@ -36,7 +36,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -361,30 +361,15 @@ class _Starters:
     def __init__(self) -> None:
         self.tries = _TRIES if sys.platform == "linux" else 0      # left
         self.lock = threading.Lock()
-        self.owner = 0                  # the thread that holds the lock
         self.starter: Starter | None = None
-
-    @contextmanager
-    def _held(self) -> Iterator[bool]:
-        """With the lock. False, without it, in a signal handler that has interrupted whoever holds it: the answer to
-        its request would be taken for that to another one."""
-        if self.owner == threading.get_ident():
-            yield False
-            return
-        with self.lock:
-            self.owner = threading.get_ident()
-            try:
-                yield True
-            finally:
-                self.owner = 0
 
     def ask(self, request: bytes, streams: Sequence[int],
             made: Callable[[Starter], None]) -> tuple[Starter, _Answer] | None:
         """A starter and its answer, None when there can be none. made: is to be told of a new starter."""
         if not self.tries:
             return None
-        with self._held() as held:
-            for _ in range(2 if held else 0):
+        with self.lock:
+            for _ in range(2):
                 try:
                     starter = self._current(made)
                     answer = starter.ask(request, streams)
@@ -407,9 +392,7 @@ class _Starters:
         """A request that a starter is given, to be answered when it has done those before it. None: ask instead."""
         if not self.tries or len(request) > _BIG:
             return None
-        with self._held() as held:
-            if not held:
-                return None
+        with self.lock:
             try:
                 starter = self._current(made)
                 starter.send(request, streams)
@@ -424,7 +407,7 @@ class _Starters:
 
     def settle(self, asked: Asked) -> _Answer | None:
         """The answer to what was sent. None: it was not taken. Raises StartError, lost."""
-        with self._held():
+        with self.lock:
             try:
                 asked.starter.settle(asked)
             finally:
@@ -455,12 +438,12 @@ class _Starters:
 
     def close(self) -> None:
         """At the end of this process."""
-        with self._held():
+        with self.lock:
             self._drop()
 
     def forked(self) -> None:
         """In a fork of this process: the starter is the other's."""
-        self.lock, self.owner = threading.Lock(), 0
+        self.lock = threading.Lock()
         if self.starter is not None:
             self.starter.gone = True            # for us: its descriptor is closed, and its number may become another's
             os.close(self.starter.reports)

@@ -25,13 +25,15 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
 from psij import _forks
+from psij._handlers import apart, hand_over, interrupting
 from psij.exceptions import InvalidJobException, InvalidStateException, SubmitException
 from psij.executors import _local_proc as proc
-from psij.executors._local_engine import Outcome, Watched, engine
+from psij.executors._local_engine import GRACE_S, Outcome, Watched, engine
 from psij.executors._local_plan import make_plan, options
 from psij.executors._local_records import Record, bar, read
 from psij.executors._local_run import Run
@@ -58,9 +60,9 @@ class LocalJobExecutor(JobExecutor):
     def __init__(self, url: str | None = None, config: JobExecutorConfig | None = None) -> None:
         super().__init__(url, config)
         self.records: Path | None = None        # where starts and ends are recorded, so that they outlive us
-        self._runs: dict[str, Run] = {}        # by job id
+        self._runs: dict[str, Run] = {}        # by job id; changed in single steps, for signal handlers look at it
         self._inherited: dict[str, Run] = {}   # in a forked child: those of the parent
-        self._lock = threading.RLock()
+        self._lock = threading.RLock()         # for the jobs of a run
         _forks.tell(self)
 
     def submit(self, job: Job) -> None:
@@ -70,8 +72,29 @@ class LocalJobExecutor(JobExecutor):
         with reason ``launch``. Raises InvalidJobException, InvalidStateException; SubmitException (transient) when the
         system is out of processes, memory or descriptors.
         """
-        run = self._taken(job)
+        if interrupting():
+            run = self._taken(job, self._check_job(job))
+            hand_over(partial(self._begin_later, run))
+        else:
+            apart(partial(self._submit, job), partial(self._take_back, job))
+
+    def _submit(self, job: Job) -> None:
+        run = self._taken(job, self._checked(job))
         self._step(run, run.begin)
+
+    def _take_back(self, job: Job) -> None:
+        """End a job that nobody is to know of: a signal handler raised while it was submitted."""
+        self.cancel(job)
+        job.wait(2 * GRACE_S)
+
+    def _begin_later(self, run: Run) -> None:
+        """Start a job of which ``submit`` has returned already: where it cannot be started it becomes FAILED."""
+        try:
+            run.begin()
+        except Exception as e:
+            if run.watched.pid:         # it runs, and is looked after
+                raise
+            run.fail(e.reason if isinstance(e, LaunchError) else "launch", str(e))
 
     def render(self, jobs: Sequence[Job]) -> Rendered:
         """What ``submit`` would start for a job; nothing is. Raises InvalidJobException, LaunchError."""
@@ -95,16 +118,19 @@ class LocalJobExecutor(JobExecutor):
         finally:
             many.complete()
 
-    def _taken(self, job: Job) -> Run:
-        """A run for a job that is as it should be. Raises InvalidJobException, InvalidStateException."""
+    def _checked(self, job: Job) -> JobSpec:
+        """The specification of a job that is as it should be. Raises InvalidJobException, InvalidStateException."""
         spec = self._check_job(job)
-        options(spec)
         if spec.launcher not in (None, Launcher.DEFAULT_LAUNCHER_NAME):
             self._launcher(spec)
+        return spec
+
+    def _taken(self, job: Job, spec: JobSpec) -> Run:
+        """A run for a job that was checked. Raises InvalidJobException for its options, InvalidStateException."""
+        options(spec)
         run = Run(self, job, time.time())
         job._bind(self)
-        with self._lock:
-            self._runs[job.id] = run
+        self._runs[job.id] = run
         return run
 
     def _step(self, run: Run, act: Callable[[], _T]) -> _T | None:
@@ -150,8 +176,7 @@ class LocalJobExecutor(JobExecutor):
         job._check_reach()
         if job.status.final:
             return
-        with self._lock:
-            run = self._runs.get(job.id)
+        run = self._runs.get(job.id)
         if run is not None:
             run.canceled = True
             engine().stop(run.watched, "cancel")
@@ -163,8 +188,7 @@ class LocalJobExecutor(JobExecutor):
         for run in list(self._inherited.values()):
             for job in run.jobs:
                 job._follow_here()
-        with self._lock:
-            runs = [run for run in self._runs.values() if run.watched.pid]
+        runs = [run for run in list(self._runs.values()) if run.watched.pid]
         return list(dict.fromkeys(str(run.watched.pid) for run in runs))
 
     def _forked(self) -> None:
@@ -175,8 +199,7 @@ class LocalJobExecutor(JobExecutor):
 
     def _follow_in_fork(self, job: Job) -> None:
         """In a forked child: follow the process of a job of the parent, as ``attach`` does."""
-        with self._lock:
-            old = self._inherited.pop(job.id, None)
+        old = self._inherited.pop(job.id, None)
         if old is None or not old.watched.pid or old.watched.ended is not None:
             job._is_out_of_reach("it was not running when that was done")
             return
@@ -184,8 +207,7 @@ class LocalJobExecutor(JobExecutor):
         run = Run(self, job, old.submitted)
         run.started, run.processors, run.script, run.record = old.started, old.processors, old.script, old.record
         run.watched = watched = old.watched.elsewhere(run)
-        with self._lock:
-            self._runs[job.id] = run
+        self._runs[job.id] = run
         if watched.teller is None and not watched.seems_alive():
             outcome = Outcome(None, None, None, time.monotonic() - watched.started, None)
             engine().post(lambda: run.ended(outcome))
@@ -194,8 +216,7 @@ class LocalJobExecutor(JobExecutor):
 
     def reference(self, job: Job) -> str | None:
         """``pid@start@boot`` of an unfinished job: names its process for good, on this machine. None when ended."""
-        with self._lock:
-            run = self._runs.get(job.id)
+        run = self._runs.get(job.id)
         if run is None or not run.watched.pid or run.watched.ended is not None:
             return None
         return _reference(run.watched.pid) or None
@@ -228,22 +249,24 @@ class LocalJobExecutor(JobExecutor):
         more) makes the job FAILED with reason ``lost``. Raises InvalidStateException; SubmitException (transient) when
         the system is out of memory or descriptors.
         """
+        apart(partial(self._attach, job, native_id))
+
+    def _attach(self, job: Job, native_id: str) -> None:
         job._attach(self)
         try:
             engine().start()
-            self._attach(job, native_id)
+            self._follow(job, native_id)
         except (OSError, RuntimeError) as e:
             job._unbind()
             raise SubmitException(f"cannot look at process {native_id}: {e}", e, transient=True) from e
 
-    def _attach(self, job: Job, native_id: str) -> None:
+    def _follow(self, job: Job, native_id: str) -> None:
         pid = job._native_id = native_id.partition("@")[0]
         record = None if self.records is None else read(self.records / job.id)
         if record is not None and record.pid and native_id in (str(record.pid), record.reference):
             self._attach_recorded(job, record)
             return
-        with self._lock:
-            run = next((run for run in self._runs.values() if run.watched.pid and str(run.watched.pid) == pid), None)
+        run = next((run for run in list(self._runs.values()) if run.watched.pid and str(run.watched.pid) == pid), None)
         if run is not None and native_id in (pid, _reference(run.watched.pid)):
             engine().post(lambda: self._join(job, run))
         else:
@@ -268,8 +291,7 @@ class LocalJobExecutor(JobExecutor):
         run.started, run.processors = float(record.head["started"]), int(record.head["processors"])
         run.watched = Watched(run, record.pid, own_session=True, tag=job.id, limit=record.head["limit"],
                               started=time.monotonic() - (0.0 if found is None else _age(found)))
-        with self._lock:
-            self._runs[job.id] = run
+        self._runs[job.id] = run
         run.announce(run.submitted)
         if found is None:
             engine().post(lambda: run.ended(Outcome(None, None, None, record.wall_s, None)))
@@ -288,8 +310,7 @@ class LocalJobExecutor(JobExecutor):
                               started=time.monotonic() - (time.time() - run.started))
         run.watched.known.add((found.pid, found.start))
         run.watched.told_by(found.parent)
-        with self._lock:
-            self._runs[job.id] = run
+        self._runs[job.id] = run
         run.announce(run.started)
         engine().watch(run.watched)
 
@@ -334,7 +355,7 @@ class _Many:
         return self._once(job)
 
     def _once(self, job: Job) -> bool:
-        run = self.executor._taken(job)
+        run = self.executor._taken(job, self.executor._checked(job))
         waits = bool(self.executor._step(run, run.begin_ahead))
         if waits:
             self.begun.append(run)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 from typing import Final
@@ -244,6 +245,54 @@ SIGNALS: Final[dict[str, tuple[str, str]]] = {
         "except Stop: print('stopped')\n"
         "job.cancel(); tell(job.wait(9)); print(job.__dict__.get('_waiters'))\n",
         "stopped\nCANCELED 143 cancel\n[]\n"),
+    "a handler that raises while the program submits": (
+        "class Stop(Exception): pass\n"
+        "def handle(*_): raise Stop\n"
+        "signal.signal(signal.SIGALRM, handle)\n"
+        "jobs, stops = [Job(JobSpec('/bin/sleep', ['30'])) for _ in range(60)], 0\n"
+        "for number, job in enumerate(jobs):\n"
+        "    try:\n"
+        "        signal.setitimer(signal.ITIMER_REAL, 0.00001 + 0.00002 * number)\n"
+        "        executor.submit(job)\n"
+        "        signal.setitimer(signal.ITIMER_REAL, 0)\n"
+        "        job.cancel()\n"
+        "    except Stop: stops += 1\n"
+        "time.sleep(0.2)\n"
+        "print({job.wait(9).state.name for job in jobs if job.executor}, stops > 10, executor.list())\n",
+        "{'CANCELED'} True []\n"),
+    "a handler that ends the program while it submits": (
+        "import atexit\n"
+        "jobs = []\n"
+        "def left():\n"
+        "    for job in jobs: job.wait(9)\n"
+        "    for _ in range(900): executor.list() and time.sleep(0.01)\n"
+        "    print({job.status.state.name for job in jobs} <= {'NEW', 'CANCELED', 'COMPLETED'}, executor.list())\n"
+        "atexit.register(left)\n"
+        "signal.signal(signal.SIGALRM, lambda *_: sys.exit(0)); signal.setitimer(signal.ITIMER_REAL, 0.02)\n"
+        "while True: jobs.append(submit('sleep 0.2'))\n",
+        "True []\n"),
+    "a handler that submits just before the end": (
+        "jobs = []\n"
+        "def handle(*_): jobs.append(submit('echo x >>out'))\n"
+        "signal.signal(signal.SIGALRM, handle); signal.setitimer(signal.ITIMER_REAL, 0.001, 0.001)\n"
+        "for _ in range(20): submit('exit 0')\n"
+        "signal.setitimer(signal.ITIMER_REAL, 0)\n"
+        "import atexit\n"
+        "atexit._run_exitfuncs()\n"
+        "print({job.status.state.name for job in jobs} <= {'ACTIVE', 'COMPLETED'}, len(jobs) > 0)\n",
+        "True True\n"),
+    "a handler that forks while the program submits, and goes on in the child": (
+        "pids = []\n"
+        "def handle(*_): pids.append(os.fork())\n"
+        "signal.signal(signal.SIGALRM, handle)\n"
+        "for number in range(40):\n"
+        "    signal.setitimer(signal.ITIMER_REAL, 0.0002 + 0.00005 * number)\n"
+        "    try: job = submit('exit 0')\n"
+        "    except SubmitException: assert not all(pids)\n"
+        "    signal.setitimer(signal.ITIMER_REAL, 0)\n"
+        "    if not all(pids): os._exit(0)\n"
+        "print(len(pids) > 5, {os.waitpid(pid, 0)[1] for pid in pids}, job.wait(9).state.name)\n",
+        "True {0} COMPLETED\n"),
     "a handler that forks": (
         "job = submit('sleep 0.5; exit 5')\n"
         "signal.signal(signal.SIGALRM, lambda *_: child(lambda: tell(job.wait(9))))\n"
@@ -313,10 +362,79 @@ def _run(program: str, folder: Path, words: list[str], start: str = _START) -> t
     return done.returncode, done.stdout, done.stderr
 
 
+#: What a handler of SIGALRM does that comes again and again while the program submits, one after another.
+HANDLERS: Final[dict[str, str]] = {
+    "submits": "more()",
+    "submits and waits a little": "waits(more(), 0.001)",
+    "submits and waits to the end": "waits(more())",
+    "submits and cancels": "more().cancel()",
+    "submits, cancels others, lists": "more(); cancel(jobs); executor.list()",
+    "submits with a new executor": "global executor; executor = again(); more()",
+    "submits through a launcher": "more(launcher='multiple')",
+    "submits what is wrong": "refused()",
+}
+
+#: How the handler is called: once in so many seconds whatever happens, or so long after it has ended.
+RATES: Final[dict[str, tuple[float, bool]]] = {
+    "every 0.5 ms": (0.0005, False), "every 3 ms": (0.003, False), "1 ms after its end": (0.001, True)}
+
+_HANDLED: Final = """
+from psij import InvalidJobException
+jobs, depth, deepest, count = [], 0, 0, 0
+def again():
+    return JobExecutor.get_instance(executor.name, config=executor.config)
+def more(launcher=None):
+    job = Job(JobSpec("/bin/true", launcher=launcher))
+    executor.submit(job)
+    jobs.append(job)
+    return job
+def waits(job, seconds=None):
+    if depth < 5: job.wait(seconds)     # else the waits of handlers that come faster would pile up
+def cancel(some):
+    for job in some[-2:]: job.cancel()
+def refused():
+    try: executor.submit(Job(JobSpec("")))
+    except InvalidJobException: return
+    raise AssertionError("it was taken")
+def handle(*_):
+    global depth, deepest, count
+    if count >= {most}: return
+    count += 1
+    depth += 1
+    deepest = max(deepest, depth)
+    try:
+        {what}
+    finally:
+        depth -= 1
+    if {anew} and running: signal.setitimer(signal.ITIMER_REAL, {seconds})
+running = True
+signal.signal(signal.SIGALRM, handle)
+signal.setitimer(signal.ITIMER_REAL, {seconds}, 0 if {anew} else {seconds})
+for _ in range({own}): more()
+running = False
+signal.setitimer(signal.ITIMER_REAL, 0)
+states = {{job.wait(30).state.name for job in jobs}}
+print(count > 0, deepest < {deepest}, sorted(states - {{"CANCELED"}}), executor.list())
+"""
+
+
+def _handled(what: str, rate: str, own: int, most: int) -> str:
+    seconds, anew = RATES[rate]
+    deepest = 30 if what in ("more()", "more().cancel()") else most + 1      # others wait for something
+    return _HANDLED.format(what=what, seconds=seconds, anew=anew, own=own, most=most, deepest=deepest)
+
+
 @pytest.mark.parametrize("name", [*FORKS, *SIGNALS])
 def test_a_program_in_one_place(name: str, tmp_path: Path) -> None:
     program, output = {**FORKS, **SIGNALS}[name]
     assert _run(program, tmp_path, []) == (0, output, "")
+
+
+@pytest.mark.parametrize("rate", RATES)
+@pytest.mark.parametrize("handler", HANDLERS)
+def test_a_handler_that_submits_while_the_program_submits(handler: str, rate: str, tmp_path: Path) -> None:
+    program = _handled(HANDLERS[handler], rate, own=25, most=60)
+    assert _run(program, tmp_path, []) == (0, "True True ['COMPLETED'] []\n", "")
 
 
 @pytest.mark.parametrize("name", PLACES)
@@ -381,12 +499,24 @@ BATCH: Final[dict[str, tuple[str, str]]] = {
 }
 
 
-@pytest.mark.parametrize("name", BATCH)
-def test_a_program_with_a_resource_manager(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    program, output = BATCH[name]
+@pytest.fixture
+def cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """The commands of a stand-in for Slurm."""
     lab = install(str(fake_slurm.__file__), fake_slurm.COMMANDS, tmp_path / "lab", tmp_path / "bin")
     monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:{os.environ['PATH']}")
-    try:
-        assert _run(program, tmp_path, [], _BATCH) == (0, output, "")
-    finally:
-        lab.close()
+    yield
+    lab.close()
+
+
+@pytest.mark.usefixtures("cluster")
+@pytest.mark.parametrize("name", BATCH)
+def test_a_program_with_a_resource_manager(name: str, tmp_path: Path) -> None:
+    program, output = BATCH[name]
+    assert _run(program, tmp_path, [], _BATCH) == (0, output, "")
+
+
+@pytest.mark.usefixtures("cluster")
+@pytest.mark.parametrize("handler", HANDLERS)
+def test_a_handler_that_submits_to_a_resource_manager(handler: str, tmp_path: Path) -> None:
+    program = _handled(HANDLERS[handler], "every 3 ms", own=5, most=8)
+    assert _run(program, tmp_path, [], _BATCH) == (0, "True True ['COMPLETED'] []\n", "")

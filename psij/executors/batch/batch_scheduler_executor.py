@@ -14,9 +14,12 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from functools import partial
 
 from psij import _forks
+from psij._handlers import apart, hand_over, interrupting
 from psij.exceptions import InvalidJobException, InvalidStateException, SubmitException
+from psij.executors._local_staging import Staging
 from psij.executors.batch._array_jobs import JobArray, arrays_of
 from psij.executors.batch._asking import BatchAsking, reason, while_submitting
 from psij.executors.batch._canceling import cancel_natively
@@ -81,18 +84,39 @@ class BatchSchedulerExecutor(BatchAsking):
 
         Files are staged in first; where that fails, the job is FAILED and was not submitted.
         """
-        spec = job.spec if self._submissions.is_ready(job) and job.spec is not None else self._checked(job)
-        staged = staging_of(spec)
-        job._bind(self)
+        if interrupting():
+            staged = self._bound(job)
+            hand_over(partial(self._submit_later, job, staged))
+        else:
+            apart(partial(self._submit, job), partial(self.cancel, job))
+
+    def _submit(self, job: Job) -> None:
+        staged = self._bound(job)
         try:
-            if staged is not None and not self._staging.bring(job, staged):
-                return
-            native_id, submitted = self._submissions.submit(job)
+            self._bring_and_submit(job, staged)
         except BaseException:
             self._cancel_later.discard(job.id)
             job._unbind()
             raise
-        self._submitted(job, native_id, submitted)
+
+    def _submit_later(self, job: Job, staged: Staging | None) -> None:
+        """Submit a job of which ``submit`` has returned already: what that would raise is told by its status."""
+        try:
+            self._bring_and_submit(job, staged)
+        except Exception as e:
+            self._cancel_later.discard(job.id)
+            self._set_job_status(job, JobStatus(JobState.FAILED, message=str(e), metadata={"reason": "launch"}))
+
+    def _bound(self, job: Job) -> Staging | None:
+        """Tie a job to this executor, if it is as it should be; what it stages."""
+        spec = job.spec if self._submissions.is_ready(job) and job.spec is not None else self._checked(job)
+        staged = staging_of(spec)
+        job._bind(self)
+        return staged
+
+    def _bring_and_submit(self, job: Job, staged: Staging | None) -> None:
+        if staged is None or self._staging.bring(job, staged):
+            self._submitted(job, *self._submissions.submit(job))
 
     def render(self, jobs: Sequence[Job]) -> Rendered:
         """What ``submit`` would write and run for a job, or ``submit_together`` for several; nothing is.
@@ -153,6 +177,13 @@ class BatchSchedulerExecutor(BatchAsking):
         Nothing happens when it has ended. Raises InvalidStateException when it was never submitted here,
         SubmitException when the resource manager could not be asked or refused.
         """
+        if interrupting():
+            self._check_own(job)
+            hand_over(partial(self._cancel, job))
+        else:
+            apart(partial(self._cancel, job))
+
+    def _cancel(self, job: Job) -> None:
         if self._can_cancel(job):
             self._cancel_native(job)
 
@@ -251,17 +282,17 @@ class BatchSchedulerExecutor(BatchAsking):
         Raises SubmitException when the resource manager could not be asked (transient), refused, or has no such
         command.
         """
-        self._act(job, "held", self.get_hold_command)
+        apart(partial(self._act, job, "held", self.get_hold_command))
 
     def release(self, job: Job) -> None:
         """End the hold of a job. Nothing happens where it has ended or is not held. Raises as ``hold``."""
-        self._act(job, "released", self.get_release_command)
+        apart(partial(self._act, job, "released", self.get_release_command))
 
     def rerun(self, job: Job) -> None:
         """End the run of a job and put it back into the queue, under the same native id. Nothing happens where it has
         ended. Raises as ``hold``.
         """
-        self._act(job, "run again", self.get_rerun_command, self.rerun_refusal)
+        apart(partial(self._act, job, "run again", self.get_rerun_command, self.rerun_refusal))
 
     def _act(self, job: Job, deed: str, command_of: Callable[[str], _Words | None],
              refusal_in: Callable[[str], str | None] = lambda out: None) -> None:
@@ -293,6 +324,9 @@ class BatchSchedulerExecutor(BatchAsking):
 
     def attach(self, job: Job, native_id: str) -> None:
         """Follow a job that the resource manager has, or had. One that is known nowhere becomes FAILED, reason lost."""
+        apart(partial(self._attach, job, native_id))
+
+    def _attach(self, job: Job, native_id: str) -> None:
         identity = self._expected.pop(job.id, None)
         job._attach(self)
         job._native_id = native_id
@@ -327,7 +361,7 @@ class BatchSchedulerExecutor(BatchAsking):
     def list(self) -> _Words:
         """Native ids of the user's jobs. Raises SubmitException when the resource manager does not say."""
         try:
-            return self.parse_list_output(self._run_command(self.get_list_command()))
+            return self.parse_list_output(apart(partial(self._run_command, self.get_list_command())))
         except (subprocess.SubprocessError, OSError) as e:
             raise SubmitException(f"The jobs of {self.name} cannot be listed: {reason(e)}", e, transient=True) from e
 
@@ -417,16 +451,21 @@ class BatchSchedulerExecutor(BatchAsking):
     def _can_cancel(self, job: Job) -> bool:
         """Whether the resource manager is to be told to end a job: it has not ended, and has a native id; one that gets
         one later is ended then. Raises InvalidStateException for a job that was never submitted here."""
-        job._check_reach()
+        self._check_own(job)
         if job.status.final:
             return False
-        if job.executor is not self:
-            raise InvalidStateException(f"Job {job.id} cannot be canceled: {job._not_of(self)}.")
         with self._lock:
             if job.native_id is None or job.id in self._staging.fetching:
                 self._cancel_later.add(job.id)
                 return False
         return True
+
+    def _check_own(self, job: Job) -> None:
+        """Raise InvalidStateException for a job that was never submitted here, SubmitException for one that only the
+        parent of this forked child can end."""
+        job._check_reach()
+        if not job.status.final and job.executor is not self:
+            raise InvalidStateException(f"Job {job.id} cannot be canceled: {job._not_of(self)}.")
 
     def _cancel_native(self, job: Job) -> None:
         for error in cancel_natively(self, [job]).values():
