@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from io import BytesIO
 from pathlib import Path
 
@@ -111,3 +112,19 @@ def test_any_bytes(name: str, raw: bytes) -> None:
         pytest.fail(str(error))
     except RejectedError:           # XML in an encoding that is not accepted is refused whole
         assert name.split()[0] in XML and context.findings.rejected
+
+
+@pytest.mark.parametrize("name", ["sacct-json", "flux-jobs", "htcondor-history json"])
+@pytest.mark.parametrize("escape", ["\\f", "\\u0001", "\\ud800", "\\uffff"])
+def test_escapes_of_json_are_no_characters_that_xml_cannot_hold(name: str, escape: str) -> None:
+    """In every text of a log, one after another."""
+    seed = SEEDS[name].decode()
+    for text in re.finditer(r'"[^"\\\n]{2,}"(?!\s*:)', seed):
+        raw = f"{seed[:text.start() + 2]}{escape}{seed[text.start() + 2:]}".encode()
+        reader = get(name.split()[0])
+        assert isinstance(reader, RecordTranslator) and reader.stream is not None
+        jobs = list(reader.stream(BytesIO(raw), ReadContext(options={"timezone": "UTC"})))
+        findings = Findings()
+        if jobs:
+            write_document(Document(JobGroup(jobs)), findings=findings)
+        assert not findings.rejected, text[0]

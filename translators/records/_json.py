@@ -12,7 +12,7 @@ from functools import partial
 from typing import Any, BinaryIO, Final, NoReturn
 
 from sssjob.document.model import Job
-from sssjob.translators.records._lines import lines
+from sssjob.translators.records._lines import UNFIT, lines
 from sssjob.translators.records._packed import PackedError, unpacked
 from sssjob.translators.records.base import Reading, Record, Rejected
 
@@ -32,6 +32,17 @@ def _no_number(text: str) -> NoReturn:
 def escaped(text: str) -> str:
     """The text with the escapes of what is no UTF-8 (``\\xe9``, no escape of JSON) as JSON has to write them."""
     return _ESCAPE.sub(lambda found: found[0] if found[0] == "\\\\" else "\\\\x", text)
+
+
+def _fit(value: Any) -> Any:
+    """A value whose texts XML can hold: what their escapes stand for may be a control character, which is written as
+    ``\\x`` and its code, as in other logs."""
+    if isinstance(value, str):
+        return value if value.isprintable() else UNFIT.sub(
+            lambda hit: hit[0] if hit[0] in "\n\r" else f"\\x{ord(hit[0]):02x}", value)
+    if isinstance(value, list):
+        return [_fit(one) for one in value]
+    return {_fit(name): _fit(one) for name, one in value.items()} if isinstance(value, dict) else value
 
 
 class _Window:
@@ -95,6 +106,8 @@ class _Window:
         while True:
             try:
                 made, end = self._decoder.raw_decode(self.text, self.at)
+                if "\\" in self.text[self.at:end]:
+                    made = _fit(made)
             except json.JSONDecodeError as error:
                 cut = error.pos >= len(self.text.rstrip()) - _NEAR or "Unterminated" in error.msg
                 if cut and self.more():
