@@ -33,6 +33,8 @@ class Limits:
     pattern_seconds: float = 1.0             # one match of a pattern
     query_seconds: float = 10.0              # one evaluation of a query (per Job when streamed)
     group_depth: int = 64                    # open brackets of group=
+    message_bytes: int = 64 * MIB            # an SSSRMAP message, with what it carries
+    conditions: int = 10_000                 # parts of one request: conditions, properties, options
     files: int = 1_000                       # File objects beside a document
     files_bytes: int = 64 * MIB
     script_bytes: int = 10 * MIB

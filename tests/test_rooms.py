@@ -42,6 +42,7 @@ MAY_IMPORT: Final = {room: set(others.split()) for room, others in {
     "mjf": f"{BELOW} xml request validation query translators templates conversion psij",
     "fluxexec": f"{BELOW} xml request validation query translators templates conversion psij",
     "run": f"{BELOW} xml request validation query translators templates conversion psij",
+    "sssrmap": f"{BELOW} xml request validation query conversion accounting run",
 }.items()}
 #: Rooms above all others: the command line, and the package's own front door.
 ABOVE_ALL: Final = {"cli", "front"}

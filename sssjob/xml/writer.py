@@ -25,7 +25,7 @@ from sssjob.xml._in_order import attributes_fit, classes_of, in_order, reread
 from sssjob.xml.profiles import Profile
 from sssjob.xml.profiles import profile as profile_of
 
-__all__ = ["text_of", "write_document"]
+__all__ = ["escaped", "quoted", "text_of", "write_document"]
 
 _TEXT: Final = {"&": "&amp;", "<": "&lt;", ">": "&gt;", "\r": "&#13;"}
 _ATTRIBUTE: Final = {**_TEXT, '"': "&quot;", "\n": "&#10;", "\t": "&#9;"}
@@ -43,11 +43,13 @@ _BRACKETED: Final = frozenset(("Requested", "Delivered"))
 _XML_NS: Final = "{http://www.w3.org/XML/1998/namespace}"
 
 
-def _escaped(text: str) -> str:
+def escaped(text: str) -> str:
+    """Text as it stands between tags."""
     return _TEXT_MARKS.sub(lambda m: _TEXT[m.group()], text)
 
 
-def _quoted(text: str) -> str:
+def quoted(text: str) -> str:
+    """Text as it stands between double quotes in a tag."""
     return _ATTRIBUTE_MARKS.sub(lambda m: _ATTRIBUTE[m.group()], text)
 
 
@@ -95,13 +97,13 @@ class _Writer:
             self._group = node
         start = tag + self.attributes(node.attributes)
         if node.reference is not None:
-            self.out.append(f"{indent}<{start}>{_escaped(node.reference)}</{tag}>\n")
+            self.out.append(f"{indent}<{start}>{escaped(node.reference)}</{tag}>\n")
             return
         if not node.items:
             self.out.append(f"{indent}<{start}/>\n")
             return
         if node.tag == "Environment" and self.profile.packed_script:
-            self.out.append(f"{indent}<{start}>{_escaped(_packed(node))}</{tag}>\n")
+            self.out.append(f"{indent}<{start}>{escaped(_packed(node))}</{tag}>\n")
             return
         self.out.append(f"{indent}<{start}>\n")
         self.items(self._balanced(node), indent + "  ", policy)
@@ -306,13 +308,13 @@ class _Writer:
         if not text.isprintable() and not writable(text):
             self.findings.add("SSS201", subject, f"{subject} holds characters that XML cannot hold",
                               hint="a File may carry them as base64")
-        return _escaped(text)
+        return escaped(text)
 
     def attributes(self, attributes: dict[str, str]) -> str:
         """`` name="value"`` for each attribute, in the order given."""
         if not attributes:
             return ""
-        return "".join(f' {_attribute_name(k)}="{_quoted(self._checked(v, k))}"' for k, v in attributes.items())
+        return "".join(f' {_attribute_name(k)}="{quoted(self._checked(v, k))}"' for k, v in attributes.items())
 
     def _checked(self, text: str, subject: str) -> str:
         if not text.isprintable():
@@ -325,7 +327,7 @@ class _Writer:
         space: the default namespace that holds where it stands."""
         own, _, tag = node.tag.rpartition("}")
         own = own[1:]
-        declared = f' xmlns="{_quoted(own)}"' if own != space else ""
+        declared = f' xmlns="{quoted(own)}"' if own != space else ""
         self.out.append(f"<{tag}{declared}{self.attributes(node.attributes)}")
         body = node.tag.rpartition("}")[2]
         files = self.files if body in ("Request", "Response") else {}
@@ -360,8 +362,8 @@ class _Writer:
             import base64
 
             text, encoded = base64.b64encode(text.encode("utf-8", "surrogateescape")).decode("ascii"), "base64"
-        more = f' encoded="{_quoted(encoded)}"' if encoded else ""
-        self.out.append(f'{indent}<File id="{_quoted(file.id)}"{more}>{_escaped(text)}</File>\n')
+        more = f' encoded="{quoted(encoded)}"' if encoded else ""
+        self.out.append(f'{indent}<File id="{quoted(file.id)}"{more}>{escaped(text)}</File>\n')
 
     def _root(self, node: Container) -> str | None:
         if self.profile.keep_spelling or not isinstance(node, Job):
@@ -376,7 +378,7 @@ class _Writer:
         from sssjob.document.moab import pack
 
         file = self.files[name]
-        return _escaped(pack(file.text if file.encoded is None else file.content().decode("utf-8", "replace")))
+        return escaped(pack(file.text if file.encoded is None else file.content().decode("utf-8", "replace")))
 
     # -- whole documents
     def document(self, document: Document) -> str:
@@ -395,7 +397,7 @@ class _Writer:
     def _request(self, root: Container) -> None:
         """A job that comes with Files: SSSRMAP's Request with Object, Data and the Files beside it."""
         user = root.value("User")
-        actor = f' actor="{_quoted(str(user))}"' if user else ""
+        actor = f' actor="{quoted(str(user))}"' if user else ""
         self.out.append(f'<Request action="Submit"{actor}>\n  <Object>{root.tag}</Object>\n  <Data>\n')
         self.container(root, "    ", self._root(root))
         self.out.append("  </Data>\n")
@@ -473,7 +475,7 @@ def _attribute_name(name: str) -> str:
     if name.startswith(_XML_NS):
         return "xml:" + name.removeprefix(_XML_NS)
     space, _, local = name.rpartition("}")
-    return f'xmlns:a="{_quoted(space[1:])}" a:{local}' if space else local
+    return f'xmlns:a="{quoted(space[1:])}" a:{local}' if space else local
 
 
 def _packed(node: Container) -> str:
