@@ -293,6 +293,12 @@ class Ledger(Charging):
         with self.store.transaction():
             return self._release(number)
 
+    def holds(self) -> Iterator[Entry]:
+        """The holds in force, in the order in which they were made."""
+        return map(entry_of, self.store.execute(
+            f"SELECT {', '.join(f'entries.{name}' for name in NAMES)} FROM entries JOIN holds ON entry = number "
+            "ORDER BY number"))
+
     def accounts(self) -> list[Account]:
         """All accounts, by name."""
         rows = self.store.execute("SELECT account, currency, balance, held, credit FROM accounts "

@@ -22,6 +22,7 @@ COMPLETE: Final = "_SSSJOB_COMPLETE"
 #: Command -> the line that ``sssjob --help`` shows; its module has the same name, but for those in _MODULES.
 COMMANDS: Final = {
     "account": "Add up what jobs used, by any property and over time.",
+    "ask": "Ask documents, the journal or the ledger a query of SSSRMAP.",
     "attach": "Take a job that was submitted elsewhere into the journal.",
     "cancel": "Ask for the end of jobs.",
     "charge": "Charge jobs for what was delivered to them.",

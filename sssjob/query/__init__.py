@@ -33,7 +33,7 @@ from sssjob.xml.profiles import profile as profile_of
 from sssjob.xml.reader import Source, iter_job_elements, parse_tree, read_document, stream_elements
 from sssjob.xml.xmlio import refuse_doctype
 
-__all__ = ["Kind", "Result", "Version", "query", "query_stream"]
+__all__ = ["Kind", "Result", "Selector", "Version", "query", "query_stream"]
 
 Version = Literal["1.0", "3.1"]
 
@@ -185,6 +185,25 @@ def _tree(source: Any, path: str, limits: Limits, profile: str, effective: bool,
     if etree.iselement(source):
         return source
     return parse_tree(source, profile=profile, path=path, limits=limits, findings=findings)
+
+
+class Selector:
+    """A path that is evaluated on one element after another, each the root of its tree and the context node.
+
+    XPath 1.0 in the names of 3.1.0 or any alias, of a form that takes linear time: it runs in this process. Raises
+    QueryError for a path that is wrong or refused.
+    """
+
+    def __init__(self, path: str, *, limits: Limits = LIMITS) -> None:
+        self._asked = _Query(path, "1.0", None, limits, "liberal")
+        if not self._asked.cheap:
+            raise QueryError("the path may take long: unions, steps up and searches inside of conditions are refused")
+
+    def select(self, element: Any) -> list[Any]:
+        """The elements that the path selects, and the texts of what else it comes to. Raises QueryError."""
+        occurring = _occurring(element, self._asked.candidates, False)
+        results = self._asked.evaluate(element, occurring, {}, False, Places("-"), element)
+        return [result.value if result.kind == "element" else result.text() for result in results]
 
 
 # --- streams ------------------------------------------------------------------------------------------------------

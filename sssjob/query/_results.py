@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from lxml import etree
 
-__all__ = ["Kind", "Places", "Result"]
+__all__ = ["Kind", "Places", "Result", "object_of"]
 
 Kind = Literal["element", "attribute", "text", "string", "number", "boolean", "map", "array"]
 
@@ -149,7 +149,7 @@ class Result:
 
     def _plain(self) -> Any:
         if self.kind == "element":
-            return _object(self.value)
+            return object_of(self.value)
         if isinstance(self.value, float):
             if self.value != self.value or self.value in (float("inf"), float("-inf")):
                 return self.text()
@@ -169,14 +169,14 @@ def _xml_text(text: str) -> str:
     return "".join(c if c in "\t\n\r" or (c >= " " and c not in "\ufffe\uffff") else "\ufffd" for c in text)
 
 
-def _object(element: Any) -> Any:
+def object_of(element: Any) -> Any:
     """An element as JSON: text, or an object of attributes (``@name``) and children; repeated ones as a list."""
     made: dict[str, Any] = {f"@{k.rpartition('}')[2]}": v for k, v in element.attrib.items()}
     if not len(element):
         text = element.text or ""
         return made | {"value": text} if made else text
     for child in element.iterchildren(etree.Element):
-        name, value = child.tag.rpartition("}")[2], _object(child)
+        name, value = child.tag.rpartition("}")[2], object_of(child)
         if name not in made:
             made[name] = value
         elif isinstance(made[name], _Many):

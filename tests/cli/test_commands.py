@@ -78,7 +78,7 @@ def test_every_option_is_documented() -> None:
 
 @pytest.mark.parametrize(("arguments", "said"), [
     (["chek"], "did you mean 'check'?"),
-    (["zzzzzz"], "known: account, attach"),
+    (["zzzzzz"], "known: account, ask, attach"),
     (["check"], "FILE..."),
     (["check", "--polcy", "warn", "job.xml"], "--policy"),
     (["check", "--policy", "maybe", "job.xml"], "maybe"),

@@ -1,0 +1,139 @@
+"""``sssjob ask``: a query of SSSRMAP over documents, the journal or the ledger."""
+
+from __future__ import annotations
+
+import getpass
+import json
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from sssjob.cli._complete import files as file_names
+from sssjob.cli._files import emit, once
+from sssjob.cli._findings import problem, width
+from sssjob.cli._ledger import opened_ledger, place
+from sssjob.cli._options import Session, common, reading
+from sssjob.cli._tables import table
+from sssjob.findings import escape
+
+if TYPE_CHECKING:
+    from sssjob.document.model import Document
+    from sssjob.sssrmap import Request, Response
+    from sssjob.sssrmap.things import Source
+
+__all__ = ["command"]
+
+_JOURNAL: Final = "journal"
+_LEDGER: Final = "ledger"
+
+
+@click.command("ask")
+@click.argument("text", metavar="REQUEST")
+@click.option("--at", "places", multiple=True, metavar="FILE|journal|ledger", shell_complete=file_names,
+              help="Where: documents (may repeat; - is standard input), the journal (default) or the ledger.")
+@click.option("--format", "form", type=click.Choice(["table", "xml"]), default="table", metavar="FORM",
+              help="How the answer is written: table (default) or xml, the Response of SSSRMAP.")
+@place
+@common
+@reading
+def command(session: Session, text: str, places: tuple[str, ...], form: str, place: str | None) -> int:
+    """Ask a query: 'Query Job Where State=Running Get Id,State'.
+
+    The grammar is in docs/exchange.md. Jobs are asked as they count, with all defaults folded in. Exit status 1: it
+    cannot be answered.
+    """
+    from sssjob.sssrmap.answering import answer
+    from sssjob.sssrmap.sentences import request_of
+
+    request = request_of(text, _user())
+    with ExitStack() as stack:
+        source = _source(session, places, place, stack)
+        response = answer(request, source, now=int(time.time()))
+    return _shown(session, request, response, form)
+
+
+def _user() -> str:
+    """Who asks."""
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):
+        return "nobody"
+
+
+def _source(session: Session, places: tuple[str, ...], ledger: str | None, stack: ExitStack) -> Source:
+    from sssjob.sssrmap.sources import Documents, JournalSource, LedgerSource
+
+    if places in ((), (_JOURNAL,)):
+        from sssjob.run.journal import open_journal
+
+        return JournalSource(stack.enter_context(open_journal()))
+    if places == (_LEDGER,):
+        return LedgerSource(stack.enter_context(opened_ledger(ledger, create=False)))
+    once(places)
+
+    def documents() -> Iterator[Document]:
+        for name in places:
+            with session.tolerant(name):
+                yield session.take(name).document
+
+    return Documents(documents)
+
+
+def _shown(session: Session, request: Request, response: Response, form: str) -> int:
+    """Print the answer; gives the exit status."""
+    from sssjob.sssrmap import Envelope, write_message
+
+    status = response.status
+    if form == "xml" and not session.as_json:
+        emit(write_message(Envelope(response)) + "\n")
+    elif status.succeeded:
+        emit(_records(response) if session.as_json else _table(request, response))
+    if not status.succeeded:
+        problem(f"{status.code}: {escape(status.message or '', 1000)}", as_json=session.as_json, status=1)
+        return 1
+    return session.status()
+
+
+def _objects(response: Response) -> list[object]:
+    """The objects of an answer as JSON."""
+    from lxml import etree
+
+    from sssjob.query._results import object_of
+
+    data = response.data
+    return [] if data is None else [object_of(one) or {} for one in etree.fromstring(f"<Data>{data.content}</Data>")]
+
+
+def _records(response: Response) -> str:
+    return "".join(json.dumps(one) + "\n" for one in _objects(response))
+
+
+def _table(request: Request, response: Response) -> str:
+    """A row an object, a column a property; below a property what stands in it, by path."""
+    rows = [dict(_cells(one)) for one in _objects(response)]
+    if not rows:
+        return ""
+    titles = list(dict.fromkeys(name for row in rows for name in row))
+    lines = table([[row.get(name, "") for name in titles] for row in rows], titles, width(sys.stdout))
+    return "\n".join([*lines, ""])
+
+
+def _cells(value: object, path: str = "") -> Iterator[tuple[str, str]]:
+    """The texts of an object by path; several of the same path in one cell."""
+    if not isinstance(value, dict):
+        yield path, ",".join(map(str, value)) if isinstance(value, list) else str(value)
+        return
+    for name, inner in value.items():
+        if name == "value":
+            yield path, " ".join(filter(None, (str(inner), value.get("@units"))))
+        elif not name.startswith("@"):
+            below = f"{path}/{name}" if path else name
+            if isinstance(inner, list) and not any(isinstance(one, dict) for one in inner):
+                yield below, ",".join(map(str, inner))
+            else:
+                for number, one in enumerate(inner if isinstance(inner, list) else [inner], 1):
+                    yield from _cells(one, f"{below}[{number}]" if isinstance(inner, list) else below)

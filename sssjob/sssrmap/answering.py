@@ -1,0 +1,285 @@
+"""A Query answered: conditions select objects, Get selects of each what is asked for, Options order and limit them.
+
+Each object of the answer has the asked properties in the order of the Gets (old clients go by the position), each
+inside its ancestors below the object; without Get it is whole.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Iterator
+from copy import deepcopy
+from decimal import Decimal
+from itertools import islice
+from typing import Any, Final
+
+from lxml import etree
+
+from sssjob.findings import escape
+from sssjob.limits import LIMITS, Limits
+from sssjob.sssrmap.conditions import condition
+from sssjob.sssrmap.model import ACTIONS, GET_OPS, Count, Data, Get, MessageError, Request, Response, Status, Where
+from sssjob.sssrmap.properties import Property, Selected, Typed
+from sssjob.sssrmap.reader import form_of
+from sssjob.sssrmap.things import Source, Thing
+from sssjob.xml.writer import escaped
+
+__all__ = ["Answer", "answer", "answers"]
+
+_AGGREGATES: Final = ("Count", "Sum", "Average", "Max", "Min")
+_ORDERS: Final = ("Sort", "Tros")
+
+
+class Answer:
+    """What a query selects. objects: the objects of the answer, each as XML, made as they are asked for."""
+
+    def __init__(self, request: Request, source: Source, *, now: int, profile: str = "3.1", limits: Limits = LIMITS
+                 ) -> None:
+        refusal = request.refusal()
+        if refusal is not None:
+            raise MessageError(refusal.code or "999", refusal.message or "")
+        if request.action not in ACTIONS:
+            raise MessageError("740", f"{escape(request.action or '', 40)} is not a valid action")
+        if request.action != "Query":
+            raise MessageError("313", f"{escape(request.action or '', 40)} is not supported here, Query is")
+        if len(request.objects) > 1:
+            raise MessageError("313", "joins of objects are not supported")
+        asked = request.objects[0]
+        if asked.name not in source.kinds():
+            raise MessageError("740", f"{escape(asked.name, 60)} is not a valid object "
+                                      f"(known: {', '.join(source.kinds())})")
+        self.request, self.source, self.kind = request, source, source.kind(asked.name)
+        self.columns: list[_Column] = []
+        self._names = {None, asked.name, asked.alias}
+        self._now, self._limits, self._positional = now, limits, profile == "gold"
+        self.test = condition(request.all(Where), lambda where: self._property(where.name, where.object),
+                              limits=limits)
+        self.columns = [_Column(get, self._property(get.name, get.object)) for get in request.all(Get)]
+        self._check_columns()
+
+    def _property(self, name: str, of: str | None) -> Property:
+        if of not in self._names:
+            raise MessageError("318", f"the request names no object {escape(of or '', 60)}")
+        return Property(name, self.kind, now=self._now, limits=self._limits)
+
+    def _check_columns(self) -> None:
+        aggregates = [c for c in self.columns if c.op in _AGGREGATES]
+        if (aggregates or any(c.op == "GroupBy" for c in self.columns)) and any(
+                c.op not in (*_AGGREGATES, "GroupBy") for c in self.columns):
+            raise MessageError("318", f"beside {', '.join(_AGGREGATES)} each Get has one of them, or GroupBy")
+
+    def objects(self) -> Iterator[str]:
+        """The objects of the answer as XML. Raises MessageError."""
+        things = filter(self.test, self._in_time(self.source.things(self.kind)))
+        if any(c.op in _AGGREGATES or c.op == "GroupBy" for c in self.columns):
+            made: Iterable[str] = self._grouped(things)
+        else:
+            made = map(self._object, self._sorted(things))
+        if (self.request.option("Unique") or "").lower() == "true":
+            made = dict.fromkeys(made)
+        first, most = self._whole("Offset") or 0, self._whole("Limit")
+        return islice(made, first, None if most is None else first + most)
+
+    def _in_time(self, things: Iterable[Thing]) -> Iterator[Thing]:
+        """The objects, until the time of a query is over."""
+        end = time.monotonic() + self._limits.query_seconds
+        for thing in things:
+            if time.monotonic() > end:
+                raise MessageError("700", f"the query takes longer than the limit query_seconds "
+                                          f"({self._limits.query_seconds:g})")
+            yield thing
+
+    def _whole(self, option: str) -> int | None:
+        text = self.request.option(option)
+        if text is None or (text.isascii() and text.isdecimal() and len(text) < 19):
+            return None if text is None else int(text)
+        raise MessageError("317", f"Invalid {option} value: ({escape(text, 40)})")
+
+    def _sorted(self, things: Iterator[Thing]) -> Iterable[Thing]:
+        orders = [c for c in self.columns if c.op in _ORDERS]
+        if not orders:
+            return things
+        listed = list(things)
+        for column in reversed(orders):
+            listed.sort(key=column.order, reverse=column.op == "Tros")
+        return listed
+
+    def _object(self, thing: Thing) -> str:
+        """An object with what is asked of it."""
+        if not self.columns:
+            return form_of(thing.element) if thing.has_tree or not self._positional else self._all_cells(thing)
+        if all(column.property.in_cells(thing) for column in self.columns):
+            inner = "".join(column.cell(thing, self._positional) for column in self.columns)
+            return f"<{self.kind.name}>{inner}</{self.kind.name}>"
+        made = etree.Element(self.kind.name)
+        places = {thing.element: made}
+        whole: set[Any] = set()
+        for column in self.columns:
+            selected = column.property.of(thing)
+            for one in selected:
+                column.put(one, thing.element, places, whole)
+            if not selected and self._positional:
+                etree.SubElement(made, column.title)
+        return form_of(made)
+
+    def _all_cells(self, thing: Thing) -> str:
+        """A row with all of its properties, empty ones too, and those that are hidden with the Option ShowHidden."""
+        hidden = (self.request.option("ShowHidden") or "").lower() == "true"
+        names = [name for name in self.kind.properties if hidden or name not in self.kind.more]
+        inner = "".join(_leaf(name, thing.cells.get(name) or "") for name in names)
+        return f"<{self.kind.name}>{inner}</{self.kind.name}>"
+
+    def _grouped(self, things: Iterator[Thing]) -> Iterator[str]:
+        """One object for each group, with its keys and what its values come to; without GroupBy one for all."""
+        keys = [c for c in self.columns if c.op == "GroupBy"]
+        groups: dict[tuple[tuple[str, ...], ...], list[Thing]] = {} if keys else {(): []}
+        for thing in things:
+            key = tuple(tuple(c.property.text(s) for s in c.property.of(thing)) for c in keys)
+            groups.setdefault(key, []).append(thing)
+        for key, members in groups.items():
+            texts = dict(zip(map(id, keys), (",".join(texts) for texts in key), strict=True))
+            inner = "".join(_leaf(c.title, texts[id(c)] if c.op == "GroupBy" else c.aggregate(members))
+                            for c in self.columns)
+            yield f"<{self.kind.name}>{inner}</{self.kind.name}>"
+
+
+class _Column:
+    """A Get: a property, under the name that the answer gives it."""
+
+    def __init__(self, get: Get, property_: Property) -> None:
+        if get.op is not None and get.op not in GET_OPS:
+            raise MessageError("318", f"op {escape(get.op, 40)!r} is not known (known: {', '.join(GET_OPS)})")
+        self.get, self.property, self.op = get, property_, get.op
+        last = get.name.rpartition("/")[2].partition("[")[0].lstrip("@.")
+        self.title = get.alias or (last if last.replace("-", "_").replace(".", "_").isidentifier() else "Value")
+        if get.units is not None:
+            if property_.type != "bytes":
+                raise MessageError("317", f"{property_.asked} has no units")
+            property_.units(get.units)
+
+    def cell(self, thing: Thing, positional: bool) -> str:
+        """Its elements, from the cells of an object; an empty one where there is none and positions count."""
+        found = self.property.of(thing)
+        return "".join(_leaf(self.title, self._text(one)) for one in found) or (
+            _leaf(self.title, "") if positional else "")
+
+    def _text(self, selected: Selected) -> str:
+        if self.get.units is not None:
+            value = self.property.typed(selected)
+            if isinstance(value, Decimal):
+                return self.property.shown(value, self.get.units)
+        return self.property.text(selected)
+
+    def put(self, selected: Selected, root: Any, places: dict[Any, Any], whole: set[Any]) -> None:
+        """Put what was selected into the object of the answer, inside copies of the elements that it stands in.
+
+        places: elements of the object -> those of the answer; whole: those of which all is there.
+        """
+        if isinstance(selected, str):
+            etree.SubElement(places[root], self.title).text = selected
+            return
+        if selected is root:
+            places[root][:] = map(deepcopy, selected)
+            whole.add(root)
+            return
+        plain = self.get.alias is None and self.get.units is None
+        above = []
+        for ancestor in selected.iterancestors():
+            if ancestor in whole and plain:
+                return                          # it is there already
+            if ancestor in places:
+                break
+            above.append(ancestor)
+        if plain and selected in places:
+            places[selected][:] = map(deepcopy, selected)
+            whole.add(selected)
+            return
+        inner = places[ancestor]
+        for ancestor in reversed(above):
+            inner = places[ancestor] = etree.SubElement(inner, ancestor.tag, dict(ancestor.attrib))
+        made = deepcopy(selected)
+        made.tail = None
+        if self.get.alias or (not len(made) and self.title == self.property.asked):
+            made.tag = self.title
+        if self.get.units is not None:
+            made.text = self._text(selected)
+            made.set("units", self.get.units)
+        inner.append(made)
+        if plain:
+            places[selected] = made
+            whole.add(selected)
+
+    def order(self, thing: Thing) -> tuple[int, Any]:
+        """What objects are sorted by: absent, numbers, texts."""
+        values = [self.property.typed(one) for one in self.property.of(thing)]
+        return min((_rank(value) for value in values), default=(0, 0))
+
+    def aggregate(self, members: list[Thing]) -> str:
+        """What the values of a group come to; empty where there are none. Raises MessageError (317) for texts."""
+        values = [self.property.typed(one) for thing in members for one in self.property.of(thing)]
+        if self.op == "Count":
+            return str(len(values))
+        if not values:
+            return ""
+        if self.op in ("Max", "Min"):
+            best = (max if self.op == "Max" else min)(values, key=_rank)
+            return self._shown(best)
+        numbers = [value for value in values if isinstance(value, Decimal)]
+        if len(numbers) < len(values):
+            raise MessageError("317", f"{self.op} is for numbers, which {self.property.asked} is not in all objects")
+        total = sum(numbers, Decimal(0))
+        return self._shown(total if self.op == "Sum" else total / len(numbers))
+
+    def _shown(self, value: Typed) -> str:
+        if isinstance(value, Decimal):
+            return self.property.shown(value, self.get.units)
+        return str(value) if isinstance(value, str) else "true" if value else "false"
+
+
+def _rank(value: Typed) -> tuple[int, Any]:
+    return (2, value) if isinstance(value, str) else (1, Decimal(value))
+
+
+def _leaf(name: str, text: str) -> str:
+    return f"<{name}>{escaped(text)}</{name}>"
+
+
+def answer(request: Request, source: Source, *, now: int, profile: str = "3.1", limits: Limits = LIMITS) -> Response:
+    """The Response to a Query, whole; what cannot be answered is its Status. now: epoch seconds, what ``now`` stands
+    for."""
+    try:
+        objects = list(Answer(request, source, now=now, profile=profile, limits=limits).objects())
+    except MessageError as error:
+        return Response((error.status,), request.actor)
+    return _response(objects, request)
+
+
+def answers(request: Request, source: Source, most: int, *, now: int, profile: str = "3.1", limits: Limits = LIMITS
+            ) -> Iterator[Response]:
+    """The same in pieces of at most ``most`` objects, or fewer where the request says so, if it allows chunking; else
+    the first piece, with Warning 146 where objects are missing.
+
+    Profile ``gold`` takes a full piece for one that others follow, as Gold does: an answer may end in an empty piece.
+    """
+    size = min(most, request.chunk_size) if request.chunk_size is not None and request.chunk_size > 0 else most
+    try:
+        objects = Answer(request, source, now=now, profile=profile, limits=limits).objects()
+        piece = list(islice(objects, size))
+        number = 1
+        while True:
+            following = list(islice(objects, size)) if len(piece) == size else []
+            more = bool(following) or (profile == "gold" and len(piece) == size)
+            if not more or not request.chunking:
+                status = Status.of("146", "The result is cut short; ask with chunking for all of it.") if more else None
+                yield _response(piece, request, status, number if number > 1 else None, 0 if number > 1 else None)
+                return
+            yield _response(piece, request, None, number, -1)
+            piece, number = following, number + 1
+    except MessageError as error:
+        yield Response((error.status,), request.actor)
+
+
+def _response(objects: list[str], request: Request, status: Status | None = None, number: int | None = None,
+              last: int | None = None) -> Response:
+    data = (Data("".join(objects)),) if objects else ()
+    return Response((status or Status.of("000"), Count(len(objects)), *data), request.actor, number, last)

@@ -1,0 +1,110 @@
+"""The conditions of a request (Where): one expression, true or false of each object.
+
+``conj`` and ``group`` mean what they mean in Requested (section 10.2 of the job object): And binds over Or, brackets
+open before a condition and close after it, AndNot and OrNot negate the one condition. So the expression is parsed by
+``sssjob.request``. Of several values of a property one that meets the condition is enough.
+"""
+
+from __future__ import annotations
+
+import fnmatch
+import re
+from collections.abc import Callable, Sequence
+from decimal import Decimal
+from operator import eq, ge, gt, le, lt, ne
+from typing import Any, Final
+
+from sssjob.document.element import new_property
+from sssjob.findings import Findings, escape
+from sssjob.limits import LIMITS, Limits
+from sssjob.request.tree import AllOf, AnyOf, Node, Not, Predicate, parse
+from sssjob.sssrmap.model import CONJUNCTIONS, WHERE_OPS, MessageError, Where
+from sssjob.sssrmap.properties import Property, Typed
+from sssjob.sssrmap.things import Thing
+
+__all__ = ["Test", "condition"]
+
+Test = Callable[[Thing], bool]
+
+_COMPARE: Final[dict[str, Callable[[Any, Any], bool]]] = {
+    "EQ": eq, "NE": ne, "LT": lt, "LE": le, "GT": gt, "GE": ge}
+#: Conjunction of SSSRMAP -> its word in the job object.
+_TIES: Final = {"And": "And", "Or": "Or", "AndNot": "Nand", "OrNot": "Nor"}
+_NULL: Final = "NULL"
+
+
+def condition(wheres: Sequence[Where], property_of: Callable[[Where], Property], *, limits: Limits = LIMITS) -> Test:
+    """The test of an object that some conditions are. property_of: what a condition is about.
+
+    Raises MessageError: 318 for an operator, a conjunction or brackets that do not exist, 317 for a value that is not
+    of the type of its property, 313 for a condition that ties two objects.
+    """
+    tests: list[Test] = []
+    ties = []
+    for where in wheres:
+        if where.subject is not None:
+            raise MessageError("313", "joins of objects are not supported")
+        if (where.conj or "And") not in CONJUNCTIONS:
+            raise MessageError("318", f"conj {escape(where.conj or '', 40)!r} is not known "
+                                      f"(known: {', '.join(CONJUNCTIONS)})")
+        conj = _TIES[where.conj or "And"]
+        said = {"conj": conj} if conj != "And" else {}
+        ties.append(new_property("Where", str(len(tests)), said | ({"group": str(where.group)} if where.group else {})))
+        tests.append(_test(where, property_of(where)))
+    if not tests:
+        return lambda thing: True
+    findings = Findings(limits=limits)
+    expression = parse(ties, findings, strict=True, limits=limits)
+    if findings.rejected:
+        raise MessageError("318", "; ".join(f.message for f in findings.rejecting()))
+    return _of(expression.root, tests)
+
+
+def _of(node: Node, tests: Sequence[Test]) -> Test:
+    """The test that a tree of conditions is."""
+    match node:
+        case Predicate():
+            return tests[int(node.property.text)]
+        case Not():
+            negated = tests[int(node.item.property.text)]
+            return lambda thing: not negated(thing)
+        case AllOf() | AnyOf():
+            inner = [_of(item, tests) for item in node.items]
+            if isinstance(node, AllOf):
+                return lambda thing: all(test(thing) for test in inner)
+            return lambda thing: any(test(thing) for test in inner)
+    raise AssertionError(node)      # preferences are no part of SSSRMAP
+
+
+def _test(where: Where, property_: Property) -> Test:
+    op = where.op or "EQ"
+    if op not in WHERE_OPS:
+        raise MessageError("318", f"op {escape(op, 40)!r} is not known (known: {', '.join(WHERE_OPS)})")
+    if where.value == _NULL and op in ("EQ", "NE"):
+        absent = op == "EQ"
+        return lambda thing: any(map(property_.text, property_.of(thing))) is not absent
+    if op == "Match":
+        fits = re.compile(fnmatch.translate(where.value.replace("[", "[[]"))).match
+        return lambda thing: any(fits(property_.text(found).strip()) for found in property_.of(thing))
+    wanted = property_.wanted(where.value, where.units)
+    compare = _COMPARE[op]
+    return lambda thing: any(_holds(compare, property_.typed(found), wanted) for found in property_.of(thing))
+
+
+def _holds(compare: Callable[[Any, Any], bool], value: Typed, wanted: Typed) -> bool:
+    """Whether a value is as it is wanted; one that is not of the type differs from all values and has no order."""
+    if type(value) is type(wanted):
+        if isinstance(value, str) and compare not in (eq, ne):
+            return _ordered(compare, value, str(wanted))
+        return compare(value, wanted)
+    return compare is ne
+
+
+def _ordered(compare: Callable[[Any, Any], bool], value: str, wanted: str) -> bool:
+    """Texts by their order; numbers among them by theirs."""
+    if _NUMBER.fullmatch(value) and _NUMBER.fullmatch(wanted):
+        return compare(Decimal(value), Decimal(wanted))
+    return compare(value, wanted)
+
+
+_NUMBER: Final = re.compile(r"[+-]?[0-9]{1,60}(\.[0-9]{1,60})?")

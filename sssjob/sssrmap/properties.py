@@ -1,0 +1,164 @@
+"""Properties of objects by name or path, and their values as what they are: numbers, times, bytes, texts.
+
+A name alone means the property as a child of the object, and where there is none, anywhere below it. Everything else is
+a path of XPath 1.0, relative to the object, which goes through ``sssjob.query``. Values are typed as the vocabulary
+types them. Source: SSSRMAP message format 3.0.4, "Modified XPATH Expressions", as Maui and Bamboo use them.
+"""
+
+from __future__ import annotations
+
+import re
+from decimal import Decimal
+from typing import Any, Final
+
+from sssjob.document.lexical import (
+    LexicalError,
+    liberal_boolean,
+    liberal_datetime,
+    liberal_duration,
+    liberal_float,
+    write_float,
+)
+from sssjob.document.states import job_state
+from sssjob.document.units import to_bytes
+from sssjob.document.vocabulary import ELEMENTS
+from sssjob.errors import QueryError
+from sssjob.findings import escape
+from sssjob.limits import LIMITS, Limits
+from sssjob.query import Selector
+from sssjob.sssrmap.model import MessageError
+from sssjob.sssrmap.things import JOB_CLASS, Kind, Thing, Type
+
+__all__ = ["Property", "Selected", "Typed"]
+
+#: A property of an object: its element, or the text of a cell or an attribute.
+Selected = Any
+Typed = Decimal | str | bool
+
+_NAME: Final = re.compile(r"[A-Za-z_][\w.-]*")
+_LAST: Final = re.compile(r"([A-Za-z_][\w.-]*)\s*(?:\[[^\]]*\]\s*)*$")
+_UNITS: Final = {row.name: row.unit for row in reversed(ELEMENTS) if row.unit}
+_WITH_UNIT: Final = re.compile(r"\s*([+-]?[0-9.]+(?:[eE][+-]?[0-9]+)?)\s*([A-Za-z]+)\s*")
+
+
+class Property:
+    """A property that is asked for or compared. asked: as the request names it; name: by the vocabulary, None of a path
+    that ends in none of its names; type: of its values."""
+
+    def __init__(self, asked: str, kind: Kind, *, now: int, limits: Limits = LIMITS) -> None:
+        self.asked, self.kind, self._now = asked, kind, now
+        self._selector: Selector | None = None
+        if len(asked) > limits.identifier:
+            raise MessageError("318", f"a name or path is longer than the limit identifier ({limits.identifier})")
+        if _NAME.fullmatch(asked):
+            self.name = kind.property_of(asked)
+            if self.name is None:
+                raise MessageError("318", f"{escape(asked, 80)} is not a valid attribute for the {kind.name} object"
+                                          f"{_close(asked, kind)}")
+        else:
+            last = _LAST.search(asked)
+            self.name = None if last is None or asked[: last.start(1)].endswith("@") else kind.property_of(last[1])
+            try:
+                self._selector = Selector(_relative(asked, kind.name), limits=limits)
+            except QueryError as error:
+                raise MessageError("318", f"{escape(asked, 80)} is no path: {error}") from None
+        self.type: Type = kind.properties.get(self.name or "", "text")
+        self._unit = _UNITS.get(self.name or "", "")
+
+    def in_cells(self, thing: Thing) -> bool:
+        """Whether the cells of an object answer for the property."""
+        return self._selector is None and (self.name in thing.cells or self.name in self.kind.more
+                                           or not thing.has_tree)
+
+    def of(self, thing: Thing) -> list[Selected]:
+        """The elements of the property, or the texts of cells, attributes and values. Raises MessageError (318) for a
+        path that cannot be evaluated."""
+        if self._selector is not None:
+            try:
+                return self._selector.select(thing.element)
+            except QueryError as error:
+                raise MessageError("318", f"{escape(self.asked, 80)}: {error}") from None
+        name = self.name
+        assert name is not None
+        if name == JOB_CLASS:
+            return [_class_of(thing)]
+        if self.in_cells(thing):
+            cell = thing.cells.get(name)
+            return [] if cell is None else [cell]
+        children = thing.element.findall(name)
+        return children or [e for e in thing.element.iter(name) if e is not thing.element]
+
+    def text(self, selected: Selected) -> str:
+        """The text of what was selected: of an element with others in it all its text."""
+        if isinstance(selected, str):
+            return selected
+        return (selected.text or "") if not len(selected) else "".join(selected.itertext())
+
+    def typed(self, selected: Selected) -> Typed:
+        """The value of what was selected; its text where that is not of the type."""
+        text = self.text(selected)
+        try:
+            return self._value(text, None if isinstance(selected, str) else selected.get("units"))
+        except (LexicalError, LookupError, OverflowError):
+            return text.strip()
+
+    def wanted(self, text: str, units: str | None) -> Typed:
+        """The value that a condition states. Raises MessageError (317) where it is not of the type."""
+        try:
+            return self._value(text, units)
+        except (LexicalError, LookupError, OverflowError):
+            what = {"time": "time stamp", "truth": "Boolean", "bytes": "amount"}.get(self.type, self.type)
+            raise MessageError("317", f"Invalid {what} value for {self.asked}: ({escape(text, 60)})") from None
+
+    def shown(self, value: Decimal, units: str | None) -> str:
+        """A number as text, of bytes in units (None: those of the property)."""
+        if self.type == "bytes":
+            value = value / to_bytes(Decimal(1), self.units(units))
+        return write_float(value)
+
+    def units(self, units: str | None) -> str:
+        """The units of an answer: those that are asked for, else those of the property. MessageError (317): unknown."""
+        unit = units or self._unit
+        try:
+            to_bytes(Decimal(1), unit)
+        except LookupError:
+            raise MessageError("317", f"units {escape(unit, 40)!r} of {self.asked} are not known") from None
+        return unit
+
+    def _value(self, text: str, units: str | None) -> Typed:
+        match self.type:
+            case "number":
+                return liberal_float(text)[0]
+            case "time":
+                return Decimal(liberal_datetime(text, now=self._now)[0])
+            case "duration":
+                return Decimal(liberal_duration(text)[0])
+            case "truth":
+                return liberal_boolean(text)[0]
+            case "bytes":
+                stated = _WITH_UNIT.fullmatch(text)
+                number, unit = stated.groups() if stated is not None and units is None else (text, units or self._unit)
+                return Decimal(to_bytes(liberal_float(number)[0], unit))
+        return text.strip()
+
+
+def _relative(path: str, kind: str) -> str:
+    """A path with the object as its context, whose own name may stand before it."""
+    for start in (f"/{kind}/", f"{kind}/"):
+        if path.startswith(start) and not path.startswith(f"{start}/"):
+            return path[len(start):]
+    return path
+
+
+def _class_of(thing: Thing) -> str:
+    state = thing.cells.get("State")
+    if state is None:
+        state = next((e.text for e in thing.element.findall("State")), None)
+    return "completed" if job_state(state).state == "Completed" else "active"
+
+
+def _close(name: str, kind: Kind) -> str:
+    import difflib
+
+    close = difflib.get_close_matches(name, [*kind.properties, *kind.aliases], 1)
+    return f" (did you mean {close[0]}?)" if close else ""

@@ -1,0 +1,100 @@
+"""``sssjob ask``: documents, the journal and the ledger are asked; how answers are written."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from sssjob.run.journal import open_journal
+from sssjob.sssrmap.properties import Property
+from sssjob.sssrmap.sources import JournalSource
+from tests.cli.conftest import Command
+from tests.run.support import after, desk_on, group, shell
+
+RATES = ('name = "site"\nversion = "1"\ncurrency = ""\n[[rate]]\ntype = "VBR"\nname = "Processors"\nrate = 1\n'
+         'per = "second"\n')
+
+
+def test_documents_are_asked_in_every_form(sssjob: Command, place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    question = "Query Job Get Id,Project,Memory"
+    code, out, err = sssjob("ask", question, "--at", "job.xml", "--at", "group.xml")
+    assert (code, err) == (0, "")
+    assert out.splitlines() == [
+        "Id      Requested/Memory  Project", "─" * 33, "demo.1  64 MB", "a                         red",
+        "../b                      red"]
+    assert [json.loads(line) for line in sssjob("ask", question, "--at", "group.xml", "--json").out.splitlines()] == [
+        {"Id": "a", "Project": "red"}, {"Id": "../b", "Project": "red"}]
+    monkeypatch.setattr("getpass.getuser", lambda: "amy")
+    assert sssjob("ask", "Query Job Where Id=a Get Id,Project", "--at", "group.xml", "--format", "xml").out == (
+        '<?xml version="1.0" encoding="UTF-8"?>\n<Envelope><Body><Response actor="amy"><Status><Value>Success</Value>'
+        "<Code>000</Code></Status><Count>1</Count><Data><Job><Id>a</Id><Project>red</Project></Job></Data></Response>"
+        "</Body></Envelope>\n")
+
+
+@pytest.mark.parametrize(("arguments", "code", "err"), [
+    (("Query Node", "--at", "job.xml"), 1,
+     "sssjob: 740: Node is not a valid object (known: Job, JobGroup, TaskGroup, Task)\n"),
+    (("Query Job Get", "--at", "job.xml"), 2,
+     "sssjob: the request has its end at character 14, where a property is expected\n"),
+    (("Query Job Get Id", "--at", "absent.xml"), 3, "sssjob: absent.xml: No such file or directory\n"),
+    (("Query Job Get Id", "--at", "-", "--at", "-"), 2, "sssjob: standard input (-) can be read only once\n"),
+])
+def test_what_cannot_be_answered(sssjob: Command, place: Path, arguments: tuple[str, ...], code: int, err: str) -> None:
+    answer = sssjob("ask", *arguments)
+    assert (answer.code, answer.out, answer.err) == (code, "", err)
+
+
+def test_a_broken_document_is_told_and_the_others_are_asked(sssjob: Command, place: Path) -> None:
+    code, out, err = sssjob("ask", "Query Job Get Id", "--at", "broken.xml", "--at", "job.xml")
+    assert (code, out.splitlines()[2:]) == (1, ["demo.1"]) and "broken.xml" in err
+
+
+def test_the_journal_is_asked(sssjob: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, journal: Path) -> None:
+    """What rows of the journal answer is what the documents say."""
+    with desk_on("local", tmp_path, monkeypatch) as desk:
+        desk.submit(group(shell("exit 3"), shell("true", after("a"), name="b")))
+        desk.wait("g")
+        desk.client().journal.close()
+    monkeypatch.setenv("SSSJOB_JOURNAL", str(tmp_path / "journal.db"))
+    assert sssjob("ask", "Query Job Where Outcome=failed Get Id,Key,State,ExitCode,Executor").out.splitlines() == [
+        "Id  Key   State      ExitCode  Executor", "─" * 39, "a   @1.1  Completed  3         local"]
+    assert sssjob("ask", "Query Job Where Id=b Get StartTime", "--at", "journal", "--json").out == "{}\n"
+    with open_journal(tmp_path / "journal.db") as opened:
+        source = JournalSource(opened)
+        kind = source.kind("Job")
+        for thing in source.things(kind):
+            for name in thing.cells.keys() - kind.more:
+                of_tree = [e.text for e in thing.element.findall(name)]
+                assert Property(name, kind, now=0).of(thing) == of_tree
+
+
+def test_the_ledger_is_asked(sssjob: Command, place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SSSJOB_LEDGER", str(place / "ledger.db"))
+    (place / "rates.toml").write_text(RATES)
+    (place / "job.xml").write_text(
+        "<Job><Id>7</Id><State>Completed</State><User>amy</User><Project>chem</Project><Machine>m</Machine>"
+        "<StartTime>100</StartTime><EndTime>110</EndTime>"
+        "<Delivered><Processors>4</Processors><Duration>10</Duration></Delivered></Job>")
+    (place / "next.xml").write_text(
+        "<Job><Id>8</Id><Project>chem</Project><Machine>m</Machine><Requested><Processors>2</Processors>"
+        "<Duration>5</Duration></Requested></Job>")
+    for words in (("deposit", "chem", "1000"), ("hold", "--rates", "rates.toml", "next.xml"),
+                  ("charge", "--rates", "rates.toml", "job.xml")):
+        assert sssjob("ledger", *words).code == 0, words
+
+    def ask(question: str) -> list[object]:
+        code, out, err = sssjob("ask", question, "--at", "ledger", "--json")
+        assert (code, err) == (0, "")
+        return [json.loads(line) for line in out.splitlines()]
+
+    assert ask("Query Account Where Name=chem Get Name,Balance,Reserved,Available") == [
+        {"Name": "chem", "Balance": "960.00", "Reserved": "10.00", "Available": "950.00"}]
+    assert ask("Query Transaction Get GroupBy(Action),Sum(Amount)") == [
+        {"Action": "Deposit", "Amount": "1000"}, {"Action": "Hold", "Amount": "10"},
+        {"Action": "Charge", "Amount": "40"}]
+    assert ask("Query Reservation Get JobId,Amount") == [{"JobId": "8", "Amount": "10.00"}]
+    assert ask("Query Quotation") == []
+    assert ask("Query Job Where Charge>39 Get Id,Charge,Processors") == [
+        {"Id": "7", "Charge": "40.00", "Delivered": {"Processors": "4"}}]
