@@ -176,6 +176,13 @@ _ROWS: Final[tuple[tuple[str, Kind, str, str], ...]] = (
      "An Extension of type Scheduler with the name Retry, OnFailure or Sweep is not in the grammar that "
      "docs/failures.md describes. The message names the clause and its column. Nothing runs under a policy that was "
      "understood in part."),
+    ("SSS427", "invalid", "no such job",
+     "`merge` puts what is known of a returned job into the job of the same Id. A job without Id, or with one that the "
+     "group does not have or has several times, is not put anywhere."),
+    ("SSS428", "invalid", "patch does not fit",
+     "An edit of a patch names a place, what stands there, and what stands there afterwards. In this document "
+     "something else stands there, so nothing of the patch is applied. The message names the edit and what was "
+     "expected."),
     # translation
     ("SSS501", "dropped", "not expressible in the target",
      "The target has no place for this property, so it is dropped: `--hint` of Slurm has no equal in Torque. Where "

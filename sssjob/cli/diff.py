@@ -16,10 +16,11 @@ from sssjob.cli._options import Session, common
 from sssjob.cli._profiles import load_site, site_option
 from sssjob.cli._tables import table
 from sssjob.conversion.converting import AUTO
-from sssjob.errors import UsageError
+from sssjob.errors import RejectedError, UsageError
 
 if TYPE_CHECKING:
     from sssjob.conversion.compare import Difference, Habits
+    from sssjob.document.model import Document
 
 __all__ = ["command"]
 
@@ -52,11 +53,21 @@ def command(session: Session, one: str, other: str, sources: tuple[str, ...], no
     found, same = differences(a, b, script=not no_script, habits=_habits())
     if session.as_json:
         emit(json.dumps({"equal": not found, "same": same, "differences": [
-            {"subject": d.subject, "a": d.one, "b": d.other} for d in found]}) + "\n")
+            {"subject": d.subject, "a": d.one, "b": d.other} for d in found], "patch": _patch(a, b)}) + "\n")
     elif found:
         rows = [[d.subject, *_cells(d)] for d in found]
         emit("\n".join(table(rows, ("about", one, other), width(sys.stdout))) + "\n")
     return 1 if found else session.status()
+
+
+def _patch(a: Document, b: Document) -> dict[str, Any] | None:
+    """What ``sssjob patch`` makes the other document with; None where one of them cannot be written as a document."""
+    from sssjob.conversion.patching import patch_of
+
+    try:
+        return patch_of(a, b)
+    except RejectedError:
+        return None
 
 
 def _habits() -> Habits:

@@ -1,0 +1,44 @@
+"""``sssjob split``: each job of a group as a document of its own."""
+
+from __future__ import annotations
+
+import os
+
+import click
+
+from sssjob.cli._complete import files as file_names
+from sssjob.cli._files import emit, file_name, write_file
+from sssjob.cli._options import Session, common, reading
+from sssjob.errors import AccessError
+from sssjob.findings import escape
+
+__all__ = ["command"]
+
+
+@click.command("split")
+@click.argument("file", metavar="FILE", shell_complete=file_names)
+@click.option("-d", "--directory", default=".", metavar="DIR",
+              help="Where the documents go (default: here); it is made.")
+@common
+@reading
+def command(session: Session, file: str, directory: str) -> int:
+    """Write each job of FILE into DIR as a document of its own, named after its Id, and print the names.
+
+    A job takes along what it inherits and the Files that it names. `sssjob merge` puts it back.
+    """
+    from sssjob.conversion.merging import split
+    from sssjob.xml.writer import write_document
+
+    document = session.read(file, facts=True)
+    if session.errors:
+        return 1
+    try:
+        os.makedirs(directory, exist_ok=True)
+    except OSError as error:
+        raise AccessError(escape(directory), error.strerror or str(error)) from None
+    taken: set[str] = set()
+    for label, single in split(document):
+        path = os.path.join(directory, file_name(label, taken, ".xml"))
+        write_file(path, write_document(single, policy=session.policy).encode())
+        emit(f"{escape(path, 4096)}\n")
+    return session.status()

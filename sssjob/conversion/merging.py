@@ -1,0 +1,188 @@
+"""Groups and their jobs as values: a returned job's facts put into its group, and a group taken apart into jobs.
+
+``merge`` goes by Id. What the group says as well, its defaults folded in, changes nothing; what it does not say is
+added; where both say different things, the State of the job that has come further counts, and everything else is a
+conflict.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from itertools import zip_longest
+from typing import Final, Literal
+
+from sssjob.document.element import Container, Item, Property, Raw
+from sssjob.document.graph import derived_state
+from sssjob.document.inherit import effective
+from sssjob.document.model import CLASSES, Document, Job, JobDefaults
+from sssjob.document.states import job_state
+from sssjob.findings import Findings, escape
+
+__all__ = ["Prefer", "merge", "split"]
+
+Prefer = Literal["none", "group", "returned"]
+
+#: Words of State in the order in which a job comes to them; those on a line are as far as each other.
+_ORDER: Final = {state: step for step, states in enumerate((
+    ("NotQueued",), ("Idle", "Hold"), ("Running", "Suspended"), ("Completed",))) for state in states}
+#: What is said of a State, and goes with it.
+_WITH_STATE: Final = frozenset(("State", "StatusMessage", "Hold"))
+#: Attributes that part one property from another of the same name.
+_NAMES: Final = ("name", "type", "metric", "context", "condition", "designator")
+#: Containers that are one expression: alike or not.
+_WHOLE: Final = frozenset(("Requested",))
+
+
+def merge(document: Document, returned: Iterable[Document], findings: Findings, *, prefer: Prefer = "none") -> None:
+    """Put the facts of returned jobs into a document, by Id.
+
+    prefer: whose word counts in a conflict; it is then told as a warning (SSS606), else it is an error and the group's
+    word stays. A job whose Id the document does not have, or has twice, is an error (SSS427).
+    """
+    known: dict[str, list[tuple[Job, JobDefaults | None]]] = {}
+    for job, defaults in document.jobs():
+        known.setdefault(str(job.value("Id") or ""), []).append((job, defaults))
+    for other in returned:
+        for job, defaults in other.jobs():
+            name = str(job.value("Id") or "")
+            targets = known.get(name, []) if name else []
+            if len(targets) != 1:
+                how = "no Id" if not name else f"the Id {escape(name, 80)!r}, which {len(targets) or 'no'} jobs of " \
+                                               f"{escape(document.path)} have"
+                findings.add("SSS427", name or "Id", f"a job of {escape(other.path)} has {how}", line=job.line)
+                continue
+            (target, its_defaults), whole = targets[0], _whole(job, defaults)
+            asked = _whole(target, its_defaults)
+            _Merge(findings, prefer, f"Job {name!r}", other.path).scopes(target, asked, whole)
+    for group in document.groups():
+        if group.value("State") is not None:
+            group.set_as_is("State", derived_state(group))
+
+
+def _whole(job: Job, defaults: JobDefaults | None) -> Job:
+    return effective(job, defaults).fold()
+
+
+class _Merge:
+    """One job into another."""
+
+    def __init__(self, findings: Findings, prefer: Prefer, label: str, origin: str) -> None:
+        self.findings, self.prefer, self.label, self.origin = findings, prefer, label, origin
+
+    def scopes(self, target: Container, asked: Container, given: Container, path: str = "") -> None:
+        """The properties and containers of one scope. asked: the target with its defaults; given: what came back."""
+        further = _step(given) > _step(asked)
+        for names, mine, theirs in _by_identity(asked, given):
+            if mine == theirs or not theirs:
+                continue
+            if names[0] in _WITH_STATE and _step(given) != _step(asked):
+                if further:
+                    _put(target, names, theirs)
+            elif not mine:
+                target.items.extend(theirs)
+            else:
+                self.conflict(f"{path}{' '.join(filter(None, names))}", mine, theirs,
+                              lambda names=names, theirs=theirs: _put(target, names, theirs))  # type: ignore[misc]
+        for name, value in given.attributes.items():
+            if name != "awarenessPolicy" and asked.attributes.get(name, value) != value:
+                self.conflict(f"{path}{name}", asked.attributes[name], value,
+                              lambda name=name, value=value: target.attributes.update({name: value}))  # type: ignore[misc]
+        for tag in dict.fromkeys(c.tag for c in given.containers()):
+            self.containers(tag, target, asked, given, f"{path}{tag}")
+        for raw in given.unknown():
+            if raw not in list(asked.unknown()):
+                target.items.append(raw)
+
+    def containers(self, tag: str, target: Container, asked: Container, given: Container, path: str) -> None:
+        """The containers of one name."""
+        here, mine, theirs = (list(scope.containers(tag)) for scope in (target, asked, given))
+        if mine == theirs:
+            return
+        if not mine:
+            target.items.extend(theirs)
+        elif tag in _WHOLE or len(mine) != len(theirs):
+            self.conflict(path, mine, theirs, lambda: _put(target, (tag,), theirs))
+        else:
+            for number, (inner, one, other) in enumerate(zip_longest(here, mine, theirs), 1):
+                if inner is None:               # of the defaults alone: it becomes the job's own
+                    inner = CLASSES[tag]()
+                    target.items.append(inner)
+                if one is not None and other is not None and one != other:
+                    self.scopes(inner, one, other, f"{path}{f'[{number}]' if len(mine) > 1 else ''}/")
+
+    def conflict(self, what: str, mine: object, theirs: object, take: Callable[[], None]) -> None:
+        """Tell a conflict, and take what came back where that is preferred."""
+        told = f"{self.label}: {what} is {_shown(mine)}, and {_shown(theirs)} in {escape(self.origin)}"
+        if self.prefer == "returned":
+            take()
+        self.findings.add("SSS606", what, told, severity="error" if self.prefer == "none" else "warning",
+                          hint="--prefer says whose word counts" if self.prefer == "none" else "")
+
+
+Names = tuple[str, ...]
+
+
+def _by_identity(asked: Container, given: Container) -> Iterator[tuple[Names, list[Property], list[Property]]]:
+    """Each property that came back by what parts it from others: as it is here, and as it came."""
+    found: dict[Names, tuple[list[Property], list[Property]]] = {}
+    for place, scope in enumerate((asked, given)):
+        for p in scope.properties():
+            found.setdefault(_names(p), ([], []))[place].append(p)
+    for names, (mine, theirs) in found.items():
+        yield names, mine, theirs
+
+
+def _names(item: Item) -> Names:
+    if not isinstance(item, Property):
+        return (item.tag,)
+    return (item.tag, *(item.attributes.get(name, "") for name in _NAMES))
+
+
+def _put(target: Container, names: Names, values: list[Property] | list[Container]) -> None:
+    """Put items in place of those of the same name, else behind all others."""
+    kept: list[Item] = []
+    new: list[Item] = list(values)
+    for item in target.items:
+        same = (item.tag,) == names if len(names) == 1 else isinstance(item, Property) and _names(item) == names
+        if same and not isinstance(item, Raw):
+            kept += new
+            new = []
+        else:
+            kept.append(item)
+    target.items[:] = [*kept, *new]
+
+
+def _step(scope: Container) -> int:
+    """How far a job has come, by its State."""
+    return _ORDER.get(job_state(scope.value("State")).state or "", -1)
+
+
+def _shown(value: object) -> str:
+    if isinstance(value, list):
+        return escape(", ".join(_of_item(item) for item in value), 200)
+    return repr(escape(str(value), 100))
+
+
+def _of_item(item: Item) -> str:
+    if isinstance(item, Property):
+        return repr(item.text)
+    return f"{item.tag} of {', '.join(p.tag for p in item.properties())}" if isinstance(item, Container) else item.tag
+
+
+def split(document: Document) -> Iterator[tuple[str, Document]]:
+    """Each job of a document as a document of its own, with its defaults folded in and the Files that it names.
+
+    Gives its Id, else its Name, else its number, and the document.
+    """
+    for number, (job, defaults) in enumerate(document.jobs(), 1):
+        whole = _whole(job, defaults)
+        named = {p.text[1:] for scope in _scopes(whole) for p in scope.properties() if p.text.startswith("#")}
+        files = {name: file for name, file in document.files.items() if name in named}
+        label = str(job.value("Id") or job.value("Name") or number)
+        yield label, Document(whole, files, document.path, document.profile)
+
+
+def _scopes(scope: Container) -> Iterator[Container]:
+    yield scope
+    for inner in scope.containers():
+        yield from _scopes(inner)
