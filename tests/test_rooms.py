@@ -37,7 +37,7 @@ MAY_IMPORT: Final = {room: set(others.split()) for room, others in {
     "validation": f"{BELOW} xml request schemas",
     "translators": f"{BELOW} xml request validation templates",
     "conversion": f"{BELOW} xml request validation query translators templates",
-    "derive": f"{BELOW} xml request validation query translators templates conversion schemas",
+    "derive": f"{BELOW} xml request validation query translators templates conversion schemas sssrmap",
     "accounting": f"{BELOW} xml request validation query translators templates conversion",
     "mjf": f"{BELOW} xml request validation query translators templates conversion psij",
     "fluxexec": f"{BELOW} xml request validation query translators templates conversion psij",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import getpass
 import json
 import sys
 import time
@@ -18,6 +17,7 @@ from sssjob.cli._findings import problem, width
 from sssjob.cli._ledger import opened_ledger, place
 from sssjob.cli._options import Session, common, reading
 from sssjob.cli._tables import table
+from sssjob.errors import UsageError
 from sssjob.findings import escape
 
 if TYPE_CHECKING:
@@ -46,22 +46,17 @@ def command(session: Session, text: str, places: tuple[str, ...], form: str, pla
     The grammar is in docs/exchange.md. Jobs are asked as they count, with all defaults folded in. Exit status 1: it
     cannot be answered.
     """
+    from sssjob.run.specs import user_name
     from sssjob.sssrmap.answering import answer
     from sssjob.sssrmap.sentences import request_of
 
-    request = request_of(text, _user())
+    if session.as_json and form == "xml":
+        raise UsageError("--json and --format xml exclude each other")
+    request = request_of(text, user_name())
     with ExitStack() as stack:
         source = _source(session, places, place, stack)
         response = answer(request, source, now=int(time.time()))
     return _shown(session, request, response, form)
-
-
-def _user() -> str:
-    """Who asks."""
-    try:
-        return getpass.getuser()
-    except (KeyError, OSError):
-        return "nobody"
 
 
 def _source(session: Session, places: tuple[str, ...], ledger: str | None, stack: ExitStack) -> Source:
@@ -88,7 +83,7 @@ def _shown(session: Session, request: Request, response: Response, form: str) ->
     from sssjob.sssrmap import Envelope, write_message
 
     status = response.status
-    if form == "xml" and not session.as_json:
+    if form == "xml":
         emit(write_message(Envelope(response)) + "\n")
     elif status.succeeded:
         emit(_records(response) if session.as_json else _table(request, response))

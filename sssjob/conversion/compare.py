@@ -22,7 +22,7 @@ from sssjob.document.lexical import LexicalError
 from sssjob.document.model import Document, Job, TaskGroup
 from sssjob.document.nodeset import NodeSet
 from sssjob.document.units import from_bytes, to_bytes
-from sssjob.document.vocabulary import ELEMENTS
+from sssjob.document.vocabulary import ELEMENTS, SILENT
 from sssjob.lrm.idset import ranges
 
 __all__ = ["Difference", "Fact", "Habits", "differences", "facts", "shown"]
@@ -198,8 +198,8 @@ def _fact(p: Property, where: str) -> Fact | None:
 
 def _condition(p: Property) -> str:
     """``or not at least ``: what makes a value a condition."""
-    said = [(k, p.attributes[k]) for k in ("conj", "op", "group", "preference") if k in p.attributes]
-    words = [v for k, v in said if (k, v) not in (("conj", "And"), ("op", "EQ"), ("group", "0"))]
+    stated = [(k, p.attributes[k]) for k in ("conj", "op", "group", "preference") if k in p.attributes]
+    words = [text for name, text in stated if (name, text) not in SILENT]
     return f"[{' '.join(words)}] " if words else ""
 
 

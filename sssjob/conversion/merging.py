@@ -8,13 +8,14 @@ conflict.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from itertools import zip_longest
 from typing import Final, Literal
 
 from sssjob.document.element import Container, Item, Property, Raw
 from sssjob.document.graph import derived_state
 from sssjob.document.inherit import effective
-from sssjob.document.model import CLASSES, Document, Job, JobDefaults
+from sssjob.document.model import CLASSES, Document, Job, JobDefaults, JobGroup
 from sssjob.document.states import job_state
 from sssjob.findings import Findings, escape
 
@@ -54,9 +55,48 @@ def merge(document: Document, returned: Iterable[Document], findings: Findings, 
             (target, its_defaults), whole = targets[0], _whole(job, defaults)
             asked = _whole(target, its_defaults)
             _Merge(findings, prefer, f"Job {name!r}", other.path).scopes(target, asked, whole)
+        _groups(document, other, findings, prefer)
+        _files(document, other, findings, prefer)
     for group in document.groups():
         if group.value("State") is not None:
             group.set_as_is("State", derived_state(group))
+
+
+def _groups(document: Document, other: Document, findings: Findings, prefer: Prefer) -> None:
+    """What returned groups say of themselves: their properties and Environment, but for their State, which is that of
+    their jobs. What they say for all of their jobs was put into these."""
+    own = {str(group.value("Id") or ""): group for group in document.groups()}
+    for group in other.groups():
+        name = str(group.value("Id") or "")
+        target = own.get(name) if name else None
+        if target is not None:
+            merging = _Merge(findings, prefer, f"JobGroup {name!r}", other.path)
+            merging.scopes(target, _alone(target), _alone(group))
+        elif any(p.tag not in ("Id", "State") for p in group.properties()):
+            how = f"the Id {escape(name, 80)!r}, which no group here has" if name else "no Id"
+            findings.add("SSS427", name or "Id", f"a JobGroup of {escape(other.path)} has {how}; what it says of "
+                         "itself is left out", severity="warning", line=group.line)
+
+
+def _alone(group: JobGroup) -> JobGroup:
+    """A group without its jobs, what it says for them, and its State."""
+    return JobGroup([item for item in group.items if item.tag not in _OF_JOBS], dict(group.attributes))
+
+
+#: What is in a group and is not said of the group itself.
+_OF_JOBS: Final = frozenset(("Job", "JobDefaults", "TaskGroupDefaults", "TaskDefaults", "JobGroup", "State"))
+
+
+def _files(document: Document, other: Document, findings: Findings, prefer: Prefer) -> None:
+    """The Files that came back, by id."""
+    for name, file in other.files.items():
+        here = document.files.get(name)
+        if here is None:
+            document.files[name] = file
+        elif here != file:
+            _Merge(findings, prefer, "File", other.path).conflict(
+                escape(name, 80), f"of {len(here.text)} characters", f"of {len(file.text)} characters",
+                partial(document.files.__setitem__, name, file))
 
 
 def _whole(job: Job, defaults: JobDefaults | None) -> Job:
@@ -79,14 +119,15 @@ class _Merge:
                 if further:
                     _put(target, names, theirs)
             elif not mine:
-                target.items.extend(theirs)
+                behind = max((at for at, item in enumerate(target.items, 1) if isinstance(item, Property)), default=0)
+                target.items[behind:behind] = theirs        # before the containers
             else:
                 self.conflict(f"{path}{' '.join(filter(None, names))}", mine, theirs,
-                              lambda names=names, theirs=theirs: _put(target, names, theirs))  # type: ignore[misc]
+                              partial(_put, target, names, theirs))
         for name, value in given.attributes.items():
             if name != "awarenessPolicy" and asked.attributes.get(name, value) != value:
                 self.conflict(f"{path}{name}", asked.attributes[name], value,
-                              lambda name=name, value=value: target.attributes.update({name: value}))  # type: ignore[misc]
+                              partial(target.attributes.__setitem__, name, value))
         for tag in dict.fromkeys(c.tag for c in given.containers()):
             self.containers(tag, target, asked, given, f"{path}{tag}")
         for raw in given.unknown():
@@ -101,7 +142,7 @@ class _Merge:
         if not mine:
             target.items.extend(theirs)
         elif tag in _WHOLE or len(mine) != len(theirs):
-            self.conflict(path, mine, theirs, lambda: _put(target, (tag,), theirs))
+            self.conflict(path, mine, theirs, partial(_put, target, (tag,), theirs))
         else:
             for number, (inner, one, other) in enumerate(zip_longest(here, mine, theirs), 1):
                 if inner is None:               # of the defaults alone: it becomes the job's own
@@ -112,10 +153,10 @@ class _Merge:
 
     def conflict(self, what: str, mine: object, theirs: object, take: Callable[[], None]) -> None:
         """Tell a conflict, and take what came back where that is preferred."""
-        told = f"{self.label}: {what} is {_shown(mine)}, and {_shown(theirs)} in {escape(self.origin)}"
+        message = f"{self.label}: {what} is {_shown(mine)}, and {_shown(theirs)} in {escape(self.origin)}"
         if self.prefer == "returned":
             take()
-        self.findings.add("SSS606", what, told, severity="error" if self.prefer == "none" else "warning",
+        self.findings.add("SSS606", what, message, severity="error" if self.prefer == "none" else "warning",
                           hint="--prefer says whose word counts" if self.prefer == "none" else "")
 
 
@@ -124,11 +165,11 @@ Names = tuple[str, ...]
 
 def _by_identity(asked: Container, given: Container) -> Iterator[tuple[Names, list[Property], list[Property]]]:
     """Each property that came back by what parts it from others: as it is here, and as it came."""
-    found: dict[Names, tuple[list[Property], list[Property]]] = {}
+    sides: dict[Names, tuple[list[Property], list[Property]]] = {}
     for place, scope in enumerate((asked, given)):
         for p in scope.properties():
-            found.setdefault(_names(p), ([], []))[place].append(p)
-    for names, (mine, theirs) in found.items():
+            sides.setdefault(_names(p), ([], []))[place].append(p)
+    for names, (mine, theirs) in sides.items():
         yield names, mine, theirs
 
 

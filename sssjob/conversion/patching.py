@@ -19,6 +19,7 @@ from typing import Any, Final
 from lxml import etree
 
 from sssjob.document.model import Document
+from sssjob.document.values import writable
 from sssjob.errors import QueryError, RejectedError
 from sssjob.findings import Findings, escape
 from sssjob.limits import LIMITS
@@ -31,6 +32,9 @@ __all__ = ["apply", "patch_of", "read_patch"]
 
 _VERSION: Final = 1
 _PLAIN_ID: Final = re.compile(r"[^'\"&<>]{1,200}")
+#: A step of a path that ``diff`` writes.
+_STEP: Final = re.compile(r"/([^/\[]+(?:\[(?:Id='[^']*'|[0-9]+)\])?)")
+_STEPS: Final = re.compile(f"(?:{_STEP.pattern})*")
 
 
 # --- making one ---------------------------------------------------------------------------------------------------
@@ -86,8 +90,8 @@ def _is_container(element: Any) -> bool:
 
 
 def _id(element: Any) -> str | None:
-    found = element.find("Id")
-    return None if found is None else found.text
+    identifier = element.find("Id")
+    return None if identifier is None else identifier.text
 
 
 def _head(element: Any) -> tuple[str, str]:
@@ -112,16 +116,16 @@ def read_patch(data: bytes, path: str = "-") -> dict[str, Any]:
     if len(data) > LIMITS.message_bytes:
         _refuse(findings, "SSS110", f"the patch is larger than the limit message_bytes ({LIMITS.message_bytes})")
     try:
-        made = json.loads(data)
+        patch = json.loads(data)
     except (ValueError, RecursionError) as error:
         _refuse(findings, "SSS111", f"not JSON: {escape(str(error))}")
-    made = made.get("patch", made) if isinstance(made, dict) and isinstance(made.get("patch"), dict) else made
-    if not isinstance(made, dict) or made.get("patch") != _VERSION or not isinstance(made.get("edits"), list):
+    patch = patch.get("patch", patch) if isinstance(patch, dict) and isinstance(patch.get("patch"), dict) else patch
+    if not isinstance(patch, dict) or patch.get("patch") != _VERSION or not isinstance(patch.get("edits"), list):
         _refuse(findings, "SSS112", f'no patch: an object with "patch": {_VERSION} and "edits" is expected')
-    for number, edit in enumerate(made["edits"], 1):
+    for number, edit in enumerate(patch["edits"], 1):
         if not _is_edit(edit):
             _refuse(findings, "SSS112", f"edit {number} of the patch is none")
-    return dict(made)
+    return dict(patch)
 
 
 def _refuse(findings: Findings, rule: str, message: str) -> None:
@@ -135,8 +139,9 @@ def _is_edit(edit: object) -> bool:
     attributes = edit.get("attributes")
     if attributes is not None:
         return isinstance(attributes, dict) and all(
-            isinstance(pair, list) and len(pair) == 2 and all(v is None or isinstance(v, str) for v in pair)
-            for pair in attributes.values())
+            writable(name) and isinstance(pair, list) and len(pair) == 2
+            and all(text is None or (isinstance(text, str) and writable(text)) for text in pair)
+            for name, pair in attributes.items())
     return all(isinstance(edit.get(name), list) and all(isinstance(text, str) for text in edit[name])
                for name in ("old", "new")) and isinstance(edit.get("place", 0), int)
 
@@ -148,30 +153,64 @@ def apply(document: Document, patch: Mapping[str, Any], findings: Findings) -> D
     RejectedError for edits that do not fit, and for a result that is no document.
     """
     root = canonical_tree(document)
+    places = _Places(root)
     for number, edit in enumerate(patch["edits"], 1):
         try:
-            root = _applied(root, edit)
+            root = _applied(root, edit, places)
         except (_Misfit, QueryError) as error:
             findings.add("SSS428", escape(edit["at"], 80), f"edit {number} at {escape(edit['at'], 200)}: {error}")
+            if findings.overflow:
+                break
     findings.raise_if_rejected()
-    made = read_document(etree.tostring(root), profile="3.1", path=document.path)
-    findings.extend(made.findings or Findings())
-    return made
+    patched = read_document(etree.tostring(root), profile="3.1", path=document.path)
+    findings.extend(patched.findings or Findings())
+    return patched
 
 
 class _Misfit(Exception):
     """Why an edit cannot be applied."""
 
 
-def _applied(root: Any, edit: Mapping[str, Any]) -> Any:
+class _Places:
+    """Where things stood in the document before: each path that ``diff`` writes is found without a search."""
+
+    def __init__(self, root: Any) -> None:
+        self.root = root
+        self._keys: dict[Any, dict[Any, str]] = {}
+        self._children: dict[Any, dict[str, Any]] = {}
+
+    def keys(self, element: Any) -> dict[Any, str]:
+        """The children that an element had, each with what it is known by."""
+        if element not in self._keys:
+            self._keys[element] = dict(zip(element, _keys(element), strict=True))
+        return self._keys[element]
+
+    def element(self, path: str) -> Any:
+        """The element at a path. Raises _Misfit where there is none or several, QueryError for what is no path."""
+        start = f"/{_local(self.root)}"
+        element = self.root if path == start or path.startswith(f"{start}/") else None
+        if element is not None and _STEPS.fullmatch(path, len(start)) is None:
+            element = None
+        for step in _STEP.findall(path, len(start)) if element is not None else ():
+            if element not in self._children:
+                self._children[element] = {key: child for child, key in self.keys(element).items()}
+            element = self._children[element].get(step)
+            if element is None:
+                break
+        if element is not None:
+            return element
+        selected = Selector(path).select(self.root)
+        if len(selected) != 1 or isinstance(selected[0], str):
+            raise _Misfit(f"{len(selected)} elements stand there, not one")
+        return selected[0]
+
+
+def _applied(root: Any, edit: Mapping[str, Any], places: _Places) -> Any:
     if edit["at"] == "/":
         if [_text(root)] != edit["old"] or len(edit["new"]) != 1:
             raise _Misfit("the document is not the one that the patch replaces")
         return _element(edit["new"][0])
-    found = Selector(edit["at"]).select(root)
-    if len(found) != 1 or isinstance(found[0], str):
-        raise _Misfit(f"{len(found)} elements stand there, not one")
-    (element,) = found
+    element = places.element(edit["at"])
     if "attributes" in edit:
         for name, (before, after) in edit["attributes"].items():
             if element.get(name) not in (before, after):
@@ -185,15 +224,20 @@ def _applied(root: Any, edit: Mapping[str, Any]) -> Any:
                 except ValueError:
                     raise _Misfit(f"{escape(name, 60)} is no attribute of XML") from None
         return root
-    at = _place(element, edit)
+    at = _place(element, edit, places)
     new = [_element(text) for text in edit["new"]]
     element[at:at + len(edit["old"])] = new
     return root
 
 
-def _place(element: Any, edit: Mapping[str, Any]) -> int:
-    """Where the children stand that an edit takes, or where it puts some."""
-    old, keys, stated = edit["old"], _keys(element), edit.get("place", 0)
+def _place(element: Any, edit: Mapping[str, Any], before: _Places) -> int:
+    """Where the children stand that an edit takes, or where it puts some; most stand where the edit says."""
+    old, stated, after = edit["old"], edit.get("place", 0), edit.get("after")
+    known = before.keys(element)
+    if old and stated >= 0 and [_text(child) for child in element[stated:stated + len(old)]] == old:
+        return int(stated)
+    if not old and 0 < stated <= len(element) and known.get(element[stated - 1]) == after is not None:
+        return int(stated)
     if old:
         texts = [_text(child) for child in element]
         places = [at for at in range(len(texts) - len(old) + 1) if texts[at:at + len(old)] == old]
@@ -201,10 +245,9 @@ def _place(element: Any, edit: Mapping[str, Any]) -> int:
             return stated if stated in places else places[0]
         what = "does not stand there" if not places else "stands in several places"
         raise _Misfit(f"{escape(old[0], 200)} {what}")
-    after = edit.get("after")
     if after is None:
         return 0
-    places = [at + 1 for at, key in enumerate(keys) if key == after]
+    places = [at for at, child in enumerate(element, 1) if known.get(child) == after]
     if stated in places or len(places) == 1:
         return stated if stated in places else places[0]
     raise _Misfit(f"{escape(str(after), 200)}, behind which it belongs, does not stand there")

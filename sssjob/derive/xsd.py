@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Final, Literal
+from typing import Any, Final, Literal
 from xml.sax.saxutils import escape, quoteattr
 
 from sssjob.document.vocabulary import (
@@ -23,6 +23,7 @@ from sssjob.document.vocabulary import (
     Element,
     in_scope,
 )
+from sssjob.sssrmap.model import Data, File, Get, Object, Option, Request, Response, Set, Where
 
 __all__ = ["ROOTS", "TYPES", "WRAPPERS", "Dialect", "Place", "Wrapper", "choice", "restricted", "schema", "xsd"]
 
@@ -47,20 +48,27 @@ class Wrapper:
 
 
 _PLAIN: Final = Wrapper(text=True)
-_MESSAGE: Final = ("actor", "id", "chunking", "chunkSize", "chunkNum", "chunkMax")
-_TESTED: Final = ("op", "conj", "group", "object", "subject", "units", "alias")
+
+
+def _of(part: type[Any], required: tuple[str, ...] = (), *, older: tuple[str, ...] = (),
+        children: tuple[str, ...] = ()) -> Wrapper:
+    """The element of a part of messages. older: attributes that only older forms have."""
+    names = (*older, *(name for name, _, _ in part.ATTRIBUTES if name not in required))
+    return Wrapper(names, required, children, text=not children)
+
+
 #: The message around a job with a script (SSSRMAP message format 3.0.4), as far as it carries jobs.
 WRAPPERS: Final[dict[str, Wrapper]] = {
     "Envelope": Wrapper(("type", "component", "name", "version"), children=("Body",)),
     "Body": Wrapper(("actor", "chunking"), children=("Request", "Response")),
-    "Request": Wrapper(("object", *_MESSAGE), ("action",),
-                       ("Object", "Get", "Set", "Where", "Option", "Data", "File", "Count")),
-    "Response": Wrapper(_MESSAGE, children=("Status", "Count", "Data", "File")),
-    "Data": Wrapper(("name", "type"), children=ROOTS),
+    "Request": _of(Request, ("action",), older=("object",),
+                   children=("Object", "Get", "Set", "Where", "Option", "Data", "File", "Count")),
+    "Response": _of(Response, children=("Status", "Count", "Data", "File")),
+    "Data": _of(Data, children=ROOTS),
     "Status": Wrapper(children=("Value", "Code", "Message")),
-    "File": Wrapper(("name", "compressed", "encoded", "owner", "mode"), ("id",), text=True),
-    "Object": Wrapper(("join", "alias"), text=True),
-    **dict.fromkeys(("Get", "Set", "Where", "Option"), Wrapper(_TESTED, ("name",), text=True)),
+    "File": _of(File, ("id",)),
+    "Object": _of(Object),
+    **{part.__name__: _of(part, ("name",)) for part in (Get, Set, Where, Option)},
     **dict.fromkeys(("Count", "Value", "Code", "Message"), _PLAIN),
 }
 

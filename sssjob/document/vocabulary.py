@@ -25,6 +25,7 @@ __all__ = [
     "PRINTED",
     "REQUESTED",
     "SCOPES",
+    "SILENT",
     "TRANSPARENT",
     "Attribute",
     "Container",
@@ -124,6 +125,8 @@ REQUESTED: Final = (
               section="8.1"),
     Attribute("performanceFactor", "Float", "performance to trade for an earlier start", section="8.1"),
 )
+#: Attributes of conditions with the value that says as much as none.
+SILENT: Final = frozenset((row.name, row.default) for row in REQUESTED if row.default is not None)
 #: Attributes of a property inside Delivered (section 8.2).
 DELIVERED: Final = (REQUESTED[2],)
 #: Attributes of every consumable resource (section 5.1, Consumable Resources).

@@ -72,13 +72,13 @@ class Answer:
         """The objects of the answer as XML. Raises MessageError."""
         things = filter(self.test, self._in_time(self.source.things(self.kind)))
         if any(c.op in _AGGREGATES or c.op == "GroupBy" for c in self.columns):
-            made: Iterable[str] = self._grouped(things)
+            objects: Iterable[str] = self._grouped(things)
         else:
-            made = map(self._object, self._sorted(things))
+            objects = map(self._object, self._sorted(things))
         if (self.request.option("Unique") or "").lower() == "true":
-            made = dict.fromkeys(made)
+            objects = dict.fromkeys(objects)
         first, most = self._whole("Offset") or 0, self._whole("Limit")
-        return islice(made, first, None if most is None else first + most)
+        return islice(objects, first, None if most is None else first + most)
 
     def _in_time(self, things: Iterable[Thing]) -> Iterator[Thing]:
         """The objects, until the time of a query is over."""
@@ -111,16 +111,16 @@ class Answer:
         if all(column.property.in_cells(thing) for column in self.columns):
             inner = "".join(column.cell(thing, self._positional) for column in self.columns)
             return f"<{self.kind.name}>{inner}</{self.kind.name}>"
-        made = etree.Element(self.kind.name)
-        places = {thing.element: made}
+        answered = etree.Element(self.kind.name)
+        places = {thing.element: answered}
         whole: set[Any] = set()
         for column in self.columns:
             selected = column.property.of(thing)
             for one in selected:
                 column.put(one, thing.element, places, whole)
             if not selected and self._positional:
-                etree.SubElement(made, column.title)
-        return form_of(made)
+                etree.SubElement(answered, column.title)
+        return form_of(answered)
 
     def _all_cells(self, thing: Thing) -> str:
         """A row with all of its properties, empty ones too, and those that are hidden with the Option ShowHidden."""
@@ -159,8 +159,8 @@ class _Column:
 
     def cell(self, thing: Thing, positional: bool) -> str:
         """Its elements, from the cells of an object; an empty one where there is none and positions count."""
-        found = self.property.of(thing)
-        return "".join(_leaf(self.title, self._text(one)) for one in found) or (
+        values = self.property.of(thing)
+        return "".join(_leaf(self.title, self._text(one)) for one in values) or (
             _leaf(self.title, "") if positional else "")
 
     def _text(self, selected: Selected) -> str:
@@ -197,16 +197,16 @@ class _Column:
         inner = places[ancestor]
         for ancestor in reversed(above):
             inner = places[ancestor] = etree.SubElement(inner, ancestor.tag, dict(ancestor.attrib))
-        made = deepcopy(selected)
-        made.tail = None
-        if self.get.alias or (not len(made) and self.title == self.property.asked):
-            made.tag = self.title
+        copy = deepcopy(selected)
+        copy.tail = None
+        if self.get.alias or (not len(copy) and self.title == self.property.asked):
+            copy.tag = self.title
         if self.get.units is not None:
-            made.text = self._text(selected)
-            made.set("units", self.get.units)
-        inner.append(made)
+            copy.text = self._text(selected)
+            copy.set("units", self.get.units)
+        inner.append(copy)
         if plain:
-            places[selected] = made
+            places[selected] = copy
             whole.add(selected)
 
     def order(self, thing: Thing) -> tuple[int, Any]:

@@ -15,6 +15,7 @@ from operator import eq, ge, gt, le, lt, ne
 from typing import Any, Final
 
 from sssjob.document.element import new_property
+from sssjob.document.vocabulary import SILENT
 from sssjob.findings import Findings, escape
 from sssjob.limits import LIMITS, Limits
 from sssjob.request.tree import AllOf, AnyOf, Node, Not, Predicate, parse
@@ -48,8 +49,8 @@ def condition(wheres: Sequence[Where], property_of: Callable[[Where], Property],
             raise MessageError("318", f"conj {escape(where.conj or '', 40)!r} is not known "
                                       f"(known: {', '.join(CONJUNCTIONS)})")
         conj = _TIES[where.conj or "And"]
-        said = {"conj": conj} if conj != "And" else {}
-        ties.append(new_property("Where", str(len(tests)), said | ({"group": str(where.group)} if where.group else {})))
+        attributes = {"conj": conj, "group": str(where.group or 0)}
+        ties.append(new_property("Where", str(len(tests)), dict(attributes.items() - SILENT)))
         tests.append(_test(where, property_of(where)))
     if not tests:
         return lambda thing: True
@@ -85,10 +86,10 @@ def _test(where: Where, property_: Property) -> Test:
         return lambda thing: any(map(property_.text, property_.of(thing))) is not absent
     if op == "Match":
         fits = re.compile(fnmatch.translate(where.value.replace("[", "[[]"))).match
-        return lambda thing: any(fits(property_.text(found).strip()) for found in property_.of(thing))
+        return lambda thing: any(fits(property_.text(one).strip()) for one in property_.of(thing))
     wanted = property_.wanted(where.value, where.units)
     compare = _COMPARE[op]
-    return lambda thing: any(_holds(compare, property_.typed(found), wanted) for found in property_.of(thing))
+    return lambda thing: any(_holds(compare, property_.typed(one), wanted) for one in property_.of(thing))
 
 
 def _holds(compare: Callable[[Any, Any], bool], value: Typed, wanted: Typed) -> bool:

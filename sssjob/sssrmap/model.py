@@ -290,10 +290,10 @@ class Response(_Parts):
     @property
     def status(self) -> Status:
         """The Status. Raises MessageError (321) where there is none, or no Code in it."""
-        found = next((part for part in self.parts if isinstance(part, Status)), None)
-        if found is None or found.code is None:
-            raise MessageError("321", f"the response has no {'Status' if found is None else 'Code in its Status'}")
-        return found
+        stated = next((part for part in self.parts if isinstance(part, Status)), None)
+        if stated is None or stated.code is None:
+            raise MessageError("321", f"the response has no {'Status' if stated is None else 'Code in its Status'}")
+        return stated
 
     @property
     def last(self) -> bool:

@@ -70,14 +70,14 @@ def read_message(source: bytes | str, *, profile: str = "3.1", policy: Policy | 
     if profile not in PROFILES:
         raise UsageError(f"unknown profile {profile!r} of messages (known: {', '.join(PROFILES)})")
     data = source.encode("utf-8", "surrogatepass") if isinstance(source, str) else source
-    found = Findings(path, limits) if findings is None else findings
+    noted = Findings(path, limits) if findings is None else findings
     if len(data) > limits.message_bytes:
-        found.add("SSS110", "message", f"the message has {len(data)} bytes, more than the limit message_bytes "
+        noted.add("SSS110", "message", f"the message has {len(data)} bytes, more than the limit message_bytes "
                                        f"({limits.message_bytes})")
-        raise RejectedError(list(found))
-    root = parse_tree(data, findings=found, repairs=False, limits=limits)
+        raise RejectedError(list(noted))
+    root = parse_tree(data, findings=noted, repairs=False, limits=limits)
     _unqualify(root)
-    return _Reader(found, policy or PROFILES[profile], limits).envelope(root)
+    return _Reader(noted, policy or PROFILES[profile], limits).envelope(root)
 
 
 def status_of(findings: Findings, others: Findings | None = None) -> Status:
@@ -92,8 +92,8 @@ def status_of(findings: Findings, others: Findings | None = None) -> Status:
     if not chosen:
         return Status.of("000")
     names = ", ".join(dict.fromkeys(escape(f.subject, 80) for f in chosen if f.subject))
-    told = "; ".join(dict.fromkeys(escape(f.message, 200) for f in chosen[:5]))
-    return Status.of("710" if rejecting else "100", f"not understood: {names or 'the message'} ({told})")
+    messages = "; ".join(dict.fromkeys(escape(f.message, 200) for f in chosen[:5]))
+    return Status.of("710" if rejecting else "100", f"not understood: {names or 'the message'} ({messages})")
 
 
 def form_of(element: Any) -> str:

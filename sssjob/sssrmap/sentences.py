@@ -60,13 +60,14 @@ class _Parser:
     def __init__(self, text: str) -> None:
         self.tokens: list[_Token] = []
         at = 0
-        while at < len(text.rstrip()):
-            found = _TOKEN.match(text, at)
-            if found is None or found.lastgroup is None:
+        end = len(text.rstrip())
+        while at < end:
+            token = _TOKEN.match(text, at)
+            if token is None or token.lastgroup is None:
                 raise UsageError(f"the request is wrong at character {at + 1}: {escape(text[at:at + 20])!r}")
-            kind = found.lastgroup
-            self.tokens.append(_Token(found[kind][1:-1] if kind == "text" else found[kind], kind, found.start(kind)))
-            at = found.end()
+            kind = token.lastgroup
+            self.tokens.append(_Token(token[kind][1:-1] if kind == "text" else token[kind], kind, token.start(kind)))
+            at = token.end()
         self.tokens.append(_Token("", "end", len(text)))
         self.next = 0
 
@@ -103,8 +104,8 @@ class _Parser:
     def expected(self, what: str) -> None:
         """Raise UsageError."""
         token = self.token
-        found = "its end" if token.kind == "end" else repr(escape(token.text, 40))
-        raise UsageError(f"the request has {found} at character {token.at + 1}, where {what} is expected")
+        word = "its end" if token.kind == "end" else repr(escape(token.text, 40))
+        raise UsageError(f"the request has {word} at character {token.at + 1}, where {what} is expected")
 
     # -- the grammar
     def request(self, actor: str) -> Request:
@@ -135,7 +136,7 @@ class _Parser:
 
     def conditions(self) -> list[Where]:
         """The conditions of Where, with their brackets as ``group``."""
-        made: list[Where] = []
+        conditions: list[Where] = []
         conj: str | None = None
         while True:
             opened = sum(1 for _ in iter(lambda: self.sign("("), None))
@@ -144,10 +145,10 @@ class _Parser:
             if opened and closed:               # around one condition they say nothing
                 least = min(opened, closed)
                 opened, closed = opened - least, closed - least
-            made.append(replace(one, group=opened - closed or None))
+            conditions.append(replace(one, group=opened - closed or None))
             word = self.word(*_TIES)
             if word is None:
-                return made
+                return conditions
             negated = word in ("and", "or") and self.word("not") is not None
             conj = _TIES[word + "not"] if negated else _TIES[word]
 

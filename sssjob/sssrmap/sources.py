@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from copy import deepcopy
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from sssjob.document._folding import folded_job, tree
@@ -40,15 +41,15 @@ class Documents:
         for document in self._documents():
             if kind.name == "JobGroup":
                 for group in document.groups():
-                    yield Thing(kind.name, tree=lambda group=group: tree(group))  # type: ignore[misc]
+                    yield Thing(kind.name, tree=partial(tree, group))
                 continue
             for job, defaults in document.jobs():
-                made = tree(folded_job(job, defaults, "Reject"))
+                whole = partial(tree, folded_job(job, defaults, "Reject"))
                 if kind.name == "Job":
-                    yield Thing(kind.name, tree=lambda made=made: made)  # type: ignore[misc]
+                    yield Thing(kind.name, tree=whole)
                 else:
-                    for one in made.iter(kind.name):
-                        yield Thing(kind.name, tree=lambda one=one: deepcopy(one))  # type: ignore[misc]
+                    for inner in whole().iter(kind.name):
+                        yield Thing(kind.name, tree=partial(deepcopy, inner))
 
 
 class JournalSource:
@@ -134,7 +135,7 @@ class LedgerSource:
     def things(self, kind: Kind) -> Iterator[Thing]:
         """All objects of a kind: accounts by name, all others in the order of the entries."""
         if kind.name == "Job":
-            return (Thing("Job", tree=lambda job=job: tree(job)) for job in self._ledger.charged())  # type: ignore[misc]
+            return (Thing("Job", tree=partial(tree, job)) for job in self._ledger.charged())
         if kind.name == "Account":
             return self._accounts()
         return (Thing(kind.name, _cells(entry)) for entry in self._entries(kind.name))

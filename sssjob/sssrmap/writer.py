@@ -68,9 +68,9 @@ def _part(part: Part) -> str:
         case Count():
             return _element("Count", (), str(part.value))
         case Status():
-            told = (("Value", part.value), ("Code", part.code), ("Message", part.message))
+            stated = (("Value", part.value), ("Code", part.code), ("Message", part.message))
             return _element("Status", (), "".join(_element(name, (), _text(text, name))
-                                                  for name, text in told if text is not None)
+                                                  for name, text in stated if text is not None)
                             + "".join(f.markup for f in part.foreign))
         case Data():
             return _element("Data", _attributes(part), part.content)

@@ -9,20 +9,17 @@ comments). The order of elements stays: it is data here. Nothing is computed: ``
 from __future__ import annotations
 
 import hashlib
-from typing import Any, Final
+from typing import Any
 
 from lxml import etree
 
 from sssjob.document.model import Container, Document
+from sssjob.document.vocabulary import SILENT
 from sssjob.findings import Findings, Policy
 from sssjob.xml.writer import write_document
 from sssjob.xml.xmlio import parse_tree
 
 __all__ = ["canonical", "canonical_tree", "digest"]
-
-#: Attributes of conditions that say nothing where they say their default (sections 8.1 and 10.2).
-_DEFAULTS: Final = (("op", "EQ"), ("conj", "And"), ("group", "0"))
-
 
 def canonical(document: Document | Container) -> bytes:
     """The canonical form, in UTF-8 without a declaration. Raises RejectedError for what cannot be written."""
@@ -41,7 +38,7 @@ def canonical_tree(document: Document | Container) -> Any:
     findings.raise_if_rejected()
     root = parse_tree(text.encode(), findings=findings, repairs=False)
     for element in root.iter(etree.Element):
-        for name, value in _DEFAULTS:
+        for name, value in SILENT:
             if element.get(name) == value:
                 del element.attrib[name]
     return root

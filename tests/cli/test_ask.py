@@ -26,7 +26,7 @@ def test_documents_are_asked_in_every_form(sssjob: Command, place: Path, monkeyp
         "../b                      red"]
     assert [json.loads(line) for line in sssjob("ask", question, "--at", "group.xml", "--json").out.splitlines()] == [
         {"Id": "a", "Project": "red"}, {"Id": "../b", "Project": "red"}]
-    monkeypatch.setattr("getpass.getuser", lambda: "amy")
+    monkeypatch.setattr("sssjob.run.specs.user_name", lambda: "amy")
     assert sssjob("ask", "Query Job Where Id=a Get Id,Project", "--at", "group.xml", "--format", "xml").out == (
         '<?xml version="1.0" encoding="UTF-8"?>\n<Envelope><Body><Response actor="amy"><Status><Value>Success</Value>'
         "<Code>000</Code></Status><Count>1</Count><Data><Job><Id>a</Id><Project>red</Project></Job></Data></Response>"
@@ -38,6 +38,8 @@ def test_documents_are_asked_in_every_form(sssjob: Command, place: Path, monkeyp
      "sssjob: 740: Node is not a valid object (known: Job, JobGroup, TaskGroup, Task)\n"),
     (("Query Job Get", "--at", "job.xml"), 2,
      "sssjob: the request has its end at character 14, where a property is expected\n"),
+    (("Query Job", "--at", "job.xml", "--json", "--format", "xml"), 2,
+     '{"type": "error", "status": 2, "message": "--json and --format xml exclude each other"}\n'),
     (("Query Job Get Id", "--at", "absent.xml"), 3, "sssjob: absent.xml: No such file or directory\n"),
     (("Query Job Get Id", "--at", "-", "--at", "-"), 2, "sssjob: standard input (-) can be read only once\n"),
 ])

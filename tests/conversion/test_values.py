@@ -121,13 +121,33 @@ def test_what_does_not_fit_is_named(text: str, message: str) -> None:
     (b'{"patch": 1, "edits": [{"at": "/JobGroup", "old": [], "new": ["<Job"]}]}', "SSS428"),
     (b'{"patch": 1, "edits": [{"at": "/JobGroup", "old": [], "new": ["<!DOCTYPE a><Job/>"]}]}', "SSS428"),
     (b'{"patch": 1, "edits": [{"at": "/JobGroup", "attributes": {"a b": [null, "1"]}}]}', "SSS428"),
-    (b'{"patch": 1, "edits": [{"at": "/JobGroup", "attributes": {"a": [null, "\\u0000"]}}]}', "SSS428"),
+    (b'{"patch": 1, "edits": [{"at": "/JobGroup", "attributes": {"a": [null, "\\u0000"]}}]}', "SSS112"),
+    (b'{"patch": 1, "edits": [{"at": "/JobGroup", "attributes": {"\\ud800": [null, "1"]}}]}', "SSS112"),
+    (b'{"patch": 1, "edits": [{"at": "/JobGroup/\\ud800", "old": [], "new": []}]}', "SSS428"),
+    (b'{"patch": 1, "edits": [{"at": "/JobGroup", "place": -1, "after": "x", "old": [], "new": []}]}', "SSS428"),
     (b'{"patch": 1, "edits": [{"at": "/", "old": [], "new": []}]}', "SSS428"),
 ])
 def test_what_is_no_patch(data: bytes, rule: str) -> None:
     with pytest.raises(RejectedError) as caught:
         apply(document(GROUP), read_patch(data), Findings())
     assert caught.value.findings[0].rule == rule
+
+
+def test_edits_behind_each_other_in_one_element() -> None:
+    """Each of them stands at its place of before, whichever were applied already."""
+    jobs = [f"<Job><Id>{number}</Id></Job>" for number in range(9)]
+    before = f"<JobGroup><Id>g</Id>{''.join(jobs)}</JobGroup>"
+    after = before.replace(jobs[1], "").replace(jobs[4], "<Job><Id>x</Id></Job>" * 2).replace(
+        jobs[6], jobs[6] + "<Job><Name>y</Name></Job>").replace(jobs[8], "")
+    patch = patch_of(document(before), document(after))
+    assert len(patch["edits"]) == 4
+    assert canonical(patched(document(before), patch)) == canonical(document(after))
+
+
+def test_a_path_that_somebody_wrote() -> None:
+    patch = read_patch(b'{"patch": 1, "edits": [{"at": "//Job[User=\'bob\']", "old": ["<User>bob</User>"], '
+                       b'"new": ["<User>eve</User>"]}]}')
+    assert canonical(patched(document(GROUP), patch)) == canonical(document(GROUP.replace("bob", "eve")))
 
 
 # --- merging ------------------------------------------------------------------------------------------------------
@@ -150,8 +170,8 @@ def test_facts_are_added_and_states_go_on() -> None:
     assert text == write_document(document(
         "<JobGroup><Id>g</Id><State>Active</State>"
         '<JobDefaults><Queue>batch</Queue><Requested><Memory units="GB">4</Memory></Requested></JobDefaults>'
-        "<Job><Id>1</Id><State>Completed</State><User>amy</User><Requested><Processors>4</Processors></Requested>"
-        "<ExitCode>0</ExitCode><Delivered><Processors>4</Processors></Delivered></Job>"
+        "<Job><Id>1</Id><State>Completed</State><User>amy</User><ExitCode>0</ExitCode>"
+        "<Requested><Processors>4</Processors></Requested><Delivered><Processors>4</Processors></Delivered></Job>"
         "<Job><Id>2</Id><State>Running</State><User>bob</User></Job></JobGroup>"))
 
 
@@ -205,6 +225,28 @@ def test_what_was_split_is_merged_without_a_change(made: Document) -> None:
     merge(made, [single for _, single in split(made)], findings)
     assert [str(f) for f in findings] == []
     assert canonical(made) == before
+
+
+_WITH_FILE: Final = ('<Request action="Submit"><Object>JobGroup</Object><Data><JobGroup><Id>g</Id>{group}<Job>'
+                     '<Id>1</Id><Executable>#s</Executable></Job></JobGroup></Data>'
+                     '<File id="s">{text}</File></Request>')
+
+
+def test_what_a_group_says_of_itself_and_files_come_back_too() -> None:
+    group = "<JobGroup><Id>g</Id><Job><Id>1</Id></Job></JobGroup>"
+    back = _WITH_FILE.format(group="<Name>n</Name>", text="#!/bin/sh")
+    assert merged(back, group=group) == (write_document(document(back)), [])
+    again = _WITH_FILE.format(group="<Name>other</Name>", text="#!/bin/bash")
+    assert merged(again, group=back) == (write_document(document(back)), [
+        "SSS606 error JobGroup 'g': Name is 'n', and 'other' in back.xml",
+        "SSS606 error File: s is 'of 9 characters', and 'of 11 characters' in back.xml"])
+    assert merged(again, group=back, prefer="returned")[0] == write_document(document(again))
+
+
+def test_a_group_that_is_not_here_is_told() -> None:
+    assert merged("<JobGroup><Id>h</Id><Name>n</Name><Job><Id>2</Id></Job></JobGroup>")[1] == [
+        "SSS427 warning a JobGroup of back.xml has the Id 'h', which no group here has; what it says of itself is left "
+        "out"]
 
 
 def test_a_job_takes_its_files_along() -> None:
