@@ -52,6 +52,7 @@ COMMANDS: Final = {
     "rerun": "Run jobs again.",
     "run": "Run a document and write it back with its results.",
     "show": "Show a document as tables.",
+    "sites": "List the sites that have a profile, or check one.",
     "split": "Write each job of a group as a document of its own.",
     "status": "Print documents as they stand, with the facts so far.",
     "submit": "Submit documents and return.",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -21,7 +22,7 @@ from sssjob.cli._files import read_bytes
 from sssjob.cli._findings import problem, say
 from sssjob.cli._options import Session, pairs
 from sssjob.conversion.converting import Options
-from sssjob.errors import RejectedError
+from sssjob.errors import RejectedError, UsageError
 from sssjob.findings import Findings, Policy, escape
 
 if TYPE_CHECKING:
@@ -29,13 +30,23 @@ if TYPE_CHECKING:
     from sssjob.translators.base import Translator
     from sssjob.translators.records.base import Counts
 
-__all__ = ["Tally", "hinted", "load", "nothing_taken", "options_of", "page", "rates_option"]
+__all__ = ["Tally", "hinted", "load", "nothing_taken", "options_of", "page", "rates_of", "rates_option"]
 
 
 def rates_option(function: Callable[..., int]) -> Callable[..., int]:
     """``--rates FILE``."""
-    return click.option("--rates", "rates_file", required=True, metavar="FILE", shell_complete=files,
-                        help="The rates, in TOML.")(function)
+    return click.option("--rates", "rates_file", metavar="FILE", shell_complete=files,
+                        help="The rates, in TOML (default: those that the site profile names).")(function)
+
+
+def rates_of(session: Session, rates_file: str | None) -> str:
+    """The file of the rates: the one that ``--rates`` names, else that of the site profile, which is relative to the
+    folder of the profile. Raises UsageError where neither does."""
+    if rates_file is not None:
+        return rates_file
+    if session.site is None or session.site.rates is None:
+        raise UsageError("no rates: --rates FILE names them, or the key rates of the profile that --site names")
+    return os.path.join(os.path.dirname(session.site_path), session.site.rates)
 
 
 def load(session: Session, name: str, *, doubts: bool = True) -> RateSet | None:

@@ -12,7 +12,7 @@ from sssjob.cli._complete import files
 from sssjob.cli._files import Results, Source, once
 from sssjob.cli._findings import problem, say
 from sssjob.cli._options import Session, common, format_option, output_option, reading
-from sssjob.cli._prices import Tally, hinted, load, options_of, page, rates_option
+from sssjob.cli._prices import Tally, hinted, load, options_of, page, rates_of, rates_option
 from sssjob.cli._recognised import Looked
 from sssjob.conversion.converting import AUTO
 from sssjob.errors import UsageError
@@ -37,7 +37,7 @@ __all__ = ["command"]
 @output_option
 @common
 @reading
-def command(session: Session, names: tuple[str, ...], rates_file: str, options: tuple[str, ...],
+def command(session: Session, names: tuple[str, ...], rates_file: str | None, options: tuple[str, ...],
             itemise: bool, jobs: int, dask: str | None, output: str) -> int:
     """Charge the jobs of FILE (- is standard input) for what was delivered to them: documents or accounting logs.
 
@@ -45,10 +45,11 @@ def command(session: Session, names: tuple[str, ...], rates_file: str, options: 
     where --output ends in .parquet, or a Parquet file for each log where it is a folder. A job that cannot be charged
     is told with the reason.
     """
-    once([*names, rates_file])
+    rates_path = rates_of(session, rates_file)
+    once([*names, rates_path])
     with closing(Looked()) as looked:
         source = looked.format(session, names) if session.source == AUTO else session.source
-        return _charged(session, names, rates_file, source, options, itemise, jobs, dask, output, looked)
+        return _charged(session, names, rates_path, source, options, itemise, jobs, dask, output, looked)
 
 
 def _charged(session: Session, names: tuple[str, ...], rates_file: str, source: str, options: tuple[str, ...],

@@ -14,7 +14,7 @@ from sssjob.errors import UsageError
 if TYPE_CHECKING:
     import psij
 
-__all__ = ["command"]
+__all__ = ["command", "trouble"]
 
 _PATIENCE_S = 10.0          # how long each resource manager may take to answer
 
@@ -34,7 +34,7 @@ def command(as_json: bool, check: bool, timeout: float | None) -> int:
     if not check:
         emit(json.dumps(names) + "\n" if as_json else "".join(f"{name}\n" for name in names))
         return 0
-    found = [(name, _trouble(name, timeout or _PATIENCE_S)) for name in names]
+    found = [(name, trouble(name, timeout or _PATIENCE_S)) for name in names]
     if as_json:
         emit("".join(json.dumps({"executor": name, "works": not why, "why": why or None}) + "\n"
                      for name, why in found))
@@ -44,7 +44,7 @@ def command(as_json: bool, check: bool, timeout: float | None) -> int:
     return 0
 
 
-def _trouble(name: str, seconds: float) -> str:
+def trouble(name: str, seconds: float) -> str:
     """Why jobs cannot be run with an executor just now, in one line; empty where they can."""
     from psij import JobExecutor, SubmitException
     from psij.executors.batch.batch_scheduler_executor import BatchSchedulerExecutor, BatchSchedulerExecutorConfig

@@ -11,7 +11,7 @@ from sssjob.cli._complete import files
 from sssjob.cli._files import Results, once
 from sssjob.cli._findings import problem, say
 from sssjob.cli._options import Session, common, reading
-from sssjob.cli._prices import Tally, load, page, rates_option
+from sssjob.cli._prices import Tally, load, page, rates_of, rates_option
 from sssjob.errors import UsageError
 from sssjob.findings import Findings
 
@@ -27,7 +27,7 @@ __all__ = ["command"]
 @click.option("--timezone", metavar="ZONE", help="Zone of a --start that has none, as Europe/Berlin.")
 @common
 @reading
-def command(session: Session, file: str, rates_file: str, itemise: bool, start: str | None,
+def command(session: Session, file: str, rates_file: str | None, itemise: bool, start: str | None,
             timezone: str | None) -> int:
     """Print what the jobs of FILE (- is standard input) will be charged if they get what they request.
 
@@ -35,13 +35,14 @@ def command(session: Session, file: str, rates_file: str, itemise: bool, start: 
     starts, it is quoted as if it started now. A job that cannot be quoted is told with what is missing, and the exit
     status is 1.
     """
-    once([file, rates_file])
+    rates_path = rates_of(session, rates_file)
+    once([file, rates_path])
     from sssjob.accounting import Uncharged, quote
     from sssjob.accounting.facts import Reason
     from sssjob.document.sweeps import jobs_in
 
     at = None if start is None else _moment(start, timezone)
-    rates = load(session, rates_file)
+    rates = load(session, rates_path)
     if rates is None:
         return 1
     tally = Tally(session, file, "quoted", rates)

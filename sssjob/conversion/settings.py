@@ -267,6 +267,21 @@ def site_file(name: str, environment: Mapping[str, str] = os.environ) -> str:
     return name
 
 
+def site_files(environment: Mapping[str, str] = os.environ) -> dict[str, str]:
+    """Name -> file of every site profile beside a configuration file; of two of a name the user's counts. Raises
+    AccessError."""
+    profiles: dict[str, str] = {}
+    for path, _ in config_files(environment):
+        folder = path.parent / "sites"
+        try:
+            profiles |= {file.stem: str(file) for file in folder.iterdir() if file.suffix == ".toml"}
+        except (FileNotFoundError, NotADirectoryError):
+            continue
+        except OSError as error:
+            raise AccessError(str(folder), error.strerror or str(error)) from error
+    return dict(sorted(profiles.items()))
+
+
 def variables_layer(environment: Mapping[str, str]) -> Layer:
     """The settings of the environment. Raises SettingsError."""
     values, problems = {}, []

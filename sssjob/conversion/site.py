@@ -2,7 +2,9 @@
 context; where it answers, a finding of the kind site-dependent is not needed.
 
     name = "alpha"
+    manager = "slurm"
     machine = "alpha"
+    rates = "alpha-rates.toml"
     timezone = "Europe/Berlin"
     cores_per_node = 48
 
@@ -55,6 +57,7 @@ __all__ = ["LSF", "SGE", "ParallelEnvironment", "Site", "SiteError", "read_site"
 
 #: Properties whose values are names that a site gives.
 _NAMED: Final = frozenset(e.name for e in ELEMENTS if e.type == "String")
+_SSH: Final = "sites behind SSH cannot be reached yet; a site is where sssjob runs"
 _ALIASES: Final = {alias: e.name for e in ELEMENTS for alias in e.aliases}
 
 
@@ -125,6 +128,8 @@ class ParallelEnvironment(_Table):
     allocation_rule: Annotated[int | str, BeforeValidator(_rule)]
 
 
+#: Resource managers, by the name of the executor that speaks with them.
+Manager = Literal["cobalt", "flux", "htcondor", "local", "lsf", "nqsv", "pbs", "pbs_classic", "sge", "slurm"]
 #: What a complex of Grid Engine is; of each slot unless of the job (complex(5): consumable YES or JOB).
 Complex = Literal["GPU", "GPU per job", "Memory", "Memory per job", "License", "License per job"]
 
@@ -150,10 +155,16 @@ class SGE(_Table):
 class Site(_Table):
     """What one site knows. map: property -> name there -> name here, an empty one leaves it out; modules: likewise of
     environment modules; options: format -> its options; run: settings of executors; all others: see
-    docs/profiles.md."""
+    docs/profiles.md.
+
+    manager: the resource manager, which is the executor too unless ``run`` names another; machine: the identity of its
+    cluster; rates: a file of rates, relative to the folder of the profile.
+    """
 
     name: Name
+    manager: Manager | None = None
     machine: Name | None = None
+    rates: Name | None = None
     timezone: Annotated[ZoneInfo, BeforeValidator(_zone)] | None = None
     cores_per_node: Count | None = None
     map: dict[Annotated[str, AfterValidator(_property)], dict[Name, Replaced]] = Field(default_factory=dict)
@@ -223,7 +234,7 @@ def _problem(error: Any) -> str:
     path = "".join(f"[{p}]" if isinstance(p, int) else f".{_key(p)}" for p in steps).lstrip(".")
     message = str(error["msg"]).removeprefix("Value error, ")
     if error["type"] == "extra_forbidden":
-        message = "no such key"
+        message = "no such key" if steps != ["ssh"] else _SSH
     return f"{path}: {message}" if path else message
 
 

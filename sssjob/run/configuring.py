@@ -71,13 +71,15 @@ def _read_site(name: str, environment: Mapping[str, str]) -> tuple[Site, str]:
 
 
 def site_layer(site: Site, path: str) -> Layer:
-    """The settings of a site profile: its table ``run``, and the parallel environment that it prefers. Raises
-    SettingsError."""
+    """The settings of a site profile: its table ``run``, the executor of its manager, and the parallel environment that
+    it prefers. Raises SettingsError."""
     layer = checked(site.run, lambda keys: f"{path} (run)")
+    implied = {}
+    if site.manager is not None:
+        implied["executor"] = Value(site.manager, f"{path} (manager)")
     if site.sge.pe and not any("parallel_environment" in values for values in (layer.values, *layer.of.values())):
-        values = {**layer.values, "parallel_environment": Value(next(iter(site.sge.pe)), f"{path} (sge.pe)")}
-        return Layer(values, layer.of)
-    return layer
+        implied["parallel_environment"] = Value(next(iter(site.sge.pe)), f"{path} (sge.pe)")
+    return Layer({**implied, **layer.values}, layer.of)
 
 
 def config_of(executor: str, stated: Mapping[str, Any]) -> psij.JobExecutorConfig | None:

@@ -1,0 +1,129 @@
+"""``sssjob sites``: the profiles of sites, what is wrong in them, and whether their resource managers answer."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING
+
+import click
+
+from sssjob.cli._complete import files
+from sssjob.cli._files import emit
+from sssjob.cli._findings import problem
+from sssjob.cli._profiles import load_site
+from sssjob.cli._seconds import MORE_THAN_NONE
+from sssjob.cli._tables import table
+from sssjob.errors import AccessError
+from sssjob.findings import escape
+
+if TYPE_CHECKING:
+    from sssjob.conversion.site import Site
+
+__all__ = ["command"]
+
+_PATIENCE_S = 10.0          # how long each resource manager may take to answer
+
+
+@dataclass(frozen=True, slots=True)
+class _Row:
+    """One profile. works: whether its resource manager answers here; why: what is wrong with the profile or with the
+    manager, empty where nothing is."""
+
+    site: str
+    manager: str
+    machine: str
+    file: str
+    works: bool
+    why: str
+
+
+@click.group("sites", invoke_without_command=True)
+@click.option("--timeout", type=MORE_THAN_NONE, default=_PATIENCE_S, metavar="SECONDS",
+              help="The longest to wait for each manager (default: 10).")
+@click.option("--json", "as_json", is_flag=True, help="A record a site.")
+@click.pass_context
+def command(context: click.Context, timeout: float, as_json: bool) -> int:
+    """List the sites that have a profile beside the configuration, and whether each can be reached.
+
+    A profile that is wrong, and two profiles of one cluster, are told on standard error; the exit status is 1 then.
+    """
+    if context.invoked_subcommand is not None:
+        return 0
+    from sssjob.conversion.settings import site_files
+    from sssjob.conversion.site import SiteError
+
+    rows, sites, wrong = [], {}, 0
+    for name, path in site_files().items():
+        try:
+            site, _ = load_site(path)
+        except (SiteError, AccessError) as error:
+            problem(str(error), as_json=as_json, status=1)
+            rows.append(_Row(name, "", "", path, False, "the profile is wrong"))
+            wrong += 1
+            continue
+        assert site is not None
+        sites[name] = site
+        why = _unreachable(site, timeout)
+        rows.append(_Row(name, site.manager or "", site.machine or "", path, not why, why))
+    for message in _doubles(sites):
+        problem(message, as_json=as_json, status=1)
+        wrong += 1
+    if as_json:
+        emit("".join(json.dumps(asdict(row)) + "\n" for row in rows))
+    elif rows:
+        shown = [[escape(row.site), row.manager, escape(row.machine), row.why or "works"] for row in rows]
+        emit("\n".join([*table(shown, ["site", "manager", "machine", "reach"]), ""]))
+    return 1 if wrong else 0
+
+
+@command.command("check")
+@click.argument("name", metavar="NAME", shell_complete=files)
+@click.option("--timeout", type=MORE_THAN_NONE, default=_PATIENCE_S, metavar="SECONDS",
+              help="The longest to wait for the manager (default: 10).")
+@click.option("--json", "as_json", is_flag=True, help="A record a thing that is missing.")
+def check(name: str, timeout: float, as_json: bool) -> int:
+    """Test a profile (its name, or a file) and say what is missing, one thing a line; exit status 1 where anything is.
+    """
+    site, path = load_site(name)
+    assert site is not None
+    missing = [*_missing(site), *filter(None, [_unreachable(site, timeout) if site.manager else ""])]
+    if as_json:
+        emit("".join(json.dumps({"site": site.name, "file": path, "missing": what}) + "\n" for what in missing))
+    else:
+        emit("".join(f"{escape(site.name)}: {what}\n" for what in missing))
+    return 1 if missing else 0
+
+
+def _unreachable(site: Site, seconds: float) -> str:
+    """Why the resource manager of a site does not answer here; empty where it does."""
+    from sssjob.cli.executors import trouble
+
+    return "no manager is named" if site.manager is None else trouble(site.manager, seconds)
+
+
+def _missing(site: Site) -> Iterator[str]:
+    """Keys that a profile lacks, each with what cannot be done without it."""
+    if site.manager is None:
+        yield "manager is missing: run, submit and offers do not know whom to ask"
+    if site.machine is None:
+        yield "machine is missing: two profiles of one cluster cannot be told apart, and offers name no machine"
+    if site.timezone is None:
+        yield "timezone is missing: times of day are taken as UTC"
+    if site.rates is None:
+        yield "rates is missing: quote and charge need --rates"
+    if site.manager == "lsf" and site.lsf.unit_for_limits is None:
+        yield "lsf.unit_for_limits is missing: memory without a suffix is not understood"
+    if site.manager == "sge" and not site.sge.pe:
+        yield "sge.pe is missing: jobs of several slots name no parallel environment"
+
+
+def _doubles(sites: dict[str, Site]) -> Iterator[str]:
+    """What is wrong where two profiles are about one cluster: its jobs would be counted and sent twice."""
+    first: dict[tuple[str | None, str], str] = {}
+    for name, site in sites.items():
+        if site.machine is not None:
+            other = first.setdefault((site.manager, site.machine), name)
+            if other != name:
+                yield f"the sites {other} and {name} are one cluster, machine {site.machine}"
