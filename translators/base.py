@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Kind", "ReadContext", "Translator", "WriteContext"]
 
-Kind = Literal["document", "script", "spec", "record"]
+Kind = Literal["document", "script", "spec", "record", "offer"]
 
 
 @dataclass(slots=True)

@@ -27,6 +27,7 @@ BUILT_IN: Final[dict[str, str]] = {
     "psij": "sssjob.translators.specs.psij",
     "flux-jobspec": "sssjob.translators.specs.flux_jobspec",
     "jsdl": "sssjob.translators.specs.jsdl",
+    "sinfo-json": "sssjob.translators.specs.sinfo_json",
     "slurm": "sssjob.translators.scripts.slurm",
     "pbspro": "sssjob.translators.scripts.pbspro",
     "torque": "sssjob.translators.scripts.torque",

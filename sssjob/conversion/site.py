@@ -53,7 +53,7 @@ from sssjob.xml._toml import TOMLError, read_toml
 if TYPE_CHECKING:
     from sssjob.document.model import Document
 
-__all__ = ["LSF", "SGE", "ParallelEnvironment", "Site", "SiteError", "read_site"]
+__all__ = ["LSF", "SGE", "ParallelEnvironment", "Queue", "Site", "SiteError", "read_site"]
 
 #: Properties whose values are names that a site gives.
 _NAMED: Final = frozenset(e.name for e in ELEMENTS if e.type == "String")
@@ -152,6 +152,12 @@ class SGE(_Table):
         return next((n for n, pe in self.pe.items() if pe.allocation_rule in rules), None)
 
 
+class Queue(_Table):
+    """A queue. duration: the longest that a job may run there, in seconds."""
+
+    duration: Annotated[int, Field(strict=True, ge=1, le=10**9)] | None = None
+
+
 class Site(_Table):
     """What one site knows. map: property -> name there -> name here, an empty one leaves it out; modules: likewise of
     environment modules; options: format -> its options; run: settings of executors; all others: see
@@ -172,6 +178,7 @@ class Site(_Table):
     lsf: LSF = Field(default_factory=LSF)
     sge: SGE = Field(default_factory=SGE)
     options: dict[Name, dict[Name, Replaced]] = Field(default_factory=dict)
+    queues: dict[Name, Queue] = Field(default_factory=dict)
     run: Annotated[dict[str, Any], AfterValidator(_settings)] = Field(default_factory=dict)
 
     def stamp(self, local: int) -> int | None:

@@ -101,7 +101,7 @@ _MARKS: Final = {"full": "full", "approximate": "approximate", "site": "site", "
 
 def formats() -> tuple[Translator, ...]:
     """The formats of ours that requests can be written in."""
-    return tuple(t for t in map(get, BUILT_IN) if t.kind != "record")
+    return tuple(t for t in map(get, BUILT_IN) if t.kind not in ("record", "offer"))
 
 
 def _job(inside: str) -> Document:

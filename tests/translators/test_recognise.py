@@ -36,6 +36,7 @@ NODES = b"#!/bin/sh\n#PBS -N x\n#PBS -l nodes=2:ppn=4\ndate\n"
      "a JSON object with arguments, executable"),
     (b'{"executable": "/bin/date"}', "", ""),
     (b'{"jobs": [], "meta": {}}', "sacct-json", "a JSON object with jobs, meta"),
+    (b'{"nodes": [], "meta": {}}', "sinfo-json", "a JSON object with meta, nodes"),
     (b"JobID|User|State\n1|a|COMPLETED\n", "sacct", "it begins with columns of sacct, one of them JobID"),
     (b"11/21/2026 08:20:28;E;0.head;user=alice\n", "pbs-acct", "it begins with a stamp, a type of record and an id"),
     (b":".join([b"a"] * 45) + b"\n", "sge-acct", "it begins with 43 fields parted by colons"),

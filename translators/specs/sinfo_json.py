@@ -1,0 +1,80 @@
+"""Format ``sinfo-json``: the nodes of a Slurm cluster, read as offers that ``match`` holds a request against.
+
+A JobGroup with a Job for each partition: its nodes with what every one of them has. Where they differ there are Jobs
+for the nodes of each kind too, ``batch.2`` and on. Processors are those of all nodes together; Memory and GPUs those of
+each node. How long a job may run is not in the answer, the site profile says so (``queues.NAME.duration``). What Slurm
+answers is described in ``sssjob.lrm.slurm_nodes``.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+from sssjob.document.element import new_property
+from sssjob.document.model import Document, Job, JobGroup
+from sssjob.errors import UsageError
+from sssjob.lrm.hostlist import Hostlist
+from sssjob.lrm.slurm_nodes import Pool, nodes_of, pools
+from sssjob.translators.base import ReadContext, Translator, WriteContext
+from sssjob.translators.recognise import by_keys
+
+if TYPE_CHECKING:
+    from sssjob.conversion.site import Site
+
+__all__ = ["TRANSLATOR", "read", "write"]
+
+
+def read(data: bytes, context: ReadContext) -> Document:
+    """The offers of an answer. Option ``nodes``: usable (the default), or idle for those that are empty now.
+
+    The machine is that of the site profile, or option ``machine``. Raises RejectedError when nothing can be read.
+    """
+    which = context.options.get("nodes", "usable")
+    if which not in ("usable", "idle"):
+        raise UsageError(f"nodes is one of usable, idle, not {which!r}")
+    site = context.site
+    machine = context.options.get("machine") or (None if site is None else site.machine)
+    group = JobGroup()
+    group.set_as_is("Id", machine or "offers")
+    try:
+        count: Counter[str] = Counter()
+        for pool in pools(nodes_of(json.loads(data)), idle=which == "idle"):
+            count[pool.partition] += 1
+            number = count[pool.partition]
+            name = pool.partition if number == 1 else f"{pool.partition}.{number}"
+            group.items.append(_offer(pool, name, machine, site))
+    except json.JSONDecodeError as error:
+        context.findings.add("SSS111", "JSON", error.msg, line=error.lineno, column=error.colno)
+    except RecursionError:
+        context.findings.add("SSS110", "depth", "the JSON is nested too deeply")
+    except ValueError as error:
+        context.findings.add("SSS111", "nodes", str(error))
+    context.findings.raise_if_rejected()
+    return Document(group, {}, context.path, context.profile, context.findings)
+
+
+def _offer(pool: Pool, name: str, machine: str | None, site: Site | None) -> Job:
+    """One pool as a Job with bare properties."""
+    shape, job = pool.shape, Job()
+    longest = site.queues[pool.partition].duration if site is not None and pool.partition in site.queues else None
+    values: list[tuple[str, Any, dict[str, str]]] = [
+        ("Id", name, {}), *([("Machine", machine, {})] if machine else []), ("Queue", pool.partition, {}),
+        ("NodeCount", len(pool.names), {}), ("Processors", shape.processors * len(pool.names), {}),
+        ("Memory", shape.memory, {"units": "MB", "metric": "PerNode"}),
+        *([("Resource", shape.gpus, {"name": "GPU", "metric": "PerNode"})] if shape.gpus else []),
+        *([("Feature", ",".join(shape.features), {"aggregation": "List"})] if shape.features else []),
+        *([("Duration", longest, {})] if longest is not None else []),
+        ("Node", str(Hostlist.of(pool.names)), {"aggregation": "Range"})]
+    job.items.extend(new_property(tag, value, attributes) for tag, value, attributes in values)
+    return job
+
+
+def write(document: Document, context: WriteContext) -> str:
+    """Only Slurm writes it: UsageError."""
+    raise UsageError("sinfo-json is read, and not written")
+
+
+TRANSLATOR = Translator("sinfo-json", "Nodes of a Slurm cluster", "offer", read, write, (),
+                        lambda sample: by_keys(sample, frozenset({"nodes", "meta"})))
