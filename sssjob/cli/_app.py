@@ -50,6 +50,7 @@ COMMANDS: Final = {
     "rates": "Check rates, and count the jobs that meet each of them.",
     "release": "Let jobs start that are held.",
     "rerun": "Run jobs again.",
+    "route": "Say at which of several sites a document fits, and where best.",
     "run": "Run a document and write it back with its results.",
     "show": "Show a document as tables.",
     "sites": "List the sites that have a profile, or check one.",

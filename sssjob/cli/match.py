@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from sssjob.document.model import Container, Document
     from sssjob.request import Match
 
-__all__ = ["command"]
+__all__ = ["command", "offered"]
 
 
 @click.command("match")
@@ -46,7 +46,7 @@ def command(session: Session, file: str, offers: tuple[str, ...], explain: bool,
         errors = session.errors
         with session.tolerant(name):
             given = session.swept(session.read(name, source=AUTO))
-            for offer in _offered(given, name, len(offers) > 1) if session.errors == errors else ():
+            for offer in offered(given, name, len(offers) > 1) if session.errors == errors else ():
                 answer = _verdict(wanted, offer.given, delivered)
                 session.report([f if f.file else replace(f, file=file) for f in answer.findings
                                 if not session.knows(f)])
@@ -78,7 +78,7 @@ class _Offer:
         return f"{escape(self.file)}{f', {escape(self.job)}' if self.job else ''}"
 
 
-def _offered(document: Document, file: str, several: bool) -> Iterator[_Offer]:
+def offered(document: Document, file: str, several: bool) -> Iterator[_Offer]:
     """The offers of a document: every job of its own, and whatever else holds properties by itself."""
     from sssjob.document.arrays import label_of
     from sssjob.document.inherit import effective

@@ -1,0 +1,158 @@
+"""``sssjob route``: at which of several sites, and in which queue, a document fits, and which of them is best."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from sssjob.cli._complete import files
+from sssjob.cli._files import emit, once, read_bytes
+from sssjob.cli._options import Session, common, pairs
+from sssjob.cli._prices import load, rates_of
+from sssjob.cli._profiles import load_site
+from sssjob.cli.match import offered
+from sssjob.conversion.converting import AUTO
+from sssjob.errors import UsageError
+from sssjob.findings import escape
+
+if TYPE_CHECKING:
+    from sssjob.document.model import Document
+    from sssjob.request import Explanation, Match
+
+__all__ = ["command"]
+
+
+@dataclass(frozen=True, slots=True)
+class _Verdict:
+    """The answer of one offer of a site. price: what the document would cost there, None where nothing says it; why:
+    then the reason."""
+
+    site: str
+    offer: str
+    answer: Match
+    price: Decimal | None
+    currency: str
+    why: str
+
+    def record(self, rank: int | None) -> dict[str, Any]:
+        """As a JSON object; rank: its place among those that meet, None where it does not."""
+        return {"type": "result", "rank": rank, "site": self.site, "offer": self.offer, "met": self.answer.met,
+                "score": float(self.answer.score), "price": None if self.price is None else str(self.price),
+                "currency": self.currency or None,
+                "why_no_price": self.why or None, "explanation": asdict(self.answer.explanation)}
+
+    def lines(self, rank: int | None, explain: bool) -> Iterator[str]:
+        """For people: a line, with the conditions that fail; below it, with explain, all of them."""
+        name = f"{escape(self.site)}, {escape(self.offer)}"
+        if rank is not None:
+            price = f", no price ({escape(self.why)})" if self.price is None else f", {self.price} {self.currency}"
+            yield f"{rank}. {name}: met, preference {float(self.answer.score):g}{price}"
+        else:
+            yield f"-  {name}: not met: {escape('; '.join(_failing(self.answer.explanation)), 1000)}"
+        if explain:
+            yield from (f"     {escape(line, 1000)}" for line in self.answer.lines())
+
+
+@click.command("route")
+@click.argument("file", metavar="FILE", shell_complete=files)
+@click.option("--offers", "given", multiple=True, required=True, metavar="SITE=FILE",
+              help="What a site offers (may repeat): the name or file of its profile, and its offers in any format.")
+@click.option("-f", "--from", "source", default=AUTO, metavar="FORMAT", help="Format of FILE (default: auto).")
+@click.option("--explain", is_flag=True, help="Every condition with what was offered for it, met or not.")
+@common
+def command(session: Session, file: str, given: tuple[str, ...], source: str, explain: bool) -> int:
+    """Say of every offer of every site whether it meets what FILE requests, the best one first.
+
+    Those that meet are ranked by the share of the preferences that they meet, then by price (of the rates that the
+    profile names; only where all prices are in one currency; a site without a price comes after those with one), then
+    in the order given. Nothing is submitted. Exit status 0: one of them meets, 1: none does.
+    """
+    sites = pairs(given, "--offers")
+    if len(sites) < len(given):
+        raise UsageError("--offers names a site twice")
+    once([file, *sites.values()])
+    data = read_bytes(file)
+    verdicts: list[_Verdict] = []
+    for site, offers in sites.items():
+        session.site, session.site_path = load_site(site)
+        wanted = session.swept(session.read(file, data, source=source))
+        machine = session.swept(session.read(offers, source=AUTO))
+        if session.errors:
+            return session.status()
+        verdicts += _verdicts(session, wanted, machine, session.site.name if session.site else site, offers)
+        if session.errors:
+            return session.status()
+    meeting = _ranked([verdict for verdict in verdicts if verdict.answer.met])
+    _tell(session, meeting, [verdict for verdict in verdicts if not verdict.answer.met], explain)
+    return session.status() or (0 if meeting else 1)
+
+
+def _verdicts(session: Session, wanted: Document, machine: Document, site: str, path: str) -> Iterator[_Verdict]:
+    """The verdict of each offer of a site; what is wrong in the request is reported."""
+    from sssjob.request import match
+
+    price, currency, why = _price(session, wanted)
+    for offer in offered(machine, path, True):
+        answer = match(wanted, offer.given)
+        session.report([finding for finding in answer.findings if not session.knows(finding)])
+        yield _Verdict(site, offer.job or escape(path), answer, price, currency, why)
+
+
+def _price(session: Session, wanted: Document) -> tuple[Decimal | None, str, str]:
+    """What all jobs of a document would cost at the site of the session, in which currency, and why there is no price:
+    its profile names no rates, or a job cannot be quoted. Where the rates go by the time of day, jobs start now."""
+    import time
+
+    from sssjob.accounting import Uncharged, quote
+    from sssjob.accounting.facts import Reason
+
+    rates = None
+    if session.site is not None and session.site.rates is not None:
+        rates = load(session, rates_of(session, None), doubts=False)
+        session.errors += rates is None
+    if rates is None:
+        return None, "", "the profile names no rates"
+    total, now = Decimal(0), int(time.time())
+    for job, defaults in wanted.jobs():
+        price = quote(job, rates, defaults)
+        if isinstance(price, Uncharged) and price.reason == Reason.NO_START:
+            price = quote(job, rates, defaults, start=now)
+        if isinstance(price, Uncharged):
+            return None, rates.currency, f"{price.reason}: {price.detail}"
+        total += price.amount
+    return total, rates.currency, ""
+
+
+def _ranked(meeting: list[_Verdict]) -> list[_Verdict]:
+    """Those that meet, the best one first."""
+    comparable = len({verdict.currency for verdict in meeting if verdict.price is not None}) == 1
+
+    def key(verdict: _Verdict) -> tuple[Any, ...]:
+        price = verdict.price if comparable else None
+        return -verdict.answer.score, price is None, price or 0
+
+    return sorted(meeting, key=key)
+
+
+def _failing(explanation: Explanation) -> Iterator[str]:
+    """The single conditions that are not met, each with what is offered for it."""
+    if not explanation.parts:
+        offered_text = f": offered {explanation.offered}" if explanation.offered else ""
+        yield f"{explanation.text}{offered_text}{f' ({explanation.why})' if explanation.why else ''}"
+    for part in explanation.parts:
+        if not part.met:
+            yield from _failing(part)
+
+
+def _tell(session: Session, meeting: list[_Verdict], others: list[_Verdict], explain: bool) -> None:
+    """Write the verdicts: those that meet by rank, then the others as they were given."""
+    ranked = [*((verdict, rank) for rank, verdict in enumerate(meeting, 1)), *((verdict, None) for verdict in others)]
+    if session.as_json:
+        emit("".join(json.dumps(verdict.record(rank)) + "\n" for verdict, rank in ranked))
+    else:
+        emit("".join(f"{line}\n" for verdict, rank in ranked for line in verdict.lines(rank, explain)))
