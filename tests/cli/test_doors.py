@@ -29,8 +29,8 @@ RATES: Final = ('name = "site"\nversion = "7"\ncurrency = "EUR"\n[[rate]]\ntype 
 REQUEST: Final = """<Job><Name>n</Name><Machine>m</Machine><Project>p</Project><Executable>/bin/true</Executable>
 <Environment export="true"/><Requested><Duration>60</Duration><Processors>1</Processors></Requested></Job>"""
 OFFER: Final = """<Delivered><Processors>1</Processors><Duration>60</Duration><Project>p</Project></Delivered>"""
-#: Formats of requests; one of records tells of what was.
-FORMATS: Final = tuple(name for name in BUILT_IN if get(name).kind != "record")
+#: Formats of requests; one of records tells of what was, one of offers of what there is.
+FORMATS: Final = tuple(name for name in BUILT_IN if get(name).kind not in ("record", "offer"))
 
 #: Door -> its command line, FILE in the place of the document.
 DOORS: Final = {
