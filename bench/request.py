@@ -8,10 +8,12 @@ the best of five rounds; the cold starts are CPU time (user and system) of a new
 from __future__ import annotations
 
 import argparse
+import json
 import resource
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
@@ -24,7 +26,8 @@ from sssjob.accounting.pricing import Charge, quote
 from sssjob.accounting.rates import read_rates
 from sssjob.conversion.intake import gate
 from sssjob.findings import Findings
-from sssjob.request import match, request_of
+from sssjob.request import match, request_of, requests_in
+from sssjob.translators import ReadContext, get
 from sssjob.validation import check
 from sssjob.xml.reader import read_document
 from sssjob.xml.writer import write_document
@@ -82,6 +85,31 @@ def warm(seconds: float) -> Iterator[Measure]:
         yield Measure(name, each(run, seconds) * 1000 / times, bar, "us")
 
 
+def sites(seconds: float) -> Iterator[Measure]:
+    """Milliseconds that the offers of sites cost: 50 queues held against one job, and the nodes of a large Slurm."""
+    job = next(read_document(_JOB.encode()).jobs())[0]
+    queues = [next(read_document(
+        f"<Job><Queue>q{number}</Queue><Partition>batch</Partition><NodeCount>{number}</NodeCount><Processors>"
+        f"{8 * number}</Processors><Memory units=\"MB\">{512 * number}</Memory><Duration>{1800 * number}</Duration>"
+        "</Job>".encode()).jobs())[0] for number in range(1, 51)]
+    nodes = [{"name": f"n{number:05}", "partitions": ["batch", "long"], "cpus": 8 << number % 3, "real_memory": 16000,
+              "features": ["ib"], "state": ["IDLE"], "gres": "gpu:a100:4(S:0-1)"} for number in range(10_000)]
+    answer = json.dumps({"nodes": nodes, "meta": {}}).encode()
+
+    def verdicts() -> None:
+        requests = tuple(requests_in(job))
+        for queue in queues:
+            match(requests, queue)
+
+    def offers() -> float:
+        begin = time.process_time()
+        get("sinfo-json").read(answer, ReadContext())
+        return time.process_time() - begin
+
+    yield Measure("verdicts of 50 queues (100 sites: 50 ms)", each(verdicts, seconds), 0.5, "ms")
+    yield Measure("offers of 10,000 nodes of Slurm", min(offers() for _ in range(3)) * 1000, 1000, "ms")
+
+
 def cold(repeat: int) -> Iterator[Measure]:
     """Milliseconds of CPU of a command that reads one file."""
     with tempfile.TemporaryDirectory() as folder:
@@ -104,6 +132,7 @@ def _spent(command: list[str]) -> float:
 def measures(seconds: float, repeat: int) -> Iterator[Measure]:
     """Every measure, one after another."""
     yield from warm(seconds)
+    yield from sites(seconds)
     yield from cold(repeat) if repeat else ()
 
 

@@ -15,6 +15,7 @@ import pytest
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text()
 CENTRE = (ROOT / "docs" / "centre.md").read_text()
+SITES = (ROOT / "docs" / "sites.md").read_text()
 
 
 def examples(page: str) -> list[tuple[str, str]]:
@@ -31,7 +32,7 @@ def examples(page: str) -> list[tuple[str, str]]:
     return found
 
 
-@pytest.mark.parametrize(("page", "least"), [(README, 5), (CENTRE, 15)], ids=["README", "centre"])
+@pytest.mark.parametrize(("page", "least"), [(README, 5), (CENTRE, 15), (SITES, 4)], ids=["README", "centre", "sites"])
 def test_examples_are_true(page: str, least: int, tmp_path: Path) -> None:
     place = tmp_path / "bin"
     place.mkdir()
@@ -56,7 +57,8 @@ def test_the_python_example_runs(tmp_path: Path) -> None:
     assert made.stdout.splitlines()[0] == "hello.1 Completed 0"
 
 
-@pytest.mark.parametrize("name", ["README.md", "docs/architecture.md", "docs/cli.md", "docs/centre.md", "CHANGELOG.md"])
+@pytest.mark.parametrize("name", ["README.md", "docs/architecture.md", "docs/cli.md", "docs/centre.md", "docs/sites.md",
+                                  "CHANGELOG.md"])
 def test_links_lead_somewhere(name: str) -> None:
     page = ROOT / name
     for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", page.read_text()):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import os
+import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -15,8 +16,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from sssjob.accounting import Charge, RatesError, RateSet, Uncharged, read_rates
+from sssjob.accounting import Charge, RatesError, RateSet, Uncharged, quote, read_rates
 from sssjob.accounting.arithmetic import plain, rounded
+from sssjob.accounting.facts import Reason
 from sssjob.cli._complete import files
 from sssjob.cli._files import read_bytes
 from sssjob.cli._findings import problem, say
@@ -26,11 +28,11 @@ from sssjob.errors import RejectedError, UsageError
 from sssjob.findings import Findings, Policy, escape
 
 if TYPE_CHECKING:
-    from sssjob.document.model import Job
+    from sssjob.document.model import Job, JobDefaults
     from sssjob.translators.base import Translator
     from sssjob.translators.records.base import Counts
 
-__all__ = ["Tally", "hinted", "load", "nothing_taken", "options_of", "page", "rates_of", "rates_option"]
+__all__ = ["Tally", "hinted", "load", "nothing_taken", "options_of", "page", "quoted", "rates_of", "rates_option"]
 
 
 def rates_option(function: Callable[..., int]) -> Callable[..., int]:
@@ -66,6 +68,16 @@ def load(session: Session, name: str, *, doubts: bool = True) -> RateSet | None:
         for doubt in found if not session.quiet else ():
             problem(f"{escape(name)}: {doubt} (sssjob rates check)", as_json=session.as_json)
     return rates
+
+
+def quoted(job: Job, rates: RateSet, defaults: JobDefaults | None, start: int | None = None
+           ) -> tuple[Charge | Uncharged, bool]:
+    """What a job will be charged, and whether it is as if it started now: the rates go by the time of day, and
+    neither the job nor ``start`` (epoch seconds) says when it starts."""
+    price = quote(job, rates, defaults, start=start)
+    if isinstance(price, Uncharged) and price.reason == Reason.NO_START:
+        return quote(job, rates, defaults, start=int(time.time())), True
+    return price, False
 
 
 def options_of(reader: Translator, given: Sequence[str]) -> Options:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from zoneinfo import ZoneInfo
 
 import click
@@ -11,7 +10,7 @@ from sssjob.cli._complete import files
 from sssjob.cli._files import Results, once
 from sssjob.cli._findings import problem, say
 from sssjob.cli._options import Session, common, reading
-from sssjob.cli._prices import Tally, load, page, rates_of, rates_option
+from sssjob.cli._prices import Tally, load, page, quoted, rates_of, rates_option
 from sssjob.errors import UsageError
 from sssjob.findings import Findings
 
@@ -37,8 +36,7 @@ def command(session: Session, file: str, rates_file: str | None, itemise: bool, 
     """
     rates_path = rates_of(session, rates_file)
     once([file, rates_path])
-    from sssjob.accounting import Uncharged, quote
-    from sssjob.accounting.facts import Reason
+    from sssjob.accounting import Uncharged
     from sssjob.document.sweeps import jobs_in
 
     at = None if start is None else _moment(start, timezone)
@@ -47,15 +45,13 @@ def command(session: Session, file: str, rates_file: str | None, itemise: bool, 
         return 1
     tally = Tally(session, file, "quoted", rates)
     results = Results()
-    now = int(time.time())
     findings = Findings(file)
     with session.opened(file) as document:
         if session.errors:
             return 1
         for job, defaults in jobs_in(document, findings):
-            price = quote(job, rates, defaults, start=at)
-            if isinstance(price, Uncharged) and price.reason == Reason.NO_START:
-                price = quote(job, rates, defaults, start=now)
+            price, from_now = quoted(job, rates, defaults, at)
+            if from_now:
                 findings.add("SSS503", "StartTime", "the rates go by the time of day; quoted as if the job started now "
                              "(--start names another time)", severity="info")
             results.add(page([tally.add(job, price)], as_json=session.as_json, itemise=itemise))

@@ -13,7 +13,7 @@ import click
 from sssjob.cli._complete import files
 from sssjob.cli._files import emit, once, read_bytes
 from sssjob.cli._options import Session, common, pairs
-from sssjob.cli._prices import load, rates_of
+from sssjob.cli._prices import load, quoted, rates_of
 from sssjob.cli._profiles import load_site
 from sssjob.cli.match import offered
 from sssjob.conversion.converting import AUTO
@@ -22,7 +22,7 @@ from sssjob.findings import escape
 
 if TYPE_CHECKING:
     from sssjob.document.model import Document
-    from sssjob.request import Explanation, Match
+    from sssjob.request import Match
 
 __all__ = ["command"]
 
@@ -53,9 +53,14 @@ class _Verdict:
             price = f", no price ({escape(self.why)})" if self.price is None else f", {self.price} {self.currency}"
             yield f"{rank}. {name}: met, preference {float(self.answer.score):g}{price}"
         else:
-            yield f"-  {name}: not met: {escape('; '.join(_failing(self.answer.explanation)), 1000)}"
+            yield f"-  {name}: not met: {self._failing()}"
         if explain:
             yield from (f"     {escape(line, 1000)}" for line in self.answer.lines())
+
+
+    def _failing(self) -> str:
+        conditions = self.answer.explanation.failing()
+        return escape("; ".join(condition.sentence() for condition in conditions), 1000)
 
 
 @click.command("route")
@@ -94,11 +99,12 @@ def command(session: Session, file: str, given: tuple[str, ...], source: str, ex
 
 def _verdicts(session: Session, wanted: Document, machine: Document, site: str, path: str) -> Iterator[_Verdict]:
     """The verdict of each offer of a site; what is wrong in the request is reported."""
-    from sssjob.request import match
+    from sssjob.request import match, requests_in
 
     price, currency, why = _price(session, wanted)
+    requests = tuple(requests_in(wanted))
     for offer in offered(machine, path, True):
-        answer = match(wanted, offer.given)
+        answer = match(requests, offer.given)
         session.report([finding for finding in answer.findings if not session.knows(finding)])
         yield _Verdict(site, offer.job or escape(path), answer, price, currency, why)
 
@@ -106,10 +112,7 @@ def _verdicts(session: Session, wanted: Document, machine: Document, site: str, 
 def _price(session: Session, wanted: Document) -> tuple[Decimal | None, str, str]:
     """What all jobs of a document would cost at the site of the session, in which currency, and why there is no price:
     its profile names no rates, or a job cannot be quoted. Where the rates go by the time of day, jobs start now."""
-    import time
-
-    from sssjob.accounting import Uncharged, quote
-    from sssjob.accounting.facts import Reason
+    from sssjob.accounting import Uncharged
 
     rates = None
     if session.site is not None and session.site.rates is not None:
@@ -117,11 +120,9 @@ def _price(session: Session, wanted: Document) -> tuple[Decimal | None, str, str
         session.errors += rates is None
     if rates is None:
         return None, "", "the profile names no rates"
-    total, now = Decimal(0), int(time.time())
+    total = Decimal(0)
     for job, defaults in wanted.jobs():
-        price = quote(job, rates, defaults)
-        if isinstance(price, Uncharged) and price.reason == Reason.NO_START:
-            price = quote(job, rates, defaults, start=now)
+        price, _ = quoted(job, rates, defaults)
         if isinstance(price, Uncharged):
             return None, rates.currency, f"{price.reason}: {price.detail}"
         total += price.amount
@@ -137,16 +138,6 @@ def _ranked(meeting: list[_Verdict]) -> list[_Verdict]:
         return -verdict.answer.score, price is None, price or 0
 
     return sorted(meeting, key=key)
-
-
-def _failing(explanation: Explanation) -> Iterator[str]:
-    """The single conditions that are not met, each with what is offered for it."""
-    if not explanation.parts:
-        offered_text = f": offered {explanation.offered}" if explanation.offered else ""
-        yield f"{explanation.text}{offered_text}{f' ({explanation.why})' if explanation.why else ''}"
-    for part in explanation.parts:
-        if not part.met:
-            yield from _failing(part)
 
 
 def _tell(session: Session, meeting: list[_Verdict], others: list[_Verdict], explain: bool) -> None:

@@ -106,7 +106,7 @@ def _unreachable(site: Site, seconds: float) -> str:
 def _missing(site: Site) -> Iterator[str]:
     """Keys that a profile lacks, each with what cannot be done without it."""
     if site.manager is None:
-        yield "manager is missing: run, submit and offers do not know whom to ask"
+        yield "manager is missing: run and submit do not know whom to ask"
     if site.machine is None:
         yield "machine is missing: two profiles of one cluster cannot be told apart, and offers name no machine"
     if site.timezone is None:

@@ -48,6 +48,7 @@ from sssjob.conversion.settings import checked
 from sssjob.document.element import Container, Property
 from sssjob.document.vocabulary import ELEMENTS
 from sssjob.errors import SSSJobError
+from sssjob.lrm.reasons import EXECUTORS
 from sssjob.xml._toml import TOMLError, read_toml
 
 if TYPE_CHECKING:
@@ -90,6 +91,12 @@ def _property(name: str) -> str:
     return found
 
 
+def _manager(name: str) -> str:
+    if name not in EXECUTORS:
+        raise ValueError(f"{name!r} is none of {', '.join(sorted(EXECUTORS))}")
+    return name
+
+
 def _rule(text: object) -> object:
     if isinstance(text, int) and not isinstance(text, bool) and text > 0:
         return text
@@ -128,8 +135,6 @@ class ParallelEnvironment(_Table):
     allocation_rule: Annotated[int | str, BeforeValidator(_rule)]
 
 
-#: Resource managers, by the name of the executor that speaks with them.
-Manager = Literal["cobalt", "flux", "htcondor", "local", "lsf", "nqsv", "pbs", "pbs_classic", "sge", "slurm"]
 #: What a complex of Grid Engine is; of each slot unless of the job (complex(5): consumable YES or JOB).
 Complex = Literal["GPU", "GPU per job", "Memory", "Memory per job", "License", "License per job"]
 
@@ -168,7 +173,7 @@ class Site(_Table):
     """
 
     name: Name
-    manager: Manager | None = None
+    manager: Annotated[str, AfterValidator(_manager)] | None = None
     machine: Name | None = None
     rates: Name | None = None
     timezone: Annotated[ZoneInfo, BeforeValidator(_zone)] | None = None

@@ -13,7 +13,7 @@ from typing import Final
 
 from sssjob.lrm import flux, lsf, pbs, sge, slurm
 
-__all__ = ["reasons_of"]
+__all__ = ["EXECUTORS", "reasons_of"]
 
 _SIGNAL: Final = frozenset(("signal",))
 _TOLD: Final[Mapping[str, frozenset[str]]] = {
@@ -29,6 +29,9 @@ _TOLD: Final[Mapping[str, frozenset[str]]] = {
     "nqsv": _SIGNAL,
     "local": _SIGNAL | {"timeout", "cpu-limit", "launch"},
 }
+
+#: The executors that come along, by the names that psij knows them by.
+EXECUTORS: Final = frozenset(_TOLD)
 
 
 def reasons_of(executor: str) -> frozenset[str] | None:

@@ -14,9 +14,11 @@ from sssjob.lrm.slurm import number
 
 __all__ = ["Pool", "Shape", "nodes_of", "pools"]
 
-#: States in which a node takes no job: sinfo(1), NODE STATE CODES.
-_OUT: Final = frozenset({"DOWN", "DRAIN", "DRAINED", "DRAINING", "ERROR", "FAIL", "FAILING", "FUTURE", "INVALID",
-                         "MAINT", "NOT_RESPONDING", "NO_RESPOND", "RESERVED", "UNKNOWN"})
+#: States and flags of a node that takes no job (sinfo(1), NODE STATE CODES), as the text and the JSON answers spell
+#: them. One that is powered down takes jobs, which is why it is woken up; one that is POWER_DRAIN is to go first.
+_OUT: Final = frozenset({"DOWN", "DRAIN", "DRAINED", "DRAINING", "DYNAMIC_FUTURE", "ERROR", "FAIL", "FAILING", "FUTURE",
+                         "INVAL", "INVALID", "INVALID_REG", "MAINT", "MAINTENANCE", "NOT_RESPONDING", "NO_RESPOND",
+                         "PERFCTRS", "POWER_DRAIN", "REBOOT_ISSUED", "RESERVED", "UNKNOWN"})
 #: A resource of ``gres``: ``gpu:2``, ``gpu:a100:4(S:0-1)``.
 _GPU: Final = re.compile(r"(?:^|,)gpu(?::[^:,()]+)?:(\d{1,6})(?![\d\w])", re.ASCII)
 

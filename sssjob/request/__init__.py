@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     from sssjob.request.least import LeastRequest, Single, least_request
-    from sssjob.request.levels import Level, Request, request_of
+    from sssjob.request.levels import Level, Request, request_of, requests_in
     from sssjob.request.matching import Explanation, Match
     from sssjob.request.offers import Offer
     from sssjob.request.totals import Total, Totals
@@ -34,13 +34,13 @@ if TYPE_CHECKING:
 __all__ = [
     "AllOf", "AnyOf", "Explanation", "Expression", "LeastRequest", "Level", "Match", "Node", "Not", "Offer",
     "Predicate", "Preferred", "Request", "Single", "Total", "Totals", "check_property", "least_request", "match",
-    "names_of", "parse", "request_of",
+    "names_of", "parse", "request_of", "requests_in",
 ]
 
 #: Name -> the module that has it: whoever needs only the tree pays for no more.
 _PLACES: Final[dict[str, str]] = {
     **dict.fromkeys(("LeastRequest", "Single", "least_request"), "least"),
-    **dict.fromkeys(("Level", "Request", "request_of"), "levels"),
+    **dict.fromkeys(("Level", "Request", "request_of", "requests_in"), "levels"),
     **dict.fromkeys(("Explanation", "Match"), "matching"),
     "Offer": "offers",
     **dict.fromkeys(("Total", "Totals"), "totals"),

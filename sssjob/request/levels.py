@@ -7,7 +7,7 @@ asks for nothing. Source: SSS job object 3.1.0, sections 2.2, 5.1, 6, 8 and 10.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
@@ -166,8 +166,8 @@ def given_to(view: View[Any]) -> Iterator[tuple[Resolved, bool]]:
             yield one, True
 
 
-def requests_in(requested: Document | Container | Expression | Request, *, strict: bool = False,
-                limits: Limits = LIMITS) -> Iterator[Request]:
+def requests_in(requested: Document | Container | Expression | Request | Sequence[Request], *,
+                strict: bool = False, limits: Limits = LIMITS) -> Iterator[Request]:
     """The request of each job of a document; of a job, a task group, a Requested block or an expression the one.
 
     Raises UsageError for a document that holds no job and not just one other object.
@@ -182,7 +182,9 @@ def requests_in(requested: Document | Container | Expression | Request, *, stric
         if jobs:
             return
         requested = only_one([b for b in requested.bodies() if b.reference is None], "objects")
-    if isinstance(requested, Request):
+    if isinstance(requested, Sequence):
+        yield from requested
+    elif isinstance(requested, Request):
         yield requested
     elif isinstance(requested, Expression):
         yield Request((Level("Requested", requested),), Findings(limits=limits), limits=limits)

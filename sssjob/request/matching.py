@@ -70,11 +70,22 @@ class Explanation:
     def lines(self, indent: int = 0) -> Iterator[str]:
         """The explanation for people, one condition a line."""
         sign = {"met": "+", "not": "-", "absent": "?"}[self.state]
-        offered = f": offered {self.offered}" if self.offered else ""
-        why = f" ({self.why})" if self.why else ""
-        yield f"{'  ' * indent}{sign} {self.text}{offered}{why}"
+        yield f"{'  ' * indent}{sign} {self.sentence()}"
         for part in self.parts:
             yield from part.lines(indent + 1)
+
+    def sentence(self) -> str:
+        """The condition itself with what was offered for it, without its parts."""
+        offered = f": offered {self.offered}" if self.offered else ""
+        return f"{self.text}{offered}{f' ({self.why})' if self.why else ''}"
+
+    def failing(self) -> Iterator[Explanation]:
+        """The single conditions that are not met."""
+        if not self.parts and not self.met:
+            yield self
+        for part in self.parts:
+            if not part.met:
+                yield from part.failing()
 
 
 @dataclass(frozen=True, slots=True)

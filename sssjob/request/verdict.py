@@ -28,12 +28,13 @@ __all__ = ["match"]
 _WAYS: Final = 64
 
 
-def match(requested: Document | Container | Expression | Request, offer: Offer | Document | Container, *,
+def match(requested: Document | Container | Expression | Request | Sequence[Request],
+          offer: Offer | Document | Container, *,
           delivered: bool = False, strict: bool = False, limits: Limits = LIMITS) -> Match:
     """Whether an offer meets a request, and why.
 
     requested: a Requested block, a job (with all its levels), a document (all of its jobs, each for itself), or what
-    ``parse`` and ``request_of`` made.
+    ``parse``, ``request_of`` or ``requests_in`` made, so that it need not be made again for each of many offers.
     By default amounts of the offer are capacity: up to how much there is. Task groups add up, and each task needs a
     processor. delivered: amounts are compared literally, as with what a job was given (section 8.1): EQ is met by
     just so much, but the Duration used may be shorter than the one requested, which is a limit, and an Average, Min or

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from sssjob.document.element import new_property
@@ -39,11 +40,8 @@ def read(data: bytes, context: ReadContext) -> Document:
     group = JobGroup()
     group.set_as_is("Id", machine or "offers")
     try:
-        count: Counter[str] = Counter()
-        for pool in pools(nodes_of(json.loads(data)), idle=which == "idle"):
-            count[pool.partition] += 1
-            number = count[pool.partition]
-            name = pool.partition if number == 1 else f"{pool.partition}.{number}"
+        found = list(pools(nodes_of(json.loads(data)), idle=which == "idle"))
+        for pool, name in zip(found, _names([pool.partition for pool in found]), strict=True):
             group.items.append(_offer(pool, name, machine, site))
     except json.JSONDecodeError as error:
         context.findings.add("SSS111", "JSON", error.msg, line=error.lineno, column=error.colno)
@@ -53,6 +51,19 @@ def read(data: bytes, context: ReadContext) -> Document:
         context.findings.add("SSS111", "nodes", str(error))
     context.findings.raise_if_rejected()
     return Document(group, {}, context.path, context.profile, context.findings)
+
+
+def _names(partitions: list[str]) -> Iterator[str]:
+    """A name for each offer, no two the same: that of its partition, from the second on with a number behind it."""
+    taken, count = set(partitions), Counter[str]()
+    for partition in partitions:
+        name = partition
+        if partition in count:
+            while (name := f"{partition}.{count[partition] + 1}") in taken:
+                count[partition] += 1
+            taken.add(name)
+        count[partition] += 1
+        yield name
 
 
 def _offer(pool: Pool, name: str, machine: str | None, site: Site | None) -> Job:
