@@ -121,6 +121,7 @@ def directives(spec: JobSpec) -> list[str]:
     ({}, ["--time 10", "--nodecount 1"]),
     ({"attributes": JobAttributes(timedelta(seconds=61), "q", "chem")},
      ["--queue q", "--project chem", "--time 2", "--nodecount 1"]),
+    ({"attributes": JobAttributes(None, "q", reservation_id="r")}, ["--queue r", "--time 0", "--nodecount 1"]),
     ({"attributes": JobAttributes(None, custom_attributes={"cobalt.attrs": "a=b:c=d", "cobalt.M": "me@x",
                                                            "Cobalt.preemptable": True, "slurm.y": 1})},
      ["--time 0", "--nodecount 1", "--attrs a=b:c=d", "-M me@x", "--preemptable"]),
@@ -134,7 +135,6 @@ def test_directives(members: dict[str, Any], expected: list[str]) -> None:
 @pytest.mark.parametrize(("members", "message"), [
     ({"resources": ResourceSpecV1(memory=1)}, r"resources\.memory"),
     ({"resources": ResourceSpecV1(gpu_cores_per_process=1)}, r"resources\.gpu_cores_per_process"),
-    ({"attributes": JobAttributes(reservation_id="r")}, r"attributes\.reservation_id"),
     ({"attributes": JobAttributes(queue_name="a b")}, r"attributes\.queue_name .*blank"),
     ({"attributes": JobAttributes(queue_name="a\n#COBALT -n 5")}, r"attributes\.queue_name .*line break"),
     ({"attributes": JobAttributes(account="")}, r"attributes\.account .*empty"),

@@ -220,6 +220,10 @@ def directives(spec: JobSpec) -> list[str]:
     ({"inherit_environment": False, "attributes": JobAttributes(timedelta(days=2, seconds=1.5), "q@s", "a b")},
      ["-N n", "-q q@s", '-A "a b"', "-l walltime=48:00:02"]),
     ({"attributes": JobAttributes(None, reservation_id="R12")}, ["-N n", "-V", "-q R12"]),
+    ({"attributes": JobAttributes(None, "q", "a", reservation_id="R12")}, ["-N n", "-V", "-A a", "-q R12"]),
+    ({"attributes": JobAttributes(None, custom_attributes={
+        "pbs.umask": "027", "pbs.release_nodes_on_stageout": True, "pbs.cust_attr1": "x y"})},
+     ["-N n", "-V", "-W umask=027", "-W release_nodes_on_stageout=true", '-W "cust_attr1=x y"']),
     ({"attributes": JobAttributes(None, custom_attributes={
         "pbs.l": "filesystems=home:eagle", "PBS.p": 5, "pbs.h": True, "pbs.x": None, "pbs.y": False, "slurm.z": 1,
         "pbs.W": 'depend=afterok:1.a,group_list="x y"'})},
@@ -244,6 +248,14 @@ def test_name_of_the_executable(executable: str, name: str) -> None:
     assert directives(JobSpec(executable))[0] == f"-N {name}"
 
 
+def test_a_queue_beside_a_reservation_is_told_once(caplog: pytest.LogCaptureFixture) -> None:
+    spec = JobSpec("/bin/true", attributes=JobAttributes(queue_name="q", reservation_id="R77"))
+    for _ in range(2):
+        directives(spec)
+    assert caplog.messages == [
+        "attributes.queue_name 'q' is not used: reservation 'R77' is a queue, and a job is in one"]
+
+
 def test_custom_name_wins_over_that_of_the_executable() -> None:
     spec = JobSpec("/bin/true", attributes=JobAttributes(None, custom_attributes={"pbs.N": "mine"}))
     assert directives(spec) == ["-V", "-N mine"]
@@ -252,7 +264,8 @@ def test_custom_name_wins_over_that_of_the_executable() -> None:
 @pytest.mark.parametrize(("attributes", "message"), [
     ({"pbs.J": "1-3"}, "one job"), ({"pbs.o": "x"}, "stdout_path"), ({"pbs.W": "block=true"}, "hold up"),
     ({"pbs.l": "a=1,walltime=5"}, "both say walltime"), ({"pbs.A": "x"}, "say the same"),
-    ({"pbs.nice": 1}, "not an option of qsub"), ({"pbs.p": {1}}, "must be text, a number"),
+    ({"pbs.block": True}, "hold up"), ({"pbs.1": 1}, "not an option of qsub"),
+    ({"pbs.p": {1}}, "must be text, a number"),
     ({"pbs.A b": "x"}, "not the name of an option"), ({"pbs.M": "a\n#PBS -p 1"}, "line break"),
     ({"pbs.M": "a\"b'c"}, "both kinds of quotes"), ({"pbs.M": "a\\"}, "backslash"), ({"pbs.M": ""}, "empty")])
 def test_custom_attributes_refused(quick: Stand, attributes: dict[str, object], message: str) -> None:
@@ -262,7 +275,6 @@ def test_custom_attributes_refused(quick: Stand, attributes: dict[str, object], 
 
 @pytest.mark.parametrize(("members", "message"), [
     ({"name": "a b"}, "name"), ({"name": ""}, "name"), ({"name": "x" * 237}, "name"),
-    ({"attributes": JobAttributes(queue_name="q", reservation_id="R1")}, "attributes.reservation_id"),
     ({"attributes": JobAttributes(account="a\nb")}, "attributes.account"),
     ({"attributes": JobAttributes(queue_name="a\\b")}, "attributes.queue_name")])
 def test_refused_members(quick: Stand, members: dict[str, object], message: str) -> None:

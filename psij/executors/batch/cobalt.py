@@ -35,6 +35,7 @@ from psij.executors.batch.lrm import (
     Row,
     by_tag,
     custom_directives,
+    in_reservation,
     job_name,
     job_state,
     requested,
@@ -130,12 +131,12 @@ class CobaltJobExecutor(LrmExecutor):
         attributes = spec.attributes
         duration = time_limit(spec)
         if attributes is not None:
-            if attributes.reservation_id is not None:
-                raise InvalidJobException("attributes.reservation_id cannot be used: a reservation of Cobalt is used "
-                                          "by its queue; set queue_name")
             for option, field in (("queue", "queue_name"), ("project", "account")):
                 if getattr(attributes, field) is not None:
                     found.append(Directive(option, getattr(attributes, field), f"attributes.{field}"))
+            if attributes.reservation_id is not None:
+                found = in_reservation(found, Directive("queue", attributes.reservation_id,
+                                                        "attributes.reservation_id"))
         custom = custom_directives(spec, self._PREFIX, _REFUSED)
         if not any(one.option in ("time", "t") for one in custom):      # qsub wants one
             found.append(Directive("time", "0" if duration is None else _minutes(duration), "attributes.duration"))

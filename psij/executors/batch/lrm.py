@@ -53,6 +53,7 @@ __all__ = [
     "by_tag",
     "custom_directives",
     "directory",
+    "in_reservation",
     "job_name",
     "limit_text",
     "local_time",
@@ -122,6 +123,18 @@ def custom_directives(spec: JobSpec, prefix: str, refused: Mapping[str, str]) ->
                                           f"{type(value).__name__}")
             found.append(Directive(option, None if value is True else str(value), field))
     return found
+
+
+def in_reservation(directives: list[Directive], reservation: Directive) -> list[Directive]:
+    """The directives with that for a reservation. Where reservations are queues it takes the place of queue_name, which
+    is logged once in this process."""
+    replaced = [one for one in directives if (one.option, one.field) == (reservation.option, "attributes.queue_name")]
+    for one in replaced:
+        if ("queue_name", str(reservation.value)) not in _warned:
+            _warned.add(("queue_name", str(reservation.value)))
+            _log.warning("attributes.queue_name %r is not used: reservation %r is a queue, and a job is in one",
+                         one.value, reservation.value)
+    return [one for one in directives if one not in replaced] + [reservation]
 
 
 def local_time(at: float, form: str) -> str | None:

@@ -12,7 +12,6 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 
-from psij.exceptions import InvalidJobException
 from psij.executors.batch._identity import Whose
 from psij.executors.batch.batch_scheduler_executor import Source, SourceOffError
 from psij.executors.batch.lrm import share
@@ -53,7 +52,8 @@ _psij_kib=$(printf '%s\n' "$_psij_list" | awk '
 
 
 class PBSJobExecutor(GenericPBSJobExecutor):
-    """Executor ``pbs``. Custom attributes ``pbs.<option>`` are options of qsub, of one letter."""
+    """Executor ``pbs``. Custom attributes ``pbs.<option>`` are options of qsub, of one letter, or attributes
+    of the job (``-W``)."""
 
     SCRIPT_FORMAT = "pbspro"
     _FORMS = (["-f", "-F", "json"], ["-f"])
@@ -71,10 +71,7 @@ class PBSJobExecutor(GenericPBSJobExecutor):
         since = time.strftime("%Y%m%d%H%M", time.localtime(time.time() - _LOOK_BACK_S))
         return [*super()._lookup_commands(tags), ["/bin/sh", "-c", _RECENT, "sh", self._current_user(), since]]
 
-    def _reservation(self, reservation_id: str, queue_name: str | None) -> Directive:
-        if queue_name is not None:
-            raise InvalidJobException("attributes.reservation_id and attributes.queue_name: in PBS a reservation is a "
-                                      "queue, and a job is in one")
+    def _reservation(self, reservation_id: str) -> Directive:
         return Directive("q", reservation_id, "attributes.reservation_id")
 
     def _resource_directives(self, asked: ResourceSpecV1) -> list[Directive]:

@@ -34,6 +34,7 @@ from psij.executors.batch.lrm import (
     Row,
     by_tag,
     custom_directives,
+    in_reservation,
     job_name,
     job_state,
     limit_text,
@@ -78,6 +79,7 @@ _REFUSED = {
     "V": "use inherit_environment", "F": "use arguments",
     **dict.fromkeys(("d", "w", "D"), "use directory")}
 
+_LONG = re.compile(r"[A-Za-z_][A-Za-z0-9_.]+")         # names of attributes; options have one letter
 _GONE = re.compile(r"has finished|unknown job|invalid for state", re.IGNORECASE)
 
 _BLOCK = re.compile(r"^Job Id:[ \t]+", re.MULTILINE)
@@ -139,13 +141,13 @@ class GenericPBSJobExecutor(LrmExecutor):
                 if getattr(attributes, field) is not None:
                     found.append(Directive(option, getattr(attributes, field), f"attributes.{field}"))
             if attributes.reservation_id is not None:
-                found.append(self._reservation(attributes.reservation_id, attributes.queue_name))
+                found = in_reservation(found, self._reservation(attributes.reservation_id))
         if (limit := time_limit(spec)) is not None:
             found.append(Directive("l", f"walltime={limit_text(limit)}", "attributes.duration"))
         asked = self._requested(spec)
         if asked is not None:
             found += self._resource_directives(asked)
-        custom = custom_directives(spec, self._PREFIX, _REFUSED)
+        custom = [_attribute(one) for one in custom_directives(spec, self._PREFIX, _REFUSED)]
         for one in custom:
             _check_custom(one, found)
         return [one for one in found if one.field != "executable" or all(other.option != "N" for other in custom)
@@ -202,7 +204,7 @@ class GenericPBSJobExecutor(LrmExecutor):
         return ["qrerun", native_id]
 
     @abstractmethod
-    def _reservation(self, reservation_id: str, queue_name: str | None) -> Directive:
+    def _reservation(self, reservation_id: str) -> Directive:
         """The option for a reservation."""
 
     @abstractmethod
@@ -398,6 +400,13 @@ def _native(letter: str, substate: str) -> str:
 
 def _sequence(native_id: str) -> int:
     return int(re.match(r"\d*", native_id)[0] or 0)      # type: ignore[index]
+
+
+def _attribute(custom: Directive) -> Directive:
+    """What qsub has no letter for is an attribute of the job: ``-W name=value`` (qsub(1B), additional_attributes)."""
+    if not _LONG.fullmatch(custom.option):
+        return custom
+    return Directive("W", f"{custom.option}={'true' if custom.value is None else custom.value}", custom.field)
 
 
 def _check_custom(custom: Directive, others: list[Directive]) -> None:

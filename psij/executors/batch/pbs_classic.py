@@ -33,7 +33,8 @@ __all__ = ["PBSClassicJobExecutor", "PBSExecutorConfig"]
 
 
 class PBSClassicJobExecutor(GenericPBSJobExecutor):
-    """Executor ``pbs_classic``. Custom attributes ``pbs.<option>`` are options of qsub, of one letter."""
+    """Executor ``pbs_classic``. Custom attributes ``pbs.<option>`` are options of qsub, of one letter, or
+    attributes of the job (``-W``)."""
 
     SCRIPT_FORMAT = "torque"
     _FORMS = (["-f", "-x"], ["-f"])
@@ -44,7 +45,7 @@ class PBSClassicJobExecutor(GenericPBSJobExecutor):
     _DEFAULT_NAME = 15      # bytes that every release takes
     _COLUMN = 0
 
-    def _reservation(self, reservation_id: str, queue_name: str | None) -> Directive:
+    def _reservation(self, reservation_id: str) -> Directive:
         if not re.fullmatch(r"[\w.-]+", reservation_id, re.ASCII):
             raise InvalidJobException(f"attributes.reservation_id {reservation_id!r} cannot stand in the list "
                                       "of flags that it goes into")
