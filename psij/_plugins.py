@@ -33,6 +33,7 @@ __all__ = ["EXECUTORS", "LAUNCHERS", "Plugin", "Registry"]
 
 _log = logging.getLogger("psij")
 _FOLDER = "psij-descriptors"
+_CLOSE = 0.8        # names at least so much alike are taken for one that is misspelt: slrum for slurm
 _OWN_ROOT = Path(__file__).resolve().parent.parent
 _lock = threading.RLock()       # one thread searches or loads
 
@@ -174,6 +175,26 @@ class Registry:
             known = ", ".join(str(plugin.descriptor.version) for plugin in versions)
             raise ValueError(f"No version of {self.kind} {name!r} satisfies {constraint!r} (known: {known})")
         return fitting[-1]
+
+    def canonical(self, name: str) -> str:
+        """The name in small letters, that of the plugin for an alias."""
+        _scan()
+        key = name.lower()
+        return key if key in self.plugins else self.aliases.get(key, key)
+
+    def is_own(self, name: str) -> bool:
+        """Whether a name, or an alias, is of a plugin that comes with psij."""
+        return any(plugin.root == _OWN_ROOT for plugin in self.plugins.get(self.canonical(name), ()))
+
+    def misspelt(self, name: str, *others: str) -> str | None:
+        """The name that is meant by one that is no plugin's but much like one, or like one of the others."""
+        known = [*self.plugins, *self.aliases, *others]
+        key = self.canonical(name)
+        if key in known:
+            return None
+        swapped = [one for one in known if sorted(one) == sorted(key)]
+        close = swapped or difflib.get_close_matches(key, known, 1, _CLOSE)
+        return close[0] if close else None
 
     def _unknown(self, name: str) -> str:
         available = sorted(known for known in self.names() if not known.startswith("_"))

@@ -23,6 +23,7 @@ __all__ = ["check_spec"]
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*|BASH_FUNC_[A-Za-z0-9_]+%%")      # the latter: an exported function
 _LAUNCHER = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]*", re.ASCII)
 _PATHS = ("directory", "stdin_path", "stdout_path", "stderr_path", "pre_launch", "post_launch")
+_OWNERS = ("psij", "launcher")      # of custom attributes, beside executors
 _LONGEST = timedelta(days=365_000)
 
 
@@ -130,8 +131,23 @@ def _check_attributes(attributes: object) -> None:
     custom: Any = attributes.custom_attributes
     if custom is not None and not isinstance(custom, dict):
         raise InvalidJobTypeException(f"attributes.custom_attributes must be a dict, not {_kind(custom)}")
-    for name in custom or ():
+    for name, value in (custom or {}).items():
         _text("a name in attributes.custom_attributes", name, empty=False)
+        _check_owner(name, value)
+
+
+def _check_owner(name: str, value: Any) -> None:
+    """Check that a custom attribute names an option beside its executor, and that executor as it is called."""
+    from psij._plugins import EXECUTORS
+
+    owner, dot, option = name.partition(".")
+    if dot and (close := EXECUTORS.misspelt(owner, *_OWNERS)):
+        raise InvalidJobException(f"custom attribute {name!r}: no executor is called {owner!r}; did you mean "
+                                  f"'{close}.{option}'?")
+    if not option and EXECUTORS.is_own(owner):
+        keys = [one.get("key") for one in value if isinstance(one, dict)] if isinstance(value, list | tuple) else []
+        raise InvalidJobException(f"custom attribute {name!r} names an executor and none of its options; write "
+                                  f"'{owner}.{keys[0] if keys else '<option>'}'")
 
 
 def _check_duration(duration: object) -> None:

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from psij.job import Job, JobStatusCallback, _as_callback
 from psij.job_executor_config import JobExecutorConfig
@@ -14,6 +14,7 @@ from psij.job_executor_config import JobExecutorConfig
 if TYPE_CHECKING:
     from packaging.version import Version
 
+    from psij._site import Site
     from psij.descriptor import Descriptor
     from psij.job_launcher import Launcher
     from psij.job_spec import JobSpec
@@ -30,11 +31,14 @@ class JobExecutor(ABC):
     url: where the backend is, for executors that need to be told. config: settings, the default ones when None.
     """
 
+    _CONFIG: ClassVar[type[JobExecutorConfig]] = JobExecutorConfig
+
     def __init__(self, url: str | None = None, config: JobExecutorConfig | None = None) -> None:
         self.url = url
         self.config = JobExecutorConfig.DEFAULT if config is None else config
         self._cb: JobStatusCallback | None = None
         self._name: str | None = None
+        self._defaults: Site | None = None          # what is filled into jobs
         self._descriptor: Descriptor | None = None
         self._launchers: dict[tuple[str, str | None], Launcher] = {}
         # Now, and not at the first submit: a signal handler that submits too may interrupt that.
@@ -106,6 +110,8 @@ class JobExecutor(ABC):
         job._follow_here()
         job._check_unbound()
         spec = check_spec(job.spec)
+        if self._defaults is not None:
+            spec = job.spec = self._defaults.fill(spec)
         job._candidate = self
         return spec
 
@@ -132,13 +138,20 @@ class JobExecutor(ABC):
                      config: JobExecutorConfig | None = None) -> JobExecutor:
         """A new executor of that name (in any case).
 
-        version_constraint: a PEP 440 specifier such as ``>= 0.0.1``; the newest version that fits is taken. Raises
-        ValueError when there is none or it cannot be loaded.
+        version_constraint: a PEP 440 specifier such as ``>= 0.0.1``; the newest version that fits is taken. config:
+        None for that of the site's defaults. Raises ValueError when there is no such executor, it cannot be loaded, or
+        the file of the defaults is wrong.
         """
         from psij._plugins import EXECUTORS
+        from psij._site import site_of
 
+        cls: type[JobExecutor]
         cls, descriptor = EXECUTORS.get(name, version_constraint, JobExecutor)
-        executor: JobExecutor = cls(url=url, config=config)
+        site = site_of(descriptor.name, cls._CONFIG)
+        if config is None and site.settings:
+            config = cls._CONFIG(**site.settings)
+        executor = cls(url=url, config=config)
+        executor._defaults = site if site.jobs and executor.config.site_defaults else None
         executor._name = name
         executor._descriptor = descriptor
         return executor

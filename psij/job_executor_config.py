@@ -19,7 +19,8 @@ class JobExecutorConfig:
     files (launcher scripts, node files); made when first needed. By default what the environment variable
     PSIJ_WORK_DIRECTORY says (``~/`` at its start is the home directory), else ``~/.psij/work``. surroundings: what
     makes the surroundings of jobs where they run (psij.surroundings), None for none. launcher: for who makes JobSpecs:
-    what starts the tasks of jobs that name no launcher, None where nothing is preferred.
+    what starts the tasks of jobs that name no launcher, None where nothing is preferred. site_defaults: whether the
+    site's defaults are filled into jobs.
     """
 
     DEFAULT: ClassVar[JobExecutorConfig]
@@ -28,6 +29,7 @@ class JobExecutorConfig:
     def __init__(self, launcher_log_file: str | Path | None = None, work_directory: str | Path | None = None) -> None:
         self.surroundings: Surroundings | None = None
         self.launcher: str | None = None
+        self.site_defaults = True
         self.launcher_log_file = launcher_log_file
         self.work_directory = self._default_work_directory() if work_directory is None else work_directory
 

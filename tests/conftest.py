@@ -115,6 +115,7 @@ def journal(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Monkey
     path = tmp_path_factory.getbasetemp() / f"{os.urandom(8).hex()}.db"
     monkeypatch.setenv("SSSJOB_CONFIG", os.devnull)
     monkeypatch.setenv("XDG_CONFIG_DIRS", os.devnull)
+    monkeypatch.setenv("PSIJ_CONFIG", os.devnull)
     monkeypatch.setenv("SSSJOB_JOURNAL", str(path))
     monkeypatch.setenv("SSSJOB_LEDGER", str(path.with_suffix(".ledger")))
     return path

@@ -257,5 +257,5 @@ class Desk:
 def _plain(config: FluxExecConfig) -> JobExecutorConfig:
     """The settings that any executor has."""
     made = JobExecutorConfig(config.launcher_log_file, config.work_directory)
-    made.surroundings = config.surroundings
+    made.surroundings, made.site_defaults = config.surroundings, False      # the job has been filled in
     return made

@@ -80,10 +80,11 @@ def run(document: Document, executor: str = "local", *, findings: Findings | Non
 
 def executor_of(name: str, config: psij.JobExecutorConfig | None = None) -> psij.JobExecutor:
     """The executor of that name; where SSSJOB_MJF is set it provides Machine/Job Features. Raises UsageError."""
-    if "SSSJOB_MJF" in os.environ and (config is None or config.surroundings is None):
+    config = copy(config or psij.JobExecutorConfig.DEFAULT)
+    config.site_defaults = False        # the settings of sssjob have been filled in
+    if "SSSJOB_MJF" in os.environ and config.surroundings is None:
         from sssjob.mjf.provider import from_environment
 
-        config = copy(config or psij.JobExecutorConfig.DEFAULT)
         config.surroundings = from_environment(os.environ)
     try:
         return psij.JobExecutor.get_instance(name, config=config)

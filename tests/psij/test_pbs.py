@@ -256,6 +256,13 @@ def test_a_queue_beside_a_reservation_is_told_once(caplog: pytest.LogCaptureFixt
         "attributes.queue_name 'q' is not used: reservation 'R77' is a queue, and a job is in one"]
 
 
+def test_a_custom_attribute_of_nobody_is_told_once(quick: Stand, caplog: pytest.LogCaptureFixture) -> None:
+    attributes = JobAttributes(custom_attributes={"select_": 1, "mine.x": 1})
+    for _ in range(2):
+        quick.executor._checked(Job(JobSpec("/bin/true", attributes=attributes)))
+    assert caplog.messages == ["Custom attribute 'select_' does nothing: options of pbs are called 'pbs.<option>'"]
+
+
 def test_custom_name_wins_over_that_of_the_executable() -> None:
     spec = JobSpec("/bin/true", attributes=JobAttributes(None, custom_attributes={"pbs.N": "mine"}))
     assert directives(spec) == ["-V", "-N mine"]
@@ -264,6 +271,7 @@ def test_custom_name_wins_over_that_of_the_executable() -> None:
 @pytest.mark.parametrize(("attributes", "message"), [
     ({"pbs.J": "1-3"}, "one job"), ({"pbs.o": "x"}, "stdout_path"), ({"pbs.W": "block=true"}, "hold up"),
     ({"pbs.l": "a=1,walltime=5"}, "both say walltime"), ({"pbs.A": "x"}, "say the same"),
+    ({"pbspro.l": "a=1"}, "write 'pbs.l'"),
     ({"pbs.block": True}, "hold up"), ({"pbs.1": 1}, "not an option of qsub"),
     ({"pbs.p": {1}}, "must be text, a number"),
     ({"pbs.A b": "x"}, "not the name of an option"), ({"pbs.M": "a\n#PBS -p 1"}, "line break"),

@@ -37,6 +37,13 @@ def custom(name: str, value: object) -> dict[str, Any]:
     ({"attributes": JobAttributes(60)}, "duration must be a timedelta"),  # type: ignore[arg-type]
     ({"launcher": "../x"}, "is not the name of a launcher"),
     ({"launcher": "mpirn"}, "No such launcher: 'mpirn'"),
+    (custom("slurm", [{"key": "constraint", "value": "knl"}]),
+     "custom attribute 'slurm' names an executor and none of its options; write 'slurm.constraint'"),
+    (custom("pbs_classic", "x"), "names an executor and none of its options; write 'pbs_classic.<option>'"),
+    (custom("local.", 1), "names an executor and none of its options"),
+    (custom("slrum.qos", "x"), "no executor is called 'slrum'; did you mean 'slurm.qos'?"),
+    (custom("lfs.R", "x"), "no executor is called 'lfs'; did you mean 'lsf.R'?"),
+    (custom("laucher.srun.exclusive", True), "did you mean 'launcher.srun.exclusive'?"),
     (custom("local.merg", "x"), "did you mean 'local.merge'"),
     (custom("local.merge", "x"), "must be one of"),
     (custom("local.rlimit.cpu", "x"), "must be 'soft:hard'"),

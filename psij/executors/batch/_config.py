@@ -63,5 +63,6 @@ class BatchSchedulerExecutorConfig(JobExecutorConfig):
             return config
         config = config or JobExecutorConfig.DEFAULT
         made = cls(launcher_log_file=config.launcher_log_file, work_directory=config.work_directory)
-        made.surroundings, made.launcher = config.surroundings, config.launcher
+        made.surroundings, made.launcher, made.site_defaults = (config.surroundings, config.launcher,
+                                                                config.site_defaults)
         return made

@@ -41,6 +41,7 @@ _Words = list[str]                  # the method ``list`` hides the built-in ins
 class BatchHooks(JobExecutor):
     """What differs from one resource manager to the next."""
 
+    _CONFIG = BatchSchedulerExecutorConfig
     config: BatchSchedulerExecutorConfig
     _chunk: int | None = 500        # native ids per status command; None: one command for all
     _SHOWN_CODES: Mapping[int, int] = {}    # exit codes that accounting or the queue shows as other ones

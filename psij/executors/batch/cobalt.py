@@ -91,6 +91,7 @@ class CobaltJobExecutor(LrmExecutor):
     _ANSWERS = ANSWERS
     _TEMPLATE = "cobalt.sh.j2"
     _PREFIX = "cobalt"
+    _CONFIG = CobaltExecutorConfig
     _CHOOSING = ("COBALT_CONFIG_FILES",)
     _WRITTEN = staticmethod(cobalt)
     SCRIPT_FORMAT = "cobalt"

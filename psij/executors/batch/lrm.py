@@ -22,6 +22,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import IO, Any, ClassVar
 
+from psij._plugins import EXECUTORS
 from psij.exceptions import InvalidJobException
 from psij.executors.batch._files import KEEP, recorded
 from psij.executors.batch._followed import Known
@@ -207,6 +208,17 @@ class LrmExecutor(BatchSchedulerExecutor):
     @abstractmethod
     def _directives(self, job: Job, spec: JobSpec) -> list[Directive]:
         """All options of the job. Raises InvalidJobException for what cannot be expressed."""
+
+    def _check_spec(self, spec: JobSpec) -> None:
+        super()._check_spec(spec)
+        for name in _custom(spec):
+            owner, dot, option = name.partition(".")
+            if not dot and ("attribute", name) not in _warned:
+                _warned.add(("attribute", name))
+                _log.warning("Custom attribute %r does nothing: options of %s are called '%s.<option>'", name,
+                             self.name, self._PREFIX)
+            if owner.lower() != self._PREFIX and EXECUTORS.canonical(owner) == EXECUTORS.canonical(self.name):
+                raise InvalidJobException(f"custom attribute {name!r} cannot be used: write '{self._PREFIX}.{option}'")
 
     def _requested(self, spec: JobSpec) -> ResourceSpecV1 | None:
         """The resources that options are to be made of: what the job says, or what it needs where it says nothing."""

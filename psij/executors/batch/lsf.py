@@ -106,6 +106,7 @@ class LsfJobExecutor(LrmExecutor):
     _ANSWERS = ANSWERS
     _TEMPLATE = "lsf.sh.j2"
     _PREFIX = "lsf"
+    _CONFIG = LsfExecutorConfig
     _CHOOSING = ("LSF_ENVDIR",)
     _WRITTEN = staticmethod(bsub)
     SCRIPT_FORMAT = "lsf"

@@ -75,6 +75,7 @@ class NQSVJobExecutor(LrmExecutor):
     _ANSWERS = ANSWERS
     _TEMPLATE = "nqsv.sh.j2"
     _PREFIX = "nqsv"
+    _CONFIG = NQSVExecutorConfig
     _WRITTEN = staticmethod(nqsv)
     _chunk = 200
 

@@ -99,6 +99,7 @@ class GenericPBSJobExecutor(LrmExecutor):
 
     _TEMPLATE = "pbs.sh.j2"
     _PREFIX = "pbs"
+    _CONFIG = PBSExecutorConfig
     _CHOOSING = ("PBS_CONF_FILE", "PBS_SERVER", "PBS_DEFAULT")
     _NEEDS_NODES = True
     _WRITTEN = staticmethod(pbs)

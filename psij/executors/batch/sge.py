@@ -113,6 +113,7 @@ class SGEJobExecutor(LrmExecutor):
     _ANSWERS = ANSWERS
     _TEMPLATE = "sge.sh.j2"
     _PREFIX = "sge"
+    _CONFIG = SGEExecutorConfig
     _CHOOSING = ("SGE_ROOT", "SGE_CELL", "SGE_QMASTER_PORT")
     _WRITTEN = staticmethod(sge)
     SCRIPT_FORMAT = "sge"

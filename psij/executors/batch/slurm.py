@@ -134,6 +134,7 @@ class SlurmJobExecutor(LrmExecutor):
     _ANSWERS = ANSWERS
     _TEMPLATE = "slurm.sh.j2"
     _PREFIX = "slurm"
+    _CONFIG = SlurmExecutorConfig
     _CHOOSING = ("SLURM_CONF", "SLURM_CLUSTERS")
     _NEEDS_NODES = True
     _SIZES = frozenset(("N", "n", "nodes", "ntasks", "ntasks-per-core", "ntasks-per-gpu", "ntasks-per-node",
