@@ -27,7 +27,7 @@ from typing import Any, Final, Generic, TypeVar
 from psij import _forks
 from psij.exceptions import SubmitException
 
-__all__ = ["apart", "hand_over", "interrupting"]
+__all__ = ["apart", "hand_over", "interrupting", "passing"]
 
 _T = TypeVar("_T")
 _LAST_S = 10.0      # how long the end of the program waits for what was handed over
@@ -73,6 +73,7 @@ class _Call(Generic[_T]):
 
     def _run(self) -> None:
         self.busy = self._begun = True
+        _mine.passing = True
         try:
             if not self._left:
                 self._results.append(self._context.run(self._call))
@@ -112,6 +113,7 @@ class _Later:
             _start(self._work)
 
     def _work(self) -> None:
+        _mine.passing = True
         while not self._calls.empty() and self._working.acquire(blocking=False):
             try:
                 with suppress(queue.Empty):
@@ -155,6 +157,7 @@ class _Here:
 
 _open: list[_Call[Any]] = []     # that the main thread waits for: the last one in the innermost handler
 _later = _Later()
+_mine = threading.local()
 _here = _Here()
 _forks.tell(_here)
 atexit.register(lambda: _later.finish())
@@ -165,6 +168,11 @@ def _may_be_interrupted() -> bool:
     return threading.get_ident() == threading.main_thread().ident and any(
         callable(handler) and handler is not signal.default_int_handler
         for handler in map(_signal.getsignal, _NUMBERS))
+
+
+def passing() -> bool:
+    """Whether this thread ends with the call that it makes, so that nothing is worth keeping for it."""
+    return hasattr(_mine, "passing")
 
 
 def interrupting() -> bool:

@@ -41,6 +41,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from psij._handlers import passing
+
 __all__ = ["Asked", "Report", "StartError", "Starter", "ask_end", "candidates", "end_of", "request_of", "send",
            "settle", "start"]
 
@@ -293,7 +295,9 @@ def _facts() -> list[bytes]:
     if status is not None and status.pid == os.getpid():        # not in a fork
         with suppress(OSError, ValueError):         # the descriptor was closed and given away: another one
             return status.inherited()
-    status = _mine.status = _Status()
+    status = _Status()
+    if not passing():
+        _mine.status = status
     return status.inherited()
 
 

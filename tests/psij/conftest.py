@@ -7,8 +7,15 @@ from pathlib import Path
 
 import pytest
 
+from psij import _handlers
 from tests.psij.batch_support import Stand, quick_stand, stand_in
 from tests.psij.managers import Manager
+
+
+@pytest.fixture(autouse=True)
+def _no_handlers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As in most programs: the handler by which pytest limits the time of tests asks nothing of psij."""
+    monkeypatch.setattr(_handlers, "_NUMBERS", ())
 
 
 @pytest.fixture
