@@ -22,6 +22,7 @@ import threading
 from _thread import allocate_lock, start_new_thread
 from collections.abc import Callable
 from contextlib import suppress
+from types import BuiltinFunctionType
 from typing import Any, Final, Generic, TypeVar
 
 from psij import _forks
@@ -56,7 +57,10 @@ class _Call(Generic[_T]):
         """Have the call made, and wait. Raises what it raises; where a signal handler raises, the call is undone."""
         try:
             _open.append(self)
-            _start(self._run)
+            try:
+                start_new_thread(self._run, ())
+            except RuntimeError:        # there can be no more threads: so it may hang, else it would fail
+                return self._call()
             self._done.acquire()
             error, self._error = self._error, None
         except BaseException:
@@ -110,7 +114,10 @@ class _Later:
         """Have a call made. Raises SubmitException where there can be no thread."""
         self._calls.put(call)
         if not self._working.locked():      # else that thread looks once more after its end
-            _start(self._work)
+            try:
+                start_new_thread(self._work, ())
+            except RuntimeError as e:
+                raise SubmitException(f"no thread can be started: {e}", e, transient=True) from e
 
     def _work(self) -> None:
         _mine.passing = True
@@ -127,13 +134,6 @@ class _Later:
         if self._working.acquire(timeout=_LAST_S):
             self._working.release()
             self._work()
-
-
-def _start(call: Callable[[], None]) -> None:
-    try:
-        start_new_thread(call, ())
-    except RuntimeError as e:
-        raise SubmitException(f"no thread can be started: {e}", e, transient=True) from e
 
 
 def _guarded(call: Callable[[], object]) -> None:
@@ -166,7 +166,7 @@ atexit.register(lambda: _later.finish())
 def _may_be_interrupted() -> bool:
     """Whether this is the thread that runs signal handlers, and there are some that are the program's own."""
     return threading.get_ident() == threading.main_thread().ident and any(
-        callable(handler) and handler is not signal.default_int_handler
+        callable(handler) and not isinstance(handler, BuiltinFunctionType)      # that of Ctrl-C
         for handler in map(_signal.getsignal, _NUMBERS))
 
 

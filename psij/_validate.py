@@ -8,23 +8,43 @@ from __future__ import annotations
 
 import os
 import re
+from contextlib import suppress
 from datetime import timedelta
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from psij.exceptions import InvalidJobException, InvalidJobTypeException
+from psij.exceptions import InvalidJobException, InvalidJobTypeException, SubmitException
 from psij.job_attributes import JobAttributes
 from psij.job_spec import JobSpec
 from psij.resource_spec import ResourceSpec, ResourceSpecV1
 from psij.staging import StageIn, StageOut, StageOutFlags
 
-__all__ = ["check_spec"]
+__all__ = ["check_interpreter", "check_spec"]
 
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*|BASH_FUNC_[A-Za-z0-9_]+%%")      # the latter: an exported function
 _LAUNCHER = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]*", re.ASCII)
 _PATHS = ("directory", "stdin_path", "stdout_path", "stderr_path", "pre_launch", "post_launch")
 _OWNERS = ("psij", "launcher")      # of custom attributes, beside executors
 _LONGEST = timedelta(days=365_000)
+
+
+def _is_main() -> bool:
+    for name in ("_interpreters", "_xxsubinterpreters"):        # since Python 3.13, and before
+        with suppress(ImportError):
+            interpreters = import_module(name)
+            return bool(interpreters.get_current() == interpreters.get_main())
+    return True
+
+
+#: Found out at once: an import when a job is submitted would wait for ever in a signal handler that interrupts it.
+_MAIN_INTERPRETER = _is_main()
+
+
+def check_interpreter() -> None:
+    """Raise SubmitException in a subinterpreter: a thread that is left there ends the whole process with it."""
+    if not _MAIN_INTERPRETER:
+        raise SubmitException("jobs can be submitted and attached to in the main interpreter of a process only")
 
 
 def check_spec(spec: object) -> JobSpec:

@@ -165,7 +165,12 @@ class Job:
             self.executor, self._bound = executor, True
 
     def _attach(self, executor: JobExecutor) -> None:
-        """As _bind, before attaching: the specification is discarded, for it does not describe what runs already."""
+        """As _bind, before attaching: the specification is discarded, for it does not describe what runs already.
+
+        Raises SubmitException in a subinterpreter."""
+        from psij._validate import check_interpreter
+
+        check_interpreter()
         self._follow_here()
         with self._lock:
             self._check_unbound()

@@ -103,10 +103,11 @@ class JobExecutor(ABC):
         """The specification of a job that may be submitted; for executors.
 
         A job that no executor is bound to when its status changes (plug-ins do not know Job._bind) becomes this one's.
-        Raises InvalidStateException, InvalidJobException.
+        Raises InvalidStateException, InvalidJobException; SubmitException in a subinterpreter.
         """
-        from psij._validate import check_spec
+        from psij._validate import check_interpreter, check_spec
 
+        check_interpreter()
         job._follow_here()
         job._check_unbound()
         spec = check_spec(job.spec)

@@ -520,3 +520,27 @@ def test_a_program_with_a_resource_manager(name: str, tmp_path: Path) -> None:
 def test_a_handler_that_submits_to_a_resource_manager(handler: str, tmp_path: Path) -> None:
     program = _handled(HANDLERS[handler], "every 3 ms", own=5, most=8)
     assert _run(program, tmp_path, [], _BATCH) == (0, "True True ['COMPLETED'] []\n", "")
+
+
+_INTERPRETER: Final = """
+import sys
+import psij
+job, twin, executor = psij.Job(psij.JobSpec("/bin/true")), psij.Job(), psij.JobExecutor.get_instance("local")
+for ask in (lambda: executor.submit(job), lambda: executor.attach(twin, "1")):
+    try: ask()
+    except psij.SubmitException as e: print(e)
+print(job.status.state.name, twin.status.state.name, executor.list())
+"""
+
+
+@pytest.mark.parametrize("isolated", [True, False])
+def test_a_subinterpreter_is_told_that_it_cannot(isolated: bool, tmp_path: Path) -> None:
+    """A thread left there would end the whole process when the interpreter ends."""
+    if sys.version_info >= (3, 13):
+        kind = "isolated" if isolated else "legacy"
+        make = f"import _interpreters as all; one = all.create({kind!r}); run = all.exec"
+    else:
+        make = f"import _xxsubinterpreters as all; one = all.create(isolated={isolated}); run = all.run_string"
+    program = f"{make}\nrun(one, {_INTERPRETER!r}); all.destroy(one)\n"
+    said = "jobs can be submitted and attached to in the main interpreter of a process only\n"
+    assert _run(program, tmp_path, [], "") == (0, said * 2 + "NEW NEW []\n", "")
