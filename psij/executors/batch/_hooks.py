@@ -362,7 +362,7 @@ def _by_prefix(spec: JobSpec) -> dict[str, Any]:
 
 def _check_lengths(spec: JobSpec) -> None:
     """Refuse words that the system could not hand to the program. Raises InvalidJobException naming the member."""
-    named = [("executable", spec.executable or ""),
+    named = [("executable", os.fspath(spec.executable or "")),
              *((f"arguments[{index}]", text) for index, text in enumerate(spec.arguments or ())),
              *((f"environment[{name!r}]", f"{name}={value}") for name, value in (spec.environment or {}).items())]
     for field, text in named:
