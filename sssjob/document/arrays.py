@@ -108,6 +108,17 @@ def element(job: Job, index: int, array_id: str) -> Job:
     return made
 
 
+def fault_of(stated: Property) -> str | None:
+    """Why an Extension that should make a job an array is none; None where it is one, or is about something else."""
+    if not _says_array(stated):
+        return None
+    try:
+        Array.of(stated.text)
+    except ValueError as error:
+        return str(error)
+    return None
+
+
 def without_array(job: Job) -> Job:
     """The job once, without the Extension."""
     items: list[Item] = [Requested([p for p in i.items if not _says_array(p)], i.attributes, None, i.line)

@@ -40,8 +40,8 @@ _TELLING: Final = frozenset((
     "ErrorFile", "EligibleTime", "DeadlineTime", "TaskDistribution", "TaskCount", "NodeCount", "Dependency", "Node",
     "Feature", "Network", "NotificationList", "Extension",
 ))
-#: Extensions of which more is asked than that they stand there (``failures.NAMES`` and ``sweeps.NAME``).
-_LOOKED_AT: Final = frozenset(("Retry", "OnFailure", "Sweep"))
+#: Extensions of which more is asked than that they stand there (``failures.NAMES``, ``sweeps.NAME``, arrays).
+_LOOKED_AT: Final = frozenset(("Retry", "OnFailure", "Sweep", "Array"))
 _VARIABLES: Final = frozenset(("Variable", "Extension"))
 #: Items of a container from which on those of one name are not numbered: there may be a thousand findings.
 _NUMBERED: Final = 1_000
@@ -195,12 +195,18 @@ class _Checker:
         return _placed(inside, place) if inside else []
 
     def extensions(self, container: Container, place: _Place, stated: list[Property]) -> None:
-        """What a job says of failures, and its sweep (SSS426): the grammar of it, and that it stands at a job."""
+        """What a job says of failures, and its sweep (SSS426): the grammar of it, and that it stands at a job. An array
+        that is none may be one that a template is still to fill in, so that it is only doubted before it is run."""
+        from sssjob.document.arrays import fault_of as fault_of_array
         from sssjob.document.failures import fault_of
         from sssjob.document.sweeps import check as check_sweep
         from sssjob.document.sweeps import is_sweep
 
         for p in stated:
+            if p.attributes.get("name") == "Array":
+                if (doubt := fault_of_array(p)) is not None:
+                    self.tell("SSS201", "Extension", doubt, container, place, p, severity="warning")
+                continue
             if is_sweep(p):
                 fault = check_sweep(p, container, self.document.files, self.limits)
             else:

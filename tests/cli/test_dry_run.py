@@ -68,6 +68,15 @@ def test_findings_reject_as_they_do(home: Path) -> None:
     assert (made.returncode, made.stdout) == (1, "") and "Feature" in made.stderr
 
 
+@pytest.mark.parametrize(("executor", "option"), [("slurm", "--priority"), ("lsf", "-sp"), ("htcondor", "priority")])
+def test_what_the_submit_command_refuses_does_not_go_out(home: Path, executor: str, option: str) -> None:
+    """A run is refused as ``convert`` refuses the script, before anything is submitted."""
+    (home / "f.xml").write_text(JOB.format(f"<Priority>1{'0' * 30}</Priority>"))
+    made = sssjob(home, "run", "--dry-run", "--executor", executor, "f.xml")
+    assert (made.returncode, made.stdout) == (1, "")
+    assert f"SSS501 error {option} 1{'0' * 30}: " in made.stderr and "refuses it: is not from" in made.stderr
+
+
 def test_what_comes_before_is_told(home: Path) -> None:
     (home / "f.xml").write_text("<JobGroup><Id>g</Id>" + JOB.format("") + JOB.format(
         "<Dependency>a</Dependency>").replace("<Id>a", "<Id>b") + "</JobGroup>")

@@ -190,6 +190,9 @@ CASES: list[tuple[str, list[tuple[str, str]]]] = [
     (job('<Node delimiter=":" aggregation="List">a:b</Node>'), []),
     (job("<Network>fast</Network><Requested><Network>10</Network></Requested>"), []),
     (job('<Network units="Gbps">fast</Network>'), [("SSS201", "/Job/Network")]),
+    (job('<Extension type="Scheduler" name="Array">1-NaN</Extension>'), [("SSS201", "/Job/Extension")]),
+    (job('<Extension type="Scheduler" name="Array">1-4:2%2</Extension>'), []),
+    (job('<Extension type="other" name="Array">x</Extension>'), []),
     (job('<Requested><Network metric="Max">fast</Network></Requested>'), [("SSS201", f"{R}/Network")]),
     (job('<Delivered><Network metric="Max">fast</Network></Delivered>'), [("SSS201", "/Job/Delivered/Network")]),
     (job('<Delivered><Queue group="1">q</Queue></Delivered>'), [("SSS402", "/Job/Delivered")]),
@@ -291,4 +294,4 @@ def test_an_expression_with_too_many_ways_is_not_judged() -> None:
 
 def test_extensions_that_are_looked_at_are_those_that_have_a_grammar() -> None:
     """They are named beside the checks, so that a document without them loads no grammar."""
-    assert {*failures.NAMES, sweeps.NAME} == validation._LOOKED_AT
+    assert {*failures.NAMES, sweeps.NAME, "Array"} == validation._LOOKED_AT

@@ -19,10 +19,10 @@ Spoken = list[tuple[str, "str | None", "Asking"]]
 _MOST: Final = 20
 
 
-def accepted(asked: Sequence[Asking], options: Spoken, *, of_own: bool = False) -> Spoken:
+def accepted(asked: Sequence[Asking], options: Spoken, *, of_own: bool = False, partial: bool = False) -> Spoken:
     """The options without those that the target refuses, each with a finding. A script that goes back to its own
     dialect keeps all of its options, for ``lint`` tells what is refused of those, unless of_own; and placeholders are
-    anything."""
+    anything. partial: the submit command gets other options beside these."""
     dialect = asked[0].dialect
     judge = judge_of(dialect.name)
     if judge is None or (asked[0].source == dialect.name and not of_own):
@@ -30,7 +30,7 @@ def accepted(asked: Sequence[Asking], options: Spoken, *, of_own: bool = False) 
     for asking in asked:
         for _ in range(_MOST):
             own = [(name, value) for name, value, of in options if of is asking and name != dialect.separator]
-            refusals = [r for r in judge.refusals(own) if not _templated(r, own)]
+            refusals = [r for r in judge.refusals(own, partial=partial) if not _templated(r, own)]
             gone = {r.option: r for r in refusals if not r.missing}
             if not gone:
                 break

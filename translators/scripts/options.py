@@ -13,6 +13,7 @@ from sssjob.document.model import Document, Job, TaskGroup
 from sssjob.findings import Policy
 from sssjob.request.asked import Entry
 from sssjob.translators.base import WriteContext
+from sssjob.translators.scripts.accepting import accepted
 from sssjob.translators.scripts.asking import Asking
 from sssjob.translators.scripts.rows import Dialect, dialect_of
 from sssjob.translators.scripts.writing import directive_of, express, leftovers
@@ -45,7 +46,7 @@ def options_of(dialect: Dialect, job: Job, document: Document, context: WriteCon
     asked = [Asking(job, document, context, dialect, policy, group) for group in groups]
     parts: list[list[OptionPair]] = [[] for _ in asked]
     number = {id(asking): n for n, asking in enumerate(asked)}
-    for name, value, asking in express(asked):
+    for name, value, asking in accepted(asked, express(asked), of_own=True, partial=True):
         if name != dialect.separator and directive_of(dialect, name, value, asking):
             parts[number[id(asking)]].append(option_pair(name, value))
     taken = _taken(asked)

@@ -43,8 +43,9 @@ class Judge:
     together: Callable[[Mapping[str, str]], Iterator[Refusal]] = _nothing
     needed: Mapping[str, str] = field(default_factory=dict)     # option -> why a job without it is refused
 
-    def refusals(self, options: Iterable[tuple[str, str | None]]) -> list[Refusal]:
-        """What is refused of the options of a job; None stands for no value."""
+    def refusals(self, options: Iterable[tuple[str, str | None]], *, partial: bool = False) -> list[Refusal]:
+        """What is refused of the options of a job; None stands for no value. partial: there are more options than
+        these, so that nothing is said of what is missing or does not go together."""
         refused: list[Refusal] = []
         said: dict[str, str] = {}
         values = self.values
@@ -52,6 +53,8 @@ class Judge:
             said[name] = value or ""
             if value is not None and name in values and (why := values[name](value)):
                 refused.append(Refusal(name, why))
+        if partial:
+            return refused
         refused += self.together(said)
         refused += [Refusal(name, why, missing=True) for name, why in self.needed.items() if name not in said]
         return refused

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from sssjob.lrm.acceptance import Judge, Refusal, at_least
+from sssjob.lrm.acceptance import Judge, Refusal, at_least, bounded
 
 __all__ = ["JUDGE"]
 
@@ -15,4 +15,5 @@ def _together(options: Mapping[str, str]) -> Iterator[Refusal]:
         yield Refusal("executable", "neither an executable nor a container is named", missing=True)
 
 
-JUDGE: Final = Judge("condor_submit", {"machine_count": at_least(1), "max_retries": at_least(0)}, _together)
+JUDGE: Final = Judge("condor_submit", {"machine_count": at_least(1), "max_retries": at_least(0),
+                                       "priority": bounded(-2**31, 2**31 - 1)}, _together)

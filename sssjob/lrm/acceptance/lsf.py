@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from sssjob.lrm.acceptance import Judge, at_least
+from sssjob.lrm.acceptance import Judge, at_least, bounded
 from sssjob.lrm.names import JOB_NAMES
 
 __all__ = ["JUDGE"]
@@ -38,4 +38,4 @@ def _slots(value: str) -> str:
         "the most is less than the least" if slots[2] and int(slots[2]) < int(slots[1]) else ""
 
 
-JUDGE: Final = Judge("bsub", {"-J": _name, "-n": _slots, "-nnodes": at_least(1), "-sp": at_least(1)})
+JUDGE: Final = Judge("bsub", {"-J": _name, "-n": _slots, "-nnodes": at_least(1), "-sp": bounded(1, 2**31 - 1)})

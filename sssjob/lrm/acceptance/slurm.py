@@ -55,6 +55,6 @@ def _together(options: Mapping[str, str]) -> Iterator[Refusal]:
 
 
 JUDGE: Final = Judge("sbatch", {
-    **dict.fromkeys(_COUNTS, at_least(1)), "--array": _indices, "--job-name": _name, "--priority": at_least(0),
-    "--nice": bounded(-2147483645, 2147483645),
+    **dict.fromkeys(_COUNTS, at_least(1)), "--array": _indices, "--job-name": _name,
+    "--priority": bounded(0, 4294967293), "--nice": bounded(-2147483645, 2147483645),
 }, _together)
