@@ -44,6 +44,7 @@ COMMANDS: Final = {
     "match": "Say whether an offer meets what a document requests.",
     "merge": "Put what is known of returned jobs into their group.",
     "mjf": "Machine/Job Features: read, check, write and serve them.",
+    "offers": "Ask the resource manager of a site what it offers.",
     "patch": "Apply what `diff --json` wrote.",
     "query": "Evaluate an XPath expression over documents.",
     "quote": "Say what jobs would be charged for what they request.",

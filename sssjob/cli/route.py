@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
@@ -12,10 +12,12 @@ import click
 
 from sssjob.cli._complete import files
 from sssjob.cli._files import emit, once, read_bytes
+from sssjob.cli._findings import problem
 from sssjob.cli._options import Session, common, pairs
 from sssjob.cli._prices import load, quoted, rates_of
 from sssjob.cli._profiles import load_site
 from sssjob.cli.match import offered
+from sssjob.cli.offers import SilentError, ask
 from sssjob.conversion.converting import AUTO
 from sssjob.errors import UsageError
 from sssjob.findings import escape
@@ -65,36 +67,51 @@ class _Verdict:
 
 @click.command("route")
 @click.argument("file", metavar="FILE", shell_complete=files)
-@click.option("--offers", "given", multiple=True, required=True, metavar="SITE=FILE",
+@click.option("--offers", "given", multiple=True, metavar="SITE=FILE",
               help="What a site offers (may repeat): the name or file of its profile, and its offers in any format.")
+@click.option("--site", "asked", multiple=True, metavar="SITE",
+              help="A site whose manager is asked what it offers (may repeat): the name or file of its profile.")
 @click.option("-f", "--from", "source", default=AUTO, metavar="FORMAT", help="Format of FILE (default: auto).")
 @click.option("--explain", is_flag=True, help="Every condition with what was offered for it, met or not.")
 @common
-def command(session: Session, file: str, given: tuple[str, ...], source: str, explain: bool) -> int:
+def command(session: Session, file: str, given: tuple[str, ...], asked: tuple[str, ...], source: str,
+            explain: bool) -> int:
     """Say of every offer of every site whether it meets what FILE requests, the best one first.
 
     Those that meet are ranked by the share of the preferences that they meet, then by price (of the rates that the
     profile names; only where all prices are in one currency; a site without a price comes after those with one), then
-    in the order given. Nothing is submitted. Exit status 0: one of them meets, 1: none does.
+    in the order given, those of --site last. Nothing is submitted. Exit status 0: one of them meets, 1: none does, 4:
+    none does, and a manager gave no answer.
     """
-    sites = pairs(given, "--offers")
-    if len(sites) < len(given):
-        raise UsageError("--offers names a site twice")
-    once([file, *sites.values()])
+    files: Mapping[str, str] = pairs(given, "--offers")
+    sites: dict[str, str | None] = {**files, **dict.fromkeys(asked)}
+    if len(sites) < len(given) + len(asked):
+        raise UsageError("a site is named twice")
+    if not sites:
+        raise UsageError("no site to choose from: --site SITE asks one, --offers SITE=FILE says what one offers")
+    once([file, *files.values()])
     data = read_bytes(file)
     verdicts: list[_Verdict] = []
-    for site, offers in sites.items():
-        session.site, session.site_path = load_site(site)
+    silent = False
+    for name, offers in sites.items():
+        session.site, session.site_path = load_site(name)
+        assert session.site is not None
         wanted = session.swept(session.read(file, data, source=source))
-        machine = session.swept(session.read(offers, source=AUTO))
+        try:
+            machine = ask(session.site, session.site_path) if offers is None else session.swept(
+                session.read(offers, source=AUTO))
+        except SilentError as error:
+            problem(str(error), as_json=session.as_json, status=4)
+            silent = True
+            continue
         if session.errors:
             return session.status()
-        verdicts += _verdicts(session, wanted, machine, session.site.name if session.site else site, offers)
+        verdicts += _verdicts(session, wanted, machine, session.site.name, offers or session.site.name)
         if session.errors:
             return session.status()
     meeting = _ranked([verdict for verdict in verdicts if verdict.answer.met])
     _tell(session, meeting, [verdict for verdict in verdicts if not verdict.answer.met], explain)
-    return session.status() or (0 if meeting else 1)
+    return session.status() or (0 if meeting else 4 if silent else 1)
 
 
 def _verdicts(session: Session, wanted: Document, machine: Document, site: str, path: str) -> Iterator[_Verdict]:

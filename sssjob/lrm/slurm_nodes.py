@@ -1,26 +1,44 @@
-"""The nodes of a Slurm cluster, from ``scontrol show nodes --json`` or, up to 22.05, ``sinfo --json``.
+"""The nodes and partitions of a Slurm cluster, from ``scontrol show nodes --json`` or, up to 22.05, ``sinfo --json``,
+and from the text of ``scontrol show node`` and ``scontrol show partition``.
 
-Sources: the Slurm OpenAPI documents of v0.0.38 to v0.0.42, schema node; recorded output of 22.05.8.
+Sources: the Slurm OpenAPI documents of v0.0.38 to v0.0.42, schema node; scontrol(1); recorded output of 22.05.8.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from sssjob.lrm.slurm import number
+from sssjob.lrm.slurm import limit, number
 
-__all__ = ["Pool", "Shape", "nodes_of", "pools"]
+__all__ = ["NODES", "PARTITIONS", "Partition", "Pool", "Shape", "nodes_of", "nodes_shown", "partitions_shown", "pools"]
 
 #: States and flags of a node that takes no job (sinfo(1), NODE STATE CODES), as the text and the JSON answers spell
 #: them. One that is powered down takes jobs, which is why it is woken up; one that is POWER_DRAIN is to go first.
 _OUT: Final = frozenset({"DOWN", "DRAIN", "DRAINED", "DRAINING", "DYNAMIC_FUTURE", "ERROR", "FAIL", "FAILING", "FUTURE",
                          "INVAL", "INVALID", "INVALID_REG", "MAINT", "MAINTENANCE", "NOT_RESPONDING", "NO_RESPOND",
                          "PERFCTRS", "POWER_DRAIN", "REBOOT_ISSUED", "RESERVED", "UNKNOWN"})
+_TEN_YEARS_S: Final = 10 * 365 * 86400
+_DIGITS: Final = 15         # of a number that is believed
 #: A resource of ``gres``: ``gpu:2``, ``gpu:a100:4(S:0-1)``.
 _GPU: Final = re.compile(r"(?:^|,)gpu(?::[^:,()]+)?:(\d{1,6})(?![\d\w])", re.ASCII)
+#: Commands that every release knows, whose text ``nodes_shown`` and ``partitions_shown`` read.
+NODES: Final = ("scontrol", "-o", "show", "node")
+PARTITIONS: Final = ("scontrol", "-o", "show", "partition")
+_RECORD: Final = re.compile(r"^(?=(?:NodeName|PartitionName)=)", re.MULTILINE)
+_FIELD: Final = re.compile(r"(?:^|(?<=\s))([A-Za-z_]+)=(\S*)")
+
+
+@dataclass(frozen=True, slots=True)
+class Partition:
+    """What a partition allows. open: whether it takes and starts jobs; duration: seconds that a job may run; nodes:
+    that a job may have; both None where that is not known. Where Slurm sets no limit, a job may run ten years."""
+
+    open: bool
+    duration: int | None = None
+    nodes: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +68,56 @@ def nodes_of(answer: Any) -> list[Any]:
     if isinstance(answer, dict) and "sinfo" in answer:
         raise ValueError("sinfo of 23.02 and later prints no single nodes; `scontrol show nodes --json` does")
     raise ValueError("there is no list of nodes")
+
+
+def nodes_shown(text: str) -> list[dict[str, Any]]:
+    """The nodes of the text answer, in the form of the JSON one."""
+    return [{"name": fields["NodeName"], "partitions": _listed(fields.get("Partitions")),
+             "cpus": _whole(fields, "CPUTot"), "alloc_cpus": _whole(fields, "CPUAlloc"),
+             "real_memory": _whole(fields, "RealMemory"), "gres": fields.get("Gres", ""),
+             "active_features": fields.get("ActiveFeatures", "").removeprefix("(null)"),
+             "state": _words(fields.get("State", "UNKNOWN"))} for fields in _records(text) if "NodeName" in fields]
+
+
+def partitions_shown(text: str) -> dict[str, Partition]:
+    """The partitions of the text answer, by name. Raises ValueError for a limit that cannot be understood."""
+    return {fields["PartitionName"]: Partition(
+        fields.get("State", "UP") == "UP", _limited(fields, "MaxTime", limit, _TEN_YEARS_S),
+        _limited(fields, "MaxNodes", int, None)) for fields in _records(text) if "PartitionName" in fields}
+
+
+def _records(text: str) -> Iterator[dict[str, str]]:
+    """The fields of each record; of a name that stands twice the first, for remarks of people come last."""
+    for record in _RECORD.split(text):
+        if record.strip():
+            yield {name: value for name, value in reversed(_FIELD.findall(record))}
+
+
+def _words(state: str) -> list[str]:
+    """``IDLE*+DRAIN``; of the signs behind a state only the star says something that no word says too."""
+    words = re.sub(r"[^A-Z_+]", "", state.upper()).split("+")
+    return [*words, "NOT_RESPONDING"] if "*" in state else words
+
+
+def _listed(names: str | None) -> list[str]:
+    return [name for name in (names or "").split(",") if name and name != "(null)"]
+
+
+def _whole(fields: Mapping[str, str], name: str) -> int:
+    value = fields.get(name, "0")
+    if not value.isdecimal() or len(value) > _DIGITS:
+        raise ValueError(f"node {fields['NodeName'][:80]}: {name}={value[:40]} is no number")
+    return int(value)
+
+
+def _limited(fields: Mapping[str, str], name: str, read: Callable[[str], int], unlimited: int | None) -> int | None:
+    value = fields.get(name)
+    if value is None:
+        return None
+    try:
+        return unlimited if value in ("UNLIMITED", "INFINITE", "NONE") else read(value)
+    except ValueError:
+        raise ValueError(f"partition {fields['PartitionName'][:80]}: {name}={value[:40]} is no limit") from None
 
 
 def pools(nodes: list[Any], *, idle: bool = False) -> Iterator[Pool]:

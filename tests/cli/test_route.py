@@ -84,7 +84,7 @@ def test_explain_and_none_that_meets(sssjob: Command, sites: Path) -> None:
     (["alpha.toml"], 2, "--offers 'alpha.toml': not of the form NAME=VALUE"),
     (["none=alpha.xml"], 3, "none: No such file or directory"),
     (["alpha.toml=none"], 3, "none: No such file or directory"),
-    (["alpha.toml=alpha.xml", "alpha.toml=beta.xml"], 2, "--offers names a site twice"),
+    (["alpha.toml=alpha.xml", "alpha.toml=beta.xml"], 2, "a site is named twice"),
 ])
 def test_refusals(sssjob: Command, sites: Path, given: list[str], code: int, message: str) -> None:
     answer = sssjob("route", "job.sh", *(word for one in given for word in ("--offers", one)))

@@ -10,21 +10,24 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any, Final
 
 from sssjob.document.element import new_property
 from sssjob.document.model import Document, Job, JobGroup
 from sssjob.errors import UsageError
 from sssjob.lrm.hostlist import Hostlist
-from sssjob.lrm.slurm_nodes import Pool, nodes_of, pools
+from sssjob.lrm.slurm_nodes import Partition, Pool, nodes_of, pools
 from sssjob.translators.base import ReadContext, Translator, WriteContext
 from sssjob.translators.recognise import by_keys
 
 if TYPE_CHECKING:
     from sssjob.conversion.site import Site
 
-__all__ = ["TRANSLATOR", "read", "write"]
+__all__ = ["TRANSLATOR", "offers", "read", "write"]
+
+
+_UNLIMITED: Final = Partition(open=True)
 
 
 def read(data: bytes, context: ReadContext) -> Document:
@@ -38,11 +41,8 @@ def read(data: bytes, context: ReadContext) -> Document:
     site = context.site
     machine = context.options.get("machine") or (None if site is None else site.machine)
     group = JobGroup()
-    group.set_as_is("Id", machine or "offers")
     try:
-        found = list(pools(nodes_of(json.loads(data)), idle=which == "idle"))
-        for pool, name in zip(found, _names([pool.partition for pool in found]), strict=True):
-            group.items.append(_offer(pool, name, machine, site))
+        group = offers(nodes_of(json.loads(data)), {}, machine, site, idle=which == "idle")
     except json.JSONDecodeError as error:
         context.findings.add("SSS111", "JSON", error.msg, line=error.lineno, column=error.colno)
     except RecursionError:
@@ -51,6 +51,18 @@ def read(data: bytes, context: ReadContext) -> Document:
         context.findings.add("SSS111", "nodes", str(error))
     context.findings.raise_if_rejected()
     return Document(group, {}, context.path, context.profile, context.findings)
+
+
+def offers(nodes: list[Any], partitions: Mapping[str, Partition], machine: str | None, site: Site | None, *,
+           idle: bool = False) -> JobGroup:
+    """The offers of nodes in Slurm's form. partitions: what is known of their limits; of one that is closed there is no
+    offer. idle: only of nodes on which nothing runs. Raises ValueError for a node that cannot be understood."""
+    group = JobGroup()
+    group.set_as_is("Id", machine or "offers")
+    found = [pool for pool in pools(nodes, idle=idle) if partitions.get(pool.partition, _UNLIMITED).open]
+    for pool, name in zip(found, _names([pool.partition for pool in found]), strict=True):
+        group.items.append(_offer(pool, name, machine, site, partitions.get(pool.partition, _UNLIMITED)))
+    return group
 
 
 def _names(partitions: list[str]) -> Iterator[str]:
@@ -66,13 +78,15 @@ def _names(partitions: list[str]) -> Iterator[str]:
         yield name
 
 
-def _offer(pool: Pool, name: str, machine: str | None, site: Site | None) -> Job:
-    """One pool as a Job with bare properties."""
+def _offer(pool: Pool, name: str, machine: str | None, site: Site | None, limits: Partition) -> Job:
+    """One pool as a Job with bare properties. What the profile says of a queue counts before what Slurm says."""
     shape, job = pool.shape, Job()
     longest = site.queues[pool.partition].duration if site is not None and pool.partition in site.queues else None
+    longest = limits.duration if longest is None else longest
+    count = len(pool.names) if limits.nodes is None else min(len(pool.names), limits.nodes)
     values: list[tuple[str, Any, dict[str, str]]] = [
         ("Id", name, {}), *([("Machine", machine, {})] if machine else []), ("Queue", pool.partition, {}),
-        ("NodeCount", len(pool.names), {}), ("Processors", shape.processors * len(pool.names), {}),
+        ("NodeCount", count, {}), ("Processors", shape.processors * count, {}),
         ("Memory", shape.memory, {"units": "MB", "metric": "PerNode"}),
         *([("Resource", shape.gpus, {"name": "GPU", "metric": "PerNode"})] if shape.gpus else []),
         *([("Feature", ",".join(shape.features), {"aggregation": "List"})] if shape.features else []),

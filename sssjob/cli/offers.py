@@ -1,0 +1,103 @@
+"""``sssjob offers``: what the machine of a site offers now, asked of its resource manager."""
+
+from __future__ import annotations
+
+import subprocess
+from typing import TYPE_CHECKING
+
+import click
+
+from sssjob.cli._complete import files
+from sssjob.cli._files import emit
+from sssjob.cli._findings import problem
+from sssjob.cli._options import output_option
+from sssjob.cli._profiles import load_site
+from sssjob.cli._seconds import MORE_THAN_NONE
+from sssjob.errors import UsageError
+from sssjob.findings import escape
+
+if TYPE_CHECKING:
+    from sssjob.conversion.site import Site
+    from sssjob.document.model import Document
+
+__all__ = ["ANSWER_S", "SilentError", "ask", "command"]
+
+ANSWER_S = 30.0             # how long a resource manager may take for an answer
+#: What a manager says of a large machine is long, and still no more than this.
+_ANSWER_BYTES = 64 << 20
+
+
+class SilentError(Exception):
+    """A resource manager that gives no answer, or none that can be understood; the message says why."""
+
+
+@click.command("offers")
+@click.argument("site", metavar="SITE", shell_complete=files)
+@click.option("--idle", is_flag=True, help="Only nodes on which nothing runs now.")
+@click.option("--timeout", type=MORE_THAN_NONE, default=ANSWER_S, metavar="SECONDS",
+              help="The longest to wait for each answer (default: 30).")
+@click.option("--json", "as_json", is_flag=True, help="Messages as JSON.")
+@output_option
+def command(site: str, idle: bool, timeout: float, as_json: bool, output: str) -> int:
+    """Ask the resource manager of SITE (the name of a profile, or its file) what it offers, and write the offers.
+
+    A JobGroup with a Job for each partition, as `match` and `route` hold requests against. Slurm can be asked. Exit
+    status 4: it gave no answer.
+    """
+    from sssjob.xml.writer import write_document
+
+    profile, path = load_site(site)
+    assert profile is not None
+    try:
+        document = ask(profile, path, idle=idle, seconds=timeout)
+    except SilentError as error:
+        problem(str(error), as_json=as_json, status=4)
+        return 4
+    emit(write_document(document), output)
+    return 0
+
+
+def ask(site: Site, path: str, *, idle: bool = False, seconds: float = ANSWER_S) -> Document:
+    """The offers of a site's machine. path: of its profile; idle: of nodes only on which nothing runs; seconds: how
+    long each answer may take. Raises UsageError where its manager cannot be asked, SilentError without an
+    answer."""
+    from sssjob.document.model import Document
+    from sssjob.findings import Findings
+    from sssjob.lrm.slurm_nodes import NODES, PARTITIONS, nodes_shown, partitions_shown
+    from sssjob.translators.specs.sinfo_json import offers
+
+    if site.manager is None:
+        raise UsageError(f"{path}: manager is missing: it is not known whom to ask")
+    if site.manager != "slurm":
+        raise UsageError(f"{path}: {site.manager} cannot be asked for offers yet, slurm can; others may be written as "
+                         "documents by hand (docs/sites.md)")
+    try:
+        nodes = nodes_shown(_answer(NODES, seconds))
+        group = offers(nodes, partitions_shown(_answer(PARTITIONS, seconds)), site.machine, site, idle=idle)
+    except ValueError as error:
+        raise SilentError(f"{escape(site.name)}: the answer cannot be understood: {escape(str(error))}") from None
+    except SilentError as error:
+        raise SilentError(f"{escape(site.name)}: {error}") from None
+    if not nodes:
+        raise SilentError(f"{escape(site.name)}: the answer names no nodes")
+    return Document(group, {}, path, "3.1", Findings(path))
+
+
+def _answer(command: tuple[str, ...], seconds: float) -> str:
+    """What a command puts out, in the locale C. Raises SilentError."""
+    import os
+
+    from psij.executors.batch._command import OutputLimitError, run
+
+    try:
+        result = run(command, seconds, {**os.environ, "LC_ALL": "C"}, _ANSWER_BYTES)
+    except subprocess.TimeoutExpired:
+        raise SilentError(f"{command[0]} gave no answer in {seconds:g} s") from None
+    except OutputLimitError:
+        raise SilentError(f"{command[0]} puts out more than {_ANSWER_BYTES} bytes") from None
+    except OSError as error:
+        raise SilentError(f"{command[0]}: {error.strerror}") from None
+    if result.exit_code:
+        raise SilentError(escape("; ".join(filter(None, map(str.strip, result.output.splitlines()))), 400)
+                          or f"{command[0]} ended with {result.exit_code}")
+    return result.stdout

@@ -1,0 +1,113 @@
+"""``sssjob offers`` and ``route --site``: a manager is asked, by a command that prints what a Slurm 22.05.8 printed."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import Command
+
+MACHINE = Path(__file__).parents[1] / "fixtures" / "slurm-22.05.8" / "machine"
+ANSWERS = f"""#!/bin/sh
+case "$*" in
+    "-o show node") cat {shlex.quote(str(MACHINE / 'show-node.txt'))} ;;
+    "-o show partition") cat {shlex.quote(str(MACHINE / 'show-partition.txt'))} ;;
+    *) echo "scontrol: $*" >&2; exit 1 ;;
+esac
+"""
+
+
+@pytest.fixture
+def scontrol(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The command, first on the path, and a profile beside it."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "bin").mkdir()
+    program = tmp_path / "bin" / "scontrol"
+    program.write_text(ANSWERS)
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{program.parent}:/usr/bin:/bin")
+    (tmp_path / "alpha.toml").write_text("name = 'alpha'\nmanager = 'slurm'\nmachine = 'a'\n")
+    (tmp_path / "job.sh").write_text("#!/bin/sh\n#SBATCH -N 2 -n 8 -t 2-0\ndate\n")
+    return program
+
+
+def test_offers_of_partitions(sssjob: Command, scontrol: Path) -> None:
+    """A partition that is down offers nothing; the longest run is that of the partition, ten years without a limit."""
+    answer = sssjob("offers", "alpha.toml", "-o", "alpha.xml")
+    assert (answer.code, answer.out, answer.err) == (0, "", "")
+    text = Path("alpha.xml").read_text()
+    assert [text.count(f"<Queue>{name}</Queue>") for name in ("batch", "debug", "closed")] == [3, 1, 0]
+    assert text.count("<Duration>600</Duration>") == 1 and text.count("<Duration>315360000</Duration>") == 3
+    assert "<Id>a</Id>" in text and '<Node aggregation="Range">node[1-3]</Node>' in text
+
+
+def test_what_the_profile_says_counts_first(sssjob: Command, scontrol: Path) -> None:
+    with Path("alpha.toml").open("a") as profile:
+        profile.write("[queues.batch]\nduration = 7200\n")
+    answer = sssjob("offers", "alpha.toml")
+    assert answer.out.count("<Duration>7200</Duration>") == 3
+
+
+def test_limit_of_nodes_and_states(sssjob: Command, scontrol: Path) -> None:
+    """MaxNodes is the most that a job gets; a node that drains is left out, and so is a banner."""
+    edits = ("-e '1iWelcome to NodeName=x, no mail' -e '/^NodeName=node1/s/State=IDLE/State=IDLE*+DRAIN/' "
+             "-e s/MaxNodes=UNLIMITED/MaxNodes=1/")
+    scontrol.write_text(ANSWERS.replace("cat ", f"sed {edits} "))
+    answer = sssjob("offers", "alpha.toml")
+    assert answer.out.count("<NodeCount>1</NodeCount>") == answer.out.count("<NodeCount>") > 0
+    assert "node1" not in answer.out
+
+
+def test_route_asks(sssjob: Command, scontrol: Path) -> None:
+    answer = sssjob("route", "-q", "job.sh", "--site", "alpha.toml")
+    assert (answer.code, answer.err) == (0, "")
+    assert [line.split(":")[0] for line in answer.out.splitlines()] == [
+        "1. alpha, batch", "2. alpha, batch.2", "-  alpha, batch.3", "-  alpha, debug"]
+
+
+def test_a_manager_that_is_silent_leaves_the_others(sssjob: Command, scontrol: Path) -> None:
+    scontrol.write_text("#!/bin/sh\necho 'Unable to contact slurm controller' >&2\nexit 1\n")
+    Path("beta.toml").write_text("name = 'beta'\n")
+    Path("beta.xml").write_text("<Job><Id>b</Id><NodeCount>4</NodeCount><Processors>64</Processors>"
+                                "<Duration>864000</Duration></Job>")
+    answer = sssjob("route", "-q", "job.sh", "--offers", "beta.toml=beta.xml", "--site", "alpha.toml")
+    assert (answer.code, answer.err) == (0, "sssjob: alpha: Unable to contact slurm controller\n")
+    assert answer.out.startswith("1. beta, beta.xml: met")
+    answer = sssjob("route", "-q", "job.sh", "--site", "alpha.toml")
+    assert (answer.code, answer.out) == (4, "")
+    assert sssjob("offers", "alpha.toml").code == 4
+
+
+@pytest.mark.parametrize(("answer", "message"), [
+    ("echo Welcome to alpha", "the answer names no nodes"), ("sleep 5", "scontrol gave no answer in 0.3 s"),
+    ("echo NodeName=n1 CPUTot=many Partitions=batch",
+     "the answer cannot be understood: node n1: CPUTot=many is no number"),
+    ("echo NodeName=n1 CPUTot=4 RealMemory=1; echo PartitionName=p MaxTime=soon",
+     "the answer cannot be understood: partition p: MaxTime=soon is no limit"),
+    ("exit 3", "scontrol ended with 3"),
+])
+def test_answers_that_are_none(sssjob: Command, scontrol: Path, answer: str, message: str) -> None:
+    scontrol.write_text(f"#!/bin/sh\n{answer}\n")
+    told = sssjob("offers", "alpha.toml", "--timeout", "0.3" if "sleep" in answer else "20", "-o", "out.xml")
+    assert (told.code, told.out, told.err) == (4, "", f"sssjob: alpha: {message}\n")
+    assert not Path("out.xml").exists()
+
+
+@pytest.mark.parametrize(("profile", "message"), [
+    ("", "manager is missing: it is not known whom to ask"),
+    ("manager = 'sge'\n", "sge cannot be asked for offers yet, slurm can"),
+])
+def test_refusals(sssjob: Command, scontrol: Path, profile: str, message: str) -> None:
+    Path("alpha.toml").write_text(f"name = 'alpha'\n{profile}")
+    for words in (("offers", "alpha.toml"), ("route", "job.sh", "--site", "alpha.toml")):
+        answer = sssjob(*words)
+        assert (answer.code, answer.out) == (2, "") and f"alpha.toml: {message}" in answer.err
+    assert "no site to choose from" in sssjob("route", "job.sh").err
+
+
+def test_no_command(sssjob: Command, scontrol: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "/nowhere")
+    answer = sssjob("offers", "alpha.toml")
+    assert (answer.code, answer.err) == (4, "sssjob: alpha: scontrol: No such file or directory\n")

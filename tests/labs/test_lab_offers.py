@@ -1,0 +1,34 @@
+"""A real Slurm is asked what it offers, and what it says it offers, it takes."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.psij.test_batch_labs import enter_lab
+
+pytestmark = pytest.mark.lab
+
+
+@pytest.mark.parametrize(("options", "met", "taken"), [
+    ("-N 3 -p batch --mem=4000 -t 60", True, True), ("-N 4 -p batch", False, False),
+    ("-N 1 -p debug -t 10", True, True), ("-N 1 -p batch --gres=gpu:3", False, False),
+    ("-N 1 -p batch -C even", True, True), ("-N 3 -p batch -C even", False, False),
+    ("-N 1 -p debug -t 11", False, True), ("-N 1 -p closed", False, True),
+])
+def test_offers_are_what_the_machine_takes(options: str, met: bool, taken: bool, tmp_path: Path,
+                                           monkeypatch: pytest.MonkeyPatch) -> None:
+    """Verdicts of ``route --site`` agree with sbatch, but where that takes a job that waits for ever: for a partition
+    that is down, and for longer than its partition lets jobs run."""
+    enter_lab("slurm", monkeypatch)
+    (tmp_path / "lab.toml").write_text("name = 'lab'\nmanager = 'slurm'\nmachine = 'lab'\n")
+    (tmp_path / "job.sh").write_text(f"#!/bin/sh\n#SBATCH {options}\ntrue\n")
+    routed = subprocess.run([sys.executable, "-m", "sssjob", "route", "-q", "job.sh", "--site", "lab.toml"],
+                            cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=60)
+    assert routed.returncode == (0 if met else 1), routed.stdout
+    tested = subprocess.run(["sbatch", "--test-only", "job.sh"], cwd=tmp_path, stdout=subprocess.PIPE,
+                            stderr=subprocess.STDOUT, text=True, timeout=60)
+    assert (tested.returncode == 0) == taken, tested.stdout
