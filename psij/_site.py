@@ -105,6 +105,8 @@ def _read(path: Path, needed: bool) -> dict[str, Any]:
         return {}
     except OSError as e:
         raise ValueError(f"{path}: {e.strerror}") from e
+    except RecursionError:
+        raise ValueError(f"{path}: nested too deep") from None
     except ValueError as e:         # no TOML, or no UTF-8
         raise ValueError(f"{path}: {e}") from e
 

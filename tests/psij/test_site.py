@@ -128,6 +128,7 @@ def test_the_file_of_the_system_counts_less(config: Path, tmp_path: Path, monkey
     ("work_directory = 1", "work_directory is to be a text or a path, not 1"),
     ("custom_attributes = {slurm = {qos = 'x'}}", "custom_attributes is to be a table of options with their executor "
      "before each, as {\"slurm.constraint\" = \"knl\"}, not {'slurm': {'qos': 'x'}}"),
+    ("account = " + 2000 * "[", "nested too deep"),
     ("account", "Expected '=' after a key in a key/value pair (at end of document)")])
 def test_refused_files(config: Path, text: str, message: str) -> None:
     config.write_text(text)

@@ -6,6 +6,7 @@ import io
 import random
 from dataclasses import replace
 from itertools import count
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -15,6 +16,7 @@ from sssjob.errors import RejectedError
 from sssjob.findings import Findings
 from sssjob.limits import LIMITS
 from sssjob.translators.base import WriteContext
+from sssjob.translators.records import _usage
 from sssjob.translators.records.base import effective_jobs
 from sssjob.translators.registry import get
 from sssjob.validation import Siblings
@@ -117,8 +119,9 @@ def test_most_need_no_whole_reading() -> None:
 
 
 @pytest.mark.parametrize("name", ["swf", "ur1", "ur2", "car", "apel", "apel-summary", "csv", "jsonl"])
-def test_records_of_it(name: str) -> None:
-    """Formats of records, written of jobs one after another, say the same of each job."""
+def test_records_of_it(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Formats of records, written of jobs one after another, say the same of each job; the time of writing stands."""
+    monkeypatch.setattr(_usage, "time", SimpleNamespace(time=lambda: 1_800_000_000.0))
     writer = get(name)
     for seed in range(0, 40, 5):
         data = written(seed)
