@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import subprocess
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final
 
 import click
 
@@ -19,6 +20,7 @@ from sssjob.findings import escape
 if TYPE_CHECKING:
     from sssjob.conversion.site import Site
     from sssjob.document.model import Document
+    from sssjob.lrm.nodes import Limits, Node
 
 __all__ = ["ANSWER_S", "SilentError", "ask", "command"]
 
@@ -41,8 +43,8 @@ class SilentError(Exception):
 def command(site: str, idle: bool, timeout: float, as_json: bool, output: str) -> int:
     """Ask the resource manager of SITE (the name of a profile, or its file) what it offers, and write the offers.
 
-    A JobGroup with a Job for each partition, as `match` and `route` hold requests against. Slurm can be asked. Exit
-    status 4: it gave no answer.
+    A JobGroup with a Job for each queue, as `match` and `route` hold requests against. Slurm and Grid Engine can be
+    asked. Exit status 4: it gave no answer.
     """
     from sssjob.xml.writer import write_document
 
@@ -59,28 +61,44 @@ def command(site: str, idle: bool, timeout: float, as_json: bool, output: str) -
 
 def ask(site: Site, path: str, *, idle: bool = False, seconds: float = ANSWER_S) -> Document:
     """The offers of a site's machine. path: of its profile; idle: of nodes only on which nothing runs; seconds: how
-    long each answer may take. Raises UsageError where its manager cannot be asked, SilentError without an
-    answer."""
+    long each answer may take. Raises UsageError where its manager cannot be asked, SilentError without an answer."""
     from sssjob.document.model import Document
     from sssjob.findings import Findings
-    from sssjob.lrm.slurm_nodes import NODES, PARTITIONS, nodes_shown, partitions_shown
-    from sssjob.translators.specs.sinfo_json import offers
+    from sssjob.translators.specs._offers import offers
 
     if site.manager is None:
         raise UsageError(f"{path}: manager is missing: it is not known whom to ask")
-    if site.manager != "slurm":
-        raise UsageError(f"{path}: {site.manager} cannot be asked for offers yet, slurm can; others may be written as "
-                         "documents by hand (docs/sites.md)")
+    if site.manager not in _ASKED:
+        raise UsageError(f"{path}: {site.manager} cannot be asked for offers yet, {' and '.join(sorted(_ASKED))} can; "
+                         "others may be written as documents by hand (docs/sites.md)")
     try:
-        nodes = nodes_shown(_answer(NODES, seconds))
-        group = offers(nodes, partitions_shown(_answer(PARTITIONS, seconds)), site.machine, site, idle=idle)
+        nodes, queues = _ASKED[site.manager](lambda *words: _answer(words, seconds))
     except ValueError as error:
         raise SilentError(f"{escape(site.name)}: the answer cannot be understood: {escape(str(error))}") from None
     except SilentError as error:
         raise SilentError(f"{escape(site.name)}: {error}") from None
     if not nodes:
         raise SilentError(f"{escape(site.name)}: the answer names no nodes")
-    return Document(group, {}, path, "3.1", Findings(path))
+    return Document(offers(nodes, queues, site.machine, site, idle=idle), {}, path, "3.1", Findings(path))
+
+
+def _slurm(ask: Callable[..., str]) -> tuple[list[Node], dict[str, Limits]]:
+    from sssjob.lrm.slurm_nodes import NODES, PARTITIONS, nodes_shown, partitions_shown
+
+    return nodes_shown(ask(*NODES)), partitions_shown(ask(*PARTITIONS))
+
+
+def _sge(ask: Callable[..., str]) -> tuple[list[Node], dict[str, Limits]]:
+    from sssjob.lrm.sge_nodes import HOSTS, QUEUE_NAMES, QUEUES, hosts_shown, queues_shown
+
+    names = ask(*QUEUE_NAMES).split()
+    return hosts_shown(ask(*HOSTS)), queues_shown(ask(*QUEUES, ",".join(names))) if names else {}
+
+
+#: Manager -> how it is asked: given what gives the answer of a command, the nodes, and the limits of queues. Both may
+#: raise ValueError.
+_ASKED: Final[dict[str, Callable[[Callable[..., str]], tuple[list[Node], dict[str, Limits]]]]] = {
+    "slurm": _slurm, "sge": _sge}
 
 
 def _answer(command: tuple[str, ...], seconds: float) -> str:

@@ -8,19 +8,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any, Final
 
+from sssjob.lrm.nodes import TEN_YEARS_S, Limits, Node, Shape
 from sssjob.lrm.slurm import limit, number
 
-__all__ = ["NODES", "PARTITIONS", "Partition", "Pool", "Shape", "nodes_of", "nodes_shown", "partitions_shown", "pools"]
+__all__ = ["NODES", "PARTITIONS", "nodes_of", "nodes_shown", "partitions_shown"]
 
 #: States and flags of a node that takes no job (sinfo(1), NODE STATE CODES), as the text and the JSON answers spell
 #: them. One that is powered down takes jobs, which is why it is woken up; one that is POWER_DRAIN is to go first.
 _OUT: Final = frozenset({"DOWN", "DRAIN", "DRAINED", "DRAINING", "DYNAMIC_FUTURE", "ERROR", "FAIL", "FAILING", "FUTURE",
                          "INVAL", "INVALID", "INVALID_REG", "MAINT", "MAINTENANCE", "NOT_RESPONDING", "NO_RESPOND",
                          "PERFCTRS", "POWER_DRAIN", "REBOOT_ISSUED", "RESERVED", "UNKNOWN"})
-_TEN_YEARS_S: Final = 10 * 365 * 86400
 _DIGITS: Final = 15         # of a number that is believed
 #: A resource of ``gres``: ``gpu:2``, ``gpu:a100:4(S:0-1)``.
 _GPU: Final = re.compile(r"(?:^|,)gpu(?::[^:,()]+)?:(\d{1,6})(?![\d\w])", re.ASCII)
@@ -31,58 +30,31 @@ _RECORD: Final = re.compile(r"^(?=(?:NodeName|PartitionName)=)", re.MULTILINE)
 _FIELD: Final = re.compile(r"(?:^|(?<=\s))([A-Za-z_]+)=(\S*)")
 
 
-@dataclass(frozen=True, slots=True)
-class Partition:
-    """What a partition allows. open: whether it takes and starts jobs; duration: seconds that a job may run; nodes:
-    that a job may have; both None where that is not known. Where Slurm sets no limit, a job may run ten years."""
-
-    open: bool
-    duration: int | None = None
-    nodes: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Shape:
-    """What one node has. memory: MiB; features: sorted."""
-
-    processors: int
-    memory: int
-    gpus: int
-    features: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Pool:
-    """Nodes of one partition that all have a shape at least; names: as Slurm orders them."""
-
-    partition: str
-    shape: Shape
-    names: tuple[str, ...]
-
-
-def nodes_of(answer: Any) -> list[Any]:
-    """The nodes of an answer. Raises ValueError with a sentence where there are none to be found."""
+def nodes_of(answer: Any) -> list[Node]:
+    """The nodes of a JSON answer. Raises ValueError with a sentence where there are none, or one that cannot be
+    understood."""
     nodes = answer.get("nodes") if isinstance(answer, dict) else None
     if isinstance(nodes, list):
-        return nodes
+        return [_node(node, place) for place, node in enumerate(nodes, 1)]
     if isinstance(answer, dict) and "sinfo" in answer:
         raise ValueError("sinfo of 23.02 and later prints no single nodes; `scontrol show nodes --json` does")
     raise ValueError("there is no list of nodes")
 
 
-def nodes_shown(text: str) -> list[dict[str, Any]]:
-    """The nodes of the text answer, in the form of the JSON one."""
-    return [{"name": fields["NodeName"], "partitions": _listed(fields.get("Partitions")),
+def nodes_shown(text: str) -> list[Node]:
+    """The nodes of the text answer. Raises ValueError for one that cannot be understood."""
+    nodes = [{"name": fields["NodeName"], "partitions": _listed(fields.get("Partitions")),
              "cpus": _whole(fields, "CPUTot"), "alloc_cpus": _whole(fields, "CPUAlloc"),
              "real_memory": _whole(fields, "RealMemory"), "gres": fields.get("Gres", ""),
              "active_features": fields.get("ActiveFeatures", "").removeprefix("(null)"),
              "state": _words(fields.get("State", "UNKNOWN"))} for fields in _records(text) if "NodeName" in fields]
+    return [_node(node, place) for place, node in enumerate(nodes, 1)]
 
 
-def partitions_shown(text: str) -> dict[str, Partition]:
+def partitions_shown(text: str) -> dict[str, Limits]:
     """The partitions of the text answer, by name. Raises ValueError for a limit that cannot be understood."""
-    return {fields["PartitionName"]: Partition(
-        fields.get("State", "UP") == "UP", _limited(fields, "MaxTime", limit, _TEN_YEARS_S),
+    return {fields["PartitionName"]: Limits(
+        fields.get("State", "UP") == "UP", _limited(fields, "MaxTime", limit, TEN_YEARS_S),
         _limited(fields, "MaxNodes", int, None)) for fields in _records(text) if "PartitionName" in fields}
 
 
@@ -120,31 +92,16 @@ def _limited(fields: Mapping[str, str], name: str, read: Callable[[str], int], u
         raise ValueError(f"partition {fields['PartitionName'][:80]}: {name}={value[:40]} is no limit") from None
 
 
-def pools(nodes: list[Any], *, idle: bool = False) -> Iterator[Pool]:
-    """The pools of each partition, in the order of the answer: first all its nodes with what every one of them has,
-    then, where they differ, those of each shape. Nodes that take no job are left out; idle: so are nodes on which
-    anything is allocated. Raises ValueError for a node that cannot be understood.
-    """
-    partitions: dict[str, dict[Shape, list[str]]] = {}
-    whole: dict[str, list[str]] = {}
-    for place, node in enumerate(nodes, 1):
-        if not isinstance(node, dict) or not isinstance(node.get("name"), str):
-            raise ValueError(f"node {place} of the list has no name")
-        queues = node.get("partitions") or []
-        try:
-            shape, out = _shape(node), _states(node) & _OUT
-            busy = idle and (number(node.get("alloc_cpus")) or 0) > 0
-        except (TypeError, ValueError) as error:
-            raise ValueError(f"node {node['name'][:80]}: {error}") from None
-        if not out and not busy:
-            for queue in queues:
-                partitions.setdefault(str(queue), {}).setdefault(shape, []).append(node["name"])
-                whole.setdefault(str(queue), []).append(node["name"])
-    for queue, shapes in partitions.items():
-        if len(shapes) > 1:
-            yield Pool(queue, _common(list(shapes)), tuple(whole[queue]))
-        for shape, own in shapes.items():
-            yield Pool(queue, shape, tuple(own))
+def _node(node: Any, place: int) -> Node:
+    """A node of the JSON answer. place: among the others, from 1. Raises ValueError where it cannot be understood."""
+    if not isinstance(node, dict) or not isinstance(node.get("name"), str):
+        raise ValueError(f"node {place} of the list has no name")
+    try:
+        shape, out = _shape(node), _states(node) & _OUT
+        busy = (number(node.get("alloc_cpus")) or 0) > 0
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"node {node['name'][:80]}: {error}") from None
+    return Node(node["name"], {} if out else dict.fromkeys(map(str, node.get("partitions") or []), shape), busy)
 
 
 def _shape(node: Mapping[str, Any]) -> Shape:
@@ -160,10 +117,3 @@ def _states(node: Mapping[str, Any]) -> set[str]:
     """The states of a node, which are a word with flags or, from 23.02, one list."""
     state, flags = node.get("state") or [], node.get("state_flags") or []
     return {str(word).upper() for word in [*([state] if isinstance(state, str) else state), *flags]}
-
-
-def _common(shapes: list[Shape]) -> Shape:
-    """What nodes of all shapes have."""
-    features = set(shapes[0].features).intersection(*(shape.features for shape in shapes))
-    return Shape(min(s.processors for s in shapes), min(s.memory for s in shapes), min(s.gpus for s in shapes),
-                 tuple(sorted(features)))

@@ -1,4 +1,4 @@
-"""``sssjob offers`` and ``route --site``: a manager is asked, by a command that prints what a Slurm 22.05.8 printed."""
+"""``sssjob offers`` and ``route --site``: managers are asked, by commands that print what real ones printed."""
 
 from __future__ import annotations
 
@@ -9,7 +9,9 @@ import pytest
 
 from tests.cli.conftest import Command
 
-MACHINE = Path(__file__).parents[1] / "fixtures" / "slurm-22.05.8" / "machine"
+FIXTURES = Path(__file__).parents[1] / "fixtures"
+MACHINE = FIXTURES / "slurm-22.05.8" / "machine"
+GRID_ENGINE = FIXTURES / "gridengine-8.1.9" / "machine"
 ANSWERS = f"""#!/bin/sh
 case "$*" in
     "-o show node") cat {shlex.quote(str(MACHINE / 'show-node.txt'))} ;;
@@ -60,6 +62,68 @@ def test_limit_of_nodes_and_states(sssjob: Command, scontrol: Path) -> None:
     assert "node1" not in answer.out
 
 
+@pytest.fixture
+def grid_engine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """qhost and qconf, first on the path, and a profile beside them; the file that qhost prints."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "hosts.xml").write_text((GRID_ENGINE / "qhost-q.xml").read_text())
+    (tmp_path / "bin").mkdir()
+    for name, text in (("qhost", "cat hosts.xml"), ("qconf", f"""case "$*" in
+    -sql) echo all.q; echo short.q ;;
+    "-sq all.q,short.q") cat {shlex.quote(str(GRID_ENGINE / 'qconf-sq.txt'))} ;;
+    *) exit 1 ;;
+esac""")):
+        (tmp_path / "bin" / name).write_text(f"#!/bin/sh\n{text}\n")
+        (tmp_path / "bin" / name).chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:/usr/bin:/bin")
+    (tmp_path / "beta.toml").write_text("name = 'beta'\nmanager = 'sge'\nmachine = 'b'\n")
+    return tmp_path / "hosts.xml"
+
+
+SHORT = """  <Job>
+    <Id>short.q</Id>
+    <Machine>b</Machine>
+    <Queue>short.q</Queue>
+    <NodeCount>1</NodeCount>
+    <Processors>8</Processors>
+    <Memory units="MB" metric="PerNode">24064</Memory>
+    <Duration>60</Duration>
+    <Node aggregation="Range">localhost</Node>
+  </Job>
+"""
+
+
+def test_offers_of_queues_of_grid_engine(sssjob: Command, grid_engine: Path) -> None:
+    """Processors are slots; a queue is there for as long as its h_rt says."""
+    answer = sssjob("offers", "beta.toml")
+    long = SHORT.replace("short.q", "all.q").replace(">60<", ">315360000<")
+    assert (answer.code, answer.out) == (0, f"<JobGroup>\n  <Id>b</Id>\n{long}{SHORT}</JobGroup>\n")
+
+
+def test_queues_of_grid_engine_that_take_no_job(sssjob: Command, grid_engine: Path) -> None:
+    """A queue that is disabled on a host offers nothing of it, one that is only loaded does; idle hosts have no slot
+    in use."""
+    text = grid_engine.read_text()
+    state = "<queuevalue qname='{}' name='state_string'>"
+    grid_engine.write_text(text.replace(state.format("all.q"), state.format("all.q") + "d").replace(
+        state.format("short.q"), state.format("short.q") + "a"))
+    assert sssjob("offers", "beta.toml").out == f"<JobGroup>\n  <Id>b</Id>\n{SHORT}</JobGroup>\n"
+    grid_engine.write_text(text.replace("name='slots_used'>0", "name='slots_used'>1", 1))
+    assert "<Job>" not in sssjob("offers", "--idle", "beta.toml").out
+
+
+@pytest.mark.parametrize(("answer", "message"), [
+    ("<qhost", "it is no XML: "), ("<qhost><host name='global'/></qhost>", "the answer names no nodes"),
+    ("<qhost><host name='h'><queue name='q'/></host></qhost>", "host h: slots '' is no number"),
+    ("<!DOCTYPE q [<!ENTITY e SYSTEM 'file:///etc/passwd'>]><qhost><host name='h'><queue name='q'><queuevalue "
+     "name='slots'>&e;</queuevalue></queue></host></qhost>", "host h: slots '' is no number"),
+])
+def test_answers_of_grid_engine_that_are_none(sssjob: Command, grid_engine: Path, answer: str, message: str) -> None:
+    grid_engine.write_text(answer)
+    told = sssjob("offers", "beta.toml")
+    assert (told.code, told.out) == (4, "") and message in told.err
+
+
 def test_route_asks(sssjob: Command, scontrol: Path) -> None:
     answer = sssjob("route", "-q", "job.sh", "--site", "alpha.toml")
     assert (answer.code, answer.err) == (0, "")
@@ -97,7 +161,7 @@ def test_answers_that_are_none(sssjob: Command, scontrol: Path, answer: str, mes
 
 @pytest.mark.parametrize(("profile", "message"), [
     ("", "manager is missing: it is not known whom to ask"),
-    ("manager = 'sge'\n", "sge cannot be asked for offers yet, slurm can"),
+    ("manager = 'lsf'\n", "lsf cannot be asked for offers yet, sge and slurm can"),
 ])
 def test_refusals(sssjob: Command, scontrol: Path, profile: str, message: str) -> None:
     Path("alpha.toml").write_text(f"name = 'alpha'\n{profile}")

@@ -1,4 +1,4 @@
-"""A real Slurm is asked what it offers, and what it says it offers, it takes."""
+"""Real clusters are asked what they offer, and what they say they offer, they take."""
 
 from __future__ import annotations
 
@@ -32,3 +32,20 @@ def test_offers_are_what_the_machine_takes(options: str, met: bool, taken: bool,
     tested = subprocess.run(["sbatch", "--test-only", "job.sh"], cwd=tmp_path, stdout=subprocess.PIPE,
                             stderr=subprocess.STDOUT, text=True, timeout=60)
     assert (tested.returncode == 0) == taken, tested.stdout
+
+
+@pytest.mark.parametrize(("options", "met"), [
+    ("-pe mpi 8 -q all.q", True), ("-pe mpi 9 -q all.q", False), ("-q short.q -l h_rt=60", True),
+    ("-q short.q -l h_rt=61", False), ("-q none.q", False),
+])
+def test_offers_of_a_grid_engine(options: str, met: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Verdicts of ``route --site`` agree with ``qsub -w v``, which says whether an empty cluster could run a job."""
+    enter_lab("sge", monkeypatch)
+    (tmp_path / "lab.toml").write_text("name = 'lab'\nmanager = 'sge'\nmachine = 'lab'\n")
+    (tmp_path / "job.sh").write_text(f"#!/bin/sh\n#$ {options}\ntrue\n")
+    routed = subprocess.run([sys.executable, "-m", "sssjob", "route", "-q", "job.sh", "--site", "lab.toml"],
+                            cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=60)
+    assert routed.returncode == (0 if met else 1), routed.stdout
+    tested = subprocess.run(["qsub", "-w", "v", "job.sh"], cwd=tmp_path, stdout=subprocess.PIPE,
+                            stderr=subprocess.STDOUT, text=True, timeout=60)
+    assert ("found suitable queue" in tested.stdout) == met, tested.stdout

@@ -1,0 +1,90 @@
+"""The hosts and queues of a Grid Engine, from ``qhost -q -xml`` and ``qconf -sq``.
+
+Sources: qhost(1), qstat(1) for the letters of states, queue_conf(5); seen with Son of Grid Engine 8.1.9.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+from sssjob.lrm.nodes import TEN_YEARS_S, Limits, Node, Shape
+from sssjob.lrm.sge import memory, seconds
+
+if TYPE_CHECKING:
+    from lxml.etree import _Element
+
+__all__ = ["HOSTS", "QUEUES", "QUEUE_NAMES", "hosts_shown", "queues_shown"]
+
+HOSTS: Final = ("qhost", "-q", "-xml")
+QUEUE_NAMES: Final = ("qconf", "-sql")
+#: Before the names of queues, with commas between them.
+QUEUES: Final = ("qconf", "-sq")
+#: Letters of a queue on a host that takes no job: unknown, disabled, error, ambiguous, orphaned, suspended.
+_OUT: Final = frozenset("udDEcoSC")
+_MIB: Final = 1 << 20
+_DIGITS: Final = 9          # of a number of slots that is believed
+_LIMIT: Final = re.compile(r"^(qname|[hs]_rt)\s+([^\s,]+)", re.MULTILINE)
+
+
+def hosts_shown(text: str) -> list[Node]:
+    """The hosts of the XML answer, each with its slots in every queue. Raises ValueError where it cannot be understood.
+    """
+    from lxml import etree
+
+    parser = etree.XMLParser(resolve_entities=False, no_network=True, encoding="utf-8")
+    try:
+        root = etree.fromstring(text.encode("utf-8", "surrogateescape"), parser)
+    except etree.XMLSyntaxError as error:
+        raise ValueError(f"it is no XML: {error}") from None
+    return [_node(host) for host in root.findall("host") if host.get("name") != "global"]
+
+
+def _node(host: _Element) -> Node:
+    name = host.get("name", "")
+    about = _values(host, "hostvalue")
+    queues = {queue.get("name", ""): _values(queue, "queuevalue") for queue in host.findall("queue")}
+    try:
+        size = 0 if about.get("mem_total", "-") == "-" else (memory(about["mem_total"]) or 0) // _MIB
+        shapes = {queue: Shape(_whole(said, "slots"), size) for queue, said in queues.items()
+                  if _OUT.isdisjoint(said.get("state_string", ""))}
+        busy = any(_whole(said, "slots_used") for said in queues.values())
+    except ValueError as error:
+        raise ValueError(f"host {name[:80]}: {error}") from None
+    return Node(name, {queue: shape for queue, shape in shapes.items() if shape.processors > 0}, busy)
+
+
+def _whole(said: Mapping[str, str], name: str) -> int:
+    value = said.get(name, "")
+    if not (value.isdecimal() and value.isascii() and len(value) <= _DIGITS):
+        raise ValueError(f"{name} {value[:40]!r} is no number")
+    return int(value)
+
+
+def _values(element: Any, tag: str) -> dict[str, str]:
+    return {value.get("name", ""): (value.text or "").strip() for value in element.findall(tag)}
+
+
+def queues_shown(text: str) -> dict[str, Limits]:
+    """What the queues of the answer allow: h_rt, or s_rt where that is shorter. Of a limit that differs from host to
+    host the one of the others counts. Raises ValueError for a limit that cannot be understood."""
+    return {name: Limits(open=True, duration=min(map(_limit, limits), default=None)) for name, limits in _queues(text)}
+
+
+def _queues(text: str) -> Iterator[tuple[str, list[str]]]:
+    name, limits = "", list[str]()
+    for key, value in _LIMIT.findall(text):
+        if key == "qname":
+            if name:
+                yield name, limits
+            name, limits = value, []
+        else:
+            limits.append(value)
+    if name:
+        yield name, limits
+
+
+def _limit(text: str) -> int:
+    found = seconds(text)
+    return TEN_YEARS_S if found is None else found
