@@ -52,6 +52,7 @@ QUICK = {"lsf": (_lsf_lines, "_PLAIN"), "sge": (_sge_lines, "_PLAIN"), "pbspro":
 
 
 @settings(max_examples=300)
+@example("pbspro", [("", ['"', "\\"]), ("", ['"', "'''"])])     # a quote that opens in a comment, and one before it
 @given(st.sampled_from(sorted(QUICK)), DIRECTIVES)
 def test_plain_lines_are_read_as_all_others(name: str, lines: list[tuple[str, list[str]]]) -> None:
     prefix = {"torque": "#PBS ", "pbspro": "#PBS "}.get(name) or PREFIXES[name]

@@ -152,14 +152,23 @@ def _options(reading: Reading, line: Line, text: str, letters: str, strict: bool
     try:
         words, _ = pbs_words(text, line.number, begin)
     except Refusal as error:
-        comment = _COMMENT.search(text, begin, max(begin, error.column))
-        if comment is None:
-            reading.refuse(f"{error}; the directive is left out", line.number, error.column, "directive", line.text)
-            return []
-        reading.refuse(f"{error}; qsub knows no comments behind a directive, this one is left out", line.number,
-                       error.column, "directive", line.text)
-        words, _ = pbs_words(text[:comment.start()], line.number, begin)
+        words, lost = _words_before_comment(text, line.number, begin, error)
+        reading.refuse(f"{error}; {lost}", line.number, error.column, "directive", line.text)
     return list(_parse(reading, words, line.text, letters, strict))
+
+
+def _words_before_comment(text: str, line: int, begin: int, error: Refusal) -> tuple[list[Word], str]:
+    """The words of a directive whose quotes do not end, where it is a comment behind it that opens them; none where the
+    directive itself does. Also what is lost. error: what is wrong with the whole."""
+    comment = _COMMENT.search(text, begin, max(begin, error.column))
+    if comment is not None:
+        try:
+            words, _ = pbs_words(text[:comment.start()], line, begin)
+        except Refusal:
+            pass
+        else:
+            return words, "qsub knows no comments behind a directive, this one is left out"
+    return [], "the directive is left out"
 
 
 def _parse(reading: Reading, words: list[Word], text: str, letters: str, strict: bool) -> Iterator[Option]:
