@@ -117,6 +117,7 @@ class _Checker:
 
     def __init__(self, document: Document, findings: Findings, profile: Profile, limits: Limits) -> None:
         self.document, self.findings, self.profile, self.limits = document, findings, profile, limits
+        self.bodies = list(document.bodies())
         self.strict = not profile.liberal
         self._known: frozenset[str] | None = None
         # A property is shared by all places with the same text, so what was found about one holds for all.
@@ -128,12 +129,11 @@ class _Checker:
     def run(self) -> None:
         """Check every outermost container with all that is inside."""
         self.findings.places = self.document.places
-        bodies = list(self.document.bodies())
-        for body, place in _placed(bodies, None):
+        for body, place in _placed(self.bodies, None):
             self._job = None
             self._beside.clear()
             self.walk(body, place)
-        self.loose([b for b in bodies if isinstance(b, Job) and b.reference is None])
+        self.loose([b for b in self.bodies if isinstance(b, Job) and b.reference is None])
 
     def loose(self, jobs: list[Job]) -> None:
         """Jobs that are in no group and wait for each other, or one for itself (SSS410); most wait for jobs that are

@@ -7,11 +7,11 @@ object 3.1.0, sections 3.0, 5.1, 6.4 and 8.1.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from sssjob.document.element import Container, Property
+from sssjob.document.element import Container, Property, Value
 from sssjob.document.lexical import LexicalError
 from sssjob.document.model import Job, JobDefaults
 from sssjob.document.nodeset import NodeSet
@@ -31,8 +31,8 @@ _LEVEL: Final = ("NodeCount", "Processors")
 _SPREAD: Final = frozenset(("NodeCount", "Processors", "TaskCount", "TaskDistribution"))
 _INNER: Final = frozenset(("Requested", "TaskGroup", "Task", "TaskDefaults", "TaskGroupDefaults"))
 _TASKS: Final = ("Task", "TaskDefaults")
-#: Under which names counts are found: of nodes, of tasks, of processors of one task and of all of them.
-_COUNTS: Final = ("NodeCount", "TaskCount", "Task", "Processors")
+#: Attributes that say where in an expression a count stands.
+_CHOICE: Final = frozenset(("conj", "group", "preference"))
 _BOTH: Final = frozenset(_LEVEL)
 #: What says nothing of tasks, or of one task alone.
 _APART: Final = (_BOTH, {"NodeCount", "Task"}, {"Processors", "Task"})
@@ -108,10 +108,11 @@ def _everywhere(scope: Container, tag: str) -> Iterator[Property]:
 
 
 def spread_over(scopes: Iterable[Container], limits: Limits = LIMITS) -> bool:
-    """Whether scopes say enough of tasks and how they are spread that something may not fit. Where everything is said
-    once, in a plain number, that is seen here, without a look at what each level asks for."""
+    """Whether scopes say enough of tasks and how they are spread that something may not fit. The least and the greatest
+    that each count can be are held against each other, without a look at what each level asks for: where nothing is odd
+    about these, nothing is odd about any choice between them."""
     stated: dict[str, list[Property]] = {}
-    groups, listed = 0, False
+    groups = listed = 0
     stack = [(scope, False) for scope in scopes]
     while stack:
         scope, of_task = stack.pop()
@@ -121,29 +122,53 @@ def spread_over(scopes: Iterable[Container], limits: Limits = LIMITS) -> bool:
                 stated.setdefault("Task" if of_task else tag, []).append(item)
             elif tag in _INNER and isinstance(item, Container):
                 groups += tag == "TaskGroup"
-                listed = listed or tag == "Task"
+                listed += tag == "Task"
                 stack.append((item, of_task or tag in _TASKS))
     if not stated or (not listed and "TaskDistribution" not in stated and (
             len(stated) < 2 or stated.keys() in _APART)):
         return False
-    if listed or groups > 1 or any(len(found) > 1 for found in stated.values()):
+    distributions = stated.pop("TaskDistribution", [])
+    if groups > 1 or len(distributions) > 1 or (listed > 1 and "Task" in stated) or not all(
+            _counts(p) for found in stated.values() for p in found):
         return True
-    distribution = stated.pop("TaskDistribution", [None])[0]
-    counts = {tag: found[0].value for tag, found in stated.items() if not found[0].attributes}
-    numbers = {tag: count or None for tag, count in counts.items() if isinstance(count, int)}
-    if len(numbers) < len(stated):
-        return True
-    nodes, tasks, cpus, processors = map(numbers.get, _COUNTS)
-    layout = Layout(nodes=nodes, tasks=tasks, cpus=cpus)
+    least = {tag: min(p.value for p in found) for tag, found in stated.items()}
+    most = {tag: max(p.value for p in found) for tag, found in stated.items()}
+    if listed:
+        least.setdefault("TaskCount", listed)
+        most.setdefault("TaskCount", listed)
+    distribution = distributions[0] if distributions else None
+    return _odd(least, most, distribution, limits) or (
+        least != most and (_odd(most, least, distribution, limits) or _odd(most, most, distribution, limits)))
+
+
+def _counts(p: Property) -> bool:
+    """Whether a property is a count of at least one that is asked for as it is, alone or beside alternatives."""
+    said = p.attributes
+    return type(p.value) is int and p.value > 0 and (
+        not said or (said.keys() <= _CHOICE and said.get("conj", "And") in ("And", "Or")))
+
+
+def _odd(places: Mapping[str, Value], tasks: Mapping[str, Value], distribution: Property | None,
+         limits: Limits) -> bool:
+    """Whether something does not fit where there are so many nodes and processors, and so many tasks of so many
+    processors."""
+    layout = Layout(nodes=_number(places, "NodeCount"), tasks=_number(tasks, "TaskCount"), cpus=_number(tasks, "Task"))
+    why = None
     try:
-        why = None if distribution is None else spread(layout, distribution)
+        if distribution is not None:
+            why = spread(layout, distribution)
     except LexicalError:
         return True
-    layout.processors = processors
+    layout.processors = _number(places, "Processors")
     if distribution is not None:
         why = why or layout.doubt(distribution_of(distribution)[0])
     return bool(why or layout.crowded or layout.sparse) or max(
         layout.processor_total or 0, layout.node_total or 0) > limits.count
+
+
+def _number(counts: Mapping[str, Value], tag: str) -> int | None:
+    value = counts.get(tag)
+    return value if isinstance(value, int) else None
 
 
 def _named(p: Property) -> tuple[str, str | None, str | None]:
