@@ -150,11 +150,12 @@ class Joining(list[Item]):
 def joined(owner: Container, kind: type[C]) -> C:
     """The one block of a kind; an empty one or the several as one where there is no one, which joins when changed."""
     kinds = list(map(type, owner.items))
-    if kinds.count(kind) == 1:
+    blocks = kinds.count(kind)
+    if blocks == 1:
         block = owner.items[kinds.index(kind)]
         assert isinstance(block, kind)
         return block
-    there = [i for i in owner.items if isinstance(i, kind)]
+    there = [i for i in owner.items if isinstance(i, kind)] if blocks else []
     made = kind((), there[0].attributes if there else None, None, there[0].line if there else 0)
     made.items = Joining([item for c in there for item in c.items], owner, made)
     return made

@@ -164,10 +164,11 @@ class Asked:
                 numbers[item.tag] = number = numbers.get(item.tag, 0) + 1
                 self._enter_inner(item, level, path, number, policy)
                 continue
-            entry = Entry(item, level, slot, path, policy if "awarenessPolicy" not in item.attributes
+            attributes = item.attributes
+            entry = Entry(item, level, slot, path, policy if not attributes or "awarenessPolicy" not in attributes
                           else policy_of(item, policy))
             entries.append(entry)
-            if isinstance(item, Property) and not (told and entry.tag == "Node"):
+            if not isinstance(item, Raw) and not (told and entry.tag == "Node"):
                 tagged[entry.tag].append(entry)
         if slot == "Requested":
             self._requested.setdefault(level, []).extend(entries[before:])

@@ -50,9 +50,11 @@ _SHORT: Final = {
 }
 PREFIXES: Final = ("#SBATCH", "#SLURM")
 _PARTS: Final = ("hetjob", "packjob")
-#: One long option with a plain value: nearly all lines are such.
-_PLAIN: Final = re.compile(r"""#SBATCH\s++--([a-z-]++)=([^\s"'\\#]++)\s*+""")
-_SIMPLE: Final = {name: f"--{SAME.get(name, name)}" for name, kind in LONG.items() if kind}
+#: One long option with a plain value, or one that takes none: nearly all lines are such.
+_PLAIN: Final = re.compile(r"""#SBATCH\s++--([a-z-]++)(?:=([^\s"'\\#]++))?\s*+""")
+#: With a value, and without one: the name of the option.
+_VALUED: Final = {name: f"--{SAME.get(name, name)}" for name, kind in LONG.items() if kind}
+_FLAGS: Final = {name: f"--{SAME.get(name, name)}" for name, kind in LONG.items() if kind != ":"}
 
 
 def _header(lines: list[Line]) -> int:
@@ -88,7 +90,7 @@ def scan(reading: Reading, lines: list[Line]) -> Scan:
     for line in lines:
         number, text, _ = line
         plain = None if late else _PLAIN.fullmatch(text)
-        if plain is not None and (name := _SIMPLE.get(plain[1])) is not None:
+        if plain is not None and (name := (_FLAGS if plain[2] is None else _VALUED).get(plain[1])) is not None:
             words.append(option_of((name, plain[2], number, plain.start(1) - 1, text)))
             continue
         late = late or _is_command(text)

@@ -431,9 +431,9 @@ def _features(asking: Asking, *, named: bool) -> str:
             asking.dropped(e, f"{e.text} is no name of a resource")
     host = None if named else one_host(asking, "a chunk names one host")
     made += [f"host={host.text}"] if host is not None else []
-    for e in asking.entries:
+    for e in asking.said("Extension"):
         name = e.attributes.get("name", "")
-        if e.tag == "Extension" and e.attributes.get("type") == "pbspro" and name.startswith("select."):
+        if e.attributes.get("type") == "pbspro" and name.startswith("select."):
             e.used = True
             e.understood |= {"name", "type"}
             if name != "select.ompthreads" and fits(asking, e, e.text) and fits(asking, e, name):
