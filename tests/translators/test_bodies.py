@@ -831,7 +831,8 @@ def test_words_that_people_read_are_not_told(source: str, line: str, told: list[
 
 
 @pytest.mark.parametrize(("asked", "target", "out"), [
-    ({"nodes": "2"}, "flux", "flux run -n 2 ./a"), ({"nodes": "2", "tasks_per_node": "4"}, "cobalt", "aprun -n 8 ./a"),
+    ({"nodes": "2"}, "flux", "flux run -n 2 ./a"),
+    ({"nodes": "2", "tasks_per_node": "4", "tasks": "8"}, "cobalt", "aprun -n 8 ./a"),
     ({"tasks": "3", "nodes": "2"}, "flux", "flux run -n 3 ./a"), ({"nodes": "{n}"}, "flux", "srun ./a"),
     ({"nodes": "2", "tasks_per_node": "x"}, "flux", "srun ./a"), ({}, "flux", "srun ./a")])
 def test_tasks_that_srun_starts_unasked(asked: dict[str, str], target: str, out: str, stand_ins: Machine) -> None:

@@ -170,6 +170,25 @@ def test_options_of_the_command_line_win() -> None:
         written("slurm", script("slurm", "#!/bin/sh\n"), body="mend")
 
 
+@pytest.mark.parametrize(("options", "tasks"), [
+    ("-N 2 --ntasks-per-node=2", "4"), ("-N 2", None), ("-n 2", "2"), ("--ntasks-per-node=3", "3"), ("-c 2", None),
+    ("-N 2 -n 3", "3"),
+])
+def test_the_tasks_that_sbatch_tells_a_job_of(options: str, tasks: str | None) -> None:
+    """SLURM_NTASKS as Slurm 22.05.8 sets it: also where only those of a node are said. With -N 1-2 and tasks of a node
+    it is set too, and only Slurm knows to what."""
+    document = script("slurm", f"#!/bin/sh\n#SBATCH {options}\necho $SLURM_NTASKS\n")
+    lines, findings = written("flux", document)
+    assert [line for line in lines if "SLURM_NTASKS=" in line] == ([f"export SLURM_NTASKS={tasks}"] if tasks else [])
+    assert not [f for f in findings if f.subject == "SLURM_NTASKS" and f.rule != "SSS517"]
+
+
+def test_tasks_that_only_slurm_knows_are_told() -> None:
+    document = script("slurm", "#!/bin/sh\n#SBATCH -N 1-2 --ntasks-per-node=2\necho $SLURM_NTASKS\n")
+    assert [(f.rule, f.line, f.column) for f in written("flux", document)[1] if f.subject == "SLURM_NTASKS"] == [
+        ("SSS510", 3, 6)]
+
+
 def test_places_of_findings() -> None:
     document = script("slurm", "#!/bin/sh\n# c\n#SBATCH -J a  --hint=x\n#SBATCH --export=NONE -D /tmp\n"
                       "run $SLURM_NTASKS\n")

@@ -20,7 +20,7 @@ from sssjob.translators.bodies import Mode, shim
 from sssjob.translators.bodies.commands import Edit, act_of, hosts_asked, replaced, same_command
 from sssjob.translators.bodies.interpreters import SHELLS
 from sssjob.translators.bodies.shell import Shell, Use
-from sssjob.translators.bodies.values import MADE, given
+from sssjob.translators.bodies.values import MADE, given, is_unset
 
 if TYPE_CHECKING:
     from sssjob.translators.bodies.functions import Functions
@@ -283,14 +283,14 @@ class _Work:
             return
         if self.mode == "keep":
             self.tell(LEFT_VARIABLE, use, f"the script uses {use.name} of {source.title}, which {self.target.title} "
-                      "does not set; the line is kept")
+                      "does not set; the name is kept")
             return
         value = Given(source.constants[use.name]) if use.name in source.constants else \
             self._given_by(source, use.name)
         if value is None:
-            if source.variables.get(use.name) not in source.asked:      # unset there, unset here
+            if not is_unset(source.variables.get(use.name, ""), source, self.known):        # else unset here too
                 self.tell(LEFT_VARIABLE, use, f"the script uses {use.name} of {source.title}, for which "
-                          f"{self.target.title} has nothing; the line is kept")
+                          f"{self.target.title} has nothing; the name is kept")
         elif self.mode == "shim" or self._is_made_above(use, source, value):
             self._define(use, source, value)
         else:

@@ -301,10 +301,8 @@ _TOKEN: Final = re.compile(rb"%|\{\{")
 def asked_tasks(launcher: Launcher, known: Mapping[str, str]) -> str:
     """How many tasks the job asks for, ``?`` where nothing says so: srun starts one on each node where no number of
     tasks is said (srun(1), -n)."""
-    nodes, per_node = known.get("nodes", ""), known.get("tasks_per_node", "1")
-    if "tasks" in known or launcher.name != "srun" or not (nodes.isdecimal() and per_node.isdecimal()):
-        return known.get("tasks", "?")
-    return str(int(nodes) * int(per_node)) if len(nodes + per_node) < 20 else "?"
+    on_each_node = launcher.name == "srun" and "tasks_per_node" not in known
+    return known.get("tasks") or (known.get("nodes", "?") if on_each_node else "?")
 
 
 def _sum(first: Place, sign: str, second: Place) -> Place | None:

@@ -11,7 +11,7 @@ from typing import Final
 
 from sssjob.lrm.variables import Facts, Given
 
-__all__ = ["FILES", "MADE", "given"]
+__all__ = ["FILES", "MADE", "given", "is_unset"]
 
 _COUNT: Final = "$({} | wc -l)"
 #: Meaning -> text made of the lines of hosts or slots; POSIX tools only.
@@ -77,6 +77,12 @@ def given(meaning: str, source: Facts, target: Facts, known: Mapping[str, str]) 
     return None if found is None else _doubtful(found, meaning, source, target, known)
 
 
+def is_unset(meaning: str, source: Facts, known: Mapping[str, str]) -> bool:
+    """Whether a job of the source has no variable of a meaning, because it does not ask for it. known: what it asks
+    for; who asks for tasks of a node asks for tasks."""
+    return meaning in source.asked and meaning not in known and not (meaning == "tasks" and "tasks_per_node" in known)
+
+
 @lru_cache(maxsize=512)
 def _found(meaning: str, target: Facts) -> Given | None:
     """What the target gives in every job."""
@@ -113,7 +119,7 @@ def _doubtful(found: Given, meaning: str, source: Facts, target: Facts, known: M
             return replace(found, text=f"$(({found.name} {sign} {cpus}))",
                            close=f"it is counted in {target.counts}, {cpus} processors a task")
         return replace(found, close=f"it counts {target.counts}, not {source.counts}, and a task has {cpus} processors")
-    if meaning == "tasks" and meaning in source.asked and meaning not in known:
+    if meaning == "tasks" and is_unset(meaning, source, known):
         return replace(found, close=f"{source.title} sets it only where the job asks for a number of tasks")
     if meaning == "job_id" and "array" in known and source.unique != target.unique:
         return replace(found, close="in an array each element has its own id there" if target.unique else

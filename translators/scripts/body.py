@@ -112,17 +112,27 @@ _PLACES: Final = {
 _MEMORY: Final = {"PerNode": "memory_per_node", "PerProcessor": "memory_per_cpu"}
 _GPUS: Final[dict[str | None, tuple[str, ...]]] = {None: ("gpus",), "PerNode": ("gpus_per_node", "gpus_on_node")}
 _ASKED: Final = frozenset((*_PLACES, "TaskDistribution", "Memory", "Resource", "Extension"))
+#: Digits of counts that are multiplied no more.
+_LONG: Final = 20
 
 
 def asked(job: Job) -> dict[str, str]:
-    """Meaning and value of what the job states, where it states one value."""
+    """Meaning and value of what the job states, where it states one value; tasks also where they follow from those of a
+    node."""
     made: dict[str, str] = {}
-    groups = job.task_groups
+    groups, ranges = job.task_groups, False
     for scope in (job, *(groups if len(groups) < 2 else ())):
         for body in (scope, scope.requested):
             for item in body.items if body is not None else ():
-                if item.tag in _ASKED and isinstance(item, Property) and item.attributes.get("op", "EQ") == "EQ":
-                    made.update(_said(item))
+                if item.tag in _ASKED and isinstance(item, Property):
+                    if item.attributes.get("op", "EQ") == "EQ":
+                        made.update(_said(item))
+                    else:
+                        ranges = ranges or item.tag == "NodeCount"
+    if "tasks_per_node" in made and "tasks" not in made and not ranges:
+        counts = made.get("nodes", "1"), made["tasks_per_node"]
+        if all(map(str.isdecimal, counts)) and len("".join(counts)) < _LONG:
+            made["tasks"] = str(int(counts[0]) * int(counts[1]))
     for group in groups:
         for wanted in (r for d in group.containers("TaskDefaults") for r in d.containers("Requested")):
             made.update(("cpus_per_task", p.text) for p in wanted.all("Processors") if p.get("op", "EQ") == "EQ")
