@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from decimal import Decimal
 from typing import Any, Final
 
+from psij.executors.batch.lrm import array_id
 from sssjob.document.element import Property, new_property
 from sssjob.document.model import Delivered, Job
 from sssjob.document.units import from_bytes, to_bytes
@@ -26,6 +27,7 @@ _SHOWN: Final = ("ExitCode", "StartTime", "EndTime", "StatusMessage")
 def gather(whole: Job, elements: Sequence[Job]) -> None:
     """Write into the job of an array what its elements say."""
     clear(whole)
+    _identify(whole, elements)
     states = {str(job.value("State") or "Idle") for job in elements}
     ended = states == {"Completed"}
     whole.set_as_is("State", "Completed" if ended else "Running" if states & {"Running", "Completed"} else "Idle")
@@ -38,6 +40,17 @@ def gather(whole: Job, elements: Sequence[Job]) -> None:
     _deliver(whole, elements)
     whole.items += [_element(job) for job in elements if job.value("SubmitTime") is not None or
                     job.value("State") == "Completed"]
+
+
+def _identify(whole: Job, elements: Sequence[Job]) -> None:
+    """Give an array without an Id that of the native array, where its elements are of one, else that of the first
+    element, as a job without an Id gets its native id."""
+    if whole.first("Id") is not None:
+        return
+    native_ids = [native for job in elements if (native := _fact(job, "NativeId")) is not None]
+    if native_ids:
+        one = len(native_ids) > 1 and len(set(map(array_id, native_ids))) == 1
+        whole.set_as_is("Id", array_id(native_ids[0]) if one else native_ids[0])
 
 
 def _chosen(whole: Job, tag: str, choose: Callable[[Iterable[Any]], Any], elements: Sequence[Job]) -> None:

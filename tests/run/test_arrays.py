@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sssjob.conversion.intake import gate
 from sssjob.document.arrays import Array, expand
 from sssjob.document.model import Document, Job
 from sssjob.findings import Findings
@@ -126,6 +127,16 @@ def test_elements_run_and_the_document_tells_of_each(desk: Desk) -> None:
     assert {(p.get("name"), p.text) for p in kept.all("Extension")} >= {("ArrayId", "a"), ("ArrayIndex", "3")}
     assert {source.kind for name, _, source in desk.job("a_3").sources() if name.startswith("Array")} == {"sssjob"}
     assert read_document(write_document(outcome.document).encode()).root == outcome.document.root
+
+
+def test_an_array_without_an_id_gets_the_native_one(desk: Desk) -> None:
+    """What has run can be checked and charged: a Job that is over has an Id."""
+    text = f"<Job><Name>n</Name>{array('1-2')}<Executable>/bin/true</Executable></Job>"
+    ((job, _),) = (document := desk.run(text).document).jobs()
+    native_ids = [word.removeprefix("NativeId=") for p in job.all("Extension") if p.get("name") == "ArrayElement"
+                  for word in p.text.split() if word.startswith("NativeId=")]
+    assert job.value("Id") == native_ids[0].removesuffix({"slurm": "_1", "sge": ".1"}.get(desk.executor, "-"))
+    assert not gate(document).rejected
 
 
 def submissions(desk: Desk) -> int:
