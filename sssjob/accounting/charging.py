@@ -93,8 +93,11 @@ class Charging(Accounts):
         with self.store.transaction():
             self._keep(rates)
             self._used.clear()
+            self._over.clear()
             work = _Work(rates, owner, recharge, supersede, read)
-            return [self._charge(job, defaults, work) for job, defaults in jobs]
+            posted = [self._charge(job, defaults, work) for job, defaults in jobs]
+            self._lessen_holds()
+            return posted
 
     def _charge(self, job: Job, defaults: JobDefaults | None, work: _Work) -> Posted:
         whole = whole_of(job, defaults)
@@ -116,7 +119,7 @@ class Charging(Accounts):
         priced = self._priced(new, key, runs, work)
         if isinstance(priced, Uncharged):
             if priced.reason == "not-started" and stated(new.job, "State").casefold() == "completed":
-                self._end_hold(key, stated(new.job, "Id"))
+                self._end_hold(key, new.job)
             return Posted("not", made=priced, reason=str(priced.reason), detail=priced.detail)
         if stage(new.job) >= Stage.ENDED and (others := self._overlapping(new.job, key, runs)):
             if not work.supersede:
@@ -183,7 +186,7 @@ class Charging(Accounts):
             for start, (number, *_) in sorted(runs.items()):
                 if start < key[2]:
                     self._reverse(number, (*key[:2], start), "an earlier attempt; the rates charge the last one")
-        self._end_hold(key, stated(new.job, "Id"))
+        self._end_hold(key, new.job)
         used = self._guaranteed(new.job, work.rates)
         document = {"rates": used.digest, "charge": priced.record(), "job": new.text, **_ended(new.job)}
         if work.read is not None and work.read.zone:

@@ -50,9 +50,11 @@ from sssjob.accounting.entries import (
 from sssjob.accounting.postings import whole_of
 from sssjob.accounting.pricing import Charge, Uncharged, quote
 from sssjob.accounting.rates import RateSet
+from sssjob.document.arrays import Array, array_of
 from sssjob.document.element import new_property
 from sssjob.document.model import Job, JobDefaults
 from sssjob.findings import escape
+from sssjob.lrm.idset import Idset
 
 __all__ = ["KINDS", "Account", "By", "Entry", "Ledger", "LedgerError", "Posted", "Read", "Settings", "Standing",
            "Statement", "Usage", "key_of"]
@@ -279,13 +281,13 @@ class Ledger(Charging):
                 raise LedgerError(f"account {escape(account, 60)} has {plain(there.available)} left, "
                                   f"{plain(quoted.amount)} are asked for")
             until = {} if expires is None else {"expires": expires}
+            stated_array = array_of(job, defaults)
+            elements = {} if stated_array is None else {
+                "elements": str(Idset.of(Array.of(stated_array.text).indices))}
             entry = Entry(0, 0, "hold", account, quoted.currency, bounded(quoted.amount), machine, ident,
-                          user_name=user_of(whole), document={"charge": quoted.record(), **until})
-            if dry_run:
-                return entry, quoted
-            entry = self._post(entry)
-            self.store.execute("INSERT INTO holds VALUES (?, ?, ?, ?)",
-                               (entry.number, machine, ident, NEVER if expires is None else expires))
+                          user_name=user_of(whole), document={"charge": quoted.record(), **elements, **until})
+            if not dry_run:
+                entry = self._hold(entry, NEVER if expires is None else expires)
         return entry, quoted
 
     def release(self, number: int) -> Entry:

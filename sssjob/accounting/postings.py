@@ -18,6 +18,7 @@ from sssjob.accounting.entries import (
     Entry,
     LedgerError,
     account_of,
+    bounded,
     changed,
     entry_of,
     row_of,
@@ -29,6 +30,7 @@ from sssjob.accounting.times import seconds
 from sssjob.document.inherit import effective
 from sssjob.document.model import Job, JobDefaults
 from sssjob.findings import escape
+from sssjob.lrm.idset import Idset
 
 __all__ = ["CLOSED", "OWNERS", "Key", "Postings", "whole_of"]
 
@@ -37,6 +39,8 @@ OWNERS: Final = ("Project", "User", "Group", "Queue", "Machine")
 
 #: Under which name of a source the ledger keeps up to when its books are closed.
 CLOSED: Final = "closed"
+#: Digits of the index of an element from which on it is none.
+_LONG_INDEX: Final = 10
 #: Machine, native id or Id, StartTime.
 Key = tuple[str, str, int]
 
@@ -48,6 +52,7 @@ class Postings:
         self.store = store
         self._clock = clock
         self._rates: dict[str, RateSet] = {}
+        self._over: dict[tuple[str, str], set[int]] = {}    # by array (Machine, id): elements that have ended
 
     def _given_back(self, number: int) -> Decimal:
         """Refunded or reversed of a charge."""
@@ -85,11 +90,40 @@ class Postings:
         at = seconds(start) if isinstance(start, int) else int(self._clock())
         return rates if expires is not None and at >= expires else self.rates(str(entry.document["rates"]))
 
-    def _end_hold(self, key: tuple[str, str, int], ident: str) -> None:
-        """End the hold of a job. ident: its Id, under which it was held before it had a native id."""
+    def _end_hold(self, key: tuple[str, str, int], job: Job) -> None:
+        """End the hold of a job that has ended, under its native id or the Id that it had before. What is held for the
+        array that it is an element of is lessened by ``_lessen_holds``."""
         for number, in self.store.execute("SELECT entry FROM holds WHERE machine = ? AND job IN (?, ?)",
-                                          (*key[:2], ident)).fetchall():
+                                          (*key[:2], stated(job, "Id"))).fetchall():
             self._release(number)
+        of_lrm = {p.get("name"): p.text for p in job.all("Extension") if p.get("type") == "LRM"}
+        array, index = of_lrm.get("ArrayId"), of_lrm.get("ArrayIndex", "")
+        if array and index.isascii() and index.isdecimal() and len(index) < _LONG_INDEX:
+            self._over.setdefault((key[0], array), set()).add(int(index))
+
+    def _lessen_holds(self) -> None:
+        """Hold only for the elements of arrays that have not ended: each of them is asked for as much as the others."""
+        over, self._over = self._over, {}
+        for (machine, array), indices in over.items():
+            for number, expires in self.store.execute("SELECT entry, expires FROM holds WHERE machine = ? AND job = ?",
+                                                      (machine, array)).fetchall():
+                held = self.entry(number)
+                waiting = set(Idset.parse(str(held.document.get("elements", ""))))
+                if indices.isdisjoint(waiting):
+                    continue
+                self._release(number)
+                if left := waiting - indices:
+                    with localcontext(EXACT):
+                        amount = held.amount / len(waiting) * len(left)
+                    self._hold(Entry(0, 0, "hold", held.account, held.currency, bounded(amount), machine, array,
+                                     user_name=held.user_name,
+                                     document={**held.document, "elements": str(Idset.of(left))}), expires)
+
+    def _hold(self, hold: Entry, expires: int) -> Entry:
+        """Post a hold. expires: epoch seconds, or NEVER."""
+        entry = self._post(hold)
+        self.store.execute("INSERT INTO holds VALUES (?, ?, ?, ?)", (entry.number, entry.machine, entry.job, expires))
+        return entry
 
     def _keep(self, rates: RateSet) -> None:
         if rates.digest not in self._rates:

@@ -10,8 +10,8 @@ charge is rounded once. Source: SSS job object 3.1.0, section 7; Gold's types of
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
-from decimal import Decimal
+from dataclasses import dataclass, field, replace
+from decimal import Decimal, localcontext
 from fractions import Fraction
 from itertools import pairwise
 from typing import Any, Final, NamedTuple
@@ -21,9 +21,11 @@ from sssjob.accounting.billing import billing
 from sssjob.accounting.facts import Amount, Facts, NotChargeable, Note, Reason, Slot, converted
 from sssjob.accounting.rates import Named, Plan, Prices, Rate, RateSet
 from sssjob.accounting.times import TimeError, parts
+from sssjob.document.arrays import Array, array_of
 from sssjob.document.inherit import Effective, effective
 from sssjob.document.model import Job, JobDefaults
 from sssjob.document.states import job_state
+from sssjob.limits import LIMITS
 from sssjob.lrm.slurm import STATES
 from sssjob.lrm.states import Stage
 
@@ -96,8 +98,31 @@ def charge(job: Job, rates: RateSet, defaults: JobDefaults | None = None) -> Cha
 
 def quote(job: Job, rates: RateSet, defaults: JobDefaults | None = None, *,
           start: int | None = None) -> Charge | Uncharged:
-    """The charge that a job will have if it gets what it requests. start: epoch seconds, where no time is said."""
-    return _priced(effective(job, defaults), rates, "Requested", start)
+    """The charge that a job will have if it gets what it requests. start: epoch seconds, where no time is said.
+
+    An array costs what its elements come to, for each of them runs, and is recorded, as a job of its own.
+    """
+    quoted = _priced(effective(job, defaults), rates, "Requested", start)
+    stated = array_of(job, defaults)
+    return quoted if stated is None or isinstance(quoted, Uncharged) else _of_elements(quoted, stated.text)
+
+
+def _of_elements(one: Charge, text: str) -> Charge | Uncharged:
+    """What an array costs. one: what an element does; text: that of the array."""
+    try:
+        array = Array.of(text)
+    except ValueError as error:
+        return Uncharged(Reason.NOT_A_NUMBER, str(error), one.notes)
+    if array.size > LIMITS.array_elements:
+        return Uncharged(Reason.TOO_LARGE, f"the array has more elements than the limit array_elements "
+                         f"({LIMITS.array_elements})", one.notes)
+    count = len(array.indices)
+    if count == 1:
+        return one
+    with localcontext(prec=200):
+        amount = one.amount * count
+    return replace(one, amount=amount, exact=one.exact * count, rounding=f"{one.rounding}, of each element",
+                   arithmetic=f"{count} [elements] * ({one.arithmetic})")
 
 
 def additive(rates: RateSet) -> bool:

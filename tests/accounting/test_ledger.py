@@ -151,6 +151,33 @@ def test_a_hold_under_the_id_ends_with_the_charge_under_the_native_id(ledger: Le
     assert kinds(ledger) == ["hold 200.000", "release 200.000", "charge 100.000"]
 
 
+def element(index: int, *, seconds: int = 100, start: int = 1000, state: str = "Completed") -> Job:
+    of_array = "".join(f"<Extension type='LRM' name='{name}'>{text}</Extension>"
+                       for name, text in (("ArrayId", "9"), ("ArrayIndex", index)))
+    return job(f"9_{index}", start=start, seconds=seconds, more=of_array, state=state)
+
+
+def test_a_hold_of_an_array_lessens_with_its_elements(ledger: Ledger) -> None:
+    """Elements in any order, read again, put back into the queue, or never started: what is held is for those alone
+    that have not ended."""
+    array = job("9", start=-1, state="Idle", requested="<Requested><Processors>2</Processors><Duration>100</Duration>"
+                "</Requested>", more="<Extension type='Scheduler' name='Array'>1-4%2</Extension>")
+    ledger.deposit("chem", D(1000))
+    ledger.hold(array, None, rates(), expires=2 * 10**6)
+    assert ledger.account("chem").held == D(400)
+    ledger.charges([(element(n), None) for n in (3, 1)], rates())
+    assert ledger.account("chem").held == D(200)
+    ledger.charges([(element(n), None) for n in (3, 1, 3)], rates())
+    ledger.charge(element(3, start=5000), None, rates(), supersede=True)
+    assert ledger.account("chem").held == D(200)
+    (held,) = ledger.holds()
+    assert (held.job, held.document["elements"], held.document["expires"]) == ("9", "2,4", 2 * 10**6)
+    ledger.charge(element(2, start=-1, seconds=0), None, rates())       # it never started
+    assert ledger.account("chem").held == D(100)
+    ledger.charge(element(4, seconds=30), None, rates())
+    assert ledger.account("chem").held == 0 and list(ledger.holds()) == []
+
+
 def test_a_hold_ends_when_the_job_never_starts(ledger: Ledger) -> None:
     ledger.hold(WAITING, None, rates(), force=True)
     never = job("9", start=-1, more="<EndTime>5</EndTime>")

@@ -22,6 +22,30 @@ EIGHT = "<TaskGroup><TaskCount>8</TaskCount><TaskDefaults>{}</TaskDefaults></Tas
 TWO = '<TaskGroup>{}</TaskGroup><TaskGroup>{}</TaskGroup>'
 
 
+ARRAY = "<Extension type='Scheduler' name='Array'>{}</Extension>"
+
+
+@pytest.mark.parametrize(("indices", "elements"), [("1-3", 3), ("7", 1), ("0-9:3%2", 4), ("1-3,2,9", 4)])
+@pytest.mark.parametrize("where", ["<Job>{}<Processors>2</Processors></Job>",
+                                   "<Job><Requested>{}<Processors>2</Processors></Requested></Job>"])
+def test_an_array_costs_what_its_elements_do(where: str, indices: str, elements: int) -> None:
+    """Each element is charged as a job of its own: minimum, fee and rounding are those of each."""
+    rates = rate_set("minimum = 0.7\nVBU Processors 0.333")
+    (job, _), = read_document(where.format(ARRAY.format(indices)).encode()).jobs()
+    (alone, _), = read_document(where.format("").encode()).jobs()
+    whole, one = quote(job, rates), quote(alone, rates)
+    assert isinstance(whole, Charge) and isinstance(one, Charge)
+    assert whole.amount == one.amount * elements
+    assert recompute(whole.arithmetic) == whole.exact == one.exact * elements
+
+
+@pytest.mark.parametrize(("indices", "reason"), [("3-1", "not-a-number"), ("1-99999999", "too-large")])
+def test_an_array_of_nobody_knows_how_many_elements_is_not_quoted(indices: str, reason: str) -> None:
+    (job, _), = read_document(f"<Job>{ARRAY.format(indices)}<Processors>2</Processors></Job>".encode()).jobs()
+    refusal = quote(job, EACH)
+    assert isinstance(refusal, Uncharged) and refusal.reason == reason
+
+
 @pytest.mark.parametrize(("job", "amount"), [
     # eight tasks with two processors, 1 GB and one GPU each
     (EIGHT.format("<Requested><Processors>2</Processors><Memory units='GB'>1</Memory>"
