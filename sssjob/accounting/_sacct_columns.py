@@ -13,9 +13,10 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any, Final
 
-from sssjob.accounting._sacct_shapes import NAMES, WHO, Form, Shape, Shapes
+from sssjob.accounting._sacct_shapes import NAMES, WHO, Shape, Shapes
 from sssjob.accounting.table import has_arrow
 from sssjob.translators.records._slurm import ending
+from sssjob.translators.records._tres import TresForm
 from sssjob.translators.records._values import EPOCHS
 from sssjob.translators.records.base import Reading, micros, node, recall, rounded
 
@@ -347,7 +348,7 @@ class Columns:
         if isinstance(kind, str):
             return self._of(kind, jobs)
         of, texts = self.lists["of"], self.lists["texts"]
-        return [texts[of[job]][1][kind] for job in jobs]
+        return [int(texts[of[job]][1][kind]) for job in jobs]
 
     def _of(self, name: str, jobs: Sequence[int]) -> Sequence[int]:
         values = self._listed(name)
@@ -420,12 +421,12 @@ def _unless(mask: _Array, values: _Array) -> _Array:
     return pc.if_else(mask, pa.scalar(None, values.type), values)
 
 
-def _at(cut: tuple[Form, tuple[int, ...]] | None, name: str) -> int:
+def _at(cut: tuple[TresForm, tuple[str, ...]] | None, name: str) -> int:
     """The number of a form that is called so, 0 for none."""
     if cut is None:
         return 0
     place: int = getattr(cut[0], name)
-    return cut[1][place] if place >= 0 else 0
+    return int(cut[1][place]) if place >= 0 else 0
 
 
 def _epochs(texts: _Array, zone: str | None) -> _Array | None:

@@ -6,8 +6,7 @@ written, read by the reader and charged by the charge engine; neither is imitate
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, Final, NamedTuple
 
@@ -17,10 +16,11 @@ from sssjob.accounting.rates import Rate, RateSet
 from sssjob.document.vocabulary import ELEMENTS
 from sssjob.findings import Findings
 from sssjob.translators.base import ReadContext
+from sssjob.translators.records._tres import TresForms
 from sssjob.translators.records.base import UNFORESEEN, Rejected
 from sssjob.translators.records.sacct import Rows
 
-__all__ = ["NAMES", "WHO", "Form", "Forms", "Shape", "Shapes"]
+__all__ = ["NAMES", "WHO", "Shape", "Shapes"]
 
 #: Column of sacct -> the property by whose text rates may select.
 NAMES: Final = {"user": "User", "group": "Group", "account": "Project", "cluster": "Machine", "partition": "Queue",
@@ -37,98 +37,8 @@ _TAKEN: Final = frozenset((
 _PROCESSORS: Final = ("alloccpus", "ncpus")
 _NODES: Final = ("allocnodes", "nnodes", "nodelist")
 _ENERGY: Final = ("consumedenergyraw", "consumedenergy")
-_ITEM: Final = re.compile(r"([a-z]+(?:/[^=,|]*)?)=(0|[1-9][0-9]{0,14})([KMGTP]?)", re.ASCII)
 _START: Final = 1_000_000_000       # of the rows that are written
-_FORMS: Final = 64                  # texts of TRES that differ in more than numbers
 _SHAPES: Final = 1 << 14            # that are remembered
-
-
-class Form(NamedTuple):
-    """A text of TRES in which numbers are open. pieces: what stands before each and behind the last; match: the full
-    match of a text, its groups the numbers; cpu, node, total: which of them are these (total: of GPUs), -1 for none;
-    typed: those that add up to total; free: the others; memory: whether memory is said."""
-
-    pieces: tuple[str, ...]
-    match: Callable[[str], re.Match[str] | None]
-    cpu: int
-    node: int
-    total: int
-    typed: tuple[int, ...]
-    free: tuple[int, ...]
-    memory: bool
-
-    def text(self, processors: int, nodes: int, amounts: Sequence[int]) -> str:
-        """The text with these numbers; amounts: the free ones and the typed ones, in their order."""
-        numbers = [0] * (len(self.pieces) - 1)
-        for at, number in zip(self.free, amounts, strict=True):
-            numbers[at] = number
-        for at, number in ((self.cpu, processors), (self.node, nodes)):
-            if at >= 0:
-                numbers[at] = number
-        if self.total >= 0 and self.typed:
-            numbers[self.total] = sum(numbers[at] for at in self.typed)
-        return self.pieces[0] + "".join(f"{n}{piece}" for n, piece in zip(numbers, self.pieces[1:], strict=True))
-
-
-class Forms:
-    """The forms of the texts of TRES in a log."""
-
-    def __init__(self) -> None:
-        self.forms: list[Form] = []
-        self._last: int = 0
-
-    def cut(self, text: str) -> tuple[int, tuple[int, ...]] | None:
-        """(which form, its numbers) of a text; None where the reader has to look at it."""
-        forms, last = self.forms, self._last
-        if forms and (found := forms[last].match(text)) is not None:
-            return self._numbers(last, found)
-        for at, form in enumerate(forms):
-            if (found := form.match(text)) is not None:
-                self._last = at
-                return self._numbers(at, found)
-        new = _form(text) if len(forms) < _FORMS else None
-        if new is None or (found := new.match(text)) is None:
-            return None
-        self._last = len(forms)
-        forms.append(new)
-        return self._numbers(self._last, found)
-
-    def _numbers(self, at: int, found: re.Match[str]) -> tuple[int, tuple[int, ...]] | None:
-        form, numbers = self.forms[at], tuple(map(int, found.groups()))
-        if form.typed and form.total >= 0 and numbers[form.total] != sum([numbers[i] for i in form.typed]):
-            return None
-        return at, numbers
-
-
-def _form(text: str) -> Form | None:
-    """The form of a text; zeros belong to it. None where something is odd or stands twice."""
-    kinds, pattern, pieces = list[str](), "", [""]
-    zeros = set[str]()
-    for n, item in enumerate(text.split(",") if text else ()):
-        found = _ITEM.fullmatch(item)
-        if found is None or (found[3] and found[1] != "mem") or found[1] in zeros or found[1] in kinds:
-            return None
-        kind, number, unit = found.groups()
-        if number == "0" and kind in ("cpu", "node"):
-            return None
-        before = f"{',' if n else ''}{kind}="
-        if number == "0":
-            zeros.add(kind)
-            pattern += re.escape(before + number + unit)
-            pieces[-1] += before + number + unit
-            continue
-        kinds.append(kind)
-        pattern += f"{re.escape(before)}([1-9][0-9]{{0,{8 if kind in ('cpu', 'node') else 14}}}){unit}"
-        pieces[-1] += before
-        pieces.append(unit)
-    if any(kind.startswith("gres/gpu") for kind in zeros) and any(kind.startswith("gres/gpu") for kind in kinds):
-        return None
-    at = {kind: i for i, kind in enumerate(kinds)}
-    typed = tuple(i for i, kind in enumerate(kinds) if kind.startswith("gres/gpu:"))
-    total = at.get("gres/gpu", -1)
-    bound = {at.get("cpu", -1), at.get("node", -1), total if typed else -1}
-    return Form(tuple(pieces), re.compile(pattern, re.ASCII).fullmatch, at.get("cpu", -1), at.get("node", -1), total,
-                typed, tuple(i for i in range(len(kinds)) if i not in bound), "mem" in at)
 
 
 class Shape(NamedTuple):
@@ -146,7 +56,7 @@ class Shapes:
     which there are some; named: column -> texts that rates mention; by_state: whether they go by the state."""
 
     def __init__(self, context: ReadContext, rates: RateSet, columns: Sequence[str]) -> None:
-        self.columns, self.forms = columns, Forms()
+        self.columns, self.forms = columns, TresForms()
         self.by_state = rates.system_faults == "free" or rates.attempts == "committed"
         self.by_memory = any(rate.canonical == "Memory" for rate in rates.rate) and "maxrss" in columns
         self.named: dict[str, frozenset[str]] = {}
