@@ -54,7 +54,8 @@ _OUTPUT: Final = {"user": "user", "group": "group", "account": "project", "clust
 @dataclass(slots=True)
 class Columns:
     """A block as columns. jobs: the rows of the jobs themselves; first, last: of each job its first line and the one
-    after its last, counted from 0 in the block; plain: the numbers of the plain jobs, in their order."""
+    after its last, counted from 0 in the block; plain: the numbers of the plain jobs, in their order; source: the block
+    as it stands in the log."""
 
     jobs: Any
     reading: Reading
@@ -65,6 +66,7 @@ class Columns:
     fits: _Array = None
     arrays: dict[str, _Array] = field(default_factory=dict)
     lists: dict[str, list[Any]] = field(default_factory=dict)
+    source: bytes = b""
 
     @staticmethod
     def suit(names: Sequence[str]) -> bool:
