@@ -43,12 +43,14 @@ _SHAPES: Final = 1 << 14            # that are remembered
 
 class Shape(NamedTuple):
     """What jobs have in common. form: which one their TRES have; energy: whether it was measured; texts: by which rates
-    select, None for one that no rate mentions; state: the manager's, where rates ask for it."""
+    select, None for one that no rate mentions; state: the manager's, where rates ask for it; prices: which of the price
+    lists holds."""
 
     form: int
     energy: bool
     texts: tuple[str | None, ...]
     state: str
+    prices: int = 0
 
 
 class Shapes:
@@ -58,13 +60,14 @@ class Shapes:
     def __init__(self, context: ReadContext, rates: RateSet, columns: Sequence[str]) -> None:
         self.columns, self.forms = columns, TresForms()
         self.by_state = rates.system_faults == "free" or rates.attempts == "committed"
-        self.by_memory = any(rate.canonical == "Memory" for rate in rates.rate) and "maxrss" in columns
+        every = [rate for prices in rates.prices for rate in prices.rates]
+        self.by_memory = any(rate.canonical == "Memory" for rate in every) and "maxrss" in columns
         self.named: dict[str, frozenset[str]] = {}
         self._rates = rates.model_copy(update={"minimum": type(rates.minimum)(0)})
         self._least = rates
         self._reading = Rows(ReadContext("-", Findings("-"), limits=context.limits, options=context.options))
         self._prices: dict[Shape, Coefficients | Uncharged | None] = {}
-        self.known = additive(rates) and all(self._suits(rate) for rate in rates.rate)
+        self.known = additive(rates) and all([self._suits(rate) for rate in every])
 
     def _suits(self, rate: Rate) -> bool:
         """Whether a rate goes by what a shape has; take what it mentions."""
@@ -110,13 +113,31 @@ class Shapes:
             self._prices[shape] = coefficients(partial(self._charge, row, shape, kinds), len(kinds), self._least)
         return self._prices[shape]
 
+    @property
+    def borders(self) -> list[int]:
+        """When the price lists but the first begin to hold, in epoch seconds."""
+        return [prices.since for prices in self._least.prices if prices.since is not None]
+
+    @property
+    def by_start(self) -> bool:
+        """Whether the price list is that of the first second of a job, else of its last one."""
+        return self._least.valid_by == "start"
+
+    def _start(self, prices: int, seconds: int) -> int:
+        """When a job of so many seconds starts for which a price list holds."""
+        if not self.borders:
+            return _START
+        moment = self.borders[prices - 1] if prices else self.borders[0] - 1
+        return moment if self.by_start else moment + 1 - seconds
+
     def _charge(self, row: dict[str, str], shape: Shape, kinds: Sequence[str | int], seconds: int,
                 amounts: Sequence[int]) -> Charge | Uncharged | None:
         """What a job of a shape is charged; None where the reader does not take it."""
         held: dict[Any, int] = dict(zip(kinds, amounts, strict=True))
         form = self.forms.forms[shape.form]
         processors, nodes = held.get("processors", 0), held.get("nodes", 0)
-        numbers = {"jobid": "1", "elapsedraw": seconds, "start": _START, "end": _START + seconds,
+        start = self._start(shape.prices, seconds)
+        numbers = {"jobid": "1", "elapsedraw": seconds, "start": start, "end": start + seconds,
                    "alloctres": form.text(processors, nodes, [held[at] for at in form.free]),
                    "nodelist": f"n[1-{nodes}]", **dict.fromkeys(_PROCESSORS, processors),
                    **dict.fromkeys(_NODES[:2], nodes),

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from itertools import chain
-from typing import TYPE_CHECKING, Any, BinaryIO, Final
+from typing import TYPE_CHECKING, BinaryIO, Final
 
 from sssjob.accounting._sacct_columns import Columns
 from sssjob.accounting._sacct_shapes import Shapes
@@ -64,8 +64,8 @@ def blocks(file: BinaryIO, job: Callable[[bytes], bytes], size: int = _BLOCK) ->
 
 
 class SacctBlocks:
-    """The jobs of one output of sacct, block by block: as columns where that can be, else by the reader. context: of its
-    reading, whose findings are those of the lines that the reader has read; shapes: of the jobs of a log with such
+    """The jobs of one output of sacct, block by block: as columns where that can be, else by the reader. context: of
+    its reading, whose findings are those of the lines that the reader has read; shapes: of the jobs of a log with such
     columns."""
 
     def __init__(self, context: ReadContext, shapes: Callable[[Sequence[str]], Shapes]) -> None:
@@ -74,8 +74,8 @@ class SacctBlocks:
         self._lines = 0
 
     def parts(self, file: BinaryIO) -> Iterator[Columns | Iterator[Job]]:
-        """The jobs of a file: columns, of which the jobs that are not plain are to be had by ``odd``, or jobs, which have
-        to be taken before the next part is asked for."""
+        """The jobs of a file: columns, of which the jobs that are not plain are to be had by ``odd``, or jobs, which
+        have to be taken before the next part is asked for."""
         parting = TRANSLATOR.parting
         assert parting is not None and parting.header is not None and parting.again is not None
         first = file.readline(_FIRST)
@@ -108,7 +108,7 @@ class SacctBlocks:
             self._lines += data.count(b"\n")
 
     def odd(self, read: Columns, nameless: int | None) -> Iterator[Job]:
-        """The jobs that are not plain, and the plain ones counted. nameless: the first plain job that names no machine."""
+        """The jobs that are not plain, and the plain ones counted. nameless: the first plain job without machine."""
         given, counts = read.lines_of_plain(), self.reading.counts
         counts.read += given
         counts.given += given

@@ -288,9 +288,9 @@ class Reading:
     def time(self, text: str, name: str, number: int) -> int | None:
         """Epoch seconds of a time as digits or as ISO 8601; None where absent. Rejected: time, zone."""
         if len(text) == 19 and text[13] == ":" and text[16] == ":":
-            hour, minute, second = self._hours.get(text[:13]), _SIXTY.get(text[14:16]), _SIXTY.get(text[17:])
-            if hour is not None and minute is not None and second is not None:
-                return hour + 60 * minute + second
+            hour, minutes, seconds = self._hours.get(text[:13]), _SIXTY.get(text[14:16]), _SIXTY.get(text[17:])
+            if hour is not None and minutes is not None and seconds is not None:
+                return hour + 60 * minutes + seconds
         if text.isdigit() and text.isascii() and len(text) <= 20:
             value = int(text)
             if 0 < value < EPOCHS:

@@ -45,7 +45,6 @@ from sssjob.translators.records.base import (
     heading,
     leaf,
     micros,
-    recall,
     rounded,
     thousands,
     translator,
