@@ -41,6 +41,7 @@ bench: $(VENV)/.development
 	$(PY) -m bench.scripts
 	$(PY) -m bench.request
 	$(PY) -m bench.charges
+	$(PY) -m bench.year
 	$(PY) -m bench.large
 	$(PY) -m bench.journal
 	$(PY) -m bench.psij_core

@@ -13,9 +13,10 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any, Final
 
-from sssjob.accounting._sacct_shapes import NAMES, WHO, Form, Shape, Shapes
+from sssjob.accounting._sacct_shapes import NAMES, WHO, Shape, Shapes
 from sssjob.accounting.table import has_arrow
 from sssjob.translators.records._slurm import ending
+from sssjob.translators.records._tres import TresForm
 from sssjob.translators.records._values import EPOCHS
 from sssjob.translators.records.base import Reading, micros, node, recall, rounded
 
@@ -29,6 +30,13 @@ _MAYBE: Final = r"^([1-9][0-9]{0,8})?$"
 _CLOCK: Final = r"^(([0-9]{1,5}-)?([0-9]{1,4}:)?[0-9]{1,4}:[0-9]{1,4}(\.[0-9]{1,6})?)?$"
 _SPAN: Final = _CLOCK.replace("^(", "^([^0-9].*|", 1)
 _SIZE: Final = r"^([0-9]{1,15}(\.[0-9]{1,6})?[KMGTP]?)?$"
+#: Forms of clocks: pattern, one of no time, and (first, behind the last) character and microseconds of each part.
+_CLOCKS: Final = (
+    (r"^[0-9]{2}:[0-9]{2}:[0-9]{2}$", "00:00:00", ((0, 2, 3_600_000_000), (3, 5, 60_000_000), (6, 8, 1_000_000))),
+    (r"^[0-9]{2}:[0-9]{2}\.[0-9]{3}$", "00:00.000", ((0, 2, 60_000_000), (3, 5, 1_000_000), (6, 9, 1000))),
+    (r"^[0-9]-[0-9]{2}:[0-9]{2}:[0-9]{2}$", "0-00:00:00",
+     ((0, 1, 86_400_000_000), (2, 4, 3_600_000_000), (5, 7, 60_000_000), (8, 10, 1_000_000))),
+)
 _ENERGY: Final = r"^(0|[1-9][0-9]{0,14})?$"
 #: Column -> what may stand in it for a plain job. Columns that are in none of these tables may hold any text: the
 #: reader makes a property of it by which no shape goes, or leaves it alone.
@@ -53,7 +61,8 @@ _OUTPUT: Final = {"user": "user", "group": "group", "account": "project", "clust
 @dataclass(slots=True)
 class Columns:
     """A block as columns. jobs: the rows of the jobs themselves; first, last: of each job its first line and the one
-    after its last, counted from 0 in the block; plain: the numbers of the plain jobs, in their order."""
+    after its last, counted from 0 in the block; plain: the numbers of the plain jobs, in their order; source: the block
+    as it stands in the log."""
 
     jobs: Any
     reading: Reading
@@ -64,6 +73,8 @@ class Columns:
     fits: _Array = None
     arrays: dict[str, _Array] = field(default_factory=dict)
     lists: dict[str, list[Any]] = field(default_factory=dict)
+    source: bytes = b""
+    _texts: list[bytes] | None = None
 
     @staticmethod
     def suit(names: Sequence[str]) -> bool:
@@ -153,12 +164,24 @@ class Columns:
         texts = self._column(name)
         return pc.if_else(pc.and_(self.fits, pc.not_equal(texts, "")), texts, "0").cast(pa.int64())
 
-    def _seconds(self, name: str) -> _Array:
-        """Whole seconds of the clocks of a column, 0 where none stands there or the job is not plain anyway."""
+    def _micros(self, name: str) -> _Array:
+        """Microseconds of the clocks of a column, 0 where none stands there or the job is not plain anyway."""
+        import pyarrow as pa
         import pyarrow.compute as pc
 
         texts = pc.if_else(self.fits, self._column(name), "")
-        return _numbers(texts.dictionary_encode(), lambda text: rounded(micros(text, name)) or 0)
+        total = None
+        for form, zero, parts in _CLOCKS:       # hardly one is like another, so that none is asked for twice
+            plain = pc.match_substring_regex(texts, form)
+            clocks, texts = pc.if_else(plain, texts, zero), pc.if_else(plain, "", texts)
+            for start, stop, factor in parts:
+                part = pc.multiply(pc.utf8_slice_codeunits(clocks, start, stop).cast(pa.int64()), factor)
+                total = part if total is None else pc.add(total, part)
+        return pc.add(total, _numbers(texts.dictionary_encode(), lambda text: micros(text, name) or 0))
+
+    def _seconds(self, name: str) -> _Array:
+        """Whole seconds of such clocks."""
+        return _whole_seconds(self._micros(name))
 
     def _agreed(self, *evidence: _Array) -> _Array | None:
         """The numbers that are said, 0 for none; jobs of which two are said are not plain."""
@@ -190,11 +213,11 @@ class Columns:
             known = self._agreed(*(self._count(name) for name in columns if name in names), *more)
             if known is not None:
                 self.arrays[amount] = known
-        if "reqtres" in names:
-            asked_cpus, asked_nodes = self._tres("reqtres")
-            for column, said in (("reqcpus", asked_cpus), ("reqnodes", asked_nodes)):
-                if column in names:
-                    self._agreed(self._count(column), *said)
+        asked_cpus, asked_nodes = self._tres("reqtres") if "reqtres" in names else ([], [])
+        for column, said in (("reqcpus", asked_cpus), ("reqnodes", asked_nodes)):
+            asked = self._agreed(*(self._count(name) for name in (column,) if name in names), *said)
+            if asked is not None:
+                self.arrays[column] = asked
 
     def _tres(self, name: str) -> tuple[list[_Array], list[_Array]]:
         """The processors and the nodes of a column of TRES, 0 where they are not said; jobs of whose text no form is
@@ -205,14 +228,22 @@ class Columns:
         coded = self._column(name).dictionary_encode()
         forms = self.shapes.forms
         texts = [forms.cut(text) for text in coded.dictionary.to_pylist()]
-        of_text = [None if cut is None else (forms.forms[cut[0]], cut[1]) for cut in texts]
-        cpus, nodes = [_at(cut, "cpu") for cut in of_text], [_at(cut, "node") for cut in of_text]
+        cpus, nodes = self._counts_of(texts)
         if name == "alloctres":
             self.lists["texts"], self.lists["of"] = texts, coded.indices.to_pylist()
         self._only(pc.take(pa.array([cut is not None for cut in texts], pa.bool_()), coded.indices))
         first, second = ([pc.take(pa.array(values, pa.int64()), coded.indices)] if any(values) else []
                          for values in (cpus, nodes))
         return first, second
+
+    def _counts_of(self, texts: Sequence[tuple[int, tuple[str, ...]] | None]) -> tuple[list[int], list[int]]:
+        """The processors and the nodes of texts that were cut by their forms, 0 where they are not said."""
+        cpus, nodes, forms = list[int](), list[int](), self.shapes.forms.forms
+        for cut in texts:
+            cpu, node = (-1, -1) if cut is None else (forms[cut[0]].cpu, forms[cut[0]].node)
+            cpus.append(int(cut[1][cpu]) if cut is not None and cpu >= 0 else 0)
+            nodes.append(int(cut[1][node]) if cut is not None and node >= 0 else 0)
+        return cpus, nodes
 
     def _lasted(self, names: set[str]) -> None:
         """Times, and which jobs agree about how long they took."""
@@ -246,12 +277,13 @@ class Columns:
         processors, wall = self.arrays.get("processors"), self.arrays["wall"]
         if "cputimeraw" in names:
             self._only(pc.equal(self._count("cputimeraw"), pc.multiply(wall, 0 if processors is None else processors)))
-        used = [self._seconds(name) for name in ("totalcpu", "usercpu", "systemcpu") if name in names]
+        used = [self._micros(name) for name in ("totalcpu", "usercpu", "systemcpu") if name in names]
         if not used:
             return
-        most = used[0]
+        self.arrays["cpu_us"] = used[0]
+        most = _whole_seconds(used[0])
         for more in used[1:]:
-            most = pc.add(most, more)
+            most = pc.add(most, _whole_seconds(more))
         alone = pa.array([last - first == 1 for first, last in zip(self.first, self.last, strict=True)])
         self._only(pc.or_(alone, pc.greater(most, 0)))      # else the steps say it
         if processors is not None:
@@ -280,13 +312,26 @@ class Columns:
             forms = [-1 if cut is None else cut[0] for cut in texts]
             parts.append([forms[text] for text in of])
         energy = self.arrays.get("energy")
-        parts.append([False] * len(self.first) if energy is None else [joule > 0 for joule in self._listed("energy")])
+        parts.append([False] * len(self.first) if energy is None else [joule > 0 for joule in self.listed("energy")])
         parts += [self._classes(column, named) for column, named in shapes.named.items()]
-        if shapes.by_state:
-            parts.append(self._states())
-        split = 2 + len(shapes.named)
-        return {Shape(key[0], key[1], key[2:split], key[split] if shapes.by_state else ""): jobs
-                for key, jobs in self._grouped(parts)}
+        parts.append(self._states() if shapes.by_state else [""] * len(self.first))
+        parts.append(self._prices())
+        return {Shape(key[0], key[1], key[2:-2], *key[-2:]): jobs for key, jobs in self._grouped(parts)}
+
+    def _prices(self) -> list[int]:
+        """Of each job which price list holds."""
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        borders, start = self.shapes.borders, self.arrays["start"]
+        if not borders:
+            return [0] * len(self.first)
+        moment = start if self.shapes.by_start else pc.max_element_wise(start, pc.subtract(self.arrays["end"], 1))
+        held = pc.multiply(moment, 0)
+        for border in borders:
+            held = pc.add(held, pc.greater_equal(moment, border).cast(pa.int64()))
+        which: list[int] = held.to_pylist()
+        return which
 
     def _grouped(self, parts: Sequence[Sequence[Any]]) -> Iterable[tuple[tuple[Any, ...], Sequence[int]]]:
         """(what the parts say of them, plain jobs) for all that differ in some part."""
@@ -325,14 +370,79 @@ class Columns:
             return pc.if_else(pc.equal(texts, ""), self.reading.machine, texts)
         return texts
 
-    def _listed(self, name: str) -> list[int]:
+    def listed(self, name: str) -> list[int]:
         """The numbers of a column, of every job."""
         known = self.lists.get(name)
         if known is None:
             known = self.lists[name] = self.arrays[name].to_pylist()
         return known
 
+    def array(self, name: str) -> _Array:
+        """A number of each job, 0 where none is said and any of those that are not plain: ``wall``, ``start``, ``end``,
+        ``processors``, ``nodes``, ``gpus``, ``energy``, ``cpu_us``, ``asked`` (processors), ``requested`` (seconds),
+        ``waited`` (seconds from submission to start, -1 where that is not said)."""
+        import pyarrow.compute as pc
+
+        if name not in self.arrays and name in _MADE:
+            self.arrays[name] = _MADE[name](self)
+        found = self.arrays.get(name)
+        return pc.multiply(self.arrays["wall"], 0) if found is None else found
+
+    def _waited(self) -> _Array:
+        """Seconds from submission to start, -1 where that is not said."""
+        import pyarrow.compute as pc
+
+        submit, start = self.array("submit"), self.arrays["start"]
+        known = pc.and_(pc.greater(submit, 0), pc.greater_equal(start, submit))
+        return pc.if_else(known, pc.subtract(start, submit), -1)
+
+    def _limits(self) -> _Array:
+        """Seconds of the time limits of the plain jobs, 0 where there is none."""
+        import pyarrow.compute as pc
+
+        names, found = self.jobs.column_names, []
+        for name in ("timelimitraw", "timelimit"):
+            if name in names:
+                texts = self._column(name)
+                digits = pc.match_substring_regex(texts, r"^[0-9]")
+                clocks = pc.if_else(pc.and_(self.fits, digits), texts, "").dictionary_encode()
+                found.append(_numbers(clocks, _minutes if name == "timelimitraw" else _clock))
+        if not found:
+            return pc.multiply(self.arrays["wall"], 0)
+        if len(found) == 1:
+            return found[0]
+        return pc.if_else(pc.match_substring_regex(self._column("timelimitraw"), r"^[0-9]"), *found)
+
+    def _gpus(self) -> _Array:
+        """GPUs that the jobs were assigned."""
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        of, texts = self.lists.get("of"), self.lists.get("texts")
+        if of is None or texts is None:
+            return pc.multiply(self.arrays["wall"], 0)
+        counts = [0 if cut is None else _gpus(self.shapes.forms.forms[cut[0]], cut[1]) for cut in texts]
+        return pa.array([counts[text] for text in of], pa.int64())
+
     # -- what they say
+    def coded(self, name: str) -> list[int]:
+        """A number for the text of each job in a column, the same for the same text."""
+        codes: list[int] = self._column(name).dictionary_encode().indices.to_pylist()
+        return codes
+
+    def row(self, job: int) -> dict[str, str]:
+        """The texts of a plain job by column."""
+        if self._texts is None:
+            self._texts = self.source.split(b"\n")
+        return dict(zip(self.jobs.column_names, self._texts[self.first[job]].decode().split("|"), strict=True))
+
+    def nameless(self) -> int | None:
+        """The first plain job that names no machine."""
+        import pyarrow.compute as pc
+
+        blank = pc.and_(self.fits, pc.equal(self._who("cluster"), ""))
+        return next((job for job in pc.indices_nonzero(blank).to_pylist() if job in set(self.plain)), None)
+
     def texts(self, job: int) -> dict[str, str]:
         """Who the job is of, and its state, by column."""
         names = self.jobs.column_names
@@ -347,10 +457,10 @@ class Columns:
         if isinstance(kind, str):
             return self._of(kind, jobs)
         of, texts = self.lists["of"], self.lists["texts"]
-        return [texts[of[job]][1][kind] for job in jobs]
+        return [int(texts[of[job]][1][kind]) for job in jobs]
 
     def _of(self, name: str, jobs: Sequence[int]) -> Sequence[int]:
-        values = self._listed(name)
+        values = self.listed(name)
         return values if len(jobs) == len(values) else [values[job] for job in jobs]
 
     def output(self) -> dict[str, _Array]:
@@ -389,6 +499,12 @@ class Columns:
         return sum(self.last[job] - self.first[job] for job in self.plain)
 
 
+#: What not every reader of columns asks for.
+_MADE: Final[dict[str, Callable[[Columns], _Array]]] = {
+    "requested": Columns._limits, "gpus": Columns._gpus, "waited": Columns._waited,
+    "asked": lambda read: read.array("reqcpus")}
+
+
 def _odd_steps(table: Any, ids: _Array, main: _Array) -> frozenset[int] | None:
     """The jobs of which a step is odd; None where a step stands behind another job."""
     import pyarrow as pa
@@ -403,6 +519,13 @@ def _odd_steps(table: Any, ids: _Array, main: _Array) -> frozenset[int] | None:
         holds = pc.match_substring_regex(table.column(name).combine_chunks(), _FORMS[name])
         odd = pc.or_(odd, pc.invert(holds))
     return frozenset(pc.unique(owner.filter(pc.and_(odd, pc.invert(main)))).to_pylist())
+
+
+def _whole_seconds(us: _Array) -> _Array:
+    """Seconds of microseconds, half up."""
+    import pyarrow.compute as pc
+
+    return pc.divide(pc.add(us, 500_000), 1_000_000)
 
 
 def _numbers(coded: _Texts, number: Callable[[str], int]) -> _Array:
@@ -420,12 +543,21 @@ def _unless(mask: _Array, values: _Array) -> _Array:
     return pc.if_else(mask, pa.scalar(None, values.type), values)
 
 
-def _at(cut: tuple[Form, tuple[int, ...]] | None, name: str) -> int:
-    """The number of a form that is called so, 0 for none."""
-    if cut is None:
-        return 0
-    place: int = getattr(cut[0], name)
-    return cut[1][place] if place >= 0 else 0
+def _minutes(text: str) -> int:
+    """Seconds of minutes."""
+    return 60 * int(text) if text else 0
+
+
+def _clock(text: str) -> int:
+    """Whole seconds of a clock."""
+    return rounded(micros(text, "Timelimit")) or 0
+
+
+def _gpus(form: TresForm, numbers: Sequence[str]) -> int:
+    """The GPUs of a text of a form: those of all types, else those that are said of no type."""
+    if form.typed:
+        return sum([int(numbers[at]) for at in form.typed])
+    return int(numbers[form.total]) if form.total >= 0 else 0
 
 
 def _epochs(texts: _Array, zone: str | None) -> _Array | None:

@@ -6,8 +6,7 @@ written, read by the reader and charged by the charge engine; neither is imitate
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, Final, NamedTuple
 
@@ -17,10 +16,11 @@ from sssjob.accounting.rates import Rate, RateSet
 from sssjob.document.vocabulary import ELEMENTS
 from sssjob.findings import Findings
 from sssjob.translators.base import ReadContext
+from sssjob.translators.records._tres import TresForms
 from sssjob.translators.records.base import UNFORESEEN, Rejected
 from sssjob.translators.records.sacct import Rows
 
-__all__ = ["NAMES", "WHO", "Form", "Forms", "Shape", "Shapes"]
+__all__ = ["NAMES", "WHO", "Shape", "Shapes"]
 
 #: Column of sacct -> the property by whose text rates may select.
 NAMES: Final = {"user": "User", "group": "Group", "account": "Project", "cluster": "Machine", "partition": "Queue",
@@ -37,108 +37,20 @@ _TAKEN: Final = frozenset((
 _PROCESSORS: Final = ("alloccpus", "ncpus")
 _NODES: Final = ("allocnodes", "nnodes", "nodelist")
 _ENERGY: Final = ("consumedenergyraw", "consumedenergy")
-_ITEM: Final = re.compile(r"([a-z]+(?:/[^=,|]*)?)=(0|[1-9][0-9]{0,14})([KMGTP]?)", re.ASCII)
 _START: Final = 1_000_000_000       # of the rows that are written
-_FORMS: Final = 64                  # texts of TRES that differ in more than numbers
 _SHAPES: Final = 1 << 14            # that are remembered
-
-
-class Form(NamedTuple):
-    """A text of TRES in which numbers are open. pieces: what stands before each and behind the last; match: the full
-    match of a text, its groups the numbers; cpu, node, total: which of them are these (total: of GPUs), -1 for none;
-    typed: those that add up to total; free: the others; memory: whether memory is said."""
-
-    pieces: tuple[str, ...]
-    match: Callable[[str], re.Match[str] | None]
-    cpu: int
-    node: int
-    total: int
-    typed: tuple[int, ...]
-    free: tuple[int, ...]
-    memory: bool
-
-    def text(self, processors: int, nodes: int, amounts: Sequence[int]) -> str:
-        """The text with these numbers; amounts: the free ones and the typed ones, in their order."""
-        numbers = [0] * (len(self.pieces) - 1)
-        for at, number in zip(self.free, amounts, strict=True):
-            numbers[at] = number
-        for at, number in ((self.cpu, processors), (self.node, nodes)):
-            if at >= 0:
-                numbers[at] = number
-        if self.total >= 0 and self.typed:
-            numbers[self.total] = sum(numbers[at] for at in self.typed)
-        return self.pieces[0] + "".join(f"{n}{piece}" for n, piece in zip(numbers, self.pieces[1:], strict=True))
-
-
-class Forms:
-    """The forms of the texts of TRES in a log."""
-
-    def __init__(self) -> None:
-        self.forms: list[Form] = []
-        self._last: int = 0
-
-    def cut(self, text: str) -> tuple[int, tuple[int, ...]] | None:
-        """(which form, its numbers) of a text; None where the reader has to look at it."""
-        forms, last = self.forms, self._last
-        if forms and (found := forms[last].match(text)) is not None:
-            return self._numbers(last, found)
-        for at, form in enumerate(forms):
-            if (found := form.match(text)) is not None:
-                self._last = at
-                return self._numbers(at, found)
-        new = _form(text) if len(forms) < _FORMS else None
-        if new is None or (found := new.match(text)) is None:
-            return None
-        self._last = len(forms)
-        forms.append(new)
-        return self._numbers(self._last, found)
-
-    def _numbers(self, at: int, found: re.Match[str]) -> tuple[int, tuple[int, ...]] | None:
-        form, numbers = self.forms[at], tuple(map(int, found.groups()))
-        if form.typed and form.total >= 0 and numbers[form.total] != sum([numbers[i] for i in form.typed]):
-            return None
-        return at, numbers
-
-
-def _form(text: str) -> Form | None:
-    """The form of a text; zeros belong to it. None where something is odd or stands twice."""
-    kinds, pattern, pieces = list[str](), "", [""]
-    zeros = set[str]()
-    for n, item in enumerate(text.split(",") if text else ()):
-        found = _ITEM.fullmatch(item)
-        if found is None or (found[3] and found[1] != "mem") or found[1] in zeros or found[1] in kinds:
-            return None
-        kind, number, unit = found.groups()
-        if number == "0" and kind in ("cpu", "node"):
-            return None
-        before = f"{',' if n else ''}{kind}="
-        if number == "0":
-            zeros.add(kind)
-            pattern += re.escape(before + number + unit)
-            pieces[-1] += before + number + unit
-            continue
-        kinds.append(kind)
-        pattern += f"{re.escape(before)}([1-9][0-9]{{0,{8 if kind in ('cpu', 'node') else 14}}}){unit}"
-        pieces[-1] += before
-        pieces.append(unit)
-    if any(kind.startswith("gres/gpu") for kind in zeros) and any(kind.startswith("gres/gpu") for kind in kinds):
-        return None
-    at = {kind: i for i, kind in enumerate(kinds)}
-    typed = tuple(i for i, kind in enumerate(kinds) if kind.startswith("gres/gpu:"))
-    total = at.get("gres/gpu", -1)
-    bound = {at.get("cpu", -1), at.get("node", -1), total if typed else -1}
-    return Form(tuple(pieces), re.compile(pattern, re.ASCII).fullmatch, at.get("cpu", -1), at.get("node", -1), total,
-                typed, tuple(i for i in range(len(kinds)) if i not in bound), "mem" in at)
 
 
 class Shape(NamedTuple):
     """What jobs have in common. form: which one their TRES have; energy: whether it was measured; texts: by which rates
-    select, None for one that no rate mentions; state: the manager's, where rates ask for it."""
+    select, None for one that no rate mentions; state: the manager's, where rates ask for it; prices: which of the price
+    lists holds."""
 
     form: int
     energy: bool
     texts: tuple[str | None, ...]
     state: str
+    prices: int = 0
 
 
 class Shapes:
@@ -146,15 +58,16 @@ class Shapes:
     which there are some; named: column -> texts that rates mention; by_state: whether they go by the state."""
 
     def __init__(self, context: ReadContext, rates: RateSet, columns: Sequence[str]) -> None:
-        self.columns, self.forms = columns, Forms()
+        self.columns, self.forms = columns, TresForms()
         self.by_state = rates.system_faults == "free" or rates.attempts == "committed"
-        self.by_memory = any(rate.canonical == "Memory" for rate in rates.rate) and "maxrss" in columns
+        every = [rate for prices in rates.prices for rate in prices.rates]
+        self.by_memory = any(rate.canonical == "Memory" for rate in every) and "maxrss" in columns
         self.named: dict[str, frozenset[str]] = {}
         self._rates = rates.model_copy(update={"minimum": type(rates.minimum)(0)})
         self._least = rates
         self._reading = Rows(ReadContext("-", Findings("-"), limits=context.limits, options=context.options))
         self._prices: dict[Shape, Coefficients | Uncharged | None] = {}
-        self.known = additive(rates) and all(self._suits(rate) for rate in rates.rate)
+        self.known = additive(rates) and all([self._suits(rate) for rate in every])
 
     def _suits(self, rate: Rate) -> bool:
         """Whether a rate goes by what a shape has; take what it mentions."""
@@ -200,13 +113,31 @@ class Shapes:
             self._prices[shape] = coefficients(partial(self._charge, row, shape, kinds), len(kinds), self._least)
         return self._prices[shape]
 
+    @property
+    def borders(self) -> list[int]:
+        """When the price lists but the first begin to hold, in epoch seconds."""
+        return [prices.since for prices in self._least.prices if prices.since is not None]
+
+    @property
+    def by_start(self) -> bool:
+        """Whether the price list is that of the first second of a job, else of its last one."""
+        return self._least.valid_by == "start"
+
+    def _start(self, prices: int, seconds: int) -> int:
+        """When a job of so many seconds starts for which a price list holds."""
+        if not self.borders:
+            return _START
+        moment = self.borders[prices - 1] if prices else self.borders[0] - 1
+        return moment if self.by_start else moment + 1 - seconds
+
     def _charge(self, row: dict[str, str], shape: Shape, kinds: Sequence[str | int], seconds: int,
                 amounts: Sequence[int]) -> Charge | Uncharged | None:
         """What a job of a shape is charged; None where the reader does not take it."""
         held: dict[Any, int] = dict(zip(kinds, amounts, strict=True))
         form = self.forms.forms[shape.form]
         processors, nodes = held.get("processors", 0), held.get("nodes", 0)
-        numbers = {"jobid": "1", "elapsedraw": seconds, "start": _START, "end": _START + seconds,
+        start = self._start(shape.prices, seconds)
+        numbers = {"jobid": "1", "elapsedraw": seconds, "start": start, "end": start + seconds,
                    "alloctres": form.text(processors, nodes, [held[at] for at in form.free]),
                    "nodelist": f"n[1-{nodes}]", **dict.fromkeys(_PROCESSORS, processors),
                    **dict.fromkeys(_NODES[:2], nodes),

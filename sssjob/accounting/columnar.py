@@ -11,11 +11,11 @@ from __future__ import annotations
 
 import io
 from array import array
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from itertools import chain
-from typing import TYPE_CHECKING, Any, BinaryIO, Final
+from typing import TYPE_CHECKING, BinaryIO, Final
 
 from sssjob.accounting._sacct_columns import Columns
 from sssjob.accounting._sacct_shapes import Shapes
@@ -25,7 +25,7 @@ from sssjob.accounting.rates import RateSet
 from sssjob.accounting.table import COLUMNS, DIGITS, Batch, Tally, batch, charge_table, row, schema
 from sssjob.document.model import Job
 from sssjob.translators.base import ReadContext
-from sssjob.translators.records._lines import Line, lines, numbered
+from sssjob.translators.records._lines import lines, numbered
 from sssjob.translators.records._packed import Pieces
 from sssjob.translators.records.base import Counts
 from sssjob.translators.records.sacct import TRANSLATOR, Rows
@@ -33,7 +33,7 @@ from sssjob.translators.records.sacct import TRANSLATOR, Rows
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["SacctTable", "blocks"]
+__all__ = ["SacctBlocks", "SacctTable", "blocks", "charges_of", "units_of"]
 
 _PRINTABLE: Final = bytes((10, *range(32, 127)))
 _ODD: Final = bytes(byte for byte in range(256) if byte not in _PRINTABLE)
@@ -63,166 +63,181 @@ def blocks(file: BinaryIO, job: Callable[[bytes], bytes], size: int = _BLOCK) ->
         yield rest
 
 
+class SacctBlocks:
+    """The jobs of one output of sacct, block by block: as columns where that can be, else by the reader. context: of
+    its reading, whose findings are those of the lines that the reader has read; shapes: of the jobs of a log with such
+    columns."""
+
+    def __init__(self, context: ReadContext, shapes: Callable[[Sequence[str]], Shapes]) -> None:
+        self.context, self.reading = context, Rows(context)
+        self._shapes_of = shapes
+        self._lines = 0
+
+    def parts(self, file: BinaryIO) -> Iterator[Columns | Iterator[Job]]:
+        """The jobs of a file: columns, of which the jobs that are not plain are to be had by ``odd``, or jobs, which
+        have to be taken before the next part is asked for."""
+        parting = TRANSLATOR.parting
+        assert parting is not None and parting.header is not None and parting.again is not None
+        first = file.readline(_FIRST)
+        if not first.endswith(b"\n") or first.translate(None, _PRINTABLE):
+            yield self.reading.jobs(_joined(chain((first,), _pieces(file))))
+            return
+        (header,) = numbered([(1, first[:-1])], self.context.limits.text)
+        if not self.reading.skips(header):
+            yield self._reader(chain((first,), _pieces(file)))
+            return
+        self._lines = 1
+        names = [*self.reading.columns, *[""] * (header.text.count("|") + 1 - len(self.reading.columns))]
+        shapes = self._shapes_of(self.reading.columns)
+        job = parting.header(first, self.context.options) if Columns.suit(names) and shapes.known else None
+        if job is None:
+            yield self._reader(_pieces(file))
+            return
+        some = blocks(file, job)
+        for data in some:       # the reader has the rest where other columns may follow, or no job ends
+            if len(data) > _MOST or parting.again.search(b"\n" + data[:5]) or parting.again.search(data):
+                yield self._reader(chain((data,), some))
+                return
+            read = None if not data.endswith(b"\n") else Columns.of(
+                *_fit(data, self.context.limits.text), names, self.reading, shapes)
+            if read is None:
+                yield self._reader((data,))
+            else:
+                read.source = data
+                yield read
+            self._lines += data.count(b"\n")
+
+    def odd(self, read: Columns, nameless: int | None) -> Iterator[Job]:
+        """The jobs that are not plain, and the plain ones counted. nameless: the first plain job without machine."""
+        given, counts = read.lines_of_plain(), self.reading.counts
+        counts.read += given
+        counts.given += given
+        counts.jobs += len(read.plain)
+        if len(read.plain) < len(read.first):
+            texts = read.source.split(b"\n")
+            for odd in read.odd():
+                if nameless is not None and odd.start > nameless:
+                    self.reading.nameless(self.number(read, nameless))
+                at = range(read.first[odd[0]], read.last[odd[-1]])
+                yield from self.reading.jobs_of(numbered(((self._lines + number + 1, texts[number]) for number in at),
+                                                         self.context.limits.text))
+        if nameless is not None:
+            self.reading.nameless(self.number(read, nameless))
+
+    def number(self, read: Columns, job: int) -> int:
+        """The line of a job of the block at hand."""
+        return self._lines + read.first[job] + 1
+
+    def _reader(self, pieces: Iterable[bytes]) -> Iterator[Job]:
+        """The jobs of text that goes on behind the lines so far."""
+        before = self._lines
+        return self.reading.jobs_of(
+            line if not before else line._replace(number=line.number + before)
+            for line in lines(_joined(pieces), self.context.limits.text))
+
+
 @dataclass(slots=True)
 class SacctTable:
-    """The charge table of one output of sacct. context: of its reading, whose findings are those of the lines that the
-    reader has read. tally: what has become of jobs so far; plain: how many of them were charged by coefficients."""
+    """The charge table of one output of sacct. context: of its reading. tally: what has become of jobs so far; plain:
+    how many of them were charged by coefficients."""
 
     context: ReadContext
     rates: RateSet
     tally: Tally = field(default_factory=Tally)
     plain: int = 0
-    lines: int = 0
-    reading: Rows = field(init=False)
-    shapes: Shapes = field(init=False)
-    _units: int = field(init=False)     # of the last digit, that the smallest amount is
+    _blocks: SacctBlocks = field(init=False)
 
     def __post_init__(self) -> None:
-        self.reading = Rows(self.context)
-        self._units = int(self.rates.smallest * 10**self.rates.precision)
+        self._blocks = SacctBlocks(self.context, lambda columns: Shapes(self.context, self.rates, columns))
 
     @property
     def counts(self) -> Counts:
         """What has become of the lines so far."""
-        return self.reading.counts
+        return self._blocks.reading.counts
 
     def batches(self, file: BinaryIO) -> Iterator[Batch]:
-        """The rows, a batch a block."""
-        parting = TRANSLATOR.parting
-        assert parting is not None and parting.header is not None and parting.again is not None
-        first = file.readline(_FIRST)
-        if not first.endswith(b"\n") or first.translate(None, _PRINTABLE):
-            yield from charge_table(self.reading.jobs(_joined(chain((first,), _pieces(file)))), self.rates, self.tally)
-            return
-        (header,) = numbered([(1, first[:-1])], self.context.limits.text)
-        if not self.reading.skips(header):
-            yield from charge_table(self._reader(chain((first,), _pieces(file))), self.rates, self.tally)
-            return
-        self.lines = 1
-        names = [*self.reading.columns, *[""] * (header.text.count("|") + 1 - len(self.reading.columns))]
-        self.shapes = Shapes(self.context, self.rates, self.reading.columns)
-        job = parting.header(first, self.context.options) if Columns.suit(names) and self.shapes.known else None
-        if job is None:
-            yield from charge_table(self._reader(_pieces(file)), self.rates, self.tally)
-            return
-        parts = blocks(file, job)
-        for data in parts:      # the reader has the rest where other columns may follow, or no job ends
-            if len(data) > _MOST or parting.again.search(b"\n" + data[:5]) or parting.again.search(data):
-                yield from charge_table(self._reader(chain((data,), parts)), self.rates, self.tally)
-                return
-            made = self._block(data, names)
-            yield batch(self._rows(self._reader((data,))), self.rates) if made is None else made
-            self.lines += data.count(b"\n")
+        """The rows, a batch a block; of what the reader has read, some thousand at once."""
+        for part in self._blocks.parts(file):
+            if isinstance(part, Columns):
+                yield self._block(part)
+            else:
+                yield from charge_table(part, self.rates, self.tally)
 
-    # -- by the reader
-    def _reader(self, pieces: Iterable[bytes]) -> Iterator[Job]:
-        """The jobs of text that goes on behind the lines so far."""
-        before = self.lines
-        return self.reading.jobs_of(
-            line if not before else line._replace(number=line.number + before)
-            for line in lines(_joined(pieces), self.context.limits.text))
-
-    def _rows(self, jobs: Iterable[Job]) -> list[tuple[Any, ...]]:
-        return [row(job, self.rates, self.tally) for job in jobs]
-
-    # -- by columns
-    def _block(self, data: bytes, names: list[str]) -> pa.RecordBatch | None:
-        """The rows of a block; None where it has to be read line by line."""
+    def _block(self, read: Columns) -> Batch:
+        """The rows of a block, in the order of the lines."""
+        import pyarrow as pa
         import pyarrow.compute as pc
 
-        if not data.endswith(b"\n"):
-            return None
-        read = Columns.of(*_fit(data, self.context.limits.text), names, self.reading, self.shapes)
-        if read is None:
-            return None
-        charges, reasons = self._charges(read)
-        made = self._batch(read, charges, reasons)
-        nameless = pc.index(made["machine"].is_null(), True).as_py()
-        first = None if nameless < 0 else read.plain[nameless]
-        if len(read.plain) < len(read.first):
-            made = self._together(read, made, data.split(b"\n"), first)
-        if first is not None:
-            self.reading.nameless(self.lines + read.first[first] + 1)
-        return made
-
-    def _charges(self, read: Columns) -> tuple[list[int], list[str | None]]:
-        """(multiples of the smallest amount, reasons why there is no charge) of the plain jobs, of which those leave
-        whose shape has no coefficients or whose charge no column holds."""
-        charges, reasons = [0] * len(read.first), list[str | None]((None,)) * len(read.first)
-        kept: list[int] = []
-        most = 10**DIGITS // self._units
-        for key, jobs in read.by_shape().items():
-            price = self.shapes.price(key, read.texts(jobs[0]))
-            if isinstance(price, Uncharged):
-                for job in jobs:
-                    reasons[job] = str(price.reason)
-            elif isinstance(price, Coefficients):
-                values = price.charges(read.seconds(jobs), [
-                    read.amounts(kind, jobs) if used or timed else ()
-                    for kind, used, timed in zip(self.shapes.kinds(key), price.used, price.timed, strict=True)])
-                if max(values) >= most:
-                    continue
-                for job, value in zip(jobs, values, strict=True):
-                    charges[job] = value
-            else:
-                continue
-            kept += jobs
-        if len(kept) < len(read.plain):
-            read.keep(sorted(kept))
-        if len(kept) == len(charges):
-            return charges, reasons
-        return [charges[job] for job in read.plain], [reasons[job] for job in read.plain]
+        charges, reasons = charges_of(read, self.rates)
+        plain = self._batch(read, charges, reasons)
+        nameless = pc.index(plain["machine"].is_null(), True).as_py()
+        jobs = list(self._blocks.odd(read, None if nameless < 0 else read.plain[nameless]))
+        if len(read.plain) == len(read.first):
+            return plain
+        rows = batch([row(job, self.rates, self.tally) for job in jobs], self.rates)
+        places = [self._blocks.number(read, job) for job in read.plain] + [job.line for job in jobs]
+        order = sorted(range(len(places)), key=places.__getitem__)
+        table = pa.Table.from_batches([plain, rows]).take(pa.array(order, pa.int64())).combine_chunks()
+        batches = table.to_batches()
+        return batches[0] if batches else rows
 
     def _batch(self, read: Columns, charges: list[int], reasons: list[str | None]) -> pa.RecordBatch:
         """The rows of the plain jobs, counted."""
         import pyarrow as pa
         import pyarrow.compute as pc
 
-        self._count(read, charges, reasons)
-        fields = schema(self.rates)
-        made = read.output()
-        made["reason"] = pa.array(reasons, pa.string())
-        units = charges if self._units == 1 else [charge * self._units for charge in charges]
-        made["charge"] = _decimals(units, self.rates.precision, pc.is_null(made["reason"]))
-        columns = [made[name].cast(f.type) if name in made else pa.nulls(len(charges), f.type)
+        unit = units_of(self.rates)
+        self._count(charges, reasons, unit)
+        fields, cells = schema(self.rates), read.output()
+        cells["reason"] = pa.array(reasons, pa.string())
+        units = charges if unit == 1 else [charge * unit for charge in charges]
+        cells["charge"] = _decimals(units, self.rates.precision, pc.is_null(cells["reason"]))
+        columns = [cells[name].cast(f.type) if name in cells else pa.nulls(len(charges), f.type)
                    for name, f in zip(COLUMNS, fields, strict=True)]
         return pa.RecordBatch.from_arrays(columns, schema=fields)
 
-    def _count(self, read: Columns, charges: list[int], reasons: list[str | None]) -> None:
-        given, jobs = read.lines_of_plain(), len(charges)
-        counts, tally = self.reading.counts, self.tally
-        counts.read += given
-        counts.given += given
-        counts.jobs += jobs
+    def _count(self, charges: list[int], reasons: list[str | None], unit: int) -> None:
+        jobs, tally = len(charges), self.tally
         self.plain += jobs
         tally.jobs += jobs
         without = [reason for reason in reasons if reason is not None]
         tally.reasons.update(without)
         tally.charged += jobs - len(without)
-        tally.total += Decimal(f"{sum(charges) * self._units}e-{self.rates.precision}")
+        tally.total += Decimal(f"{sum(charges) * unit}e-{self.rates.precision}")
 
-    def _together(self, read: Columns, made: pa.RecordBatch, texts: list[bytes],
-                  nameless: int | None) -> pa.RecordBatch:
-        """The plain rows and those of the reader, in the order of the lines. nameless: the first plain job that names
-        no machine."""
-        import pyarrow as pa
 
-        jobs: list[Job] = []
-        for odd in read.odd():
-            if nameless is not None and odd.start > nameless:
-                self.reading.nameless(self.lines + read.first[nameless] + 1)
-            jobs += self.reading.jobs_of(self._lines(read, odd, texts))
-        rows = batch(self._rows(jobs), self.rates)
-        places = [read.first[job] for job in read.plain] + [job.line - self.lines - 1 for job in jobs]
-        order = sorted(range(len(places)), key=places.__getitem__)
-        table = pa.Table.from_batches([made, rows]).take(pa.array(order, pa.int64())).combine_chunks()
-        found = table.to_batches()
-        return found[0] if found else rows
+def units_of(rates: RateSet) -> int:
+    """The smallest amount of charges in units of their last digit."""
+    return int(rates.smallest * 10**rates.precision)
 
-    def _lines(self, read: Columns, jobs: range, texts: list[bytes]) -> Iterator[Line]:
-        """The lines of jobs that follow each other."""
-        at = range(read.first[jobs[0]], read.last[jobs[-1]])
-        return numbered(((self.lines + number + 1, texts[number]) for number in at), self.context.limits.text)
+
+def charges_of(read: Columns, rates: RateSet) -> tuple[list[int], list[str | None]]:
+    """(multiples of the smallest amount, reasons why there is no charge) of the plain jobs, of which those leave whose
+    shape has no coefficients or whose charge no column holds."""
+    charges, reasons = [0] * len(read.first), list[str | None]((None,)) * len(read.first)
+    kept: list[int] = []
+    most, shapes = 10**DIGITS // units_of(rates), read.shapes
+    for key, jobs in read.by_shape().items():
+        price = shapes.price(key, read.texts(jobs[0]))
+        if isinstance(price, Uncharged):
+            for job in jobs:
+                reasons[job] = str(price.reason)
+        elif isinstance(price, Coefficients):
+            values = price.charges(read.seconds(jobs), [
+                read.amounts(kind, jobs) if used or timed else ()
+                for kind, used, timed in zip(shapes.kinds(key), price.used, price.timed, strict=True)])
+            if max(values) >= most:
+                continue
+            for job, value in zip(jobs, values, strict=True):
+                charges[job] = value
+        else:
+            continue
+        kept += jobs
+    if len(kept) < len(read.plain):
+        read.keep(sorted(kept))
+    if len(kept) == len(charges):
+        return charges, reasons
+    return [charges[job] for job in read.plain], [reasons[job] for job in read.plain]
 
 
 def _fit(data: bytes, most: int) -> tuple[bytes, list[int]]:

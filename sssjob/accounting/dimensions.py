@@ -15,7 +15,7 @@ from sssjob.document.vocabulary import ELEMENTS
 from sssjob.errors import UsageError
 from sssjob.findings import escape
 
-__all__ = ["ABSENT", "DERIVED", "Condition", "delivered", "dimension", "failed", "value_of"]
+__all__ = ["ABSENT", "DERIVED", "Condition", "delivered", "dimension", "failed", "size_class", "value_of", "wait_class"]
 
 ABSENT: Final = "-"
 #: Words of StatusMessage (docs/facts.md) of jobs that failed, whatever their code says; and of those that did not: they
@@ -84,7 +84,12 @@ def _size(job: Job) -> str:
     """The class of its number of processors, as ``0005-0016``, so that they sort."""
     stated = delivered(job, "Processors") or (job.requested.first("Processors") if job.requested else None)
     count = None if stated is None else stated.value
-    if not isinstance(count, int) or count < 1:
+    return size_class(count if isinstance(count, int) else 0)
+
+
+def size_class(count: int) -> str:
+    """The class of a number of processors, 0 for none."""
+    if count < 1:
         return ABSENT
     if count > _SIZES[-1]:
         return f"{_SIZES[-1] + 1:04d}+"
@@ -97,7 +102,11 @@ def _wait(job: Job) -> str:
     submitted, started = (job.value(name) for name in ("SubmitTime", "StartTime"))
     if not isinstance(submitted, int) or not isinstance(started, int) or started < submitted:
         return ABSENT
-    waited = seconds(started) - seconds(submitted)
+    return wait_class(seconds(started) - seconds(submitted))
+
+
+def wait_class(waited: int) -> str:
+    """The class of seconds from submission to start."""
     return next((f"< {name}" for border, name in _WAITS.items() if waited < border), "7d or more")
 
 

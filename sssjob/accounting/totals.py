@@ -25,7 +25,7 @@ from sssjob.document.model import Job
 from sssjob.errors import SSSJobError, UsageError
 from sssjob.limits import LIMITS
 
-__all__ = ["FIGURES", "HIDDEN", "OTHER", "PERIODS", "Group", "Sums", "Totals"]
+__all__ = ["FIGURES", "HIDDEN", "OTHER", "PERIODS", "Group", "Sums", "Totals", "step_of"]
 
 Period = Literal["hour", "day", "week", "month", "year"]
 PERIODS: Final = ("hour", "day", "week", "month", "year")
@@ -95,7 +95,7 @@ class Sums:
     def waits_for(self, seconds: int) -> None:
         """Count a job that waited so long."""
         self.wait, self.waited = self.wait + seconds, self.waited + 1
-        step = 0 if seconds < 1 else 1 + int(log(seconds) / _STEP)
+        step = step_of(seconds)
         self.waits[step] = self.waits.get(step, 0) + 1
 
     def waited_at_most(self, share: Fraction) -> float | None:
@@ -122,6 +122,11 @@ class Sums:
         if self.charges:
             made["charge"] = {k: str(_exact(v)) for k, v in sorted(self.charges.items())}
         return {k: v for k, v in made.items() if v is not None}
+
+
+def step_of(seconds: int) -> int:
+    """The step of a time of waiting, as ``Sums.waits`` counts."""
+    return 0 if seconds < 1 else 1 + int(log(seconds) / _STEP)
 
 
 _ADDED: Final = tuple(n for n in Sums.__slots__ if n not in ("charges", "users", "hidden", "waits"))
@@ -217,6 +222,10 @@ class Totals:
             last.waits_for(start - submit)
         return True
 
+    def take(self, period: str, key: tuple[str, ...], sums: Sums) -> None:
+        """Add the sums of jobs of a period that were added up already."""
+        self._into(period, key, sums)
+
     def _leave(self, why: str, jobs: int = 1) -> bool:
         self.left_out[why] = self.left_out.get(why, 0) + jobs
         return False
@@ -236,15 +245,16 @@ class Totals:
         spread = self.spread and (self.every is not None or self.bounded)
         if not spread or start is None or end is None or not 0 < end - start < _LONGEST:
             if not self.bounded or (end is not None and first <= end < last):
-                yield self._period(end), Fraction(1)
+                yield self.period(end), Fraction(1)
             return
         at, stop = max(start, first), min(end, last)
         while at < stop:
             until = stop if self.every is None else min(self._next(at), stop)
-            yield self._period(at), Fraction(until - at, end - start)
+            yield self.period(at), Fraction(until - at, end - start)
             at = until
 
-    def _period(self, at: int | None) -> str:
+    def period(self, at: int | None) -> str:
+        """The period of a moment in epoch seconds; "" where all time is one."""
         if self.every is None or at is None:
             return ""
         first, last = self._ends or (at, at)
@@ -360,7 +370,7 @@ class Totals:
             return []
         made, at = list[str](), self._ends[0]
         while at <= self._ends[1] and len(made) <= most:
-            made.append(self._period(at))
+            made.append(self.period(at))
             at = self._next(at)
         return made if len(made) <= most else []
 

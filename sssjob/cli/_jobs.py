@@ -14,6 +14,7 @@ from sssjob.conversion.converting import AUTO, Options
 from sssjob.findings import Findings, escape
 
 if TYPE_CHECKING:
+    from sssjob.accounting._sacct_totals import SacctTotals
     from sssjob.document.model import Job, JobDefaults
     from sssjob.translators.records.base import Counts
     from sssjob.translators.records.sums import Summary
@@ -21,10 +22,10 @@ if TYPE_CHECKING:
 __all__ = ["jobs_of"]
 
 
-def jobs_of(session: Session, source: str, name: str,
-          options: Options, read: list[Counts]) -> Iterator[tuple[Job, JobDefaults | None] | Summary]:
+def jobs_of(session: Session, source: str, name: str, options: Options, read: list[Counts],
+            columns: SacctTotals | None = None) -> Iterator[tuple[Job, JobDefaults | None] | Summary]:
     """The jobs of one source, or the sums over jobs, its findings reported as they come. read: its counts are
-    appended."""
+    appended; columns: adds up what it can of outputs of sacct, whose other jobs are given."""
     from sssjob.translators.base import ReadContext
     from sssjob.translators.records.base import RecordTranslator
 
@@ -44,7 +45,8 @@ def jobs_of(session: Session, source: str, name: str,
             if not context.findings.rejected:
                 yield from document.jobs()
             return
-        stream = (reader.sums or reader.stream)(found.stream(), context)
+        stream = (columns.of(found.stream(), context) if columns is not None and reader.name == "sacct" else
+                  (reader.sums or reader.stream)(found.stream(), context))
         for job in stream:
             session.report(context.findings)
             yield (job, None) if reader.sums is None else cast("Summary", job)

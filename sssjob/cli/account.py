@@ -60,6 +60,7 @@ def command(session: Session, names: tuple[str, ...], source: str, options: tupl
             report: str | None) -> int:
     """Add up what the jobs of documents or accounting logs used, by any property and over time."""
     from sssjob.accounting import Uncharged
+    from sssjob.accounting._sacct_totals import SacctTotals
     from sssjob.accounting.totals import FIGURES, Totals
     from sssjob.cli._ledger import moment_of
     from sssjob.cli._prices import hinted, load, nothing_taken, options_of
@@ -79,9 +80,12 @@ def command(session: Session, names: tuple[str, ...], source: str, options: tupl
                     least=privacy.least if privacy else 1, since=moment_of(since, zone, "--since"),
                     until=moment_of(until, zone, "--until"), where=where, top=top, sort=sort)
     read, uncharged = list[Counts](), Counter[str]()
+    columns = None if privacy else SacctTotals(totals, rates, uncharged)
+    if columns is not None and not columns.suits:
+        columns = None
     for name in names:
         with session.tolerant(name), bounded(name), hinted(session, name, source):
-            for found in jobs_of(session, source, name, given, read):
+            for found in jobs_of(session, source, name, given, read, columns):
                 if isinstance(found, Summary):
                     _refuse_of_sums(every, spread, rates_file, privacy_file)
                     totals.add(found.job(), jobs=found.jobs)

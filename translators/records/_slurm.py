@@ -1,21 +1,18 @@
-"""What the two forms of sacct share: states and trackable resources (TRES) as properties of a document."""
+"""What the two forms of sacct share: states as words of a document, and jobs of several components."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable
 from decimal import Decimal
-from functools import lru_cache
 
 from sssjob.document.element import Property
 from sssjob.document.units import from_bytes, to_bytes
 from sssjob.lrm.slurm import HELD, state_of
-from sssjob.lrm.slurm import gpus as gpus_among
-from sssjob.lrm.slurm import tres as split
 from sssjob.translators.records._values import state_word
-from sssjob.translators.records.base import Record, amount, count, leaf, thousands
+from sssjob.translators.records.base import Record
 
-__all__ = ["TRES", "ending", "gpus", "merge", "merged", "tres"]
+__all__ = ["ending", "merged"]
+
 
 def ending(native: str, reason: str, signal: int | None) -> tuple[str, str, str | None, bool]:
     """(State, StatusMessage, Hold, whether the word is known) of ``CANCELLED by 1001``, ``PENDING`` ..."""
@@ -28,70 +25,6 @@ def ending(native: str, reason: str, signal: int | None) -> tuple[str, str, str 
     hold = HELD.get(reason) if waits else None
     more = f" ({reason})" if waits and reason not in ("", "None") else ""
     return "Hold" if hold else state, f"{why}: {native}{more}" if why else native + more, hold, known is not None
-
-
-@dataclass(slots=True)
-class TRES:
-    """cpu, nodes: counts; memory: (amount, unit); others: the rest as Resources, GPUs among them."""
-
-    cpu: int | None = None
-    nodes: int | None = None
-    memory: tuple[Decimal, str] | None = None
-    others: tuple[Property, ...] = ()
-    gpus_differ: str = field(default="")
-
-
-@lru_cache(maxsize=1 << 14)
-def tres(text: str, name: str) -> TRES:
-    """``billing=8,cpu=8,gres/gpu:a100=1,mem=32G,node=1``. Memory without unit is in MB. Rejected: number."""
-    made = TRES()
-    rest: list[tuple[str, Decimal]] = []
-    for kind, value in split(text):
-        if kind == "cpu":
-            made.cpu = count(value, f"{name} cpu")
-        elif kind == "node":
-            made.nodes = count(value, f"{name} node")
-        elif kind == "mem":
-            made.memory = amount(value, f"{name} mem", "MB")
-        elif (found := thousands(value, f"{name} {kind}")) is not None:
-            rest.append((kind, found))
-    made.others, made.gpus_differ = merge(rest)
-    return made
-
-
-def merge(items: Sequence[tuple[str, Decimal]]) -> tuple[tuple[Property, ...], str]:
-    """(Resources, what is wrong) of (``gres/gpu:a100``, count): of GPUs the types, where they add up to the total."""
-    made: list[Property] = []
-    for kind, value in items:
-        category, _, what = kind.partition("/")
-        if not value or kind.startswith("gres/gpu:") or kind == "gres/gpu":
-            continue
-        if category == "license":
-            made.append(_resource("License", what, value))
-        elif category == "gres":
-            label, _, model = what.partition(":")
-            made.append(_resource(label, model, value))
-        elif kind == "billing":
-            made.append(_resource("Billing", "", value))
-        elif kind == "energy":
-            made.append(_resource("Energy", "", value, "J"))
-        elif category == "bb":
-            made.append(_resource("BurstBuffer", what, value))
-    total, typed, wrong = gpus_among(items)
-    gpu = [_resource("GPU", model, value) for model, value in typed.items() if value]
-    if not typed and total:
-        gpu = [_resource("GPU", "", total)]
-    return (*gpu, *made), wrong
-
-
-def _resource(name: str, kind: str, value: Decimal, units: str = "") -> Property:
-    attributes = {"name": name} | ({"type": kind} if kind else {}) | ({"units": units} if units else {})
-    return leaf("Resource", value, attributes)
-
-
-def gpus(items: Iterable[Property]) -> Decimal:
-    """How many GPUs are among Resources."""
-    return sum((p.value for p in items if p.get("name") == "GPU" and isinstance(p.value, Decimal)), Decimal(0))
 
 
 def merged(job: Record, parts: list[Record]) -> None:

@@ -185,6 +185,8 @@ def amount(text: str, name: str, default: str = "B") -> tuple[Decimal, str] | No
 
 def thousands(text: str, name: str) -> Decimal | None:
     """A count, maybe with K, M, G, which are 1000 based where no memory is counted. Rejected: number."""
+    if len(text) < _SHORT and text.isdigit() and text.isascii():
+        return Decimal(text)
     size = amount(text, name)
     if size is None or size[0] >= 2**63:
         return None

@@ -67,7 +67,8 @@ _OPEN: Final = "SSS544"
 
 #: Seconds in which two pieces of evidence agree; and the part of the greater one.
 _CLOSE: Final = (2, 0.01)
-_LOCAL: Final = 100_000                 # minutes of local time whose epoch is kept
+_LOCAL: Final = 100_000                 # minutes and hours of local time whose epoch is kept
+_SIXTY: Final = {f"{n:02}": n for n in range(60)}
 
 
 #: What a reader may stumble over in a record that nobody has thought of: it costs that record only.
@@ -148,6 +149,7 @@ class Reading:
         self.unread: Counter[str] = Counter()       # attributes that no record carries over, and in how many they are
         self._nameless = False
         self._epochs: dict[str, tuple[int, bool]] = {}
+        self._hours: dict[str, int] = {}        # hour, as YYYY-MM-DDTHH -> its first second, where it is a plain one
 
     # -- of a format
     def skips(self, line: Line) -> bool:
@@ -285,6 +287,10 @@ class Reading:
 
     def time(self, text: str, name: str, number: int) -> int | None:
         """Epoch seconds of a time as digits or as ISO 8601; None where absent. Rejected: time, zone."""
+        if len(text) == 19 and text[13] == ":" and text[16] == ":":
+            hour, minutes, seconds = self._hours.get(text[:13]), _SIXTY.get(text[14:16]), _SIXTY.get(text[17:])
+            if hour is not None and minutes is not None and seconds is not None:
+                return hour + 60 * minutes + seconds
         if text.isdigit() and text.isascii() and len(text) <= 20:
             value = int(text)
             if 0 < value < EPOCHS:
@@ -320,10 +326,24 @@ class Reading:
             if len(self._epochs) > _LOCAL:
                 self._epochs.clear()
             known = self._epochs[key] = _epoch(minute, zone, name)
+            if offset is None:
+                self._keep_hour(minute[:13], zone)
         if known[1]:
             self.tell(_OPEN, name, f"{name} {minute} occurs twice in its zone (end of summer time); the first one "
                       "is taken", number)
         return known[0]
+
+    def _keep_hour(self, hour: str, zone: tzinfo) -> None:
+        """Keep the first second of an hour in which clocks go on evenly."""
+        try:
+            quarters = [_epoch(f"{hour}:{minute}", zone, "") for minute in ("00", "15", "30", "45", "59")]
+        except Rejected:        # the last hour of all
+            return
+        seconds = [epoch - quarters[0][0] for epoch, _ in quarters]
+        if seconds == [0, 900, 1800, 2700, 3540] and not any(twice for _, twice in quarters):
+            if len(self._hours) > _LOCAL:
+                self._hours.clear()
+            self._hours[hour] = quarters[0][0]
 
     def check(self, r: Record) -> None:
         """Tell of times out of order and of more CPU time than there was."""

@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
 from operator import itemgetter
-from typing import Final
+from typing import Final, NamedTuple
 
 from sssjob.document.element import Property
 from sssjob.document.model import Job
@@ -32,7 +32,8 @@ from sssjob.translators.base import ReadContext
 from sssjob.translators.recognise import by_beginning
 from sssjob.translators.records._again import Once
 from sssjob.translators.records._lines import Line
-from sssjob.translators.records._slurm import TRES, ending, merged, tres
+from sssjob.translators.records._slurm import ending, merged
+from sssjob.translators.records._tres import TRES, TresTexts
 from sssjob.translators.records.base import (
     Heading,
     Parting,
@@ -44,7 +45,6 @@ from sssjob.translators.records.base import (
     heading,
     leaf,
     micros,
-    recall,
     rounded,
     thousands,
     translator,
@@ -80,20 +80,20 @@ _EXTENSIONS: Final = {"wckey": "WCKey", "derivedexitcode": "DerivedExitCode", "c
                       "sluid": "SLUID"}
 _COMPONENTS: Final = 10_000
 _KEPT: Final = 100_000          # rows of the last run of a log that is read in parts
-_TOTAL: Final = {"metric": "Total"}
 
 
 #: Sections of a row: columns that together say one thing.
 _WHO: Final = ("user", "uid", "group", "gid", "account", "cluster", "partition", "qos", "reservation")
 _TIMES: Final = ("submit", "eligible", "start", "end", "elapsedraw", "elapsed", "suspended", "restarts")
 _ENDED: Final = ("state", "exitcode", "reason")
-_HELD: Final = ("alloctres", "reqtres", "reqmem", "reqcpus", "reqnodes", "alloccpus", "ncpus", "allocnodes", "nnodes",
-                "nodelist", "timelimitraw", "timelimit", "cputimeraw")
+_COUNTED: Final = ("reqcpus", "reqnodes", "alloccpus", "ncpus", "allocnodes", "nnodes", "timelimitraw", "timelimit")
+_HELD: Final = ("alloctres", "reqtres", "reqmem", "nodelist", "cputimeraw", *_COUNTED)
 _USED: Final = ("totalcpu", "usercpu", "systemcpu", "maxrss", "maxvmsize", "exitcode")
 _MORE: Final = ("jobname", "workdir", "jobidraw", "planned", "reserved", "consumedenergyraw", "consumedenergy",
                 *_EXTENSIONS)
 _Texts = tuple[str, ...]
 _Size = tuple[Decimal, str]
+_NO_TRES: Final = TRES()
 
 
 class _Columns:
@@ -144,14 +144,11 @@ class _Run:
     parts: dict[str, _Part] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class _Held:
-    """The amounts that a job was assigned and asked for. cpu: of AllocTRES."""
+class _Counts(NamedTuple):
+    """What the columns of counts of a row say. requested: Processors, NodeCount and Duration that were asked for."""
 
     processors: int | None
     nodes: int | None
-    node: Property | None
-    delivered: tuple[Property, ...]
     requested: tuple[Property, ...]
 
 
@@ -168,8 +165,9 @@ class Rows(Reading):
         self.rows = _Columns(())
         self.orders = Once(_Columns)
         self.who = Once(self._names)
-        self.tres = Once(self._tres, self.findings)
-        self.held = Once(self._held, self.findings)
+        self.assigned, self.wanted = TresTexts("AllocTRES"), TresTexts("ReqTRES")
+        self.counted = Once(self._counts, self.findings)
+        self.memory = Once(self._memory, self.findings)
         self.run: _Run | None = None
         self.header = self.head = ""        # the last header; the one above the rows of the run
         self.texts: list[str] = []          # the rows of the run, where they are kept, and headers among them
@@ -328,26 +326,43 @@ class Rows(Reading):
         r.starts = None if again is None else again + 1
 
     def _amounts(self, r: Record, texts: _Texts, states_tres: bool) -> None:
-        allocated = recall(tres, texts[0], "AllocTRES")
-        nodelist, raw = texts[9], texts[12]
+        """Add what a job was assigned and asked for."""
+        alloc, req, reqmem, nodelist, raw, *counts = texts
+        number = r.line
+        allocated = self.assigned[alloc]
         r.ran = ((r.start is not None or r.wall not in (None, 0)) and (
             bool(r.wall) or nodelist not in NOWHERE if nodelist else bool(r.wall) or (
                 allocated.cpu is not None if states_tres else r.start is not None)))
-        if r.ran and nodelist and nodelist in NOWHERE:
-            self.tell("SSS541", "NodeList", f"NodeList is {nodelist}, and it ran for {r.wall} s; the time is taken",
-                      r.line)
-        if r.ran and r.start is not None and r.end is not None:
-            self._spent(r, r.end - r.start)
-        cpus = count(raw, "CPUTimeRAW") if raw and r.ran else None
-        quotient = cpus // r.wall if cpus and r.wall and not cpus % r.wall else None
-        held = self.held[texts[:12], r.ran, quotient]
-        r.processors, r.nodes, r.node = held.processors, held.nodes, held.node
-        r.delivered += held.delivered
-        r.requested += held.requested
+        asked = (self.wanted[req] if req in self.wanted else
+                 self.asked(lambda text, _: self.wanted[text], req, "ReqTRES") or _NO_TRES)
+        if not r.ran:               # while a job waits its counts are what it asks for
+            r.requested += self.counted[False, allocated.cpu, allocated.nodes, asked.cpu, asked.nodes, None, None,
+                                        *counts].requested
+        else:
+            listed, quotient = self._ran(r, nodelist, raw, number)
+            r.processors, r.nodes, requested = self.counted[
+                True, allocated.cpu, allocated.nodes, asked.cpu, asked.nodes, listed, quotient, *counts]
+            r.delivered += allocated.properties
+            r.requested += requested
+            if allocated.gpus_differ:
+                self.tell("SSS541", "Resource", f"GPU: AllocTRES {allocated.gpus_differ}", number)
+        memory = self.memory[reqmem] if reqmem[:1].isdigit() else _in_total(asked.memory)
+        if memory is not None:
+            r.requested.append(memory)
+        r.requested += asked.properties
 
-    def _tres(self, texts: _Texts) -> tuple[TRES, TRES]:
-        """AllocTRES and ReqTRES. Rejected: number."""
-        return recall(tres, texts[0], "AllocTRES"), self.asked(tres, texts[1], "ReqTRES") or TRES()
+    def _ran(self, r: Record, nodelist: str, raw: str, number: int) -> tuple[int | None, int | None]:
+        """(how many nodes are listed, CPUTimeRAW over the elapsed time) of a job that ran."""
+        listed = None
+        if nodelist and nodelist in NOWHERE:
+            self.tell("SSS541", "NodeList", f"NodeList is {nodelist}, and it ran for {r.wall} s; the time is taken",
+                      number)
+        elif nodelist:
+            r.node, listed = self.nodes(nodelist, number)
+        if r.start is not None and r.end is not None:
+            self._spent(r, r.end - r.start)
+        cpus = count(raw, "CPUTimeRAW") if raw else None
+        return listed, cpus // r.wall if cpus and r.wall and not cpus % r.wall else None
 
     def _spent(self, r: Record, span: int) -> None:
         """Wall time and suspended time beside the time from start to end."""
@@ -360,46 +375,41 @@ class Rows(Reading):
                                                                     span - (r.suspended or 0)))
             r.more.append(("LRM", "Elapsed", str(span)))
 
-    def _held(self, said: tuple[_Texts, bool, int | None]) -> _Held:
-        """Processors, nodes, memory and the rest. quotient: CPUTimeRAW over the elapsed time."""
-        texts, ran, quotient = said
-        number, row = self.at, dict(zip(_HELD, texts, strict=False))
-        allocated, asked = self.tres[texts[0], texts[1]]
-        cpus = count(row["ncpus"], "NCPUS")
-        nodes = count(row["nnodes"], "NNodes")
-        if not ran:                     # while a job waits they are what it asks for
-            return _Held(None, None, None, (), tuple(self._requested(row, asked, cpus or None, nodes or None, number)))
+    def _counts(self, said: tuple[bool | int | str | None, ...]) -> _Counts:
+        """Processors and nodes, and those and the time that were asked for. Rejected: number."""
+        ran, alloc_cpu, alloc_nodes, asked_cpu, asked_nodes, listed, quotient, *texts = said
+        row, number = dict(zip(_COUNTED, map(str, texts), strict=True)), self.at
+        assert not isinstance(alloc_cpu, str) and not isinstance(alloc_nodes, str) and not isinstance(quotient, str)
+        assert not isinstance(asked_cpu, str) and not isinstance(asked_nodes, str) and not isinstance(listed, str)
+        cpus, nodes = count(row["ncpus"], "NCPUS"), count(row["nnodes"], "NNodes")
+        asked = TRES(asked_cpu, asked_nodes)
+        if not ran:
+            return _Counts(None, None, tuple(self._requested(row, asked, cpus or None, nodes or None, number)))
         processors = self.first(
             "Processors", number, ("AllocCPUS", count(row["alloccpus"], "AllocCPUS") or None),
-            ("AllocTRES", allocated.cpu), ("NCPUS", cpus or None), ("CPUTimeRAW / Elapsed", quotient))
-        node, listed = self.nodes(row["nodelist"], number) if row["nodelist"] not in NOWHERE else (
-            None, None)
+            ("AllocTRES", alloc_cpu), ("NCPUS", cpus or None), ("CPUTimeRAW / Elapsed", quotient))
         counted = self.first("NodeCount", number, ("AllocNodes", count(row["allocnodes"], "AllocNodes")),
-                             ("AllocTRES", allocated.nodes), ("NNodes", nodes), ("NodeList", listed))
-        if allocated.gpus_differ:
-            self.tell("SSS541", "Resource", f"GPU: AllocTRES {allocated.gpus_differ}", number)
-        return _Held(processors, counted, node, tuple(_assigned(allocated)),
-                     tuple(self._requested(row, asked, None, None, number)))
+                             ("AllocTRES", alloc_nodes), ("NNodes", nodes), ("NodeList", listed))
+        return _Counts(processors, counted, tuple(self._requested(row, asked, None, None, number)))
 
-    def _requested(self, row: dict[str, str], asked: TRES, cpus: int | None, nodes: int | None,
-                   number: int) -> list[Property]:
-        found: list[Property] = []
-        some, many = (self.asked(count, row.get(name.lower(), ""), name) for name in ("ReqCPUS", "ReqNodes"))
+    def _requested(self, row: Mapping[str, str], asked: TRES, cpus: int | None, nodes: int | None,
+                   number: int) -> Iterator[Property]:
+        some, many = (self.asked(count, row[name.lower()], name) for name in ("ReqCPUS", "ReqNodes"))
         n = self.first("Requested/Processors", number, ("ReqCPUS", some), ("ReqTRES", asked.cpu), ("NCPUS", cpus))
         if n:
-            found.append(leaf("Processors", n))
+            yield leaf("Processors", n)
         n = self.first("Requested/NodeCount", number, ("ReqNodes", many), ("ReqTRES", asked.nodes), ("NNodes", nodes))
         if n:
-            found.append(leaf("NodeCount", n))
-        raw = row.get("timelimitraw", "")
-        limit = self.asked(_limit, raw if raw[:1].isdigit() else row.get("timelimit", ""),
+            yield leaf("NodeCount", n)
+        raw = row["timelimitraw"]
+        limit = self.asked(_limit, raw if raw[:1].isdigit() else row["timelimit"],
                            "TimelimitRaw" if raw[:1].isdigit() else "Timelimit")
         if limit is not None:
-            found.append(leaf("Duration", limit))
-        memory = self.asked(lambda text, _: _asked_memory(text, asked), row.get("reqmem", ""), "ReqMem")
-        if memory is not None:
-            found.append(memory)
-        return [*found, *(p for p in asked.others if p.get("name") not in ("Billing", "Energy"))]
+            yield leaf("Duration", limit)
+
+    def _memory(self, text: str) -> Property | None:
+        """ReqMem; before 21.08 it ends in c (a CPU) or n (a node). An odd one is told."""
+        return self.asked(_asked_memory, text, "ReqMem")
 
     def _state(self, r: Record, texts: _Texts) -> None:
         r.native, r.signal, r.exit_code, r.exit_status, ended = _ENDS[texts]
@@ -466,12 +476,6 @@ def _finish(part: _Part) -> None:
         r.signal = part.signal
 
 
-def _assigned(allocated: TRES) -> Iterator[Property]:
-    if allocated.memory is not None:
-        yield leaf("Memory", allocated.memory[0], {"units": allocated.memory[1]} | _TOTAL)
-    yield from (p for p in allocated.others if p.get("name") != "Energy")
-
-
 def _energy(texts: list[str]) -> list[Property]:
     """The energy of ConsumedEnergyRaw, else of ConsumedEnergy. Rejected: number."""
     for text, column in zip(texts, ("consumedenergyraw", "consumedenergy"), strict=True):
@@ -488,13 +492,15 @@ def _limit(text: str, name: str) -> int | None:
     return None if minutes is None else minutes * 60
 
 
-def _asked_memory(text: str, asked: TRES) -> Property | None:
-    """ReqMem; before 21.08 it ends in c (a CPU) or n (a node)."""
+def _asked_memory(text: str, name: str) -> Property | None:
     per = {"c": "PerProcessor", "n": "PerNode"}.get(text[-1:], "")
-    size = amount(text[:-1] if per else text, "ReqMem", "MB") if text[:1].isdigit() else asked.memory
-    if size is None or not size[0]:
-        return None
-    return leaf("Memory", size[0], {"units": size[1], "metric": per or "Total"})
+    size = amount(text[:-1] if per else text, name, "MB")
+    return None if size is None or not size[0] else leaf(
+        "Memory", size[0], {"units": size[1], "metric": per or "Total"})
+
+
+def _in_total(size: _Size | None) -> Property | None:
+    return None if size is None or not size[0] else leaf("Memory", size[0], {"units": size[1], "metric": "Total"})
 
 
 def _code(text: str) -> tuple[int | None, int | None]:

@@ -1,0 +1,237 @@
+"""Totals of the output of sacct, column by column: what ``Totals.add`` makes of the jobs that the reader gives.
+
+Plain jobs (``_sacct_columns``) are summed in Arrow by what they are told apart by. What a job says of that is asked of
+one of those whose columns have the same texts: the reader makes it a job, and ``dimensions`` looks at it. All jobs that
+are not plain are given back, to be added one by one.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from fractions import Fraction
+from typing import Any, BinaryIO, Final
+
+from sssjob.accounting._sacct_columns import Columns
+from sssjob.accounting._sacct_shapes import Shapes
+from sssjob.accounting.columnar import SacctBlocks, charges_of, units_of
+from sssjob.accounting.dimensions import ABSENT, failed, size_class, value_of, wait_class
+from sssjob.accounting.rates import RateSet, read_rates
+from sssjob.accounting.totals import Sums, Totals, step_of
+from sssjob.document.model import Job
+from sssjob.findings import Findings
+from sssjob.translators.base import ReadContext
+from sssjob.translators.records.base import UNFORESEEN, Counts, Rejected
+from sssjob.translators.records.sacct import Rows
+
+__all__ = ["SacctTotals"]
+
+#: Property -> columns of sacct of which it comes.
+_ENDED: Final = ("state", "exitcode", "reason")
+_FAILED: Final = "failed"       # whether it did, of a job
+_COLUMNS: Final = {
+    "User": ("user", "uid"), "Group": ("group", "gid"), "Project": ("account",), "Machine": ("cluster",),
+    "Queue": ("partition",), "QualityOfService": ("qos",), "Reservation": ("reservation",), "State": _ENDED,
+    "StatusMessage": _ENDED, "ExitCode": _ENDED, "Extension:State": _ENDED, "Failure": _ENDED, _FAILED: _ENDED,
+}
+#: What is made of numbers.
+_CLASSES: Final[dict[str, Callable[[int], str]]] = {"Size": size_class, "Wait": wait_class}
+_WORD: Final = 2**62            # sums of Arrow stay below
+_QUARTER: Final = 900           # seconds at whose multiples periods begin, in every zone
+_NO_RATES: Final = 'name = "none"\nversion = "1"\n[[rate]]\ntype = "VBR"\nname = "Processors"\nrate = 0\n'
+_REMEMBERED: Final = 1 << 16
+_FRACTIONS: Final = ("wall", "processors", "cpu", "cpu_basis", "cpu_paired", "requested", "requested_used", "gpus",
+                     "nodes", "energy")
+_SUMMED: Final = ("failed", "waited", "wait", "charge", "charged", *_FRACTIONS)
+
+
+class SacctTotals:
+    """Adds up outputs of sacct. totals: to which is added; rates: by which jobs are charged; uncharged: counts why they
+    are not. One is for several logs: ``of`` for each of them."""
+
+    def __init__(self, totals: Totals, rates: RateSet | None, uncharged: Counter[str]) -> None:
+        self.totals, self.rates, self.uncharged = totals, rates, uncharged
+        self._known: dict[tuple[str, ...], _Known] = {}
+        self.names = {*totals.by, *(condition.name for condition in totals.where)}
+
+    @property
+    def suits(self) -> bool:
+        """Whether anything can be added up so: users are not counted, nor jobs shared out."""
+        return (not self.totals.spread and self.totals.least == 1
+                and all(name in _COLUMNS or name in _CLASSES for name in self.names))
+
+    def of(self, file: BinaryIO, context: ReadContext) -> _Log:
+        """The log of one file, which gives the jobs that are not plain and adds up the others."""
+        return _Log(self, file, context)
+
+    def known(self, context: ReadContext, columns: Sequence[str]) -> _Known:
+        """What is known of logs with these columns."""
+        key = *columns, repr(sorted(context.options.items()))
+        if key not in self._known:
+            self._known[key] = _Known(context, self.rates or read_rates(_NO_RATES), columns)
+        return self._known[key]
+
+
+class _Known:
+    """What was learned of logs with the same columns. shapes: of their jobs."""
+
+    def __init__(self, context: ReadContext, rates: RateSet, columns: Sequence[str]) -> None:
+        self.shapes = Shapes(context, rates, columns)
+        self._reading = Rows(ReadContext("-", Findings("-"), limits=context.limits, options=context.options))
+        self._said: dict[tuple[str, ...], str] = {}
+
+    def said(self, read: Columns, number: int, name: str, columns: Sequence[str]) -> str:
+        """What is said of a job of which only the texts of these columns count. name: of a dimension, or FAILED."""
+        row = read.row(number)
+        key = name, *(row[column] for column in columns)
+        if key not in self._said:
+            if len(self._said) > _REMEMBERED:
+                self._said.clear()
+            self._said[key] = self._asked(row, name)
+        return self._said[key]
+
+    def _asked(self, row: dict[str, str], name: str) -> str:
+        try:
+            self._reading.fold(row, 1)
+            (job,) = self._reading.rest()
+        except (Rejected, *UNFORESEEN):
+            return ABSENT
+        if name != _FAILED:
+            return value_of(job, name)
+        return "silent" if job.value("ExitCode") is None and not failed(job) else str(int(failed(job)))
+
+
+class _Log:
+    """One log."""
+
+    def __init__(self, whole: SacctTotals, file: BinaryIO, context: ReadContext) -> None:
+        self._whole, self._file, self._context = whole, file, context
+        self._blocks = SacctBlocks(context, lambda columns: whole.known(context, columns).shapes)
+
+    @property
+    def counts(self) -> Counts:
+        """What has become of the lines so far."""
+        return self._blocks.reading.counts
+
+    def __iter__(self) -> Iterator[Job]:
+        for part in self._blocks.parts(self._file):
+            if isinstance(part, Columns):
+                self._add(part)
+                yield from self._blocks.odd(part, part.nameless())
+            else:
+                yield from part
+
+    def _add(self, read: Columns) -> None:
+        """Add up the plain jobs of a block, of which those leave that have to be added one by one."""
+        rates, names = self._whole.rates, set(read.jobs.column_names)
+        charges, reasons = ([0] * len(read.plain), list[str | None]()) if rates is None else charges_of(read, rates)
+        if not read.plain:
+            return
+        ends = self._said_of(read, _FAILED)
+        odd = (names & {"usercpu", "systemcpu"} and "totalcpu" not in names) or _too_large(read) or (
+            max(charges, default=0) * len(charges) >= _WORD)
+        kept = [] if odd else [n for n, job in enumerate(read.plain)     # of which only a step may tell a signal
+                               if ends[job] != "silent" or read.last[job] - read.first[job] == 1]
+        if len(kept) < len(read.plain):
+            charges, reasons = [charges[n] for n in kept], [reasons[n] for n in kept] if reasons else []
+            read.keep([read.plain[n] for n in kept])
+        if read.plain:
+            self._sum(read, charges, reasons, ends)
+
+    # -- what jobs are told apart by
+    def _said_of(self, read: Columns, name: str) -> list[str]:
+        """Of each job the text of a dimension; of those that are not plain any."""
+        of_number = _CLASSES.get(name)
+        if of_number is not None:
+            numbers = read.array("processors" if name == "Size" else "waited").to_pylist()
+            classes = {number: of_number(number) if number >= 0 else ABSENT for number in set(numbers)}
+            return [classes[number] for number in numbers]
+        columns = [column for column in _COLUMNS[name] if column in read.jobs.column_names]
+        rows = list(zip(*(read.coded(column) for column in columns), strict=True)) or [()] * len(read.first)
+        known, said = self._whole.known(self._context, self._blocks.reading.columns), dict[Any, str]()
+        for job in read.plain:
+            if rows[job] not in said:
+                said[rows[job]] = known.said(read, job, name, columns)
+        return [said.get(row, ABSENT) for row in rows]
+
+    # -- sums
+    def _sum(self, read: Columns, charges: list[int], reasons: list[str | None], ends: list[str]) -> None:
+        """Add up the plain jobs."""
+        import pyarrow as pa
+
+        totals, rates = self._whole.totals, self._whole.rates
+        said = {name: self._said_of(read, name) for name in self._whole.names}
+        end, first, last = read.listed("end"), totals.since or 0, totals.until
+        within = [n for n, job in enumerate(read.plain) if all(
+            (said[c.name][job] in c.values) is not c.negated for c in totals.where) and end[job] >= first and (
+            last is None or end[job] < last)]
+        if not within:
+            return
+        jobs = [read.plain[n] for n in within]
+        if reasons:
+            self._whole.uncharged.update(reason for n in within if (reason := reasons[n]) is not None)
+        figures = _figures(read, ends).take(pa.array(jobs, pa.int64()))
+        figures = figures.append_column("charge", pa.array([charges[n] for n in within], pa.int64()))
+        figures = figures.append_column("charged", pa.array(
+            [int(rates is not None and reasons[n] is None) for n in within], pa.int64()))
+        keys = [f"key{n}" for n in range(len(totals.by))]
+        for key, name in zip(keys, totals.by, strict=True):
+            figures = figures.append_column(key, pa.array([said[name][job] for job in jobs], pa.string()))
+        periods = {quarter: totals.period(quarter) for quarter in set(figures.column("quarter").to_pylist())}
+        figures = figures.append_column("period", pa.array(
+            [periods[quarter] for quarter in figures.column("quarter").to_pylist()], pa.string()))
+        self._merge(figures, ["period", *keys])
+
+    def _merge(self, figures: Any, keys: list[str]) -> None:
+        """Add the sums of groups to the totals."""
+        rates, groups = self._whole.rates, dict[tuple[str, ...], Sums]()
+        sums = figures.group_by(keys).aggregate([*((name, "sum") for name in _SUMMED), ("wall", "count")])
+        for row in sums.to_pylist():
+            amounts = {name: row[f"{name}_sum"] for name in _SUMMED}
+            group = groups[tuple(row[key] for key in keys)] = Sums(
+                row["wall_count"], amounts["failed"], waited=amounts["waited"], wait=amounts["wait"])
+            for name in _FRACTIONS:
+                setattr(group, name, Fraction(amounts[name]))
+            if rates is not None and amounts["charged"]:
+                group.charges[rates.currency] = Fraction(amounts["charge"] * units_of(rates), 10**rates.precision)
+        for row in figures.group_by([*keys, "step"]).aggregate([("step", "count")]).to_pylist():
+            if row["step"] >= 0:
+                groups[tuple(row[key] for key in keys)].waits[row["step"]] = row["step_count"]
+        for (period, *key), group in groups.items():
+            self._whole.totals.take(period, tuple(key), group)
+
+
+def _too_large(read: Columns) -> bool:
+    """Whether the sums of a block may be more than Arrow holds."""
+    import pyarrow.compute as pc
+
+    wall, processors, nodes, gpus, asked, energy, limits = (
+        pc.max(read.array(name)).as_py() or 0
+        for name in ("wall", "processors", "nodes", "gpus", "asked", "energy", "requested"))
+    most = max(wall * processors, wall * nodes, wall * gpus, limits * max(asked, processors), energy)
+    return bool(most * len(read.first) >= _WORD)
+
+
+def _figures(read: Columns, ends: list[str]) -> Any:
+    """What each job adds to the sums, as columns."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    wall, processors, cpu_us, waited, limits = map(
+        read.array, ("wall", "processors", "cpu_us", "waited", "requested"))
+    asked = read.array("asked")
+    asked = pc.if_else(pc.equal(asked, 0), processors, asked)
+    used, has_cpu = pc.multiply(wall, processors), pc.and_(pc.greater(cpu_us, 0), pc.greater(processors, 0))
+    cpu = pc.divide(pc.add(cpu_us, 500_000), 1_000_000)
+    says = pc.and_(pc.greater(limits, 0), pc.greater(processors, 0))
+    steps = {number: step_of(number) if number >= 0 else -1 for number in set(waited.to_pylist())}
+    zeros = pc.multiply(wall, 0)
+    return pa.table({
+        "failed": pa.array([int(end == "1") for end in ends], pa.int64()), "wall": wall, "processors": used, "cpu": cpu,
+        "cpu_basis": pc.if_else(has_cpu, used, zeros), "cpu_paired": pc.if_else(has_cpu, cpu, zeros),
+        "requested": pc.if_else(says, pc.multiply(limits, asked), zeros),
+        "requested_used": pc.if_else(says, used, zeros), "gpus": pc.multiply(wall, read.array("gpus")),
+        "nodes": pc.multiply(wall, read.array("nodes")), "energy": read.array("energy"),
+        "waited": pc.greater_equal(waited, 0).cast(pa.int64()), "wait": pc.max_element_wise(waited, 0),
+        "step": pa.array([steps[number] for number in waited.to_pylist()], pa.int64()),
+        "quarter": pc.multiply(pc.divide(read.array("end"), _QUARTER), _QUARTER)})

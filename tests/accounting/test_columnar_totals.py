@@ -1,0 +1,141 @@
+"""Totals of sacct: what is added up column by column is what is added up job by job; prices by date, too."""
+
+from __future__ import annotations
+
+import io
+import random
+from collections import Counter
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from sssjob.accounting import Charge, Uncharged, charge
+from sssjob.accounting._sacct_totals import SacctTotals
+from sssjob.accounting.rates import RateSet
+from sssjob.accounting.totals import Totals
+from sssjob.document.element import new_property
+from sssjob.errors import UsageError
+from sssjob.findings import Findings
+from sssjob.translators import ReadContext
+from sssjob.translators.registry import get
+from tests.accounting.support import rate_set
+from tests.accounting.test_columnar import LINES, SETTINGS, findings, log, same
+from tests.strategies import examples
+
+pytest.importorskip("pyarrow")
+
+NAMES = ("Project", "User", "Queue", "Machine", "QualityOfService", "Group", "Reservation", "State", "StatusMessage",
+         "ExitCode", "Extension:State", "Failure", "Size", "Wait")
+WHERE = ("Queue=gpu", "User!=u1", "Size=0002-0004", "Failure=-", "Project=p1", "State=Completed")
+#: Two lists, of which the second begins within the jobs that ``log`` writes.
+LISTS = """
+{}
+[[price_list]]
+valid_from = 2026-11-18T00:00:00Z
+rate = [{{ type = "VBR", name = "Processors", rate = 3 }}]
+[[price_list]]
+valid_from = 2026-11-18T11:07:{:02}Z
+rate = [{{ type = "VBR", name = "Processors", rate = 7 }},
+        {{ type = "NBF", name = "Project", instance = "p1", rate = 1 }}]
+"""
+
+
+class Added:
+    """Totals of a log, with what was told."""
+
+    def __init__(self, data: bytes, rates: RateSet | None, options: dict[str, Any], *, columns: bool) -> None:
+        self.totals, self.uncharged = Totals(**options), Counter[str]()
+        context = ReadContext(findings=Findings("-"), options={"timezone": "UTC"})
+        stream: Any = SacctTotals(self.totals, rates, self.uncharged).of(io.BytesIO(data), context) if columns else (
+            get("sacct").stream(io.BytesIO(data), context))     # type: ignore[attr-defined]
+        self.by_one = 0
+        for job in stream:
+            self.by_one += 1
+            cost = None if rates is None else charge(job, rates)
+            if isinstance(cost, Charge):
+                job.set_as_is("Charge", new_property("Charge", cost.amount, {"units": cost.currency}))
+            if self.totals.add(job) and isinstance(cost, Uncharged):
+                self.uncharged[str(cost.reason)] += 1
+        self.counts, self.findings = stream.counts, findings(context)
+
+    def said(self) -> tuple[Any, ...]:
+        groups = {(group.period, group.key): (group.sums.record(), group.sums.waits) for group in self.totals.groups()}
+        return (groups, self.totals.whole().record(), self.totals.left_out, self.totals.periods(), self.uncharged,
+                self.counts, self.findings)
+
+
+def added(data: bytes, rates: RateSet | None, **options: Any) -> Added:
+    """By columns, held against job by job."""
+    by_columns = Added(data, rates, options, columns=True)
+    assert by_columns.said() == Added(data, rates, options, columns=False).said()
+    return by_columns
+
+
+@settings(max_examples=examples(60), deadline=None)
+@given(seed=st.integers(0, 1 << 30))
+def test_any_log(seed: int) -> None:
+    """Any columns, odd texts, steps, runs; by what jobs are told apart, of any time, under conditions, with rates."""
+    choose = random.Random(seed)
+    options: dict[str, Any] = {"by": choose.sample(NAMES, choose.randrange(4)),
+                               "every": choose.choice((None, "hour", "day", "month")),
+                               "where": choose.sample(WHERE, choose.choice((0, 0, 1, 2)))}
+    if choose.random() < 0.3:
+        options |= {"since": 1795000000 + choose.randrange(90), "until": 1795000030 + choose.randrange(90)}
+    more = {setting.split()[0]: setting for setting in choose.sample(SETTINGS, choose.choice((0, 0, 1)))}
+    rates = rate_set("\n".join([*more.values(), *choose.sample(LINES, 3)])) if choose.random() < 0.6 else None
+    try:
+        added(log(choose), rates, **options)
+    except UsageError:
+        return
+
+
+def cells(number: int) -> dict[str, str]:
+    return {"JobID": str(number), "Account": f"p{number % 3}", "State": "COMPLETED", "ExitCode": "0:0",
+            "Submit": "2026-11-18T10:00:00", "Start": "2026-11-18T11:00:00", "End": "2026-11-18T11:30:00",
+            "ElapsedRaw": "1800", "TotalCPU": "1-02:03:04", "TimelimitRaw": "90", "ConsumedEnergyRaw": str(7 * number),
+            "ReqTRES": "cpu=64,mem=4G", "AllocTRES": f"cpu=64,gres/gpu:a={number},gres/gpu={number},mem={number}M"}
+
+
+def row(number: int, **changed: str) -> str:
+    return "|".join((cells(number) | changed).values()) + "\n"
+
+
+HEADER = "|".join(cells(1)) + "\n"
+
+
+def test_plain_jobs_are_not_read_one_by_one() -> None:
+    """Whatever their texts: GPUs, energy and memory that no two have, clocks of all forms."""
+    clocks = ("01:02:03", "02:03.456", "1-02:03:04", "", "00:00.400", "60:00:00")
+    data = HEADER + "".join(row(n, TotalCPU=clocks[n % 6]) for n in range(1, 200))
+    assert added(data.encode(), rate_set('VBR GPU 1 per = "hour"\nVBU Energy 0.3'), by=["Project", "Wait"],
+                 every="day").by_one == 0
+
+
+@pytest.mark.parametrize(("step", "by_one"), [("0:15", 1), ("0:0", 1)])
+def test_signals_that_only_a_step_tells(step: str, by_one: int) -> None:
+    """A job without a code of its own failed if its batch step was ended by a signal."""
+    data = HEADER + row(1) + row(2, State="TIMEOUT") + row(3, State="BOOT_FAIL") + row(3, ExitCode=step).replace(
+        "3|", "3.batch|", 1) + row(4)
+    assert added(data.encode(), None, by=["Failure"]).by_one <= by_one + 1
+
+
+def test_sums_that_no_column_holds() -> None:
+    """Numbers whose products are beyond 64 bits are added up job by job."""
+    data = HEADER + "".join(row(n, AllocTRES=f"cpu=64,gres/gpu={10**14 + n}") for n in range(1, 50))
+    assert added(data.encode(), None, by=["Project"]).by_one == 48    # the last job is a block of its own
+
+
+@pytest.mark.parametrize("valid_by", ["end", "start", "split"])
+@pytest.mark.parametrize("second", range(0, 60, 7))
+def test_price_lists(valid_by: str, second: int) -> None:
+    """A list that begins within the jobs of a log: by columns each is charged by the list that holds for it."""
+    choose = random.Random(second)
+    rates = rate_set(LISTS.format(f'VBR Processors 1\nvalid_by = "{valid_by}"\nprecision = 4', second))
+    table = same(b"".join([HEADER.encode(), *(row(
+        n, Start=f"2026-11-18T11:06:{choose.randrange(60):02}", End="2026-11-18T11:08:00", ElapsedRaw="60", TotalCPU="",
+    ).encode() for n in range(1, 30)), *(row(n, End=f"2026-11-18T11:07:{choose.randrange(60):02}", ElapsedRaw="400",
+                                             TotalCPU="").encode() for n in range(30, 60))]), rates, timezone="UTC")
+    assert table.plain == (0 if valid_by == "split" else 59)
+    same(log(choose), rates, timezone="UTC")
