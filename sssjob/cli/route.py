@@ -20,11 +20,11 @@ from sssjob.cli.match import offered
 from sssjob.cli.offers import SilentError, ask
 from sssjob.conversion.converting import AUTO
 from sssjob.errors import UsageError
-from sssjob.findings import escape
+from sssjob.findings import Findings, escape
 
 if TYPE_CHECKING:
     from sssjob.document.model import Document
-    from sssjob.request import Match
+    from sssjob.request import Verdict
 
 __all__ = ["command"]
 
@@ -36,32 +36,31 @@ class _Verdict:
 
     site: str
     offer: str
-    answer: Match
+    verdict: Verdict
     price: Decimal | None
     currency: str
     why: str
 
     def record(self, rank: int | None) -> dict[str, Any]:
         """As a JSON object; rank: its place among those that meet, None where it does not."""
-        return {"type": "result", "rank": rank, "site": self.site, "offer": self.offer, "met": self.answer.met,
-                "score": float(self.answer.score), "price": None if self.price is None else str(self.price),
+        return {"type": "result", "rank": rank, "site": self.site, "offer": self.offer, "met": self.verdict.met,
+                "score": float(self.verdict.score), "price": None if self.price is None else str(self.price),
                 "currency": self.currency or None,
-                "why_no_price": self.why or None, "explanation": asdict(self.answer.explanation)}
+                "why_no_price": self.why or None, "explanation": asdict(self.verdict.answer().explanation)}
 
     def lines(self, rank: int | None, explain: bool) -> Iterator[str]:
         """For people: a line, with the conditions that fail; below it, with explain, all of them."""
         name = f"{escape(self.site)}, {escape(self.offer)}"
         if rank is not None:
             price = f", no price ({escape(self.why)})" if self.price is None else f", {self.price} {self.currency}"
-            yield f"{rank}. {name}: met, preference {float(self.answer.score):g}{price}"
+            yield f"{rank}. {name}: met, preference {float(self.verdict.score):g}{price}"
         else:
             yield f"-  {name}: not met: {self._failing()}"
         if explain:
-            yield from (f"     {escape(line, 1000)}" for line in self.answer.lines())
-
+            yield from (f"     {escape(line, 1000)}" for line in self.verdict.answer().lines())
 
     def _failing(self) -> str:
-        conditions = self.answer.explanation.failing()
+        conditions = self.verdict.answer().explanation.failing()
         return escape("; ".join(condition.sentence() for condition in conditions), 1000)
 
 
@@ -109,21 +108,22 @@ def command(session: Session, file: str, given: tuple[str, ...], asked: tuple[st
         verdicts += _verdicts(session, wanted, machine, session.site.name, offers or session.site.name)
         if session.errors:
             return session.status()
-    meeting = _ranked([verdict for verdict in verdicts if verdict.answer.met])
-    _tell(session, meeting, [verdict for verdict in verdicts if not verdict.answer.met], explain)
+    meeting = _ranked([verdict for verdict in verdicts if verdict.verdict.met])
+    _tell(session, meeting, [verdict for verdict in verdicts if not verdict.verdict.met], explain)
     return session.status() or (0 if meeting else 4 if silent else 1)
 
 
 def _verdicts(session: Session, wanted: Document, machine: Document, site: str, path: str) -> Iterator[_Verdict]:
     """The verdict of each offer of a site; what is wrong in the request is reported."""
-    from sssjob.request import match, requests_in
+    from sssjob.request import Offer, Offers, verdicts
 
     price, currency, why = _price(session, wanted)
-    requests = tuple(requests_in(wanted))
-    for offer in offered(machine, path, True):
-        answer = match(requests, offer.given)
-        session.report([finding for finding in answer.findings if not session.knows(finding)])
-        yield _Verdict(site, offer.job or escape(path), answer, price, currency, why)
+    offers = list(offered(machine, path, True))
+    findings = Findings(wanted.path)
+    answers = verdicts(wanted, Offers(Offer.of(offer.given) for offer in offers), findings=findings)
+    session.report([finding for finding in findings if not session.knows(finding)])
+    for offer, verdict in zip(offers, answers, strict=True):
+        yield _Verdict(site, offer.job or escape(path), verdict, price, currency, why)
 
 
 def _price(session: Session, wanted: Document) -> tuple[Decimal | None, str, str]:
@@ -152,7 +152,7 @@ def _ranked(meeting: list[_Verdict]) -> list[_Verdict]:
 
     def key(verdict: _Verdict) -> tuple[Any, ...]:
         price = verdict.price if comparable else None
-        return -verdict.answer.score, price is None, price or 0
+        return -verdict.verdict.score, price is None, price or 0
 
     return sorted(meeting, key=key)
 
