@@ -2,24 +2,29 @@
 
 from __future__ import annotations
 
+import json
+import os
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from decimal import Decimal
 from fractions import Fraction
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from sssjob.cli._files import once, read_bytes
+from sssjob.cli._dry_run import print_rehearsal
+from sssjob.cli._files import emit, once, read_bytes
 from sssjob.cli._findings import problem
+from sssjob.cli._journal import ended_badly, lines, opened, stopped
 from sssjob.cli._options import Session, pairs
 from sssjob.cli._prices import load, quoted, rates_of
 from sssjob.cli._profiles import load_site
 from sssjob.cli.match import offered
 from sssjob.cli.offers import SilentError, ask_machine, offers_of
 from sssjob.errors import UsageError
-from sssjob.findings import Findings, escape
+from sssjob.findings import Findings, Policy, escape
 from sssjob.request import Offer, Offers, Verdict, requests_in, verdicts
 from sssjob.request.changing import smallest_change
 from sssjob.request.ranking import Prospect, performance_factor, ranked, weighed_s
@@ -29,8 +34,11 @@ if TYPE_CHECKING:
     from sssjob.conversion.settings import Settings
     from sssjob.conversion.site import Site
     from sssjob.document.model import Document
+    from sssjob.run.client import Client
+    from sssjob.run.routing import Candidate
+    from sssjob.run.standing import Submission
 
-__all__ = ["Place", "Routing", "routed", "routing_options", "settings_at"]
+__all__ = ["Place", "Routing", "routed", "routing_options", "settings_at", "submit_routed", "tell"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,11 +89,12 @@ class Place:
                 would = f"it would meet with {'; '.join(changes)}" if changes else "no change of single values meets"
                 yield f"     {would}"
         else:
-            yield f"{rank}. {name}: met, {', '.join(self._known(now))}"
+            yield f"{rank}. {name}: met, {', '.join(self.known(now))}"
         if explain:
             yield from (f"     {escape(line, 1000)}" for line in self.verdict.answer().lines())
 
-    def _known(self, now: float) -> Iterator[str]:
+    def known(self, now: float) -> Iterator[str]:
+        """What it is ranked by, in words. now: seconds since the epoch."""
         yield f"preference {float(self.verdict.score):g}"
         if self.value != self.verdict.score:
             yield f"value {float(self.value):g}"
@@ -251,3 +260,76 @@ def _started(session: Session, place: Place, idle: Document | None) -> Place:
     if any(verdict.met for verdict in verdicts(place.wanted, Offers(free))):
         return replace(place, start=time.time())
     return replace(place, why_no_start="its idle nodes are not enough")
+
+
+def tell(session: Session, routing: Routing, explain: bool) -> None:
+    """Write the verdicts: those that meet by rank, then the others as they were given. Where none meets, the smallest
+    change is told of each."""
+    now = time.time()
+    ranks: list[tuple[Place, int | None]] = [(place, rank) for rank, place in enumerate(routing.places, 1)]
+    ranks += [(place, None) for place in routing.others]
+    if session.as_json:
+        emit("".join(json.dumps(place.record(rank, now)) + "\n" for place, rank in ranks))
+        return
+    change = explain or not routing.places
+    emit("".join(f"{line}\n" for place, rank in ranks
+                 for line in place.lines(rank, explain=explain, change=change, now=now)))
+
+
+def submit_routed(session: Session, file: str, sites: str, given: tuple[str, ...], *, starts: bool,
+                  patience: float | None, dry_run: bool, retries: int | None, max_queued: int | None) -> int:
+    """Submit a document to the best of several sites; the exit status. patience: seconds that it may wait there."""
+    from sssjob.run.routing import advance, begin, placed, refusals
+
+    with opened(retries=retries, max_queued=max_queued) as client:
+        routing = routed(session, file, sites, given, (), starts, refusals(client.journal))
+        if routing is None:
+            return session.status()
+        if not routing.places:
+            tell(session, routing, False)
+            return 4 if routing.silent else 1
+        if dry_run:
+            best = routing.places[0]
+            return print_rehearsal(session, placed(best.wanted, best.queue), file, settings_at(best))
+        candidates = list(_candidates(routing.places))
+        route = begin(client.journal, candidates, policy=session.policy or Policy.REJECT, directory=Path.cwd(),
+                      patience=patience)
+        client.findings = Findings(file)
+        submission = advance(client, route.token)
+        session.report(client.findings)
+        return _told(session, client, route.token, submission)
+
+
+def _candidates(places: list[Place]) -> Iterator[Candidate]:
+    """The places in which a document is tried, each queue of a site once. Raises UsageError for a site of which nobody
+    knows who manages it."""
+    from sssjob.run.routing import Candidate, placed
+    from sssjob.xml.writer import write_document
+
+    seen = set()
+    now = time.time()
+    for rank, place in enumerate(places, 1):
+        if place.site.manager is None and "executor" not in place.site.run:
+            raise UsageError(f"{place.path}: manager is missing: it is not known who would run the document")
+        if (place.site.name, place.queue) not in seen:
+            seen.add((place.site.name, place.queue))
+            text = write_document(placed(place.wanted, place.queue), findings=Findings())
+            yield Candidate(place.site.name, os.path.abspath(place.path),
+                            str(settings_at(place).get("executor").value), place.queue, text,
+                            f"rank {rank} of {len(places)}, {', '.join(place.known(now))}")
+
+
+def _told(session: Session, client: Client, token: str, submission: Submission | None) -> int:
+    """Print the ids of a submission that was routed, and why it is not at the places before; the exit status."""
+    from sssjob.run.routing import state_of
+
+    route = state_of(client.journal, token)
+    for reason in route.reasons if not session.quiet else ():
+        problem(reason, as_json=session.as_json, status=0)
+    if submission is None or submission.entry is None:
+        problem("no site took it", as_json=session.as_json, status=5)
+        return 5
+    rows = client.journal.rows_of(submission.entry.number)
+    emit(lines([row.record() for row in rows]) if session.as_json
+         else "".join(f"{client.journal.name_of(row)}\n" for row in rows))
+    return stopped(client, ended_badly([submission], session.as_json)) or session.status()

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import json
-import time
 from typing import TYPE_CHECKING
 
 import click
 
 from sssjob.cli._complete import files
 from sssjob.cli._dry_run import print_rehearsal
-from sssjob.cli._files import emit
 from sssjob.cli._options import Session, common
-from sssjob.cli._routing import routed, routing_options, settings_at
+from sssjob.cli._routing import routed, routing_options, settings_at, tell
 from sssjob.conversion.converting import AUTO
 
 if TYPE_CHECKING:
-    from sssjob.cli._routing import Place, Routing
+    pass
 
 __all__ = ["command"]
 
@@ -43,25 +40,23 @@ def command(session: Session, file: str, sites: str, given: tuple[str, ...], ask
     from sssjob.run.routing import placed
 
     session.source = source
-    routing = routed(session, file, sites, given, asked, starts, {})
+    routing = routed(session, file, sites, given, asked, starts, _refusals())
     if routing is None:
         return session.status()
     if dry_run and routing.places:
         best = routing.places[0]
         return print_rehearsal(session, placed(best.wanted, best.queue), file, settings_at(best))
-    _tell(session, routing, explain)
+    tell(session, routing, explain)
     return session.status() or (0 if routing.places else 4 if routing.silent else 1)
 
 
-def _tell(session: Session, routing: Routing, explain: bool) -> None:
-    """Write the verdicts: those that meet by rank, then the others as they were given. Where none meets, the smallest
-    change is told of each."""
-    now = time.time()
-    ranks: list[tuple[Place, int | None]] = [(place, rank) for rank, place in enumerate(routing.places, 1)]
-    ranks += [(place, None) for place in routing.others]
-    if session.as_json:
-        emit("".join(json.dumps(place.record(rank, now)) + "\n" for place, rank in ranks))
-        return
-    change = explain or not routing.places
-    emit("".join(f"{line}\n" for place, rank in ranks
-                 for line in place.lines(rank, explain=explain, change=change, now=now)))
+def _refusals() -> dict[str, float]:
+    """What sites refused of late, by the journal; nothing where there is none, and none is made."""
+    from sssjob.run.journal import open_journal
+    from sssjob.run.routing import refusals
+    from sssjob.run.storage import default_path
+
+    if not default_path().exists():
+        return {}
+    with open_journal() as journal:
+        return refusals(journal)
