@@ -17,6 +17,7 @@ import time
 from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
+from random import Random
 from typing import Final
 
 from bench.documents import job_documents
@@ -26,7 +27,7 @@ from sssjob.accounting.pricing import Charge, quote
 from sssjob.accounting.rates import read_rates
 from sssjob.conversion.intake import gate
 from sssjob.findings import Findings
-from sssjob.request import match, request_of, requests_in
+from sssjob.request import Offer, Offers, match, request_of, verdicts
 from sssjob.translators import ReadContext, get
 from sssjob.validation import check
 from sssjob.xml.reader import read_document
@@ -86,28 +87,46 @@ def warm(seconds: float) -> Iterator[Measure]:
 
 
 def sites(seconds: float) -> Iterator[Measure]:
-    """Milliseconds that the offers of sites cost: 50 queues held against one job, and the nodes of a large Slurm."""
+    """Milliseconds that the offers of sites cost: 5,000 queues held against one job, documents of many kinds held
+    against 20 sites, and the nodes of a large Slurm."""
+    random = Random(1)
     job = next(read_document(_JOB.encode()).jobs())[0]
-    queues = [next(read_document(
-        f"<Job><Queue>q{number}</Queue><Partition>batch</Partition><NodeCount>{number}</NodeCount><Processors>"
-        f"{8 * number}</Processors><Memory units=\"MB\">{512 * number}</Memory><Duration>{1800 * number}</Duration>"
-        "</Job>".encode()).jobs())[0] for number in range(1, 51)]
+    offers = Offers(_queue(random, site, number) for site in range(100) for number in range(50))
+    few = Offers(_queue(random, site, number) for site in range(20) for number in range(10))
+    verdicts(job, offers)           # what they have in common is worked out once
+    jobs = [next(read_document(text.encode()).jobs())[0] for text in islice(job_documents(_SMALL), _SMALL)]
+    durations = iter(range(1, 1 << 30))
+
+    def new_request() -> None:
+        asked = _JOB.replace("3600", str(next(durations))).replace(">512<", f">{random.randrange(10**6)}<")
+        verdicts(next(read_document(asked.encode()).jobs())[0], offers)
+
+    def documents() -> None:
+        for one in jobs:
+            verdicts(one, few)
+
+    yield Measure("one document, 100 sites with 50 queues", each(new_request, seconds), 50, "ms")
+    yield Measure("a document, 20 sites with 10 queues", each(documents, seconds) / len(jobs), 1, "ms")
     nodes = [{"name": f"n{number:05}", "partitions": ["batch", "long"], "cpus": 8 << number % 3, "real_memory": 16000,
               "features": ["ib"], "state": ["IDLE"], "gres": "gpu:a100:4(S:0-1)"} for number in range(10_000)]
     answer = json.dumps({"nodes": nodes, "meta": {}}).encode()
 
-    def verdicts() -> None:
-        requests = tuple(requests_in(job))
-        for queue in queues:
-            match(requests, queue)
-
-    def offers() -> float:
+    def read_offers() -> float:
         begin = time.process_time()
         get("sinfo-json").read(answer, ReadContext())
         return time.process_time() - begin
 
-    yield Measure("verdicts of 50 queues (100 sites: 50 ms)", each(verdicts, seconds), 0.5, "ms")
-    yield Measure("offers of 10,000 nodes of Slurm", min(offers() for _ in range(3)) * 1000, 1000, "ms")
+    yield Measure("offers of 10,000 nodes of Slurm", min(read_offers() for _ in range(3)) * 1000, 1000, "ms")
+
+
+def _queue(random: Random, site: int, number: int) -> Offer:
+    """The offer of a queue, of which hardly two are alike."""
+    nodes, processors = random.randint(1, 2000), random.choice((32, 48, 64, 128))
+    text = (f"<Job><Machine>m{site}</Machine><Queue>q{number}.{site % 7}</Queue><Partition>batch</Partition><NodeCount>"
+            f"{nodes}</NodeCount><Processors>{nodes * processors}</Processors><Memory units=\"MB\" metric=\"PerNode\">"
+            f"{random.choice((64_000, 128_000, 192_000, 515_000))}</Memory><Duration>{3600 * random.randint(1, 72)}"
+            f"</Duration><Feature>{random.choice('abcdefgh')}</Feature></Job>")
+    return Offer.of(next(read_document(text.encode()).jobs())[0])
 
 
 def cold(repeat: int) -> Iterator[Measure]:

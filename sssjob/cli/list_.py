@@ -26,8 +26,9 @@ if TYPE_CHECKING:
 
 __all__ = ["TITLES", "choosing", "command", "job_cells", "list_text", "moment", "spell"]
 
-TITLES: Final = ("id", "key", "native id", "name", "executor", "queue", "state", "submitted", "time", "nodes", "why")
-_ALWAYS: Final = (0, 1, 4, 6)   # columns that are there in any case
+TITLES: Final = ("id", "key", "native id", "name", "site", "executor", "queue", "state", "submitted", "time", "nodes",
+                 "why")
+_ALWAYS: Final = (0, 1, 5, 7)   # columns that are there in any case
 _LONGEST_WHY: Final = 60        # characters of why a job waits or how it ended
 _AGO: Final = re.compile(r"(\d{1,6})([smhdw])")
 _WATCH_S: Final = 2.0
@@ -39,18 +40,20 @@ _WATCH_S: Final = 2.0
               help="Only those that are Idle, Hold, Running, Suspended, Completed, or done, failed, canceled, skipped, "
                    "kept; may repeat.")
 @click.option("--executor", metavar="NAME", shell_complete=executors, help="Only those of this executor.")
+@click.option("--site", "site_of", metavar="NAME", help="Only those submitted by the profile of this name.")
 @click.option("--name", metavar="PATTERN", help="Only those whose id or name fits, with * and ?.")
 @click.option("--since", metavar="TIME",
               help="Only those submitted since 2026-11-22, 2026-11-22T10:00 (UTC), or 3d ago.")
 @click.option("--group", metavar="ID", help="Only those of this group, or of this submission: @3.")
 @click.option("--sort", metavar="COLUMN", default="key",
-              help="By id, key, name, executor, state, queue, submitted, elapsed or nodes; -COLUMN: backwards.")
+              help="By id, key, name, site, executor, state, queue, submitted, elapsed or nodes; -COLUMN: backwards.")
 @click.option("--offline", is_flag=True, help="What the journal knows; no resource manager is asked.")
 @click.option("--watch", is_flag=True, help="List again every two seconds, until Ctrl-C.")
 @patience("The longest to wait for answers of the resource managers")
 @on_journal
-def command(client: Client, as_json: bool, ended: bool, states: tuple[str, ...], executor: str | None, name: str | None,
-            since: str | None, group: str | None, sort: str, offline: bool, watch: bool, timeout: float | None) -> int:
+def command(client: Client, as_json: bool, ended: bool, states: tuple[str, ...], executor: str | None,
+            site_of: str | None, name: str | None, since: str | None, group: str | None, sort: str, offline: bool,
+            watch: bool, timeout: float | None) -> int:
     """List the jobs of the journal that have not ended, the oldest first.
 
     The resource managers are asked once. Exit status 4: one of them does not answer.
@@ -59,7 +62,7 @@ def command(client: Client, as_json: bool, ended: bool, states: tuple[str, ...],
         raise UsageError("--offline waits for nobody: it goes without --timeout")
     if watch and as_json:
         raise UsageError("--watch is for people: it goes without --json")
-    chosen = choosing(ended, states, executor, name, since, group, sort)
+    chosen = choosing(ended, states, executor, site_of, name, since, group, sort)
     status = _listed(client, as_json, chosen, offline, timeout)
     while watch:
         time.sleep(_WATCH_S)
@@ -68,12 +71,12 @@ def command(client: Client, as_json: bool, ended: bool, states: tuple[str, ...],
     return status
 
 
-def choosing(ended: bool, states: tuple[str, ...], executor: str | None, name: str | None, since: str | None,
-             group: str | None, sort: str) -> Filter:
+def choosing(ended: bool, states: tuple[str, ...], executor: str | None, site: str | None, name: str | None,
+             since: str | None, group: str | None, sort: str) -> Filter:
     """The filter of these options. Raises UsageError."""
     from sssjob.run.listing import Filter
 
-    chosen = Filter(ended, states, executor, name, None if since is None else moment(since), group, sort)
+    chosen = Filter(ended, states, executor, site, name, None if since is None else moment(since), group, sort)
     chosen.question()           # what is wrong is told before anybody is asked
     return chosen
 
@@ -130,8 +133,8 @@ def job_cells(one: Listed, now: float) -> list[str]:
         datetime.fromtimestamp(details.submitted, UTC).strftime("%m-%d %H:%M:%S")
     elapsed, waited = one.elapsed(now), one.waited(now)
     shown = spell(elapsed) if elapsed is not None else "" if waited is None else f"waits {spell(waited)}"
-    return [row.id or row.label, row.key, row.native_id or "", row.name or "", row.executor, details.queue or "",
-            row.state if row.outcome is None else f"{row.outcome}{code}", submitted, shown,
+    return [row.id or row.label, row.key, row.native_id or "", row.name or "", row.site or "", row.executor,
+            details.queue or "", row.state if row.outcome is None else f"{row.outcome}{code}", submitted, shown,
             "" if details.nodes is None else str(details.nodes), escape(row.message or "", _LONGEST_WHY)]
 
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from sssjob.document.model import Document
     from sssjob.lrm.nodes import Limits, Node
 
-__all__ = ["ANSWER_S", "SilentError", "ask", "command"]
+__all__ = ["ANSWER_S", "SilentError", "answer", "ask", "ask_machine", "command", "offers_of"]
 
 ANSWER_S = 30.0             # how long a resource manager may take for an answer
 #: What a manager says of a large machine is long, and still no more than this.
@@ -62,24 +62,34 @@ def command(site: str, idle: bool, timeout: float, as_json: bool, output: str) -
 def ask(site: Site, path: str, *, idle: bool = False, seconds: float = ANSWER_S) -> Document:
     """The offers of a site's machine. path: of its profile; idle: of nodes only on which nothing runs; seconds: how
     long each answer may take. Raises UsageError where its manager cannot be asked, SilentError without an answer."""
+    return offers_of(site, path, ask_machine(site, path, seconds), idle=idle)
+
+
+def offers_of(site: Site, path: str, machine: tuple[list[Node], dict[str, Limits]], *, idle: bool = False) -> Document:
+    """The offers that an answer comes to."""
     from sssjob.document.model import Document
     from sssjob.findings import Findings
     from sssjob.translators.specs._offers import offers
 
+    return Document(offers(*machine, site.machine, site, idle=idle), {}, path, "3.1", Findings(path))
+
+
+def ask_machine(site: Site, path: str, seconds: float = ANSWER_S) -> tuple[list[Node], dict[str, Limits]]:
+    """The nodes of a site's machine, and the limits of its queues; arguments and errors as of ``ask``."""
     if site.manager is None:
         raise UsageError(f"{path}: manager is missing: it is not known whom to ask")
     if site.manager not in _ASKED:
         raise UsageError(f"{path}: {site.manager} cannot be asked for offers yet, {' and '.join(sorted(_ASKED))} can; "
                          "others may be written as documents by hand (docs/sites.md)")
     try:
-        nodes, queues = _ASKED[site.manager](lambda *words: _answer(words, seconds))
+        nodes, queues = _ASKED[site.manager](lambda *words: answer(words, seconds))
     except ValueError as error:
         raise SilentError(f"{escape(site.name)}: the answer cannot be understood: {escape(str(error))}") from None
     except SilentError as error:
         raise SilentError(f"{escape(site.name)}: {error}") from None
     if not nodes:
         raise SilentError(f"{escape(site.name)}: the answer names no nodes")
-    return Document(offers(nodes, queues, site.machine, site, idle=idle), {}, path, "3.1", Findings(path))
+    return nodes, queues
 
 
 def _slurm(ask: Callable[..., str]) -> tuple[list[Node], dict[str, Limits]]:
@@ -101,7 +111,7 @@ _ASKED: Final[dict[str, Callable[[Callable[..., str]], tuple[list[Node], dict[st
     "slurm": _slurm, "sge": _sge}
 
 
-def _answer(command: tuple[str, ...], seconds: float) -> str:
+def answer(command: tuple[str, ...], seconds: float) -> str:
     """What a command puts out, in the locale C. Raises SilentError."""
     import os
 

@@ -94,7 +94,8 @@ def _run(session: Session, file: str, stated_executor: str | None, timeout: floa
     complete(document, executor, settings, findings)
     outcome = _ran(document, executor, _journal(executor, session), findings=findings, progress=progress,
                    retries=retries, max_queued=max_queued, settings=settings, timeout=timeout, resume=resume,
-                   policy=session.policy or Policy.REJECT, planned=planned, on_end=wanted)
+                   policy=session.policy or Policy.REJECT, planned=planned, on_end=wanted,
+                   site=None if session.site is None else session.site.name)
     session.report_together(outcome.findings, document)
     if not outcome.jobs and outcome.origin == "sssjob" and outcome.exit_code == 1:
         return _own(session, 1)
@@ -128,7 +129,7 @@ def _journal(executor: str, session: Session) -> Journal | None:
 
 
 def _ran(document: Document, executor: str, journal: Journal | None, *, findings: Findings, progress: Progress,
-         retries: int | None, max_queued: int | None, settings: Settings, **options: Any) -> Outcome:
+         retries: int | None, max_queued: int | None, settings: Settings, site: str | None, **options: Any) -> Outcome:
     """Run a document, written down in the journal if there is one."""
     from sssjob.run import run
     from sssjob.run.client import Client
@@ -139,7 +140,8 @@ def _ran(document: Document, executor: str, journal: Journal | None, *, findings
         return run(document, executor, findings=findings, progress=progress, retries=retries, max_queued=max_queued,
                    **options)
     with journal:
-        client = Client(journal, findings, progress, settings=settings, retries=retries, max_queued=max_queued)
+        client = Client(journal, findings, progress, settings=settings, retries=retries, max_queued=max_queued,
+                        site=site)
         return client.run(document, executor, **options)
 
 

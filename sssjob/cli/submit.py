@@ -13,6 +13,7 @@ from sssjob.cli._findings import problem
 from sssjob.cli._journal import ended_badly, hooks, lines, opened, stopped, submitted, submitting
 from sssjob.cli._mjf import mjf_options
 from sssjob.cli._options import Session, common, reading
+from sssjob.cli._seconds import MORE_THAN_NONE
 from sssjob.cli._settings import executor_option, settings_of
 from sssjob.errors import UsageError
 from sssjob.findings import Findings, Policy
@@ -26,15 +27,23 @@ __all__ = ["command"]
 @click.command("submit")
 @click.argument("names", metavar="FILE...", nargs=-1, required=True, shell_complete=files)
 @executor_option
+@click.option("--sites", metavar="SITE,SITE...", default="",
+              help="Submit FILE to the best of these sites, whose managers are asked what they offer, and to the next "
+                   "one where that refuses it.")
+@click.option("--offers", "given", multiple=True, metavar="SITE=FILE",
+              help="A further site with what it offers (may repeat), as of `route`.")
+@click.option("--starts", is_flag=True, help="With --sites: ask the managers when it would start, as `route` does.")
+@click.option("--reroute-after", type=MORE_THAN_NONE, metavar="SECONDS",
+              help="With --sites: cancel jobs that wait longer than this, and submit them to the next site.")
 @click.option("--token", metavar="TEXT", help="Name of the request: asked again, it submits nothing new.")
 @dry_run_option
 @mjf_options
 @submitting
 @common
 @reading
-def command(session: Session, names: tuple[str, ...], executor: str | None, token: str | None, retries: int | None,
-            fail_fast: bool, max_queued: int | None, expand_arrays: bool, dry_run: bool,
-            on_end: tuple[str, ...]) -> int:
+def command(session: Session, names: tuple[str, ...], executor: str | None, sites: str, given: tuple[str, ...],
+            starts: bool, reroute_after: float | None, token: str | None, retries: int | None, fail_fast: bool,
+            max_queued: int | None, expand_arrays: bool, dry_run: bool, on_end: tuple[str, ...]) -> int:
     """Submit the jobs of every FILE (- is standard input) and print their ids, one a line.
 
     Jobs that wait for others are started by whichever client next asks for them (`status`, `wait`, `submit`); on this
@@ -48,6 +57,16 @@ def command(session: Session, names: tuple[str, ...], executor: str | None, toke
     if token is not None and (len(names) > 1 or not token or dry_run):
         raise UsageError("--token names the submission of one FILE: it has to be a text, and goes without --dry-run")
     wanted = hooks(on_end)
+    if sites or given:
+        if len(names) > 1 or executor or token is not None or on_end or fail_fast or expand_arrays or session.site:
+            raise UsageError("--sites and --offers take one FILE, and go without --site, --executor, --token, "
+                             "--on-end, --fail-fast and --expand-arrays")
+        from sssjob.cli._routing import submit_routed
+
+        return submit_routed(session, names[0], sites, given, starts=starts, patience=reroute_after, dry_run=dry_run,
+                             retries=retries, max_queued=max_queued)
+    if starts or reroute_after is not None:
+        raise UsageError("--starts and --reroute-after go with --sites")
     settings = settings_of(session, executor)
     executor = str(settings.get("executor").value)
     documents = [(name, submitted(session, name, fail_fast, expand_arrays)) for name in names]
@@ -57,6 +76,7 @@ def command(session: Session, names: tuple[str, ...], executor: str | None, toke
         return max(print_rehearsal(session, document, name, settings) for name, document in documents)
     worst = 0
     with opened(retries=retries, max_queued=max_queued, settings=settings) as client:
+        client.site = None if session.site is None else session.site.name
         for name, document in documents:
             client.findings = Findings(name)
             complete(document, executor, settings, client.findings)

@@ -13,7 +13,7 @@ from typing import Any, Final
 from sssjob.lrm.nodes import TEN_YEARS_S, Limits, Node, Shape
 from sssjob.lrm.slurm import limit, number
 
-__all__ = ["NODES", "PARTITIONS", "nodes_of", "nodes_shown", "partitions_shown"]
+__all__ = ["NODES", "PARTITIONS", "TEST_ONLY", "nodes_of", "nodes_shown", "partitions_shown", "start_shown"]
 
 #: States and flags of a node that takes no job (sinfo(1), NODE STATE CODES), as the text and the JSON answers spell
 #: them. One that is powered down takes jobs, which is why it is woken up; one that is POWER_DRAIN is to go first.
@@ -26,6 +26,9 @@ _GPU: Final = re.compile(r"(?:^|,)gpu(?::[^:,()]+)?:(\d{1,6})(?![\d\w])", re.ASC
 #: Commands that every release knows, whose text ``nodes_shown`` and ``partitions_shown`` read.
 NODES: Final = ("scontrol", "-o", "show", "node")
 PARTITIONS: Final = ("scontrol", "-o", "show", "partition")
+#: Before the options and the script of a submission: when it would start. Nothing is submitted.
+TEST_ONLY: Final = ("sbatch", "--test-only")
+_START: Final = re.compile(r"^sbatch: Job \S+ to start at (\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d) ", re.MULTILINE | re.ASCII)
 _RECORD: Final = re.compile(r"^(?=(?:NodeName|PartitionName)=)", re.MULTILINE)
 _FIELD: Final = re.compile(r"(?:^|(?<=\s))([A-Za-z_]+)=(\S*)")
 
@@ -56,6 +59,13 @@ def partitions_shown(text: str) -> dict[str, Limits]:
     return {fields["PartitionName"]: Limits(
         fields.get("State", "UP") == "UP", _limited(fields, "MaxTime", limit, TEN_YEARS_S),
         _limited(fields, "MaxNodes", int, None)) for fields in _records(text) if "PartitionName" in fields}
+
+
+def start_shown(text: str) -> str | None:
+    """When a job would start by the answer to ``sbatch --test-only``, on the clock of the host that was asked
+    (``2026-11-21T14:19:14``); None where it does not say. Seen in recorded output of 22.05.8."""
+    found = _START.search(text)
+    return None if found is None else found[1]
 
 
 def _records(text: str) -> Iterator[dict[str, str]]:

@@ -2,8 +2,9 @@
 
 ``tree`` makes the boolean expression of a Requested block, ``levels`` collects the expressions of a job, its task
 groups and tasks, ``asked`` asks for single items, ``layout`` says how tasks and processors are spread, ``totals`` adds
-everything up, ``offers``, ``matching`` and ``verdict`` hold a request against what is offered, ``least`` makes one
-value a property of it for formats that know no expressions, ``explaining`` says it in words.
+everything up, ``offers``, ``matching`` and ``verdict`` hold a request against what is offered, ``many`` against many
+offers at once, ``least`` makes one value a property of it for formats that know no expressions, ``explaining`` says it
+in words.
 Source: SSS job object 3.1.0, sections 3, 5, 6, 8, 10 and 11.
 """
 
@@ -14,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 if TYPE_CHECKING:
     from sssjob.request.least import LeastRequest, Single, least_request
     from sssjob.request.levels import Level, Request, request_of, requests_in
+    from sssjob.request.many import Offers, Verdict, verdicts
     from sssjob.request.matching import Explanation, Match
     from sssjob.request.offers import Offer
     from sssjob.request.totals import Total, Totals
@@ -33,8 +35,8 @@ if TYPE_CHECKING:
 
 __all__ = [
     "AllOf", "AnyOf", "Explanation", "Expression", "LeastRequest", "Level", "Match", "Node", "Not", "Offer",
-    "Predicate", "Preferred", "Request", "Single", "Total", "Totals", "check_property", "least_request", "match",
-    "names_of", "parse", "request_of", "requests_in",
+    "Offers", "Predicate", "Preferred", "Request", "Single", "Total", "Totals", "Verdict", "check_property",
+    "least_request", "match", "names_of", "parse", "request_of", "requests_in", "verdicts",
 ]
 
 #: Name -> the module that has it: whoever needs only the tree pays for no more.
@@ -42,6 +44,7 @@ _PLACES: Final[dict[str, str]] = {
     **dict.fromkeys(("LeastRequest", "Single", "least_request"), "least"),
     **dict.fromkeys(("Level", "Request", "request_of", "requests_in"), "levels"),
     **dict.fromkeys(("Explanation", "Match"), "matching"),
+    **dict.fromkeys(("Offers", "Verdict", "verdicts"), "many"),
     "Offer": "offers",
     **dict.fromkeys(("Total", "Totals"), "totals"),
     **dict.fromkeys(("AllOf", "AnyOf", "Expression", "Node", "Not", "Predicate", "Preferred", "check_property",

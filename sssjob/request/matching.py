@@ -157,7 +157,7 @@ class Matcher:
         """Of a negated amount the condition that is asked for: not at least 4 is less than 4. Capacity could meet both
         a condition and its opposite, so that turning the answer round would be wrong."""
         p = predicate.property
-        if self.literal or not _is_capacity(p) or number_of(p.value) is None or (p.op or "EQ") not in NEGATED:
+        if self.literal or not is_capacity(p) or number_of(p.value) is None or (p.op or "EQ") not in NEGATED:
             return None
         return Predicate(p.replace(op=NEGATED[p.op or "EQ"]), predicate.implied)
 
@@ -233,7 +233,7 @@ class Matcher:
             if not self.literal and p.tag in _ONE_AT_LEAST and p.value in (0, 1) and self.offer.properties:
                 return "met", "", "every offer has one"
             return ("met" if p.op == "NE" else "absent"), "", "nothing offered"
-        if not self.literal and _is_capacity(p):
+        if not self.literal and is_capacity(p):
             return self._best([self.value(p, given) for given in found])
         answers = [self.value(p, given) for given in found]
         shown = ", ".join(a[1] for a in answers)
@@ -301,7 +301,7 @@ class Matcher:
                  measured: bool = False) -> tuple[State, str, str]:
         """Two numbers in one unit. measured: the one offered is an average or extreme of what was used."""
         op, why = p.op, ""
-        if not self.literal and _is_capacity(p):
+        if not self.literal and is_capacity(p):
             state, why = _room(op or "EQ", offered, wanted, p.tag in _WHOLE)
             return state, shown, why
         if op == "EQ" and measured:
@@ -351,7 +351,7 @@ _WHOLE: Final = frozenset(e.name for e in ROWS.values() if e.type == "Integer" a
 _ONE_AT_LEAST: Final = ("NodeCount", "Processors")
 
 
-def _is_capacity(p: Property) -> bool:
+def is_capacity(p: Property) -> bool:
     """Whether an offer of this says up to how much there is."""
     row = ROWS.get(p.tag)
     return row is not None and (row.amount or row.type == "Duration") and p.tag not in SETS and number_of(

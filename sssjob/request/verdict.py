@@ -22,7 +22,7 @@ from sssjob.request.offers import Offer
 from sssjob.request.totals import Total, Totals, base_amount, is_gpu, totals_from
 from sssjob.request.tree import AllOf, AnyOf, Expression, Node, Not, Predicate, per_of
 
-__all__ = ["match"]
+__all__ = ["counts_of", "match", "total_held", "ways_of"]
 
 #: How many ways through the alternatives of a request are tried before the least one alone counts.
 _WAYS: Final = 64
@@ -65,7 +65,7 @@ def _levels(request: Request, offer: Offer, scores: list[Fraction], findings: Fi
                 and not level.expression.root.items:
             continue
         matcher = Matcher(*_offer_for(level, offer, strict and delivered), strict=strict, limits=limits,
-                          findings=findings, literal=delivered, counts={} if simple else _counts(request, level))
+                          findings=findings, literal=delivered, counts={} if simple else counts_of(request, level))
         explanation = matcher.explain(level.expression.root)
         scores += matcher.scores
         yield _titled(_name(request, level), explanation)
@@ -99,7 +99,7 @@ def _offer_for(level: Level, offer: Offer, strict: bool) -> tuple[Offer, bool]:
 
 
 # -- what all levels come to
-def _counts(request: Request, level: Level) -> dict[str, int]:
+def counts_of(request: Request, level: Level) -> dict[str, int]:
     """How many nodes, processors, chunks and GPUs a level is about."""
     totals = request.totals
     part = None if level.group is None else totals.parts[level.group]
@@ -113,7 +113,7 @@ def _in_all(request: Request, offer: Offer) -> Explanation | None:
     """What the request comes to against the whole offer: the first way through its alternatives that fits, else the
     least one. None where the conditions of the levels say it all."""
     first: Explanation | None = None
-    for totals in _ways(request):
+    for totals in ways_of(request):
         explanation = _held(totals, offer)
         if explanation is None or explanation.met:
             return explanation
@@ -121,7 +121,7 @@ def _in_all(request: Request, offer: Offer) -> Explanation | None:
     return first
 
 
-def _ways(request: Request) -> Iterator[Totals]:
+def ways_of(request: Request) -> Iterator[Totals]:
     """The totals of each way through the alternatives; the least one first."""
     yield request.totals
     choices = []
@@ -160,7 +160,7 @@ def _held(totals: Totals, offer: Offer) -> Explanation | None:
     parts: list[Explanation] = []
     for total in totals.all():
         if not total.plain:
-            explanation = _total_held(total, offer)
+            explanation = total_held(total, offer)
             if explanation is not None:
                 parts.append(explanation)
     if len(parts) < 2:
@@ -168,7 +168,8 @@ def _held(totals: Totals, offer: Offer) -> Explanation | None:
     return Explanation("all of", all_state(parts), kind="all", parts=tuple(parts))
 
 
-def _total_held(total: Total, offer: Offer) -> Explanation | None:
+def total_held(total: Total, offer: Offer) -> Explanation | None:
+    """One amount of a whole request against what is offered of it in all; None where every offer is enough."""
     tag, name, kind = total.identity
     text = f"{' '.join(filter(None, (tag, name, kind)))} >= {_number(total.value)}" + (
         f" {total.units}" if total.units else "")

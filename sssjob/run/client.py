@@ -84,9 +84,12 @@ class Client:
     settings: Settings | None = None
     retries: int = RETRIES
     max_queued: int | None = None
+    site: str | None = None         # the name of the profile by which documents are submitted
+    why: str = ""                   # why they go there
     stopped: str | None = None      # the signal that ended a wait
     elsewhere: dict[int, str] = field(default_factory=dict)     # submissions on another cluster: number -> which
     unsaid: set[int] = field(default_factory=set)               # those of which nobody says whether they are
+    _routing: bool = False          # it is taking steps of routes
     _clusters: dict[str, tuple[float, str | None]] = field(default_factory=dict)    # by executor: until when, which
     _backends: dict[str, psij.JobExecutor] = field(default_factory=dict)
     _looked: dict[int, float] = field(default_factory=dict)     # by number: until when tags are not sought again
@@ -200,6 +203,7 @@ class Client:
     def look(self, entries: Iterable[Entry], seconds: float | None = None) -> tuple[list[Submission], bool]:
         """How submissions stand, the resource managers asked once, and whether they have answered; what has waited for
         jobs that have ended is started. seconds: the longest to wait for an answer (20)."""
+        self._take_steps()
         submissions = [self._load(entry) for entry in entries]
         for submission in submissions:
             self.own(submission)
@@ -212,8 +216,34 @@ class Client:
         """The jobs of these names, and whether all of them have ended; the submissions that they belong to are run on.
 
         seconds: the longest to wait. on_end: what is done for each of them when it has ended, if that was not promised
-        before; by any client.
+        before; by any client. Of a document that goes from one site to the next the jobs there are waited for.
         """
+        from sssjob.run.routing import due_s, followed
+
+        until = math.inf if seconds is None else time.monotonic() + seconds
+        self._take_steps()
+        while True:
+            names = followed(self.journal, names)
+            due, left = due_s(self.journal), until - time.monotonic()
+            jobs, ended = self.finish(names, None if min(due, left) == math.inf else max(min(due, left), 0.0), on_end)
+            self._take_steps()
+            if self.stopped or left <= due or (ended and followed(self.journal, names) == list(names)):
+                return jobs, ended
+
+    def _take_steps(self) -> None:
+        """Have documents that go to one of several sites go on."""
+        from sssjob.run.routing import go_on
+
+        if not self._routing:
+            self._routing = True
+            try:
+                go_on(self)
+            finally:
+                self._routing = False
+
+    def finish(self, names: Sequence[str], seconds: float | None = None,
+               on_end: Sequence[Hook] = ()) -> tuple[list[Running], bool]:
+        """The same of the submissions that these names mean now."""
         submissions, jobs = self._named(names)
         for job in jobs if on_end else ():
             self._promise(job, on_end)
@@ -356,13 +386,14 @@ class Client:
         first += [Event(job.number, "after", "sssjob", {"need": need, "keys": keys})
                   for job in jobs.jobs for need, keys in job.outside.items()]
         first += unplaced(backend, cluster)
+        first += [Event(job.number, "note", "sssjob", {"text": self.why}) for job in jobs.jobs if self.why]
         first += [self._cap()] if self.max_queued is not None else []
         first += [Event(job.number, "on-end", "user", hook.promise()) for job in jobs.jobs for hook in on_end
                   if not job.plan.keep]
         group = next((str(g.value("Id")) for g in document.groups() if g.value("Id") is not None), None)
         text = write_document(document, findings=Findings())
         entry = self.journal.add(token, executor.lower(), text, cwd or Path.cwd(), policy.value, group, rows, first,
-                                 cluster, request)
+                                 cluster, request, self.site)
         entry.asked_until = time.monotonic() + ASK_AGAIN_S
         if entry.token == token:
             entry.way = None if cluster is not None else way_of(backend)

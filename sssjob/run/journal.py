@@ -77,7 +77,7 @@ class Row:
 
     id: the document's, else the native one. outcome: as in JobOutcome.word, None before its end. array: what the array
     is called that it is an element of. message: its StatusMessage: why it waits, or how it ended. cluster: where it is,
-    None where that is not known.
+    None where that is not known. site: the name of the profile by which it was submitted, None without one.
     """
 
     submission: int
@@ -93,6 +93,7 @@ class Row:
     array: str | None = None
     message: str | None = None
     cluster: str | None = None
+    site: str | None = None
 
     @property
     def key(self) -> str:
@@ -104,7 +105,8 @@ class Row:
         return {"id": self.id or self.key, "key": self.key, "native_id": self.native_id, "name": self.name,
                 "executor": self.executor, "cluster": self.cluster, "state": self.state, "outcome": self.outcome,
                 "exit_code": self.exit_code, "message": self.message,
-                **({"array": self.array} if self.array is not None else {})}
+                **({"array": self.array} if self.array is not None else {}),
+                **({"site": self.site} if self.site is not None else {})}
 
 
 def open_journal(path: Path | None = None) -> Journal:
@@ -199,19 +201,19 @@ class Journal:
 
     def add(self, token: str, executor: str, document: str, directory: Path, policy: str, name: str | None,
             rows: Sequence[Row], events: Sequence[Event] = (), cluster: str | None = None,
-            request: str | None = None) -> Entry:
+            request: str | None = None, site: str | None = None) -> Entry:
         """Write down a submission with its jobs and the first events. name: the group's id. cluster: where its jobs
         are, None where that is not known. request: what its user calls it; that of a submission which is there already
-        gives that one, and nothing is written."""
+        gives that one, and nothing is written. site: the name of its profile."""
         client = stamp()
         with self._transaction():
             if request is not None and (made := self.requested(request)) is not None:
                 return made
             number = self._connection.execute(
                 "INSERT INTO submissions (token, executor, document, directory, policy, name, time, client, cluster, "
-                "request) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                "request, site) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
                 (token, executor, document, os.fspath(directory), policy, name, time.time(),
-                 f"{client['host']}:{client['pid']}", cluster, request)).lastrowid
+                 f"{client['host']}:{client['pid']}", cluster, request, site)).lastrowid
             assert number is not None
             self._check_keys(events)
             for row in rows:
@@ -329,7 +331,7 @@ class Journal:
 
     def _rows(self, where: str, *values: object) -> list[Row]:
         found = self._ask("SELECT j.submission, j.job, j.id, j.name, j.label, j.native_id, s.executor, j.state, "
-                          "j.outcome, j.exit_code, j.array, j.message, s.cluster FROM jobs j "
+                          "j.outcome, j.exit_code, j.array, j.message, s.cluster, s.site FROM jobs j "
                           f"JOIN submissions s ON s.number = j.submission {where} "
                           "ORDER BY j.submission, j.job", *values)
         return [Row(*values) for values in found]

@@ -32,8 +32,8 @@ SCHEMA: Final = (
     "CREATE INDEX IF NOT EXISTS submissions_ended ON submissions (ended)")
 #: What a list can be sorted by -> the expression.
 COLUMNS: Final = {
-    "key": "j.submission, j.job", "id": "j.id", "name": "j.name", "executor": "s.executor", "state": "j.state",
-    "queue": "d.queue", "submitted": "d.submitted", "nodes": "d.nodes",
+    "key": "j.submission, j.job", "id": "j.id", "name": "j.name", "executor": "s.executor", "site": "s.site",
+    "state": "j.state", "queue": "d.queue", "submitted": "d.submitted", "nodes": "d.nodes",
     "elapsed": "coalesce(d.ended, :now) - coalesce(d.started, d.submitted)"}
 _OUTCOMES: Final = ("done", "failed", "canceled", "skipped", "kept")
 _STATES: Final = {state.lower(): state for state in ("Idle", "Hold", "Running", "Suspended", "Completed")}
@@ -82,12 +82,14 @@ class Listed:
 @dataclass(frozen=True, slots=True)
 class Filter:
     """Which jobs are listed, and in which order. ended: those too that have. states: States of the document or words of
-    outcomes, any of them. name: a pattern with ``*`` and ``?`` of the id or the name. since: submitted then or later.
-    group: the id of a group, or ``@3``. sort: one of COLUMNS, with a dash before it from the last to the first."""
+    outcomes, any of them. site: the name of a profile. name: a pattern with ``*`` and ``?`` of the id or the name.
+    since: submitted then or later. group: the id of a group, or ``@3``. sort: one of COLUMNS, with a dash before it
+    from the last to the first."""
 
     ended: bool = False
     states: Sequence[str] = ()
     executor: str | None = None
+    site: str | None = None
     name: str | None = None
     since: float | None = None
     group: str | None = None
@@ -108,6 +110,9 @@ class Filter:
         if self.executor is not None:
             parts.append("s.executor = :executor")
             values["executor"] = self.executor.lower()
+        if self.site is not None:
+            parts.append("s.site = :site")
+            values["site"] = self.site
         if self.name is not None:
             parts.append("(j.name GLOB :name OR j.id GLOB :name OR j.array GLOB :name)")
             values["name"] = self.name.replace("[", "[[]")
@@ -148,11 +153,11 @@ def listed(journal: Journal, chosen: Filter) -> list[Listed]:
         f"{COLUMNS[column]}{direction}, j.submission, j.job"
     found = journal.ask(
         "SELECT j.submission, j.job, j.id, j.name, j.label, j.native_id, s.executor, j.state, j.outcome, j.exit_code, "
-        "j.array, j.message, s.cluster, d.queue, d.submitted, d.started, d.ended, d.nodes "
+        "j.array, j.message, s.cluster, s.site, d.queue, d.submitted, d.started, d.ended, d.nodes "
         "FROM jobs j JOIN submissions s ON s.number = j.submission "
         "LEFT JOIN details d ON d.submission = j.submission AND d.job = j.job "
         f"WHERE {where} ORDER BY {order}", values)
-    return [Listed(Row(*one[:13]), Details(*one[13:])) for one in found]
+    return [Listed(Row(*one[:14]), Details(*one[14:])) for one in found]
 
 
 def totals(lines: Iterable[Listed]) -> str:

@@ -24,13 +24,18 @@ __all__ = ["VERSION", "connected", "default_path", "has_no_room", "is_full", "ma
            "told"]
 
 _MARK: Final = 0x5353534A       # application_id: "SSSJ"
-VERSION: Final = 6             # user_version
+VERSION: Final = 7             # user_version
 _BUSY_S: Final = 30.0           # another client's transaction takes no longer
 _NO_ROOM: Final = (errno.ENOSPC, errno.EDQUOT)
 _BESIDE: Final = 1 << 15        # bytes of the smallest file of shared memory; sqlite.org/walformat.html, 2.1
 #: Where shared memory between hosts cannot be had, which a write-ahead log needs. Source: sqlite.org/wal.html, 1.
 _NETWORK: Final = ("nfs", "cifs", "smb", "lustre", "gpfs", "beegfs", "ceph", "afs", "glusterfs", "fuse", "9p",
                    "orangefs")
+#: Documents that go to one of several sites (``routing``).
+_ROUTES: Final = """CREATE TABLE routes (
+    token TEXT PRIMARY KEY, candidates TEXT NOT NULL, step INTEGER NOT NULL, phase TEXT NOT NULL, reasons TEXT NOT NULL,
+    patience REAL, policy TEXT NOT NULL, directory TEXT NOT NULL, time REAL NOT NULL);
+CREATE INDEX routes_open ON routes (time) WHERE phase != 'closed'"""
 _CHANGES: Final = {     # version -> what makes the next one of it
     1: "ALTER TABLE jobs ADD COLUMN array TEXT;\nCREATE INDEX jobs_array ON jobs (array)",
     2: "ALTER TABLE jobs ADD COLUMN message TEXT",
@@ -39,12 +44,13 @@ _CHANGES: Final = {     # version -> what makes the next one of it
        "CREATE UNIQUE INDEX submissions_request ON submissions (request);\n"
        "CREATE INDEX jobs_open ON jobs (submission, job) WHERE outcome IS NULL",
     5: ";\n".join(LIST_SCHEMA),
+    6: f"ALTER TABLE submissions ADD COLUMN site TEXT;\n{_ROUTES}",
 }
-_SCHEMA: Final = """
+_SCHEMA: Final = f"""
 CREATE TABLE submissions (
     number INTEGER PRIMARY KEY AUTOINCREMENT, token TEXT NOT NULL, executor TEXT NOT NULL, document TEXT NOT NULL,
     directory TEXT NOT NULL, policy TEXT NOT NULL, name TEXT, time REAL NOT NULL, client TEXT NOT NULL, ended REAL,
-    cluster TEXT, request TEXT);
+    cluster TEXT, request TEXT, site TEXT);
 CREATE UNIQUE INDEX submissions_request ON submissions (request);
 CREATE TABLE jobs (
     submission INTEGER NOT NULL REFERENCES submissions, job INTEGER NOT NULL, id TEXT, name TEXT, label TEXT NOT NULL,
@@ -58,6 +64,7 @@ CREATE TABLE events (
     number INTEGER PRIMARY KEY AUTOINCREMENT, submission INTEGER NOT NULL REFERENCES submissions, job INTEGER NOT NULL,
     part INTEGER NOT NULL, time REAL NOT NULL, kind TEXT NOT NULL, source TEXT NOT NULL, data TEXT NOT NULL);
 CREATE INDEX events_submission ON events (submission, number);
+{_ROUTES};
 """
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+import time
 from pathlib import Path
 
 import pytest
@@ -77,16 +79,78 @@ def test_explain_and_none_that_meets(sssjob: Command, sites: Path) -> None:
     answer = sssjob("route", "-q", "--explain", "job.xml", "--offers", "beta.toml=beta.xml")
     assert answer.code == 1
     assert answer.out == ("-  beta, beta.xml: not met: Processors = 9000: offered 6400 (more than is offered)\n"
+                          "     it would meet with Processors 6400 instead of 9000\n"
                           "     - Processors = 9000: offered 6400 (more than is offered)\n")
+    assert answer.out.replace("     - Processors = 9000: offered 6400 (more than is offered)\n", "") == sssjob(
+        "route", "-q", "job.xml", "--offers", "beta.toml=beta.xml").out
+    (record,) = map(json.loads, sssjob("route", "--json", "job.xml", "--offers", "beta.toml=beta.xml").out.splitlines())
+    assert (record["changes"], record["value"]) == (["Processors 6400 instead of 9000"], None)
+    (sites / "job.xml").write_text("<Job><Id>1</Id>" + "<TaskGroup><NodeCount>101</NodeCount></TaskGroup>" * 101
+                                   + "</Job>")
+    assert "     no change of single values meets\n" in sssjob(
+        "route", "-q", "job.xml", "--offers", "beta.toml=beta.xml").out
 
 
-@pytest.mark.parametrize(("given", "code", "message"), [
-    (["alpha.toml"], 2, "--offers 'alpha.toml': not of the form NAME=VALUE"),
-    (["none=alpha.xml"], 3, "none: No such file or directory"),
-    (["alpha.toml=none"], 3, "none: No such file or directory"),
-    (["alpha.toml=alpha.xml", "alpha.toml=beta.xml"], 2, "a site is named twice"),
-])
-def test_refusals(sssjob: Command, sites: Path, given: list[str], code: int, message: str) -> None:
-    answer = sssjob("route", "job.sh", *(word for one in given for word in ("--offers", one)))
-    assert (answer.code, answer.out) == (code, "")
-    assert message in answer.err
+def test_what_would_go_out(sssjob: Command, sites: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """To the best offer, with its queue where the document names none, as a dry run of submit prints it."""
+    (sites / "alpha.toml").write_text("name = 'alpha'\nmanager = 'slurm'\n")
+    (sites / "job.sh").write_text("#!/bin/sh\n#SBATCH -n 20 -t 30\ndate\n")
+    (sites / "beta.toml").write_text("name = 'beta'\nmanager = 'pbs'\n")
+    routed = sssjob("route", "-q", "--dry-run", "job.sh", *BOTH)
+    assert (routed.code, "#PBS -q long" in routed.out) == (0, True)
+    monkeypatch.setenv("SSSJOB_QUEUE", "long")
+    direct = sssjob("submit", "-q", "--dry-run", "--site", "beta.toml", "job.sh")
+    assert _without_ids(routed.out) == _without_ids(direct.out)
+    assert sssjob("route", "-q", "--dry-run", "job.sh", "--offers", "alpha.toml=alpha.xml").code == 1
+
+
+def _without_ids(text: str) -> str:
+    """What is printed, without the names that are drawn anew each time."""
+    return re.sub(r"[0-9a-f]{8}-[0-9a-f-]{27}|sssjob-\w{8}", "ID", text)
+
+
+SBATCH = """#!/bin/sh
+for last; do :; done
+case "$*" in --test-only*) ;; *) exit 9 ;; esac
+grep -q partition=debug "$last" && { echo "sbatch: error: no" >&2; exit 1; }
+echo "sbatch: Job 33 to start at $(date -d @"$(cat "$(dirname "$0")"/start)" +%Y-%m-%dT%H:%M:%S) using 2 processors \\
+on nodes n[2-3] in partition batch" >&2
+"""
+
+
+def test_when_it_would_start(sssjob: Command, sites: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Slurm is asked for an estimate of the script that would go out; a queue of Grid Engine is one with enough idle
+    hosts. performanceFactor weighs the delay against the preference, else it only decides between equals."""
+    bin = sites / "bin"
+    bin.mkdir()
+    fixtures = Path(__file__).parents[1] / "fixtures"
+    slurm, sge = fixtures / "slurm-22.05.8" / "machine", fixtures / "gridengine-8.1.9" / "machine"
+    for name, text in (("sbatch", SBATCH), ("scontrol", f"#!/bin/sh\ncat {slurm}/show-$3.txt\n"),
+                       ("qhost", f"#!/bin/sh\ncat {sge}/qhost-q.xml\n"),
+                       ("qconf", f"#!/bin/sh\n[ $1 = -sql ] && exec echo all.q\ncat {sge}/qconf-sq.txt\n")):
+        (bin / name).write_text(text)
+        (bin / name).chmod(0o755)
+    (bin / "start").write_text(str(int(time.time()) + 7200))
+    monkeypatch.setenv("PATH", f"{bin}:/usr/bin:/bin")
+    (sites / "alpha.toml").write_text("name = 'alpha'\nmanager = 'slurm'\n")
+    (sites / "beta.toml").write_text("name = 'beta'\nmanager = 'sge'\n[queues.\"all.q\"]\nduration = 9000\n")
+    wishes = "<Queue preference='-1'>batch</Queue>"
+    job = "<Job><Id>1</Id><Executable>/bin/true</Executable><Requested><Processors{}>1</Processors>" \
+          "<Duration>600</Duration>{}</Requested></Job>"
+
+    def meeting(factor: str, asked: str) -> list[str]:
+        (sites / "job.xml").write_text(job.format(factor, asked))
+        answer = sssjob("route", "-q", "job.xml", "--starts", "--sites", "alpha.toml,beta.toml")
+        return [line for line in answer.out.splitlines() if not line.startswith("- ")]
+
+    lines = meeting("", wishes)
+    assert lines[0].startswith("1. alpha, batch: met, preference 1, ") and " starts in 7" in lines[0]
+    assert any(line.endswith("start not known (sbatch: error: no)") for line in lines)
+    assert any("beta, all.q: met, preference 0, " in line and line.endswith("starts in 0 s") for line in lines)
+    # two hours are twelve Durations: a factor of 0.1 takes off 1.2
+    lines = meeting(" performanceFactor='0.1'", wishes)
+    assert lines[0].startswith("1. beta, all.q: met, preference 0, ")
+    assert any(re.search(r"alpha, batch: met, preference 1, value -0\.(19|2)", line) for line in lines[1:])
+    # without preferences the earlier one of equals, and those of which nothing is known last
+    lines = meeting("", "")
+    assert lines[0].startswith("1. beta, all.q") and "start not known" in lines[-1]

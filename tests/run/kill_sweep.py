@@ -2,7 +2,8 @@
 
 ``python -m tests.run.kill_sweep EXECUTOR ACTION STEP FIRST FOLDER``: EXECUTOR is slurm, sge (stand-ins; with a + the
 real ones, whose commands are on the path) or local, ACTION submit, run, retry (submit a job that fails at its first
-attempt) or array (submit one of three elements); every STEP-th line that the client executes
+attempt), array (submit one of three elements), route (slurm refuses a job, which goes to sge then) or reroute (it waits
+too long at slurm, and is moved to sge); every STEP-th line that the client executes
 in sssjob.run and psij.executors is one at which it is killed (SIGKILL). For each a JSON line: the line's number, where
 it is, and what was found afterwards. Lines of threads count where these stage files or do what is wanted at ends.
 Forked, not started anew each time, because that takes most of the time.
@@ -26,7 +27,7 @@ from psij.executors.batch import sge as _sge_module
 from psij.executors.batch import slurm as _slurm_module
 from psij.executors.batch.batch_scheduler_executor import BatchSchedulerExecutorConfig
 from sssjob.findings import Policy
-from sssjob.run import on_end, staging
+from sssjob.run import on_end, routing, staging
 from sssjob.run.client import Client
 from sssjob.run.engine import Engine
 from sssjob.run.journal import open_journal
@@ -66,7 +67,12 @@ RETRY = """<Job><Id>one</Id><Executable>/bin/sh</Executable>
 ARRAY = """<Job><Id>one</Id><Executable>/bin/sh</Executable>
 <Arguments>-c 'echo $SGE_TASK_ID >> ran; test $SGE_TASK_ID != 2 || exit 3'</Arguments><Environment export='true'/>
 <Extension type='Scheduler' name='Array'>0-4:2</Extension></Job>"""
+#: A job that goes to one of two sites.
+ROUTED = """<Job><Id>one</Id><Queue>{}</Queue><Executable>/bin/sh</Executable>
+<Arguments>-c 'echo one >> ran'</Arguments><Environment export='true'/></Job>"""
 _DOCUMENTS = {"retry": RETRY, "array": ARRAY}
+#: Action -> the queue of the first site, and seconds that the job may wait there.
+_ROUTES: dict[str, tuple[str, float | None]] = {"route": ("nosuch", None), "reroute": ("batch", 0.3)}
 
 
 def prepared(executor: str, folder: Path) -> None:
@@ -80,13 +86,45 @@ def prepared(executor: str, folder: Path) -> None:
         os.environ["PATH"] = f"{folder / 'bin'}:{os.environ['PATH']}"
 
 
+def _second_site(folder: Path) -> None:
+    """Have a second stand-in beside the first one, where nothing begins."""
+    lab.install(str(sge.__file__), sge.COMMANDS, folder / "lab2", folder / "bin")
+    lab.Lab(folder / "lab").set(wait=1e6)
+    for name, manager in (("alpha", "slurm"), ("beta", "sge")):
+        (folder / f"{name}.toml").write_text(f"name = '{name}'\nmanager = '{manager}'\n")
+
+
+def _route(client: Client, action: str, folder: Path) -> None:
+    """Submit a document to one of two sites, and follow it to its end."""
+    queue, patience = _ROUTES[action]
+    candidates = [routing.Candidate(site, str(folder / f"{site}.toml"), manager, name, ROUTED.format(name), "")
+                  for site, manager, name in (("alpha", "slurm", queue), ("beta", "sge", "all.q"))]
+    route = routing.begin(client.journal, candidates, policy=Policy.IGNORE, directory=folder, patience=patience)
+    routing.advance(client, route.token)
+    client.wait(["@1"], 60)
+
+
+def _finished(client: Client) -> bool:
+    """Whether a document that was on its way has come to its end; the next client does what is left to do."""
+    until = time.monotonic() + 60
+    while time.monotonic() < until:
+        client.look([client.journal.entry(number) for number in client.journal.unclosed()])
+        if not routing.open_routes(client.journal) and not client.journal.unfinished():
+            return True
+    return False
+
+
 def _client(folder: Path) -> Client:
     return Client(open_journal(), config=BatchSchedulerExecutorConfig(work_directory=folder / "work", **CONFIG))
 
 
 def _act(executor: str, action: str, folder: Path) -> None:
     """What is killed: a client that submits or runs, and does the keeper's work itself."""
-    client, document = _client(folder), read_document(_DOCUMENTS.get(action, GROUP).encode())
+    client = _client(folder)
+    if action in _ROUTES:
+        _route(client, action, folder)
+        return
+    document = read_document(_DOCUMENTS.get(action, GROUP).encode())
     wanted = [on_end.hook_of(HOOK)] if action not in _DOCUMENTS else []
     if action == "run":
         client.run(document, executor, policy=Policy.IGNORE, on_end=wanted)
@@ -151,6 +189,8 @@ def truth(executor: str, folder: Path) -> dict[str, Any]:
     """What has really happened: which jobs ran, and how many native jobs there are."""
     ran = folder / "ran"
     native = None if executor not in _FAKES else len(lab.Lab(folder / "lab").jobs())
+    if (folder / "lab2").exists():
+        native = len(lab.Lab(folder / "lab2").jobs())
     keys, back = folder / "keys", folder / "back"
     return {"ran": ran.read_text().split() if ran.exists() else [], "native": native,
             "keys": sorted(key.partition(".")[2] for key in set(keys.read_text().split())) if keys.exists() else [],
@@ -161,13 +201,17 @@ def truth(executor: str, folder: Path) -> dict[str, Any]:
 def _point(executor: str, action: str, count: int, folder: Path) -> bool:
     """One kill and what comes after it, as a line; whether the client came to its end before."""
     prepared(executor, folder)
+    if action in _ROUTES:
+        _second_site(folder)
     read, write = os.pipe()
     _in_child(lambda: _killed_at(count, lambda: _act(executor, action, folder), write))
     lines, where = json.loads(os.read(read, 1000))
     client = _client(folder)
-    accepted = bool(client.journal.rows())
+    accepted = bool(client.journal.rows() or routing.open_routes(client.journal))
     ended = True
-    if accepted:
+    if accepted and action in _ROUTES:
+        ended = _finished(client)
+    elif accepted:
         _, ended = client.wait(["@1"], 60)
         until = time.monotonic() + 30
         while client.journal.unkept() and time.monotonic() < until:     # by the process that looks after local jobs

@@ -20,16 +20,21 @@ from tests.run import kill_sweep
 
 SOAK = pytest.mark.skipif(os.environ.get("SSSJOB_SOAK") != "1", reason="takes minutes: SSSJOB_SOAK=1")
 KINDS = [("slurm", "submit"), ("sge", "submit"), ("local", "submit"), ("slurm", "run"), ("local", "run"),
-         ("slurm", "retry"), ("local", "retry"), ("slurm", "array"), ("sge", "array")]
+         ("slurm", "retry"), ("local", "retry"), ("slurm", "array"), ("sge", "array"), ("slurm", "route"),
+         ("slurm", "reroute")]
 #: Lines at which each is killed in the short sweep: some 6 each, other ones in each; the long sweep has them all.
 STRIDES = {"submit": {"slurm": 887, "sge": 907, "local": 1523}, "run": {"slurm": 1637, "local": 1663},
-           "retry": {"slurm": 1201, "local": 1217}, "array": {"slurm": 1499, "sge": 1511}}
+           "retry": {"slurm": 1201, "local": 1217}, "array": {"slurm": 1499, "sge": 1511},
+           "route": {"slurm": 1301}, "reroute": {"slurm": 1733}}
 ENDS = [["one", "failed", 3], ["two", "done", 0]]
 KEYS = [f"{number}.{on_end.hook_of(kill_sweep.HOOK).id}" for number in (1, 2)]
 BACK = [["kept", "kept\n"], ["moved", "moved\n"]]
 #: What comes of the other documents: ends, what ran, and how many native jobs there were.
-OTHERS = {"retry": ([["one", "done", 0]], ("1", "2"), 2),
-          "array": ([["one_0", "done", 0], ["one_2", "failed", 3], ["one_4", "done", 0]], ("0", "2", "4"), 3)}
+OTHERS: dict[str, tuple[list[list[Any]], tuple[str, ...], int]] = {
+    "retry": ([["one", "done", 0]], ("1", "2"), 2),
+    "route": ([["one", "failed", None], ["one", "done", 0]], ("one",), 1),
+    "reroute": ([["one", "canceled", None], ["one", "done", 0]], ("one",), 1),
+    "array": ([["one_0", "done", 0], ["one_2", "failed", 3], ["one_4", "done", 0]], ("0", "2", "4"), 3)}
 
 
 def swept(executor: str, action: str, step: int, first: int, folder: Path) -> list[dict[str, Any]]:

@@ -12,6 +12,7 @@ import pytest
 from sssjob.errors import UsageError
 from sssjob.run.journal import Journal, Row, open_journal
 from sssjob.run.listing import COLUMNS, Details, Filter, Listed, listed, totals, write_details
+from sssjob.run.routing import open_routes
 from tests.run.support import after, desk_on, group, shell
 
 JOBS = {    # id -> executor, group, State, outcome, details
@@ -61,7 +62,7 @@ def test_columns(shelf: Journal, column: str) -> None:
 @pytest.mark.parametrize(("chosen", "problem"), [
     ({"states": ("gone",)}, "there is no state 'gone' (known: Idle, Hold, Running, Suspended, Completed, done, failed, "
                             "canceled, skipped, kept)"),
-    ({"sort": "colour"}, "the list cannot be sorted by 'colour' (known: key, id, name, executor, state, queue, "
+    ({"sort": "colour"}, "the list cannot be sorted by 'colour' (known: key, id, name, executor, site, state, queue, "
                          "submitted, nodes, elapsed)")])
 def test_refused(shelf: Journal, chosen: dict[str, Any], problem: str) -> None:
     with pytest.raises(UsageError) as raised:
@@ -78,9 +79,10 @@ def test_times_and_totals(shelf: Journal) -> None:
 
 
 def test_a_journal_of_an_older_version(shelf: Journal) -> None:
-    """It gets the table; rows without details are listed."""
+    """It gets the tables and columns; rows without details are listed."""
     connection = sqlite3.connect(shelf.path)
-    for statement in ("DROP TABLE details", "PRAGMA user_version = 5"):
+    for statement in ("DROP TABLE details", "DROP TABLE routes", "ALTER TABLE submissions DROP COLUMN site",
+                      "PRAGMA user_version = 5"):
         connection.execute(statement)
     connection.commit()
     connection.close()
@@ -89,6 +91,7 @@ def test_a_journal_of_an_older_version(shelf: Journal) -> None:
         with again._transaction():
             write_details(again._connection, 1, [(0, Details("q"))])
         assert listed(again, Filter())[0].details == Details("q")
+        assert open_routes(again) == []
 
 
 @pytest.mark.parametrize("executor", ["local", "slurm", "sge"])

@@ -1,0 +1,311 @@
+"""One request against many offers: each condition is evaluated once for each different thing that is offered for it.
+
+``Offers`` numbers what a list of offers says under each name. ``verdicts`` asks ``Matcher`` about one offer of each
+kind (of kinds that differ in one number alone no more than it takes to see where the answer changes) and combines the
+answers. Whether an offer meets, and its score, are what ``match`` says of it; the explanation of a verdict is that of
+``match`` itself, made when somebody asks for it.
+Source: SSS job object 3.1.0, sections 8.1 and 10.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from decimal import Decimal
+from fractions import Fraction
+from operator import and_, or_
+from typing import Final
+
+from sssjob.document.element import Container, Property
+from sssjob.document.model import Document
+from sssjob.findings import Findings
+from sssjob.limits import LIMITS
+from sssjob.request.levels import Level, Request, requests_in
+from sssjob.request.matching import Match, Matcher, is_amount, is_capacity
+from sssjob.request.offers import Offer
+from sssjob.request.totals import Total
+from sssjob.request.tree import NEGATED, AllOf, Expression, Node, Not, Predicate, Preferred, number_of, per_of
+from sssjob.request.verdict import counts_of, match, total_held, ways_of
+
+__all__ = ["Offers", "Verdict", "verdicts"]
+
+#: Answers about kinds that are kept for further requests; beyond it they are forgotten and worked out again.
+_ANSWERS: Final = 500_000
+#: Before the name of a column that holds how many nodes, processors, chunks or GPUs are offered.
+_COUNT: Final = "#"
+
+
+@dataclass(frozen=True, slots=True)
+class _Kinds:
+    """What offers say under some names. of: the kind of each offer, numbered from 0; first: one offer of each kind;
+    families: kinds that differ in nothing but one number, by that number."""
+
+    of: list[int]
+    first: list[int]
+    families: list[list[int]]
+
+    def answers(self, meets: Callable[[int], bool], ordered: bool) -> list[bool]:
+        """The answer of each kind. meets: that of one offer; ordered: with the number that tells a family apart the
+        answer changes once or not at all, so that those between two equal answers need not be asked for."""
+        if not ordered:
+            return list(map(meets, self.first))
+        answers = [False] * len(self.first)
+        for family in self.families:
+            low, high = 0, len(family) - 1
+            least = meets(self.first[family[low]])
+            greatest = least if high == low else meets(self.first[family[high]])
+            while least is not greatest and high - low > 1:
+                middle = (low + high) // 2
+                low, high = (middle, high) if meets(self.first[family[middle]]) is least else (low, middle)
+            for place, kind in enumerate(family):
+                answers[kind] = least if place <= low else greatest
+        return answers
+
+
+class Offers:
+    """A list of offers, with what they have in common worked out once for all requests that are held against it."""
+
+    def __init__(self, offers: Iterable[Offer]) -> None:
+        self.offers = tuple(offers)
+        #: Those that are judged by their kinds; of the others task groups hold a part of what is offered.
+        self.plain = [number for number, offer in enumerate(self.offers)
+                      if offer.properties and not offer.task_groups]
+        self._kinds: dict[tuple[str, ...], _Kinds] = {}
+        self._metrics: dict[str, frozenset[str]] = {}
+        self._answers: dict[tuple[object, ...], list[bool]] = {}
+        self._kept = 0
+
+    def __len__(self) -> int:
+        return len(self.offers)
+
+    def kinds(self, tag: str, counts: Iterable[str] = ()) -> _Kinds:
+        """The kinds of the plain offers by what they say under a name, and how many of several there are."""
+        columns = (tag, *(f"{_COUNT}{what}" for what in sorted(counts)))
+        kinds = self._kinds.get(columns)
+        if kinds is None:
+            keys = (self._said(number, tag) for number in self.plain) if len(columns) == 1 else zip(
+                *(self.kinds(column).of for column in columns), strict=True)
+            of, first = _numbered(keys, self.plain)
+            kinds = self._kinds[columns] = _Kinds(of, first, self._families(columns, first))
+        return kinds
+
+    def stated(self, number: int, tag: str) -> tuple[Property, ...]:
+        """The properties that one offer states under a name, or the number of its nodes where it only names them."""
+        offer = self.offers[number]
+        properties = offer.properties.get(tag, ())
+        if not properties and tag == "NodeCount" and (nodes := offer.total("nodes")) is not None:
+            return (Property("NodeCount", int(nodes)),)
+        return properties
+
+    def _said(self, number: int, column: str) -> object:
+        """All that one offer says under a name, or how many it has, as what can be compared."""
+        offer = self.offers[number]
+        if column[0] == _COUNT:
+            return offer.total(column[1:])
+        properties = self.stated(number, column)
+        if len(properties) == 1:
+            p = properties[0]
+            if type(p.value) is str and not p.attributes:
+                return p.value
+            return column in offer.used, type(p.value), p.text, *p.attributes.items()
+        return column in offer.used, *((type(p.value), p.text, *p.attributes.items()) for p in properties)
+
+    def _families(self, columns: tuple[str, ...], first: list[int]) -> list[list[int]]:
+        """Kinds, numbered as in ``first``, that differ only in the amount; or, where that leaves fewer families, only
+        in the one count."""
+        tag, counts = columns[0], columns[1:]
+        amounts: list[Decimal | None] = []
+        beside: list[object] = []       # what else the kind says than the amount
+        for number in first:
+            properties = self.stated(number, tag)
+            amount = number_of(properties[0].value) if len(properties) == 1 and type(
+                properties[0].value) is not str else None
+            said = tuple(self._said(number, count) for count in counts)
+            amounts.append(amount)
+            beside.append((tag in self.offers[number].used, tuple(properties[0].attributes.items()), said)
+                          if amount is not None else said)
+        families = _ordered(beside, amounts)
+        if len(counts) != 1:
+            return families
+        whats = [self.offers[number].total(counts[0][1:]) or None for number in first]
+        return min(families, _ordered([self._said(number, tag) for number in first], whats), key=len)
+
+    def metrics(self, tag: str) -> frozenset[str]:
+        """The metrics of all that is offered under a name; Total where none is stated."""
+        metrics = self._metrics.get(tag)
+        if metrics is None:
+            metrics = self._metrics[tag] = frozenset(
+                p.get("metric") or "Total" for first in self.kinds(tag).first for p in self.stated(first, tag))
+        return metrics
+
+    def answers(self, key: tuple[object, ...]) -> list[bool] | None:
+        """The answers of all kinds to a condition that was asked before."""
+        return self._answers.get(key)
+
+    def keep(self, key: tuple[object, ...], answers: list[bool]) -> None:
+        """Keep the answers of all kinds to a condition for further requests."""
+        self._kept += len(answers)
+        if self._kept > _ANSWERS:
+            self._answers.clear()
+            self._kept = len(answers)
+        self._answers[key] = answers
+
+
+def _numbered(keys: Iterable[object], offers: list[int]) -> tuple[list[int], list[int]]:
+    """The number of each key, those that are equal having one; and the first offer of each number."""
+    numbers: dict[object, int] = {}
+    first: list[int] = []
+    of: list[int] = []
+    for offer, key in zip(offers, keys, strict=True):
+        kind = numbers.setdefault(key, len(first))
+        if kind == len(first):
+            first.append(offer)
+        of.append(kind)
+    return of, first
+
+
+def _ordered(beside: list[object], numbers: list[Decimal | None]) -> list[list[int]]:
+    """Kinds by what they say beside a number, in the order of their numbers; one without is a family of its own."""
+    families: dict[object, list[int]] = {}
+    for kind, (other, number) in enumerate(zip(beside, numbers, strict=True)):
+        families.setdefault((kind if number is None else None, other), []).append(kind)
+    for members in families.values():
+        if len(members) > 1:
+            members.sort(key=lambda kind: numbers[kind] or 0)
+    return list(families.values())
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """The answer of one offer. met, score: as of a Match, which ``answer`` makes with its explanation."""
+
+    offer: Offer
+    met: bool
+    score: Fraction
+    _requests: Sequence[Request] = field(repr=False)
+
+    def answer(self) -> Match:
+        """The same with the explanation."""
+        return match(self._requests, self.offer)
+
+
+def verdicts(requested: Document | Container | Expression | Request | Sequence[Request], offers: Offers, *,
+             findings: Findings | None = None) -> list[Verdict]:
+    """The verdict of each offer, in their order: what ``match`` says of it where amounts offered are capacity.
+
+    requested: as of ``match``. findings: get what is wrong in the request, and what cannot be compared.
+    """
+    requests = tuple(requests_in(requested))
+    findings = Findings() if findings is None else findings
+    columns = _Columns(offers, findings)
+    for request in requests:
+        findings.extend(request.findings)
+        columns.take(request)
+    made: list[Verdict | None] = [None] * len(offers)
+    for number, met, score in zip(offers.plain, columns.met, columns.shares(), strict=True):
+        made[number] = Verdict(offers.offers[number], met, score, requests)
+    for number, verdict in enumerate(made):
+        if verdict is None:
+            answer = match(requests, offers.offers[number])
+            findings.extend(answer.findings)
+            made[number] = Verdict(offers.offers[number], answer.met, answer.score, requests)
+    return [verdict for verdict in made if verdict is not None]
+
+
+class _Columns:
+    """Answers of all plain offers, a column of them for each condition. met: whether every request is; scores: the
+    weight that each offer satisfies, and the whole weight, of each preference."""
+
+    def __init__(self, offers: Offers, findings: Findings) -> None:
+        self.offers, self.findings = offers, findings
+        self.met = [True] * len(offers.plain)
+        self.scores: list[tuple[list[int], int]] = []
+
+    def take(self, request: Request) -> None:
+        """Hold one request against all offers."""
+        simple = request.simple
+        for level in request.levels:
+            counts = {} if simple else counts_of(request, level)
+            self.met = list(map(and_, self.met, self._column(level.expression.root, level, counts)))
+        if not simple:
+            self.met = list(map(and_, self.met, self._in_all(request)))
+
+    def shares(self) -> Iterator[Fraction]:
+        """The score of each offer: the mean share of the weights that it satisfies, 1 without preferences."""
+        if not self.scores:
+            return iter((Fraction(1),) * len(self.met))
+        totals = [total for _, total in self.scores]
+        known: dict[tuple[int, ...], Fraction] = {}
+
+        def share(*weights: int) -> Fraction:
+            if weights not in known:
+                known[weights] = sum(map(Fraction, weights, totals), Fraction(0)) / len(totals)
+            return known[weights]
+
+        return map(share, *(weights for weights, _ in self.scores))
+
+    def _column(self, node: Node, level: Level, counts: dict[str, int]) -> list[bool]:
+        """Whether each offer meets a part of the tree; its depth is bounded by ``limits.group_depth``."""
+        if isinstance(node, Predicate | Not):
+            return self._condition(node, level, counts)
+        parts = [self._column(item, level, counts) for item in node.items]
+        if isinstance(node, Preferred):
+            weights = list(map(abs, node.weights))
+            satisfied = [sum(weight for weight, met in zip(weights, row, strict=True) if met)
+                         for row in zip(*parts, strict=True)]
+            self.scores.append((satisfied, sum(weights)))
+            if not node.required:
+                return [True] * len(self.met)
+        column, combine = ([True] * len(self.met), and_) if isinstance(node, AllOf) else ([False] * len(self.met), or_)
+        for part in parts:
+            column = list(map(combine, column, part))
+        return column
+
+    def _condition(self, node: Predicate | Not, level: Level, counts: dict[str, int]) -> list[bool]:
+        predicate = node.item if isinstance(node, Not) else node
+        p, part = predicate.property, level.group is not None
+        needed = self._needed(p.tag, p.get("metric")) if is_amount(p.tag) else ()
+        key = (isinstance(node, Not), predicate.implied, part, p.tag, type(p.value), p.text, *p.attributes.items(),
+               *(counts.items() if needed else ()))
+        kinds = self.offers.kinds(p.tag, needed)
+        answers = self.offers.answers(key)
+        if answers is None:
+            before = len(self.findings)
+            answers = kinds.answers(lambda number: Matcher(
+                self.offers.offers[number], part, strict=False, limits=LIMITS, findings=self.findings, literal=False,
+                counts=counts).explain(node).met, is_capacity(p) and (p.op or "EQ") in NEGATED)
+            if len(self.findings) == before:        # else each request is to be told
+                self.offers.keep(key, answers)
+        return list(map(answers.__getitem__, kinds.of))
+
+    def _needed(self, tag: str, metric: str | None) -> set[str]:
+        """How many of what there are decides on an amount too: of nothing where all is of one metric, and is compared
+        as it stands."""
+        metrics = {metric or "Total", *self.offers.metrics(tag)}
+        return set(filter(None, map(per_of, metrics))) if len(metrics) > 1 else set()
+
+    def _in_all(self, request: Request) -> list[bool]:
+        """Whether each offer is enough for what all levels come to on some way through the alternatives."""
+        enough = [False] * len(self.met)
+        for totals in ways_of(request):
+            if totals.possible:
+                column = [True] * len(self.met)
+                for total in totals.all():
+                    if not total.plain:
+                        column = list(map(and_, column, self._total(total)))
+                enough = list(map(or_, enough, column))
+            if all(enough):
+                break
+        return enough
+
+    def _total(self, total: Total) -> list[bool]:
+        """Whether each offer is enough for one amount of the whole request."""
+        tag = total.identity[0]
+        kinds = self.offers.kinds(tag, self._needed(tag, None))
+        key = ("in all", total.identity, total.value, total.units)
+        answers = self.offers.answers(key)
+        if answers is None:
+            answers = kinds.answers(lambda number: (held := total_held(total, self.offers.offers[number])) is None
+                                    or held.met, True)
+            self.offers.keep(key, answers)
+        return list(map(answers.__getitem__, kinds.of))

@@ -1,0 +1,43 @@
+"""Documents that go to one of several sites."""
+
+from __future__ import annotations
+
+import pytest
+
+from sssjob.run.routing import placed
+from sssjob.xml.reader import read_document
+from sssjob.xml.writer import write_document
+
+
+@pytest.mark.parametrize(("asked", "becomes"), [
+    ("<Duration>60</Duration>", "<Duration>60</Duration><Queue>q</Queue>"),
+    ("<Queue>a</Queue>", "<Queue>q</Queue>"),
+    # of alternatives and wishes the one that was chosen
+    ("<Requested><Queue preference='2'>a</Queue><Queue preference='1'>b</Queue></Requested>",
+     "<Requested><Queue>q</Queue><Queue>q</Queue></Requested>"),
+    ("<Requested><Queue op='Match' group='1'>a.*</Queue><Processors conj='Or' group='-1'>4</Processors></Requested>",
+     "<Requested><Queue group='1'>q</Queue><Processors conj='Or' group='-1'>4</Processors></Requested>"),
+    # what is excluded stays so
+    ("<Requested><Queue op='NE'>a</Queue></Requested>",
+     "<Requested><Queue op='NE'>a</Queue></Requested><Queue>q</Queue>"),
+    ("<Requested><Processors>1</Processors><Queue conj='Nand'>a</Queue></Requested>",
+     "<Requested><Processors>1</Processors><Queue conj='Nand'>a</Queue></Requested><Queue>q</Queue>"),
+    ("<Delivered><Queue>a</Queue></Delivered>", "<Delivered><Queue>a</Queue></Delivered><Queue>q</Queue>"),
+])
+def test_the_queue_that_was_chosen(asked: str, becomes: str) -> None:
+    document = read_document(f"<Job><Id>1</Id>{asked}</Job>".encode())
+    before = write_document(document)
+    assert write_document(placed(document, "q")) == write_document(
+        read_document(f"<Job><Id>1</Id>{becomes}</Job>".encode()))
+    assert write_document(placed(document, None)) == write_document(document) == before
+
+
+def test_a_performance_factor_has_been_weighed() -> None:
+    document = read_document(
+        b"<Job><Id>1</Id><Requested><Processors performanceFactor='0.5'>4</Processors></Requested></Job>")
+    assert "performanceFactor" not in write_document(placed(document, None))
+
+
+def test_a_queue_of_defaults_is_chosen_once() -> None:
+    document = read_document(b"<JobGroup><JobDefaults><Queue>a</Queue></JobDefaults><Job><Id>1</Id></Job></JobGroup>")
+    assert write_document(placed(document, "q")).count("<Queue>q</Queue>") == 1
