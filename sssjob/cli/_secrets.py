@@ -14,8 +14,8 @@ __all__ = ["read_secret"]
 _MOST: Final = 4096     # octets
 
 
-def read_secret(name: str) -> bytes:
-    """The secret in a file, without the line end behind it.
+def read_secret(name: str, most: int = _MOST) -> bytes:
+    """The secret in a file, without the line end behind it. most: octets.
 
     Raises AccessError, and UsageError for a file that others may read, that is no file, is empty or too long.
     """
@@ -27,10 +27,10 @@ def read_secret(name: str) -> bytes:
             if status.st_mode & (stat.S_IRWXG | stat.S_IRWXO):
                 raise UsageError(f"{escape(name)} can be used by others (mode {status.st_mode & 0o777:o}): a secret "
                                  "needs mode 600")
-            octets = file.read(_MOST + 1)
+            octets = file.read(most + 1)
     except OSError as error:
         raise AccessError(name, error.strerror or str(error)) from None
     secret = octets.removesuffix(b"\n").removesuffix(b"\r")
-    if not secret or len(octets) > _MOST:
-        raise UsageError(f"{escape(name)} holds {'no secret' if not secret else f'more than {_MOST} octets'}")
+    if not secret or len(octets) > most:
+        raise UsageError(f"{escape(name)} holds {'no secret' if not secret else f'more than {most} octets'}")
     return secret
