@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -35,6 +36,13 @@ __all__ = ["command"]
               help="Where to listen (default: 127.0.0.1; elsewhere with TLS only).")
 @click.option("--port", type=click.IntRange(0, 65535), default=7113, metavar="N",
               help="Port of HTTP (default: 7113; 0: any that is free).")
+@click.option("--sssrmap-port", type=click.IntRange(0, 65535), metavar="N",
+              help="Port of SSSRMAP (7112 is usual; 0: any that is free); without it there is none.")
+@click.option("--sssrmap-key", metavar="FILE", shell_complete=file_names,
+              help="The key that all clients of SSSRMAP share; who has it speaks for every user.")
+@click.option("--sssrmap-profile", type=click.Choice(["3.1", "gold"]), default="3.1", metavar="NAME",
+              help="How messages are understood and answered: 3.1 (default), or gold for clients of Gold and Maui.")
+@click.option("--sssrmap-sha1", is_flag=True, help="Take signatures with SHA-1 too, the only ones of old clients.")
 @click.option("--certificate", metavar="FILE", shell_complete=file_names, help="Certificate for TLS, in PEM.")
 @click.option("--private-key", "private", metavar="FILE", shell_complete=file_names, help="Its key.")
 @click.option("--executor", "names", multiple=True, metavar="NAME", shell_complete=executors,
@@ -51,10 +59,12 @@ __all__ = ["command"]
 @click.option("--follow", type=click.FloatRange(1), default=30.0, metavar="SECONDS",
               help="How often resource managers are asked how jobs stand (default: 30).")
 @common
-def command(session: Session, users_file: str | None, new: str | None, host: str, port: int, certificate: str | None,
-            private: str | None, names: tuple[str, ...], directory: str, rates_file: str | None, place: str | None,
-            audit: str | None, rate: float, connections: int, follow: float) -> int:
-    """Serve HTTP with JSON and XML until it is told to stop (Ctrl-C, SIGTERM). It needs the extra `serve`.
+def command(session: Session, users_file: str | None, new: str | None, host: str, port: int,
+            sssrmap_port: int | None, sssrmap_key: str | None, sssrmap_profile: str, sssrmap_sha1: bool,
+            certificate: str | None, private: str | None, names: tuple[str, ...], directory: str,
+            rates_file: str | None, place: str | None, audit: str | None, rate: float, connections: int,
+            follow: float) -> int:
+    """Serve HTTP with JSON and XML, and SSSRMAP, until Ctrl-C or SIGTERM comes. It needs the extra `serve`.
 
     docs/exchange.md shows what can be asked; GET /openapi.json describes it. Jobs run as the account of this command
     and go on when it stops.
@@ -67,15 +77,19 @@ def command(session: Session, users_file: str | None, new: str | None, host: str
         raise UsageError("--users FILE says who may ask")
     if (certificate is None) != (private is None):
         raise UsageError("--certificate and --private-key belong together")
+    if sssrmap_port is None and (sssrmap_key is not None or sssrmap_sha1 or sssrmap_profile != "3.1"):
+        raise UsageError("--sssrmap-key, --sssrmap-profile and --sssrmap-sha1 need --sssrmap-port")
     users = read_users(read_secret(users_file, LIMITS.toml_bytes), escape(users_file))
     try:
-        from sssjob.serve.running import Listening, check_tls, listener, serve
+        from sssjob.serve.rmap import Exchange, listening
+        from sssjob.serve.running import Listening, address_of, check_tls, listener, serve
         from sssjob.serve.web import Server, Workers
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] not in ("starlette", "uvicorn"):
             raise
         raise UsageError("a server needs starlette and uvicorn: pip install 'sssjob[serve]'") from None
     from sssjob.serve.access import Audit, Pace
+    from sssjob.sssrmap.signing import HASHES, Keys
 
     tls = None if certificate is None or private is None else (certificate, private)
     if tls is not None:
@@ -88,11 +102,18 @@ def command(session: Session, users_file: str | None, new: str | None, host: str
     except OSError as error:
         raise AccessError(escape(audit or ""), error.strerror or str(error)) from None
     server = Server(Workers(desk), users, log, Pace(rate, int(rate * 2) + 1), Pace(1.0, 20), follow)
-    listening = Listening(listener(host, port, tls is not None), tls, connections)
-    bound = listening.socket.getsockname()
-    shown = f"[{bound[0]}]" if ":" in bound[0] else bound[0]
-    emit(f"{'https' if tls else 'http'}://{shown}:{bound[1]}\n")
-    serve(server, listening)
+    key = None if sssrmap_key is None else read_secret(sssrmap_key)
+    with ExitStack() as stack:
+        web = stack.enter_context(listener(host, port, tls is not None))
+        shown = [f"{'https' if tls else 'http'}://{address_of(web)}"]
+        if sssrmap_port is not None:
+            messages = stack.enter_context(listener(host, sssrmap_port, tls is not None))
+            exchange = Exchange(users, Keys(key, users.passwords, tuple(HASHES) if sssrmap_sha1 else ("SHA256",)),
+                                sssrmap_profile)
+            server.beside.append(listening(server, exchange, messages, connections, tls))
+            shown.append(f"{'sssrmaps' if tls else 'sssrmap'}://{address_of(messages)}")
+        emit("".join(f"{address}\n" for address in shown))
+        serve(server, Listening(web, tls, connections))
     return 0
 
 

@@ -5,6 +5,7 @@ The file has the digests of tokens only, so that who reads it cannot ask in a us
     [users.amy]
     token = "sha256:2c26b46b68ffc68ff99b453c1d30413413422d706483bfa0f98a5e886266e7ae"
     may = ["submit"]
+    password = "in clear"           # of SSSRMAP, whose signatures are made with it; without it there are none of amy's
 """
 
 from __future__ import annotations
@@ -64,8 +65,11 @@ class User:
 class Users:
     """All users, by the digests of their tokens."""
 
-    def __init__(self, by_digest: Mapping[str, User]) -> None:
+    def __init__(self, by_digest: Mapping[str, User], passwords: Mapping[str, bytes] | None = None) -> None:
         self._by_digest = dict(by_digest)
+        self._by_name = {user.name: user for user in self._by_digest.values()}
+        #: By name, of those who have one: what they sign messages of SSSRMAP with.
+        self.passwords = dict(passwords or {})
 
     def __len__(self) -> int:
         return len(self._by_digest)
@@ -74,11 +78,16 @@ class Users:
         """Whose a token is. The digest is looked up, not the token: how long that takes tells nothing of a token."""
         return self._by_digest.get(_digest(token))
 
+    def named(self, name: str) -> User | None:
+        """The user of a name."""
+        return self._by_name.get(name)
+
 
 class _Entry(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True)
     token: str
     may: list[str] = []
+    password: str | None = None
 
 
 class _File(BaseModel):
@@ -116,10 +125,12 @@ def read_users(data: bytes, path: str = "-") -> Users:
         if unknown:
             raise UsageError(f"{path}: users.{name}.may: unknown right {escape(unknown[0], 40)!r} "
                              f"(known: {', '.join(RIGHTS)})")
+        if entry.password == "":
+            raise UsageError(f"{path}: users.{name}.password is empty")
         if digest[1] in users:
             raise UsageError(f"{path}: users.{name} has the token of users.{users[digest[1]].name}")
         users[digest[1]] = User(name, frozenset(entry.may))
-    return Users(users)
+    return Users(users, {name: entry.password.encode() for name, entry in file.users.items() if entry.password})
 
 
 @dataclass(slots=True)

@@ -26,9 +26,11 @@ from sssjob.serve.access import DeniedError, User
 
 if TYPE_CHECKING:
     from sssjob.accounting import RateSet
+    from sssjob.accounting.ledger import Ledger
     from sssjob.conversion.settings import Settings
     from sssjob.document.model import Document
     from sssjob.sssrmap import Request, Response
+    from sssjob.sssrmap.things import Source
 
 __all__ = ["ConflictError", "Desk", "Plain", "Submitted", "owner_of", "records"]
 
@@ -265,22 +267,30 @@ class Desk:
             client.look(entries, seconds)
 
     # -- questions
-    def ask(self, user: User, request: Request, profile: str = "3.1") -> Response:
-        """The whole Response to a query over the jobs that a user sees, or the ledger."""
-        from sssjob.sssrmap.answering import answer
+    def ask(self, user: User, request: Request, profile: str = "3.1", most: int | None = None) -> list[Response]:
+        """The answer to a query over the jobs that a user sees, or the ledger. most: objects of each Response; None: it
+        is one, whole."""
+        from sssjob.sssrmap.answering import answer, answers
         from sssjob.sssrmap.sources import JournalSource, LedgerSource
 
-        kinds = {asked.name for asked in request.objects}
-        now = int(time.time())
-        if kinds <= {"Job"}:
-            source = JournalSource(self.journal, only=lambda row: self.sees(user, row))
-            return answer(request, source, now=now, profile=profile)
+        def answered(source: Source) -> list[Response]:
+            now = int(time.time())
+            if most is None:
+                return [answer(request, source, now=now, profile=profile)]
+            return list(answers(request, source, most, now=now, profile=profile))
+
+        if {asked.name for asked in request.objects} <= {"Job"}:
+            return answered(JournalSource(self.journal, only=lambda row: self.sees(user, row)))
         user.require("ledger")
+        with self.ledger(create=False) as ledger:
+            return answered(LedgerSource(ledger))
+
+    def ledger(self, *, create: bool) -> Ledger:
+        """The ledger, opened. Raises AccessError."""
         from sssjob.accounting.ledger import Ledger
         from sssjob.accounting.store import open_store
 
-        with Ledger(open_store(self.place, create=False)) as ledger:
-            return answer(request, LedgerSource(ledger), now=now, profile=profile)
+        return Ledger(open_store(self.place, create=create))
 
     def query(self, user: User, text: str) -> Plain:
         """The objects that a query selects, which is typed as ``sssjob ask`` takes it. Raises UsageError."""
@@ -289,7 +299,7 @@ class Desk:
         from sssjob.query._results import object_of
         from sssjob.sssrmap.sentences import request_of
 
-        response = self.ask(user, request_of(text, user.name))
+        (response,) = self.ask(user, request_of(text, user.name))
         status = response.status
         if not status.succeeded:
             raise UsageError(f"{status.code}: {status.message}")

@@ -19,7 +19,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from sssjob.errors import AccessError, UsageError
 from sssjob.serve.web import Server, application
 
-__all__ = ["Listening", "check_tls", "listener", "process_of", "serve"]
+__all__ = ["Listening", "address_of", "check_tls", "listener", "process_of", "serve"]
 
 _HEAD_S: Final = 15.0       # until a request has begun, on a connection that is open
 _STOP_S: Final = 10         # that requests have when the server stops
@@ -47,6 +47,12 @@ def listener(host: str, port: int, tls: bool) -> socket.socket:
         return socket.create_server((host, port), family=family, backlog=512)
     except OSError as error:
         raise AccessError(f"{host}:{port}", error.strerror or str(error)) from None
+
+
+def address_of(listening: socket.socket) -> str:
+    """Host and port of a socket, as a URL has them."""
+    host, port = listening.getsockname()[:2]
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
 def check_tls(certificate: str, key: str) -> None:

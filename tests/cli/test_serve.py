@@ -28,12 +28,13 @@ def test_it_serves_until_it_is_told_to_stop(users: tuple[str, str], tmp_path: Pa
     """Status 0, and nothing said."""
     file, token = users
     command = [sys.executable, "-m", "sssjob", "serve", "--users", file, "--port", "0", "--executor", "local",
-               "--audit", str(tmp_path / "audit")]
+               "--sssrmap-port", "0", "--audit", str(tmp_path / "audit")]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None and process.stderr is not None
         try:
             url = re.fullmatch(r"http://127\.0\.0\.1:(\d+)\n", process.stdout.readline())
             assert url is not None
+            assert re.fullmatch(r"sssrmap://127\.0\.0\.1:\d+\n", process.stdout.readline())
             connection = http.client.HTTPConnection("127.0.0.1", int(url[1]), timeout=30)
             connection.request("GET", "/v1/jobs", headers={"Authorization": f"Bearer {token}"})
             with connection.getresponse() as response:
@@ -49,6 +50,8 @@ def test_it_serves_until_it_is_told_to_stop(users: tuple[str, str], tmp_path: Pa
 
 @pytest.mark.parametrize(("arguments", "code", "why"), [
     ((), 2, "--users FILE says who may ask"),
+    (("--users", "{0}", "--sssrmap-sha1"), 2, "need --sssrmap-port"),
+    (("--users", "{0}", "--port", "0", "--sssrmap-port", "0", "--sssrmap-key", "{0}x"), 3, "No such file"),
     (("--users", "{0}", "--certificate", "c"), 2, "belong together"),
     (("--users", "{0}", "--certificate", "absent", "--private-key", "absent"), 3, "no certificate with its key"),
     (("--users", "{0}", "--host", "0.0.0.0", "--port", "0"), 2, "with TLS only"),

@@ -22,11 +22,15 @@ from sssjob.limits import LIMITS, Limits
 from sssjob.serve import running
 from sssjob.serve.access import Audit, Pace, User, Users
 from sssjob.serve.desk import Desk
+from sssjob.serve.rmap import Exchange
+from sssjob.serve.rmap import listening as answering
 from sssjob.serve.web import Server, Workers
+from sssjob.sssrmap.signing import Keys
 
 #: Name of a user -> rights; the token is the name with a T before it.
 USERS: Final = {"amy": ("submit",), "bob": ("submit",), "eve": (), "root": (
     "submit", "see-all", "cancel-all", "act-for", "ledger")}
+KEY: Final = b"oraclekey"
 RATES: Final = ('name = "site"\nversion = "1"\ncurrency = ""\n[[rate]]\ntype = "VBR"\nname = "Processors"\nrate = 1\n'
                 'per = "second"\n')
 
@@ -40,9 +44,10 @@ class Reply(NamedTuple):
 
 
 class Place(NamedTuple):
-    """A server that runs. port: of HTTP; audit: its log; journal: its file."""
+    """A server that runs. port: of HTTP; messages: of SSSRMAP; audit: its log; journal: its file."""
 
     port: int
+    messages: int
     audit: Path
     journal: Path
     server: Server
@@ -72,25 +77,30 @@ Serving = Callable[..., AbstractContextManager[Place]]
 
 
 def users() -> Users:
+    """All users; the password of each is the name with a P before it."""
     return Users({hashlib.sha256(f"T{name}".encode()).hexdigest(): User(name, frozenset(rights))
-                  for name, rights in USERS.items()})
+                  for name, rights in USERS.items()}, {name: f"P{name}".encode() for name in USERS})
 
 
 @contextmanager
 def served(folder: Path, *, limits: Limits = LIMITS, pace: Pace | None = None, strangers: Pace | None = None,
-           connections: int = 100, ledger: str | None = None, follow_s: float = 5.0) -> Iterator[Place]:
-    """A server with a journal in a folder."""
+           connections: int = 100, ledger: str | None = None, follow_s: float = 5.0, profile: str = "3.1",
+           hashes: tuple[str, ...] = ("SHA256",)) -> Iterator[Place]:
+    """A server with a journal in a folder. profile, hashes: of SSSRMAP, whose shared key is KEY."""
     journal, audit = folder / "journal.db", folder / "audit.log"
     desk = partial(Desk, journal, ("local",), folder, read_rates(RATES.encode()), ledger)
     server = Server(Workers(desk), users(), Audit(str(audit)), pace or Pace(1e6, 1_000_000),
                     strangers or Pace(1e6, 1_000_000), follow_s, limits)
     listening = running.listener("127.0.0.1", 0, False)
+    messages = running.listener("127.0.0.1", 0, False)
+    exchange = Exchange(users(), Keys(KEY, users().passwords, hashes), profile)
+    server.beside.append(answering(server, exchange, messages, connections))
     process = running.process_of(server, running.Listening(listening, connections=connections))
     thread = threading.Thread(target=process.run, kwargs={"sockets": [listening]})
     thread.start()
     try:
         _until_started(process, thread)
-        yield Place(listening.getsockname()[1], audit, journal, server)
+        yield Place(listening.getsockname()[1], messages.getsockname()[1], audit, journal, server)
     finally:
         process.should_exit = True
         thread.join(30)
