@@ -34,6 +34,10 @@ class Limits:
     query_seconds: float = 10.0              # one evaluation of a query (per Job when streamed)
     group_depth: int = 64                    # open brackets of group=
     message_bytes: int = 64 * MIB            # an SSSRMAP message, with what it carries
+    message_seconds: float = 60.0            # to receive one message, or one piece of an answer
+    head_bytes: int = 16 << 10               # request or status line of HTTP, with all headers
+    chunks: int = 10_000                     # HTTP chunks of one message
+    body_bytes: int = 16 * MIB               # a body that a server is sent
     conditions: int = 10_000                 # parts of one request: conditions, properties, options
     files: int = 1_000                       # File objects beside a document
     files_bytes: int = 64 * MIB

@@ -43,6 +43,7 @@ MAY_IMPORT: Final = {room: set(others.split()) for room, others in {
     "fluxexec": f"{BELOW} xml request validation query translators templates conversion psij",
     "run": f"{BELOW} xml request validation query translators templates conversion psij",
     "sssrmap": f"{BELOW} xml request validation query conversion accounting run",
+    "serve": f"{BELOW} xml request validation query translators conversion accounting run sssrmap",
 }.items()}
 #: Rooms above all others: the command line, and the package's own front door.
 ABOVE_ALL: Final = {"cli", "front"}

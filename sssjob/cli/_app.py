@@ -53,6 +53,7 @@ COMMANDS: Final = {
     "rerun": "Run jobs again.",
     "route": "Say at which of several sites a document fits, and where best.",
     "run": "Run a document and write it back with its results.",
+    "serve": "Serve documents, jobs and the ledger over HTTP.",
     "show": "Show a document as tables.",
     "sites": "List the sites that have a profile, or check one.",
     "split": "Write each job of a group as a document of its own.",

@@ -1,4 +1,4 @@
-"""``sssjob ask``: a query of SSSRMAP over documents, the journal or the ledger."""
+"""``sssjob ask``: a query of SSSRMAP over documents, the journal or the ledger, or a request to a server."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 import click
@@ -23,6 +24,7 @@ from sssjob.findings import escape
 if TYPE_CHECKING:
     from sssjob.document.model import Document
     from sssjob.sssrmap import Request, Response
+    from sssjob.sssrmap.calling import Signing
     from sssjob.sssrmap.things import Source
 
 __all__ = ["command"]
@@ -33,18 +35,27 @@ _LEDGER: Final = "ledger"
 
 @click.command("ask")
 @click.argument("text", metavar="REQUEST")
-@click.option("--at", "places", multiple=True, metavar="FILE|journal|ledger", shell_complete=file_names,
-              help="Where: documents (may repeat; - is standard input), the journal (default) or the ledger.")
+@click.option("--at", "places", multiple=True, metavar="FILE|journal|ledger|URL", shell_complete=file_names,
+              help="Where: documents (may repeat; - is standard input), the journal (default), the ledger, or the "
+                   "server at sssrmap://HOST[:PORT] (also sssrmaps, http, https).")
 @click.option("--format", "form", type=click.Choice(["table", "xml"]), default="table", metavar="FORM",
               help="How the answer is written: table (default) or xml, the Response of SSSRMAP.")
+@click.option("--key", metavar="FILE", shell_complete=file_names,
+              help="Sign the request to a server with the key in FILE, which the server has too.")
+@click.option("--password", metavar="FILE", shell_complete=file_names,
+              help="Sign it with the password in FILE, which the server has of the actor.")
+@click.option("--signature", "method", type=click.Choice(["SHA256", "SHA1"]), metavar="HASH",
+              help="How it is signed: SHA256 (default), or SHA1, the only one that Gold and Maui know.")
+@click.option("--actor", metavar="NAME", help="Who asks (default: the user).")
 @place
 @common
 @reading
-def command(session: Session, text: str, places: tuple[str, ...], form: str, place: str | None) -> int:
+def command(session: Session, text: str, places: tuple[str, ...], form: str, place: str | None, key: str | None,
+            password: str | None, method: str | None, actor: str | None) -> int:
     """Ask a query: 'Query Job Where State=Running Get Id,State'.
 
-    The grammar is in docs/exchange.md. Jobs are asked as they count, with all defaults folded in. Exit status 1: it
-    cannot be answered.
+    The grammar is in docs/exchange.md. Jobs are asked as they count, with all defaults folded in. A server is asked
+    with any action. Exit status 1: it cannot be answered.
     """
     from sssjob.run.specs import user_name
     from sssjob.sssrmap.answering import answer
@@ -52,11 +63,48 @@ def command(session: Session, text: str, places: tuple[str, ...], form: str, pla
 
     if session.as_json and form == "xml":
         raise UsageError("--json and --format xml exclude each other")
-    request = request_of(text, user_name())
+    request = request_of(text, actor or user_name())
+    if any("://" in name for name in places):
+        if len(places) > 1 or place is not None:
+            raise UsageError("one server is asked, and nothing beside")
+        signing = _signing(key, password, method)
+        return _shown(session, request, _answered(session, request, places[0], signing), form)
+    if (key, password, method) != (None, None, None):
+        raise UsageError("--key, --password and --signature are for requests to a server")
     with ExitStack() as stack:
         source = _source(session, places, place, stack)
         response = answer(request, source, now=int(time.time()))
     return _shown(session, request, response, form)
+
+
+def _signing(key: str | None, password: str | None, method: str | None) -> Signing | None:
+    from sssjob.cli._secrets import read_secret
+    from sssjob.sssrmap.calling import Signing
+
+    if key is not None and password is not None:
+        raise UsageError("--key and --password exclude each other")
+    name = key if password is None else password
+    if name is None:
+        if method is not None:
+            raise UsageError("--signature needs --key or --password")
+        return None
+    return Signing(read_secret(name), method or "SHA256", password is not None)
+
+
+def _answered(session: Session, request: Request, url: str, signing: Signing | None) -> Response:
+    """The whole answer of a server; what is not understood in it is told."""
+    from sssjob.findings import Findings
+    from sssjob.sssrmap import MessageError, Response
+    from sssjob.sssrmap.calling import joined, peer_of, responses
+
+    findings = Findings(url)
+    try:
+        asked = replace(request, chunking=True) if request.action == "Query" else request
+        return joined(responses(asked, peer_of(url), signing=signing, findings=findings))
+    except MessageError as error:
+        return Response((error.status,), request.actor)
+    finally:
+        session.report(findings)
 
 
 def _source(session: Session, places: tuple[str, ...], ledger: str | None, stack: ExitStack) -> Source:
@@ -81,15 +129,19 @@ def _source(session: Session, places: tuple[str, ...], ledger: str | None, stack
 def _shown(session: Session, request: Request, response: Response, form: str) -> int:
     """Print the answer; gives the exit status."""
     from sssjob.sssrmap import Envelope, write_message
+    from sssjob.sssrmap.statuses import meaning_of
 
     status = response.status
     if form == "xml":
         emit(write_message(Envelope(response)) + "\n")
     elif status.succeeded:
         emit(_records(response) if session.as_json else _table(request, response))
+    message = escape(status.message or meaning_of(status.code or ""), 1000)
     if not status.succeeded:
-        problem(f"{status.code}: {escape(status.message or '', 1000)}", as_json=session.as_json, status=1)
+        problem(f"{status.code}: {message}", as_json=session.as_json, status=1)
         return 1
+    if status.message or status.value == "Warning":
+        problem(f"{status.code}: {message}", as_json=session.as_json)
     return session.status()
 
 

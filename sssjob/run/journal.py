@@ -286,15 +286,30 @@ class Journal:
         """The jobs of a submission."""
         return self._rows("WHERE j.submission = ?", number)
 
-    def find(self, name: str) -> list[Row]:
-        """The job or jobs that a name means.
+    def request_of(self, number: int) -> str | None:
+        """What its user calls a submission; None where that was not said, or there is none."""
+        answer = self._ask("SELECT request FROM submissions WHERE number = ?", number)
+        return answer[0][0] if answer else None
+
+    def events_after(self, number: int, most: int) -> list[tuple[int, int, int, float, str]]:
+        """The next events of all submissions: number, submission, job, time and kind. number: of the last one known."""
+        return [(n, submission, job, when, kind) for n, submission, job, when, kind in self._ask(
+            "SELECT number, submission, job, time, kind FROM events WHERE number > ? ORDER BY number LIMIT ?",
+            number, most)]
+
+    def last_event(self) -> int:
+        """The number of the newest event; 0: there is none."""
+        return int(self._ask("SELECT coalesce(max(number), 0) FROM events")[0][0])
+
+    def find(self, name: str, among: Callable[[Row], bool] | None = None) -> list[Row]:
+        """The job or jobs that a name means. among: of these only.
 
         ``@3`` (a submission), ``@3.1``, an id of a document, a native id, ``executor:native id``, an id of an array
         (all of its elements) or of a group.
         Of several jobs of one name that has not ended is meant, else the newest. Raises UnknownJobError for a name that
         is not known, UsageError for one that means several jobs.
         """
-        found = self._named(name)
+        found = [row for row in self._named(name) if among is None or among(row)]
         if not found:
             raise UnknownJobError(f"there is no job {name!r} in {self.path} (`sssjob list --all` shows all)")
         several = {r.submission for r in found}

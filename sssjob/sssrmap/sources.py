@@ -16,7 +16,7 @@ from sssjob.sssrmap.things import DOCUMENT_KINDS, Kind, Thing, Type, document_ki
 if TYPE_CHECKING:
     from sssjob.accounting.ledger import Entry, Ledger
     from sssjob.document.model import Document
-    from sssjob.run.journal import Journal
+    from sssjob.run.journal import Journal, Row
     from sssjob.run.listing import Listed
 
 __all__ = ["Documents", "JournalSource", "LedgerSource"]
@@ -56,12 +56,13 @@ class JournalSource:
     """The jobs of the journal, as it knows them: no resource manager is asked.
 
     Beside the properties of the document there are Key (``@3.1``), NativeId, Executor, Cluster and Outcome.
+    only: jobs for which it is true; all without it.
     """
 
     _MORE: Final = ("Key", "NativeId", "Executor", "Cluster", "Outcome")
 
-    def __init__(self, journal: Journal) -> None:
-        self._journal = journal
+    def __init__(self, journal: Journal, only: Callable[[Row], bool] | None = None) -> None:
+        self._journal, self._only = journal, only
         self._number = 0
         self._trees: Mapping[int, Any] = {}
 
@@ -78,7 +79,8 @@ class JournalSource:
         from sssjob.run.listing import Filter, listed
 
         for one in listed(self._journal, Filter(ended=True)):
-            yield self._thing(kind.name, one)
+            if self._only is None or self._only(one.row):
+                yield self._thing(kind.name, one)
 
     def _thing(self, kind: str, one: Listed) -> Thing:
         row = one.row

@@ -8,10 +8,12 @@ from pathlib import Path
 import pytest
 
 from sssjob.run.journal import open_journal
+from sssjob.sssrmap.framing import framed_chunk, framed_end, framed_head
 from sssjob.sssrmap.properties import Property
 from sssjob.sssrmap.sources import JournalSource
 from tests.cli.conftest import Command
 from tests.run.support import after, desk_on, group, shell
+from tests.sssrmap.servers import scripted
 
 RATES = ('name = "site"\nversion = "1"\ncurrency = ""\n[[rate]]\ntype = "VBR"\nname = "Processors"\nrate = 1\n'
          'per = "second"\n')
@@ -100,3 +102,58 @@ def test_the_ledger_is_asked(sssjob: Command, place: Path, monkeypatch: pytest.M
     assert ask("Query Quotation") == []
     assert ask("Query Job Where Charge>39 Get Id,Charge,Processors") == [
         {"Id": "7", "Charge": "40.00", "Delivered": {"Processors": "4"}}]
+
+
+def reply(inner: str) -> bytes:
+    """The octets of a server's answer."""
+    envelope = f'<Envelope><Body><Response actor="amy">{inner}</Response></Body></Envelope>'.encode()
+    return framed_head() + framed_chunk(envelope) + framed_end()
+
+
+def test_a_server_is_asked(sssjob: Command, tmp_path: Path) -> None:
+    """Any action, signed or not; what it answers is written like what is answered here."""
+    key = tmp_path / "key"
+    key.write_bytes(b"k\n")
+    key.chmod(0o600)
+    machines = ("<Status><Value>Success</Value><Code>000</Code></Status><Count>2</Count><Data><Machine>"
+                "<Name>colony</Name></Machine><Machine><Name>blue</Name></Machine></Data>")
+    quoted = ("<Status><Value>Success</Value><Code>000</Code><Message>Successfully quoted 9 credits</Message></Status>"
+              "<Count>9</Count>")
+    cut = "<Status><Value>Warning</Value><Code>146</Code></Status><Count>0</Count>"
+    refused = "<Status><Value>Failure</Value><Code>444</Code><Message>amy may not\x85</Message></Status>"
+    with scripted(*map(reply, (machines, machines, quoted, cut, refused))) as server:
+        query = ("ask", "Query Machine Get Name", "--at", server.url, "--actor", "amy")
+        assert sssjob(*query) == (0, "Name\n" + "─" * 6 + "\ncolony\nblue\n", "")
+        assert sssjob(*query, "--json", "--key", key).out == '{"Name": "colony"}\n{"Name": "blue"}\n'
+        assert sssjob("ask", "Quote Job", "--at", server.url, "--password", key, "--signature", "SHA1") == (
+            0, "", "sssjob: 000: Successfully quoted 9 credits\n")
+        assert sssjob(*query) == (0, "", "sssjob: 146: warning: the result was cut short; ask with chunking\n")
+        assert sssjob(*query) == (1, "", "sssjob: 444: amy may not\\u{0085}\n")
+    first, signed, password, *_ = (request.decode() for request in server.requests)
+    assert 'chunking="True"' in first and "<Signature>" not in first
+    assert '<SecurityToken type="Symmetric">' in signed and 'method="SHA256"' in signed
+    assert '<SecurityToken type="Password" name="' in password and "method=" not in password
+    assert "chunking" not in password
+
+
+def test_secrets_are_read_from_private_files(sssjob: Command, tmp_path: Path) -> None:
+    names = {"open": (b"k", 0o640), "empty": (b"\n", 0o600), "long": (b"k" * 5_000, 0o600)}
+    for name, (octets, mode) in names.items():
+        (tmp_path / name).write_bytes(octets)
+        (tmp_path / name).chmod(mode)
+    (tmp_path / "folder").mkdir(mode=0o700)
+    for name, reason in {"open": "can be used by others (mode 640)", "empty": "no secret", "long": "4096 octets",
+                         "/dev/null": "no file", "folder": "Is a directory", "absent": "No such file"}.items():
+        code, out, err = sssjob("ask", "Query Job", "--at", "sssrmap://127.0.0.1:1", "--key", tmp_path / name)
+        assert (code, out) == (3 if name in ("absent", "folder") else 2, "") and reason in err
+
+
+@pytest.mark.parametrize("arguments", [
+    ("--at", "sssrmap://a", "--at", "sssrmap://b"), ("--at", "sssrmap://a", "--at", "job.xml"),
+    ("--at", "sssrmap://a", "--ledger", "l"), ("--at", "gopher://a"), ("--key", "k"), ("--signature", "SHA1"),
+    ("--at", "sssrmap://a", "--signature", "SHA1"), ("--at", "sssrmap://a", "--key", "k", "--password", "k"),
+    ("--at", "sssrmap://a", "--signature", "MD5")])
+def test_options_of_servers_that_exclude_each_other(sssjob: Command, place: Path, arguments: tuple[str, ...]) -> None:
+    """Before anything is sent."""
+    code, out, err = sssjob("ask", "Query Job Get Id", *arguments)
+    assert (code, out) == (2, "") and err

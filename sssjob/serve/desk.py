@@ -1,0 +1,332 @@
+"""What is asked of a server, done: one function for each thing, with the rights of who asks, in whatever form.
+
+A submission belongs to the user who made it, which its name in the journal says: ``serve:amy:KEY``. Who makes it again
+with the same key gets the one that is there. Jobs run as the account that the server runs as.
+"""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from sssjob.conversion.converting import AUTO, Conversion, Options
+from sssjob.conversion.intake import format_of, gate, take
+from sssjob.document.inherit import effective
+from sssjob.errors import SSSJobError, UnknownJobError, UsageError
+from sssjob.findings import Finding, Findings, Policy, escape
+from sssjob.run.client import Client
+from sssjob.run.configuring import complete
+from sssjob.run.journal import Journal, Row, open_journal
+from sssjob.run.listing import Filter, listed
+from sssjob.serve.access import DeniedError, User
+
+if TYPE_CHECKING:
+    from sssjob.accounting import RateSet
+    from sssjob.accounting.ledger import Ledger
+    from sssjob.conversion.settings import Settings
+    from sssjob.document.model import Document
+    from sssjob.sssrmap import Request, Response
+    from sssjob.sssrmap.things import Source
+
+__all__ = ["ConflictError", "Desk", "Plain", "Submitted", "owner_of", "records"]
+
+Plain = dict[str, Any]
+_PREFIX: Final = "serve:"
+_CANCEL_S: Final = 5.0      # patience with the ends of jobs that are cancelled
+
+
+class ConflictError(SSSJobError, ValueError):
+    """A key that was used for something else."""
+
+
+def owner_of(request: str | None) -> str | None:
+    """The user whose a submission is, by its name in the journal; None: of nobody who asked a server."""
+    if request is None or not request.startswith(_PREFIX):
+        return None
+    return request.removeprefix(_PREFIX).partition(":")[0]
+
+
+@dataclass(frozen=True, slots=True)
+class Submitted:
+    """A submission. fresh: it was made now, and not by an earlier request with the same key."""
+
+    key: str
+    jobs: list[Plain]
+    findings: list[Plain]
+    fresh: bool
+
+    def record(self) -> Plain:
+        """As a JSON object."""
+        return {"submission": self.key, "jobs": self.jobs, "findings": self.findings}
+
+
+@dataclass(slots=True)
+class Desk:
+    """Does what users ask. One thread at a time uses it; each has its own.
+
+    executors: those that may be named, the default first; directory: where jobs run that name no other; place: of the
+    ledger; settings: how executors work.
+    """
+
+    journal_path: Path | None
+    executors: Sequence[str]
+    directory: Path
+    rates: RateSet | None = None
+    place: str | None = None
+    settings: Settings | None = None
+    _journal: Journal | None = None
+    _client: Client | None = None
+    _owners: dict[int, str | None] = field(default_factory=dict)
+
+    @property
+    def journal(self) -> Journal:
+        """The journal, opened when it is first asked for."""
+        if self._journal is None:
+            self._journal = open_journal(self.journal_path)
+        return self._journal
+
+    @property
+    def client(self) -> Client:
+        """The client of the journal, with findings of its own for each use."""
+        if self._client is None:
+            self._client = Client(self.journal, settings=self.settings)
+        self._client.findings = Findings()
+        return self._client
+
+    def close(self) -> None:
+        """Close the journal."""
+        if self._journal is not None:
+            self._journal.close()
+            self._journal = self._client = None
+
+    # -- documents
+    def convert(self, data: bytes, source: str = AUTO, target: str = "sss", policy: Policy | None = None) -> Plain:
+        """A document in another format, with all findings. Raises RejectedError, UsageError."""
+        how = Conversion(source, target, policy, options=Options(None))
+        _ = how.writer
+        reader, _ = format_of(data, "-", source)
+        context = how.reading(reader, "-")
+        document = how.read(reader, data, context)
+        findings = context.findings
+        findings.raise_if_rejected()
+        if not document.facts:
+            findings.extend(gate(document))
+            findings.raise_if_rejected()
+        text = how.text(document, how.writing(findings, how.carrying(reader)))
+        findings.raise_if_rejected()
+        return {"format": target, "text": text, "findings": records(findings)}
+
+    def match(self, requested: str, offers: Sequence[str]) -> Plain:
+        """Of each offer whether it meets what is requested, and why. Raises RejectedError, UsageError."""
+        from sssjob.request import match
+
+        wanted = self._admitted(requested.encode("utf-8", "surrogatepass"))[0]
+        verdicts = []
+        for offer in offers:
+            verdict = match(wanted, self._admitted(offer.encode("utf-8", "surrogatepass"))[0])
+            verdict.findings.raise_if_rejected()
+            verdicts.append({"met": verdict.met, "score": float(verdict.score),
+                             "explanation": asdict(verdict.explanation)})
+        return {"offers": verdicts}
+
+    def quote(self, data: bytes, source: str = AUTO) -> Plain:
+        """What each job of a document would cost. Raises RejectedError, UsageError where the server has no rates."""
+        from sssjob.accounting import quote
+        from sssjob.document.sweeps import expand
+
+        if self.rates is None:
+            raise UsageError("this server has no rates")
+        document, findings = self._admitted(data, source)
+        swept = expand(document, findings)
+        findings.raise_if_rejected()
+        quotes = [quote(job, self.rates, defaults).record() for job, defaults in swept.jobs()]
+        return {"quotes": quotes, "findings": records(findings)}
+
+    def _admitted(self, data: bytes, source: str = AUTO, policy: Policy | None = None) -> tuple[Document, Findings]:
+        """A document that passes the gate, and what was found. Raises RejectedError, UsageError."""
+        taken = take(data, "-", source=source, policy=policy)
+        taken.findings.extend(gate(taken.document))
+        taken.findings.raise_if_rejected()
+        return taken.document, taken.findings
+
+    # -- jobs
+    def submit(self, user: User, data: bytes, *, source: str = AUTO, executor: str | None = None,
+               key: str | None = None, policy: Policy | None = None) -> Submitted:
+        """Submit a document for a user. key: of the request; the same once more gives the submission that was made.
+
+        Raises DeniedError, ConflictError (the key was used for another document), RejectedError, UsageError and
+        AccessError; then nothing was submitted.
+        """
+        user.require("submit")
+        chosen = self._executor(executor)
+        document, findings = self._admitted(data, source, policy)
+        self._check_users(user, document)
+        if self.settings is not None:
+            complete(document, chosen, self.settings, findings)
+        request = f"{_PREFIX}{user.name}:{secrets.token_hex(16) if key is None else key}"
+        client = self.client
+        earlier = self.journal.requested(request)
+        try:
+            submission = client.submit(document, chosen, policy=policy or Policy.REJECT, cwd=self.directory,
+                                       request=request)
+        except UsageError as error:
+            if self.journal.requested(request) is None:
+                raise
+            raise ConflictError(f"the key {escape(key or '', 80)!r} was used for another document or executor: "
+                                f"{error}") from None
+        findings.extend(client.findings)
+        if submission is None or submission.entry is None:
+            findings.raise_if_rejected()
+            raise UsageError("nothing was submitted")
+        number = submission.entry.number
+        return Submitted(f"@{number}", [row.record() for row in self.journal.rows_of(number)], records(findings),
+                         earlier is None)
+
+    def _executor(self, name: str | None) -> str:
+        if name is None:
+            return self.executors[0]
+        if name.lower() not in (known.lower() for known in self.executors):
+            raise UsageError(f"executor {escape(name, 40)!r} is not to be had here "
+                             f"(known: {', '.join(self.executors)})")
+        return name.lower()
+
+    def _check_users(self, user: User, document: Document) -> None:
+        """Raise DeniedError for a job that names another User than who submits it."""
+        if user.may("act-for"):
+            return
+        for job, defaults in document.jobs():
+            named = effective(job, defaults).fold().value("User")
+            if named is not None and str(named) != user.name:
+                raise DeniedError(f"{user.name} has not the right act-for, which jobs of the User "
+                                  f"{escape(str(named), 60)} need")
+
+    def owner(self, number: int) -> str | None:
+        """The user whose a submission is."""
+        if number not in self._owners:
+            self._owners[number] = owner_of(self.journal.request_of(number))
+        return self._owners[number]
+
+    def sees(self, user: User, row: Row) -> bool:
+        """Whether a user may see a job."""
+        return user.may("see-all") or self.owner(row.submission) == user.name
+
+    def jobs(self, user: User, chosen: Filter, offset: int = 0, limit: int = 1000) -> Plain:
+        """The jobs that a user sees, of those that are chosen. total: how many there are of them."""
+        now = time.time()
+        visible = [one for one in listed(self.journal, chosen) if self.sees(user, one.row)]
+        return {"total": len(visible), "jobs": [one.record(now) for one in visible[offset:offset + limit]]}
+
+    def rows(self, user: User, name: str) -> list[Row]:
+        """The job or jobs of a name, among those that a user sees. Raises UnknownJobError, UsageError."""
+        try:
+            return self.journal.find(name, among=lambda row: self.sees(user, row))
+        except UnknownJobError:
+            raise UnknownJobError(f"there is no job {escape(name, 80)!r}") from None
+
+    def status(self, user: User, name: str) -> Plain:
+        """A job, or the jobs of a group, as the journal knows them; no resource manager is asked."""
+        rows = self.rows(user, name)
+        return {"jobs": [row.record() for row in rows]}
+
+    def document(self, user: User, name: str) -> str:
+        """The document of a job as it stands, whole where all of its jobs are meant."""
+        from sssjob.xml.writer import write_document
+
+        rows = self.rows(user, name)
+        submission = self.client.standing(self.journal.entry(rows[0].submission))
+        jobs = [submission.jobs[row.job] for row in rows]
+        if len(jobs) == len(submission.jobs):
+            return write_document(submission.result(), findings=Findings())
+        folded = [effective(job.plan.job, job.plan.group.defaults if job.plan.group else None).fold() for job in jobs]
+        return "".join(write_document(job, findings=Findings()) for job in folded)
+
+    def wish(self, user: User, wish: str, name: str) -> Plain:
+        """Ask that jobs be cancelled, held or released; how they stand then. Raises DeniedError, UnknownJobError."""
+        rows = self.rows(user, name)
+        if any(self.owner(row.submission) != user.name for row in rows):
+            user.require("cancel-all")
+        else:
+            user.require("submit")
+        keys = [row.key for row in rows]
+        client = self.client
+        if wish == "cancel":
+            jobs, _ = client.cancel(keys, _CANCEL_S)
+        else:
+            jobs = client.ask(wish, keys, _CANCEL_S)
+        return {"jobs": [job.row.record() for job in jobs], "findings": records(client.findings)}
+
+    def follow(self, seconds: float) -> None:
+        """Ask how the jobs stand that have not ended, of all users, and start what has waited for them."""
+        client = self.client
+        entries = [self.journal.entry(number) for number in self.journal.unclosed()]
+        if entries:
+            client.look(entries, seconds)
+
+    # -- questions
+    def ask(self, user: User, request: Request, profile: str = "3.1", most: int | None = None) -> list[Response]:
+        """The answer to a query over the jobs that a user sees, or the ledger. most: objects of each Response; None: it
+        is one, whole."""
+        from sssjob.sssrmap.answering import answer, answers
+        from sssjob.sssrmap.sources import JournalSource, LedgerSource
+
+        def answered(source: Source) -> list[Response]:
+            now = int(time.time())
+            if most is None:
+                return [answer(request, source, now=now, profile=profile)]
+            return list(answers(request, source, most, now=now, profile=profile))
+
+        if {asked.name for asked in request.objects} <= {"Job"}:
+            return answered(JournalSource(self.journal, only=lambda row: self.sees(user, row)))
+        user.require("ledger")
+        with self.ledger(create=False) as ledger:
+            return answered(LedgerSource(ledger))
+
+    def ledger(self, *, create: bool) -> Ledger:
+        """The ledger, opened. Raises AccessError."""
+        from sssjob.accounting.ledger import Ledger
+        from sssjob.accounting.store import open_store
+
+        return Ledger(open_store(self.place, create=create))
+
+    def query(self, user: User, text: str) -> Plain:
+        """The objects that a query selects, which is typed as ``sssjob ask`` takes it. Raises UsageError."""
+        from lxml import etree
+
+        from sssjob.query._results import object_of
+        from sssjob.sssrmap.sentences import request_of
+
+        (response,) = self.ask(user, request_of(text, user.name))
+        status = response.status
+        if not status.succeeded:
+            raise UsageError(f"{status.code}: {status.message}")
+        data = response.data
+        root = etree.fromstring(f"<Data>{'' if data is None else data.content}</Data>")
+        return {"code": status.code, "objects": [object_of(one) or {} for one in root]}
+
+    def balance(self, user: User, account: str | None) -> Plain:
+        """The accounts of the ledger as they stand, or one of them."""
+        user.require("ledger")
+        condition = "" if account is None else f" Where Name={_quoted(account)}"
+        return {"accounts": self.query(user, f"Query Account{condition}")["objects"]}
+
+
+def _quoted(text: str) -> str:
+    """A text as a value of a sentence."""
+    if "'" not in text:
+        return f"'{text}'"
+    if '"' not in text:
+        return f'"{text}"'
+    raise UsageError("a name with both kinds of quotes cannot be asked for")
+
+
+def records(findings: Iterable[Finding]) -> list[Plain]:
+    """Findings as JSON objects, without the source line, which may hold a secret."""
+    return [_named(replace(finding, excerpt="").record()) for finding in findings]
+
+
+def _named(record: Mapping[str, Any]) -> Plain:
+    return {name: value for name, value in record.items() if name not in ("type", "file")}

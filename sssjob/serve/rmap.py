@@ -1,0 +1,296 @@
+"""SSSRMAP: messages are verified, understood and answered; and its small socket server, for old chunks are not those
+that a server of HTTP takes.
+
+Who signs with the shared key speaks for any user by ``actor``; who signs with a password for the own one. A request
+that changes something has an id, and is done once however often it comes: SSSRMAP has no time in what is signed, so a
+recorded message could be sent again. Old clients send no id; in profile ``gold`` the same message is refused for some
+minutes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import ssl
+import sys
+import threading
+import time
+import traceback
+from collections.abc import AsyncIterator, Callable, Iterable
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from sssjob.errors import AccessError, RejectedError, SSSJobError, UnknownJobError
+from sssjob.findings import Findings, escape
+from sssjob.serve.access import DeniedError, User, Users
+from sssjob.serve.desk import ConflictError, Desk
+from sssjob.serve.web import Server
+from sssjob.sssrmap import (
+    Count,
+    Data,
+    Envelope,
+    Get,
+    MessageError,
+    Object,
+    Request,
+    Response,
+    Status,
+    Where,
+    read_message,
+    status_of,
+    write_message,
+)
+from sssjob.sssrmap.framing import FrameError, Receiver, framed_chunk, framed_end, framed_head
+from sssjob.sssrmap.signing import Keys, verify
+from sssjob.xml.writer import escaped
+
+__all__ = ["Exchange", "Replays", "listening"]
+
+_AT_ONCE: Final = 1 << 16
+_WRITE_S: Final = 20.0          # that a client has to take an answer
+_LINGER_S: Final = 1.0          # for what it still sends
+_SAFE: Final = ("Query", "Balance")     # actions that change nothing
+_OBJECTS: Final = 1000          # of one piece of an answer
+_REPLAY_S: Final = 300.0
+_WISHES: Final = {"Cancel": "cancel"}
+
+
+class Replays:
+    """Signatures of messages that changed something, as long as they may not come again."""
+
+    def __init__(self, seconds: float = _REPLAY_S, clock: Callable[[], float] = time.monotonic) -> None:
+        self._seconds, self._clock = seconds, clock
+        self._seen: dict[str, float] = {}
+        self._lock = threading.Lock()
+
+    def check(self, signature: str) -> None:
+        """Raise MessageError (424) for a signature that was seen a short time ago."""
+        now = self._clock()
+        with self._lock:
+            while self._seen and now - next(iter(self._seen.values())) > self._seconds:
+                del self._seen[next(iter(self._seen))]
+            if signature in self._seen:
+                raise MessageError("424", f"Failed authenticating message: (The same message came "
+                                          f"{now - self._seen[signature]:.0f} s ago; an id makes two of it).")
+            self._seen[signature] = now
+
+
+@dataclass(slots=True)
+class Exchange:
+    """What messages mean here. keys: who may sign; profile: how messages are read and answered."""
+
+    users: Users
+    keys: Keys
+    profile: str = "3.1"
+    replays: Replays = field(default_factory=Replays)
+
+    def answer(self, desk: Desk, octets: bytes) -> tuple[list[Response], str | None, str | None]:
+        """The pieces of the answer to a message, whatever it is; who asked, and for what, as far as that is known."""
+        actor = action = None
+        try:
+            findings = Findings("-")
+            message = read_message(octets, profile=self.profile, findings=findings)
+            type_ = verify(octets, message, self.keys)
+            request = message.request
+            actor, action = request.actor, request.action
+            refusal = request.refusal()
+            if refusal is not None:
+                return [_failure(refusal, actor)], actor, action
+            status = status_of(findings)
+            if not status.succeeded:
+                return [_failure(status, actor)], actor, action
+            pieces = self._done(desk, message, request, type_)
+            if status.value == "Warning":
+                pieces = [_warned(piece, status) for piece in pieces]
+            return pieces, actor, action
+        except Exception as error:
+            return [_failure(_status(error), actor)], actor, action
+
+    def _done(self, desk: Desk, message: Envelope, request: Request, type_: str) -> list[Response]:
+        user = self.users.named(request.actor or "")
+        if user is None:
+            raise MessageError("444", f"{escape(request.actor or '', 60)} is nobody here")
+        if request.action not in _SAFE:
+            self._once(message, request)
+        kind = request.objects[0].name
+        if request.action == "Query":
+            return desk.ask(user, request, self.profile, _OBJECTS)
+        if kind == "Job" and request.action == "Submit":
+            return [_submitted(desk, user, request)]
+        if kind == "Job" and request.action in _WISHES:
+            return [_wished(desk, user, request, _WISHES[request.action])]
+        raise MessageError("313", f"{escape(request.action or '', 40)} of {escape(kind, 40)} is not supported here")
+
+    def _once(self, message: Envelope, request: Request) -> None:
+        """Raise MessageError for a request that could be made twice by who only heard it."""
+        if request.id:
+            return
+        if self.profile != "gold":
+            raise MessageError("314", "A request that changes something needs an id, so that it is done once.")
+        assert message.signature is not None
+        self.replays.check(message.signature.value or "")
+
+
+def _submitted(desk: Desk, user: User, request: Request) -> Response:
+    """Submit the jobs in Data; the id of the request is its key."""
+    data = request.data
+    if data is None or not data.content.strip():
+        raise MessageError("314", "No job is in Data.")
+    submitted = desk.submit(user, f"<Data>{data.content}</Data>".encode(), source="sss", key=request.id)
+    objects = "".join(f"<Job><Id>{escaped(str(row['id']))}</Id><Key>{row['key']}</Key></Job>"
+                      for row in submitted.jobs)
+    return Response((Status.of("000"), Count(len(submitted.jobs)), Data(objects)), request.actor)
+
+
+def _wished(desk: Desk, user: User, request: Request, wish: str) -> Response:
+    """Ask for something for the jobs that the conditions select; without any there would be no end to them."""
+    if not request.all(Where):
+        raise MessageError("314", "Where has to say which jobs are meant.")
+    query = Request("Query", request.actor, (Object("Job"), Get("Key"), *request.all(Where)))
+    (selected,) = desk.ask(user, query)
+    if not selected.status.succeeded:
+        return selected
+    keys = [] if selected.data is None else _keys(selected.data)
+    rows = [row for key in keys for row in desk.wish(user, wish, key)["jobs"]]
+    objects = "".join(f"<Job><Key>{row['key']}</Key><State>{escaped(str(row['state']))}</State></Job>" for row in rows)
+    return Response((Status.of("000"), Count(len(rows)), *((Data(objects),) if rows else ())), request.actor)
+
+
+def _keys(data: Data) -> list[str]:
+    from lxml import etree
+
+    return [str(element.text) for element in etree.fromstring(f"<Data>{data.content}</Data>").iter("Key")]
+
+
+def _failure(status: Status, actor: str | None) -> Response:
+    return Response((status,), actor)
+
+
+def _warned(piece: Response, status: Status) -> Response:
+    """A piece of an answer that succeeded, with a warning."""
+    if piece.status.value != "Success":
+        return piece
+    return replace(piece, parts=tuple(status if isinstance(part, Status) else part for part in piece.parts))
+
+
+def _status(error: Exception) -> Status:
+    """The Status that an error is."""
+    if isinstance(error, MessageError):
+        return error.status
+    if isinstance(error, RejectedError):
+        rejecting = Findings("-")
+        for one in error.findings:
+            rejecting.add(one.rule, one.subject, one.message, severity=one.severity)
+        status = status_of(rejecting)
+        return status if any(f.kind in ("unknown", "dropped") for f in error.findings) else Status.of(
+            "300", escape(str(error), 1000))
+    if isinstance(error, DeniedError):
+        return Status.of("444", str(error))
+    if isinstance(error, (ConflictError, UnknownJobError)):
+        return Status.of("740", escape(str(error), 1000))
+    if isinstance(error, AccessError):
+        return Status.of("730", "The journal or the ledger cannot be used now.")
+    if isinstance(error, SSSJobError):
+        return Status.of("314", escape(str(error), 1000))
+    traceback.print_exception(error)
+    return Status.of("720", "An internal error; the log of the server has it.")
+
+
+@asynccontextmanager
+async def listening(server: Server, exchange: Exchange, listener: socket.socket, connections: int,
+                    tls: tuple[str, str] | None = None) -> AsyncIterator[None]:
+    """Answer messages on a socket as long as the context lasts. connections: the most of them at once; tls: files of a
+    certificate and its key."""
+    open_now: set[asyncio.Task[None]] = set()
+
+    async def met(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        if len(open_now) < connections:
+            open_now.add(task)
+            try:
+                await _Connection(server, exchange, reader, writer).serve()
+            finally:
+                open_now.discard(task)
+        writer.close()
+        with suppress(OSError):
+            await writer.wait_closed()
+
+    context: ssl.SSLContext | None = None
+    if tls is not None:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(*tls)
+    async with await asyncio.start_server(met, sock=listener, limit=_AT_ONCE, ssl=context):
+        try:
+            yield
+        finally:
+            for task in open_now:
+                task.cancel()
+            await asyncio.gather(*open_now, return_exceptions=True)
+
+
+@dataclass(slots=True)
+class _Connection:
+    """One connection, on which one message is answered."""
+
+    server: Server
+    exchange: Exchange
+    reader: asyncio.StreamReader
+    writer: asyncio.StreamWriter
+
+    async def serve(self) -> None:
+        """Receive, answer, and leave."""
+        receiver = Receiver("request", gold=self.exchange.profile == "gold", limits=self.server.limits)
+        address = str((self.writer.get_extra_info("peername") or ("",))[0])
+        try:
+            if self.server.pace.wait(f"sssrmap {address}"):
+                raise FrameError("230", "Too many messages; try again later.", 429)
+            await self._receive(receiver)
+        except FrameError as error:
+            if error.code != "243":
+                self._note(address, None, error.code)
+                await self._reply(error.http, [_failure(error.status, None)], "host" in receiver.headers)
+            return
+        except (OSError, TimeoutError):
+            return
+        octets = receiver.payloads[0]
+        pieces, actor, action = await self.server.workers.do(
+            "submit" if _changes(octets) else "read", lambda desk: self.exchange.answer(desk, octets))
+        status = next(part for part in pieces[0].parts if isinstance(part, Status))
+        self._note(address, actor, status.code, action)
+        root = "root element is" in (status.message or "") and status.code == "242"
+        await self._reply(400 if root else 200, pieces, "host" in receiver.headers)
+
+    async def _receive(self, receiver: Receiver) -> None:
+        async with asyncio.timeout(self.server.limits.message_seconds):
+            while not receiver.complete:
+                receiver.feed(await self.reader.read(_AT_ONCE))
+
+    async def _reply(self, http: int, pieces: Iterable[Response], stock: bool) -> None:
+        writer = self.writer
+        with suppress(OSError, TimeoutError):
+            async with asyncio.timeout(_WRITE_S):
+                writer.write(framed_head(http, stock=stock))
+                for piece in pieces:
+                    writer.write(framed_chunk(write_message(Envelope(piece)).encode(), stock=stock))
+                    await writer.drain()
+                writer.write(framed_end(stock=stock))
+                await writer.drain()
+                if writer.can_write_eof():
+                    writer.write_eof()
+            async with asyncio.timeout(_LINGER_S):      # a reset would take the answer away from who still sends
+                while await self.reader.read(_AT_ONCE):
+                    pass
+
+    def _note(self, address: str, actor: str | None, code: str | None, action: str | None = None) -> None:
+        try:
+            self.server.audit.note(user=actor, address=address, operation=f"SSSRMAP {action or 'none'}", status=code)
+        except OSError as error:
+            print(f"sssjob: the audit log cannot be written: {error.strerror}", file=sys.stderr)
+
+
+def _changes(octets: bytes) -> bool:
+    """Whether a message looks as if it changed something: it is then done by the thread that submits. A guess, which
+    decides about nothing else."""
+    return b'action="Query"' not in octets and b'action="Balance"' not in octets

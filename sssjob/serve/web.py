@@ -1,0 +1,272 @@
+"""Documents over HTTP: one table of operations, from which the routes and their description (OpenAPI) follow.
+
+Nobody without a token learns more than a status code. What an operation does not know is refused by name: parameters,
+members of JSON, types of bodies. Errors are JSON objects ``{"status", "message", "findings"}``.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import time
+import traceback
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, Final, TypeVar
+
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import JSONResponse, PlainTextResponse, Response, StreamingResponse
+from starlette.routing import Route, Router
+from starlette.types import Receive, Scope, Send
+
+from sssjob.errors import AccessError, RejectedError, SSSJobError, UnknownJobError
+from sssjob.findings import escape
+from sssjob.limits import LIMITS, Limits
+from sssjob.serve.access import Audit, DeniedError, Pace, User, Users
+from sssjob.serve.desk import ConflictError, Desk, records
+from sssjob.serve.events import Happening, Happenings, happenings
+from sssjob.serve.operations import OPERATIONS, Call, Operation, RequestError
+
+__all__ = ["Server", "Workers", "application"]
+
+T = TypeVar("T")
+_LOOK_S: Final = 0.25       # between two looks for news in the journal
+_READERS: Final = 4
+_HIDDEN: Final = 404        # the status of jobs that a user may not see: as if there were none
+
+
+class Workers:
+    """Threads that work at desks: one that submits, one that follows jobs, and some for all else, a desk each."""
+
+    def __init__(self, desk: Callable[[], Desk]) -> None:
+        self._make = desk
+        self._pools = {name: ThreadPoolExecutor(threads, f"sssjob-{name}")
+                       for name, threads in (("submit", 1), ("follow", 1), ("news", 1), ("read", _READERS))}
+        self._desks: list[Desk] = []
+        self._free: dict[str, list[Desk]] = {name: [] for name in self._pools}
+
+    async def do(self, where: str, work: Callable[[Desk], T]) -> T:
+        """Have a thread of a pool do something at its desk."""
+        return await asyncio.get_running_loop().run_in_executor(self._pools[where], self._at_desk, where, work)
+
+    def _at_desk(self, where: str, work: Callable[[Desk], T]) -> T:
+        free = self._free[where]
+        try:
+            desk = free.pop()
+        except IndexError:
+            desk = self._make()
+            self._desks.append(desk)
+        try:
+            return work(desk)
+        finally:
+            free.append(desk)
+
+    def close(self) -> None:
+        """Let what was begun come to its end, and close the desks."""
+        for pool in self._pools.values():
+            pool.shutdown(wait=True, cancel_futures=True)
+        for desk in self._desks:
+            desk.close()
+
+
+@dataclass(slots=True)
+class Server:
+    """What the faces of a server share. follow_s: seconds between two questions how jobs stand; beside: what else works
+    as long as the server does."""
+
+    workers: Workers
+    users: Users
+    audit: Audit
+    pace: Pace
+    strangers: Pace         # of requests without a token, by address
+    follow_s: float = 30.0
+    limits: Limits = LIMITS
+    beside: list[AbstractAsyncContextManager[None]] = field(default_factory=list)
+    happenings: Happenings = field(init=False)
+    _changes: int = field(default=-1, init=False)
+
+    def __post_init__(self) -> None:
+        self.happenings = Happenings(self._read)
+
+    async def _read(self, number: int) -> tuple[list[Happening], int]:
+        return await self.workers.do("news", lambda desk: happenings(desk.journal, number))
+
+    @asynccontextmanager
+    async def working(self) -> AsyncIterator[None]:
+        """Follow jobs and look for news meanwhile."""
+        self.happenings.begin(await self.workers.do("news", lambda desk: desk.journal.last_event()))
+        tasks = [asyncio.create_task(self._again(_LOOK_S, self._news)),
+                 asyncio.create_task(self._again(self.follow_s, self._follow))]
+        try:
+            async with AsyncExitStack() as stack:
+                for other in self.beside:
+                    await stack.enter_async_context(other)
+                yield
+        finally:
+            self.happenings.close()
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _again(self, seconds: float, work: Callable[[], Awaitable[None]]) -> None:
+        while True:
+            try:
+                await work()
+            except SSSJobError as error:        # a journal that is full or locked may be well the next time
+                print(f"sssjob: {escape(str(error), 400)}", file=sys.stderr)
+            await asyncio.sleep(seconds)
+
+    async def _news(self) -> None:
+        if await self.workers.do("news", lambda desk: desk.journal.changes()) != self._changes:
+            self._changes = await self.workers.do("news", lambda desk: desk.journal.changes())
+            await self.happenings.look()
+
+    async def _follow(self) -> None:
+        await self.workers.do("follow", lambda desk: desk.follow(min(self.follow_s, 5.0)))
+
+
+def application(server: Server) -> Callable[[Scope, Receive, Send], Awaitable[None]]:
+    """The ASGI application."""
+    return _Application(server)
+
+
+class _Application:
+    """Knows who asks before anything else is looked at."""
+
+    def __init__(self, server: Server) -> None:
+        self.server = server
+        self.router = Router([Route(operation.path, partial(self.answer, operation), methods=[operation.method])
+                              for operation in OPERATIONS], redirect_slashes=False)
+        self._lifespan: Any = None
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """One request, or the life of the server."""
+        if scope["type"] == "lifespan":
+            await self._live(receive, send)
+        elif scope["type"] == "http":
+            response = self._stranger(scope)
+            if response is not None:
+                await response(scope, receive, send)
+            else:
+                await self.router(scope, receive, send)
+        else:
+            await send({"type": "websocket.close"})
+
+    async def _live(self, receive: Receive, send: Send) -> None:
+        await receive()
+        async with self.server.working():
+            await send({"type": "lifespan.startup.complete"})
+            await receive()
+        await send({"type": "lifespan.shutdown.complete"})
+
+    def _stranger(self, scope: Scope) -> Response | None:
+        """The answer to who may not ask, or not now; None: the user stands in the scope."""
+        if (scope["method"], scope["path"]) == ("GET", "/health"):
+            return Response(status_code=204)
+        request = Request(scope)
+        address = "" if request.client is None else request.client.host
+        scheme, _, token = request.headers.get("authorization", "").partition(" ")
+        user = self.server.users.of(token.strip()) if scheme.lower() == "bearer" else None
+        if user is None:
+            wait = self.server.strangers.wait(address)
+            status = 429 if wait else 401
+            self.server.audit.note(address=address, status=status, operation="none")
+            return Response(status_code=status, headers={"WWW-Authenticate": "Bearer"} if not wait else
+                            {"Retry-After": str(int(wait) + 1)})
+        wait = self.server.pace.wait(user.name)
+        if wait:
+            self.server.audit.note(user=user.name, address=address, status=429, operation="none")
+            return _problem(429, "too many requests", headers={"Retry-After": str(int(wait) + 1)})
+        scope["sssjob.user"] = user
+        return None
+
+    async def answer(self, operation: Operation, request: Request) -> Response:
+        """What an operation answers, or why not."""
+        user: User = request.scope["sssjob.user"]
+        begun = time.monotonic()
+        subject: str | None = None
+        try:
+            call = Call(user, operation.arguments(request), await self._body(operation, request))
+            subject = call.subject
+            response = await self._done(operation, call)
+        except Exception as error:
+            response = _refusal(error)
+        self.server.audit.note(
+            user=user.name, address=None if request.client is None else request.client.host, subject=subject,
+            operation=operation.name, status=response.status_code, seconds=round(time.monotonic() - begun, 3))
+        return response
+
+    async def _done(self, operation: Operation, call: Call) -> Response:
+        if operation.name == "events":
+            return self._stream(call)
+        if operation.name == "openapi":
+            from sssjob.serve.contract import contract
+
+            return JSONResponse(contract())
+        status, answer = await self.server.workers.do(operation.pool, lambda desk: operation.function(desk, call))
+        if isinstance(answer, str):
+            return PlainTextResponse(answer, status, media_type="application/xml")
+        return JSONResponse(answer, status)
+
+    def _stream(self, call: Call) -> Response:
+        async def sees(submission: int) -> bool:
+            if call.user.may("see-all"):
+                return True
+            return call.user.name == await self.server.workers.do("news", lambda desk: desk.owner(submission))
+
+        since = call.whole("since") if call.stated("since") else call.whole("Last-Event-ID") if call.stated(
+            "Last-Event-ID") else None
+        return StreamingResponse(self.server.happenings.stream(since, sees), media_type="text/event-stream",
+                                 headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no"})
+
+    async def _body(self, operation: Operation, request: Request) -> bytes:
+        """The body, which is limited in size and in the time that it takes."""
+        limits = self.server.limits
+        if "content-length" in request.headers and "transfer-encoding" in request.headers:
+            raise RequestError(400, "Content-Length and Transfer-Encoding exclude each other")
+        if request.headers.get("content-encoding", "identity").lower() != "identity":
+            raise RequestError(415, "no Content-Encoding is taken")
+        pieces: list[bytes] = []
+        size = 0
+        try:
+            async with asyncio.timeout(limits.message_seconds):
+                async for piece in request.stream():
+                    size += len(piece)
+                    if size > limits.body_bytes:
+                        raise RequestError(413, f"the body is longer than the limit body_bytes ({limits.body_bytes})")
+                    pieces.append(piece)
+        except TimeoutError:
+            raise RequestError(408, f"the body takes longer than the limit message_seconds "
+                                    f"({limits.message_seconds:g})") from None
+        except ClientDisconnect:
+            raise RequestError(400, "the body ended early") from None
+        operation.check_type(request.headers.get("content-type"), bool(size))
+        return b"".join(pieces)
+
+
+def _refusal(error: Exception) -> Response:
+    """The answer that an error is."""
+    if isinstance(error, RequestError):
+        return _problem(error.status, str(error))
+    if isinstance(error, RejectedError):
+        return _problem(422, str(error), error.findings)
+    if isinstance(error, UnknownJobError):
+        return _problem(_HIDDEN, str(error))
+    if isinstance(error, DeniedError):
+        return _problem(403, str(error))
+    if isinstance(error, ConflictError):
+        return _problem(409, str(error))
+    if isinstance(error, AccessError):
+        return _problem(503, "the journal or the ledger cannot be used now")
+    if isinstance(error, SSSJobError):
+        return _problem(400, str(error))
+    traceback.print_exception(error)
+    return _problem(500, "an internal error; the server's log has it")
+
+
+def _problem(status: int, message: str, findings: Any = (), headers: Mapping[str, str] | None = None) -> Response:
+    return JSONResponse({"status": status, "message": escape(message, 2000), "findings": records(findings)}, status,
+                        None if headers is None else dict(headers))
