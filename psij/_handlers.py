@@ -28,7 +28,7 @@ from typing import Any, Final, Generic, TypeVar
 from psij import _forks
 from psij.exceptions import SubmitException
 
-__all__ = ["apart", "hand_over", "interrupting", "passing"]
+__all__ = ["apart", "aside", "hand_over", "interrupting", "passing"]
 
 _T = TypeVar("_T")
 _LAST_S = 10.0      # how long the end of the program waits for what was handed over
@@ -185,6 +185,11 @@ def apart(call: Callable[[], _T], undo: Callable[[], object] | None = None) -> _
     """What a call gives, which must hold no lock of this thread meanwhile; in another thread where a signal handler may
     interrupt this one. undo: what is to be done after it where such a handler has raised instead."""
     return _Call(call, undo).result() if _may_be_interrupted() else call()
+
+
+def aside(call: Callable[[], _T]) -> _T:
+    """What a call gives, which is made by another thread than the main one: not even Ctrl-C ends it half-way."""
+    return _Call(call, None).result() if threading.get_ident() == threading.main_thread().ident else call()
 
 
 def hand_over(call: Callable[[], object]) -> None:

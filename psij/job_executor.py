@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 from importlib import import_module
+from itertools import takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
@@ -75,6 +76,36 @@ class JobExecutor(ABC):
         InvalidStateException when the job is not NEW, SubmitException when the backend could not take it; then no job
         was made and the state is still NEW.
         """
+
+    def submit_all(self, jobs: Iterable[Job], told: Callable[[Job, Exception | None], None] | None = None) -> None:
+        """Submit many NEW jobs, in their order; one that cannot be submitted does not keep the others from it.
+
+        Executor ``local`` starts some while it makes the next ones ready. told: is called for each job with what
+        ``submit`` raises, or None, maybe in another thread. Without it, what was raised comes in an ExceptionGroup when
+        all have been tried, each with a note that names the job; the jobs that were not submitted are NEW. Where a
+        signal handler raises meanwhile, jobs that were begun go on, and no others are.
+        """
+        from psij._handlers import aside, interrupting
+
+        errors: list[Exception] = []
+        stopped: list[bool] = []
+
+        def note(job: Job, error: Exception | None) -> None:
+            if error is not None:
+                error.add_note(f"Job {getattr(job, 'id', job)}")
+                errors.append(error)
+
+        listed = tuple(jobs)
+        if interrupting():
+            JobExecutor._submit_all(self, listed, told or note)
+        else:
+            try:
+                aside(lambda: self._submit_all(takewhile(lambda job: not stopped, listed), told or note))
+            except BaseException:
+                stopped.append(True)
+                raise
+        if errors:
+            raise ExceptionGroup(f"{len(errors)} of {len(listed)} jobs were not submitted", errors)
 
     def _submit_all(self, jobs: Iterable[Job], told: Callable[[Job, Exception | None], None]) -> None:
         """Submit jobs, in an order that may be faster. told: of each with what ``submit`` raises, None where it is

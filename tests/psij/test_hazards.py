@@ -260,6 +260,23 @@ SIGNALS: Final[dict[str, tuple[str, str]]] = {
         "time.sleep(0.2)\n"
         "print({job.wait(9).state.name for job in jobs if job.executor}, stops > 10, executor.list())\n",
         "{'CANCELED'} True []\n"),
+    "Ctrl-C while many jobs are submitted": (
+        "jobs, raised = [Job(JobSpec('/bin/sh', ['-c', 'exit 0'])) for _ in range(60)], threading.Event()\n"
+        "def told(job, error):\n"
+        "    if job is jobs[5]: os.kill(os.getpid(), signal.SIGINT); raised.wait(9)\n"
+        "try: executor.submit_all(jobs, told)\n"
+        "except KeyboardInterrupt: print('stopped'); raised.set()\n"
+        "ends = [(job.wait(9) if job.executor else job.status).state.name for job in jobs]\n"
+        "print(sorted(set(ends)), ends.index('NEW') > 5, set(ends[ends.index('NEW'):]))\n",
+        "stopped\n['COMPLETED', 'NEW'] True {'NEW'}\n"),
+    "a handler that submits many jobs while the program submits many": (
+        "jobs = [Job(JobSpec('/bin/sh', ['-c', 'exit 0'])) for _ in range(90)]\n"
+        "def handle(*_):\n"
+        "    executor.submit_all(jobs[60:75]); executor.submit_all(jobs[75:])\n"
+        "signal.signal(signal.SIGALRM, handle)\n"
+        "executor.submit_all(jobs[:60], lambda job, error: job is jobs[3] and signal.raise_signal(signal.SIGALRM))\n"
+        "print({job.wait(9).state.name for job in jobs})\n",
+        "{'COMPLETED'}\n"),
     "a handler that ends the program while it submits": (
         "import atexit\n"
         "jobs = []\n"

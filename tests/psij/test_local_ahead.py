@@ -79,7 +79,7 @@ def one_by_one(executor: LocalJobExecutor, jobs: list[Job]) -> Iterator[tuple[Jo
 
 def all_at_once(executor: LocalJobExecutor, jobs: list[Job]) -> list[tuple[Job, Exception | None]]:
     told: list[tuple[Job, Exception | None]] = []
-    executor._submit_all(iter(jobs), lambda job, error: told.append((job, error)))
+    executor.submit_all(iter(jobs), lambda job, error: told.append((job, error)))
     return told
 
 
@@ -118,6 +118,31 @@ def test_what_any_executor_does(tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
     monkeypatch.setattr(LocalJobExecutor, "_submit_all", JobExecutor._submit_all)
     alone = outcomes(tmp_path / "one", lambda jobs: list(one_by_one(executor, jobs)))
     assert outcomes(tmp_path / "all", lambda jobs: all_at_once(executor, jobs)) == alone
+
+
+def test_what_could_not_be_submitted_is_raised_together(executor: LocalJobExecutor, tmp_path: Path) -> None:
+    """After all have been tried, with a note that names the job; nothing is raised where all is well."""
+    good = [make("exit 2", tmp_path), make("exit 3", tmp_path)]
+    odd, empty = Job(JobSpec("/bin/true", launcher="none such")), Job()
+    with pytest.raises(ExceptionGroup) as raised:
+        executor.submit_all(job for job in (good[0], odd, good[1], empty, good[0]))
+    assert raised.value.message == "3 of 5 jobs were not submitted"
+    assert [(type(error), *error.__notes__) for error in raised.value.exceptions] == [
+        (InvalidJobException, f"Job {odd.id}"), (InvalidJobException, f"Job {empty.id}"),
+        (InvalidStateException, f"Job {good[0].id}")]
+    assert [ended.exit_code for job in good if (ended := job.wait(SOON))] == [2, 3]
+    assert {odd.status.state, empty.status.state} == {JobState.NEW}
+    executor.submit_all([])
+    executor.submit_all([again := make("exit 4", tmp_path)])
+    assert (ended := again.wait(SOON)) and ended.exit_code == 4
+
+
+def test_from_another_thread_than_the_main_one(executor: LocalJobExecutor, tmp_path: Path) -> None:
+    jobs = [make(f"exit {number}", tmp_path) for number in range(1, 5)]
+    thread = threading.Thread(target=executor.submit_all, args=(jobs,))
+    thread.start()
+    thread.join()
+    assert [ended.exit_code for job in jobs if (ended := job.wait(SOON))] == [1, 2, 3, 4]
 
 
 def test_without_starter(executor: LocalJobExecutor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
