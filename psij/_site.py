@@ -16,8 +16,9 @@ from __future__ import annotations
 import difflib
 import os
 import tomllib
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from copy import copy
+from functools import cache
 from inspect import signature
 from pathlib import Path
 from typing import Any, Final, NamedTuple, get_args, get_type_hints
@@ -125,8 +126,14 @@ def _tables(tables: Any, executor: str, path: Path) -> Iterator[tuple[str, dict[
 def _parameters(config: type[JobExecutorConfig]) -> dict[str, Any]:
     """The parameters of a configuration, those of the classes above it among them, with their types."""
     own = [vars(one)["__init__"] for one in reversed(config.__mro__) if one is not object and "__init__" in vars(one)]
-    return {name: get_type_hints(make)[name] for make in own for name, one in signature(make).parameters.items()
+    return {name: _hints(make)[name] for make in own for name, one in signature(make).parameters.items()
             if name != "self" and one.kind not in (one.VAR_POSITIONAL, one.VAR_KEYWORD)}
+
+
+@cache
+def _hints(make: Callable[..., None]) -> dict[str, Any]:
+    """The types of the parameters of a function: milliseconds of work, and an executor is made for each submission."""
+    return get_type_hints(make)
 
 
 def _taken(name: str, value: Any, known: Mapping[str, Any], prefix: str, path: Path) -> Any:

@@ -271,8 +271,8 @@ def _native(job: Job, parts: Sequence[Seen]) -> None:
 def _extensions(scope: Container, name: str, values: Sequence[str]) -> None:
     """Put Extensions of a resource manager's in place of those of that name; the order of all others is kept."""
     def is_old(item: object) -> bool:
-        return isinstance(item, Property) and item.tag == "Extension" and (
-            item.get("type"), item.get("name")) == ("LRM", name)
+        return (isinstance(item, Property) and item.tag == "Extension" and item.get("name") == name
+                and item.get("type") == "LRM")
 
     before = [item for item in scope.items if is_old(item)]
     if [item.text for item in before if isinstance(item, Property)] == list(values):
