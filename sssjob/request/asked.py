@@ -138,6 +138,7 @@ class Asked:
         self.job, self.group, self.findings, self.target = job, group, findings, target
         self.groups: list[TaskGroup] = []       # the task groups of the job, also those that are not looked at
         self.listed = 0                         # how many tasks are listed one by one
+        self.apart: frozenset[int] = frozenset()        # items of the first that not all of them ask for alike
         self.entries: list[Entry] = []
         self._tagged: defaultdict[str, list[Entry]] = defaultdict(list)     # those that can be asked for, by name
         self._requested: dict[str, list[Entry]] = {}    # by level
@@ -189,12 +190,20 @@ class Asked:
         self._enter(scope, f"{level}/{tag}{other}", "", below, policy)
 
     def _same_tasks(self) -> None:
-        """What another task says as the first one does is carried with it."""
+        """Of several listed tasks: what another one says as the first does is carried with it; what not all of them ask
+        for alike is no amount of each task, and cannot be asked for."""
+        from sssjob.request.tree import ROWS
+
         first = [(e.slot, e.item) for e in self.entries if e.level == TASK[0]]
+        times = dict.fromkeys(range(len(first)), 1)
         for e in self.entries:
             if e.level == f"{TASK[0]}+" and (e.slot, e.item) in first:
                 e.used = True
                 e.understood |= e.attributes.keys()
+                times[first.index((e.slot, e.item))] += 1
+        own = [item for i, (_, item) in enumerate(first) if times[i] < self.listed and item.tag in ROWS]
+        self.apart = frozenset(map(id, own))
+        self._take_away(own)
 
     # -- findings
     def note(self, rule: str, entry: Entry | None, message: str, severity: Severity | None = None,
@@ -219,6 +228,8 @@ class Asked:
         severity: Severity | None = "warning" if entry.tag in self.target.irrelevant else None
         if severity and entry.policy is Policy.IGNORE:
             return
+        if not why and (id(entry.item) in self.apart or entry.level == f"{TASK[0]}+"):
+            why = "not all of the listed tasks ask for the same"
         self.note(self.target.rule, entry, f"{name}: {why or self.target.word}", severity, name)
 
     def misfit(self, entry: Entry, why: str) -> None:
@@ -250,6 +261,11 @@ class Asked:
             if id(e.item) in out:
                 e.used = True
                 e.understood |= e.attributes.keys()
+        self._take_away(items)
+
+    def _take_away(self, items: Collection[object]) -> None:
+        """Take items away from what can be asked for."""
+        out = set(map(id, items))
         self._tagged = defaultdict(list, {tag: kept for tag, there in self._tagged.items()
                                           if (kept := [e for e in there if id(e.item) not in out])})
 

@@ -422,8 +422,11 @@ class Engine:
         self.end(job, outcome)
 
     def end(self, job: Running, outcome: JobOutcome) -> None:
-        """A job has ended, or will never start."""
+        """A job has ended, or will never start. One that got no native id is called in its document what it was called
+        here: what is Completed has an Id (section 5.1, table 2)."""
         job.word, job.outcome = outcome.word, outcome
+        if job.plan.job.first("Id") is None:
+            job.plan.job.set_as_is("Id", job.plan.label)
         self.open[id(job.of)] -= 1
         for other in (*self.gates.ended(job), *self.starting.has_ended(job)):
             self.pend(other)

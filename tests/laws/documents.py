@@ -1,5 +1,5 @@
-"""Documents with a geometry: amounts at every level, what they are per, tasks and how they are spread; conditions,
-alternatives, and names of nodes and features."""
+"""Documents with a geometry: amounts at every level and in the defaults of each, what they are per, tasks and how they
+are spread; conditions, alternatives, and names of nodes and features."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ from hypothesis import strategies as st
 
 from sssjob.conversion.intake import gate
 from sssjob.document.model import Document, Job
+from sssjob.request import Request, request_of
 from sssjob.xml.reader import read_document
 
-__all__ = ["geometries", "job_of", "read"]
+__all__ = ["geometries", "job_of", "read", "request_in"]
 
 UNITS = st.sampled_from([("B", 1 << 20), ("KB", 4096), ("MB", 3000), ("GB", 9), ("GB", 9), ("GB", 9)])
 METRICS = st.sampled_from(["", "", "Total", "PerNode", "PerProcessor", "PerSlot", "PerGPU"])
@@ -30,6 +31,12 @@ def read(text: str) -> Document:
 def job_of(document: Document) -> Job:
     """Its one job."""
     return next(job for job, _ in document.jobs())
+
+
+def request_in(document: Document) -> Request:
+    """What its one job asks for, with the defaults of its group."""
+    job, defaults = next(iter(document.jobs()))
+    return request_of(job, defaults, bare=True)
 
 
 @st.composite
@@ -127,9 +134,25 @@ def _group(draw: st.DrawFn, *, alone: bool) -> list[str]:
     each = draw(_some([st.integers(1, 4).map(lambda n: f"<Processors>{n}</Processors>"),
                        _amount("Memory", metrics=False), _gpus(metrics=False)]))
     each += ["<Feature>ib</Feature>"] if draw(st.integers(0, 15)) == 0 else []
-    if each:
-        lines += ["<TaskDefaults>", "<Requested>", *each, "</Requested>", "</TaskDefaults>"]
+    lines += _within("TaskDefaults", each)
+    if count and draw(st.integers(0, 5)) == 0:
+        for _ in range(draw(st.integers(1, count))):
+            lines += _within("Task", draw(_some([_amount("Memory", metrics=False), _gpus(metrics=False)], 2)))
     return ["<TaskGroup>", *lines, "</TaskGroup>"] if lines else []
+
+
+def _within(tag: str, lines: list[str]) -> list[str]:
+    """A container in which all this is requested; nothing without any."""
+    return [f"<{tag}>", "<Requested>", *lines, "</Requested>", f"</{tag}>"] if lines else []
+
+
+@st.composite
+def _group_defaults(draw: st.DrawFn) -> list[str]:
+    """What task groups and their tasks have unless they say otherwise."""
+    lines = draw(_some([_amount("Memory", metrics=True), _gpus(metrics=True), st.sampled_from(FEATURES)]))
+    each = draw(_some([st.integers(1, 4).map(lambda n: f"<Processors>{n}</Processors>"), _gpus(metrics=False)]))
+    inner = (["<Requested>", *lines, "</Requested>"] if lines else []) + _within("TaskDefaults", each)
+    return ["<TaskGroupDefaults>", *inner, "</TaskGroupDefaults>"] if inner else []
 
 
 @st.composite
@@ -145,9 +168,18 @@ def _texts(draw: st.DrawFn) -> str:
     if conditional or (job and draw(st.booleans())):
         job = ["<Requested>", *job, "</Requested>"]
     groups = draw(st.sampled_from([0, 1, 1, 1, 1, 2, 2, 3]))
+    defaults = draw(_group_defaults()) if draw(st.integers(0, 5)) == 0 else []
+    of_all = draw(st.booleans())
+    job += defaults if not of_all else []
     for _ in range(groups):
         job += draw(_group(alone=groups == 1))
-    if draw(st.integers(0, 5)) == 0:
+    if (of_all and defaults) or draw(st.integers(0, 7)) == 0:
+        own = draw(_some([_amount("Memory", metrics=True), _gpus(metrics=True), st.sampled_from(FEATURES),
+                          _durations()]))
+        inner = (["<Requested>", *own, "</Requested>"] if own else []) + (defaults if of_all else [])
+        lines = ["<JobGroup>", "<Id>g</Id>", *(["<JobDefaults>", *inner, "</JobDefaults>"] if inner else []),
+                 "<Job>", "<Id>a</Id>", "<Executable>/bin/step</Executable>", *job, "</Job>", "</JobGroup>"]
+    elif draw(st.integers(0, 5)) == 0:
         lines = ["<Request>", '<File id="S">#!/bin/sh', "/bin/step</File>", "<Job>", "<Executable>#S</Executable>",
                  *job, "</Job>", "</Request>"]
     else:

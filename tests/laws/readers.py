@@ -322,8 +322,10 @@ def jobspec(text: str) -> Native:
 
 # -- PSI/J, JSDL
 def psij(text: str) -> Native:
-    """The JobSpec of PSI/J: processes of one size; memory of the whole job."""
+    """The JobSpec of PSI/J, alone or the only one of an array: processes of one size; memory of the whole job."""
     spec = json.loads(text)
+    if isinstance(spec, list):
+        spec, = spec
     said = spec.get("resources", {})
     nodes = said.get("node_count")
     if nodes is None and "process_count" in said and "processes_per_node" in said:

@@ -12,10 +12,10 @@ from hypothesis import HealthCheck, given, settings
 
 from sssjob.document.model import Document
 from sssjob.findings import Finding, Findings, Policy
-from sssjob.request import request_of
+from sssjob.request import Request
 from sssjob.request.totals import Totals, is_gpu
 from sssjob.translators import WriteContext, get
-from tests.laws.documents import geometries, job_of, read
+from tests.laws.documents import geometries, read, request_in
 from tests.laws.readers import READERS, Native
 from tests.strategies import FIXED, examples
 
@@ -98,11 +98,13 @@ def misplaced(text: str, findings: Findings) -> list[str]:
     return wrong
 
 
-def _untold_name(line: str, output: str, findings: Findings) -> str | None:
+def _untold_name(line: str, request: Request, output: str, findings: Findings) -> str | None:
     """What a line names, a feature, nodes, or a resource of the site, where no word of it is written and no finding
-    tells it."""
+    tells it, though it holds: defaults may be overridden."""
     hit = re.match(r"<(Feature|Node|Resource)[ >](?:name='(fpga)')?[^>]*>([^<]*)<", line)
-    if hit is None or (hit[1] == "Resource" and not hit[2]) or any(
+    if hit is None or (hit[1] == "Resource" and not hit[2]) or (hit[1] != "Resource" and not any(
+            p.tag == hit[1] and p.text == hit[3] for level in request.levels
+            for p in level.expression.properties)) or any(
             hit[1] in subject_words(f) or (f.subject == "TaskGroup" and f.rule in REFUSING) for f in findings):
         return None
     if "op='NE'" in line and hit[1] == "Node" and "n1" in output:
@@ -115,7 +117,8 @@ def _untold_name(line: str, output: str, findings: Findings) -> str | None:
 def problems(name: str, text: str) -> list[tuple[str, str]]:
     """(kind, all that is to be seen) of each place where a format breaks the law."""
     document = read(text)
-    totals = request_of(job_of(document), bare=True).totals
+    request = request_in(document)
+    totals = request.totals
     output, findings = written(name, document)
     about = f"{text}\n{output}\n" + "\n".join(map(str, findings))
     broken = []
@@ -128,7 +131,7 @@ def problems(name: str, text: str) -> list[tuple[str, str]]:
                 and not any(f.rule in REFUSING for f in told):
             broken.append((f"{what} more", f"{what}: {value} are written for {asked}\n{about}"))
     for line in text.splitlines():
-        if (tag := _untold_name(line, output, findings)) is not None:
+        if (tag := _untold_name(line, request, output, findings)) is not None:
             broken.append(("name untold", f"{tag} is asked for and not written: {line}\n{about}"))
     broken += [("misplaced", f"{place}\n{about}") for place in misplaced(text, findings)]
     return broken

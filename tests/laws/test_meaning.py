@@ -9,12 +9,13 @@ from fractions import Fraction
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-from sssjob.document.model import Document, Job, Property, new_property
+from sssjob.document.element import Container, Property, new_property
+from sssjob.document.model import Document
 from sssjob.document.vocabulary import in_scope
 from sssjob.findings import Policy
-from sssjob.request import Offer, Total, match, request_of
+from sssjob.request import Offer, Total, match
 from sssjob.translators import ReadContext, get
-from tests.laws.documents import geometries, job_of, read
+from tests.laws.documents import geometries, job_of, read, request_in
 from tests.laws.readers import READERS
 from tests.laws.test_amounts import subject_words, written
 from tests.strategies import FIXED, examples
@@ -41,9 +42,11 @@ def there_and_back(name: str, document: Document) -> tuple[Document, set[str]]:
                   if f.severity != "info" or f.rule == "SSS503"}
 
 
-def named(job: Job) -> list[Property]:
-    """The features and nodes that a job names."""
-    scopes = [job, *job.containers("Requested")]
+def named(document: Document) -> list[Property]:
+    """The features and nodes that a job names, and those of its defaults."""
+    job, defaults = next(iter(document.jobs()))
+    levels: list[Container] = [job] if defaults is None else [job, defaults]
+    scopes = [scope for level in levels for scope in (level, *level.containers("Requested"))]
     return [item for scope in scopes for item in scope.items
             if isinstance(item, Property) and item.tag in ("Feature", "Node")]
 
@@ -51,16 +54,16 @@ def named(job: Job) -> list[Property]:
 def offers_answered_otherwise(name: str, text: str) -> str:
     """Where an offer meets a document and not what is read again of it, or the other way round; empty if none does."""
     document = read(text)
-    job = job_of(document)
-    totals = [total for total in request_of(job, bare=True).totals.all() if total.known]
+    request = request_in(document)
+    totals = [total for total in request.totals.all() if total.known]
     back, told = there_and_back(name, document)
     told -= {"Environment", "Executable", "Launcher"}
     if told:
         return ""       # the other law sees to it that findings are about what differs
-    again = job_of(back)
+    again = request_in(back)
     nodes = next((int(total.value) for total in totals if total.identity[0] == "NodeCount"), 1)
-    said = [new_property(e.tag, e.text) for e in named(job)]
-    if (seconds := request_of(job, bare=True).totals.seconds) is not None:
+    said = [new_property(e.tag, e.text) for e in named(document)]
+    if (seconds := request.totals.seconds) is not None:
         said.append(new_property("Duration", seconds))
     one_each = said if any(total.identity[0] == "Processors" for total in totals) else [
         *said, new_property("Processors", nodes)]         # every node that is offered has one
@@ -72,7 +75,7 @@ def offers_answered_otherwise(name: str, text: str) -> str:
                for less in said]
     for offer in offers:
         if offer.properties:
-            found, before = match(again, offer), match(job, offer)
+            found, before = match(again, offer), match(request, offer)
             if found.met != before.met:
                 return "\n".join((text, *before.lines(), *found.lines()))
     return ""
@@ -81,9 +84,9 @@ def offers_answered_otherwise(name: str, text: str) -> str:
 def copies_lost(name: str, text: str) -> str:
     """Where another number of copies starts after all, and nothing is told of it; else empty."""
     document = read(text)
-    totals = request_of(job_of(document), bare=True).totals
+    totals = request_in(document).totals
     back, told = there_and_back(name, document)
-    again = request_of(job_of(back), bare=True).totals
+    again = request_in(back).totals
     about = {"TaskCount", "TaskDistribution", "TaskGroup", "NodeCount", "Processors"}
     if again.copies == totals.copies or not told.isdisjoint(about):
         return ""

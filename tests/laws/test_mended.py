@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from sssjob.request import request_of
-from tests.laws.documents import job_of, read
+from tests.laws.documents import read, request_in
 from tests.laws.readers import READERS
 from tests.laws.test_amounts import problems, written
 from tests.laws.test_meaning import FORMATS, copies_lost, offers_answered_otherwise
@@ -27,6 +26,16 @@ def in_requested(*lines: str) -> str:
 def each(*lines: str) -> str:
     """What each task is to have."""
     return f"<TaskDefaults>\n{in_requested(*lines)}\n</TaskDefaults>"
+
+
+def task(*lines: str) -> str:
+    """A task of a list."""
+    return f"<Task>\n{in_requested(*lines)}\n</Task>"
+
+
+def defaults(*lines: str) -> str:
+    """What each task group is to have."""
+    return "\n".join(("<TaskGroupDefaults>", *lines, "</TaskGroupDefaults>"))
 
 
 def group(*lines: str) -> str:
@@ -137,6 +146,18 @@ CASES = {
         in_requested('<Processors op="GE">4</Processors>'), *[group(
             TASKS.format(1), '<TaskDistribution type="ProcessorsPerTask">1</TaskDistribution>',
             in_requested("<Memory units='GB' metric='PerProcessor'>1</Memory>"))] * 2),
+    "memory of one of two listed tasks, and a GPU of the other": document(group(
+        TASKS.format(4), task("<Memory units='GB'>6</Memory>"), task("<Resource name='GPU'>2</Resource>"))),
+    "memory of both listed tasks, and a GPU of one": document(group(
+        TASKS.format(2), task("<Memory units='GB'>6</Memory>"),
+        task("<Memory units='GB'>6</Memory>", "<Resource name='GPU'>2</Resource>"))),
+    "defaults of each task, of two groups of which one lists a task": document(
+        defaults(each("<Resource name='GPU'>1</Resource>")), group(TASKS.format(2)),
+        group(TASKS.format(2), task("<Memory units='GB'>1</Memory>"))),
+    "defaults of the group of jobs": "\n".join((
+        "<JobGroup>", "<Id>g</Id>", "<JobDefaults>", in_requested("<Feature>fast</Feature>"),
+        defaults(each("<Processors>2</Processors>")), "</JobDefaults>", "<Job>", "<Id>a</Id>",
+        "<Executable>/bin/step</Executable>", group(TASKS.format(3)), "</Job>", "</JobGroup>")),
     "a group with less than the tasks of a node beside another one": document(
         "<Node>n1</Node>", group(TASKS.format(1), PER_NODE.format(2)), group(TASKS.format(2), PER_NODE.format(1))),
 }
@@ -171,6 +192,14 @@ def test_the_laws_hold(case: str, name: str) -> None:
     ("a range of processors on two nodes", "lsf", "#BSUB -n 4\n"),
     ("fewer processors than nodes, and a GPU of each task", "pbspro",
      "#PBS -l select=2:ncpus=1:ngpus=1:host=n1"),
+    ("memory of each processor of equal groups, and more processors of the job", "sge", "#$ -l h_vmem=512M\n"),
+    ("memory of each processor of equal groups, and more processors of the job", "htcondor", "request_memory = 2GB\n"),
+    ("memory of one of two listed tasks, and a GPU of the other", "slurm", "#SBATCH --ntasks=4\nsrun -n 4 "),
+    ("memory of both listed tasks, and a GPU of one", "pbspro", "#PBS -l select=2:ncpus=1:mpiprocs=1:mem=6gb\n"),
+    ("defaults of each task, of two groups of which one lists a task", "pbspro",
+     "#PBS -l select=2:ncpus=1:mpiprocs=1:ngpus=1+2:ncpus=1:mpiprocs=1:mem=1gb:ngpus=1\n"),
+    ("defaults of the group of jobs", "slurm",
+     "#SBATCH --ntasks=3\n#SBATCH --cpus-per-task=2\n#SBATCH --constraint=fast\n"),
     ("a group with less than the tasks of a node beside another one", "lsf",
      '#BSUB -R "1*{span[hosts=1]}+2*{span[ptile=1]}"'),
     ("names at every level", "slurm", '#SBATCH --constraint="fast&big&ib"'),
@@ -194,5 +223,19 @@ def test_what_is_written(case: str, name: str, line: str) -> None:
     ("memory of each GPU, GPUs of the job and of each task", {"Processors": 4, "Memory": 108 << 30, "Resource": 12}),
 ])
 def test_what_is_asked_for(case: str, totals: dict[str, int]) -> None:
-    every = request_of(job_of(read(CASES[case])), bare=True).totals.all()
+    every = request_in(read(CASES[case])).totals.all()
     assert {total.identity[0]: total.value for total in every} == totals
+
+
+def test_what_one_of_several_listed_tasks_asks_for_is_told_as_that() -> None:
+    """The writer would ask for it in each of four tasks, twice what the document asks for."""
+    findings = written("slurm", read(CASES["memory of one of two listed tasks, and a GPU of the other"]))[1]
+    assert [f"{f.line} {f.rule} {f.message}" for f in findings if f.severity != "info"] == [
+        "7 SSS501 Memory: not all of the listed tasks ask for the same",
+        "12 SSS501 Resource GPU: not all of the listed tasks ask for the same"]
+
+
+def test_what_each_part_carries_of_the_defaults_is_carried() -> None:
+    """The GPU of the defaults stood in both chunks, and was told as lost."""
+    findings = written("pbspro", read(CASES["defaults of each task, of two groups of which one lists a task"]))[1]
+    assert [str(f) for f in findings if f.severity != "info"] == []

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from sssjob.conversion.intake import gate
 from sssjob.document.model import Document, Job, JobGroup
 from sssjob.errors import UsageError
 from sssjob.findings import Findings, Policy
@@ -104,6 +105,18 @@ def test_job_without_id_gets_the_native_one(tmp_path: Path) -> None:
     out = ran("<Job><Executable>/bin/true</Executable></Job>", tmp_path)
     job = next(job for job, _ in out.document.jobs())
     assert job.value("Id") == next(p.text for p in job.all("Extension"))
+
+
+def test_what_never_ran_is_a_sound_document(tmp_path: Path) -> None:
+    """A job that was not started, or that nobody could start, has an Id too, for a Completed job without one is an
+    error: else neither ``check`` nor ``charge`` took what ``run`` had written."""
+    outcome = ran(group("<Job><Executable>/no/such/file</Executable></Job>",
+                        "<Job><Name>later</Name><Executable>/bin/true</Executable>" + after(
+                            "first", designator="JobName") + "</Job>",
+                        "<Job><Name>first</Name><Executable>/bin/false</Executable></Job>"), tmp_path)
+    ids = [job.value("Id") for job, _ in outcome.document.jobs()]
+    assert (ids[:2], str(ids[2]).isdigit()) == (["job-1", "later"], True)
+    assert not any(f.rejects for f in gate(outcome.document))
 
 
 def test_a_file_named_by_an_id_that_is_not_known_yet(tmp_path: Path) -> None:

@@ -187,14 +187,14 @@ def _amount(asking: Asking, part: Part, tag: str, **attributes: str) -> Amount |
 
 
 def join(asking: Asking, one: Asking) -> None:
-    """What a part has carried is carried for the job."""
+    """What a part has carried is carried for the job; what stands in defaults is an item of each group that has it."""
     if one is asking:
         return
-    mine = {id(e.item): e for e in asking.entries}
-    for e in one.entries:
-        if e.used and id(e.item) in mine:
-            mine[id(e.item)].used = True
-            mine[id(e.item)].understood |= e.understood
+    carried = {id(e.item): e.understood for e in one.entries if e.used}
+    for e in asking.entries:
+        if (understood := carried.get(id(e.item))) is not None:
+            e.used = True
+            e.understood |= understood
 
 
 def one_part(asking: Asking, *, ranges: bool = False) -> Part:
@@ -221,10 +221,15 @@ def one_part(asking: Asking, *, ranges: bool = False) -> Part:
     else:
         asking.note(DROPPED, None, f"TaskGroup: {asking.dialect.title} holds one kind of task, the job has "
                     f"{len(groups)}; only the first is carried", subject="TaskGroup")
+    before = first.processor_total
     for tag, name in (("NodeCount", "nodes"), ("Processors", "processors")):
         if any(e.level == JOB for e in asking.said(tag)):
             stated = _number(asking, first, asking.one(tag, (JOB,)), name)
             setattr(first, name, max(filter(None, (stated, getattr(first, name))), default=None))
+    memory = first.memory
+    if memory is not None and memory.per == "PerProcessor" and memory.entry.level != JOB and before not in (
+            None, first.processor_total):       # more processors of the job are no more memory of the groups
+        first.memory = replace(memory, value=memory.value * before, per="job")
     first.memory = first.memory or _amount_of_job(asking, first, "Memory")
     first.gpus = first.gpus or _amount_of_job(asking, first, "Resource", name="GPU")
     of_job = [amount for amount in (first.memory, first.gpus) if amount is not None and amount.entry.level == JOB]
