@@ -32,13 +32,12 @@ TIME_LIMITS = {"lab": 900, "soak": 7200}
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Generator[None, object, object]:
-    """Collect without looking for garbage among 23,000 tests that stay; nor is it looked for among them later."""
+    """Collect without looking for garbage among thousands of tests that stay; nor is it looked for there later."""
     gc.disable()
     try:
         return (yield)
     finally:
         gc.enable()
-        gc.collect()
         gc.freeze()
 
 

@@ -26,6 +26,7 @@ from sssjob.translators.bodies import shell as grammar
 from sssjob.translators.bodies.carry import Body, carried
 from sssjob.translators.bodies.interpreters import interpreter
 from sssjob.translators.bodies.values import FILES
+from tests.cases import Cases
 
 Told = list[tuple[str, str, int, int]]
 #: What the job of ``machine`` asks for.
@@ -296,11 +297,13 @@ def test_keep_tells_each_use() -> None:
     assert told == [("SSS510", "SLURM_JOB_ID", 1, 6), ("SSS510", "SLURM_JOB_ID", 1, 21), ("SSS511", "srun", 2, 1)]
 
 
-@pytest.mark.parametrize("mode", MODES)
-@pytest.mark.parametrize(("source", "target"), PAIRS)
-def test_without_a_use_nothing_changes(source: str, target: str, mode: Mode) -> None:
+def test_without_a_use_nothing_changes() -> None:
     text = "echo $X ${HOME} 'x' \"y\" \\\n\tz # SLURM\xe9\nmpirun -n 4 ./a\n"
-    assert carry(text, source, target, mode) == (text, [])
+    with Cases() as case:
+        for source, target in PAIRS:
+            for mode in MODES:
+                with case((source, target, mode)):
+                    assert carry(text, source, target, mode) == (text, [])
 
 
 def test_nothing_is_parsed_without_a_use(monkeypatch: pytest.MonkeyPatch) -> None:
