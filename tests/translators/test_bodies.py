@@ -27,6 +27,7 @@ from sssjob.translators.bodies.carry import Body, carried
 from sssjob.translators.bodies.interpreters import interpreter
 from sssjob.translators.bodies.values import FILES
 from tests.cases import Cases
+from tests.strategies import examples
 
 Told = list[tuple[str, str, int, int]]
 #: What the job of ``machine`` asks for.
@@ -122,7 +123,7 @@ class Machine:
     def printed(self, text: str, name: str, program: str = "sh", array: bool = False) -> str:
         """What a body prints as a job of a resource manager."""
         made = subprocess.run([program, "-c", text], env=self.environment(name, array), capture_output=True, text=True,
-                              timeout=20, cwd=self.work)
+                              timeout=120, cwd=self.work)
         return made.stdout + made.stderr
 
 
@@ -777,7 +778,7 @@ PIECES = st.sampled_from([
     "))", "case x in x) ", "esac"])
 
 
-@settings(max_examples=100)
+@settings(max_examples=examples(75))
 @given(st.lists(PIECES, max_size=25).map("".join), st.sampled_from(list(FACTS)))
 def test_any_text(text: str, target: str) -> None:
     """Never an exception; what a shell can read it can still read; a shim only stands before the text."""
