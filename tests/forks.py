@@ -11,7 +11,8 @@ A request is the three streams and a length (``sendmsg``), then as many bytes of
 (``sssjob``, or ``stand-in``, module, command, state directory, or ``module`` and its name; then its arguments) and the
 directory, as texts or as bytes, the environment, the umask, the process that the caller stands for, and limits
 (``RLIMIT_*`` -> value). The answers are the process id, and when it has ended its status as ``os.waitpid`` gives it.
-Who closes the connection before that has it killed.
+Who closes the connection before that has it killed. A program with ``SSSJOB_TEST_FORKS`` in its environment asks the
+server that it names instead of starting one.
 """
 
 from __future__ import annotations
@@ -41,9 +42,10 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from sssjob.query._worker import Worker
 
-__all__ = ["Child", "Command", "address", "fork_queries", "program"]
+__all__ = ["Child", "Command", "Forked", "address", "fork_queries", "program", "shared"]
 
 _ROOT = Path(__file__).parents[1]
+_OF_ANOTHER = "SSSJOB_TEST_FORKS"
 _NUMBER = 8                     # bytes of a number on the wire
 _INTERPRETER_LINE = 120         # bytes that every system reads of one
 #: What the commands import when they are used.
@@ -67,6 +69,9 @@ def address() -> str:
 @functools.cache
 def _served() -> tuple[str, str | None]:
     """The socket of the server, and ``forks.c`` as a program, where it can be compiled and run."""
+    if (other := os.environ.get(_OF_ANOTHER)) is not None:
+        path, _, asks = other.partition("\n")
+        return path, asks or None
     folder = tempfile.mkdtemp(prefix="sssjob-")
     path = f"{folder}/forks"
     with socket.socket(socket.AF_UNIX) as listening:
@@ -88,6 +93,11 @@ def _served() -> tuple[str, str | None]:
     return path, _compiled(f"{folder}/ask")
 
 
+def shared() -> dict[str, str]:
+    """What a program has to have in its environment to use the server of this process."""
+    return {_OF_ANOTHER: "\n".join(part or "" for part in _served())}
+
+
 def _compiled(asks: str) -> str | None:
     """``forks.c`` as a program of that name, which starts in a millisecond, an interpreter in ten; None without a
     compiler, in a folder in which nothing can be executed, or where the name is too long for an interpreter line."""
@@ -103,8 +113,11 @@ def _compiled(asks: str) -> str | None:
     return asks
 
 
-class _Forked:
-    """A process that the server forks."""
+class Forked:
+    """A process that the server forks.
+
+    words: the program and its arguments; streams: its standard input, output and error, which stay open here.
+    """
 
     def __init__(self, words: Sequence[str], cwd: str | Path, env: Mapping[str, str], streams: Sequence[int],
                  limits: Mapping[int, int] | None = None) -> None:
@@ -139,7 +152,7 @@ class _Forked:
         self.send_signal(signal.SIGKILL)
 
 
-class Command(_Forked):
+class Command(Forked):
     """A command ``sssjob`` in a process that the server forks, to be used as a ``subprocess.Popen`` with text pipes.
 
     limits: ``RLIMIT_*`` -> the most that the process may use of it. words: what it is, if something else.
@@ -181,7 +194,7 @@ class Command(_Forked):
         self._connection.close()
 
 
-class Child(_Forked):
+class Child(Forked):
     """The ``main`` of a module, to be used as a ``subprocess.Popen`` with two pipes of bytes."""
 
     def __init__(self, module: str) -> None:

@@ -171,6 +171,7 @@ def checked(table: Mapping[str, Any], place: Callable[[Sequence[str]], str]) -> 
     problems: list[str] = []
 
     def taken(given: Mapping[str, Any], path: tuple[str, ...]) -> dict[str, Value]:
+        """The settings of one table, or of the table of a format below it; what is wrong with the others is noted."""
         values = {}
         for name, value in given.items():
             where = place((*path, name))

@@ -146,6 +146,7 @@ class _Tasks(_Scope):
 
     @tasks.setter
     def tasks(self, values: Iterable[Task]) -> None:
+        """Have these tasks instead of the explicit ones."""
         Children(self, Task).replace(values)
 
     @property
@@ -155,6 +156,7 @@ class _Tasks(_Scope):
 
     @defaults.setter
     def defaults(self, value: TaskDefaults | None) -> None:
+        """Have these TaskDefaults instead of those that are there; None: none."""
         _set_defaults(self, TaskDefaults, value)
 
 
@@ -168,6 +170,7 @@ class _TaskGroups(_Scope):
 
     @task_groups.setter
     def task_groups(self, values: Iterable[TaskGroup]) -> None:
+        """Have these task groups instead of the explicit ones."""
         Children(self, TaskGroup).replace(values)
 
     @property
@@ -177,6 +180,7 @@ class _TaskGroups(_Scope):
 
     @defaults.setter
     def defaults(self, value: TaskGroupDefaults | None) -> None:
+        """Have these TaskGroupDefaults instead of those that are there; None: none."""
         _set_defaults(self, TaskGroupDefaults, value)
 
 
@@ -235,6 +239,7 @@ class JobGroup(accessors.JobGroupAccessors):
 
     @jobs.setter
     def jobs(self, values: Iterable[Job]) -> None:
+        """Have these jobs instead of those that are there."""
         Children(self, Job).replace(values)
 
     @property
@@ -244,6 +249,7 @@ class JobGroup(accessors.JobGroupAccessors):
 
     @defaults.setter
     def defaults(self, value: JobDefaults | None) -> None:
+        """Have these JobDefaults instead of those that are there; None: none."""
         _set_defaults(self, JobDefaults, value)
 
 

@@ -48,7 +48,8 @@ _Row = tuple[tuple[str, str], ...]
 class _Jobs(Protocol):
     """A document of any size."""
 
-    def jobs(self) -> Iterator[tuple[Job, JobDefaults | None]]: ...
+    def jobs(self) -> Iterator[tuple[Job, JobDefaults | None]]:
+        """The jobs, each with the JobDefaults of its group."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,6 +240,7 @@ def _ids(job: Job, sweep: Sweep, label: str) -> list[str]:
 
 def _filled(text: str, row: Mapping[str, str], *, stream: bool) -> str:
     def value(hit: re.Match[str]) -> str:
+        """What stands for a place: the value of its name; other places stay."""
         if hit["literal"] is not None:
             return hit[0] if stream else f"{{{hit['literal']}}}"
         if hit["name"] not in row:
@@ -308,6 +310,7 @@ def expand(document: Document, findings: Findings, limits: Limits = LIMITS) -> D
     findings.places = findings.places or document.places
 
     def body(item: Container) -> Container:
+        """A job as the group of jobs that its sweep makes; what has no sweep comes back as it is."""
         if isinstance(item, JobGroup):
             return _group(item, document.files, findings, limits)
         if not isinstance(item, Job):

@@ -84,6 +84,7 @@ class Desk:
         number = read_id(job.native_id or "")
 
         def call() -> None:
+            """Cancel the job, in the thread of the loop; a job that is gone needs no cancel."""
             with suppress(LookupError):
                 self.manager.cancel(number, "canceled on request")
 

@@ -252,6 +252,7 @@ class PsijRunner:
         up = False
 
         def changed(status: JobStatus) -> None:
+            """Report a start and an end of the job as those of the shell."""
             nonlocal up
             if status.state is JobState.ACTIVE:
                 up = True

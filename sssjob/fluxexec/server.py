@@ -146,6 +146,7 @@ class Server:
     def _signals(self) -> Iterator[None]:
         """SIGTERM, SIGINT and SIGHUP end the loop."""
         def caught(number: int, frame: object) -> None:
+            """Note the signal and stop the loop."""
             self.signal = number
             self.loop.stop()
 

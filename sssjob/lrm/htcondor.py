@@ -83,6 +83,7 @@ def host_of(text: Callable[[str], Any]) -> str | None:
 def recorded(ad: Mapping[str, Any]) -> Usage:
     """What an ad in JSON says of a job; of one in the queue the place is RemoteHost. Dates of 0 were not set."""
     def number(name: str) -> float | None:
+        """A number of the ad; None for one that is not there, negative, or a date of 0."""
         value = ad.get(name)
         usable = isinstance(value, int | float) and not isinstance(value, bool) and value >= 0
         return value if usable and (value or not name.endswith("Date")) else None

@@ -86,6 +86,7 @@ def writer(names: str, smallest: int = 1, first: int = 1) -> Callable[[int], str
     units = names.split(",")
 
     def write(value: int) -> str:
+        """A size of so many bytes."""
         amount = -(-value // smallest) * smallest // first
         power = 0
         while power + 1 < len(units) and amount and amount % 1024 == 0:

@@ -175,6 +175,7 @@ def figures(values: Mapping[str, float | None], now: float) -> Figures:
     formulas."""
 
     def known(*names: str) -> list[float] | None:
+        """The values of all these names; None if one of them is missing."""
         numbers = [v for v in map(values.get, names) if v is not None]
         return numbers if len(numbers) == len(names) else None
 
@@ -211,6 +212,7 @@ def least_critical(jobs: Iterable[Candidate], now: float) -> Candidate | None:
         raise UsageError(f"priority_factor does not compare jobs of different users ({', '.join(users[:5])})")
 
     def order(job: Candidate) -> tuple[bool, float, bool, float]:
+        """The key to sort a job by: priority first, then waste; what is missing comes last."""
         priority, waste = job.values.get("priority_factor"), figures(job.values, now).kill_waste
         return priority is None, priority or 0, waste is None, waste or 0
 

@@ -173,6 +173,7 @@ def _in_time(connection: _Connection, answers: Iterator[tuple[str, Answer]], nam
     stopped = threading.Event()
 
     def work() -> None:
+        """Ask for one answer after the other, until nobody waits any more."""
         try:
             for pair in answers:
                 given.put(pair)
@@ -215,6 +216,7 @@ def metadata(url: str = METADATA, limits: Limits = LIMITS) -> Mapping[Area, Plac
     connection = _Connection(web, limits.metadata_bytes)
 
     def asked() -> Iterator[tuple[str, Answer]]:
+        """The answer for the address itself, under the empty name."""
         yield "", connection.get(url)
         connection.http.close()
 

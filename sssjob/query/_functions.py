@@ -148,7 +148,9 @@ def _of_lxml(item: Any) -> Any:
 def extensions(namespaces: Mapping[str, str]) -> dict[tuple[str | None, str], Callable[..., float]]:
     """The functions as lxml takes them; of several nodes the first counts, as in number()."""
     def one(name: str, function: Callable[[Any], float]) -> Callable[..., float]:
+        """The entry of one function in the table that lxml takes."""
         def evaluate(_context: Any, *arguments: Any) -> float:
+            """The number for the first item of the argument; no number for none."""
             if len(arguments) != 1:
                 raise etree.XPathEvalError(f"{PREFIX}:{name}() takes one argument, not {len(arguments)}")
             argument = arguments[0]
@@ -178,7 +180,9 @@ def _of_elementpath(item: Any) -> Any:
 def register(parser: Any) -> None:
     """Give a parser of elementpath, whose namespaces know the prefix, the functions: a number for every item."""
     def each(function: Callable[[Any], float]) -> Callable[[Any], list[float]]:
+        """A function of one item as the function of a sequence."""
         def evaluate(items: Any) -> list[float]:
+            """The number of each item."""
             found = map(_of_elementpath, items if isinstance(items, list) else [items])
             return [_number(function, item) if isinstance(item, str) or hasattr(item, "tag") else nan for item in found]
 

@@ -436,6 +436,7 @@ def _demanded(item: Property | Raw | Container) -> bool:
 def _source(single: Single, found: list[Entry]) -> Entry:
     """The entry that a value comes from: of those with its attributes the one with its text, else the first."""
     def like(e: Entry) -> tuple[bool, bool]:
+        """The key to sort an entry by: whether its attributes differ from the value's, then whether its text does."""
         plain = {k: v for k, v in e.attributes.items() if k not in _CHOICE}
         return plain != single.property.attributes, e.text != single.property.text
 

@@ -223,9 +223,11 @@ class _Amounts(Ways[Bounds]):
         self._fit = fit
 
     def holds(self) -> bool:
+        """Whether the bounds on this way fit beside each other."""
         return self._fit(self.found)
 
     def limit(self, p: Property, negated: bool) -> bool:
+        """Narrow the bounds of an amount by one condition; whether something is left of them."""
         op = p.attributes.get("op", "EQ")
         value = amount_of(p)
         if value is None or op not in NEGATED:

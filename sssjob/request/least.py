@@ -154,10 +154,12 @@ class _Least(Ways["_Asked | _Texts"]):
             return False
 
     def wish(self, node: Preferred) -> None:
+        """Leave preferences out: nothing has to meet them."""
         for p in properties_of(node):
             self._drop(p)
 
     def ranked(self, node: AnyOf | Preferred) -> Iterable[Node]:
+        """Alternatives in the order in which they are tried: those of the largest weight first."""
         if isinstance(node, AnyOf):
             return node.items
         pairs = sorted(zip(node.weights, node.items, strict=True), key=lambda pair: -pair[0])
@@ -171,6 +173,7 @@ class _Least(Ways["_Asked | _Texts"]):
 
     # -- one condition
     def limit(self, p: Property, negated: bool) -> bool:
+        """Add one condition; False where nothing satisfies all of them."""
         op = p.op or "EQ"
         if op not in NEGATED or (p.tag in SETS and (negated or op != "EQ")):
             return self._drop(p)

@@ -429,6 +429,7 @@ class _Checker:
 
         def tell(rule: str, subject: str, message: str, where: Container, p: Property | None,
                  severity: Severity | None) -> None:
+            """Report a contradiction at the place of the container that it was found in."""
             at = place if where is container else _Place(place, where.tag, 0)
             self.tell(rule, subject, message, where, at, p, severity=severity)
 

@@ -87,19 +87,23 @@ def _plain(row: Element, attributes: dict[str, str], spelling: str | None) -> Pl
     tag, make = row.name, accessors.CLASSES.get(row.name, Property)
 
     def verbatim(text: str) -> Property | None:
+        """The property of any text that is not too long."""
         return None if len(text) > _LONG else make(tag, text, attributes, spelling)
 
     def string(text: str) -> Property | None:
+        """The property of a printable text without blanks around it."""
         if text.isprintable() and text.strip() is text and len(text) <= _LONG:
             return make(tag, text, attributes, spelling)
         return None
 
     def integer(text: str) -> Property | None:
+        """The property of ASCII digits."""
         if text.isdigit() and len(text) < 19 and text.isascii():
             return make(tag, int(text), attributes, spelling)
         return None
 
     def number(text: str) -> Property | None:
+        """The property of ASCII digits with at most one point."""
         if text.isascii() and len(text) < 19 and text.replace(".", "", 1).isdigit():
             return make(tag, Decimal(text), attributes, spelling)
         return None

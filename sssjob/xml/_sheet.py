@@ -87,6 +87,7 @@ class Table:
     def names(self, space: str) -> tuple[_Places, dict[str, _Places]]:
         """What is looked for in a job, and in its blocks. space: ``{namespace}`` of the names, or empty."""
         def inside(index: _Places) -> _Places:
+            """The places by names in the namespace."""
             return {f"{space}{name}": at for name, at in index.items()}
 
         return inside(self.bare), {f"{space}{name}": inside(index) for name, index in self.blocks.items()}

@@ -94,10 +94,12 @@ def _pointer(root: Any, path: str, places: dict[Any, str]) -> str:
 def _parse(text: bytes | str, findings: Findings, limits: Limits) -> Any:
     """The strictly parsed text; RejectedError with the one finding that says why not."""
     def refuse(rule: str, message: str, line: int = 0, column: int = 0) -> RejectedError:
+        """The error for a text that is refused, with its finding."""
         findings.add(rule, "", message, line=line, column=column)
         return RejectedError(list(findings))
 
     def constant(word: str) -> Any:
+        """Refuse the words that Python's reader takes beside JSON: NaN, Infinity."""
         raise ValueError(f"{word} is no JSON")
 
     if len(text) > limits.document_bytes:

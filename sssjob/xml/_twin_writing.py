@@ -191,6 +191,7 @@ def group_pieces(group: Container, runs: Sequence[tuple[str, int]], sections: Ca
     kinds: _Kinds = {}
 
     def items(key: str | None) -> Iterator[Any]:
+        """The values of one key, or all items as objects with their key."""
         for section in sections():
             _collect(section, "", kinds)
             yield from (_item(i) if key else {_key(i): _item(i)} for i in section.items if key in (None, _key(i)))
@@ -198,6 +199,7 @@ def group_pieces(group: Container, runs: Sequence[tuple[str, int]], sections: Ca
     attributes: dict[str, Any] = {f"@{name}": _attribute(name, text) for name, text in group.attributes.items()}
 
     def members() -> Iterator[tuple[str, Any]]:
+        """The members of the outermost object, each with the text that stands before its value."""
         whole: Any = attributes
         if not _fits_object(group.tag, runs):
             whole = chain([{k: v} for k, v in attributes.items()], items(None))

@@ -313,6 +313,7 @@ def read_document(source: Source, *, profile: str = "liberal", path: str = "-", 
     scopes, shapes = pool.pop() if pool else ({}, Documents())
 
     def reader() -> _Reader:
+        """A reader for one try at the document."""
         made = _Reader(row, Findings(path, limits), limits, policy or Policy.REJECT, Locator(data), scopes)
         made.whole = not small and gc.get_freeze_count() == 0
         if once is not None:
@@ -321,6 +322,7 @@ def read_document(source: Source, *, profile: str = "liberal", path: str = "-", 
         return made
 
     def document() -> Document:
+        """The document by the quick way, or by the tree where that gives way."""
         text = plain_text(data, limits)
         made = None if text is None else _as_text(reader(), text, data, path)
         made = reader().tree(data, path) if made is None else made

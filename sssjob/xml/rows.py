@@ -91,6 +91,7 @@ def _later(tree: AsideTree, name: str) -> Callable[[int], Any]:
     children: list[InOrder] = []
 
     def child(number: int) -> Any:
+        """The child of that number."""
         if not children:
             children.append(InOrder(next(tree.root().iter(f"{{*}}{name}"))))
         return children[0](number)

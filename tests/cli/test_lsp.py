@@ -90,7 +90,7 @@ class Editor:
         if self.process.poll() is None:
             self.ask("shutdown", None)
             self.send("exit", None)
-        told = self.process.communicate(timeout=30)[1]
+        told = self.process.communicate(timeout=120)[1]
         return self.process.returncode, told
 
 
@@ -178,7 +178,7 @@ def test_a_script_that_is_too_large(editor: Editor) -> None:
     b'Content-Length: 46\r\n\r\n{"jsonrpc":"2.0","method":"exit","params":null}', b"Content-Length: 99999\r\n\r\n{}"])
 def test_a_broken_client(editor: Editor, sent: bytes) -> None:
     """The server ends with its client, without a traceback."""
-    out, told = editor.process.communicate(sent, timeout=30)
+    out, told = editor.process.communicate(sent, timeout=120)
     assert b"Traceback" not in told + out
 
 

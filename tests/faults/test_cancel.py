@@ -136,7 +136,7 @@ def test_slow_accounting(stand: Stand) -> None:
         time.sleep(0.01)
     second = a_job("sleep 600")
     stand.executor.submit(second)
-    assert second.wait(timedelta(seconds=5), A) is not None
+    assert second.wait(timedelta(seconds=60), A) is not None
     before = asked(stand, "squeue")
     rest(0.3)
     assert asked(stand, "squeue") > before and not first.status.final

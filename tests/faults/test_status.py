@@ -183,7 +183,7 @@ def test_odd_lines(stand: Stand, edit: list[list[str]]) -> None:
     first, second = a_job("sleep 600"), a_job("sleep 0.2; exit 3")
     stand.executor.submit(first)
     stand.executor.submit(second)
-    assert first.wait(timedelta(seconds=5), A) is not None      # its own record says so
+    assert first.wait(timedelta(seconds=60), A) is not None      # its own record says so
     assert ended(second).exit_code == 3 and first.status.state is A
     stand.lab.end("1", 5)
     assert ended(first).exit_code == 5
@@ -289,8 +289,8 @@ def test_callbacks_that_raise_and_block(stand: Stand) -> None:
     for job, callback in zip(jobs, (blocks, raises, lambda _, status: told.append(status.state)), strict=True):
         job.set_job_status_callback(callback)
         stand.executor.submit(job)
-    assert [ended(job, 5).exit_code for job in jobs] == [3, 3, 3]
-    until = time.monotonic() + 15
+    assert [ended(job).exit_code for job in jobs] == [3, 3, 3]
+    until = time.monotonic() + 60
     while told != [Q, A, F] and time.monotonic() < until:
         time.sleep(0.05)
     heard = list(told)
@@ -305,9 +305,9 @@ def test_callbacks_that_submit_cancel_and_wait(stand: Stand) -> None:
     def told(job: Job, status: JobStatus) -> None:
         if status.state is F:
             stand.executor.submit(second)
-            second.wait(timedelta(seconds=5), A)
+            second.wait(timedelta(seconds=60), A)
             second.cancel()
-            second.wait(timedelta(seconds=5))
+            second.wait(timedelta(seconds=60))
             done.set()
 
     first = a_job("exit 3")
@@ -334,5 +334,5 @@ def test_several_clients_of_one_slurm(stand: Stand) -> None:
     other = SlurmJobExecutor(config=stand.executor.config)
     jobs = [runs(stand), a_job("sleep 600")]
     other.submit(jobs[1])
-    assert jobs[1].wait(timedelta(seconds=5), A) is not None
+    assert jobs[1].wait(timedelta(seconds=60), A) is not None
     assert watcher_of(other) is watcher_of(stand.executor)

@@ -272,7 +272,7 @@ def test_two_in_one_work_directory(stand: Stand, tmp_path: Path) -> None:
     assert stand.executor.list() == other.list() == ["1", "2"]
     stand.lab.end("1", 3)
     assert ended(first).exit_code == 3
-    assert second.wait(timedelta(seconds=5), A) is not None
+    assert second.wait(timedelta(seconds=60), A) is not None
     assert {name.partition(".")[0] for name in stand.files()} == {"2", second.id}
     stand.lab.end("2", 4)
     assert ended(second).exit_code == 4 and stand.files() == []
@@ -286,7 +286,7 @@ def test_two_attached_to_one_job(stand: Stand) -> None:
     second = SlurmJobExecutor(config=stand.executor.config)
     for job in others:
         second.attach(job, "1")
-        assert job.wait(timedelta(seconds=5), A) is not None
+        assert job.wait(timedelta(seconds=60), A) is not None
     stand.lab.set(forget=0)
     stand.lab.end("1", 9)
     assert [ended(job).exit_code for job in (first, *others)] == [9, 9, 9]

@@ -159,9 +159,9 @@ def test_a_whole_job(tmp_path: Path, loop: Loop) -> None:
     step(loop)
     broker.peer.sendall(sent[11:] + wire(8, 0, [], (1, 0)))         # control messages mean nothing here
     got: list[Any] = []
-    loop.run(lambda: bool(service.jobs), 5)
+    loop.run(lambda: bool(service.jobs), 60)
     broker.peer.sendall(wire(4, 0x03, [b"job-exception", payload({"id": 7, "type": "cancel", "severity": 0})], (9, 0)))
-    loop.run(lambda: not service.jobs, 5)
+    loop.run(lambda: not service.jobs, 60)
     step(loop)
     for _ in range(3):
         kind, frames, header = broker.read()
@@ -169,7 +169,7 @@ def test_a_whole_job(tmp_path: Path, loop: Loop) -> None:
         got.append(json.loads(frames[3][:-1])["type"])
     assert got == ["start", "finish", "release"]
     broker.close()
-    assert loop.run(lambda: service.state is State.DEAD, 5) and service.why == "the job manager went away"
+    assert loop.run(lambda: service.state is State.DEAD, 60) and service.why == "the job manager went away"
 
 
 def test_the_name_is_taken(tmp_path: Path, loop: Loop) -> None:
@@ -177,7 +177,7 @@ def test_the_name_is_taken(tmp_path: Path, loop: Loop) -> None:
     service = serve(loop, broker)
     step(loop)
     broker.answer()
-    assert loop.run(lambda: service.state is State.DEAD, 5)
+    assert loop.run(lambda: service.state is State.DEAD, 60)
     assert (service.why, service.refused) == ("service.add: refused: File exists (17)", True)
     broker.close()
 
@@ -192,7 +192,7 @@ def test_the_name_is_taken(tmp_path: Path, loop: Loop) -> None:
 def test_a_broker_that_does_not_behave(tmp_path: Path, loop: Loop, greeting: bytes, why: str) -> None:
     broker = Broker(tmp_path, greeting=greeting)
     service = serve(loop, broker)
-    assert loop.run(lambda: service.state is State.DEAD, 5) and service.why == why
+    assert loop.run(lambda: service.state is State.DEAD, 60) and service.why == why
     broker.close()
 
 
@@ -216,6 +216,6 @@ def test_a_real_broker() -> None:
     got: list[Any] = []
     channel.receive = got.append
     channel.send(Request("broker.ping", {"seq": 1}, 1))
-    assert loop.run(lambda: bool(got), 5) and isinstance(got[0], Response)
+    assert loop.run(lambda: bool(got), 60) and isinstance(got[0], Response)
     channel.close()
     loop.close()

@@ -54,7 +54,7 @@ SERVE = [sys.executable, "-m", "sssjob", "flux-exec", "serve", "--socket"]
 
 
 def until(true: Callable[[], bool]) -> None:
-    end = time.monotonic() + 20
+    end = time.monotonic() + 60
     while not true():
         assert time.monotonic() < end
         time.sleep(0.02)

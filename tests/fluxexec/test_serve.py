@@ -95,7 +95,7 @@ class Site:
         return self.process
 
     def connect(self) -> Lines:
-        end = time.monotonic() + 20
+        end = time.monotonic() + 60
         while True:
             try:
                 fd = connect(self.path)
@@ -109,7 +109,7 @@ class Site:
         return channel
 
     def run(self, until: Callable[[], bool]) -> None:
-        end = time.monotonic() + 20
+        end = time.monotonic() + 60
         while not self.loop.run(until, 0.05):       # files are looked at, too
             assert time.monotonic() < end
 

@@ -77,7 +77,7 @@ def test_lines_in_pieces(size: int) -> None:
         ear.peer.sendall(text[position:position + size])
         ear.loop.run(timeout=0.001)
     ear.peer.close()
-    assert ear.loop.run(lambda: bool(ear.why), 5)
+    assert ear.loop.run(lambda: bool(ear.why), 60)
     assert (ear.got, ear.why) == ([HELLO] * 4, [""])
     ear.close()
 
@@ -93,7 +93,7 @@ def test_a_peer_that_does_not_behave(sent: bytes, why: str, got: int) -> None:
     ear = Ear(ExecLimits(line_bytes=4096))
     ear.peer.sendall(sent)
     ear.peer.shutdown(socket.SHUT_WR)
-    assert ear.loop.run(lambda: bool(ear.why), 5)
+    assert ear.loop.run(lambda: bool(ear.why), 60)
     assert (ear.why, len(ear.got)) == ([why], got)
     ear.channel.send(HELLO)                 # nothing happens any more
     ear.close()

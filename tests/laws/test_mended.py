@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.cases import Cases
 from tests.laws.documents import read, request_in
 from tests.laws.readers import READERS
 from tests.laws.test_amounts import problems, written
@@ -163,13 +164,14 @@ CASES = {
 }
 
 
-@pytest.mark.parametrize("name", FORMATS)
-@pytest.mark.parametrize("case", CASES)
-def test_the_laws_hold(case: str, name: str) -> None:
-    text = CASES[case]
-    broken = [about for _, about in problems(name, text)] if name in READERS else []
-    broken += [copies_lost(name, text), offers_answered_otherwise(name, text)]
-    assert not any(broken), "\n".join(broken)
+@pytest.mark.parametrize("text", CASES.values(), ids=CASES)
+def test_the_laws_hold(text: str) -> None:
+    with Cases() as case:
+        for name in FORMATS:
+            with case(name):
+                broken = [about for _, about in problems(name, text)] if name in READERS else []
+                broken += [copies_lost(name, text), offers_answered_otherwise(name, text)]
+                assert not any(broken), "\n".join(broken)
 
 
 @pytest.mark.parametrize(("case", "name", "line"), [

@@ -232,11 +232,11 @@ def test_serve_what_the_options_name(site: Site) -> None:
         said = [process.stdout.readline().strip() for _ in range(2)]
         assert said == [f"export MACHINEFEATURES=http://127.0.0.1:{port}/machinefeatures",
                         f"export JOBSTATUS=http://127.0.0.1:{port}/jobstatus"]
-        with urllib.request.urlopen(f"http://127.0.0.1:{port}/jobstatus/used_CPU", timeout=10) as answer:
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/jobstatus/used_CPU", timeout=120) as answer:
             assert answer.read() == b"2\n"
         # the port is taken
         made = subprocess.run([sys.executable, "-m", "sssjob", "mjf", "serve", *map(str, words)], capture_output=True,
-                              text=True, timeout=30)
+                              text=True, timeout=120)
         assert made.returncode == 3 and "Address already in use" in made.stderr
 
 
@@ -249,7 +249,7 @@ def serving(words: Sequence[object], variables: Mapping[str, str]) -> Iterator[s
         yield process
     finally:
         process.send_signal(signal.SIGINT)
-        process.communicate(timeout=10)
+        process.communicate(timeout=120)
 
 
 def test_serve(site: Site) -> None:
@@ -258,7 +258,7 @@ def test_serve(site: Site) -> None:
         assert process.stdout is not None
         name, _, url = process.stdout.readline().strip().removeprefix("export ").partition("=")
         assert (name, url.startswith("http://127.0.0.1:")) == ("JOBFEATURES", True)
-        with urllib.request.urlopen(f"{url}/job_id", timeout=10) as answer:        # as DIRAC's pilot reads
+        with urllib.request.urlopen(f"{url}/job_id", timeout=120) as answer:        # as DIRAC's pilot reads
             assert answer.read() == b"4711\n"
     assert process.returncode == 130
 

@@ -172,6 +172,6 @@ def test_nothing_waits_for_other_nodes_for_ever(tmp_path: Path) -> None:
     finally:
         script._EACH_S = before                     # type: ignore[misc]
     text = f"_psij_files={tmp_path}/7\n{around.before}\ncat $JOBFEATURES/jobstart_secs\n{around.after}"
-    made = subprocess.run(["/bin/bash", "-c", text], capture_output=True, text=True, timeout=30,
+    made = subprocess.run(["/bin/bash", "-c", text], capture_output=True, text=True, timeout=120,
                           env={"PATH": os.environ["PATH"]})
     assert made.stdout.strip().isdigit() and list(tmp_path.iterdir()) == []

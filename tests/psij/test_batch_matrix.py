@@ -15,6 +15,7 @@ from psij.executors.batch._files import exit_file
 from psij.executors.batch.batch_scheduler_executor import BatchSchedulerExecutorConfig
 from psij.executors.batch.nqsv import NQSVJobExecutor
 from psij.references import expand
+from tests.cases import Cases
 from tests.psij.batch_support import run_script, script_text
 from tests.psij.managers import MANAGERS, Manager
 from tests.psij.test_batch import HOSTILE
@@ -56,9 +57,16 @@ def members(text: str, prefix: str, option: str) -> dict[str, dict[str, Any]]:
         **{name: {"attributes": one} for name, one in attributes.items()}}
 
 
-@pytest.mark.parametrize("value", HOSTILE)
-def test_no_directive_that_nobody_meant(manager: Manager, value: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_directive_that_nobody_meant(manager: Manager, monkeypatch: pytest.MonkeyPatch) -> None:
     """T17, T20: the script has just the directives that the executor made, or the member is refused by name."""
+    with Cases() as case:
+        for value in HOSTILE:
+            with case(ascii(value)):
+                check_directives(manager, value, monkeypatch)
+
+
+def check_directives(manager: Manager, value: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Look at the scripts of jobs with a text in each of their members."""
     executor = manager.executor()
     monkeypatch.setenv("INHERITED", value.replace("\0", ""))
     for name, given in members(value, manager.executor._PREFIX, manager.script.option).items():
@@ -96,17 +104,20 @@ def test_variables_in_arguments(manager: Manager, tmp_path: Path, monkeypatch: p
     assert shown[11:] == ["${SET}", "${SET}", "\\${UID}", "$${SET}", "$SET ${1} ${A:-x} ${"]
 
 
-@pytest.mark.parametrize("value", HOSTILE)
-def test_a_job_sees_exactly_what_was_said(manager: Manager, value: str, tmp_path: Path) -> None:
-    folder = tmp_path / f"d{value[:50].replace('/', '_')}"
-    folder.mkdir()
+def test_a_job_sees_exactly_what_was_said(manager: Manager, tmp_path: Path) -> None:
+    """Every hostile text as an argument, as a variable, as an argument made of it, and as a name on the way to the
+    directory."""
+    folder = tmp_path.joinpath(*(f"d{value[:50].replace('/', '_')}" for value in HOSTILE))
+    folder.mkdir(parents=True)
     (folder / "in").write_text("input")
+    variables = {f"V{number}": value for number, value in enumerate(HOSTILE)}
     show = "import os, sys; sys.stdout.buffer.write(b'\\0'.join(map(os.fsencode, [os.getcwd(), *sys.argv[1:], " \
-           "os.environ['V'], os.environ['IFS'], os.environ['SHLVL'], sys.stdin.read()])))"
-    job = Job(JobSpec(sys.executable, ["-SEc", show, value, "${V}"], directory=folder, stdin_path="in",
-                      stdout_path="out", environment={"V": value, "IFS": "f", "SHLVL": "77"}))
+           f"*(os.environ[name] for name in {[*variables, 'IFS', 'SHLVL']!r}), sys.stdin.read()])))"
+    arguments = ["-SEc", show, *HOSTILE, *(f"${{{name}}}" for name in variables)]
+    job = Job(JobSpec(sys.executable, arguments, directory=folder, stdin_path="in", stdout_path="out",
+                      environment={**variables, "IFS": "f", "SHLVL": "77"}))
     executor = manager.executor()
     assert run_script(manager, executor, job, tmp_path) == 0
     assert (folder / "out").read_bytes().split(b"\0") == [
-        os.fsencode(part) for part in (str(folder), value, value, value, "f", "77", "input")]
+        os.fsencode(part) for part in (str(folder), *HOSTILE * 3, "f", "77", "input")]
     assert exit_file(executor.work_directory / f"5.{job.id}.ec", job.id) is not None

@@ -57,8 +57,8 @@ FORKS: Final[dict[str, tuple[str, str]]] = {
     "cancel in a child ends the job": (
         "job = submit('sleep 30')\n"
         "def run():\n"
-        "    job.cancel(); tell(job.wait(9))\n"
-        "child(run); tell(job.wait(9)); print(gone(job))\n",
+        "    job.cancel(); tell(job.wait(60))\n"
+        "child(run); tell(job.wait(60)); print(gone(job))\n",
         "CANCELED 143 cancel\nFAILED 143 signal\nTrue\n"),
     "cancel in a child reads no other descriptor": (
         "import socket\n"
@@ -68,22 +68,22 @@ FORKS: Final[dict[str, tuple[str, str]]] = {
         "    pairs = [socket.socketpair() for _ in range(8)]\n"
         "    for one, other in pairs: one.send(b'own'); other.send(b'own')\n"
         "    for job in jobs: job.cancel()\n"
-        "    for job in jobs: tell(job.wait(9))\n"
+        "    for job in jobs: tell(job.wait(60))\n"
         "    print({end.recv(9, socket.MSG_DONTWAIT) for pair in pairs for end in pair})\n"
         "child(run)\n",
         "CANCELED 143 cancel\n" * 3 + "{b'own'}\n"),
     "wait in a child has the real exit code": (
         "job = submit('sleep 0.3; exit 5')\n"
-        "child(lambda: tell(job.wait(9))); tell(job.wait(9))\n",
+        "child(lambda: tell(job.wait(60))); tell(job.wait(60))\n",
         "FAILED 5 None\n" * 2),
     "wait in a child for a success": (
         "job = submit('sleep 0.3')\n"
-        "child(lambda: tell(job.wait(9))); tell(job.wait(9))\n",
+        "child(lambda: tell(job.wait(60))); tell(job.wait(60))\n",
         "COMPLETED 0 None\n" * 2),
     "wait in a child for a job that ended after the fork, before it was used": (
         "job = submit('sleep 0.2; exit 3')\n"
         "def run():\n"
-        "    time.sleep(0.6); tell(job.wait(9))\n"
+        "    time.sleep(0.6); tell(job.wait(60))\n"
         "child(run)\n",
         "FAILED 3 None\n"),
     "polling the status in a child": (
@@ -95,47 +95,47 @@ FORKS: Final[dict[str, tuple[str, str]]] = {
         "COMPLETED 0 None\n"),
     "a wait with a limit in a child": (
         "job = submit('sleep 30')\n"
-        "child(lambda: tell(job.wait(0.05))); job.cancel(); tell(job.wait(9))\n",
+        "child(lambda: tell(job.wait(0.05))); job.cancel(); tell(job.wait(60))\n",
         "nothing\nCANCELED 143 cancel\n"),
     "list in a child": (
         "job = submit('sleep 30')\n"
-        "child(lambda: print(executor.list() == [job.native_id])); job.cancel(); tell(job.wait(9))\n",
+        "child(lambda: print(executor.list() == [job.native_id])); job.cancel(); tell(job.wait(60))\n",
         "True\nCANCELED 143 cancel\n"),
     "list in a child after the end": (
-        "job = submit('exit 0'); job.wait(9)\n"
+        "job = submit('exit 0'); job.wait(60)\n"
         "child(lambda: print(executor.list()))\n",
         "[]\n"),
     "a job that had ended before the fork": (
-        "job = submit('exit 4'); job.wait(9)\n"
+        "job = submit('exit 4'); job.wait(60)\n"
         "def run():\n"
         "    job.cancel(); tell(job.wait(0))\n"
         "child(run)\n",
         "FAILED 4 None\n"),
     "a grandchild waits": (
         "job = submit('sleep 0.4; exit 6')\n"
-        "child(lambda: child(lambda: tell(job.wait(9))))\n",
+        "child(lambda: child(lambda: tell(job.wait(60))))\n",
         "FAILED 6 None\n"),
     "a child that waits, and its child": (
         "job = submit('sleep 0.5; exit 6')\n"
         "def run():\n"
-        "    tell(job.wait(0.05)); child(lambda: tell(job.wait(9))); tell(job.wait(9))\n"
+        "    tell(job.wait(0.05)); child(lambda: tell(job.wait(60))); tell(job.wait(60))\n"
         "child(run)\n",
         "nothing\nFAILED 6 None\nFAILED 6 None\n"),
     "a child submits and cancels jobs of its own beside": (
         "job = submit('sleep 30')\n"
         "def run():\n"
-        "    own = submit('sleep 30'); own.cancel(); tell(own.wait(9)); tell(submit('exit 2').wait(9))\n"
-        "child(run); job.cancel(); tell(job.wait(9))\n",
+        "    own = submit('sleep 30'); own.cancel(); tell(own.wait(60)); tell(submit('exit 2').wait(60))\n"
+        "child(run); job.cancel(); tell(job.wait(60))\n",
         "CANCELED 143 cancel\nFAILED 2 None\nCANCELED 143 cancel\n"),
     "a new job of the parent is submitted in the child": (
         "job = Job(JobSpec('/bin/sh', ['-c', 'exit 7']))\n"
         "def run():\n"
-        "    executor.submit(job); tell(job.wait(9))\n"
+        "    executor.submit(job); tell(job.wait(60))\n"
         "child(run); print(job.status.state.name)\n",
         "FAILED 7 None\nNEW\n"),
     "the time limit holds in the child too": (
         "job = submit('sleep 30', 0.6)\n"
-        "child(lambda: print(job.wait(9).state.name)); tell(job.wait(9))\n",
+        "child(lambda: print(job.wait(60).state.name)); tell(job.wait(60))\n",
         "FAILED\nFAILED 143 timeout\n"),
     "the parent has gone": (
         "job = submit('sleep 1; exit 8')\n"
@@ -143,37 +143,37 @@ FORKS: Final[dict[str, tuple[str, str]]] = {
         "if os.fork():\n"
         "    os.close(write); os.read(read, 1); os._exit(0)\n"
         "os.close(read); os.close(write)\n"
-        "tell(job.wait(9))\n",
+        "tell(job.wait(60))\n",
         "FAILED 8 None\n"),
     "the starter is killed before": (
         "from psij.executors import _local_starter\n"
         "job = submit('sleep 30'); os.kill(_local_starter._starters.starter.pid, signal.SIGKILL)\n"
         "def run():\n"
-        "    job.cancel(); tell(job.wait(9))\n"
+        "    job.cancel(); tell(job.wait(60))\n"
         "child(run); print(gone(job))\n",
         "CANCELED None cancel\nTrue\n"),
     "a thread of the parent holds the locks": (
         "job = submit('sleep 30')\n"
         "held, over = threading.Event(), threading.Event()\n"
         "def hold():\n"
-        "    with job._lock, executor._lock: held.set(); over.wait(9)\n"
-        "threading.Thread(target=hold).start(); held.wait(9)\n"
+        "    with job._lock, executor._lock: held.set(); over.wait(60)\n"
+        "threading.Thread(target=hold).start(); held.wait(60)\n"
         "def run():\n"
-        "    job.cancel(); tell(job.wait(9))\n"
-        "child(run); over.set(); print(job.wait(9).state.name)\n",
+        "    job.cancel(); tell(job.wait(60))\n"
+        "child(run); over.set(); print(job.wait(60).state.name)\n",
         "CANCELED 143 cancel\nFAILED\n"),
     "several threads of a child use a job first": (
         "job = submit('sleep 0.4; exit 5')\n"
         "def run():\n"
-        "    threads = [threading.Thread(target=lambda: tell(job.wait(9))) for _ in range(4)]\n"
+        "    threads = [threading.Thread(target=lambda: tell(job.wait(60))) for _ in range(4)]\n"
         "    for one in threads: one.start()\n"
         "    for one in threads: one.join()\n"
         "child(run)\n",
         "FAILED 5 None\n" * 4),
     "a thread of the parent waits": (
         "job = submit('sleep 0.4; exit 5')\n"
-        "waits = threading.Thread(target=lambda: job.wait(9)); waits.start()\n"
-        "child(lambda: tell(job.wait(9))); waits.join(); tell(job.status)\n",
+        "waits = threading.Thread(target=lambda: job.wait(60)); waits.start()\n"
+        "child(lambda: tell(job.wait(60))); waits.join(); tell(job.status)\n",
         "FAILED 5 None\n" * 2),
     "a job that is being staged": (
         "from psij import StageIn\n"
@@ -182,17 +182,17 @@ FORKS: Final[dict[str, tuple[str, str]]] = {
         "open('slow', 'w').close()\n"
         "from psij.executors import _local_run\n"
         "go = threading.Event(); real = _local_run.in_background\n"
-        "_local_run.in_background = lambda call: real(lambda: (go.wait(9), call()))\n"
+        "_local_run.in_background = lambda call: real(lambda: (go.wait(60), call()))\n"
         "executor.submit(job)\n"
         "def run():\n"
         "    try: job.cancel()\n"
         "    except SubmitException as e: print('refused'); tell(job.wait(0))\n"
-        "child(run); go.set(); tell(job.wait(9))\n",
+        "child(run); go.set(); tell(job.wait(60))\n",
         "refused\nFAILED None lost\nCOMPLETED 0 None\n"),
     "a pool of processes waits for jobs of the parent": (
         "import multiprocessing\n"
         "jobs = [submit(f'sleep 0.5; exit {n}') for n in range(4)]\n"
-        "def code(number): return jobs[number].wait(9).exit_code\n"
+        "def code(number): return jobs[number].wait(60).exit_code\n"
         "with multiprocessing.get_context('fork').Pool(2) as pool: print(pool.map(code, range(4)))\n",
         "[0, 1, 2, 3]\n"),
     "a callback in the child": (
@@ -200,7 +200,7 @@ FORKS: Final[dict[str, tuple[str, str]]] = {
         "def run():\n"
         "    done = threading.Event()\n"
         "    job.set_job_status_callback(lambda job, status: (tell(status), done.set()))\n"
-        "    job.wait(9); done.wait(9)\n"
+        "    job.wait(60); done.wait(60)\n"
         "child(run)\n",
         "FAILED 9 None\n"),
 }
@@ -229,21 +229,21 @@ SIGNALS: Final[dict[str, tuple[str, str]]] = {
         "signal.signal(signal.SIGALRM, handle); signal.setitimer(signal.ITIMER_REAL, 0.002, 0.002)\n"
         "for _ in range(60): jobs.append(submit('sleep 0.2'))\n"
         "signal.setitimer(signal.ITIMER_REAL, 0)\n"
-        "print({job.wait(9).state.name for job in jobs} <= {'COMPLETED', 'CANCELED'})\n",
+        "print({job.wait(60).state.name for job in jobs} <= {'COMPLETED', 'CANCELED'})\n",
         "True\n"),
     "a handler cancels what the program waits for": (
         "job = submit('sleep 30')\n"
         "signal.signal(signal.SIGALRM, lambda *_: job.cancel()); signal.setitimer(signal.ITIMER_REAL, 0.05)\n"
-        "tell(job.wait(9))\n",
+        "tell(job.wait(60))\n",
         "CANCELED 143 cancel\n"),
     "a handler that raises ends the wait": (
         "class Stop(Exception): pass\n"
         "def handle(*_): raise Stop\n"
         "job = submit('sleep 30')\n"
         "signal.signal(signal.SIGALRM, handle); signal.setitimer(signal.ITIMER_REAL, 0.05)\n"
-        "try: job.wait(9)\n"
+        "try: job.wait(60)\n"
         "except Stop: print('stopped')\n"
-        "job.cancel(); tell(job.wait(9)); print(job.__dict__.get('_waiters'))\n",
+        "job.cancel(); tell(job.wait(60)); print(job.__dict__.get('_waiters'))\n",
         "stopped\nCANCELED 143 cancel\n[]\n"),
     "a handler that raises while the program submits": (
         "class Stop(Exception): pass\n"
@@ -258,7 +258,7 @@ SIGNALS: Final[dict[str, tuple[str, str]]] = {
         "        job.cancel()\n"
         "    except Stop: stops += 1\n"
         "time.sleep(0.2)\n"
-        "print({job.wait(9).state.name for job in jobs if job.executor}, stops > 10, executor.list())\n",
+        "print({job.wait(60).state.name for job in jobs if job.executor}, stops > 10, executor.list())\n",
         "{'CANCELED'} True []\n"),
     "Ctrl-C while many jobs are submitted": (
         "jobs, raised = [Job(JobSpec('/bin/sh', ['-c', 'exit 0'])) for _ in range(60)], threading.Event()\n"
@@ -281,7 +281,7 @@ SIGNALS: Final[dict[str, tuple[str, str]]] = {
         "import atexit\n"
         "jobs = []\n"
         "def left():\n"
-        "    for job in jobs: job.wait(9)\n"
+        "    for job in jobs: job.wait(60)\n"
         "    for _ in range(900): executor.list() and time.sleep(0.01)\n"
         "    print({job.status.state.name for job in jobs} <= {'NEW', 'CANCELED', 'COMPLETED'}, executor.list())\n"
         "atexit.register(left)\n"
@@ -308,17 +308,17 @@ SIGNALS: Final[dict[str, tuple[str, str]]] = {
         "    except SubmitException: assert not all(pids)\n"
         "    signal.setitimer(signal.ITIMER_REAL, 0)\n"
         "    if not all(pids): os._exit(0)\n"
-        "print(len(pids) > 5, {os.waitpid(pid, 0)[1] for pid in pids}, job.wait(9).state.name)\n",
+        "print(len(pids) > 5, {os.waitpid(pid, 0)[1] for pid in pids}, job.wait(60).state.name)\n",
         "True {0} COMPLETED\n"),
     "a handler that forks": (
         "job = submit('sleep 0.5; exit 5')\n"
-        "signal.signal(signal.SIGALRM, lambda *_: child(lambda: tell(job.wait(9))))\n"
+        "signal.signal(signal.SIGALRM, lambda *_: child(lambda: tell(job.wait(60))))\n"
         "signal.setitimer(signal.ITIMER_REAL, 0.05)\n"
-        "tell(job.wait(9))\n",
+        "tell(job.wait(60))\n",
         "FAILED 5 None\n" * 2),
     "SIGCHLD is ignored": (
         "signal.signal(signal.SIGCHLD, signal.SIG_IGN)\n"
-        "tell(submit('exit 5').wait(9))\n",
+        "tell(submit('exit 5').wait(60))\n",
         "FAILED 5 None\n"),
     "somebody else waits for all children": (
         "job = submit('sleep 0.1; exit 5')\n"
@@ -327,32 +327,32 @@ SIGNALS: Final[dict[str, tuple[str, str]]] = {
         "        try: os.waitpid(-1, os.WNOHANG)\n"
         "        except ChildProcessError: pass\n"
         "        time.sleep(0.001)\n"
-        "threading.Thread(target=reap).start(); tell(job.wait(9))\n",
+        "threading.Thread(target=reap).start(); tell(job.wait(60))\n",
         "FAILED 5 None\n"),
 }
 
 PLACES: Final[dict[str, tuple[str, str]]] = {
-    "cancel": ("job = submit('sleep 30'); job.cancel(); tell(job.wait(9)); print(gone(job))\n",
+    "cancel": ("job = submit('sleep 30'); job.cancel(); tell(job.wait(60)); print(gone(job))\n",
                "CANCELED 143 cancel\nTrue\n"),
     "cancel what has children": (
-        "job = submit('sleep 30 & sleep 30 & wait'); time.sleep(0.1); job.cancel(); tell(job.wait(9))\n",
+        "job = submit('sleep 30 & sleep 30 & wait'); time.sleep(0.1); job.cancel(); tell(job.wait(60))\n",
         "CANCELED 143 cancel\n"),
     "cancel what ignores SIGTERM": (
         "job = submit('trap \"\" TERM; while :; do sleep 1; done'); time.sleep(0.1); job.cancel()\n"
-        "print(job.wait(9).state.name)\n",
+        "print(job.wait(60).state.name)\n",
         "CANCELED\n"),
-    "a time limit": ("tell(submit('sleep 30', 0.3).wait(9))\n", "FAILED 143 timeout\n"),
-    "an exit code": ("tell(submit('exit 5').wait(9)); tell(submit('exit 0').wait(9))\n",
+    "a time limit": ("tell(submit('sleep 30', 0.3).wait(60))\n", "FAILED 143 timeout\n"),
+    "an exit code": ("tell(submit('exit 5').wait(60)); tell(submit('exit 0').wait(60))\n",
                      "FAILED 5 None\nCOMPLETED 0 None\n"),
     "attach and cancel": (
         "job = submit('sleep 30'); twin = Job(); JobExecutor.get_instance('local').attach(twin, job.native_id)\n"
-        "print(twin.wait(0.05)); twin.cancel(); print(twin.wait(9).state.name, job.wait(9).state.name)\n",
+        "print(twin.wait(0.05)); twin.cancel(); print(twin.wait(60).state.name, job.wait(60).state.name)\n",
         "None\nCANCELED FAILED\n"),
     "a forked child": (
         "job = submit('sleep 30')\n"
         "def run():\n"
-        "    job.cancel(); print(job.wait(9).state.name)\n"
-        "child(run); print(job.wait(9).state.name)\n",
+        "    job.cancel(); print(job.wait(60).state.name)\n"
+        "child(run); print(job.wait(60).state.name)\n",
         "CANCELED\nFAILED\n"),
 }
 
@@ -369,13 +369,13 @@ WHERE: Final[dict[str, list[str]]] = {
 @cache
 def _why_not(where: str) -> str:
     """Why a program cannot be put somewhere here; empty where it can."""
-    done = subprocess.run([*WHERE[where], "true"], capture_output=True, text=True, timeout=20)
+    done = subprocess.run([*WHERE[where], "true"], capture_output=True, text=True, timeout=120)
     return "" if done.returncode == 0 else f"no namespaces here: {done.stderr.strip()}"
 
 
 def _run(program: str, folder: Path, words: list[str], start: str = _START) -> tuple[int, str, str]:
     done = subprocess.run([*words, sys.executable, "-W", "error", "-W", "ignore::DeprecationWarning", "-c",
-                           start + program], capture_output=True, text=True, timeout=40, cwd=folder)
+                           start + program], capture_output=True, text=True, timeout=120, cwd=folder)
     return done.returncode, done.stdout, done.stderr
 
 
@@ -508,7 +508,7 @@ BATCH: Final[dict[str, tuple[str, str]]] = {
         "held, over = threading.Event(), threading.Event()\n"
         "def hold():\n"
         "    with job._lock, executor._lock, watcher_of(executor)._changed: held.set(); over.wait(20)\n"
-        "threading.Thread(target=hold).start(); held.wait(9)\n"
+        "threading.Thread(target=hold).start(); held.wait(60)\n"
         "def run():\n"
         "    job.cancel(); print(job.wait(20).state.name)\n"
         "child(run); over.set(); print(job.wait(20).state.name)\n",

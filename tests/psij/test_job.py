@@ -217,7 +217,7 @@ def test_callbacks_are_called_before_the_program_ends() -> None:
     code = ("import time; from psij import *\n"
             "def show(job, status): time.sleep(0.1); print(status.state, flush=True)\n"
             "job = Job(); job.set_job_status_callback(show); job.status = JobStatus(JobState.COMPLETED)")
-    done = subprocess.run([sys.executable, "-c", code], cwd=REPO, capture_output=True, text=True, timeout=30)
+    done = subprocess.run([sys.executable, "-c", code], cwd=REPO, capture_output=True, text=True, timeout=120)
     assert (done.stdout.split(), done.stderr) == (["QUEUED", "ACTIVE", "COMPLETED"], "")
 
 
@@ -239,7 +239,7 @@ def test_a_forked_child_has_callbacks_of_its_own() -> None:
             "pid = os.fork()\n"
             "if pid == 0: os._exit(0 if run() else 1)\n"
             "print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))")
-    done = subprocess.run([sys.executable, "-c", code], cwd=REPO, capture_output=True, text=True, timeout=30)
+    done = subprocess.run([sys.executable, "-c", code], cwd=REPO, capture_output=True, text=True, timeout=120)
     assert done.stdout == "0\n", done.stderr
 
 

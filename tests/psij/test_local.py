@@ -475,7 +475,7 @@ def test_jobs_stay_when_we_are_killed_and_the_starter_goes_with_the_last(tmp_pat
               "print(_local_starter._starters.starter.pid, job.native_id, flush=True)\n"
               "os.kill(os.getpid(), signal.SIGKILL)\n")
     os.mkfifo(tmp_path / "fifo")
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=30)
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=120)
     starter, job = (int(pid) for pid in done.stdout.split())
     assert done.returncode == -signal.SIGKILL
     assert not gone(job)
@@ -493,7 +493,7 @@ def test_import_has_no_side_effects() -> None:
               "import psij, psij.executors.local\n"
               "from psij.executors import _local_starter\n"
               "assert state() == before and _local_starter._starters.starter is None and not _local_starter._hooked\n")
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=30)
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=120)
     assert (done.returncode, done.stderr) == (0, "")
 
 
@@ -544,5 +544,5 @@ def test_fork_has_a_starter_of_its_own(executor: LocalJobExecutor) -> None:
               "run()\n"
               "if pid: assert os.waitpid(pid, 0)[1] == 0\n")
     done = subprocess.run([sys.executable, "-W", "error", "-W", "ignore::DeprecationWarning", "-c", script],
-                          capture_output=True, text=True, timeout=30)
+                          capture_output=True, text=True, timeout=120)
     assert (done.returncode, done.stderr) == (0, "")

@@ -89,7 +89,7 @@ def test_cancel_ends_a_daemon(executor: LocalJobExecutor, tmp_path: Path) -> Non
 def test_no_shell_stands_between(executor: LocalJobExecutor) -> None:
     job = Job(JobSpec("sleep", ["60"]))
     executor.submit(job)
-    command, deadline = b"", time.monotonic() + 10
+    command, deadline = b"", time.monotonic() + 60
     while not command and time.monotonic() < deadline:      # empty in the middle of exec
         command = Path(f"/proc/{job.native_id}/cmdline").read_bytes()
     assert command == b"sleep\x0060\0"
@@ -302,7 +302,7 @@ def test_others_who_wait_take_nothing_away(tmp_path: Path) -> None:
               "try: os.waitpid(-1, os.WNOHANG)\n"
               "except ChildProcessError: pass\n"
               "assert job.wait().exit_code == 5\n")
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=30)
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=120)
     assert (done.returncode, done.stderr) == (0, "")
 
 

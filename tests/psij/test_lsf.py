@@ -167,7 +167,7 @@ def test_left_the_queue_at_once(quick: Stand) -> None:
     jobs = [a_job("exit 0"), a_job("exit 5"), a_job("sleep 30")]
     for job in jobs:
         quick.executor.submit(job)
-    jobs[2].wait(timedelta(seconds=5), A)
+    jobs[2].wait(timedelta(seconds=60), A)
     quick.lab.kill(quick.lab.jobs()[2], 9)
     assert [(ended(job).state, job.status.exit_code) for job in jobs] == [(C, 0), (F, 5), (F, 137)]
     assert (jobs[2].status.metadata or {})["sources"]["native_state"] == "bhist"

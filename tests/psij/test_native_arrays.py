@@ -227,7 +227,7 @@ def test_elements_of_one_command(stand: Stand, indices: list[int], tmp_path: Pat
     assert len(stand.lab.calls("sbatch" if separator == "_" else "qsub")) == 1
     facts = [job.status.metadata or {} for job in jobs]
     assert all(one["end_time"] >= one["start_time"] and one["starts"] == 1 for one in facts)
-    until = time.monotonic() + 5
+    until = time.monotonic() + 60
     while stand.files() and time.monotonic() < until:
         time.sleep(0.01)
     assert stand.files() == []

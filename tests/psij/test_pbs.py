@@ -151,7 +151,7 @@ def test_without_history(quick: Stand) -> None:
     jobs = [a_job("exit 0"), a_job("exit 5"), a_job("sleep 30")]
     for job in jobs:
         quick.executor.submit(job)
-    jobs[2].wait(timedelta(seconds=5), A)
+    jobs[2].wait(timedelta(seconds=60), A)
     jobs[2].cancel()
     assert [(ended(job).state, job.status.exit_code) for job in jobs] == [(C, 0), (F, 5), (X, None)]
     assert len([call for call in quick.lab.calls("qstat") if "-x" in call]) == 1

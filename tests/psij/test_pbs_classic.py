@@ -101,7 +101,7 @@ def test_cancel(quick: Stand, forget: int) -> None:
     for job in jobs:
         quick.executor.submit(job)
     for job in (jobs[0], jobs[2]):
-        job.wait(timedelta(seconds=5), A)
+        job.wait(timedelta(seconds=60), A)
     jobs[0].cancel()
     jobs[1].cancel()
     quick.lab.kill(quick.lab.jobs()[2], 9)

@@ -119,7 +119,7 @@ def test_own_plugins() -> None:
 
 
 def run_python(*arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([sys.executable, *arguments], cwd=REPO, capture_output=True, text=True, timeout=30)
+    return subprocess.run([sys.executable, *arguments], cwd=REPO, capture_output=True, text=True, timeout=120)
 
 
 def test_plugins_command() -> None:

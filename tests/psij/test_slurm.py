@@ -45,7 +45,7 @@ def test_batch_script_killed_by_a_signal(stand: Stand) -> None:
 def test_cancel_running(stand: Stand, script: str) -> None:
     job = a_job(script)
     stand.executor.submit(job)
-    job.wait(timedelta(seconds=5), A)
+    job.wait(timedelta(seconds=60), A)
     job.cancel()
     assert ended(job).state is X
     assert stand.states(job) == [Q, A, X]
@@ -86,7 +86,7 @@ def test_killed_for_its_memory(stand: Stand) -> None:
     """Slurm says FAILED by signal 9; the script's output says why."""
     job = a_job("sleep 30")
     stand.executor.submit(job)
-    assert job.wait(timedelta(seconds=5), A) is not None
+    assert job.wait(timedelta(seconds=60), A) is not None
     with open(stand.executor.work_directory / f"1.{job.id}.out", "a") as out:
         out.write("slurmstepd-node1: error: StepId=1.batch exceeded memory limit (1667829760 > 52428800), being "
                   "killed\n")

@@ -12,6 +12,7 @@ from sssjob.query._child import analyse, evaluate_10, evaluate_31
 from sssjob.query._results import Places, Result
 from sssjob.query._stream import combined, plain
 from sssjob.query._text import check, linear, needs_31, tokens
+from tests.cases import Cases
 
 JOBS = b"""<JobGroup x="g"><Id>g</Id><JobDefaults><Project>d</Project></JobDefaults>
 <Job x="1"><Id>1</Id><User>ann</User><Processors>4</Processors><Requested><Memory units="GB">2</Memory>
@@ -188,8 +189,15 @@ def text_of(kind: str, element: Any, name: str) -> str:
     return str(element.get(name) if kind == "attribute" else etree.tostring(element, with_tail=False))
 
 
-@pytest.mark.parametrize("query", TAKEN.split("\n"))
-def test_what_is_taken_gives_the_same_job_by_job(query: str) -> None:
+def test_what_is_taken_gives_the_same_job_by_job() -> None:
+    with Cases() as case:
+        for query in TAKEN.split("\n"):
+            with case(query):
+                check_job_by_job(query)
+
+
+def check_job_by_job(query: str) -> None:
+    """Hold the results of the jobs, each alone, against those of the group."""
     root = etree.fromstring(JOBS)
     plan = analyse(query, {}, {})
     assert "refused" not in plan and not plan["around"]
@@ -204,19 +212,22 @@ def test_what_is_taken_gives_the_same_job_by_job(query: str) -> None:
     assert [(r.kind, r.value) for r in one] == [(k, float(v) if k == "number" else v) for k, v in whole]
 
 
-@pytest.mark.parametrize("query", REFUSED.split("\n"))
-def test_what_depends_on_more_than_a_job_is_refused(query: str) -> None:
-    assert analyse(query, {}, {}).keys() == {"refused"}
+def test_what_depends_on_more_than_a_job_is_refused() -> None:
+    with Cases() as case:
+        for query in REFUSED.split("\n"):
+            with case(query):
+                assert analyse(query, {}, {}).keys() == {"refused"}
 
 
-@pytest.mark.parametrize("query", [*TAKEN.split("\n"), *REFUSED.split("\n")])
-def test_what_is_plain_needs_no_analysis(query: str) -> None:
+def test_what_is_plain_needs_no_analysis() -> None:
     """The quick look takes a query only where the whole one takes it with the same plan."""
-    found = tokens(query)
-    check(found)
-    quick = plain(found) if linear(found) and not needs_31(found) else None
-    if quick is not None:
-        assert analyse(query, {}, {}) == quick._asdict()
+    with Cases() as case:
+        for query in [*TAKEN.split("\n"), *REFUSED.split("\n")]:
+            with case(query):
+                words = tokens(query)
+                check(words)
+                quick = plain(words) if linear(words) and not needs_31(words) else None
+                assert quick is None or analyse(query, {}, {}) == quick._asdict()
 
 
 @pytest.mark.parametrize("query", ["//Job/User", "//Job[User='a' and Processors > 2]/Id", "/JobGroup/Job/@x", "User",

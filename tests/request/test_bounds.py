@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from sssjob.document.element import Property, new_property
 from sssjob.request import least_request, parse
 from sssjob.request.bounds import bounds_of, key_of
+from tests.strategies import examples
 
 Alternatives = list[tuple[str, int]]
 
@@ -38,7 +39,7 @@ _CHOICES = st.lists(st.lists(st.tuples(st.sampled_from(["EQ", "GE", "LE"]), st.i
                     min_size=1, max_size=4)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(_CHOICES)
 def test_what_a_check_finds_possible_a_target_can_be_asked_for(choices: list[Alternatives]) -> None:
     asked = demanded(*choices)

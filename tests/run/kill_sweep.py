@@ -36,7 +36,7 @@ from sssjob.xml.reader import read_document
 from tests import forks
 from tests.fakes import lab, sge, slurm
 
-__all__ = ["ARRAY", "CONFIG", "GROUP", "HOOK", "RETRY", "prepared", "sweep", "truth"]
+__all__ = ["ARRAY", "CONFIG", "GROUP", "HOOK", "RETRY", "main", "prepared", "sweep", "truth"]
 
 _LANES = 6 if os.environ.get("SSSJOB_SOAK") == "1" else 2      # the short sweeps run beside each other
 _FAKES = {"slurm": slurm, "sge": sge}
@@ -257,7 +257,12 @@ def sweep(executor: str, action: str, step: int, first: int, folder: Path) -> No
         running.discard(os.wait()[0])
 
 
-if __name__ == "__main__":
+def main() -> None:
+    """Sweep as the words of the command line say."""
     if sys.argv[1].endswith("+"):
         _FAKES.clear()
     sweep(sys.argv[1].rstrip("+"), sys.argv[2], int(sys.argv[3]), int(sys.argv[4]), Path(sys.argv[5]))
+
+
+if __name__ == "__main__":
+    main()

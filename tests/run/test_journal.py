@@ -441,7 +441,7 @@ def test_a_hold_of_ours_is_a_state(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         client = desk.client()
         entry = client.journal.entry(1)
         entry.flush(*(Event(row.job, "release", "user", {}) for row in client.journal.rows_of(1) if row.label == "b"))
-        until = time.monotonic() + 20
+        until = time.monotonic() + 60
         while states()[1] != "Idle":
             assert time.monotonic() < until, states()
             time.sleep(0.05)

@@ -7,8 +7,6 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -16,16 +14,17 @@ from typing import Any
 import pytest
 
 from sssjob.run import on_end
+from tests import forks
 from tests.run import kill_sweep
 
 SOAK = pytest.mark.skipif(os.environ.get("SSSJOB_SOAK") != "1", reason="takes minutes: SSSJOB_SOAK=1")
 KINDS = [("slurm", "submit"), ("sge", "submit"), ("local", "submit"), ("slurm", "run"), ("local", "run"),
          ("slurm", "retry"), ("local", "retry"), ("slurm", "array"), ("sge", "array"), ("slurm", "route"),
          ("slurm", "reroute")]
-#: Lines at which each is killed in the short sweep: some 6 each, other ones in each; the long sweep has them all.
-STRIDES = {"submit": {"slurm": 887, "sge": 907, "local": 1523}, "run": {"slurm": 1637, "local": 1663},
-           "retry": {"slurm": 1201, "local": 1217}, "array": {"slurm": 1499, "sge": 1511},
-           "route": {"slurm": 1301}, "reroute": {"slurm": 1733}}
+#: Lines at which each is killed in the short sweep: some 4 each, other ones in each; the long sweep has them all.
+STRIDES = {"submit": {"slurm": 1289, "sge": 1301, "local": 2273}, "run": {"slurm": 2441, "local": 2459},
+           "retry": {"slurm": 1789, "local": 1823}, "array": {"slurm": 2237, "sge": 2251},
+           "route": {"slurm": 1931}, "reroute": {"slurm": 2593}}
 ENDS = [["one", "failed", 3], ["two", "done", 0]]
 KEYS = [f"{number}.{on_end.hook_of(kill_sweep.HOOK).id}" for number in (1, 2)]
 BACK = [["kept", "kept\n"], ["moved", "moved\n"]]
@@ -38,9 +37,10 @@ OTHERS: dict[str, tuple[list[list[Any]], tuple[str, ...], int]] = {
 
 
 def swept(executor: str, action: str, step: int, first: int, folder: Path) -> list[dict[str, Any]]:
-    root = Path(str(kill_sweep.__file__)).parents[2]
-    out = subprocess.run([sys.executable, "-m", "tests.run.kill_sweep", executor, action, str(step), str(first),
-                          str(folder)], cwd=root, check=True, stdout=subprocess.PIPE, text=True).stdout
+    words = [executor, action, str(step), str(first), str(folder)]
+    with forks.Command(words, Path.cwd(), os.environ | forks.shared(), words=("module", kill_sweep.__name__)) as sweep:
+        out, err = sweep.communicate(timeout=250)
+    assert sweep.wait() == 0, err
     return sorted((json.loads(line) for line in out.splitlines()), key=lambda point: int(point["count"]))
 
 

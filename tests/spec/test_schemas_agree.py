@@ -21,6 +21,7 @@ from sssjob.xml.reader import read_document
 from sssjob.xml.schema import validate, validate_json
 from sssjob.xml.twin import from_json, to_json
 from sssjob.xml.writer import write_document
+from tests.cases import Cases
 from tests.spec.support import refused
 from tests.strategies import documents, examples
 
@@ -165,16 +166,21 @@ def refusing(text: str) -> str:
     return "".join(letter for letter, no in answers.items() if no)
 
 
-@pytest.mark.parametrize(("who", "text"), [(who, text) for who, texts in CASES.items() for text in texts])
-def test_who_refuses(who: str, text: str) -> None:
-    assert refusing(text) == who
+@pytest.mark.parametrize("who", CASES)
+def test_who_refuses(who: str) -> None:
+    with Cases() as case:
+        for text in CASES[who]:
+            with case(text):
+                assert refusing(text) == who
 
 
-@pytest.mark.parametrize("text", CASES[""])
-def test_the_twin_is_that_of_the_writer(text: str) -> None:
+def test_the_twin_is_that_of_the_writer() -> None:
     """What the JSON Schema is held against above is what ``to_json`` makes, up to the form."""
-    assert from_json(twin(text)).root == read_document(text).root
-    assert validate_json(to_json(read_document(text))) == []
+    with Cases() as case:
+        for text in CASES[""]:
+            with case(text):
+                assert from_json(twin(text)).root == read_document(text).root
+                assert validate_json(to_json(read_document(text))) == []
 
 
 #: Rules that no schema has: units, patterns, node sets, order of words, geometry, cycles, names of variables, Files.

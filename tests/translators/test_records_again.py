@@ -23,6 +23,7 @@ from sssjob.translators.records._packed import packing
 from sssjob.translators.records._sss import PlainJobs
 from sssjob.translators.records.base import RecordTranslator
 from sssjob.xml.writer import write_document
+from tests.strategies import examples
 from tests.translators.test_records_hostile import NASTY, SEEDS
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"
@@ -99,7 +100,7 @@ FIELDS = SEEDS["lsf-acct"].decode().splitlines()
 
 
 @given(st.lists(WORDS, max_size=12), st.lists(WORDS, max_size=12))
-@settings(max_examples=400)
+@settings(max_examples=examples(100))
 def test_a_form_of_pbs_says_what_the_careful_way_says(one: list[str], other: list[str]) -> None:
     """The form of one record, held against another record and against itself."""
     form = _pbs.form_of(HEAD + " ".join(one))
@@ -117,7 +118,7 @@ def test_most_records_of_pbs_have_a_form() -> None:
 
 
 @given(st.data())
-@settings(max_examples=200)
+@settings(max_examples=examples(75))
 def test_a_form_of_lsf_says_what_the_careful_way_says(data: st.DataObject) -> None:
     one = data.draw(st.sampled_from(FIELDS))
     form = lsf_acct._form(one)

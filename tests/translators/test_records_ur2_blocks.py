@@ -15,6 +15,7 @@ from sssjob.translators import get
 from sssjob.translators.base import ReadContext, WriteContext
 from sssjob.translators.records._ur2_blocks import BLOCKS
 from sssjob.translators.records.base import leaf
+from tests.strategies import examples
 from tests.translators.usage_jobs import facts
 
 TIMES = "<StartTime>2026-11-21T10:00:00Z</StartTime><EndTime>2026-11-21T11:00:00Z</EndTime>"
@@ -136,7 +137,7 @@ NAMES += ["Storage Host@x", "HostType", "Storage New", "SubmitType", "TimeInstan
           "TimeInstant  x", "TimeInstant submit"]
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(75), deadline=None)
 @given(extensions=st.lists(st.tuples(st.sampled_from(NAMES),
                                      st.sampled_from(("5", "x", " y ", "2026-11-21T10:00:00Z", "RAM", "completed"))),
                            max_size=12),

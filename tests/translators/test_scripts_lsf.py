@@ -14,6 +14,7 @@ from sssjob.errors import RejectedError
 from sssjob.findings import Findings, Policy
 from sssjob.translators import ReadContext, WriteContext, get
 from sssjob.translators.scripts._lsf_expressions import DEEP, conditions, sections
+from tests.strategies import examples
 
 SH = "#!/bin/sh\n"
 SITE = read_site('name = "x"\n[lsf]\nunit_for_limits = "MB"\nsuffixes = false\n')
@@ -275,7 +276,7 @@ def test_long_expressions(text: str) -> None:
             assert len(str(error)) < 200
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(75))
 @given(st.text("selctrusagpn[]()!&|='\"12*{}+, ~:@JOBID", max_size=40))
 def test_any_expression_is_read_or_refused(text: str) -> None:
     for parse in (sections, conditions):

@@ -29,6 +29,7 @@ from sssjob.translators.scripts import (
 )
 from sssjob.translators.scripts.base import Dialect, Reading, dialect_of
 from sssjob.translators.scripts.raw import lines_of
+from tests.strategies import examples
 
 FORMATS = st.sampled_from(["slurm", "pbspro", "torque", "lsf", "sge", "cobalt", "flux"])
 #: Those that say nodes and tasks, and those that count slots.
@@ -51,7 +52,7 @@ QUICK = {"lsf": (_lsf_lines, "_PLAIN"), "sge": (_sge_lines, "_PLAIN"), "pbspro":
          "torque": (_pbs, "_PLAIN"), "flux": (_flux_lines, "_ONE"), "slurm": (_slurm_lines, "_PLAIN")}
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(100))
 @example("pbspro", [("", ['"', "\\"]), ("", ['"', "'''"])])     # a quote that opens in a comment, and one before it
 @given(st.sampled_from(sorted(QUICK)), DIRECTIVES)
 def test_plain_lines_are_read_as_all_others(name: str, lines: list[tuple[str, list[str]]]) -> None:
@@ -76,7 +77,7 @@ PARTS = st.lists(st.sampled_from([
     "ended", "11", "(1)", "&&", "||", "!", "\t", "\xa0"]), max_size=9).map("".join)
 
 
-@settings(max_examples=500)
+@settings(max_examples=examples(100))
 @example(("sections", "_SIMPLE"), "span[hosts=1]rusage")
 @given(st.sampled_from([("sections", "_SIMPLE"), ("conditions", "_SIMPLE_TERM")]), PARTS)
 def test_plain_expressions_of_lsf_are_read_as_all_others(names: tuple[str, str], text: str) -> None:
@@ -92,7 +93,7 @@ def test_plain_expressions_of_lsf_are_read_as_all_others(names: tuple[str, str],
         assert read() == quick
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(100))
 @given(st.lists(st.tuples(
     st.sampled_from(["a", "queue", "error", "if", "else", "endif", "my", "A", "+b", "MY.c", "a_1", "é"]),
     st.sampled_from(["=", " = ", " @= ", " ", "==", "\t=\xa0"]),
@@ -120,7 +121,7 @@ NAMES = st.sampled_from([
 VALUES = st.none() | st.text("a1=:,./%@+-_", max_size=6) | st.text(" a\"'#\\$~\n\té", max_size=4)
 
 
-@settings(max_examples=500)
+@settings(max_examples=examples(100))
 @given(st.sampled_from([*sorted(QUICK), "cobalt", "htcondor"]), NAMES, VALUES)
 def test_plain_directives_are_written_as_all_others(name: str, option: str, value: str | None) -> None:
     dialect = dialect_of(name)
@@ -208,7 +209,7 @@ def test_slots(name: str, nodes: int, tasks: int, size: int) -> None:
     assert total == size * nodes or "Memory" in {f.subject for f in findings}
 
 
-@settings(max_examples=150)
+@settings(max_examples=examples(75))
 @given(FORMATS, LINES, st.booleans())
 def test_any_text_is_read_or_refused(name: str, lines: list[str], prefixed: bool) -> None:
     """Never another exception; what was read can be written, and that is a fixed point."""

@@ -15,6 +15,7 @@ from sssjob.errors import RejectedError
 from sssjob.findings import Findings, Policy
 from sssjob.translators import ReadContext, WriteContext, get
 from sssjob.xml.reader import read_document
+from tests.cases import Cases
 from tests.translators.sge_listing import canonical, said
 
 FIXTURES = Path(__file__).parents[1] / "fixtures" / "scripts"
@@ -60,17 +61,23 @@ def job(text: str) -> Job:
 
 
 # --- beside the real command
-@pytest.mark.parametrize("case", RECORDED)
-def test_qsub_reads_the_same(case: str) -> None:
-    recorded = RECORDED[case]
-    context = ReadContext(case, Findings(case), options={"set": shlex.join(recorded.get("arguments", ()))})
-    if recorded["accepted"] if case in LATER + LENIENT else not recorded["accepted"]:
+def test_qsub_reads_the_same() -> None:
+    with Cases() as case:
+        for name, recorded in RECORDED.items():
+            with case(name):
+                check_recorded(name, recorded)
+
+
+def check_recorded(name: str, recorded: dict[str, Any]) -> None:
+    """Hold what is read of a script against what qsub was recorded to read of it."""
+    context = ReadContext(name, Findings(name), options={"set": shlex.join(recorded.get("arguments", ()))})
+    if recorded["accepted"] if name in LATER + LENIENT else not recorded["accepted"]:
         with pytest.raises(RejectedError):
             get("sge").read(recorded["script"].encode(), context)
         return
-    made = get("sge").write(get("sge").read(recorded["script"].encode(), context), WriteContext()).splitlines()
-    if case not in LISTED + LENIENT:
-        assert canonical(said(line for line in made if line.startswith("#$"))) == canonical(recorded["reading"])
+    lines = get("sge").write(get("sge").read(recorded["script"].encode(), context), WriteContext()).splitlines()
+    if name not in LISTED + LENIENT:
+        assert canonical(said(line for line in lines if line.startswith("#$"))) == canonical(recorded["reading"])
 
 
 # --- traps, by number

@@ -35,8 +35,8 @@ LINES = st.sampled_from([
 
 def printed(line: str, value: str) -> str:
     """What bash prints of a line; errors of hopeless words are its own affair."""
-    done = subprocess.run(["bash", "-c", line], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=20,
-                          env={"PATH": "/usr/bin:/bin", "H": "h", "XX": value}, errors="replace")
+    done = subprocess.run(["bash", "-c", line], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                          timeout=120, env={"PATH": "/usr/bin:/bin", "H": "h", "XX": value}, errors="replace")
     return re.sub(r"\d{3,}", lambda found: found[0] if SEEN in found[0] else "N", done.stdout)
 
 

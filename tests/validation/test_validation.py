@@ -13,6 +13,7 @@ from sssjob.findings import Findings
 from sssjob.limits import LIMITS
 from sssjob.validation import check
 from sssjob.xml.reader import read_document
+from tests.cases import Cases
 
 
 def found(text: str, profile: str = "liberal") -> list[tuple[str, str]]:
@@ -200,9 +201,11 @@ CASES: list[tuple[str, list[tuple[str, str]]]] = [
 ]
 
 
-@pytest.mark.parametrize(("text", "expected"), CASES)
-def test_rules(text: str, expected: list[tuple[str, str]]) -> None:
-    assert found(text) == expected
+def test_rules() -> None:
+    with Cases() as case:
+        for text, expected in CASES:
+            with case(text):
+                assert found(text) == expected
 
 
 def test_strict_brackets() -> None:

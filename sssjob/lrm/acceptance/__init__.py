@@ -72,6 +72,7 @@ def judge_of(name: str) -> Judge | None:
 def at_least(least: int) -> Callable[[str], str]:
     """The check of a number: it refuses those below. What is no number is left to the grammar of the option."""
     def why(value: str) -> str:
+        """Why a value is refused; empty if it is not."""
         return f"is below {least}" if value.lstrip("-").isdecimal() and int(value) < least else ""
 
     return why
@@ -80,6 +81,7 @@ def at_least(least: int) -> Callable[[str], str]:
 def bounded(least: int, most: int) -> Callable[[str], str]:
     """The check of a number within bounds."""
     def why(value: str) -> str:
+        """Why a value is refused; empty if it is not."""
         return f"is not from {least} to {most}" if value.lstrip("+-").isdecimal() and not least <= int(
             value) <= most else ""
 
@@ -91,6 +93,7 @@ def one_word(parting: str, what: str) -> Callable[[str], str]:
     signs = frozenset(parting)
 
     def why(value: str) -> str:
+        """Why a value is refused; empty if it is not."""
         return f"names several; there is one {what}" if not signs.isdisjoint(value) else ""
 
     return why
