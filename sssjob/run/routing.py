@@ -178,7 +178,8 @@ def advance(client: Client, token: str) -> Submission | None:
                 continue
             submission, reason = _submitted(client, route)
             if submission is None:
-                _leave(journal, route, reason)
+                if journal.requested(route.request) is None:    # else it is there, whatever failed after that
+                    _leave(journal, route, reason)
                 continue
         elif submission is None or submission.entry is None or submission.entry.number != entry.number:
             ((submission,), _) = client.look([entry])

@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import Any
+
 import pytest
 
-from sssjob.run.routing import placed
+from sssjob.errors import AccessError
+from sssjob.findings import Policy
+from sssjob.run.client import Client
+from sssjob.run.journal import open_journal
+from sssjob.run.routing import Candidate, advance, begin, placed, state_of
+from sssjob.run.standing import Submission
 from sssjob.xml.reader import read_document
 from sssjob.xml.writer import write_document
 
@@ -41,3 +49,28 @@ def test_a_performance_factor_has_been_weighed() -> None:
 def test_a_queue_of_defaults_is_chosen_once() -> None:
     document = read_document(b"<JobGroup><JobDefaults><Queue>a</Queue></JobDefaults><Job><Id>1</Id></Job></JobGroup>")
     assert write_document(placed(document, "q")).count("<Queue>q</Queue>") == 1
+
+
+def test_what_was_submitted_stays_whatever_fails_after_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A disk may be full when the submission stands in the journal already: another place would make two of it."""
+    text = "<Job><Id>one</Id><Executable>/bin/true</Executable></Job>"
+    candidates = []
+    for name in ("alpha", "beta"):
+        profile = tmp_path / f"{name}.toml"
+        profile.write_text(f"name = '{name}'\nmanager = 'local'\n")
+        candidates.append(Candidate(name, str(profile), "local", None, text, ""))
+    submit = Client.submit
+
+    def broken(client: Client, *arguments: Any, **options: Any) -> Submission | None:
+        submit(client, *arguments, **options)
+        raise AccessError("journal.db", "No space left on device")
+
+    with open_journal(tmp_path / "journal.db") as journal:
+        client = Client(journal)
+        with monkeypatch.context() as patch:
+            patch.setattr(Client, "submit", broken)
+            route = begin(journal, candidates, policy=Policy.IGNORE, directory=tmp_path)
+            advance(client, route.token)
+        client.wait(["@1"], 60)
+        assert [(row.site, row.outcome) for row in journal.rows()] == [("alpha", "done")]
+        assert state_of(journal, route.token).reasons == ()
