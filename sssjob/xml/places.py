@@ -177,8 +177,8 @@ class _Anchor:
 class Places:
     """The places of one document that was read from XML."""
 
-    __slots__ = ("_anchors", "_findings", "_items", "_left", "_lines", "_looked", "_named", "_numbered", "_openings", "_root",
-                 "_text")
+    __slots__ = ("_anchors", "_findings", "_items", "_left", "_lines", "_looked", "_named", "_numbered", "_openings",
+                 "_root", "_text")
 
     def __init__(self, root: Container | Raw, data: bytes, path: str, findings: Findings | None) -> None:
         self._root, self._findings = root, findings
