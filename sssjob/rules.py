@@ -162,9 +162,9 @@ _ROWS: Final[tuple[tuple[str, Kind, str, str], ...]] = (
      "word; events of its own go into Extension type=\"Scheduler\" name=\"MailEvents\"."),
     ("SSS423", "invalid", "request that nothing can meet",
      "What one level asks for excludes itself on every way through its alternatives: at least 16 processors and at "
-     "most 8, more nodes than processors, more processors than the nodes hold, no task, node, processor or second at "
-     "all, a time to start after the time by which the job must have ended. Of a job that is over it is only a doubt, "
-     "for then these are facts."),
+     "most 8, a queue that is asked for and excluded, more nodes than processors, more processors than the nodes hold, "
+     "no task, node, processor or second at all, a time to start after the time by which the job must have ended. Of a "
+     "job that is over it is only a doubt, for then these are facts."),
     ("SSS424", "site-dependent", "state that nobody knows",
      "The State is none of the words of the specification (of a job Idle, Hold, Running, Suspended, Completed; of a "
      "group NotQueued, Unstarted, Active, Completed) and no word of another system for one of them. The list is open, "

@@ -181,7 +181,16 @@ def _tree(source: Any, path: str, limits: Limits, profile: str, effective: bool,
     if isinstance(source, Document):
         from sssjob.document import _folding
 
-        return _folding.tree((_folding.folded(source) if effective else source).root)
+        root = (_folding.folded(source) if effective else source).root
+        try:
+            return _folding.tree(root)
+        except ValueError:                  # of lxml: a script may name what XML cannot hold
+            from sssjob.xml.writer import write_document
+
+            told = Findings(path)
+            write_document(source, findings=told)
+            told.raise_if_rejected()
+            raise
     if etree.iselement(source):
         return source
     return parse_tree(source, profile=profile, path=path, limits=limits, findings=findings)

@@ -216,11 +216,13 @@ class Ways(Generic[_S]):
 
 
 class _Amounts(Ways[Bounds]):
-    """The search for bounds alone. fit: whether those that were found fit beside each other."""
+    """The search for bounds alone. fit: whether those that were found fit beside each other. Of names and texts only
+    that one cannot be asked for and excluded."""
 
     def __init__(self, fit: Callable[[dict[Key, Bounds]], bool]) -> None:
         super().__init__()
         self._fit = fit
+        self._texts: dict[tuple[Key, str], str] = {}        # what was said of each text: EQ or NE
 
     def holds(self) -> bool:
         """Whether the bounds on this way fit beside each other."""
@@ -229,14 +231,27 @@ class _Amounts(Ways[Bounds]):
     def limit(self, p: Property, negated: bool) -> bool:
         """Narrow the bounds of an amount by one condition; whether something is left of them."""
         op = p.attributes.get("op", "EQ")
-        value = amount_of(p)
-        if value is None or op not in NEGATED:
+        if op not in NEGATED:
             return True
+        op = NEGATED[op] if negated else op
+        value = amount_of(p)
+        if value is None:
+            return p.tag in _AMOUNTS or self._text(p, op)
         key = key_of(p)
-        old = self.found.get(key) or Bounds(_AMOUNTS[p.tag].type == "Integer")
-        bounds = old.narrowed(NEGATED[op] if negated else op, value)
+        old = self.found.get(key) or Bounds(_AMOUNTS[p.tag].type != "Float")
+        bounds = old.narrowed(op, value)
         self.put(key, bounds)
         return not bounds.empty
+
+    def _text(self, p: Property, op: str) -> bool:
+        """Add a condition on a text; False where it is excluded and asked for."""
+        if op not in ("EQ", "NE") or "aggregation" in p.attributes:
+            return True
+        about = key_of(p), p.text
+        if about not in self._texts:
+            self._texts[about] = op
+            self.undoing(partial(self._texts.pop, about))
+        return self._texts[about] == op
 
 
 def bounds_of(nodes: Iterable[Node], fit: Callable[[dict[Key, Bounds]], bool] = lambda found: True

@@ -420,10 +420,12 @@ class _Checker:
         self._job = container if container.tag in ("Job", "JobDefaults") else self._job
         defaults = self._beside.get(container.tag, ())
         asked = [p for p in container.items if p.tag in _ASKED]
+        excluding = False
         for block in inside:
             if block.tag == "Requested":
                 asked += [p for p in block.items if p.tag in _ASKED]
-        if not asked or not (defaults or _takes_a_look(asked)):
+                excluding = excluding or any(p.attributes and p.tag not in _ASKED and _excludes(p) for p in block.items)
+        if not excluding and (not asked or not (defaults or _takes_a_look(asked))):
             return
         from sssjob.validation._contradictions import Level, check_level
 
@@ -582,6 +584,11 @@ def _queued(found: _Found) -> bool:
     state = job_state(found["State"][0].text).state
     return state in _OVER or (
         state != "NotQueued" and ("SubmitTime" in found or "StartTime" in found))
+
+
+def _excludes(p: Item) -> bool:
+    """Whether a property says what is not to be."""
+    return p.attributes.get("op") == "NE" or p.attributes.get("conj") in ("Nand", "Nor")
 
 
 def _takes_a_look(asked: list[Item]) -> bool:

@@ -177,8 +177,8 @@ class _Anchor:
 class Places:
     """The places of one document that was read from XML."""
 
-    __slots__ = ("_anchors", "_findings", "_left", "_lines", "_looked", "_named", "_numbered", "_openings", "_root",
-                 "_text")
+    __slots__ = ("_anchors", "_findings", "_items", "_left", "_lines", "_looked", "_named", "_numbered", "_openings",
+                 "_root", "_text")
 
     def __init__(self, root: Container | Raw, data: bytes, path: str, findings: Findings | None) -> None:
         self._root, self._findings = root, findings
@@ -187,6 +187,7 @@ class Places:
         self._lines: dict[tuple[int, str], list[_Anchor]] = {}          # by line and name
         self._numbered: dict[tuple[int, str], list[_Anchor]] = {}       # by group (0: none) and name
         self._named: dict[tuple[int, str, _Names], list[_Anchor]] = {}  # by line, name and names, where that tells
+        self._items: dict[tuple[int, str], dict[int, _Anchor | None]] = {}  # by line, name, item; None: of several
         self._openings: dict[tuple[int, str], list[int]] = {}           # of the tags that end on a line, by name
         self._looked: list[_Anchor] = []        # whose items and tags are kept
         self._left = _WORK
@@ -274,16 +275,21 @@ class Places:
         return like[0] if len(like) == 1 else None
 
     def _like(self, copy: Container) -> _Anchor | None:
-        """What a container is a copy of: that of its line, of several the one of its names."""
+        """What a container is a copy of: that of its line, of several the one that has one of its items, else the one
+        of its names."""
         like = self._lines.get((copy.line, _spelt(copy)), []) if copy.line else []
         if len(like) < 2:
             return like[0] if like else None
         key = copy.line, _spelt(copy)
         if (*key, ()) not in self._named:
-            self._named[*key, ()] = like
+            self._named[*key, ()] = []          # those without names, if any
+            items = self._items[key] = {}
             for anchor in like:
                 self._named.setdefault((*key, _names(anchor.container)), []).append(anchor)
-        return self._named.get((*key, _names(copy)), like)[0]
+                for item in anchor.container.items:
+                    items[id(item)] = None if id(item) in items else anchor
+        owners = map(self._items[key].get, map(id, copy.items))
+        return next(filter(None, owners), None) or (self._named.get((*key, _names(copy))) or like)[0]
 
     def _spot(self, anchor: _Anchor, item: Item | None, within: Container | None, inner: list[tuple[str, int]]
               ) -> _Spot | None:

@@ -160,6 +160,7 @@ BAD: Final = {
                      1),
     "at least 16 and at most 8": (asking("<Processors op='GE'>16</Processors><Processors op='LE'>8</Processors>"),
                                   "SSS423", 7),
+    "a queue that is wanted and not": (asking("<Queue>a</Queue><Queue op='NE'>a</Queue>"), "SSS423", 7),
     "more nodes than processors": (asking("<Processors>16</Processors><NodeCount>20</NodeCount>"), "SSS423", 7),
     "nodes that hold fewer": (asking("<NodeCount>2</NodeCount><Processors metric='PerNode'>4</Processors>"
                                      "<Processors>16</Processors>"), "SSS423", 7),
@@ -356,6 +357,14 @@ def test_findings_about_a_script_name_the_directive_at_every_door(sssjob: Comman
     (place / "job.sh").write_text(_SCRIPT.replace("#SBATCH -w n[9-3]\n", ""))
     answer = sssjob(*door.split(), "job.sh")
     assert set(re.findall(r"^job\.sh:(\d+:\d+): ", answer.err, re.M)) == _DOORS_OF_A_SCRIPT[door], answer.err
+
+
+def test_a_name_that_xml_cannot_hold_has_no_query(sssjob: Command, desk: Path) -> None:
+    """A script may have it; the tree that the query is asked of cannot (it was an internal error)."""
+    (desk / "job.sh").write_text("#!/bin/sh\n#SBATCH -J a\x1bb\nhostname\n")
+    answer = sssjob("query", "//Executable", "job.sh")
+    assert (answer.code, answer.out) == (1, "")
+    assert told(answer, "error") == told(sssjob("check", "job.sh"), "error") == {("job.sh", "SSS201")}
 
 
 @pytest.mark.parametrize("door", ["check", "convert -t psij", "convert -t sss", "run --executor local", "match",

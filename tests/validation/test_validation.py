@@ -132,6 +132,12 @@ CASES: list[tuple[str, list[tuple[str, str]]]] = [
          '<Processors op="GE">9</Processors>', ""),
         ("<Processors>16</Processors><NodeCount>20</NodeCount>", "NodeCount"),
         ('<Processors op="LE">16</Processors><NodeCount op="GT">16</NodeCount>', "NodeCount"),
+        ('<Duration op="GT">60</Duration><Duration op="LT">61</Duration>', "Duration[2]"),
+        ('<Queue>a</Queue><Queue op="NE">a</Queue>', "Queue[2]"),
+        ('<Feature>a</Feature><Feature>b</Feature><Feature conj="Nand">b</Feature>', "Feature[3]"),
+        ('<Node op="NE">n1</Node><Node>n1</Node>', "Node[2]"),
+        ('<Queue group="1">a</Queue><Queue conj="Or" group="-1">b</Queue><Queue op="NE">a</Queue>'
+         '<Queue op="NE">b</Queue>', ""),
     )),
     *((job(f"<Requested>{text}</Requested>"), []) for text in (
         '<Processors op="GE">8</Processors><Processors op="LE">16</Processors>',
@@ -142,6 +148,9 @@ CASES: list[tuple[str, list[tuple[str, str]]]] = [
         '<Resource name="L" type="a">1</Resource><Resource name="L" type="b">2</Resource>',
         '<Memory metric="Max">1</Memory><Memory metric="Average">2</Memory>',
         "<Queue>a</Queue><Queue>b</Queue>",
+        '<Queue group="1">a</Queue><Queue conj="Or" group="-1">b</Queue><Queue op="NE">a</Queue>',
+        '<Node aggregation="List">n1,n2</Node><Node op="NE">n1</Node>',
+        '<Feature>a</Feature><Feature op="NE">b</Feature>',
         '<NodeCount>3</NodeCount><Node aggregation="Pattern">a.*</Node>',
     )),
     ("<Job><Processors>16</Processors><Requested><NodeCount>20</NodeCount></Requested></Job>",

@@ -109,6 +109,16 @@ def test_translations_name_the_place_too(target: str) -> None:
     assert [t for t in told if t[1:] not in where[t[0]]] == []
 
 
+@pytest.mark.parametrize(("first", "second"), [("", "<Name>n</Name>"), ("", ""), ("<Id>1</Id>", "")])
+def test_jobs_of_one_line_without_names_have_places(first: str, second: str) -> None:
+    """A job with defaults is a copy, and of several on one line names tell which. One without any name was put among
+    those that were being looked through, for ever: `run`, `convert` and `explain` did not end."""
+    text = (f"<JobGroup><Id>g</Id><JobDefaults><Project>p</Project></JobDefaults><Job>{first}"
+            f"<Executable>/a</Executable></Job><Job>{second}<Executable>/b</Executable>{MARK}<Feature>x</Feature></Job></JobGroup>")
+    data, (line, column) = marked(text)
+    assert converted(read_document(data), "psij") == [("Feature", line, column)]
+
+
 def test_a_large_file_is_read_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its text is not kept; where it was changed meanwhile there is only the line."""
     monkeypatch.setattr(places, "_KEPT", 10)
